@@ -1,6 +1,6 @@
 # Every target makes .venv first when requirements.lock or pyproject.toml changed. ARGS="..." is passed on.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-ui test-models mutants chaos cluster-up cluster-test cluster-down dev lint bench sizes pictures lock clean venv
+.PHONY: help demo test test-ui test-wheel test-models mutants chaos cluster-up cluster-test cluster-down dev lint bench bench-peers sizes pictures lock clean venv
 
 ARGS =
 PROCESSES = 6
@@ -20,6 +20,9 @@ test: venv ## run the test suite against the pinned Temporal server (ARGS="-k na
 
 test-ui: venv ## run the browser tests against the newer web UI that deploy/web-ui pins
 	@SENNIT_TEST_UI=newer PYTHONDONTWRITEBYTECODE= .venv/bin/pytest -q -n 0 tests/ui $(ARGS)
+
+test-wheel: venv ## install the wheel into environments of their own, for every supported Python that is here
+	@.venv/bin/pytest -q -rs -n 2 tests/wheel $(ARGS)
 
 # A server and weights of 130 MB are installed on first use, and kept in the cache folder.
 test-models: venv ## run Sennit against a real, very small language model in llama.cpp
@@ -48,8 +51,12 @@ lint: venv ## check style and types
 	@.venv/bin/ruff format --check
 	@.venv/bin/mypy
 
-bench: venv ## run the benchmarks
+bench: venv ## run the benchmarks, for some minutes
 	@.venv/bin/python -m benchmarks $(ARGS)
+
+# An environment of some 200 MB is made on first use, and kept in the cache folder.
+bench-peers: venv ## time other libraries beside Sennit in one run
+	@.venv/bin/python -m benchmarks peers $(ARGS)
 
 sizes: venv ## print how large the tree is
 	@.venv/bin/python -m benchmarks.sizes

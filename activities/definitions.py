@@ -1,8 +1,12 @@
-"""The activities of a worker: every contract of `workflows.messages.contracts` with the code behind it."""
+"""The activities of a worker: every contract of `sennit.workflows.messages.contracts` with the code behind it."""
 
 import asyncio
+import logging
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -10,30 +14,40 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError
 
-from activities.llm.call import ModelCalls
-from activities.llm.models import Models
-from activities.nodes.attempts import Attempts, beating
-from activities.nodes.binding import parse_address
-from activities.nodes.documents import DocumentRule
-from activities.nodes.group import GroupRun
-from activities.nodes.runner import MOST_THREADS, NodeRunner
-from activities.programs.advance import Programs
-from activities.programs.interpreter import Interpreter
-from activities.providers.limiter import ProviderBusy
-from activities.providers.settings import ModelSettings
-from activities.runs.check import PlanChecker, compiler_of
-from activities.runs.conclusion import RunConcluder
-from activities.runs.namespace import NamespaceAttributes
-from activities.runs.planner import Planner, PlanStreamer
-from activities.runs.prepare import ApprovalRule, RunPreparer
-from activities.storage.garbage import KnownRuns, Owner, claim, claim_origin
-from activities.storage.grants import Grants
-from activities.storage.location import open_store
-from activities.storage.run_context import ArtifactReader
-from activities.toolbox import Registry
-from workflows.messages import contracts
-from workflows.messages.activity_options import SERVICE_ATTEMPTS
-from workflows.messages.contracts import (
+from sennit.activities.limits import MAX_THREADS
+from sennit.activities.llm.call import ModelCalls
+from sennit.activities.llm.models import Models
+from sennit.activities.nodes import tracing
+from sennit.activities.nodes.attempts import Attempts, beating
+from sennit.activities.nodes.binding import parse_address, spec_at
+from sennit.activities.nodes.documents import DocumentRule
+from sennit.activities.nodes.error_mapping import failure
+from sennit.activities.nodes.group import GroupRun
+from sennit.activities.nodes.runner import NodeRunner
+from sennit.activities.programs.advance import Programs
+from sennit.activities.programs.interpreter import Interpreter
+from sennit.activities.programs.reader import ScriptReader
+from sennit.activities.providers.limiter import ProviderBusy
+from sennit.activities.providers.settings import ModelSettings
+from sennit.activities.runs.approvals import ApprovalRule, topmost_run
+from sennit.activities.runs.check import PlanChecker, compiler_of
+from sennit.activities.runs.conclusion import RunConcluder
+from sennit.activities.runs.namespace import NamespaceAttributes
+from sennit.activities.runs.outputs import OutputReader
+from sennit.activities.runs.planner import Planner, PlanStreamer
+from sennit.activities.runs.pollers import QueueWorkers
+from sennit.activities.runs.prepare import RunPreparer
+from sennit.activities.storage.artifacts import StoreUnavailable
+from sennit.activities.storage.garbage import KnownRuns, Owner, claim, claim_origin
+from sennit.activities.storage.grants import Grants
+from sennit.activities.storage.location import open_store
+from sennit.activities.storage.patience import PatientStore
+from sennit.activities.storage.run_context import ArtifactReader
+from sennit.activities.storage.timings import CallTimings
+from sennit.activities.toolbox import Registry
+from sennit.workflows.messages import contracts
+from sennit.workflows.messages.activity_options import OVERHEAD, SERVICE_ATTEMPTS, STORE_AWAY, STORE_PATIENCE
+from sennit.workflows.messages.contracts import (
     CheckCall,
     CheckResult,
     ConcludeCall,
@@ -49,8 +63,11 @@ from workflows.messages.contracts import (
     PreparedRun,
     SubagentRequest,
 )
-from workflows.plan.language.nodes import MOST_ATTEMPTS, ApprovalPolicy
+from sennit.workflows.messages.converter import StackedError
+from sennit.workflows.messages.outputs import OUTPUTS, OutputsCall, OutputsReply
+from sennit.workflows.plan.language.nodes import MOST_ATTEMPTS, ApprovalPolicy
 
+log = logging.getLogger("tools")
 T = TypeVar("T")
 Paid = TypeVar("Paid", NodeReply, PlanResult)
 
@@ -80,26 +97,33 @@ class Activities:
         slots: int | None = None,
     ) -> None:
         """Open the stores. Without `models` there are the offline rules; `approval` is the least that any run has. With
-        more than 100 `slots`, so many plain functions run at once. Raises OSError or StoreUnavailable.
+        more than 100 `slots`, so many plain functions run at once. Whether the artifact store is there shows when it is
+        used. Raises OSError for the index, or StoreUnavailable for wrong settings of a bucket.
         """
-        self._store = store = open_store(places.artifacts)
+        self.store = open_store(places.artifacts)
+        self._store = store = PatientStore(self.store, _patience, _missed)
         places.index.mkdir(parents=True, exist_ok=True)
-        self.store_id = store.store_id
         self._library = ArtifactReader(store)
         self._models = models or Models.of(ModelSettings())
         grants = Grants(places.grants)
         documents = DocumentRule(places.docs, places.docs_roots, grants, identity)
-        interpreter = Interpreter()
-        self._checker = PlanChecker(store, self._library, self._models, interpreter)
-        approvals = ApprovalRule(approval, grants)
-        self._preparer = RunPreparer(self._library, registry, documents, approvals, self._models, self._checker)
+        scripts = ScriptReader()
+        interpreter = Interpreter(scripts)
+        self._checker = PlanChecker(store, self._library, self._models, interpreter, scripts)
+        self._approvals = ApprovalRule(approval, grants)
+        self._preparer = RunPreparer(self._library, registry, documents, self._models, self._checker)
         self._namespace = NamespaceAttributes()
-        self._planner = Planner(store, self._library, self._models)
+        self._planner = Planner(store, self._library, self._models, scripts)
         self._concluder = RunConcluder(store, self._library)
+        self._outputs = OutputReader(self._library)
         llm = ModelCalls(self._models, self._library)
-        threads = asyncio.Semaphore(max(MOST_THREADS, slots or 0))
+        threads = asyncio.Semaphore(max(MAX_THREADS, slots or 0))
         programs = Programs(self._library, interpreter, compiler_of, self._models.providers)
-        self._nodes = NodeRunner(store, self._library, registry, llm, programs, places.index, documents, threads)
+        self._timings, self._workers = CallTimings(), QueueWorkers()
+        self._registry = registry
+        self._nodes = NodeRunner(
+            store, self._library, registry, llm, programs, places.index, documents, threads, self._timings
+        )
 
     @property
     def providers(self) -> tuple[str, ...]:
@@ -112,6 +136,7 @@ class Activities:
             call.name
             for call in (
                 contracts.TOOL,
+                contracts.WRITE,
                 contracts.JOIN,
                 contracts.MAP,
                 contracts.GATE,
@@ -120,11 +145,19 @@ class Activities:
             )
         ]
         nodes = [self._node_activity(name) for name in names]
-        return [self.prepare, self.check_plan, self.load_plan, self.conclude, self.prepare_agent, self.group, *nodes]
+        runs: list[Callable[..., Any]] = [
+            self.prepare,
+            self.check_plan,
+            self.load_plan,
+            self.conclude,
+            self.prepare_agent,
+            self.outputs,
+        ]
+        return [*runs, self.group, *nodes]
 
     def sandbox(self) -> list[Callable[..., Any]]:
         """Return the activities of the sandbox queue."""
-        return [self.group, self._node_activity(contracts.TOOL.name)]
+        return [self.group, *(self._node_activity(call.name) for call in (contracts.TOOL, contracts.WRITE))]
 
     def llm(self) -> list[Callable[..., Any]]:
         """Return the activities of a model provider's queue."""
@@ -133,10 +166,25 @@ class Activities:
     @activity.defn(name=contracts.PREPARE.name)
     async def prepare(self, call: PrepareCall) -> PreparedRun:
         """Open a run. Safe to repeat."""
+        with beating(tuple):
+            return await self._prepared(call)
+
+    async def _prepared(self, call: PrepareCall) -> PreparedRun:
         await self._claim(call)
-        prepared = await _typed(self._preparer.prepare(_run_prefix(call.run), call))
+        info = activity.info()
+        topmost = partial(topmost_run, activity.client(), info.workflow_id or "", info.workflow_run_id or "")
+        approval = await _typed(self._approvals.of(call.approval, call.grant, topmost))
+        prepared = await _typed(self._preparer.prepare(_run_prefix(call.run), call, approval))
         names = await self._namespace.attributes(activity.client())
-        found = {"attributes": names, "rates": self._models.rates}
+        namespace = activity.info().namespace
+        await self._timings.flush(self.store, namespace)
+        tools = {tool.name: tool.version for tool in self._registry if not tool.typical and tool.effect != "write"}
+        found = {
+            "attributes": names,
+            "rates": self._models.rates,
+            "workers": await self._workers.counts(activity.client(), (tool.queue for tool in self._registry)),
+            "timings": await self._timings.millis(self.store, namespace, tools),
+        }
         return prepared.model_copy(update={name: value for name, value in found.items() if value})
 
     async def _claim(self, call: PrepareCall) -> None:
@@ -155,12 +203,14 @@ class Activities:
     @activity.defn(name=contracts.CHECK_PLAN.name)
     async def check_plan(self, call: CheckCall) -> CheckResult:
         """Check a draft. Safe to repeat."""
-        return await _typed(self._checker.check(_run_prefix(call.run), call))
+        with beating(tuple):
+            return await _typed(self._checker.check(_run_prefix(call.run), call))
 
     @activity.defn(name=contracts.LOAD_PLAN.name)
     async def load_plan(self, call: LoadCall) -> CheckResult:
         """Return the execution_plan of a checked plan. Safe to repeat."""
-        return await _typed(self._checker.load(_run_prefix(call.run), call))
+        with beating(tuple):
+            return await _typed(self._checker.load(_run_prefix(call.run), call))
 
     @activity.defn(name=contracts.PLAN.name)
     async def plan(self, call: PlanCall) -> PlanResult:
@@ -168,10 +218,14 @@ class Activities:
         attempts = Attempts.of_this_activity()
         with beating(attempts.beat):
             attempts.allow(SERVICE_ATTEMPTS)
-            add = self._streamer(call).add if call.stream else None
-            work = self._planner.plan(_run_prefix(call.run), call, attempts, add)
-            planned = await _typed(work, attempts)
+            await _typed(self.store.identify(), attempts)  # a model's reply could not be kept
+            planned = await _typed(self._traced_plan(call, attempts), attempts)
         return _with_usage(planned, attempts)
+
+    async def _traced_plan(self, call: PlanCall, attempts: Attempts) -> PlanResult:
+        add = self._streamer(call).add if call.stream else None
+        with tracing.planning(call.run, attempts):
+            return await self._planner.plan(_run_prefix(call.run), call, attempts, add)
 
     def _streamer(self, call: PlanCall) -> PlanStreamer:
         info = activity.info()
@@ -185,7 +239,8 @@ class Activities:
     @activity.defn(name=contracts.CONCLUDE.name)
     async def conclude(self, call: ConcludeCall) -> Conclusion:
         """Bind the answer. Safe to repeat."""
-        return await _typed(self._concluder.conclude(_run_prefix(call.run), call))
+        with beating(tuple):
+            return await _typed(self._concluder.conclude(_run_prefix(call.run), call))
 
     @activity.defn(name=contracts.PREPARE_AGENT.name)
     async def prepare_agent(self, call: NodeCall) -> SubagentRequest:
@@ -193,18 +248,27 @@ class Activities:
         with beating(tuple):
             return await _typed(self._nodes.subagent_request(call, run_prefix=_run_prefix(call.run)))
 
+    @activity.defn(name=OUTPUTS.name)
+    async def outputs(self, call: OutputsCall) -> OutputsReply:
+        """Read outputs for a client. Safe to repeat."""
+        with beating(tuple):
+            return await _typed(self._outputs.read(activity.client(), call))
+
     def _node_activity(self, name: str) -> Callable[[NodeCall], Awaitable[GroupReply]]:
         @activity.defn(name=name)
         async def run_node(call: NodeCall) -> GroupReply:
             run_prefix, attempts = _run_prefix(call.run), Attempts.of_this_activity()
-            attempts.left = call.left
+            attempts.left, attempts.lost = call.left, attempts.lost or call.resumes
+            attempts.number += call.tried
             with beating(attempts.beat):
+                await self._timings.flush(self.store, activity.info().namespace)  # while there is no result to lose
                 if name == contracts.LLM.name:
                     attempts.allow(MOST_ATTEMPTS)  # until the plan says how many
                     checked = await _typed(self._library.plan(run_prefix, call.plan), attempts)
                     attempts.allow(checked.spec(parse_address(call.nodes[0]).id).attempts)
                 work = self._nodes.run(call, call.nodes[0], call.refs, run_prefix=run_prefix, attempts=attempts)
                 reply = await _typed(work, attempts)
+                reply = reply.model_copy(update={"at": round(time.time() * 1000)}) if call.then is not None else reply
                 step = await self._step_after(call, reply, run_prefix)
             return GroupReply(nodes=(_with_usage(reply, attempts), *step))
 
@@ -215,10 +279,11 @@ class Activities:
         then = call.then
         if then is None or reply.ref is None or reply.more or reply.question is not None:
             return ()
-        refs = {parse_address(call.nodes[0]).path: reply.ref}
+        path = parse_address(call.nodes[0]).path
+        refs, ends = {path: reply.ref}, {path: reply.at}
         used = {"tokens": reply.usage.tokens, "cost": reply.usage.cost, "calls": reply.usage.calls}
         left = {name: max(0, rest - used.get(name, 0)) for name, rest in then.left.items()}
-        then = then.model_copy(update={"refs": refs, "left": left})
+        then = then.model_copy(update={"refs": refs, "left": left, "ends": ends})
         try:
             return (await self._nodes.run(then, then.nodes[0], refs, run_prefix=run_prefix, attempts=Attempts(1, 0)),)
         except Exception:  # noqa: BLE001  the call has its result, whatever becomes of the step
@@ -228,15 +293,17 @@ class Activities:
     async def group(self, call: NodeCall) -> GroupReply:
         """Run several nodes with the edges among them. Never raises for a node."""
         run_prefix, attempts = _run_prefix(call.run), Attempts.of_this_activity()
-        checked = await _typed(self._library.plan(run_prefix, call.plan))
+        group: GroupRun | None = None
 
         async def run_one(path: str, refs: dict[str, str]) -> NodeReply:
-            reads = [checked.name_at(index) for index in checked.spec(parse_address(path).id).reads]
-            read = {name: refs[name] for name in reads if name in refs}
+            reads = [checked.name_at(index) for index in spec_at(checked, parse_address(path)).reads]
+            read = {name: ref for name, ref in refs.items() if name in reads or "[" in name}
             return await self._nodes.run(call, path, read, run_prefix=run_prefix, attempts=attempts)
 
-        group = GroupRun(checked, call.nodes, call.refs, run_one)
-        with beating(lambda: (group.progress,)):
+        with beating(lambda: group.progress() if group is not None else ()):
+            await self._timings.flush(self.store, activity.info().namespace)
+            checked = await _typed(self._library.plan(run_prefix, call.plan))
+            group = GroupRun(checked, call.nodes, call.refs, run_one)
             try:
                 await _typed(group.run(lambda digest: self._library.value(run_prefix, digest), checked.wanted))
             except asyncio.CancelledError:
@@ -254,10 +321,28 @@ async def _typed(work: Awaitable[T], attempts: Attempts | None = None) -> T:
     except Exception as error:  # noqa: BLE001  the one boundary where anything may arrive
         attempts = attempts or Attempts.of_this_activity()
         failed = attempts.failed(error)
+        if isinstance(failed, StackedError) and failed.stack:
+            log.warning("%s in a tool's own code, at attempt %d:\n%s", failed.type, attempts.number, failed.stack)
         _count(failed)
         if isinstance(error, ProviderBusy):
             await attempts.confirm()
         raise failed from None
+
+
+def _patience() -> float:
+    """Return for how many seconds this activity may wait for the store, and then still say why it has failed. Where its
+    run waits for the store by itself, and says so, those are few.
+    """
+    info = activity.info()
+    if info.retry_policy is not None and STORE_AWAY in (info.retry_policy.non_retryable_error_types or ()):
+        return STORE_PATIENCE.total_seconds()
+    limit = info.start_to_close_timeout or timedelta()
+    return (info.started_time + limit - datetime.now(UTC) - OVERHEAD).total_seconds()
+
+
+def _missed(error: StoreUnavailable) -> None:
+    """Count each look for a store that is away as an attempt that has failed, though the activity goes on."""
+    _count(failure(error))
 
 
 def _count(failed: ApplicationError) -> None:

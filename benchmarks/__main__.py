@@ -1,7 +1,10 @@
-"""`make bench`: Sennit beside plain asyncio and beside one bare activity a node, as ratios to the critical path.
+"""`make bench`: Sennit beside plain asyncio and bare activities, many runs at once, a very large run, and what else has
+a goal. `make bench-peers` times other libraries in the same run.
 
-Everything is measured in this run, on this machine, on a dev server with its database on disk. `make bench ARGS=agents`
-times agents instead, `ARGS=faults` what a failing model server costs: see these modules.
+Everything is measured in this run, on this machine, on dev servers with their database on disk. `make bench ARGS=page`
+writes the figures into `docs/performance.md`; `ARGS=agents` times agents, `ARGS=faults` what a failing model server
+costs, `ARGS=formats` when each form of plans starts its first node: see these modules. `ARGS="parts ratios"` measures
+one part alone.
 """
 
 import asyncio
@@ -9,55 +12,19 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from temporalio.client import WorkflowFailureError
-from temporalio.worker import Worker
 
-from benchmarks import board, capacity, library, programs, step, throughput
-from benchmarks.agents import comparison, faults
-from benchmarks.rivals import QUEUE, BareGraph, bare_nap, plain_asyncio
-from benchmarks.shapes import Shape, chain, diamond, layered, wide
+from benchmarks import board, capacity, hostile, library, programs, step, throughput
+from benchmarks.agents import comparison, faults, formats
+from benchmarks.performance import run
+from benchmarks.performance.scale import p95
+from benchmarks.shapes import wide
 from benchmarks.stage import Stage, stage
-
-REPEATS = 3
-GOALS = {"chain": 1.30, "diamond": 1.12, "layers": 1.30}
-
-
-def say(*columns: object) -> None:
-    """Print one row."""
-    print("  ".join(f"{column!s:>14}" if position else f"{column!s:<30}" for position, column in enumerate(columns)))
-
-
-async def ratios(built: Stage) -> bool:
-    """Time every shape; returns whether every goal was met."""
-    say("graph", "critical path", "asyncio", "bare activity", "sennit", "goal", "events/node", "bytes/node")
-    met = True
-    for shape in (chain(30, 0.1), diamond(10, 0.5), layered(200, 10), wide(100, 0.2)):
-        path = shape.critical_path
-        asyncio_ratio = statistics.median([await plain_asyncio(shape) for _ in range(REPEATS)]) / path
-        bare, sennit = [], []
-        for _ in range(REPEATS):
-            bare.append(await _bare(built, shape))
-            seconds, handle = await built.timed(shape.plan())
-            sennit.append(seconds)
-        history = await handle.fetch_history()
-        count = len(shape.latency)
-        size = sum(event.ByteSize() for event in history.events[5:-1])
-        goal = GOALS.get(shape.name.split()[0])
-        ratio = statistics.median(sennit) / path
-        met = met and (goal is None or ratio <= goal)
-        timed = (asyncio_ratio, statistics.median(bare) / path, ratio)
-        grown = (f"{len(history.events) / count:.1f}", f"{size / count:.0f}")
-        say(shape.name, f"{path:.3f} s", *(f"{value:.3f}" for value in timed), goal or "", *grown)
-    return met
-
-
-async def _bare(built: Stage, shape: Shape) -> float:
-    started = time.perf_counter()
-    graph = (list(shape.latency), [list(needs) for needs in shape.needs])
-    await built.client.execute_workflow("BareGraph", graph, id=f"bare-{time.time_ns()}", task_queue=QUEUE)
-    return time.perf_counter() - started
 
 
 async def cancels(built: Stage, count: int = 20) -> list[float]:
@@ -76,32 +43,39 @@ async def cancels(built: Stage, count: int = 20) -> list[float]:
     return sorted(taken)
 
 
-async def main() -> int:
-    """Run every benchmark and print the figures."""
+async def answers() -> bool:
+    """Measure how soon a worker polls, a run is cancelled, and a node ends beside hostile scripts."""
     with tempfile.TemporaryDirectory(prefix="sennit-bench-") as place:
         async with stage(Path(place)) as built:
-            print(f"worker start to polling: {built.worker_ready:.2f} s (goal < 3)\n")
-            bare = Worker(built.client, task_queue=QUEUE, workflows=[BareGraph], activities=[bare_nap])
-            async with bare:
-                met = await ratios(built)
+            print(f"worker start to polling: {built.worker_ready:.2f} s (goal < 3)")
             taken = await cancels(built)
-            p95 = taken[int(len(taken) * 0.95) - 1]
-            print(f"\ncancel: median {statistics.median(taken):.2f} s, p95 {p95:.2f} s (goal < 3)")
-    print()
-    print(step.table(step.measure()))
-    print()
+            print(f"cancel: median {statistics.median(taken):.2f} s, p95 {p95(taken):.2f} s (goal < 3)\n")
+            beside = await hostile.measure(built)
+    print(hostile.table(beside), end="\n\n")
+    return bool(beside["met"])
+
+
+async def main(_: Sequence[str]) -> int:
+    """Run every benchmark of minutes and print the figures; 1 if a goal that is asserted is missed."""
+    missed = await run.parts([])
+    met = await answers() and not missed
+    print(step.table(step.measure()), end="\n\n")
     print(board.table(board.measure()))
     return 0 if met else 1
 
 
 if __name__ == "__main__":
-    others = {
+    others: dict[str, Callable[[list[str]], Coroutine[Any, Any, int]]] = {
+        "parts": run.parts,
+        "peers": run.peers,
+        "page": partial(run.parts, to_page=True),
         "agents": comparison.main,
         "faults": faults.main,
+        "formats": formats.main,
         "throughput": throughput.main,
         "capacity": capacity.main,
         "programs": programs.main,
         "library": library.main,
     }
     chosen = others.get(sys.argv[1]) if sys.argv[1:] else None
-    sys.exit(asyncio.run(chosen(sys.argv[2:]) if chosen else main()))
+    sys.exit(asyncio.run(chosen(sys.argv[2:]) if chosen else main([])))

@@ -8,11 +8,11 @@ import time
 from typing import Any
 
 from benchmarks.step import layered
-from workflows.plan.compile.graph import Graph
-from workflows.plan.scheduling.events import NodeEnded, Outcome, RunStarted, Start
-from workflows.plan.scheduling.state import RunState
-from workflows.plan.scheduling.step import step
-from workflows.views.board import MAX_BYTES, board, sent_bytes
+from sennit.workflows.plan.compile.graph import Graph
+from sennit.workflows.plan.scheduling.events import NodeEnded, Outcome, RunStarted, Start
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.step import step
+from sennit.workflows.views.board import MAX_BYTES, board, sent_bytes
 
 SIZES = (20, 40, 60, 500, 10_000)
 REPEATS = 15

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from activities.providers.prices import DEFAULTS, price_of
 from benchmarks import virtual_time
-from starter.testing import run_async
+from sennit.activities.providers.prices import DEFAULTS, price_of
+from sennit.testing import run_async
 
 PROGRAMS = Path(__file__).parents[1] / "examples" / "programs"
 SEEDS = 100

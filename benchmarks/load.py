@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Literal
 
 import psutil
 from doubles.postgres_server import DATABASES, POSTGRES, TEMPORAL, PostgresServer, postgres_server
@@ -17,13 +17,12 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowHandle
 
 from benchmarks.stage import start_worker
-from starter.dev.binary import obtain
-from starter.dev.server import DevServer
-from workflows.messages import queues
-from workflows.messages.converter import connect
+from sennit.starter.dev.binary import obtain
+from sennit.starter.dev.server import DevServer
+from sennit.workflows.messages import queues
+from sennit.workflows.messages.converter import connect
 
 ROLES = ("workflow", "tools", "llm")
-SERVERS = ("postgres", "dev")
 SAMPLES = 5
 LASTING = ("history_node", "history_tree", "executions", "current_executions", "executions_visibility")
 """The tables that hold runs. The others are queues through which runs go."""
@@ -52,7 +51,7 @@ class Site:
 
     def cpu(self) -> dict[str, float]:
         """Return the processor seconds that each kind of process has used, children and this client included."""
-        used = {name: sum(map(_used, tops)) for name, tops in self.processes.items()}
+        used = {name: sum(map(processor_seconds, tops)) for name, tops in self.processes.items()}
         return {**used, "client": time.process_time()}
 
     def stored(self) -> Mapping[str, float]:
@@ -97,7 +96,7 @@ class Spent:
 
 
 @asynccontextmanager
-async def site(kind: str, workers: int) -> AsyncIterator[Site]:
+async def site(kind: Literal["postgres", "dev"], workers: int) -> AsyncIterator[Site]:
     """Start a server and so many workers of each role, and stop them whatever happens."""
     async with AsyncExitStack() as stack:
         built = await stack.enter_async_context(_postgres() if kind == "postgres" else _dev_server())
@@ -153,7 +152,7 @@ def _growth(before: Mapping[str, float], after: Mapping[str, float], runs: int) 
     return {name: (value - before.get(name, 0)) / runs for name, value in after.items()}
 
 
-def _used(top: psutil.Process) -> float:
+def processor_seconds(top: psutil.Process) -> float:
     """Return the processor seconds of a process and its children, those included that have ended."""
     used = sum(top.cpu_times()[:4])
     for child in top.children(recursive=True):

@@ -1,13 +1,12 @@
 """`make bench ARGS=programs`: shapes as programs beside the same graphs as plans, and programs of very many calls."""
 
-import asyncio
 import os
 import statistics
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.growth import growth, histories
 from benchmarks.load import Site, site
 from benchmarks.shapes import Shape, chain, diamond, layered, pairs, tree, wide
 from benchmarks.stage import Stage, stage
@@ -93,36 +92,12 @@ async def _many(built: Site, name: str, count: int) -> None:
     """Print what a program of so many calls takes, on workers that have run a small one before."""
     runs = Stage(built.client, built.place)
     await runs.timed(program(name, (0.0,) * 20))
-    (seconds, handle), grown = await _growth(built, lambda: runs.timed(program(name, (0.0,) * count)))
-    events, size, parts = 0, 0, 1
-    run: str | None = (await handle.describe()).run_id
-    while run:
-        history = await built.client.get_workflow_handle(handle.id, run_id=run).fetch_history()
-        events += len(history.events)
-        size += sum(event.ByteSize() for event in history.events)
-        run = history.events[0].workflow_execution_started_event_attributes.continued_execution_run_id or None
-        parts += bool(run)
-    each = f"{seconds / count * 1000:6.1f} ms  {events / count:5.1f} events  {size / count:6.0f} bytes"
+    measured = {role: built.processes[role] for role in ("workflow", "tools")}  # those that advance programs
+    (seconds, handle), grown = await growth(measured, runs.timed(program(name, (0.0,) * count)))
+    left = await histories(built.client, handle)
+    each = f"{seconds / count * 1000:6.1f} ms  {left.events / count:5.1f} events  {left.size / count:6.0f} bytes"
     memory = "  ".join(f"{role} {before:.0f} +{most - before:.0f} MB" for role, (before, most) in grown.items())
-    print(f"{name} of {count:>5,} calls: {seconds:7.1f} s in {parts} runs; a call: {each};  {memory}", flush=True)
-
-
-async def _growth(built: Site, work: Callable[[], Any]) -> tuple[Any, dict[str, tuple[float, float]]]:
-    """Return what the work returns, and for each role the MB of memory before it and at most during it."""
-    before = _memory(built)
-    most = dict(before)
-    going = asyncio.ensure_future(work())
-    while not going.done():
-        await asyncio.wait([going], timeout=0.5)
-        most = {role: max(most[role], now) for role, now in _memory(built).items()}
-    return going.result(), {role: (before[role], most[role]) for role in before}
-
-
-def _memory(built: Site) -> dict[str, float]:
-    """Return the resident MB of the workers that run the workflow and advance programs; those with their children."""
-    roles = ("workflow", "tools")
-    tops = {role: [each for top in built.processes[role] for each in (top, *top.children())] for role in roles}
-    return {role: sum(each.memory_info().rss for each in found) / 1e6 for role, found in tops.items()}
+    print(f"{name} of {count:>5,} calls: {seconds:7.1f} s in {left.runs} runs; a call: {each};  {memory}", flush=True)
 
 
 async def main(counts: list[str]) -> int:

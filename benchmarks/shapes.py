@@ -1,7 +1,7 @@
 """The graphs that are timed: each node with its latency in seconds and the nodes it waits for."""
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 
@@ -21,14 +21,29 @@ class Shape:
             ends.append(latency + max((ends[need] for need in needs), default=0.0))
         return max(ends)
 
-    def plan(self) -> dict[str, Any]:
+    def plan(self, tool: str = "bench_nap") -> dict[str, Any]:
         """Return the graph as a plan of tool calls; the answer is the last node."""
         nodes = [
-            {"id": f"n{index}", "kind": "tool", "tool": "bench_nap", "args": {"seconds": latency},
+            {"id": f"n{index}", "kind": "tool", "tool": tool, "args": {"seconds": latency},
              "needs": [f"n{need}" for need in needs]}
             for index, (latency, needs) in enumerate(zip(self.latency, self.needs, strict=True))
         ]  # fmt: skip
         return {"nodes": nodes, "answer": f"$n{len(nodes) - 1}"}
+
+
+def fan(count: int, seconds: float) -> Shape:
+    """One node, so many side by side, one node: what `mapped` writes as a `map`."""
+    return replace(diamond(count + 2, seconds), name=f"map 1-{count:,}-1 x {seconds * 1000:.0f} ms")
+
+
+def mapped(count: int, seconds: float, tool: str) -> dict[str, Any]:
+    """Return the request of a run whose plan has a node, a `map` over so many items, and a node."""
+    call = {"kind": "tool", "tool": tool, "args": {"seconds": seconds}}
+    items = {"id": "m", "kind": "map", "over": "$input.items", "max_items": count, "needs": ["first"],
+             "do": {**call, "args": {"seconds": "$item"}}}  # fmt: skip
+    nodes = [{"id": "first", **call}, items, {"id": "last", **call, "needs": ["m"]}]
+    declared = {"items": {"type": "array"}}
+    return {"plan": {"inputs": declared, "nodes": nodes, "answer": "$last"}, "inputs": {"items": [seconds] * count}}
 
 
 def chain(count: int, seconds: float) -> Shape:
@@ -48,8 +63,10 @@ def diamond(count: int, seconds: float) -> Shape:
     )
 
 
-def layered(count: int, layers: int, *, seed: int = 7) -> Shape:
-    """Random layers with log-normal latencies, median 100 ms; each node waits for one to three of the layer before."""
+def layered(count: int, layers: int, *, seed: int = 7, seconds: float | None = None) -> Shape:
+    """Random layers; each node waits for one to three of the layer before. Latencies are log-normal with a median of
+    100 ms, or all `seconds`.
+    """
     random_numbers = random.Random(seed)
     width = count // layers
     latency = tuple(round(min(1.5, random_numbers.lognormvariate(-2.3, 0.6)), 3) for _ in range(count))
@@ -59,6 +76,8 @@ def layered(count: int, layers: int, *, seed: int = 7) -> Shape:
         needs.append(
             tuple(sorted(random_numbers.sample(before, random_numbers.randint(1, 3)))) if index >= width else ()
         )
+    if seconds is not None:
+        return Shape(f"layers {count} / {layers} x {seconds * 1000:.0f} ms", (seconds,) * count, tuple(needs))
     return Shape(f"layers {count} / {layers}, log-normal", latency, tuple(needs))
 
 

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-SOURCE = ("workflows", "activities", "workers", "starter")
+SOURCE = ("sennit", "workflows", "activities", "workers", "starter")
 SHOWN = 5
 
 
 def python_files(*folders: str) -> list[Path]:
-    """Return the Python files below these folders, in order."""
+    """Return the Python files below these folders, in order; those behind the links of `sennit` count once."""
     return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
 
 

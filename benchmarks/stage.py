@@ -13,12 +13,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 from temporalio.client import Client, WorkflowHandle
 
-from starter.dev.binary import obtain
-from starter.dev.server import DevServer, free_port
-from workflows.messages import queues
-from workflows.messages.converter import connect
+from sennit.starter.dev.binary import obtain
+from sennit.starter.dev.server import DevServer, free_port
+from sennit.starter.dev.workers import create_store
+from sennit.workflows.messages import queues
+from sennit.workflows.messages.converter import connect
 
 
 class Stage:
@@ -28,6 +30,12 @@ class Stage:
         self.client = client
         self.place = place
         self.worker_ready = 0.0
+        self.processes: dict[str, list[psutil.Process]] = {}
+
+    @property
+    def address(self) -> str:
+        """HOST:PORT of the server."""
+        return self.client.service_client.config.target_host
 
     async def start(self, plan: dict[str, Any], **fields: Any) -> WorkflowHandle[Any, Any]:
         """Start a run of a plan."""
@@ -36,10 +44,10 @@ class Stage:
             "AgentRun", {"plan": plan, **fields}, id=name, task_queue=queues.WORKFLOW
         )
 
-    async def timed(self, plan: dict[str, Any]) -> tuple[float, WorkflowHandle[Any, Any]]:
-        """Return the seconds from start to result in the client."""
+    async def timed(self, plan: dict[str, Any], **fields: Any) -> tuple[float, WorkflowHandle[Any, Any]]:
+        """Return the seconds from start to result in the client. Raises RuntimeError if the run is not done."""
         started = time.perf_counter()
-        handle = await self.start(plan)
+        handle = await self.start(plan, **fields)
         report = await handle.result()
         if report["status"] != "done":
             raise RuntimeError(f"the run ended {report['status']}: {report.get('problem')}")
@@ -55,6 +63,7 @@ async def stage(place: Path, **env: str) -> AsyncIterator[Stage]:
     try:
         built = Stage(await connect(server.address), place)
         worker, built.worker_ready = await start_worker(server.address, place, env)
+        built.processes["all"] = [psutil.Process(worker.pid)]
         try:
             yield built
         finally:
@@ -67,15 +76,16 @@ async def stage(place: Path, **env: str) -> AsyncIterator[Stage]:
 async def start_worker(
     address: str, place: Path, more: dict[str, str], role: str = "all"
 ) -> tuple[subprocess.Popen[bytes], float]:
-    """Start `python -m workers ROLE`; returns it with the seconds it took to poll."""
+    """Start `python -m sennit.workers ROLE`; returns it with the seconds it took to poll."""
     port = free_port()
     path = place / f"{role}-{port}.log"
     env = {**os.environ, "TEMPORAL_ADDRESS": address, "SENNIT_STATE": str(place), "SENNIT_DOCS_ROOTS": "/",
            "SENNIT_TOOLS": "benchmarks.tools", "SENNIT_TOOLS_PATH": str(Path(__file__).parents[1]),
            "SENNIT_HEALTH_PORT": f"127.0.0.1:{port}", **more}  # fmt: skip
+    await create_store(env)
     started = time.perf_counter()
     with path.open("wb") as log:
-        command = [sys.executable, "-m", "workers", role]
+        command = [sys.executable, "-m", "sennit.workers", role]
         worker = subprocess.Popen(command, env=env, stdout=log, stderr=log)
     while not await asyncio.to_thread(_ready, port):
         if worker.poll() is not None:

@@ -9,10 +9,11 @@ import time
 from collections import deque
 from typing import Any
 
-from workflows.plan.compile.graph import ExecutionPlan, Graph, NodeSpec
-from workflows.plan.scheduling.events import Decision, NodeEnded, Outcome, RunStarted, Start
-from workflows.plan.scheduling.state import SUCCEEDED, RunState
-from workflows.plan.scheduling.step import step
+from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
+from sennit.workflows.plan.compile.graph import Graph
+from sennit.workflows.plan.scheduling.events import Decision, NodeEnded, Outcome, RunStarted, Start
+from sennit.workflows.plan.scheduling.state import SUCCEEDED, RunState
+from sennit.workflows.plan.scheduling.step import step
 
 SIZES = (1_000, 10_000)
 REPEATS = 7
@@ -47,7 +48,7 @@ def run(graph: Graph, window: int = 100) -> float:
         _take(running, step(state, NodeEnded(unit, 1, outcomes[unit])))
         events += 1
     seconds = time.perf_counter() - began
-    if state.status.count(SUCCEEDED) != len(graph.specs):
+    if len(state.units_in(SUCCEEDED)) != len(graph.specs):
         raise RuntimeError("the run did not finish; its times mean nothing")
     return seconds / events
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Resolves pyproject.toml for every supported Python and platform, with hashes, into requirements.lock, and what the
 # container image needs of it into deploy/image/requirements.lock; what `make test-models` needs beside it into
-# tests/models/requirements.lock. Arguments go to uv (--upgrade).
+# tests/models/requirements.lock, and the peers of `make bench-peers`. Arguments go to uv (--upgrade).
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -18,5 +18,6 @@ compile() { # SOURCE OUTPUT ARGUMENTS...
         --no-emit-index-url --no-emit-find-links "$source" -o "$lock" "$@"
 }
 compile pyproject.toml requirements.lock --extra dev "$@"
-compile pyproject.toml deploy/image/requirements.lock --extra mcp --extra s3 --constraint requirements.lock --no-annotate
+compile pyproject.toml deploy/image/requirements.lock --extra mcp --extra otel --extra pdf --extra s3 --constraint requirements.lock --no-annotate
 compile tests/models/requirements.in tests/models/requirements.lock --no-deps "$@"
+compile benchmarks/peers/requirements.in benchmarks/peers/requirements.lock --no-annotate "$@"

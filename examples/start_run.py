@@ -5,14 +5,14 @@
 import asyncio
 import sys
 
-from starter.client.client import Sennit
+from sennit import Sennit
 
 
 async def main(goal: str) -> None:
-    sennit = await Sennit.connect()
+    sennit = await Sennit.local()  # starts a server and workers if none run; Sennit.connect() uses yours
     run = await sennit.start(goal=goal, docs="examples/corpus")
-    async for view in run.watch():
-        print(view.status, view.counts)
+    async for event in run.events():
+        print(event.number, event.kind, event.node, event.text)
     report = await run.result()
     print(report.answer if report.answer is not None else f"{report.status}: {report.problem}")
     for piece in report.evidence:

@@ -1,22 +1,25 @@
 """What tests share: one real dev server a session, workers in this process, and a way to run a plan."""
 
 import asyncio
+import functools
+import inspect
 import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles.local_workers import CACHED, Start, serving, starting
+from doubles.local_workers import CACHED, SLOWEST_STOP, Start, serving, starting
+from doubles.stores import store_in
 from hypothesis import HealthCheck, settings
 from temporalio.client import Client
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
-from activities.definitions import Activities, WorkerPaths
-from activities.toolbox import load_tools
-from starter.dev.binary import obtain
-from starter.dev.server import DevServer
-from workflows.messages.converter import connect
+from sennit.activities.definitions import Activities, WorkerPaths
+from sennit.activities.toolbox import load_tools
+from sennit.starter.dev.binary import obtain
+from sennit.starter.dev.server import DevServer
+from sennit.workflows.messages.converter import connect
 
 for _name in [name for name in os.environ if name.startswith(("OPENAI_", "ANTHROPIC_", "SENNIT_MODEL"))]:
     del os.environ[_name]  # no test may spend a person's money
@@ -26,6 +29,8 @@ settings.load_profile("sennit")  # a busy machine fails no test
 
 Plan = dict[str, Any]
 BROWSER = "tests/ui/"
+STOPPING = 2 * SLOWEST_STOP
+"""Seconds in which the workers of a test that took too long may stop."""
 CORPUS = Path(__file__).parents[1] / "examples" / "corpus"
 
 
@@ -34,6 +39,40 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     what room is left at the end.
     """
     items.sort(key=lambda item: (not item.nodeid.startswith(BROWSER), item.get_closest_marker("server") is None))
+    for item in items:
+        if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj):
+            _cancel_in_time(item)
+
+
+def _cancel_in_time(test: pytest.Function) -> None:
+    """Have a test that takes too long cancelled as a task of its own, before pytest-timeout breaks off its event loop.
+
+    All tasks of a loop that is broken off are cancelled at once, and a worker of Temporal's SDK then waits for ever for
+    the end of what was cancelled with it. Here a worker that a test has started stops as usual.
+    """
+    marker = test.get_closest_marker("timeout")
+    limit = float(marker.args[0] if marker is not None else test.config.getini("timeout"))
+    function = test.obj
+
+    @functools.wraps(function)
+    async def timed(*args: Any, **fixtures: Any) -> None:
+        async with asyncio.timeout(limit):
+            await function(*args, **fixtures)
+
+    test.obj = timed
+    test.add_marker(pytest.mark.timeout(limit + STOPPING), append=False)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Get the server before the first test that needs it: on a fresh machine it is built, and that takes longer than a
+    test may.
+    """
+    if not session.config.option.collectonly and any("dev_server" in _fixtures(item) for item in session.items):
+        asyncio.run(obtain(pinned_only=True))
+
+
+def _fixtures(item: pytest.Item) -> tuple[str, ...]:
+    return tuple(getattr(item, "fixturenames", ()))
 
 
 class ByFile(LoadScopeScheduling):  # type: ignore[misc]
@@ -82,7 +121,7 @@ def docs() -> Path:
 @pytest.fixture(scope="session")
 def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The artifact store of the session."""
-    return tmp_path_factory.mktemp("artifacts")
+    return store_in(tmp_path_factory.mktemp("artifacts"))
 
 
 @pytest.fixture

@@ -7,13 +7,13 @@ from doubles.hints import refusals
 from doubles.plan.play import Play, each, gate, node
 from simulation.simulator import Habits, Simulation
 
-from workflows.messages.updates import UPDATES, parse_update
-from workflows.plan.language.limits import Usage
-from workflows.plan.scheduling.budget import Budget
-from workflows.plan.scheduling.events import Event, Outcome
-from workflows.run.update_rules import judge
-from workflows.views.board import board
-from workflows.views.report import blocked_on
+from sennit.workflows.messages.updates import UPDATES, parse_update
+from sennit.workflows.plan.language.limits import Usage
+from sennit.workflows.plan.scheduling.budget import Budget
+from sennit.workflows.plan.scheduling.events import Event, Outcome
+from sennit.workflows.run.update_rules import judge
+from sennit.workflows.views.board import board
+from sennit.workflows.views.questions import blocked_on
 
 _UPDATES = {update.name: update for update in UPDATES}
 
@@ -102,7 +102,6 @@ def out_of_budget() -> Play:
         replan(),
         failed("Boom"),
         failed("UnknownOutcome", effect="write"),
-        failed("WorkerLost", effect="write"),
         failed_map("read"),
         failed_map("write"),
         failed_before_a_write(),

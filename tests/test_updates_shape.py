@@ -7,7 +7,7 @@ import pytest
 from doubles.plan.junk import anything
 from hypothesis import given, settings
 
-from workflows.messages.updates import (
+from sennit.workflows.messages.updates import (
     NOT_BUILT,
     UPDATES,
     Answer,

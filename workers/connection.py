@@ -7,8 +7,8 @@ from collections.abc import Callable
 from temporalio.client import Client
 from temporalio.envconfig import ClientConfig
 
-from workers.settings import WrongSetting
-from workflows.messages.converter import connect
+from sennit.workers.settings import WrongSetting
+from sennit.workflows.messages.converter import connect
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 2.0
 _ATTEMPT_SECONDS = 10.0

@@ -1,4 +1,4 @@
-"""`python -m workers gc`: delete what is stored of runs that the Temporal server no longer knows."""
+"""`python -m sennit.workers gc`: delete what is stored of runs that the Temporal server no longer knows."""
 
 import argparse
 import asyncio
@@ -10,19 +10,18 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from activities.storage.artifacts import ArtifactStore, StoreUnavailable
-from activities.storage.garbage import KnownRuns, StoredRun, delete, is_garbage, stored_runs
-from activities.storage.location import open_store
-from workers.connection import server_address, short_cause
-from workers.settings import WrongSetting, read_settings
-from workflows.messages.converter import connect
-from workflows.plan.language.text import one_line
+from sennit.activities.storage.artifacts import ArtifactStore, StoreUnavailable
+from sennit.activities.storage.garbage import KnownRuns, StoredRun, delete, is_garbage, stored_runs
+from sennit.activities.storage.location import open_store
+from sennit.workers.connection import server_address, short_cause
+from sennit.workers.settings import WrongSetting, read_settings
+from sennit.workflows.messages.converter import connect
+from sennit.workflows.plan.language.text import one_line
 
 CONNECT_SECONDS = 10.0
 NICENESS = 10
@@ -75,20 +74,20 @@ class Collection:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Collect garbage as the arguments say, and write what went. Raises WrongSetting.
+    """Collect garbage as the arguments say, and write what went. No store is made. Raises WrongSetting.
 
     Returns 0, 1 if the store fails, or 5 if the server does not answer.
     """
-    parser = argparse.ArgumentParser(prog="python -m workers gc")
+    parser = argparse.ArgumentParser(prog="python -m sennit.workers gc")
     parser.add_argument("--older-than", type=float, default=0.0, metavar="SECONDS")
     parser.add_argument("--dry-run", action="store_true")
     parser.add_argument("--output", default="text")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     os.nice(NICENESS)
-    collection = Collection(given.dry_run, given.older_than)
+    collection = Collection(options.dry_run, options.older_than)
     code = asyncio.run(_collect(collection, _store()))
-    if given.output != "none":
-        json_wanted = given.output in ("json", "jsonl")
+    if options.output != "none":
+        json_wanted = options.output in ("json", "jsonl")
         sys.stdout.write((json.dumps(collection.json()) if json_wanted else collection.text()) + "\n")
     if collection.problem:
         sys.stderr.write(f"sennit: {collection.problem}\n")
@@ -96,19 +95,18 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _store() -> ArtifactStore:
-    """Open the store of a worker; none is made."""
+    """Return the store of a worker with this environment."""
     place = read_settings().artifacts
-    if isinstance(place, Path) and not place.is_dir():
-        raise WrongSetting(f"SENNIT_ARTIFACTS='{place}': there is no such folder")
     try:
         return open_store(place)
-    except (OSError, StoreUnavailable) as problem:
+    except StoreUnavailable as problem:
         raise WrongSetting(f"SENNIT_ARTIFACTS='{place}': {problem}") from None
 
 
 async def _collect(collection: Collection, store: ArtifactStore) -> int:
     address = server_address()
     try:
+        await store.identify()
         client = await asyncio.wait_for(connect(identity=f"gc@{socket.gethostname()}:{os.getpid()}"), CONNECT_SECONDS)
         await collection.run(store, client)
     except (RuntimeError, TimeoutError) as error:

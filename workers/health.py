@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
-from workers.settings import ListenAddress
+from sennit.workers.settings import ListenAddress
 
 _REQUEST_SECONDS = 5.0  # a client has to send its request and take its answer in this time
 _MOST_CLIENTS = 64

@@ -14,15 +14,17 @@ from temporalio.client import Client
 from temporalio.common import VersioningBehavior, WorkerDeploymentVersion
 from temporalio.worker import PollerBehaviorAutoscaling, PollerBehaviorSimpleMaximum, Worker, WorkerDeploymentConfig
 
-from workers.connection import connect_patiently, short_cause
-from workers.health import HealthServer, Readiness
-from workers.roles import QueueBinding, Role
-from workers.server_check import ServerCheck
-from workers.settings import WorkerSettings, WrongSetting
-from workers.shutdown import AFTER_DRAIN, RunningActivities, StopRequest, leave_by
-from workers.telemetry import tool_gauges
-from workers.wiring import RoleWork
-from workers.workflow_sandbox import runner_for
+from sennit.activities.storage.artifacts import StoreUnavailable
+from sennit.workers.connection import connect_patiently, short_cause
+from sennit.workers.health import HealthServer, Readiness
+from sennit.workers.imported import note_imported
+from sennit.workers.roles import QueueBinding, Role
+from sennit.workers.server_check import ServerCheck, with_store
+from sennit.workers.settings import WorkerSettings, WrongSetting
+from sennit.workers.shutdown import AFTER_DRAIN, RunningActivities, StopRequest, leave_by
+from sennit.workers.telemetry import tool_gauges
+from sennit.workers.wiring import RoleWork
+from sennit.workers.workflow_sandbox import runner_for
 
 _THREADS = 32  # for the artifact store and names of hosts; tools have their own
 _CHECK_INTERVAL = 5.0
@@ -54,10 +56,9 @@ class WorkerProcess:
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS, "sennit"))
         stop = StopRequest()
         stop.listen()
-        health = HealthServer(Readiness(self.role.name, self.role.queues, self.work.store), self.settings.metrics)
+        health = HealthServer(Readiness(self.role.name, self.role.queues), self.settings.metrics)
         try:
             probes = await self._listen(health)
-            health.readiness.reason = f"not connected to Temporal at {self.address} yet"
             client = await self._connect(stop, health.readiness)
             return 0 if client is None else await self._serve(client, stop, health.readiness, probes)
         finally:
@@ -84,18 +85,37 @@ class WorkerProcess:
 
     async def _usable_client(self, readiness: Readiness) -> Client:
         """Wait until there is nothing in the way of work: to end and be started again would not mend it."""
-        client = await connect_patiently(self.address, self.identity, partial(_report, readiness))
-        check = self._check(client)
+        while reason := await self._no_store(readiness):
+            _report(readiness, reason)
+            await asyncio.sleep(_CHECK_INTERVAL)
+        readiness.reason = f"not connected to Temporal at {self.address} yet"
+        identity = with_store(self.identity, readiness.store)
+        client = await connect_patiently(self.address, identity, partial(_report, readiness))
+        check = self._check(client, readiness)
         while reason := await check.obstacle():
             _report(readiness, reason)
             await asyncio.sleep(_CHECK_INTERVAL)
-        readiness.note = await check.note()
+        readiness.note = await self._note(check)
         if readiness.note:
             log.warning(readiness.note)
         return client
 
-    def _check(self, client: Client) -> ServerCheck:
-        return ServerCheck(client, self.address, self.work.store, self._version)
+    async def _no_store(self, readiness: Readiness) -> str | None:
+        """Return why the artifact store cannot be used now, or None. None is made: an empty folder may be one that is
+        not mounted.
+        """
+        try:
+            readiness.store = await self.work.store.identify() if self.work.store else None
+        except StoreUnavailable as problem:
+            return str(problem)
+        return None
+
+    def _check(self, client: Client, readiness: Readiness) -> ServerCheck:
+        return ServerCheck(client, self.address, readiness.store, self._version)
+
+    async def _note(self, check: ServerCheck) -> str:
+        """Return what is missing that work can do without, on this machine and on the server."""
+        return "; ".join(filter(None, (self.work.note, await check.note())))
 
     @property
     def _version(self) -> tuple[str, str] | None:
@@ -146,22 +166,25 @@ class WorkerProcess:
             namespace=client.namespace,
             build_id=build_of(self.settings),
             deployment=self.settings.deployment,
-            identity=self.identity,
-            store=self.work.store,
+            identity=with_store(self.identity, readiness.store),
+            store=readiness.store,
             health=probes,
             seconds=round(time.monotonic() - self.started, 2),
         )
-        show, check = tool_gauges(), self._check(client)
+        show, check = tool_gauges(), self._check(client, readiness)
         turn = 0
         reason: str | None = None
         while not (exhausted := self.work.threads.exhausted if self.work.threads else None):
             await asyncio.sleep(_CHECK_INTERVAL)
             if self.work.threads:
                 show(self.work.threads.lost, self.work.threads.blocked_seconds)
+            if self.settings.imported and turn % _FULL_CHECK == 0:  # tools may import more when they are called
+                note_imported(self.settings.imported, self.settings.tools, self.settings.tools_path)
             turn += 1
             standing, reason = reason, await check.lost()
             if reason is None and (standing or turn % _FULL_CHECK == 0):
-                reason, readiness.note = await check.obstacle(), await check.note()
+                reason = await self._no_store(readiness) or await check.obstacle()
+                readiness.note = await self._note(check)
             _report(readiness, reason)
         return exhausted
 
@@ -176,12 +199,13 @@ def build_worker(
     """
     workflows = binding.kind == "workflows"
     versioned = workflows and settings.deployment is not None
-    return Worker(
+    runner = runner_for(settings.workflow_sandbox)
+    worker = Worker(
         client,
         task_queue=binding.queue,
         workflows=work.workflows if workflows else (),
         activities=() if workflows else work.activities[binding.kind],
-        workflow_runner=runner_for(settings.workflow_sandbox, remembers=settings.cached_workflows > 0),
+        workflow_runner=runner,
         max_cached_workflows=settings.cached_workflows,
         max_concurrent_workflow_tasks=binding.slots if workflows else None,
         max_concurrent_activities=None if workflows else settings.slots or binding.slots,
@@ -190,13 +214,15 @@ def build_worker(
         max_heartbeat_throttle_interval=_HEARTBEAT,
         default_heartbeat_throttle_interval=_HEARTBEAT,
         graceful_shutdown_timeout=_WITHOUT_END,
-        interceptors=() if workflows else (running,),
+        interceptors=(*work.interceptors, *(() if workflows else (running,))),
         deployment_config=WorkerDeploymentConfig(
             version=WorkerDeploymentVersion(settings.deployment or "sennit", build_of(settings)),
             use_worker_versioning=versioned,
             default_versioning_behavior=VersioningBehavior.PINNED if versioned else VersioningBehavior.UNSPECIFIED,
         ),
     )
+    runner.attach(worker)
+    return worker
 
 
 def build_of(settings: WorkerSettings) -> str:

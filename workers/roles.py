@@ -4,8 +4,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
 
-from activities.providers.settings import PROVIDERS
-from workflows.messages import queues
+from sennit.workflows.messages import queues
 
 QueueKind = Literal["workflows", "tools", "llm", "sandbox"]
 
@@ -42,7 +41,7 @@ class Role:
 
 
 _WORKFLOW = (QueueBinding(queues.WORKFLOW, "workflows", 16),)
-_LLM = tuple(QueueBinding(queues.llm_queue(model), "llm", 100) for model in PROVIDERS)
+_LLM = tuple(QueueBinding(queues.llm_queue(model), "llm", 100) for model in queues.PROVIDERS)
 _TOOLS = (QueueBinding(queues.TOOLS, "tools", 100),)
 _SANDBOX = (QueueBinding(queues.SANDBOX, "sandbox", 8),)
 

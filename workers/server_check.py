@@ -16,9 +16,9 @@ from temporalio.api.workflowservice.v1 import (
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.runs.namespace import usable
-from workers.roles import ROLES
-from workflows.run.search_attributes import KEYS
+from sennit.activities.runs.namespace import usable
+from sennit.workers.roles import ROLES
+from sennit.workflows.run.search_attributes import KEYS
 
 LEAST_SERVER = (1, 31)
 """The oldest Temporal server that Sennit is tested with."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
-from activities.providers.settings import ModelSettings
-from activities.sandbox import SandboxChoice
-from activities.storage.location import bucket_url
-from workflows.plan.language.nodes import ApprovalPolicy
+from sennit.activities.providers.settings import ModelSettings
+from sennit.activities.sandbox import SandboxChoice
+from sennit.activities.storage.location import bucket_url
+from sennit.workflows.plan.language.nodes import ApprovalPolicy
 
 LogForm = Literal["auto", "json", "text"]
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -126,11 +126,13 @@ class WorkerSettings:
     approval: Annotated[ApprovalPolicy, "SENNIT_APPROVAL", _choice(get_args(ApprovalPolicy))] = "writes"
     tools: Annotated[tuple[str, ...], "SENNIT_TOOLS", _modules] = ()
     tools_path: Annotated[tuple[Path, ...], "SENNIT_TOOLS_PATH", _paths] = ()
+    imported: Annotated[Path | None, "SENNIT_IMPORTED", _path] = None
     mcp: Annotated[Path | None, "SENNIT_MCP", _path] = None
     http_tools: Annotated[Path | None, "SENNIT_HTTP_TOOLS", _path] = None
     write_root: Annotated[Path | None, "SENNIT_WRITE_ROOT", _path] = None
     sandbox: Annotated[SandboxChoice, "SENNIT_SANDBOX", _choice(get_args(SandboxChoice))] = "auto"
     health: Annotated[ListenAddress | None, "SENNIT_HEALTH_PORT", _address] = None
+    trace_contents: Annotated[bool, "SENNIT_TRACE_CONTENTS", _switch] = False
     metrics: Annotated[ListenAddress | None, "SENNIT_METRICS_PORT", _fixed_address] = None
     drain: Annotated[float, "SENNIT_DRAIN", _seconds] = 25.0
     slots: Annotated[int | None, "SENNIT_SLOTS", _whole(1, 10_000)] = None

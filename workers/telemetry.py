@@ -4,7 +4,8 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
+from urllib.parse import unquote
 
 import structlog
 from structlog.stdlib import ProcessorFormatter
@@ -19,12 +20,19 @@ from temporalio.runtime import (
     TelemetryConfig,
 )
 
-from activities.toolbox.redaction import redact
-from workers.settings import ListenAddress, LogForm, WrongSetting
+from sennit.activities.toolbox.redaction import is_secret_name, redact, remember
+from sennit.workers.settings import ListenAddress, LogForm, WrongSetting
+
+if TYPE_CHECKING:
+    from sennit.workers.tracing import Traces
+
+log = structlog.stdlib.get_logger("workers")
 
 _CORE_LEVELS = "error,temporalio_sdk_core=warn,temporal_sdk_bridge=warn"  # not a line a poller for each lost connection
 _BUCKETS = {"sennit_model_first_token": (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)}
 """In seconds; the SDK's own end at 10."""
+_RECEIVERS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+_RECEIVER_HEADERS = ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS")
 _CHATTY = ("temporalio", "httpx", "httpcore", "asyncio")
 
 
@@ -95,6 +103,28 @@ def start_runtime(metrics: ListenAddress | None) -> None:
         Runtime.set_default(Runtime(telemetry=telemetry))
     except ValueError as problem:
         raise WrongSetting(f"SENNIT_METRICS_PORT='{metrics}': {problem}") from None
+
+
+def start_traces(contents: bool, env: Mapping[str, str] = os.environ) -> "Traces | None":
+    """Return what records spans and sends them to where the OTEL_* variables say; None if they name no place, or
+    without the extra `otel`. With `contents`, spans hold what models read and write. Raises WrongSetting.
+    """
+    name = next((name for name in _RECEIVERS if env.get(name)), None)
+    if name is None:
+        return None
+    try:
+        from sennit.workers.tracing import Traces
+    except ModuleNotFoundError as missing:
+        log.warning("no traces are sent: install sennit[otel]", variable=name, missing=missing.name)
+        return None
+    for header in ",".join(env.get(each, "") for each in _RECEIVER_HEADERS).split(","):
+        title, _, value = header.partition("=")
+        if is_secret_name(title.strip()) and value.strip():
+            remember(unquote(value).split()[-1])
+    try:
+        return Traces(contents)
+    except ValueError as problem:
+        raise WrongSetting(f"the OTEL_* variables cannot be used: {problem}") from None
 
 
 def tool_gauges() -> Callable[[int, float], None]:

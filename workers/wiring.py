@@ -9,48 +9,52 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from workers.roles import ROLES, QueueKind, Role
-from workers.settings import WorkerSettings, WrongSetting
-from workflows.messages import queues
+from sennit.workers.roles import ROLES, QueueKind, Role
+from sennit.workers.settings import WorkerSettings, WrongSetting
+from sennit.workflows.messages import queues
 
 if TYPE_CHECKING:
-    from activities.toolbox import Registry, Tool
-    from activities.toolbox.threads import ToolThreads
+    from temporalio.worker import Interceptor
+
+    from sennit.activities.storage.artifacts import ArtifactStore
+    from sennit.activities.toolbox import Registry, Tool
+    from sennit.activities.toolbox.threads import ToolThreads
 
 log = structlog.stdlib.get_logger("workers")
 
 
 @dataclass(frozen=True, slots=True)
 class RoleWork:
-    """Workflows, and activities by kind. Without activities there are no `store`, the id of the artifact store, and no
-    `threads` of tools.
+    """Workflows, and activities by kind. Without activities there are no artifact `store` and no `threads` of tools.
+    `note` says what this machine lacks that work can do without.
     """
 
     workflows: Sequence[type] = ()
     activities: Mapping[QueueKind, Sequence[Callable[..., Any]]] = field(default_factory=dict)
-    store: str | None = None
+    store: "ArtifactStore | None" = None
     threads: "ToolThreads | None" = None
+    note: str = ""
+    interceptors: Sequence["Interceptor"] = ()
 
 
 def load_work(role: Role, settings: WorkerSettings, identity: str) -> RoleWork:
     """Import and build what `role` serves: a workflow worker loads no tools, a tool worker no workflow.
 
-    Raises WrongSetting for tools that cannot be offered, for a folder or bucket that cannot be written, for the role
-    `llm` without a key that its models need, and for the role `sandbox` where no sandbox works. Another role goes
-    without its sandbox queue then.
+    Raises WrongSetting for tools that cannot be offered, for an index that cannot be written, for variables that no
+    bucket can have, for the role `llm` without a key that its models need, and for the role `sandbox` where no sandbox
+    works. Another role goes without its sandbox queue then. Whether the store is there is not looked at.
     """
     workflows: tuple[type, ...] = ()
     if role.serves("workflows"):
-        from workflows.agent_run import AgentRun
-
-        workflows = (AgentRun,)
+        workflows = _workflows()
     if not role.serves("tools", "llm", "sandbox"):
         return RoleWork(workflows)
-    from activities.definitions import Activities, WorkerPaths
-    from activities.llm.metrics import CallMeter
-    from activities.llm.models import Models
-    from activities.storage.artifacts import StoreUnavailable
-    from activities.toolbox.threads import tool_threads
+    from sennit.activities.definitions import Activities, WorkerPaths
+    from sennit.activities.llm.metrics import CallMeter
+    from sennit.activities.llm.models import Models
+    from sennit.activities.sandbox.confinement import find_confinement
+    from sennit.activities.storage.artifacts import StoreUnavailable
+    from sennit.activities.toolbox.threads import tool_threads
 
     paths = WorkerPaths(
         artifacts=settings.artifacts,
@@ -66,8 +70,8 @@ def load_work(role: Role, settings: WorkerSettings, identity: str) -> RoleWork:
         models = Models.of(settings.models, CallMeter())
         host = Activities(paths, registry, models, identity=identity, approval=settings.approval, slots=settings.slots)
     except OSError as problem:
-        where = f"SENNIT_ARTIFACTS='{settings.artifacts}' or SENNIT_INDEX='{settings.index}'"
-        raise WrongSetting(f"{where} cannot be used: {problem.strerror}: {problem.filename}") from None
+        cause = f"{problem.strerror}: {problem.filename}"
+        raise WrongSetting(f"SENNIT_INDEX='{settings.index}' cannot be used: {cause}") from None
     except StoreUnavailable as problem:
         raise WrongSetting(f"SENNIT_ARTIFACTS='{settings.artifacts}': {problem}") from None
     sandboxed = [f"{tool.name} {tool.hint}" for tool in registry if tool.queue == queues.SANDBOX]
@@ -78,7 +82,16 @@ def load_work(role: Role, settings: WorkerSettings, identity: str) -> RoleWork:
         "llm": host.llm(),
         "sandbox": host.sandbox() if sandboxed else (),
     }
-    return RoleWork(workflows, activities, host.store_id, tool_threads)
+    note = find_confinement().missing if role.serves("tools", "llm") else ""
+    return RoleWork(workflows, activities, host.store, tool_threads, note)
+
+
+def _workflows() -> tuple[type, ...]:
+    from sennit.workflows.agent_run import AgentRun
+    from sennit.workflows.look_up import LookUp
+    from sennit.workflows.read_outputs import ReadOutputs
+
+    return AgentRun, LookUp, ReadOutputs
 
 
 def _check_keys(settings: WorkerSettings) -> None:
@@ -94,23 +107,30 @@ def load_registry(
 
     `on_missing` is called with the reason when the tools that need a sandbox are not offered.
     """
-    from activities.toolbox import ToolSetupError, load_tools
+    from sennit.activities.toolbox import ToolSetupError, load_tools
 
-    offered = _sandbox_tools(role, settings, on_missing) if role.serves("tools", "sandbox") else []
+    left_out: dict[str, str] = {}
+    offered = _sandbox_tools(role, settings, on_missing, left_out) if role.serves("tools", "sandbox") else []
     if role.serves("tools"):
-        offered += _configured_tools(settings)
+        offered += _configured_tools(settings, left_out)
     for folder in settings.tools_path:
         if not folder.is_dir():
             raise WrongSetting(f"SENNIT_TOOLS_PATH: there is no folder {folder}")
     try:
-        return load_tools(settings.tools, settings.tools_path, offered)
+        registry = load_tools(settings.tools, settings.tools_path, offered)
     except ToolSetupError as problem:
         raise WrongSetting(f"SENNIT_TOOLS: {problem}") from None
+    registry.leave_out(left_out)
+    if settings.mcp and role.serves("tools"):
+        _offer_mcp_tools(settings.mcp, registry)
+    return registry
 
 
-def _sandbox_tools(role: Role, settings: WorkerSettings, on_missing: Callable[[str], None]) -> "list[Tool]":
-    from activities.sandbox.runner import NoSandbox, find_sandbox
-    from activities.sandbox.tools import code_tools
+def _sandbox_tools(
+    role: Role, settings: WorkerSettings, on_missing: Callable[[str], None], left_out: dict[str, str]
+) -> "list[Tool]":
+    from sennit.activities.sandbox.runner import NoSandbox, find_sandbox
+    from sennit.activities.sandbox.tools import code_tools
 
     try:
         return code_tools(find_sandbox(settings.sandbox, Path(tempfile.gettempdir())))
@@ -118,14 +138,15 @@ def _sandbox_tools(role: Role, settings: WorkerSettings, on_missing: Callable[[s
         if role.name == "sandbox":
             raise WrongSetting(f"SENNIT_SANDBOX={settings.sandbox!r}: no sandbox works here: {problem}") from None
         on_missing(f"python and shell: no sandbox works here: {problem}")
+        left_out |= dict.fromkeys(("python", "shell"), f"no sandbox works here: {problem}")
         return []
 
 
-def _configured_tools(settings: WorkerSettings) -> "list[Tool]":
-    """Return the tools of the settings that name a folder or a file."""
-    from activities.toolbox import ToolSetupError
-    from activities.toolbox.files.write import write_tools
-    from activities.toolbox.http.endpoints import http_tools
+def _configured_tools(settings: WorkerSettings, left_out: dict[str, str]) -> "list[Tool]":
+    """Return the tools of the settings that name a folder or a file, and add why others are left out."""
+    from sennit.activities.toolbox import ToolSetupError
+    from sennit.activities.toolbox.files.write import write_tools
+    from sennit.activities.toolbox.http.declarations import http_tools
 
     found: list[Tool] = []
     variable = ""
@@ -133,16 +154,28 @@ def _configured_tools(settings: WorkerSettings) -> "list[Tool]":
         if settings.write_root:
             variable = "SENNIT_WRITE_ROOT"
             found += write_tools(settings.write_root)
+        else:
+            left_out["write"] = "SENNIT_WRITE_ROOT names no folder below which it may write"
         if settings.http_tools:
             variable = "SENNIT_HTTP_TOOLS"
-            found += http_tools(settings.http_tools, os.environ)
-        if settings.mcp:
-            variable = "SENNIT_MCP"
-            from activities.toolbox.mcp.tools import mcp_tools
-
-            found += mcp_tools(settings.mcp, os.environ)
+            declared, without = http_tools(settings.http_tools, os.environ)
+            found += declared
+            left_out |= without
+            for name, reason in without.items():
+                log.warning("a tool is left out", tool=name, reason=reason)
     except ToolSetupError as problem:
         raise WrongSetting(f"{variable}: {problem}") from None
-    except ModuleNotFoundError as missing:
-        raise WrongSetting(f"SENNIT_MCP='{settings.mcp}': needs sennit[mcp]; {missing.name} is not installed") from None
     return found
+
+
+def _offer_mcp_tools(path: Path, registry: "Registry") -> None:
+    from sennit.activities.toolbox import ToolSetupError
+
+    try:
+        from sennit.activities.toolbox.mcp.tools import McpServers
+
+        McpServers(path, os.environ).offer(registry)
+    except ToolSetupError as problem:
+        raise WrongSetting(f"SENNIT_MCP: {problem}") from None
+    except ModuleNotFoundError as missing:
+        raise WrongSetting(f"SENNIT_MCP='{path}': needs sennit[mcp]; {missing.name} is not installed") from None

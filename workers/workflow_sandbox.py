@@ -5,11 +5,12 @@ and cost 1.5 ms of CPU a node, a quarter of all they need, because every payload
 SENNIT_WORKFLOW_SANDBOX=1 turns it on.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from temporalio.worker import (
     UnsandboxedWorkflowRunner,
+    Worker,
     WorkflowInstance,
     WorkflowInstanceDetails,
     WorkflowRunner,
@@ -17,24 +18,28 @@ from temporalio.worker import (
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 MAX_UPDATE_BYTES = 1024 * 1024
+QUERY_TASK = "legacy_query"
+"""What the SDK calls the query of a task that is nothing but a query."""
+FIRST_FLAG = 1 << 16
 PASSED_THROUGH = (
     "pydantic",
     "pydantic_core",
     "annotated_types",
     "typing_extensions",
     "typing_inspection",
-    "workflows.plan",
-    "workflows.run.update_rules",
-    "workflows.views.board",
-    "workflows.messages.contracts",
-    "workflows.drawing",
-    "workflows.messages.activity_options",
-    "workflows.messages.queues",
-    "workflows.views.report",
-    "workflows.messages.request",
-    "workflows.messages.result",
-    "workflows.messages.updates",
-    "workflows.messages.views",
+    "sennit.workflows.plan",
+    "sennit.workflows.run.update_rules",
+    "sennit.workflows.views.board",
+    "sennit.workflows.messages.contracts",
+    "sennit.workflows.drawing",
+    "sennit.workflows.messages.activity_options",
+    "sennit.workflows.messages.outputs",
+    "sennit.workflows.messages.queues",
+    "sennit.workflows.views.report",
+    "sennit.workflows.messages.request",
+    "sennit.workflows.messages.result",
+    "sennit.workflows.messages.updates",
+    "sennit.workflows.messages.views",
 )
 """Modules that the sandbox shares with the process: a class must be the same on both sides, and loading it for each
 run would cost more than its first workflow task. None may keep state, read a clock or use the SDK's API."""
@@ -45,17 +50,27 @@ def workflow_runner() -> SandboxedWorkflowRunner:
     return SandboxedWorkflowRunner(SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH))
 
 
-def runner_for(sandboxed: bool, *, remembers: bool = True) -> WorkflowRunner:
-    """Return the runner of a worker, which does or does not remember workflows between their tasks."""
-    return GuardedRunner(workflow_runner() if sandboxed else UnsandboxedWorkflowRunner(), remembers=remembers)
+def runner_for(sandboxed: bool) -> "GuardedRunner":
+    """Return the runner of a worker, which `attach` ties to it before it runs."""
+    return GuardedRunner(workflow_runner() if sandboxed else UnsandboxedWorkflowRunner())
 
 
 class GuardedRunner(WorkflowRunner):
-    """Keeps from workflows what the SDK should not have given them."""
+    """Keeps from workflows what the SDK should not have given them: large updates, and news that only a query brought.
 
-    def __init__(self, inner: WorkflowRunner, *, remembers: bool) -> None:
+    A query of a run that this worker does not remember comes with all events there are, and the SDK delivers those that
+    no workflow task has delivered at the time of the last one, and batched as no replay sees them again. It would send
+    the decisions with the next workflow task. A workflow that has seen such news answers the query and is forgotten
+    before the SDK gives it anything else, so the next task replays it from the history.
+    """
+
+    def __init__(self, inner: WorkflowRunner) -> None:
         self._inner = inner
-        self._remembers = remembers
+        self._forget: Callable[[str], None] | None = None
+
+    def attach(self, worker: Worker) -> None:
+        """Have this worker forget the workflows to which queries have brought news; without it, such a query fails."""
+        self._forget = worker._bridge_worker.request_workflow_eviction
 
     def prepare_workflow(self, defn: Any) -> None:
         self._inner.prepare_workflow(defn)
@@ -65,37 +80,47 @@ class GuardedRunner(WorkflowRunner):
 
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
         instance = self._inner.create_instance(det)
-        activate, seen = instance.activate, _Seen()
+        activate, last, run = instance.activate, _LastNews(), det.info.run_id
 
         def guarded(act: Any) -> Any:
-            if self._remembers:
-                seen.check(act)
             drop_large_updates(act)
-            return activate(act)
+            if last.came_with_query(act):
+                if self._forget is None:
+                    raise RuntimeError("this runner knows no worker that could forget the run")
+                self._forget(run)
+            completion = activate(act)
+            last.note(act, completion)
+            return completion
 
         instance.activate = guarded  # type: ignore[method-assign]
         return instance
 
 
-class _Seen:
-    """How far a workflow has come: the time of its last workflow task, and the events up to then."""
+class _LastNews:
+    """Whether the last events that were news to a workflow came with a workflow task or with a query.
+
+    The SDK does not say to which of the two an activation belongs. But it returns each flag that an activation has set
+    with all activations after the workflow task that reported it to the server, and what a query's task has set it
+    reports nowhere. So each activation with news sets a flag that is not there yet. Flags mean something to the SDK and
+    its server only below FIRST_FLAG.
+    """
 
     def __init__(self) -> None:
-        self._time, self._events = 0, 0
+        self._flag: int | None = None
 
-    def check(self, act: Any) -> None:
-        """Raise if events are news that no workflow task has delivered.
+    def note(self, act: Any, completion: Any) -> None:
+        """Set a flag for an activation with news; a replay and a query have none."""
+        if not act.is_replaying and completion.HasField("successful"):
+            self._flag = max(FIRST_FLAG, 1 + max(act.available_internal_flags, default=0))
+            completion.successful.used_internal_flags.append(self._flag)
 
-        A query of a workflow that this worker does not remember comes with all events there are, and the SDK delivers
-        them at the time of the last workflow task. Decisions would go by a time that no replay sees again, and a worker
-        that remembers the workflow would send them with its next task. Instead the query fails, and the workflow is
-        forgotten and replayed at that task.
+    def came_with_query(self, act: Any) -> bool:
+        """Whether this activation is the query that brought them.
+
+        Queries that a workflow task brings have names of their own and come after its news, which is as it should be.
         """
-        time = act.timestamp.ToNanoseconds()
-        news = any(job.WhichOneof("variant") != "query_workflow" for job in act.jobs)
-        if news and time == self._time and act.history_length > self._events:
-            raise RuntimeError("this worker does not know the run yet; ask again in a few seconds")
-        self._time, self._events = time, act.history_length
+        alone = any(job.query_workflow.query_id == QUERY_TASK for job in act.jobs)
+        return alone and self._flag is not None and self._flag not in act.available_internal_flags
 
 
 def drop_large_updates(act: Any) -> None:

@@ -1,6 +1,7 @@
 """AgentRun: one run of an agent, as a Temporal workflow."""
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
@@ -9,30 +10,40 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
-    from workflows.messages.contracts import CheckResult, Conclusion, PreparedRun
-    from workflows.messages.request import ContinuedState, RunRequest
-    from workflows.messages.result import RunReport, RunStatus, UsageReport
-    from workflows.plan.language.limits import NO_USAGE, Usage, format_duration
-    from workflows.plan.scheduling.events import StopRequested
-    from workflows.plan.scheduling.snapshot import dump
-    from workflows.run.engine import Engine, start_engine
-    from workflows.run.outage import Outage
-    from workflows.run.plan_drafts import PlanDrafts
-    from workflows.run.queries import QueryHandlers
-    from workflows.run.setup import RunSetup, parse_input, raise_if_invalid, run_prefix_of, with_usage
-    from workflows.run.subagent import GIVEN_UP
-    from workflows.run.subagent_status import SubagentStatus
-    from workflows.run.update_handlers import UpdateHandlers
-    from workflows.views.board import board, board_without_plan
-    from workflows.views.metrics import RunMetrics
-    from workflows.views.quote import quote_warnings
-    from workflows.views.report import report_of
+    from sennit.workflows.messages.contracts import CheckResult, Conclusion, PreparedRun
+    from sennit.workflows.messages.request import ContinuedState, RunRequest
+    from sennit.workflows.messages.result import (
+        WAITS_FOR,
+        WRITES,
+        BlockedOn,
+        RunReport,
+        RunStatus,
+        UsageReport,
+        cut_warning,
+    )
+    from sennit.workflows.plan.language.limits import NO_USAGE, Usage, format_duration
+    from sennit.workflows.plan.limits import MAX_CARRIED_BYTES
+    from sennit.workflows.plan.scheduling.snapshot import dump
+    from sennit.workflows.run.engine import Engine, start_engine
+    from sennit.workflows.run.outage import Outage
+    from sennit.workflows.run.plan_drafts import PlanDrafts
+    from sennit.workflows.run.queries import QueryHandlers
+    from sennit.workflows.run.search_attributes import blocker
+    from sennit.workflows.run.setup import RunSetup, parse_input, raise_if_invalid, run_prefix_of, with_usage
+    from sennit.workflows.run.subagent_status import SubagentStatus
+    from sennit.workflows.run.timer import milliseconds
+    from sennit.workflows.run.update_handlers import UpdateHandlers
+    from sennit.workflows.views.board import RunEnd, board, board_without_plan
+    from sennit.workflows.views.journal import Journal, Moment
+    from sennit.workflows.views.metrics import RunMetrics
+    from sennit.workflows.views.questions import blocked_on
+    from sennit.workflows.views.quote import quote_warnings
+    from sennit.workflows.views.report import report_of
+    from sennit.workflows.views.writes import all_writes, writes_of
 
 BOARD_EVERY = timedelta(seconds=1)
 DRAWN_AT_ONCE = 200
 """Boards of bigger plans are drawn less often: to draw takes time for each node."""
-SUBAGENTS_END = timedelta(seconds=10)
-CARRIED_BYTES = 1_500_000
 
 
 @workflow.defn(name="AgentRun")
@@ -55,11 +66,14 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         self._planner: asyncio.Task[Engine] | None = None
         self._takes_drafts = True  # until the whole plan is being checked
         self._drafts = PlanDrafts()
+        self._answer_ref = ""  # of the whole answer, if that was cut
         self._no_answer = ""  # why there is none, though the run has got to its end
         self._subagent_status = SubagentStatus(self._wake, self._carry.last_reported if self._carry else "")
+        self._journal = Journal(_moment, self._carry.events if self._carry else 1)
         self._metrics = RunMetrics("running" if self._carry else None)
         self._drawn_at = workflow.now() - BOARD_EVERY
         self._subagent_status.resync_after_reset()
+        workflow.register_random_seed_callback(self._journal.reset)
 
     @workflow.run
     async def run(self, request: Any = None, *more: Any) -> RunReport:
@@ -67,6 +81,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         del request, more  # read in __init__, where updates that come first can see them
         if self._request is None:
             self._status_without_engine = "failed"
+            self._journal.ended("failed", self._invalid)
             self._publish()
             raise ApplicationError(self._invalid, type="InvalidRequest", non_retryable=True)
         try:
@@ -78,10 +93,16 @@ class AgentRun(UpdateHandlers, QueryHandlers):
                 await self._cancelled()  # not when a worker forgets the run, which cancels its tasks too
             elif isinstance(error, ApplicationError):
                 self._status_without_engine = "failed"
+                self._journal.ended("failed", f"{error.type}: {error.message}")
                 self._publish()
                 raise with_usage(error, self._spent) from None
             raise
-        return await self._end(engine)
+        try:
+            return await self._end(engine)
+        except BaseException as error:
+            if is_cancelled_exception(error) and workflow.cancellation_reason() is not None:
+                await self._cancelled()
+            raise
 
     async def _open_in_time(self, request: RunRequest) -> Engine:
         """Open within the time that the run has. Once there is an engine, that takes care of it."""
@@ -99,7 +120,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         A planner that streams goes on writing while the engine runs what it has written.
         """
         if self._carry is not None:
-            return self._begin(request, await self._setup.load(self._carry))
+            return self._begin(request, await self._setup.load(request, self._carry))
         prepared = await self._setup.prepare(request)
         if prepared.checked is not None:
             return self._begin(request, raise_if_invalid(prepared.checked))
@@ -117,9 +138,8 @@ class AgentRun(UpdateHandlers, QueryHandlers):
     def _begin(self, request: RunRequest, checked: CheckResult, *, more: bool = False) -> Engine:
         """Start the engine on a plan. `more` says that the plan is not the whole yet."""
         self._checked = checked
-        self._engine = engine = start_engine(
-            request, checked, self._setup, self._subagent_status, self._changed, more=more, carry=self._carry
-        )
+        parts = self._setup, self._subagent_status, self._changed, self._journal
+        self._engine = engine = start_engine(request, checked, *parts, more=more, carry=self._carry)
         self._setup.phase = "planning" if more else "running"
         return engine
 
@@ -129,13 +149,13 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         engine = self._engine
         if engine is None:
             return self._begin(request, checked)
-        if engine.status is not None:  # somebody has finished the run, or its time was up
+        if engine.state.ended:  # somebody has finished the run, or its time was up
             return engine
         self._checked = checked
         self._setup.phase = "running"
         engine.charge(self._setup.spent)
-        if checked.continues:
-            engine.grow(checked)
+        if checked.page is not None:
+            engine.append(checked.page)
         else:
             engine.replace_plan(checked)
         return engine
@@ -159,15 +179,12 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         """Start on the beginning of a plan. Ignores what is no such thing, comes late, or is from another attempt."""
         if self._request is None or self._planner is None or self._planner.done() or not self._takes_drafts:
             return
-        taken = self._drafts.take(self._setup.run_prefix, request, *more)
-        if taken is None:
-            return
-        draft, found = taken
-        checked = CheckResult(plan=draft.plan, execution_plan=draft.execution_plan)
-        if self._engine is None:
-            self._begin(self._request, checked, more=True)
-        elif self._engine.begins(found):
-            self._engine.grow(checked, found, more=True)
+        page = self._drafts.take(self._setup.run_prefix, request, *more)
+        if page is not None and self._engine is None:
+            self._begin(self._request, CheckResult(plan=page.plan, execution_plan=page.specs), more=True)
+        elif page is not None and self._engine is not None and not self._engine.state.ended:
+            with suppress(ApplicationError):  # it goes on from another beginning
+                self._engine.append(page, more=True)
 
     @workflow.signal(name="subagent_status", description="What a sub-agent of this run waits for, from that sub-agent")
     def subagent_status(self, request: Any = None, *more: Any) -> None:
@@ -189,16 +206,20 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             run_prefix=self._setup.run_prefix,
             run_context=self._setup.run_context,
             plan=engine.plan,
-            execution_plan=engine.state.graph.execution_plan.pack() if engine.is_paged else "",
+            execution_plan=engine.state.graph.execution_plan.pack() if engine.has_grown else "",
             snapshot=dump(engine.state),
             usage=self._spent,
             replans=engine.replans,
             epoch=engine.epoch,
             attributes=self._setup.attributes.names,
             last_reported=self._subagent_status.last_reported or "",
+            warnings=tuple(engine.warnings),
+            events=self._journal.next,
         )
         following = request.model_copy(update={"carry": carry})
-        if len(following.model_dump_json()) > CARRIED_BYTES:  # the plan is in the store; only a copied form misses it
+        if (
+            len(following.model_dump_json()) > MAX_CARRIED_BYTES
+        ):  # the plan is in the store; only a copied form misses it
             following = following.model_copy(update={"plan": None, "plan_packed": None})
         workflow.continue_as_new(
             following.model_dump(mode="json", exclude_defaults=True),
@@ -206,44 +227,43 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         )
 
     async def _cancelled(self) -> None:
-        """Cancel what runs; the board keeps what there is.
-
-        A sub-agent whose parent was reset, or continues as new, lets its writes end: the next one takes them over.
+        """Cancel what runs, and let writes in flight end. The board keeps what there is, and the memo what became of
+        the writes: a run that was cancelled has no report.
         """
         self._status_without_engine = "cancelled"
         if self._planner is not None:
             self._planner.cancel()
-        if self._engine is not None and self._engine.status is None:
-            if workflow.info().parent is not None and workflow.cancellation_reason() != GIVEN_UP:
-                await self._engine.suspend()
-            self._engine.post(StopRequested("cancelled"))
-            self._draw(self._engine)
+        engine = self._engine
+        if engine is not None:
+            if engine.status is None:
+                await engine.stop("cancelled")
+            engine.status = "cancelled"  # also if it had ended, and only its report was to come
+            self._draw(engine)
+        self._journal.ended("cancelled")
         self._publish()
-        await self._subagents_over()
-
-    async def _subagents_over(self) -> None:
-        """Wait until those that were given up have ended, at most for a while. If this run ended first, they might hear
-        from the server that it is over before they hear from it why, and go on with their writes.
-        """
-        if self._subagent_status.any_runs:
-            with suppress(TimeoutError):
-                await workflow.wait_condition(lambda: not self._subagent_status.any_runs, timeout=SUBAGENTS_END)
+        writes = writes_of(engine.state) if engine is not None else ()
+        if writes:
+            workflow.upsert_memo({WRITES: [line.model_dump(mode="json") for line in writes]})
+        if self._request is not None and self._request.depth:
+            await self._subagent_status.tell_writes(all_writes(engine.state) if engine is not None else ())
 
     async def _end(self, engine: Engine) -> RunReport:
         self._setup.phase = "concluding"
         found = Conclusion()
         if engine.status in ("done", "partial"):
             found = await self._conclude(engine)
+        self._answer_ref = found.ref or ""
         self._setup.phase = "ended"
-        self._draw(engine)
+        report = report_of(engine.state, engine.shown_status, found, self._no_answer)
+        self._draw(engine, RunEnd(report.answer, report.problem or ""))
         self._publish()
-        await self._subagents_over()
         await workflow.wait_condition(workflow.all_handlers_finished)
         info = workflow.info()
         fields = {"id": info.workflow_id, "run_id": info.run_id, "usage": UsageReport.of(self._spent)}
-        report = report_of(engine.state, engine.shown_status, found, self._no_answer)
-        warnings = (*self._checked.warnings, *quote_warnings(engine.state))
+        warnings = (*self._checked.warnings, *engine.warnings, *quote_warnings(engine.state), *found.warnings)
+        warnings += (cut_warning(info.workflow_id),) if found.ref else ()
         report = report.model_copy(update={**fields, "warnings": warnings})
+        self._journal.ended(report.status, report.problem or "")
         if engine.status == "failed":
             raise ApplicationError(report.problem or "the run failed", report, type="RunFailed", non_retryable=True)
         return report
@@ -276,10 +296,26 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         soon = engine is None or not engine.moving or (engine.moving < 5 and nodes < DRAWN_AT_ONCE)
         if soon or workflow.now() - self._drawn_at >= BOARD_EVERY * max(1, nodes // DRAWN_AT_ONCE):
             self._draw(engine)
+        self._ask(self._waits_for(engine))
         if engine is not None and self._request is not None and self._request.depth:
             self._subagent_status.report(engine.state, engine.shown_status)
 
-    def _draw(self, engine: Engine | None) -> None:
+    def _ask(self, items: Sequence[BlockedOn]) -> None:
+        """Tell readers of events, and lists, what the run waits for."""
+        waits = blocker(items)
+        if self._journal.ask(items) or waits != workflow.memo_value(WAITS_FOR, None):
+            workflow.upsert_memo({WAITS_FOR: waits})
+
+    def _waits_for(self, engine: Engine | None) -> tuple[BlockedOn, ...]:
+        """Return what the run waits for now; nothing once it is over."""
+        outage = self._setup.outage.blocked
+        if engine is None or engine.status is not None:
+            return outage
+        state, children = engine.state, engine.blocked_children
+        waits = state.waiting or state.parked or children
+        return (*outage, *(blocked_on(state, workflow.info().workflow_id, children) if waits else ()))
+
+    def _draw(self, engine: Engine | None, end: RunEnd | None = None) -> None:
         self._drawn_at = workflow.now()
         what = (self._request.goal or self._request.title) if self._request else ""
         title = f"{self._status}: {what}" if what else self._status
@@ -294,6 +330,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             blocked_children=engine.blocked_children,
             outage=outage,
             notes=self._setup.attributes.notes,
+            end=end,
         )
         workflow.set_current_details(drawn)
 
@@ -317,3 +354,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         status = engine.shown_status if engine is not None else self._status_without_engine
         idle = engine is None or not engine.moving
         return "blocked" if status == "running" and idle and self._setup.outage.blocked else status
+
+
+def _moment() -> Moment:
+    return Moment(workflow.info().get_current_history_length(), milliseconds())

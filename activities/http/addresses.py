@@ -14,16 +14,15 @@ from typing import Final, TypeAlias
 
 import httpx
 
-from activities.toolbox.errors import AddressRefused, FetchFailed
+from sennit.activities.limits import MAX_ADDRESSES, MAX_URL_CHARACTERS
+from sennit.activities.toolbox.errors import AddressRefused, FetchFailed
 
 Address: TypeAlias = IPv4Address | IPv6Address
 
-LONGEST_URL: Final = 2048
 ALLOW_VARIABLE: Final = "SENNIT_HTTP_ALLOW"
 
 _PORTS: Final = frozenset({80, 443, 8080, 8443})
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
-_MOST_ADDRESSES: Final = 4
 _NAME: Final = re.compile(r"(?=.{1,253}\Z)[a-z0-9_](?:[a-z0-9_-]{0,62})(?:\.[a-z0-9_][a-z0-9_-]{0,62})*\Z")
 _NUMERIC_END: Final = re.compile(r"(?:.*\.)?(?:\d+|0x[0-9a-f]*)\Z")
 
@@ -89,7 +88,7 @@ async def admit(url: str, *, declared: bool = False) -> Destination:
             raise AddressRefused(f"{host[:80]} is a cloud's metadata service; no tool may ask it")
         if not trusted and is_blocked(address):
             raise AddressRefused(f"{host[:80]} is not a public address; an operator can allow it in {ALLOW_VARIABLE}")
-    return Destination(parsed, host, tuple(str(address) for address in found[:_MOST_ADDRESSES]))
+    return Destination(parsed, host, tuple(str(address) for address in found[:MAX_ADDRESSES]))
 
 
 def is_blocked(address: Address) -> bool:
@@ -111,8 +110,8 @@ async def resolve(host: str, port: int) -> list[str]:
 
 def _parse(url: str) -> httpx.URL:
     """Parse once, strictly: what another parser could read differently is refused rather than repaired."""
-    if len(url) > LONGEST_URL:
-        raise AddressRefused(f"the URL is longer than {LONGEST_URL:,} characters")
+    if len(url) > MAX_URL_CHARACTERS:
+        raise AddressRefused(f"the URL is longer than {MAX_URL_CHARACTERS:,} characters")
     if any(character.isspace() or not character.isprintable() or character == "\\" for character in url):
         raise AddressRefused("the URL holds a space, a control character or a backslash; encode them with %")
     try:

@@ -15,17 +15,13 @@ from typing import Final, Literal
 
 import httpx
 
-from activities.http.addresses import Destination
+from sennit.activities.http.addresses import Destination
+from sennit.activities.limits import MAX_ANSWER_BYTES, MAX_GZIP_MEMBERS, MAX_WAIT_SECONDS
 
 CONNECT_SECONDS: Final = 10.0
-MOST_BYTES: Final = 4 * 1024 * 1024
-"""Of an answer after decompression, unless a request allows another number."""
-LONGEST_WAIT: Final = 60.0
-"""Seconds: no server makes anybody wait longer before the next attempt."""
 
 
 _OVERHEAD: Final = 64 * 1024
-_MOST_MEMBERS: Final = 1_000
 _MAGIC: Final = b"\x1f"
 
 Cause = Literal["unreachable", "certificate", "timeout", "cut", "encoding", "size"]
@@ -132,7 +128,7 @@ class HttpClient:
 
     @asynccontextmanager
     async def send(
-        self, request: Request, *, limit: int = MOST_BYTES, deadline: float | None = None
+        self, request: Request, *, limit: int = MAX_ANSWER_BYTES, deadline: float | None = None
     ) -> AsyncIterator[Answer]:
         """Send a request, and give the answer once its head is there. Raises HttpError.
 
@@ -201,7 +197,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         except (ValueError, OverflowError):
             return None
         seconds = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - time.time()
-    return None if seconds is None else min(max(seconds, 0.0), LONGEST_WAIT)
+    return None if seconds is None else min(max(seconds, 0.0), MAX_WAIT_SECONDS)
 
 
 def _number(text: str | None) -> float | None:
@@ -243,7 +239,7 @@ class _Gunzip:
             elif raw := raw.lstrip(b"\0"):
                 self._ended = not raw.startswith(_MAGIC)
                 self._member, self._members = zlib.decompressobj(wbits=31), self._members + 1
-                if self._members > _MOST_MEMBERS:
+                if self._members > MAX_GZIP_MEMBERS:
                     raise zlib.error("too many members")
         return bytes(found)
 

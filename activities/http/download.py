@@ -1,5 +1,6 @@
 """Fetches a URL for a tool: addresses checked, redirects and bytes bounded, and whatever goes wrong a ToolError."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -7,14 +8,15 @@ from typing import Final
 
 import httpx
 
-from activities.http.addresses import Destination, admit
-from activities.http.client import Answer, HttpClient, HttpError, Request, retry_after
-from activities.toolbox.errors import ContentRefused, FetchFailed, HttpStatusError, ToolError
-
-MOST_REDIRECTS: Final = 5
+from sennit.activities.http.addresses import Destination, admit
+from sennit.activities.http.client import Answer, HttpClient, HttpError, Request, retry_after
+from sennit.activities.limits import MAX_REDIRECTS, MAX_SAID_CHARACTERS
+from sennit.activities.toolbox.errors import ContentRefused, FetchFailed, HttpStatusError, ToolError
+from sennit.activities.toolbox.redaction import redact
 
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _RETRYABLE: Final = frozenset({408, 425, 429})
+_PATIENCE: Final = 2.0  # seconds for the body of an error, of which the status is known
 _ACCEPT: Final = "text/html, application/json, text/*;q=0.9, application/xml;q=0.8, */*;q=0.1"
 
 
@@ -46,14 +48,14 @@ async def download(url: str, max_bytes: int) -> Download:
     Raises AddressRefused, HttpStatusError, ContentRefused, or FetchFailed. The caller sets the deadline.
     """
     target = url
-    for _ in range(MOST_REDIRECTS + 1):
+    for _ in range(MAX_REDIRECTS + 1):
         destination = await admit(target)
         async with _sent(destination, Sending()) as answer:
             location = answer.headers.get("location")
             if answer.status not in _REDIRECTS or location is None:
                 return await _finish(destination, answer, max_bytes)
         target = _join(destination, location)
-    raise FetchFailed(f"more than {MOST_REDIRECTS} redirects from {_shown(url)}")
+    raise FetchFailed(f"more than {MAX_REDIRECTS} redirects from {_shown(url)}")
 
 
 async def exchange(url: str, sending: Sending, max_bytes: int) -> Download:
@@ -95,6 +97,8 @@ async def _finish(destination: Destination, answer: Answer, max_bytes: int, belo
         retryable = answer.status in _RETRYABLE or answer.status >= 500
         message = f"{answer.status} {answer.reason} from {_shown(str(destination.url))}"
         wait = retry_after(answer.headers) if retryable else None
+        if said := await _said(answer):
+            message = f"{message}: {said}"
         raise HttpStatusError(message, status=answer.status, retryable=retryable, retry_after=wait)
     body = await answer.read(most=max_bytes + 1)
     return Download(
@@ -105,6 +109,17 @@ async def _finish(destination: Destination, answer: Answer, max_bytes: int, belo
         truncated=len(body) > max_bytes,
         location=answer.headers.get("location", ""),
     )
+
+
+async def _said(answer: Answer) -> str:
+    """Return the beginning of the body of an error, without secrets; nothing of what is no text, or does not come."""
+    try:
+        body = await answer.read(asyncio.get_running_loop().time() + _PATIENCE, 4 * MAX_SAID_CHARACTERS)
+    except HttpError:
+        return ""
+    if b"\0" in body:
+        return ""
+    return redact(body.decode("utf-8", "ignore"))[:MAX_SAID_CHARACTERS].strip()
 
 
 def _join(destination: Destination, location: str) -> str:

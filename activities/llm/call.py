@@ -1,30 +1,36 @@
-"""Model calls of nodes: one call, one turn of a tool loop, or a request for summaries."""
+"""Model calls of nodes: one call, or one turn of a tool loop."""
 
+import json
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from activities.llm.inputs import PromptInputs, joins, prompt_inputs
-from activities.llm.models import Models
-from activities.llm.reply import JoinerFormat, PromptFormat
-from activities.nodes.context import NodeContext, NodeOutput
-from activities.prompts import joiner, roles
-from activities.prompts.outputs import (
+from sennit.activities.llm.inputs import PromptInputs, joins, prompt_inputs
+from sennit.activities.llm.models import Models
+from sennit.activities.llm.reply import JoinerFormat, PromptFormat
+from sennit.activities.nodes.context import NodeContext, NodeOutput
+from sennit.activities.prompts import joiner, roles
+from sennit.activities.prompts.outputs import (
     Budget,
-    OversizedPart,
+    exceeds,
     fenced,
     fill_prompt,
-    oversized_parts,
     refers_to_goal,
     tokens_of,
 )
-from activities.providers import Message, ModelReply, ModelRequest, ToolRequest
-from activities.storage.run_context import ArtifactReader, RunContext
-from activities.toolbox.read_output import offered
-from workflows.plan.edits.tool_loop import READER, call_results, last_turn
-from workflows.plan.language.nodes import Excerpt, ModelCall
-from workflows.plan.language.references import as_text, parse_reference
+from sennit.activities.providers import Message, ModelReply, ModelRequest, ToolRequest
+from sennit.activities.providers.errors import ContextTooLong
+from sennit.activities.providers.model import OUTPUT_TOKENS
+from sennit.activities.storage.run_context import ArtifactReader, RunContext
+from sennit.activities.toolbox.read_output import offered
+from sennit.workflows.plan.edits.tool_loop import READER, call_results, last_turn
+from sennit.workflows.plan.language.nodes import ModelCall
+from sennit.workflows.plan.language.references import parse_reference
 
+REPLY_SHARE = 4
+"""The part of a short context that is left to the reply, as one by this number."""
+LEAST_TOKENS = 200
+"""What of other nodes' outputs a model is given even where there is no room for it."""
 OFFLINE = ("offline",)
 """What serves a role for which a run has no models."""
 
@@ -37,26 +43,35 @@ class ModelCalls:
     library: ArtifactReader
 
     async def run(self, context: NodeContext, work: ModelCall) -> NodeOutput:
-        """Return the model's output, or a request for more nodes: what a joiner adds, the tool calls of a turn with the
-        transcript, or summaries of what is too long for the prompt.
+        """Return the model's output, or a request for more nodes: what a joiner adds, or the tool calls of a turn with
+        the transcript.
 
         Raises ProviderError, BindError, BodyMissing, StoreUnavailable.
         """
         models = (work.model,) if work.model else context.checked.models.get(work.role) or OFFLINE
-        if work.excerpt is not None:
-            return await self._sum_up(context, work, work.excerpt, models)
         if all(name.partition(":")[0] in OFFLINE for name in models):
             prompt = PromptFormat(prompt=str(context.binder.bound(f"{work.prompt} ")).rstrip())
             reply = await self._complete(context, self._request(context, work, prompt), models)
             return prompt.read(reply, context.attempts.progress)
-        inputs, budget = prompt_inputs(context, work), await self._budget(context, work)
-        too_long = oversized_parts(inputs.values, budget)
-        if too_long and work.context.over == "summarise" and work.turn is None:
-            return NodeOutput({"excerpts": await self._excerpts(context, too_long)}, more="calls")
+        inputs, window = prompt_inputs(context, work), self.models.context(models)
+        try:
+            return await self._ask(context, work, models, inputs, window)
+        except ContextTooLong:
+            known = self.models.context(models)
+            if known in (0, window):
+                raise
+            return await self._ask(context, work, models, inputs, known)
+
+    async def _ask(
+        self, context: NodeContext, work: ModelCall, models: Sequence[str], inputs: PromptInputs, window: int
+    ) -> NodeOutput:
+        """Make one call with a prompt cut to a context of `window` tokens, if that is known."""
+        budget = await self._budget(context, work, inputs, window)
         messages = await self._earlier_turns(context, work)
-        tools = await self._tools(context, work, inputs.places if too_long else ())
+        tools = await self._tools(context, work, inputs.places if exceeds(inputs.values, budget.tokens) else ())
         prompt = await self._prompt_format(context, work, inputs, budget)
-        request = replace(self._request(context, work, prompt), messages=tuple(messages), tools=tools)
+        form = None if tools else prompt.form
+        request = replace(self._request(context, work, prompt), messages=tuple(messages), tools=tools, form=form)
         reply = await self._complete(context, request, models)
         if not (reply.calls and tools):
             return prompt.read(reply, context.attempts.progress)
@@ -67,7 +82,7 @@ class ModelCalls:
 
     async def _complete(self, context: NodeContext, request: ModelRequest, models: Sequence[str]) -> ModelReply:
         request = replace(request, prompt=roles.with_fault(request.prompt, context.attempts.fault))
-        return await self.models.complete(request, models, context.attempts.own)
+        return await self.models.complete(request, models, context.attempts.number)
 
     async def _run_context(self, context: NodeContext) -> RunContext:
         return await self.library.run_context(context.run_prefix, context.checked.run_context)
@@ -92,19 +107,21 @@ class ModelCalls:
         self, context: NodeContext, work: ModelCall, inputs: PromptInputs, budget: Budget
     ) -> PromptFormat:
         """Return the system prompt and the prompt of the call, and how its reply is read."""
-        lookup, given = context.binder.lookup, await self._given(context, work)
+        lookup, material = context.binder.lookup, await self._material(context, work)
         if not joins(work):
-            return PromptFormat(roles.system(work.role), fill_prompt(work.prompt, lookup, budget, inputs.ended, given))
+            return PromptFormat(
+                roles.system(work.role), fill_prompt(work.prompt, lookup, budget, inputs.ended, material)
+            )
         replanning = None
         if context.call.replans:
             catalogue = (await self._run_context(context)).catalogue
             replanning = joiner.Replanning(catalogue, [node.id for node in context.checked.plan.nodes])
-        prompt = joiner.prompt(work.prompt, lookup, inputs.ended, budget, given)
+        prompt = joiner.prompt(work.prompt, lookup, inputs.ended, budget, material)
         if context.call.objections:
             prompt = f"{prompt}\n\n{joiner.format_objections(context.call.objections)}"
         return JoinerFormat(joiner.system(replanning), prompt, inputs.cited, replanning)
 
-    async def _given(self, context: NodeContext, work: ModelCall) -> dict[str, str]:
+    async def _material(self, context: NodeContext, work: ModelCall) -> dict[str, str]:
         """Return what a sub-agent's goal names, for calls whose prompt has the goal in it."""
         if not (joins(work) or refers_to_goal(work.prompt)):
             return {}
@@ -129,43 +146,17 @@ class ModelCalls:
         answers = [Message("tool", fenced(node, text), call_id=name) for name, node, text in results]
         return [_message(item) for item in body["messages"]] + answers
 
-    async def _budget(self, context: NodeContext, work: ModelCall) -> Budget:
-        """Return how much of the outputs the model is given, with the summaries that were made for it."""
-        summaries: dict[str, list[str | None]] = {}
-        for end in await _settled_results(context, work.turn.summaries) if work.turn is not None else ():
-            call = context.checked.node(end["id"])
-            if isinstance(call, ModelCall) and call.excerpt is not None:
-                text = as_text(end["value"]) if end["status"] == "succeeded" else None
-                summaries.setdefault(call.excerpt.name, []).append(text)
-        return Budget(work.context.tokens, READER if work.context.over == "reference" else "", summaries)
-
-    async def _excerpts(self, context: NodeContext, parts: Sequence[OversizedPart]) -> list[dict[str, Any]]:
-        """Store the texts to sum up, and return what asks for their summaries. Safe to repeat."""
-        return [
-            Excerpt(
-                node=context.address.id,
-                name=part.name,
-                part=part.part,
-                parts=part.parts,
-                text=await self.library.put(context.run_prefix, part.text),
-                size=tokens_of(part.text),
-                tokens=part.tokens,
-            ).model_dump(mode="json")
-            for part in parts
-        ]
-
-    async def _sum_up(
-        self, context: NodeContext, work: ModelCall, excerpt: Excerpt, models: Sequence[str]
-    ) -> NodeOutput:
-        """Return a summary of an excerpt, for the model whose prompt has no room for all of it."""
-        host = context.checked.node(excerpt.node)
-        assert isinstance(host, ModelCall)
-        text = await self.library.value(context.run_prefix, excerpt.text)
-        prompt = PromptFormat(
-            roles.system(work.role), roles.summary_prompt(excerpt, text, host.prompt, context.binder.lookup)
-        )
-        request = replace(self._request(context, work, prompt), template=roles.SUMMARY_TEMPLATE, inputs={"text": text})
-        return prompt.read(await self._complete(context, request, models), context.attempts.progress)
+    async def _budget(self, context: NodeContext, work: ModelCall, inputs: PromptInputs, window: int) -> Budget:
+        """Return how much of the outputs the model is given."""
+        tokens = work.context.tokens
+        if window:
+            bare = await self._prompt_format(context, work, inputs, Budget(0))
+            tools = tokens_of(json.dumps(await self._tools(context, work, ())))
+            left = window - min(OUTPUT_TOKENS, window // REPLY_SHARE) - tools
+            tokens = min(tokens, max(LEAST_TOKENS, left - tokens_of(bare.system) - tokens_of(bare.prompt)))
+            if tokens < work.context.tokens and exceeds(inputs.values, tokens):
+                context.attempts.progress(f"cut to {tokens:,} tokens: the model's context has {window:,}")
+        return Budget(tokens, READER if work.context.over == "reference" else "")
 
 
 async def _settled_results(context: NodeContext, reference: str) -> list[dict[str, Any]]:

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from activities.nodes.context import NodeContext
-from activities.prompts.outputs import Result, results_of, untrusted_values, values_or_errors
-from workflows.plan.language import dependencies
-from workflows.plan.language.nodes import JoinNode, ModelCall, Node
-from workflows.plan.language.references import parse_reference
+from sennit.activities.nodes.context import NodeContext
+from sennit.activities.prompts.outputs import Result, results_of, untrusted_values, values_or_errors
+from sennit.workflows.plan.language import dependencies
+from sennit.workflows.plan.language.nodes import JoinNode, ModelCall, Node
+from sennit.workflows.plan.language.references import parse_reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ def joins(work: ModelCall) -> bool:
 def prompt_inputs(context: NodeContext, work: ModelCall) -> PromptInputs:
     """Return what the call is given. Raises BindError."""
     node = context.node
-    own = dependencies.inputs_of(node)
+    input_names = dependencies.inputs_of(node)
     if joins(work):
         inputs = context.binder.inputs(node)
         loop = parse_reference(work.turn.results) if work.turn is not None and work.turn.results else None
@@ -41,11 +41,13 @@ def prompt_inputs(context: NodeContext, work: ModelCall) -> PromptInputs:
         results = {name: value for name, value in inputs.items() if loop is None or name != loop.node}
         ended, values = results_of(results, gathered), {}
     else:
-        cited = ended = results_of({node.id: context.binder.lookup(node.id)}, {node.id: own}) if own else {}
+        cited = ended = {}
+        if input_names:
+            cited = ended = results_of({node.id: context.binder.lookup(node.id)}, {node.id: input_names})
         values = untrusted_values(work.prompt, context.binder.lookup)
     places = {name: f"${{{name}}}" for name in values}
     succeeded = [result for result in ended.values() if result.status == "succeeded"]
-    places |= {result.node: f"${result.node}" if result.node in own else result.place for result in succeeded}
+    places |= {result.node: f"${result.node}" if result.node in input_names else result.place for result in succeeded}
     return PromptInputs({**values, **values_or_errors(ended)}, places, ended, cited)
 
 

@@ -8,12 +8,11 @@ from temporalio import activity
 from temporalio.common import MetricMeter
 from temporalio.runtime import Runtime
 
-from activities.providers.limiter import CALM, Limiter
-from activities.providers.model import ModelReply
+from sennit.activities.limits import MAX_PAIRS
+from sennit.activities.providers.limiter import CALM, Limiter
+from sennit.activities.providers.model import ModelReply
 
 REFRESH_SECONDS = 1.0
-MOST_PAIRS = 200
-"""Models and tenants that have series of their own; every further pair is counted as `other`. A run may name both."""
 
 
 class _Instruments:
@@ -40,7 +39,7 @@ class CallMeter:
         return _Instruments(Runtime.default().metric_meter)
 
     def called(self, model: str, outcome: str, reply: ModelReply | None) -> None:
-        """Count a call of a model, `provider:name`, for the tenant of the activity that makes it."""
+        """Count a call of a model for the tenant of the activity; `outcome` is `ok` or the type of its error."""
         provider = model.partition(":")[0]
         self._see.calls.add(1, {"provider": provider, "outcome": outcome})
         if reply is not None:
@@ -52,7 +51,7 @@ class CallMeter:
 
     def _payer(self, model: str) -> dict[str, str]:
         pair = model, (activity.info().priority.fairness_key if activity.in_activity() else None) or "none"
-        if pair not in self._pairs and len(self._pairs) >= MOST_PAIRS:
+        if pair not in self._pairs and len(self._pairs) >= MAX_PAIRS:
             pair = "other", "other"
         self._pairs.add(pair)
         return {"model": pair[0], "tenant": pair[1]}

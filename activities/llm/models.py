@@ -2,24 +2,26 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol, Self, get_args
+from typing import Self, get_args
 
-from activities.providers.anthropic import Anthropic
-from activities.providers.errors import KeyRefused, QuotaUsedUp, SchemaMismatch, UnknownModel
-from activities.providers.http_provider import HttpProvider
-from activities.providers.limiter import Limiter
-from activities.providers.model import ModelReply, ModelRequest, Provider, ProviderError
-from activities.providers.offline import Offline
-from activities.providers.openai import OpenAI
-from activities.providers.prices import price_of
-from activities.providers.settings import ModelSettings, PlanFormat
-from activities.providers.wire_format import WireFormat
-from activities.toolbox.redaction import mask
-from workflows.messages.queues import llm_queue
-from workflows.plan.language.json_schema import violations
-from workflows.plan.language.limits import NO_USAGE
-from workflows.plan.language.nodes import Role
-from workflows.plan.language.problems import place_of
+from sennit.activities.llm.metrics import CallMeter
+from sennit.activities.nodes.tracing import model_call
+from sennit.activities.providers import prices
+from sennit.activities.providers.anthropic import Anthropic
+from sennit.activities.providers.errors import KeyRefused, QuotaUsedUp, SchemaMismatch, UnknownModel
+from sennit.activities.providers.http_provider import HttpProvider
+from sennit.activities.providers.limiter import Limiter
+from sennit.activities.providers.model import ModelReply, ModelRequest, Provider, ProviderError
+from sennit.activities.providers.offline import Offline
+from sennit.activities.providers.openai import OpenAI
+from sennit.activities.providers.settings import ModelSettings, PlanFormat
+from sennit.activities.providers.wire_format import WireFormat
+from sennit.activities.toolbox.redaction import mask
+from sennit.workflows.messages.queues import llm_queue
+from sennit.workflows.plan.language.json_schema import violations
+from sennit.workflows.plan.language.limits import NO_USAGE
+from sennit.workflows.plan.language.nodes import Role
+from sennit.workflows.plan.language.problems import place_of
 
 TRIES = 2
 """Attempts that a model gets before the next of its list."""
@@ -28,41 +30,20 @@ _TAKEN_OVER_AT_ONCE = (KeyRefused, QuotaUsedUp, UnknownModel)
 _WIRES: Mapping[str, type[WireFormat]] = {"openai": OpenAI, "anthropic": Anthropic}
 
 
-class Meter(Protocol):
-    """Where calls are counted."""
-
-    def called(self, model: str, outcome: str, reply: ModelReply | None) -> None:
-        """Count a call; `outcome` is `ok` or the type of its error."""
-        ...
-
-    def pressed(self, limiter: Limiter) -> None:
-        """Note that a provider's pressure has changed."""
-        ...
-
-
-class NoMeter:
-    """Counts nothing."""
-
-    def called(self, model: str, outcome: str, reply: ModelReply | None) -> None:
-        """Do nothing."""
-
-    def pressed(self, limiter: Limiter) -> None:
-        """Do nothing."""
-
-
 class Models:
     """Serves every model call of a worker process."""
 
     def __init__(
-        self, providers: Mapping[str, Provider], settings: ModelSettings | None = None, meter: Meter | None = None
+        self, providers: Mapping[str, Provider], settings: ModelSettings | None = None, meter: CallMeter | None = None
     ) -> None:
         self._providers = providers
         self._settings = settings or ModelSettings()
-        self._meter = meter or NoMeter()
+        self._meter = meter
         self._limiters = {name: Limiter(name) for name in providers}
 
     @classmethod
-    def of(cls, settings: ModelSettings, meter: Meter | None = None) -> Self:
+    def of(cls, settings: ModelSettings, meter: CallMeter | None = None) -> Self:
+        prices.use(settings.prices)
         remote = {name: HttpProvider(_WIRES[name](), server) for name, server in settings.servers.items()}
         return cls({"offline": Offline(), **remote}, settings, meter)
 
@@ -110,6 +91,21 @@ class Models:
                 continue
         return await self._answer(replace(request, model=names[-1]))
 
+    def context(self, names: Sequence[str]) -> int:
+        """Return the tokens that prompt and reply may have together, whichever of the models serves a call; 0 where no
+        server or setting has said so.
+        """
+        known = [remote.known.context(name) for name in names if (remote := self._remote(name))]
+        return min(filter(None, known), default=0)
+
+    def notes(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return what this worker has learned of these models from calls that were refused, a sentence each."""
+        return tuple(note for name in names if (remote := self._remote(name)) for note in remote.known.notes(name))
+
+    def _remote(self, model: str) -> HttpProvider | None:
+        provider = self._providers.get(model.partition(":")[0])
+        return provider if isinstance(provider, HttpProvider) else None
+
     async def close(self) -> None:
         """Close what connections there are."""
         for provider in self._providers.values():
@@ -133,23 +129,21 @@ class Models:
                 await request.account.begin(
                     NO_USAGE, NO_USAGE
                 )  # what was cut off before is paid, whoever serves it now
-                reply = _masked(await provider.complete(request))
-                if request.output_schema is not None and not reply.calls:
-                    _fit(reply, request.output_schema)
+                with model_call(request) as record:
+                    reply = _masked(await provider.complete(request))
+                    record(reply)
+                    if request.output_schema is not None and not reply.calls:
+                        _fit(reply, request.output_schema)
         except ProviderError as error:
             outcome = type(error).__name__
             error.usage = reply.usage if reply is not None else error.usage
-            self._meter.pressed(limiter)
+            if self._meter is not None:
+                self._meter.pressed(limiter)
             raise
         finally:
-            self._meter.called(request.model, outcome, reply)
+            if self._meter is not None:
+                self._meter.called(request.model, outcome, reply)
         return reply
-
-
-def unpriced(models: Iterable[str]) -> str | None:
-    """Return the warning that some of these models have no known price; None when all have."""
-    unknown = sorted({model for model in models if price_of(model) is None})
-    return f"no price is known for {', '.join(unknown)}: it counts as 0" if unknown else None
 
 
 def _masked(reply: ModelReply) -> ModelReply:

@@ -20,20 +20,20 @@ from temporalio.client import AsyncActivityCancelledError
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError
 
-from activities.nodes.error_mapping import BudgetExceeded, SubAgentFailed, failure, message_of
-from activities.providers import ProviderError
-from activities.providers.errors import BadReply, SchemaMismatch
-from activities.providers.limiter import ProviderBusy
-from activities.toolbox.redaction import redact
-from workflows.messages.activity_options import FIRST_RETRY, GROWTH, LAST_RETRY
-from workflows.plan.language.limits import NO_USAGE, Usage, dollars
-from workflows.plan.language.text import one_line
+from sennit.activities.limits import MAX_PUT_OFF_SECONDS
+from sennit.activities.nodes.error_mapping import BudgetExceeded, SubAgentFailed, failure, message_of
+from sennit.activities.providers import ProviderError
+from sennit.activities.providers.errors import BadReply, OutputCut, SchemaMismatch
+from sennit.activities.providers.limiter import ProviderBusy
+from sennit.activities.storage.patience import store_wait
+from sennit.activities.toolbox.redaction import redact
+from sennit.workflows.messages.activity_options import FIRST_RETRY, GROWTH, LAST_RETRY
+from sennit.workflows.plan.language.limits import NO_USAGE, Usage, dollars
+from sennit.workflows.plan.language.text import one_line
 
 BEAT_SECONDS = 0.5
 EAGER = 16
 """Refusals after which a call waits the longer for the next try, the more there were."""
-LONGEST_PUT_OFF = 10.0
-"""Seconds of such a wait, unless the provider's own is longer."""
 _FAILED = "failed"
 """The first line of the last status of an attempt that came to an end. A model's fault is the second."""
 
@@ -54,7 +54,7 @@ class Attempts:
     this one did not come to an end of its own: its worker was lost, or stopped.
     """
 
-    own: int
+    number: int
     refused: int
     spent: Usage = NO_USAGE
     cut: Usage = NO_USAGE
@@ -121,7 +121,7 @@ class Attempts:
     def allow(self, most: int) -> None:
         """Allow `most` attempts of its own. Raises a final failure when a worker was lost in each of them."""
         self.allowed = most
-        if self.own > most:
+        if self.number > most:
             message = f"no worker finished it in {most} attempts"
             raise ApplicationError(message, most, self.spent.plus(self.cut), type="WorkerLost", non_retryable=True)
 
@@ -130,20 +130,20 @@ class Attempts:
         self.refused += isinstance(error, ProviderBusy)
         paid = error if isinstance(error, ProviderError | SubAgentFailed) else None
         self.spent, self.open = self.spent.plus(paid.usage if paid is not None else self.open), NO_USAGE
-        if isinstance(error, SchemaMismatch | BadReply):
+        if isinstance(error, SchemaMismatch | BadReply | OutputCut):
             self.fault = message_of(error)
         self.status = f"{_FAILED}\n{self.fault}" if self.fault else _FAILED
         activity.heartbeat(*self.beat())
         spent = self.spent.plus(self.cut)
         if isinstance(error, ProviderBusy):
             asked = error.retry_after or 0.0
-            error.retry_after = max(asked, min(asked * self.refused / EAGER, LONGEST_PUT_OFF))
-            return failure(error, attempt=self.own, spent=spent)
+            error.retry_after = max(asked, min(asked * self.refused / EAGER, MAX_PUT_OFF_SECONDS))
+            return failure(error, attempt=self.number, spent=spent)
         # Temporal's own backoff has grown with the refusals
-        backoff = min(FIRST_RETRY * GROWTH ** (self.own - 1), LAST_RETRY)
+        backoff = min(FIRST_RETRY * GROWTH ** (self.number - 1), LAST_RETRY)
         wait = backoff.total_seconds() if self.refused else None
-        final = self.allowed is not None and self.own >= self.allowed
-        return failure(error, attempt=self.own, final=final, wait=wait, spent=spent)
+        final = self.allowed is not None and self.number >= self.allowed
+        return failure(error, attempt=self.number, final=final, wait=wait, spent=spent)
 
     async def confirm(self) -> None:
         """Return when the server has the count of refusals, by which the next attempt goes, or cannot be told.
@@ -170,7 +170,10 @@ async def _record_heartbeat(*details: Any) -> None:
 
 @contextmanager
 def beating(details: Callable[[], tuple[Any, ...]]) -> Iterator[None]:
-    """Heartbeat every half second with the details returned (at most 8 KB), until the block ends."""
+    """Heartbeat every half second with the details returned (at most 8 KB), until the block ends.
+
+    While the work waits for the artifact store, the first of them says so.
+    """
     loop = asyncio.get_running_loop()
     timer: asyncio.TimerHandle
 
@@ -180,10 +183,12 @@ def beating(details: Callable[[], tuple[Any, ...]]) -> Iterator[None]:
 
     def beat() -> None:
         beat_later()
-        activity.heartbeat(*details())
+        found = details()
+        activity.heartbeat(*((redact(wait.problem)[:200], *found[1:]) if wait.problem else found))
 
     beat_later()
-    try:
-        yield
-    finally:
-        timer.cancel()
+    with store_wait() as wait:
+        try:
+            yield
+        finally:
+            timer.cancel()

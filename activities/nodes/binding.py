@@ -6,28 +6,41 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
-from activities.storage.run_context import ArtifactReader, StoredPlan
-from workflows.messages.contracts import NodeCall
-from workflows.plan.language import dependencies
-from workflows.plan.language.nodes import RESERVED_IDS, AgentCall, MapNode, ModelCall, Node, ToolCall
-from workflows.plan.language.references import BindError, Reference, as_text, bind, parse_reference, resolve, rewrite
+from sennit.activities.limits import MAX_WORDING_CHARACTERS
+from sennit.activities.storage.run_context import ArtifactReader, StoredPlan
+from sennit.workflows.messages.contracts import NodeCall
+from sennit.workflows.plan.compile.execution_plan import NodeSpec
+from sennit.workflows.plan.language import dependencies
+from sennit.workflows.plan.language.conditions import holds
+from sennit.workflows.plan.language.facts import MISSING, Missing, Scalar, facts_of
+from sennit.workflows.plan.language.nodes import RESERVED_IDS, AgentCall, MapNode, ModelCall, Node, ToolCall
+from sennit.workflows.plan.language.references import (
+    BindError,
+    Reference,
+    as_text,
+    bind,
+    parse_reference,
+    resolve,
+    rewrite,
+)
 
-_LONGEST_WORDING = 400
-_ADDRESS = re.compile(r"(?P<id>\w+)(?:\[(?P<item>\d+)\])?(?:~(?P<generation>\d+))?\Z")
+_ADDRESS = re.compile(r"(?P<id>\w+)(?:\[(?P<item>\d+)\](?:\.(?P<stage>\w+))?)?(?:~(?P<generation>\d+))?\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A node path taken apart: `m[17]~2` is item 17 of m in its second generation."""
+    """A node path taken apart: `m[17]~2` is item 17 of m in its second generation, `m[17].page` a node of its chain."""
 
     id: str
     item: int | None
     generation: int
+    stage: str = ""
 
     @property
     def path(self) -> str:
         """The path without its generation."""
-        return self.id if self.item is None else f"{self.id}[{self.item}]"
+        path = self.id if self.item is None else f"{self.id}[{self.item}]"
+        return f"{path}.{self.stage}" if self.stage else path
 
 
 def parse_address(text: str) -> Address:
@@ -36,7 +49,7 @@ def parse_address(text: str) -> Address:
     if found is None:
         raise BindError(f"{text!r} is no node path")
     item = found["item"]
-    return Address(found["id"], int(item) if item else None, int(found["generation"] or 1))
+    return Address(found["id"], int(item) if item else None, int(found["generation"] or 1), found["stage"] or "")
 
 
 class Binder:
@@ -58,13 +71,14 @@ class Binder:
         Raises BindError, BodyMissing, StoreUnavailable.
         """
         over = _list_of(node, address)
-        self._values = {name: await self.value(name) for name in dependencies.reads_of(node) if name != over}
+        reads = [name for name in dependencies.reads_of(node) if name != over]
+        self._values = {name: await self.value(name) for name in reads}
         inputs = dependencies.inputs_of(node)
         if inputs:
             self._values[node.id] = await self.settled(inputs)
         self._values |= {"input": self._checked.inputs, "goal": self._checked.goal}
         if isinstance(node, MapNode) and address.item is not None:
-            self._values[node.as_] = await self._item(node, address.item, over)
+            await self._load_item(node, address, over)
 
     async def value(self, name: str) -> Any:
         """Return the whole output of a node by its reference in the call."""
@@ -84,6 +98,20 @@ class Binder:
             status, error = self._call.lost.get(name, ("succeeded", None))
             found.append({"id": name, "status": status, "value": value, "error": error})
         return found
+
+    async def _load_item(self, node: MapNode, address: Address, over: str | None) -> None:
+        """Load an item of a map, and what the nodes before this one in its chain have given."""
+        read = [reference.node for at, reference in dependencies.value_references(node) if at != ("over",)]
+        for name in node.names[1:]:
+            if name in read:
+                self._values[name] = await self.value(f"{address.id}[{address.item}].{name}")
+        source = parse_reference(node.over)
+        own = f"{source.node}[{address.item}]" if source is not None else ""
+        assert address.item is not None
+        if own in self._refs:  # the item of another map, behind which this one runs
+            self._values[node.as_] = await self.value(own)
+        elif node.as_ in read:
+            self._values[node.as_] = await self._item(node, address.item, over)
 
     async def _item(self, node: MapNode, index: int, shared: str | None) -> Any:
         """Return an item of a map; of a list that its items share, a copy."""
@@ -109,7 +137,7 @@ class Binder:
             if reference.node not in ("input", "goal", item):
                 return None
             text = as_text(resolve(reference, self.lookup(reference.node)))
-            return text if len(text) <= _LONGEST_WORDING and "\n" not in text else None
+            return text if len(text) <= MAX_WORDING_CHARACTERS and "\n" not in text else None
 
         return rewrite(prompt, put)
 
@@ -119,10 +147,29 @@ class Binder:
         How its inputs ended is there under its own id.
         """
         item = node.as_ if isinstance(node, MapNode) else None
-        left_out = (("over",), ("turn", "summaries"))
-        names = [reference.node for field, reference in dependencies.value_references(node) if field not in left_out]
+        references = dependencies.value_references(node)
+        names = [reference.node for field, reference in references if field != ("over",) and "when" not in field]
         names += [node.id] if dependencies.inputs_of(node) else []
         return {name: self._values[name] for name in dict.fromkeys(names) if name != "goal" or name == item}
+
+    async def is_skipped(self, node: Node, address: Address) -> bool:
+        """Whether the condition that a node in a map's `do` has for each item is false for this one; all other
+        conditions are decided by the run.
+
+        Raises ConditionError, FactTooLarge, BindError, BodyMissing, StoreUnavailable.
+        """
+        condition = node.do[0].when if isinstance(node, MapNode) and address.item is not None else None
+        if condition is None:
+            return False
+        await self.load(node, address)
+
+        def fact(test: dict[str, Any]) -> Scalar | Missing:
+            reference = parse_reference(test["ref"])
+            assert reference is not None  # every plan is checked
+            name = dependencies.fact_name(reference, test["op"])
+            return facts_of(self.lookup(reference.node), [name]).get(name, MISSING)
+
+        return not holds(condition.model_dump(mode="json", by_alias=True), fact)
 
     def lookup(self, name: str) -> Any:
         """Return what a name means for this node: a node's whole output, `goal`, `input`, a map's item.
@@ -141,6 +188,33 @@ def _list_of(node: Node, address: Address) -> str | None:
         return None
     others = [reference.node for field, reference in dependencies.value_references(node) if field != ("over",)]
     return over.node if over.node not in others else None
+
+
+def node_at(checked: StoredPlan, address: Address) -> Node:
+    """Return the node there; of an item's chain the map with only that node of it. Raises BindError."""
+    node = checked.node(address.id)
+    if address.item is None or not isinstance(node, MapNode):
+        return node
+    try:
+        return node.at_stage(address.stage)
+    except KeyError:
+        raise BindError(f"{address.path} is no node") from None
+
+
+def spec_at(checked: StoredPlan, address: Address) -> NodeSpec:
+    """Return what the scheduler knows of the node there."""
+    spec = checked.spec(address.id)
+    return next((stage for stage in spec.stages if stage.id == address.stage), spec)
+
+
+def waits_at(checked: StoredPlan, address: Address) -> str:
+    """Return the path of that without whose value an item's node cannot start, as the scheduler has it; "" for none."""
+    spec, item = checked.spec(address.id), f"{address.id}[{address.item}]"
+    stages = [stage.id for stage in spec.stages]
+    place = stages.index(address.stage) if address.stage else len(stages)
+    if place:
+        return f"{item}.{stages[place - 1]}"
+    return f"{checked.name_at(spec.source)}[{address.item}]" if spec.source >= 0 else ""
 
 
 def work_at(node: Node, address: Address) -> ToolCall | ModelCall | AgentCall | None:

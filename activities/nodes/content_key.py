@@ -2,12 +2,22 @@
 
 from typing import Any
 
-from activities.nodes.binding import Address, work_at
-from activities.storage.artifacts import digest_of, encode
-from activities.storage.run_context import StoredPlan
-from workflows.messages.contracts import NodeCall
-from workflows.plan.language import dependencies
-from workflows.plan.language.nodes import AgentCall, LlmNode, MapNode, ModelCall, Node, ProgramNode, ToolCall, ToolNode
+from sennit.activities.nodes.binding import Address, node_at, work_at
+from sennit.activities.storage.artifacts import key_of
+from sennit.activities.storage.run_context import StoredPlan
+from sennit.workflows.messages.contracts import NodeCall
+from sennit.workflows.plan.digests import digest_in
+from sennit.workflows.plan.language import dependencies
+from sennit.workflows.plan.language.nodes import (
+    AgentCall,
+    LlmNode,
+    MapNode,
+    ModelCall,
+    Node,
+    ProgramNode,
+    ToolCall,
+    ToolNode,
+)
 
 
 def content_key(checked: StoredPlan, address: Address, refs: dict[str, str], call: NodeCall, version: str) -> str:
@@ -19,24 +29,32 @@ def content_key(checked: StoredPlan, address: Address, refs: dict[str, str], cal
 
     Calls of another run have the same key only if that run has the same documents and models.
     """
-    node, work = checked.node(address.id), work_at(checked.node(address.id), address)
+    node = node_at(checked, address)
+    work = work_at(node, address)
     kind = [address.generation, version, _serves(checked, work)]
     if address.id in checked.keys and isinstance(work, ToolCall | ModelCall):
-        return digest_of(encode([checked.keys[address.id], *kind, _bound(node, checked, refs), _told(work)]))
+        return key_of([checked.keys[address.id], *kind, _bound(node, checked, refs), _told(work)])
     run = [checked.goal, checked.given]  # after a reset of its parent, a sub-agent may have another goal
     if address.item is None and _is_shareable(node, checked):
         asked = run if isinstance(node, LlmNode) else []
         bound = _bound(node, checked, refs)
-        return digest_of(encode([checked.call_key(node.id), *kind, bound, asked]))
-    read = {name: refs[name] for name in sorted(refs)}
+        return key_of([checked.call_key(node.id), *kind, bound, asked])
+    read = {name: digest_in(refs[name]) for name in sorted(refs) if _is_read(name, address)}
     if isinstance(work, ToolCall | ModelCall):
         written: Any = work.model_dump(mode="json", by_alias=True)
         extra: list[Any] = [dict(sorted(call.lost.items()))] if call.lost else []
     else:
-        written, extra = _written(node), [dict(sorted(call.lost.items())), call.items, call.answer]
+        items = [digest_in(item or "") for item in call.items]
+        written, extra = _written(node), [dict(sorted(call.lost.items())), items, call.answer]
     extra += [node.over, node.as_] if isinstance(node, MapNode) and address.item is not None else []
     extra += [call.replans, call.objections] if call.replans or call.objections else []
-    return digest_of(encode([address.path, *kind, written, read, extra, run]))
+    return key_of([address.path, *kind, written, read, extra, run])
+
+
+def _is_read(name: str, address: Address) -> bool:
+    """Whether an output is for this node: those of items that run in one activity with it are not."""
+    item = name.partition("[")[2]
+    return address.item is None or not item or item.startswith(f"{address.item}]")
 
 
 def result_key(checked: StoredPlan, address: Address, generation: int) -> str:
@@ -44,7 +62,7 @@ def result_key(checked: StoredPlan, address: Address, generation: int) -> str:
     person gives it: a gate's answer, a sub-agent's, and that of a model which has called tools.
     """
     key, node = host_key(checked.keys[address.id]), checked.node(address.id)
-    return digest_of(encode([key, generation, _serves(checked, work_at(node, address)), "result"]))
+    return key_of([key, generation, _serves(checked, work_at(node, address)), "result"])
 
 
 def host_key(key: str) -> str:
@@ -78,12 +96,12 @@ def _written(node: Node) -> Any:
 def _is_shareable(node: Node, checked: StoredPlan) -> bool:
     """Whether a node is a call that changes nothing, and that adds nothing to the plan."""
     if isinstance(node, LlmNode):
-        return not (node.adds_nodes or node.inputs or node.turn or node.excerpt)
+        return not (node.adds_nodes or node.inputs or node.turn)
     return isinstance(node, ToolNode) and not checked.spec(node.id).is_fallback
 
 
 def _bound(node: Node, checked: StoredPlan, refs: dict[str, str]) -> list[Any]:
     """Return what the node's references stand for, in the order written: digests of outputs, or the run's own texts."""
-    own = {"input": checked.inputs, "goal": checked.goal}
+    run_values = {"input": checked.inputs, "goal": checked.goal}
     names = dict.fromkeys(reference.node for _, reference in dependencies.value_references(node))
-    return [own[name] if name in own else refs.get(name) for name in names]
+    return [run_values[name] if name in run_values else digest_in(refs.get(name, "")) for name in names]

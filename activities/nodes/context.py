@@ -3,14 +3,13 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from activities.nodes.attempts import Attempts
-from activities.nodes.binding import Address, Binder, work_at
-from activities.storage.run_context import StoredPlan
-from workflows.messages.contracts import NodeCall, PlanPage
-from workflows.plan.compile.graph import NodeSpec
-from workflows.plan.language.limits import NO_USAGE, Usage
-from workflows.plan.language.nodes import AgentCall, ModelCall, Node, ToolCall
-from workflows.plan.language.references import parse_reference
+from sennit.activities.nodes.attempts import Attempts
+from sennit.activities.nodes.binding import Address, Binder, node_at, spec_at, work_at
+from sennit.activities.storage.run_context import StoredPlan
+from sennit.workflows.messages.contracts import NodeCall, PlanPage
+from sennit.workflows.plan.compile.execution_plan import NodeSpec
+from sennit.workflows.plan.language.limits import NO_USAGE, Usage
+from sennit.workflows.plan.language.nodes import AgentCall, ModelCall, Node, ToolCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,7 @@ class NodeContext:
 
     @property
     def node(self) -> Node:
-        return self.checked.node(self.address.id)
+        return node_at(self.checked, self.address)
 
     @property
     def work(self) -> ToolCall | ModelCall | AgentCall | None:
@@ -39,7 +38,7 @@ class NodeContext:
     @property
     def spec(self) -> NodeSpec:
         """What the scheduler knows of the node."""
-        return self.checked.spec(self.address.id)
+        return spec_at(self.checked, self.address)
 
     def arguments(self, work: ToolCall) -> dict[str, Any]:
         """Return what a tool is called with: its arguments bound, some of them as a person has changed them.
@@ -71,19 +70,18 @@ class NodeContext:
         """The facts that the plan asks of the node's output, and whether the output is the plan's answer."""
         if self.address.item is not None:
             return [], False
-        answer = self.checked.answer
-        whole = parse_reference(answer) if isinstance(answer, str) else None
-        is_answer = whole is not None and whole.node == self.address.id and not whole.path
-        return self.checked.wanted.get(self.address.id, []), is_answer
+        return self.checked.wanted.get(self.address.id, []), self.checked.answering == self.address.id
 
 
 @dataclass(frozen=True, slots=True)
 class NodeOutput:
-    """A node's output, with usage where a model was called. With `more` it is a request for more nodes; those of a
-    program are in `page`.
+    """A node's output, with usage where a model was called, what a tool warns of, and how long its call took. With
+    `more` it is a request for more nodes; those of a program are in `page`.
     """
 
     output: Any
     usage: Usage = NO_USAGE
     more: Literal["", "replan", "calls", "program"] = ""
     page: PlanPage | None = None
+    warnings: tuple[str, ...] = ()
+    millis: int = 0

@@ -7,20 +7,21 @@ the place of another.
 """
 
 import asyncio
+import json
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from pydantic import BaseModel
 
-from activities.nodes.error_mapping import OutputRefused, kind_of, message_of
-from activities.storage.artifacts import ArtifactStore, StoreUnavailable, digest_of
-from activities.toolbox import ToolError
-from activities.toolbox.errors import AlreadyWritten, ToolResultError, UnknownOutcome
-from workflows.messages.contracts import NodeReply
-from workflows.plan.language.facts import FactTooLarge
+from sennit.activities.nodes.error_mapping import OutputRefused, kind_of, message_of
+from sennit.activities.storage.artifacts import ArtifactStore, StoreUnavailable, digest_of
+from sennit.activities.toolbox import ToolError
+from sennit.activities.toolbox.errors import AlreadyWritten, ToolResultError, UnknownOutcome
+from sennit.workflows.messages.contracts import NodeReply
+from sennit.workflows.plan.language.facts import FactTooLarge
 
 UNSURE: Final = "whether it took effect is not known"
 WRITTEN: Final = "it has taken effect"
@@ -152,3 +153,10 @@ class EffectLedger:
             if write.idempotent:
                 raise
             raise UnknownOutcome(f"{write.tool}: {kind_of(error)}: {message_of(error)}; {UNSURE}") from error
+
+
+def arguments_digest(tool: str, arguments: Mapping[str, Any]) -> str:
+    """Return what names a call by its tool and values, which a person approves and the ledger keeps; equal values have
+    equal digests, whatever their order.
+    """
+    return digest_of(json.dumps([tool, arguments], sort_keys=True, separators=(",", ":")).encode())

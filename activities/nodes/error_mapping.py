@@ -1,6 +1,7 @@
 """From whatever went wrong to what Temporal and people see: a type, a short sentence, and whether to try again.
 
-This is the only place where that is decided. Messages are at most 500 characters, useful words first.
+This is the only place where that is decided. Messages are at most 500 characters, useful words first; some errors of
+tools may say more.
 """
 
 from datetime import timedelta
@@ -8,17 +9,19 @@ from datetime import timedelta
 from pydantic import ValidationError
 from temporalio.exceptions import ApplicationError
 
-from activities.providers import ProviderError
-from activities.storage.artifacts import BodyMissing
-from activities.storage.garbage import OriginMissing
-from activities.toolbox import ToolError
-from activities.toolbox.redaction import redact
-from workflows.plan.language.facts import FactTooLarge
-from workflows.plan.language.limits import NO_USAGE, Usage
-from workflows.plan.language.references import BindError
-from workflows.plan.language.text import one_line
-
-LONGEST_MESSAGE = 500
+from sennit.activities.limits import MAX_FAILURE_CHARACTERS
+from sennit.activities.providers import ProviderError
+from sennit.activities.storage.artifacts import BodyMissing
+from sennit.activities.storage.garbage import OriginMissing
+from sennit.activities.toolbox import ToolError
+from sennit.activities.toolbox.redaction import redact
+from sennit.activities.toolbox.stack import stack_of
+from sennit.workflows.messages.converter import StackedError
+from sennit.workflows.plan.language.conditions import ConditionError
+from sennit.workflows.plan.language.facts import FactTooLarge
+from sennit.workflows.plan.language.limits import NO_USAGE, Usage
+from sennit.workflows.plan.language.references import BindError
+from sennit.workflows.plan.language.text import one_line
 
 
 class OutputRefused(Exception):
@@ -54,6 +57,7 @@ _FINAL = (
     BodyMissing,
     BudgetExceeded,
     CallFailed,
+    ConditionError,
     FactTooLarge,
     OriginMissing,
     OutputRefused,
@@ -77,9 +81,18 @@ def kind_of(error: BaseException) -> str:
 
 def message_of(error: BaseException) -> str:
     """Return the sentence, on one line of printable text, without this worker's secrets: what a library says may
-    repeat them.
+    repeat them. An exception that nobody meant as an answer says where in a tool's own code it came from.
     """
-    return one_line(redact(str(error)), LONGEST_MESSAGE) or kind_of(error)
+    most = error.longest if isinstance(error, ToolError) else MAX_FAILURE_CHARACTERS
+    text = one_line(redact(str(error)), most) or kind_of(error)
+    place = "" if _is_ours(error) else stack_of(error).place
+    return f"{one_line(text, MAX_FAILURE_CHARACTERS - len(place) - 3)} ({place})" if place else text
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Whether the error was raised to be read: it is one of Sennit's, or pydantic's about a value."""
+    home = type(error).__module__.partition(".")[0]
+    return isinstance(error, (ToolError, ProviderError, ValidationError)) or home == __name__.partition(".")[0]
 
 
 def failure(
@@ -90,7 +103,8 @@ def failure(
     wait: float | None = None,
     spent: Usage = NO_USAGE,
 ) -> ApplicationError:
-    """Return the activity failure for `error`; its details are the attempt and what all attempts used.
+    """Return the activity failure for `error`; its details are the attempt and what all attempts used, its stack trace
+    the frames of a tool's own code.
 
     `final` ends the attempts whatever the error. The next attempt comes when the error says so, else after `wait`
     seconds, else as the retry policy has it.
@@ -99,10 +113,11 @@ def failure(
         return error
     asked = error.retry_after if isinstance(error, ProviderError | ToolError) else None
     after = asked if asked is not None else wait
-    return ApplicationError(
+    return StackedError(
         message_of(error),
         attempt,
         spent,
+        stack=stack_of(error).text,
         type=kind_of(error),
         non_retryable=final or not retryable(error),
         next_retry_delay=timedelta(seconds=max(after, 0.001)) if after is not None else None,

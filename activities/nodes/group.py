@@ -6,21 +6,24 @@ node has its outcome, and one that may succeed later asks to be started again, a
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from activities.nodes.error_mapping import kind_of, message_of, retryable
-from activities.storage.run_context import StoredPlan
-from activities.toolbox.errors import WorkerLost
-from workflows.messages.contracts import NodeError, NodeReply
-from workflows.plan.compile.graph import ExecutionPlan, Graph, NodeSpec
-from workflows.plan.language.facts import facts_of
-from workflows.plan.scheduling.events import Decision, NodeEnded, Outcome, RunStarted, Start
-from workflows.plan.scheduling.state import SKIPPED, SUCCEEDED, RunState
-from workflows.plan.scheduling.step import step
+from sennit.activities.nodes.binding import parse_address, waits_at
+from sennit.activities.nodes.error_mapping import kind_of, message_of, retryable
+from sennit.activities.storage.run_context import StoredPlan
+from sennit.activities.toolbox.batch import Batches
+from sennit.activities.toolbox.errors import WorkerLost
+from sennit.workflows.messages.contracts import NOT_RUN, NodeError, NodeReply
+from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
+from sennit.workflows.plan.compile.graph import Graph
+from sennit.workflows.plan.language.facts import facts_of
+from sennit.workflows.plan.scheduling.events import Decision, NodeEnded, Outcome, RunStarted, Start
+from sennit.workflows.plan.scheduling.state import SKIPPED, SUCCEEDED, RunState
+from sennit.workflows.plan.scheduling.step import step
 
-RunOne = Callable[[str, dict[str, str]], Awaitable[NodeReply]]
-_LATER = NodeReply(error=NodeError(type="Again", message="not run in this group", again=True))
+RunOne = Callable[[str, dict[str, str]], Coroutine[Any, Any, NodeReply]]
+_LATER = NodeReply(error=NodeError(type=NOT_RUN, message="not run in this group", again=True))
 
 
 class GroupRun:
@@ -30,20 +33,20 @@ class GroupRun:
         self._paths = paths
         self._refs = dict(refs)
         self._run_one = run_one
+        self._batches = Batches()
         self._state = RunState(Graph(_sub_skeleton(checked, paths, refs)), window=len(paths))
         self._first = len(refs)
-        self._state.status[: self._first] = [SUCCEEDED] * self._first
+        self._state.status |= dict.fromkeys(range(self._first), SUCCEEDED)
         self._replies: dict[int, NodeReply] = {}
         self._tasks: dict[asyncio.Task[NodeReply], int] = {}
 
-    @property
-    def progress(self) -> list[int]:
-        """A bit a node, set when it has ended; packed in numbers of 32 bits."""
+    def progress(self) -> tuple[str, list[int]]:
+        """Return how many nodes have ended, for people, and a bit a node, set when it has; packed in 32-bit numbers."""
         bits = [0] * (len(self._paths) // 32 + 1)
         for unit in self._replies:
             position = unit - self._first
             bits[position // 32] |= 1 << (position % 32)
-        return bits
+        return f"{len(self._replies)} of {len(self._paths)} done", bits
 
     async def run(self, load: Callable[[str], Awaitable[Any]], wanted: dict[str, list[str]]) -> None:
         """Run what can run. After a cancellation, `replies` still has everything that had ended."""
@@ -83,7 +86,7 @@ class GroupRun:
 
     def _start(self, unit: int) -> None:
         path = self._paths[unit - self._first]
-        task = asyncio.ensure_future(self._run_one(path, dict(self._refs)))
+        task = asyncio.ensure_future(self._batches.seat().run(self._run_one(path, dict(self._refs))))
         self._tasks[task] = unit
 
     def _collect(self) -> None:
@@ -103,7 +106,7 @@ class GroupRun:
         reply = task.result()
         self._replies[unit] = reply
         self._refs[self._state.graph.specs[unit].id] = reply.ref or ""
-        return Outcome(reply.ref, reply.size, reply.facts)
+        return Outcome(reply.ref, reply.size, reply.facts, skipped=reply.skipped)
 
 
 def _sub_skeleton(checked: StoredPlan, paths: tuple[str, ...], refs: dict[str, str]) -> ExecutionPlan:
@@ -117,9 +120,10 @@ def _sub_skeleton(checked: StoredPlan, paths: tuple[str, ...], refs: dict[str, s
 def _member(checked: StoredPlan, name: str, names: list[str], place: dict[str, int]) -> NodeSpec:
     spec = checked.spec(name.partition("[")[0])
     if "[" in name:
-        return NodeSpec(name, "tool")
+        before = waits_at(checked, parse_address(name))
+        return NodeSpec(name, "tool", needs=[place[before]] if before in names else [])
     needs = [place[need] for need in map(checked.name_at, spec.needs) if need in names]
-    when = _moved(spec.when, checked, place) if spec.when else None
+    when = _moved(spec.when, checked, place) if spec.when and needs else None  # else it was ready, and that decided
     return NodeSpec(name, "tool", needs=needs, when=when)
 
 

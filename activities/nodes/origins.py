@@ -8,20 +8,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from pydantic import ValidationError
-
-from activities.nodes.content_key import host_key, result_key
-from activities.nodes.context import NodeContext
-from activities.nodes.effect_ledger import EffectLedger, Write
-from activities.nodes.replies import Marker, keep
-from activities.storage.artifacts import ArtifactStore, BodyMissing, decode, digest_of
-from activities.storage.garbage import is_claimed
-from activities.toolbox.errors import UnknownOutcome
-from workflows.messages.contracts import NodeReply
-from workflows.plan.compile.graph import KEY_CHARACTERS
-from workflows.plan.language.limits import NO_USAGE
-from workflows.plan.language.nodes import AgentNode, GateNode, LlmNode
-from workflows.run.subagent import prefix_below
+from sennit.activities.nodes.content_key import host_key, result_key
+from sennit.activities.nodes.context import NodeContext
+from sennit.activities.nodes.effect_ledger import EffectLedger, Write
+from sennit.activities.nodes.replies import Marker, keep
+from sennit.activities.storage.artifacts import ArtifactStore, BodyMissing, decode, digest_of
+from sennit.activities.storage.garbage import is_claimed
+from sennit.activities.toolbox.errors import UnknownOutcome
+from sennit.workflows.messages.contracts import NodeReply
+from sennit.workflows.plan.compile.execution_plan import KEY_CHARACTERS
+from sennit.workflows.plan.language.limits import NO_USAGE
+from sennit.workflows.plan.language.nodes import AgentNode, GateNode, LlmNode
+from sennit.workflows.run.subagent import prefix_below
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +37,19 @@ class Origins:
         """Note a reply as the result of a program's call, if other nodes or a person have given it: that of a gate, a
         sub-agent, the last turn of a model that has called tools, or a call that has failed. Raises StoreUnavailable.
         """
-        node, generation = context.node, context.address.generation
-        is_end = isinstance(node, LlmNode) and node.turn is not None and not reply.more
-        is_given = _is_call(context) and (context.call.answered or isinstance(node, GateNode | AgentNode))
-        if context.address.id not in context.checked.keys or not (is_end or is_given):
+        if not self.notes(context, reply):
             return
-        if is_end:
+        generation = context.address.generation
+        if _is_end(context, reply):
             generation = await self._latest(context.run_prefix, host_key(context.identity))
         key = result_key(context.checked, context.address, generation)
         await self.store.unmark(context.run_prefix, key)
-        await self.store.mark(context.run_prefix, key, Marker(reply=reply, epoch=context.call.epoch).body())
+        await self.store.mark(context.run_prefix, key, Marker(reply=reply, epoch=context.call.epoch).text())
+
+    def notes(self, context: NodeContext, reply: NodeReply) -> bool:
+        """Whether `note` notes this reply."""
+        is_given = _is_call(context) and (context.call.answered or isinstance(context.node, GateNode | AgentNode))
+        return context.address.id in context.checked.keys and (is_given or _is_end(context, reply))
 
     async def result(self, context: NodeContext) -> NodeReply | None:
         """Return what `note` has noted of a program's call in an origin, None if there is nothing."""
@@ -66,7 +67,7 @@ class Origins:
             reply = await self._adopted(context, home, key(latest))
             if reply is not None:
                 marker = Marker(reply=reply, epoch=context.call.epoch)
-                await self.store.mark(context.run_prefix, key(1), marker.body())
+                await self.store.mark(context.run_prefix, key(1), marker.text())
             if reply is not None or latest > 1:
                 return reply
         return None
@@ -87,7 +88,7 @@ class Origins:
                 reply = await ledger.outcome(earlier, any_arguments=context.address.id in context.checked.keys)
                 if reply is not None:
                     marker = Marker(reply=reply, epoch=context.call.epoch)
-                    await self.store.mark(context.run_prefix, write.marker, marker.body())
+                    await self.store.mark(context.run_prefix, write.marker, marker.text())
                     await EffectLedger(self.store, context.run_prefix, ledger.recorded).begin(write)
                 return reply, "" if reply is not None else earlier.key
             if not await is_claimed(self.store, home):
@@ -115,22 +116,26 @@ class Origins:
         return generation
 
     async def _adopted(self, context: NodeContext, home: str, key: str) -> NodeReply | None:
-        """Return the reply in a marker of an origin, with its output stored here; None if either is not there. What is
-        to be summed up is cut anew.
-        """
+        """Return the reply in a marker of an origin, with its output stored here; None if either is not there."""
         try:
-            reply = Marker.model_validate_json(await self.store.marked(home, key) or b"").reply
+            reply = Marker.read(await self.store.marked(home, key) or b"").reply
             body = await self.store.get(home, reply.ref) if reply.ref is not None else b""
-        except (ValidationError, BodyMissing):
+        except BodyMissing:
             return None
-        if not body or (reply.more and "excerpts" in decode(body)):
+        if not body:
             return None
         if reply.more:
             await self.store.put(context.run_prefix, body)
         else:
-            wanted, inline = context.wanted
+            (wanted, inline), wrong = context.wanted, reply.error
             reply = await keep(self.store, context.run_prefix, decode(body), wanted, inline=inline)
+            reply = reply.model_copy(update={"error": wrong}) if wrong is not None else reply
         return reply.model_copy(update={"attempt": 0, "usage": NO_USAGE, "taken_over": True})
+
+
+def _is_end(context: NodeContext, reply: NodeReply) -> bool:
+    """Whether a reply is the end of a tool loop."""
+    return isinstance(context.node, LlmNode) and context.node.turn is not None and not reply.more
 
 
 def _is_call(context: NodeContext) -> bool:

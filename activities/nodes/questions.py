@@ -4,22 +4,23 @@ import json
 import re
 from collections.abc import Mapping
 from functools import partial
+from hashlib import sha256
 from typing import Any
 
-from activities.nodes.arguments import arguments_digest
-from activities.nodes.context import NodeContext
-from activities.storage.artifacts import ArtifactStore
-from activities.toolbox import Preview, Tool
-from activities.toolbox.errors import ToolError
-from activities.toolbox.redaction import mask
-from activities.toolbox.threads import tool_threads
-from workflows.messages.contracts import NodeQuestion, WriteApproval
-from workflows.plan.language.nodes import GateNode, ProgramNode, ToolCall
-from workflows.plan.language.references import as_text
-from workflows.plan.language.text import printable
-from workflows.plan.scheduling.events import Approval, Question
+from sennit.activities.limits import MAX_SHOWN_CHARACTERS
+from sennit.activities.nodes.context import NodeContext
+from sennit.activities.nodes.effect_ledger import arguments_digest
+from sennit.activities.storage.artifacts import ArtifactStore
+from sennit.activities.toolbox import Preview, Tool
+from sennit.activities.toolbox.errors import ToolError
+from sennit.activities.toolbox.redaction import mask
+from sennit.activities.toolbox.threads import tool_threads
+from sennit.workflows.messages.contracts import NodeQuestion, WriteApproval
+from sennit.workflows.plan.language.nodes import GateNode, ProgramNode, ToolCall
+from sennit.workflows.plan.language.references import as_text
+from sennit.workflows.plan.language.text import printable
+from sennit.workflows.plan.scheduling.events import Approval, Question
 
-MOST_CHARACTERS = 4_000
 _SHORT = 200
 _BREAKS = re.compile(r"([\n\t])")
 _NAMED = 20
@@ -49,8 +50,8 @@ async def unapproved_program(context: NodeContext, store: ArtifactStore) -> Node
     asked, approved = Question("", arguments_digest(node.script, arguments)), context.call.approved
     if approved is not None and _approval(approved).covers(asked):
         return None
-    given = [await _arguments(arguments, store, context, room=_SHORT)] if arguments else []  # the script needs room
-    text = "\n".join([*([f"quote: {quote.text}"] if quote else []), *given, "", _visible(node.script.strip())])
+    shown = [await _arguments(arguments, store, context, room=_SHORT)] if arguments else []  # the script needs room
+    text = "\n".join([*([f"quote: {quote.text}"] if quote else []), *shown, "", _visible(node.script.strip())])
     return NodeQuestion(text=await _beginning(text, store, context), digest=asked.digest)
 
 
@@ -60,9 +61,9 @@ async def unapproved(context: NodeContext, store: ArtifactStore, tool: Tool, wor
     Arguments as a person has changed them must fit the tool and replace nothing else, or the person is asked again.
     Raises ToolArgumentError for the write's own.
     """
-    own, approved = context.binder.bound(work.args), context.call.approved
-    preview = await _preview(tool, own)
-    asked = Question("", arguments_digest(tool.name, own), preview.target)
+    arguments, approved = context.binder.bound(work.args), context.call.approved
+    preview = await _preview(tool, arguments)
+    asked = Question("", arguments_digest(tool.name, arguments), preview.target)
     problem = ""
     if approved is not None and _approval(approved).covers(asked):
         problem = await _misfit(tool, context.arguments(work), asked.target) if approved.args else ""
@@ -71,14 +72,21 @@ async def unapproved(context: NodeContext, store: ArtifactStore, tool: Tool, wor
     if tool.preview:
         shown = await _beginning(_visible(preview.text), store, context)
     else:
-        shown = await _arguments(own, store, context)
+        shown = await _arguments(arguments, store, context)
     return NodeQuestion(text=problem + shown, digest=asked.digest, target=asked.target)
 
 
 async def _preview(tool: Tool, arguments: Mapping[str, Any]) -> Preview:
-    """Return what a write would do, nothing if the tool does not say. Raises ToolArgumentError."""
+    """Return what a write would do, nothing if the tool does not say. Raises ToolArgumentError.
+
+    People type a part of the target's digest to approve, so whatever a tool gives as its target is digested here.
+    """
     checked = tool.check(arguments)
-    return await tool_threads.run(partial(tool.preview, checked), tool.name) if tool.preview else Preview("")
+    if tool.preview is None:
+        return Preview("")
+    positional, named = tool.passed(checked)
+    found = await tool_threads.run(partial(tool.preview, *positional, **named), tool.name)
+    return found._replace(target=sha256(found.target.encode()).hexdigest() if found.target else "")
 
 
 async def _misfit(tool: Tool, changed: Mapping[str, Any], shown: str) -> str:
@@ -95,7 +103,7 @@ def _approval(approved: WriteApproval) -> Approval:
 
 
 async def _arguments(
-    arguments: Mapping[str, Any], store: ArtifactStore, context: NodeContext, *, room: int = MOST_CHARACTERS
+    arguments: Mapping[str, Any], store: ArtifactStore, context: NodeContext, *, room: int = MAX_SHOWN_CHARACTERS
 ) -> str:
     """Return arguments by name. None is crowded out by a longer one: the short ones are whole, the others begin."""
     texts = {name: _value(value) for name, value in arguments.items()}
@@ -135,7 +143,7 @@ def _named(name: str, text: str, most: int) -> str:
 
 async def _beginning(text: str, store: ArtifactStore, context: NodeContext) -> str:
     """Return a text as a person is shown it: whole, or its beginning, how long it is, and where the whole is."""
-    most = context.call.room or MOST_CHARACTERS
+    most = context.call.room or MAX_SHOWN_CHARACTERS
     if len(text) <= most:
         return text
     place = await _place(text, store, context)

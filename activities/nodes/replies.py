@@ -2,31 +2,56 @@
 
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
-from activities.nodes.error_mapping import OutputRefused
-from activities.storage.artifacts import MAX_BODY_BYTES, ArtifactStore, encode
-from workflows.messages.contracts import NodeReply
-from workflows.plan.language.facts import facts_of
-from workflows.plan.language.references import as_text
-
-PREVIEW_CHARACTERS = 160
-INLINE_BYTES = 32 * 1024
-MAX_DEPTH = 120
-_READABLE_DEPTH = 200
-"""Payloads nested deeper cannot be read, by the workflow least of all. An answer wraps outputs in 60 levels at most."""
+from sennit.activities.limits import (
+    MAX_BODY_BYTES,
+    MAX_INLINE_BYTES,
+    MAX_NODE_WARNINGS,
+    MAX_OUTPUT_LEVELS,
+    MAX_PREVIEW_CHARACTERS,
+    MAX_READABLE_LEVELS,
+)
+from sennit.activities.nodes.context import NodeContext, NodeOutput
+from sennit.activities.nodes.error_mapping import OutputRefused
+from sennit.activities.storage.artifacts import MARKERS, ArtifactStore, body_of, digest_of, encode, in_marker, name_of
+from sennit.workflows.messages.contracts import NodeReply
+from sennit.workflows.plan.language.facts import facts_of
+from sennit.workflows.plan.language.references import as_text
 
 
 class Marker(BaseModel):
-    """What is kept of a node's outcome, under its content key or a write's key: the reply, and which plan it is of."""
+    """What is kept of a node's outcome, under its content key or a write's key: the reply, and which plan it is of.
+
+    A short output lies in the marker itself: both are there, or neither.
+    """
 
     reply: NodeReply
     epoch: int = 1
 
-    def body(self) -> bytes:
-        """Return the marker as it is stored."""
-        return encode(self.model_dump(mode="json", exclude_unset=True))
+    @classmethod
+    def read(cls, text: bytes) -> "Marker":
+        """Return a marker as it was stored; one that cannot be read is a marker of nothing."""
+        try:
+            return cls.model_validate_json(text.partition(b"\n")[0])
+        except ValidationError:
+            return cls(reply=NodeReply())
+
+    def text(self, output: bytes | None = None) -> bytes:
+        """Return the marker as it is stored, with the output that lies in it."""
+        line = self.model_dump_json(exclude_unset=True).encode()
+        return line if output is None else in_marker(line, output)
+
+
+async def is_there(store: ArtifactStore, run_prefix: str, reference: str, key: str, marker: bytes) -> bool:
+    """Whether the output that the marker `key` refers to is there: whole in the marker, or by its name elsewhere.
+
+    Raises StoreUnavailable.
+    """
+    if name_of(reference) == f"{MARKERS}{key}":
+        return body_of(reference, marker) is not None
+    return await store.has(run_prefix, reference)
 
 
 async def keep(store: ArtifactStore, run_prefix: str, output: Any, wanted: list[str], *, inline: bool) -> NodeReply:
@@ -35,15 +60,34 @@ async def keep(store: ArtifactStore, run_prefix: str, output: Any, wanted: list[
     Raises OutputRefused, FactTooLarge or StoreUnavailable; nothing is half kept.
     """
     body = encode_output(output)
-    fields: dict[str, Any] = {
-        "ref": await store.put(run_prefix, body),
-        "size": len(body),
-        "preview": preview_of(output),
-    }
+    reply = reply_to(output, digest_of(body), len(body), wanted, inline=inline)
+    await store.put(run_prefix, body)
+    return reply
+
+
+def reply_of(context: NodeContext, output: NodeOutput, body: bytes) -> NodeReply:
+    """Return the reply of a node whose output is stored as `body`, under its digest."""
+    wanted, inline = context.wanted if not output.more else ([], False)
+    reply = reply_to(output.output, digest_of(body), len(body), wanted, inline=inline)
+    extra: dict[str, object] = {"attempt": context.attempts.number} if context.attempts.number > 1 else {}
+    if output.millis:
+        extra["millis"] = output.millis
+    if any(output.usage):
+        extra["usage"] = output.usage
+    if output.more:
+        extra["more"] = output.more
+    if output.warnings:
+        extra["warnings"] = tuple(dict.fromkeys(output.warnings))[:MAX_NODE_WARNINGS]
+    return reply.model_copy(update=extra) if extra else reply
+
+
+def reply_to(output: Any, reference: str, size: int, wanted: list[str], *, inline: bool) -> NodeReply:
+    """Return the reply of a node with this output, which has `size` bytes. Raises FactTooLarge."""
+    fields: dict[str, Any] = {"ref": reference, "size": size, "preview": preview_of(output)}
     facts = facts_of(output, wanted)
     if facts:
         fields["facts"] = facts
-    if inline and len(body) <= INLINE_BYTES:
+    if inline and size <= MAX_INLINE_BYTES:
         fields |= {"value": output, "has_value": True}
     return NodeReply(**fields)
 
@@ -58,14 +102,16 @@ def encode_output(output: Any) -> bytes:
         size = f"{len(body):,} bytes; at most {MAX_BODY_BYTES:,}"
         raise OutputRefused(f"the output has {size}. Return less, or a path to where it is")
     if _deep(body):
-        raise OutputRefused(f"the output is nested more than {MAX_DEPTH} levels deep. Return it flatter, or as text")
+        raise OutputRefused(
+            f"the output is nested more than {MAX_OUTPUT_LEVELS} levels deep. Return it flatter, or as text"
+        )
     return body
 
 
 def _deep(body: bytes) -> bool:
-    if body.count(b"[") + body.count(b"{") <= MAX_DEPTH:
+    if body.count(b"[") + body.count(b"{") <= MAX_OUTPUT_LEVELS:
         return False
-    more = _READABLE_DEPTH - MAX_DEPTH
+    more = MAX_READABLE_LEVELS - MAX_OUTPUT_LEVELS
     try:
         from_json(b"[" * more + body + b"]" * more)
     except ValueError:
@@ -74,6 +120,9 @@ def _deep(body: bytes) -> bool:
 
 
 def preview_of(output: Any) -> str:
-    """Return the start of an output on one line."""
+    """Return the start of an output on one line, and how long the whole is if that is not all."""
     text = " ".join(as_text(output).split())
-    return text if len(text) <= PREVIEW_CHARACTERS else text[: PREVIEW_CHARACTERS - 1] + "…"
+    if len(text) <= MAX_PREVIEW_CHARACTERS:
+        return text
+    mark = f"… ({len(text):,} characters)"
+    return text[: MAX_PREVIEW_CHARACTERS - len(mark)] + mark

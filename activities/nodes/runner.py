@@ -1,37 +1,44 @@
 """Runs one node: bind, look for its marker, call what its kind asks for, keep the output, mark it done."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from pydantic import ValidationError
+from sennit.activities.limits import MAX_MARKED_BYTES, MAX_THREADS, MAX_WARNING_CHARACTERS
+from sennit.activities.nodes import tracing
+from sennit.activities.nodes.attempts import Attempts
+from sennit.activities.nodes.binding import Binder, parse_address
+from sennit.activities.nodes.content_key import content_key
+from sennit.activities.nodes.context import NodeContext, NodeOutput
+from sennit.activities.nodes.documents import DocumentRule
+from sennit.activities.nodes.effect_ledger import EffectLedger, Write, arguments_digest
+from sennit.activities.nodes.error_mapping import NodeTimeout, SubAgentFailed, kind_of, message_of
+from sennit.activities.nodes.in_flight import finish
+from sennit.activities.nodes.origins import Origins
+from sennit.activities.nodes.questions import question_of, unapproved, unapproved_program
+from sennit.activities.nodes.replies import Marker, encode_output, is_there, keep, preview_of, reply_of, reply_to
+from sennit.activities.prompts.outputs import bind_goal, refers_to_goal
+from sennit.activities.storage.artifacts import ArtifactStore, digest_of, reference_to
+from sennit.activities.storage.patience import stops_for_the_store
+from sennit.activities.storage.run_context import ArtifactReader
+from sennit.activities.storage.timings import CallTimings
+from sennit.activities.toolbox import Registry, Tool, ToolContext
+from sennit.activities.toolbox.errors import BadOutput, UnknownOutcome
+from sennit.activities.toolbox.redaction import redact
+from sennit.workflows.messages.contracts import NodeCall, NodeError, NodeReply, SubagentRequest, conclusion_of
+from sennit.workflows.messages.result import usage_in
+from sennit.workflows.plan.digests import digest_in
+from sennit.workflows.plan.language.limits import NO_USAGE
+from sennit.workflows.plan.language.nodes import AgentCall, AgentNode, JoinNode, ModelCall, ProgramNode, ToolCall
+from sennit.workflows.plan.language.text import one_line
+from sennit.workflows.plan.scheduling.completion import NOT_WRITTEN
 
-from activities.nodes.arguments import arguments_digest
-from activities.nodes.attempts import Attempts
-from activities.nodes.binding import Binder, parse_address
-from activities.nodes.content_key import content_key
-from activities.nodes.context import NodeContext, NodeOutput
-from activities.nodes.documents import DocumentRule
-from activities.nodes.effect_ledger import EffectLedger, Write
-from activities.nodes.error_mapping import NodeTimeout, SubAgentFailed
-from activities.nodes.in_flight import finish
-from activities.nodes.origins import Origins
-from activities.nodes.questions import question_of, unapproved, unapproved_program
-from activities.nodes.replies import Marker, keep, preview_of
-from activities.prompts.outputs import bind_goal, refers_to_goal
-from activities.storage.artifacts import ArtifactStore
-from activities.storage.run_context import ArtifactReader
-from activities.toolbox import Registry, Tool, ToolContext
-from workflows.messages.contracts import NodeCall, NodeReply, SubagentRequest
-from workflows.messages.result import usage_in
-from workflows.plan.language.limits import NO_USAGE
-from workflows.plan.language.nodes import AgentCall, AgentNode, JoinNode, ModelCall, ProgramNode, ToolCall
-
-MOST_THREADS = 100
+Work = Callable[[asyncio.Timeout], Awaitable[NodeOutput]]
+"""What gets a node's output under a limit of time, with its inputs at hand."""
 
 
 class ModelRunner(Protocol):
@@ -59,8 +66,9 @@ class NodeRunner:
     programs: ProgramRunner
     cache: Path
     documents: DocumentRule
-    threads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_THREADS))
+    threads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_THREADS))
     """How many plain functions run at once."""
+    timings: CallTimings = field(default_factory=CallTimings)
 
     @property
     def origins(self) -> Origins:
@@ -72,20 +80,31 @@ class NodeRunner:
     ) -> NodeReply:
         """Return the node's reply.
 
-        An output is stored before its marker is set, and the marker before the reply is sent: a successor of a
-        killed worker finds the marker and calls nothing again. A call cut off before its marker runs again.
-        A call that `asks` only returns the node's question, and one that is `answered` the answer. A tool whose last
-        worker was lost runs in a process of its own. Raises whatever went wrong; what that means is said in
-        `activities.nodes.error_mapping`.
+        An output is stored in its marker, or before the marker is set, and the marker before the reply is sent: a
+        successor of a killed worker finds the marker and calls nothing again. A call cut off before that runs again.
+        A call that `asks` only returns the node's question, one that is `answered` the answer, and one that `looks_up`
+        what a write has come to. A tool whose last worker was lost runs in a process of its own. Raises whatever went
+        wrong; what that means is said in `sennit.activities.nodes.error_mapping`.
         """
         context = await self._context(call, path, refs, run_prefix, attempts)
+        if call.looks_up:
+            return await self._look_up(context)
+        with tracing.node(context, path, refs) as told:
+            reply = await self._reply(context, refs)
+            told(reply)
+        return reply
+
+    async def _reply(self, context: NodeContext, refs: dict[str, str]) -> NodeReply:
+        call = context.call
         if not isinstance(context.node, ProgramNode):
             await self.origins.begin(context)
         if call.answered:  # without a marker, or an equal call would take the answer for its own
-            given = (await self._keep(context, NodeOutput(call.answer))).model_copy(update={"attempt": 0})
-            await self.origins.note(context, given)
-            return given
+            reply = (await self._keep(context, NodeOutput(call.answer))).model_copy(update={"attempt": 0})
+            await self.origins.note(context, reply)
+            return reply
         work = context.work
+        if await context.binder.is_skipped(context.node, context.address):
+            return NodeReply(skipped=True)
         if isinstance(context.node, ProgramNode):
             question = await unapproved_program(context, self.store) if context.spec.approval else None
             return NodeReply(question=question) if question is not None else await self._advanced(context)
@@ -96,10 +115,14 @@ class NodeRunner:
         # a wait for a thread comes before a write's intent, and is not part of the node's time
         async with nullcontext() if tool is None or tool.is_async else self.threads:
             if isinstance(work, ToolCall) and tool is not None and (tool.effect == "write" or context.spec.approval):
-                return await self._write(context, tool, work)
+                return _of_its_type(await self._write(context, tool, work))
             key = partial(_content_key, context, refs, tool)
-            found = await self._marked(context, key(context.address.generation)) or await self._taken(context, key)
-            return found or await self._run(context, tool, key(context.address.generation))
+            own = key(context.address.generation)
+            found = await self._marked(context, own) or await self._taken(context, key)
+            if found is not None:
+                return found
+            work_to_do, is_large = await self._ready(context, tool), tool is not None and tool.large
+            return await self._run(context, work_to_do, own, apart=is_large)
 
     async def _taken(self, context: NodeContext, key: Callable[[int], str]) -> NodeReply | None:
         """Return what a run that this one forks has of the call, None for nothing."""
@@ -107,27 +130,40 @@ class NodeRunner:
             return None
         return await self.origins.result(context) or await self.origins.take(context, key)
 
-    async def _run(self, context: NodeContext, tool: Tool | None, key: str) -> NodeReply:
-        """Get the node's output, keep it, and mark the node as done."""
-        reply, epoch = await self._keep(context, await self._within_timeout(context, tool)), context.call.epoch
-        await self.origins.note(context, reply)
-        marker = Marker(reply=reply, epoch=epoch).body()
-        found = await self.store.mark(context.run_prefix, key, marker)
+    async def _run(self, context: NodeContext, work: Work, key: str, *, apart: bool = False) -> NodeReply:
+        """Get the node's output, and mark the node as done with it: in its marker if it is short, else before.
+
+        What must be found without the marker lies `apart`: a script may keep a Ref to it, or a fork find a note of it.
+        """
+        output, epoch, prefix = await self._within_timeout(context, work), context.call.epoch, context.run_prefix
+        body = encode_output(output.output)
+        reply = reply_of(context, output, body)
+        if apart or reply.more or len(body) > MAX_MARKED_BYTES or self.origins.notes(context, reply):
+            await self.store.put(prefix, body)
+            await self.origins.note(context, reply)
+            marker = Marker(reply=reply, epoch=epoch).text()
+        else:
+            reply = reply.model_copy(update={"ref": reference_to(body, key)})
+            marker = Marker(reply=reply, epoch=epoch).text(body)
+        found = await self.store.mark(prefix, key, marker)
         if found == marker:
             return reply
-        kept = Marker.model_validate_json(found)
+        kept = Marker.read(found)
+        if kept.epoch == epoch and kept.reply.ref is not None:
+            return kept.reply
         # An earlier plan's cancelled call may mark while this one runs: its facts and usage are not those of this call.
-        return kept.reply if kept.epoch == epoch else reply
+        is_same = kept.reply.ref is not None and digest_in(kept.reply.ref) == digest_of(body)
+        return reply.model_copy(update={"ref": kept.reply.ref if is_same else await self.store.put(prefix, body)})
 
     async def _advanced(self, context: NodeContext) -> NodeReply:
         """Advance a program. It needs no marker: made again, the same advance comes to the same calls."""
-        output = await self._within_timeout(context, None)
+        output = await self._within_timeout(context, lambda _: self.programs.advance(context))
         if output.page is None:
             return await self._keep(context, output)
-        return NodeReply(more="program", page=output.page, attempt=context.attempts.own)
+        return NodeReply(more="program", page=output.page, attempt=context.attempts.number)
 
     async def _write(self, context: NodeContext, tool: Tool, work: ToolCall) -> NodeReply:
-        """Return what a write returns, or has returned; `activities.nodes.effect_ledger` says when it is made.
+        """Return what a write returns, or has returned; `sennit.activities.nodes.effect_ledger` says when it is made.
 
         One that needs approval and has none for these values asks instead, unless the ledger knows that it has begun.
         """
@@ -154,11 +190,35 @@ class NodeRunner:
             return NodeReply(question=question) if question is not None else None
 
         ask_first = ask if context.spec.approval else None
-        call, lost = partial(self._run, context, tool, write.marker), context.attempts.lost
-        reply = await ledger.enter(write, lambda: finish(call()), ask_first, lost=lost)
+        call = self._tool_call(context, tool, arguments)  # an error after the intent would leave a doubt
+        make, lost = partial(self._make, context, call, write.marker), context.attempts.lost
+        reply = await ledger.enter(write, lambda: finish(make()), ask_first, lost=lost)
         approved = context.call.approved
         is_changed = approved is not None and approved.args and reply.question is None
         return reply.model_copy(update={"written": write.digest}) if is_changed else reply
+
+    async def _make(self, context: NodeContext, work: Work, marker: str) -> NodeReply:
+        """Make a write. One that returns what is not of its type was made: it is marked with what is wrong with it."""
+        try:
+            return await self._run(context, work, marker)
+        except BadOutput as error:
+            kept = await keep(self.store, context.run_prefix, error.value, [], inline=False)
+            wrong = NodeError(type=kind_of(error), message=message_of(error))
+            reply = kept.model_copy(update={"error": wrong})
+            await self.store.mark(context.run_prefix, marker, Marker(reply=reply, epoch=context.call.epoch).text())
+            return reply
+
+    async def _look_up(self, context: NodeContext) -> NodeReply:
+        """Return what a write that was cut off has returned. If an attempt may still be at it, wait for its end."""
+        write = Write(context.idempotency_key, context.address.path, digest="", text="", seconds=0, idempotent=False)
+        ledger = EffectLedger(self.store, context.run_prefix, partial(self._marked, context))
+        try:
+            reply = await ledger.outcome(write, any_arguments=True)
+        except UnknownOutcome as error:
+            return NodeReply(error=NodeError(type=kind_of(error), message=message_of(error)))
+        if reply is not None:
+            return reply.model_copy(update={"error": None})  # it was made, whatever it has returned
+        return NodeReply(error=NodeError(type=NOT_WRITTEN, message="it was not begun, or had no effect"))
 
     async def subagent_request(self, call: NodeCall, *, run_prefix: str) -> SubagentRequest:
         """Return what a node's sub-agent is started with: outputs that its goal refers to are named in it, and given
@@ -174,22 +234,23 @@ class NodeRunner:
         origins = await self.origins.of_subagent(context)
         await context.binder.load(node, context.address)
         run_context = await self.library.run_context(run_prefix, context.checked.run_context)
-        goal, given = bind_goal(node.goal, context.binder.lookup)
+        goal, material = bind_goal(node.goal, context.binder.lookup)
         if refers_to_goal(node.goal):
-            given = {**await self.library.given(run_prefix, run_context), **given}
+            material = {**await self.library.given(run_prefix, run_context), **material}
         allowed = [entry["name"] for entry in run_context.catalogue]
-        return SubagentRequest(
-            request={
-                "goal": goal,
-                **({"given": f"{call.run}/{await self.library.put(run_prefix, given)}"} if given else {}),
-                **({"origins": origins} if origins else {}),
-                "tools": [name for name in allowed if node.tools is None or name in node.tools],
-                "docs": run_context.docs,
-                "approval": run_context.approval,
-                "budget": node.budget.model_dump(mode="json", exclude_none=True) if node.budget else None,
-                "on_failure": "partial",
-            }
-        )
+        request = {
+            "goal": goal,
+            "tools": [name for name in allowed if node.tools is None or name in node.tools],
+            "docs": run_context.docs,
+            "approval": run_context.approval,
+            "budget": node.budget.model_dump(mode="json", exclude_none=True) if node.budget else None,
+            "on_failure": "partial",
+        }
+        if material:
+            request["given"] = f"{call.run}/{await self.library.put(run_prefix, material)}"
+        if origins:
+            request["origins"] = origins
+        return SubagentRequest(request=request)
 
     async def _context(
         self, call: NodeCall, path: str, refs: dict[str, str], run_prefix: str, attempts: Attempts
@@ -199,89 +260,116 @@ class NodeRunner:
         return NodeContext(checked, address, call, binder, run_prefix, attempts)
 
     async def _marked(self, context: NodeContext, key: str) -> NodeReply | None:
-        """Return what a marker says; one that cannot be read, or whose body is gone, is taken back.
+        """Return what a marker says; one that cannot be read, or whose body is gone, is taken back. It is read twice
+        before: it may have an output, and be damaged only on its way, or be another one by now.
 
         An outcome of an earlier plan is paid for already, and this plan may ask for other facts of it. A request for
         nodes counts only in the plan that it was made in.
         """
-        prefix = context.run_prefix
-        text = await self.store.marked(prefix, key)
-        if text is None:
-            return None
-        try:
-            marker = Marker.model_validate_json(text)
-        except ValidationError:
-            marker = Marker(reply=NodeReply())
-        is_own = marker.epoch == context.call.epoch
-        reply = marker.reply if is_own or not marker.reply.more else NodeReply()
-        if reply.ref is None or not await self.store.has(prefix, reply.ref):
-            await self.store.unmark(prefix, key)
-            return None
-        if is_own:
+        prefix, doubted = context.run_prefix, b""
+        while True:
+            text = await self.store.marked(prefix, key)
+            if text is None:
+                return None
+            marker = Marker.read(text)
+            is_own = marker.epoch == context.call.epoch
+            reply = marker.reply if is_own or not marker.reply.more else NodeReply()
+            if reply.ref is not None and await is_there(self.store, prefix, reply.ref, key, text):
+                break
+            if text == doubted:
+                await self.store.unmark(prefix, key)
+                return None
+            doubted = text
+        if is_own or reply.error is not None:
             return reply
+        size, output = await self.library.sized(prefix, reply.ref)
         wanted, inline = context.wanted
-        fresh = await keep(self.store, prefix, await self.library.value(prefix, reply.ref), wanted, inline=inline)
+        fresh = reply_to(output, reply.ref, size, wanted, inline=inline)
         return fresh.model_copy(update={"attempt": 0, "usage": NO_USAGE} if any(reply.usage) else {})
 
-    async def _within_timeout(self, context: NodeContext, tool: Tool | None) -> NodeOutput:
+    async def _within_timeout(self, context: NodeContext, work: Work) -> NodeOutput:
+        """Return the node's output. The time of the artifact store is not the node's."""
         limit = asyncio.timeout(context.seconds)
         try:
             async with limit:
-                return await self.output(context, tool, limit)
+                with stops_for_the_store(limit):
+                    return await work(limit)
         except TimeoutError as error:
             if not limit.expired():
                 raise
             reason = f"; {error}" if str(error) else ""
             raise NodeTimeout(f"no result within {context.seconds:g} s{reason}") from None
 
-    async def output(self, context: NodeContext, tool: Tool | None, limit: asyncio.Timeout) -> NodeOutput:
-        """Return the node's output, by its kind. Raises whatever went wrong."""
+    async def _ready(self, context: NodeContext, tool: Tool | None) -> Work:
+        """Return what gets the node's output, by its kind, with its inputs loaded. Raises BindError, BodyMissing,
+        StoreUnavailable.
+        """
         node, work, call = context.node, context.work, context.call
         if work is not None:
             await context.binder.load(node, context.address)
         if isinstance(work, ToolCall):
             assert tool is not None
-            return await self._call(context, tool, work, limit)
+            return self._tool_call(context, tool, context.arguments(work))
         if isinstance(work, ModelCall):
-            return await self.models.run(context, work)
+            return lambda _: self.models.run(context, work)
         if isinstance(work, AgentCall):
-            return _answer_of(call.answer, context.address.path)
-        if isinstance(node, ProgramNode):
-            return await self.programs.advance(context)
-        if isinstance(node, JoinNode):
-            return NodeOutput(await _joined(context, node))
-        return NodeOutput([await self.library.value(context.run_prefix, item) for item in call.items if item])
+            answer = _answer_of(await self._whole(context, call.answer), context.address.path)
+        elif isinstance(node, JoinNode):
+            answer = NodeOutput(await context.binder.value(node.id))
+        else:
+            prefix = context.run_prefix
+            answer = NodeOutput([await self.library.value(prefix, item) if item else None for item in call.items])
 
-    async def _call(self, context: NodeContext, tool: Tool, work: ToolCall, limit: asyncio.Timeout) -> NodeOutput:
+        async def gathered(_: asyncio.Timeout) -> NodeOutput:
+            return answer
+
+        return gathered
+
+    async def _whole(self, context: NodeContext, report: Any) -> Any:
+        """Return the report of a sub-agent with its whole answer."""
+        place = report.get("whole") if isinstance(report, dict) else None
+        if not isinstance(place, str):
+            return report
+        prefix = context.run_prefix
+        found = conclusion_of(await self.library.value(prefix, await self.library.adopt(prefix, place)))
+        return {**report, **found.model_dump(mode="json", include={"answer", "evidence"})}
+
+    def _tool_call(self, context: NodeContext, tool: Tool, arguments: dict[str, Any]) -> Work:
+        """Return the call of a tool. It reads nothing from the store any more."""
+        warnings: list[str] = []
         tool_context = ToolContext(
             docs=self.documents.folder(context.checked.docs) if context.checked.docs else None,
             cache=self.cache,
             run_id=context.call.run,
             node=context.address.path,
             generation=context.address.generation,
-            attempt=context.attempts.own,
+            attempt=context.attempts.number,
             idempotency_key=context.idempotency_key,
             progress=context.attempts.progress,
+            warn=warnings.append,
         )
-        isolated = context.attempts.lost
-        return NodeOutput(await tool.call(context.arguments(work), tool_context, limit, isolated=isolated))
+
+        async def call(limit: asyncio.Timeout) -> NodeOutput:
+            with self.timings.measure(tool.name, tool.version) as took:
+                output = await tool.call(arguments, tool_context, limit, isolated=context.attempts.lost)
+            told = tuple(one_line(redact(text), MAX_WARNING_CHARACTERS) for text in warnings)
+            return NodeOutput(output, warnings=told, millis=took.millis)
+
+        return call
 
     async def _keep(self, context: NodeContext, output: NodeOutput) -> NodeReply:
-        wanted, inline = context.wanted if not output.more else ([], False)
-        reply = await keep(self.store, context.run_prefix, output.output, wanted, inline=inline)
-        extra: dict[str, object] = {"attempt": context.attempts.own} if context.attempts.own > 1 else {}
-        if any(output.usage):
-            extra["usage"] = output.usage
-        if output.more:
-            extra["more"] = output.more
-        return reply.model_copy(update=extra) if extra else reply
+        """Store an output that has no marker."""
+        body = encode_output(output.output)
+        reply = reply_of(context, output, body)
+        await self.store.put(context.run_prefix, body)
+        return reply
 
 
-async def _joined(context: NodeContext, node: JoinNode) -> Any:
-    if node.policy == "settled":
-        return await context.binder.settled(node.inputs)
-    values = [await context.binder.value(name) for name in node.inputs if name in context.call.refs]
-    return values[0] if node.policy == "first" else values
+def _of_its_type(reply: NodeReply) -> NodeReply:
+    """Return the reply of a write. Raises BadOutput if it was made, and returned what is not of its type."""
+    if reply.error is not None:
+        raise BadOutput(reply.error.message)
+    return reply
 
 
 def _content_key(context: NodeContext, refs: dict[str, str], tool: Tool | None, generation: int) -> str:

@@ -1,58 +1,108 @@
 """Where Monty is not Python, and what it leaves out of its errors."""
 
 import ast
-from collections.abc import Collection, Iterator
 
-from workflows.plan.programs.source import parsed
+from sennit.workflows.plan.programs.classes import enum_members, is_enum
+from sennit.workflows.plan.programs.source import Source, parsed
 
-
-def with_texts(script: str, exceptions: Collection[str]) -> str:
-    """Return a script with the same lines that gives its exceptions texts, which is all that Monty lets them carry:
-    `KeyError(5)` becomes `KeyError(str(5))`.
-    """
-    try:
-        calls = [call for call in _calls(parsed(script)) if call.func.id in exceptions]  # type: ignore[attr-defined]
-    except SyntaxError:
-        return script
-    body, lines = script.encode(), [0, *(place for place, byte in enumerate(script.encode(), 1) if byte == ord("\n"))]
-    edits: list[tuple[int, bytes]] = []
-    for call in calls:
-        first, last = call.args[0], call.args[-1]
-        is_one = first is last and not isinstance(first, ast.Starred)
-        edits.append((lines[first.lineno - 1] + first.col_offset, b"str(" if is_one else b"str(("))
-        edits.append((lines[(last.end_lineno or 1) - 1] + (last.end_col_offset or 0), b")" if is_one else b",))"))
-    for place, text in sorted(edits, reverse=True):
-        body = body[:place] + text + body[place:]
-    try:
-        parsed(changed := body.decode())
-    except (SyntaxError, UnicodeDecodeError):
-        return script
-    return changed
+Classes = dict[str, list[tuple[str, str, bool]]]
+"""The fields of each class: name, type as it is written, whether there is a default; of an enum its values alone."""
 
 
-def _calls(tree: ast.AST) -> Iterator[ast.Call]:
-    """Yield the calls of plain names that are given anything but one text; places in f-strings are not reliable."""
-    nodes = [tree]
-    while nodes:
-        node = nodes.pop()
-        if isinstance(node, ast.JoinedStr):
-            continue
-        nodes += ast.iter_child_nodes(node)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args and not node.keywords:
-            first = node.args[0]
-            is_text = isinstance(first, ast.Constant) and isinstance(first.value, str)
-            if len(node.args) > 1 or not (is_text or isinstance(first, ast.JoinedStr | ast.GeneratorExp)):
-                yield node
+PRELUDE = """
+def eval(*_, **__):
+    raise NotImplementedError("a program has no eval and no exec")
+exec = eval
+class __Object:
+    pass
+__NO_VALUES = ('coroutine', 'function', 'module', 'type', 'range', 'slice', 're.Pattern', 're.Match')
+__MOST = 1 << 14000
+def __value(value, name, level=0, left=None):
+    left = [2000] if left is None else left
+    left[0] -= 1
+    kind = str(type(value))[8:-2]
+    if kind == 'str' or left[0] < 0:
+        return value
+    if level > 50:
+        raise TypeError(f"{name}: it is nested more than 50 levels deep")
+    if kind == 'list' or kind == 'tuple':
+        for part in value:
+            __value(part, name, level + 1, left)
+    elif kind == 'dict':
+        for part in value.values():
+            __value(part, name, level + 1, left)
+    elif kind == 'int' and not -__MOST < value < __MOST:
+        raise ValueError(f"{name}: a number of more than 14,000 bits has no JSON: write a part of it")
+    elif kind in __NO_VALUES or kind.endswith('iterator'):
+        hint = "write list(...)" if kind == 'range' else "await a call, or give its function to task(function, ...)"
+        raise TypeError(f"{name}: a {kind} is no value: {hint}")
+    return value
+"""
+"""What a script finds defined. What has no value outside of Monty arrives there as a text like any other, so it is told
+from values inside, by its type.
+"""
+OF_TYPES = """
+class __Member:
+    def __init__(self, name, value):
+        self.name = name
+        self.value = value
+    def __eq__(self, other):
+        return self.value == (other.value if type(other) is type(self) else other)
+    def __hash__(self):
+        return hash(self.value)
+    def __str__(self):
+        return str(self.value)
+    def __repr__(self):
+        return str(self.value)
+def __member(members, value):
+    for each in members:
+        if each == value:
+            return each
+    raise ValueError(f"{value!r} is none of {[each.value for each in members]}")
+__fields = {}
+def __mapping(value):
+    names = __fields.get(str(type(value)))
+    return value if names is None else {name: getattr(value, name) for name in names}
+def __made(value, make):
+    return None if value is None else make(value)
+"""
+"""What a script finds defined that has enums, or dataclasses."""
 
 
 def endless_loop(script: str) -> tuple[str, int]:
     """Return which loop of a script may not end, in words and as a line: one of those that never wait for a call."""
     try:
-        nodes = list(ast.walk(parsed(script)))
+        source = Source(parsed(script))
     except SyntaxError:
-        nodes = []
-    loops = [node for kind in (ast.While, ast.For) for node in nodes if isinstance(node, kind)]
-    lines = [node.lineno for node in loops if not any(isinstance(part, ast.Await) for part in ast.walk(node))]
+        return "", 0
+    waits = {around for node in source.nodes if isinstance(node, ast.Await) for around in source.around(node)}
+    loops = [node for kind in (ast.While, ast.For) for node in source.nodes if isinstance(node, kind)]
+    lines = [node.lineno for node in loops if node not in waits]
     if len(lines) == 1:
         return "", lines[0]
     return f"a loop on one of the lines {', '.join(map(str, lines[:5]))} does not end; " if lines else "", 0
+
+
+def classes_of(script: str) -> Classes:
+    """Return the fields of a script's classes: name, type, whether there is a default."""
+    try:
+        classes = [node for node in parsed(script).body if isinstance(node, ast.ClassDef)]
+    except SyntaxError:
+        return {}
+    found = {written.name: _fields_of(written) for written in classes}
+    for alias in parsed(script).body:  # a name for a type: its only field has no name
+        match alias:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Subscript() | ast.BinOp() | ast.Name() as value):
+                found.setdefault(name, [("", ast.unparse(value), False)])
+    return found
+
+
+def _fields_of(written: ast.ClassDef) -> list[tuple[str, str, bool]]:
+    if is_enum(written):
+        values = ", ".join(ast.unparse(value) for _, value in enum_members(written))
+        return [("", f"Literal[{values}]", False)]
+    return [
+        (field.target.id, ast.unparse(field.annotation), field.value is not None)
+        for field in written.body
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+    ]

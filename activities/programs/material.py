@@ -1,14 +1,29 @@
-"""What a script gives a model or a person to read, and how its arguments are shown."""
+"""What a script gives to its calls: material for a model or a person, arguments, and how these are shown."""
 
+from collections import Counter
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
-from activities.programs.values import NotJson, Ref, mapped, packed
-from activities.prompts.outputs import fair_shares
-from workflows.plan.language.references import as_text, literal
-from workflows.plan.language.summary import arguments_text
+from pydantic import ValidationError
 
-QUESTION_CHARACTERS = 2_000
+from sennit.activities.limits import MAX_BODY_BYTES, MAX_PATH_CHARACTERS, MAX_QUESTION_CHARACTERS
+from sennit.activities.nodes.error_mapping import ProgramFailed
+from sennit.activities.programs.values import NotJson, Ref, has_refs, mapped
+from sennit.activities.prompts.outputs import fair_shares
+from sennit.activities.storage.run_context import ArtifactReader
+from sennit.workflows.plan.language.json_schema import violations
+from sennit.workflows.plan.language.problems import place_of
+from sennit.workflows.plan.language.references import as_text, literal
+from sennit.workflows.plan.language.text import arguments_text
+
+
+class Refused(Exception):
+    """What a script has called wrongly: it is raised in the script, with this type."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 def pieces(material: Sequence[Any]) -> list[Any]:
@@ -21,11 +36,6 @@ def pieces(material: Sequence[Any]) -> list[Any]:
     return found
 
 
-def has_refs(value: Any) -> bool:
-    """Whether a value is a Ref, or has one in it."""
-    return bool(packed(value) != value)
-
-
 def shown(arguments: dict[str, Any]) -> str:
     """Return arguments as people read them."""
     return arguments_text(mapped(arguments, lambda ref: f"Ref({ref.size:,})"))
@@ -35,7 +45,7 @@ def question_text(question: str, material: Sequence[Any], names: Sequence[str]) 
     """Return what a person is asked, as literal text with as much of the material as there is room for, and with the
     references `names` behind it.
     """
-    most = QUESTION_CHARACTERS - sum(len(name) + 2 for name in names)
+    most = MAX_QUESTION_CHARACTERS - sum(len(name) + 2 for name in names)
     texts = [as_text(value) for value in material]
     shares = fair_shares([len(text) for text in texts], max(0, most - len(question) - 4 * len(texts)))
     parts = [
@@ -47,3 +57,70 @@ def question_text(question: str, material: Sequence[Any], names: Sequence[str]) 
     while (excess := len(literal(asked)) - most) > 0:
         asked = asked[: -(excess // 2 + 2)] + "…"
     return "\n\n".join([str(literal(asked)), *names])
+
+
+async def whole_of(library: ArtifactReader, prefix: str, value: Any) -> Any:
+    """Return what a program returns, with the values that its Refs name. Raises ProgramFailed if they are too many,
+    BodyMissing or StoreUnavailable.
+    """
+    times, found, left = Counter[str](), dict[str, Any](), MAX_BODY_BYTES
+    mapped(value, lambda ref: times.update((ref.digest,)))
+    for digest, count in times.items():
+        size, found[digest] = await library.sized(prefix, digest)
+        left -= count * size
+        if left < 0:
+            raise ProgramFailed(f"it returns large results of more than {MAX_BODY_BYTES:,} bytes in all")
+    return mapped(value, lambda ref: found[ref.digest])
+
+
+def tool_arguments(schema: dict[str, Any], args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return a tool's arguments by name: those without one in the order of the schema."""
+    names = list(schema.get("properties") or ())
+    if len(args) > len(names):
+        raise Refused("TypeError", f"takes {len(names)} arguments, not {len(args)}")
+    arguments = dict(zip(names, args, strict=False))
+    if twice := [name for name in arguments if name in kwargs]:
+        raise Refused("TypeError", f"got two values for `{twice[0]}`")
+    arguments |= kwargs
+    known = [name for name, value in arguments.items() if not has_refs(value)]
+    found = [
+        f"{place_of(where)}: {sentence}" if where else sentence
+        for where, sentence in violations(mapped(arguments, lambda ref: ref.digest), schema)
+        if not where or where[0] in known or where[0] not in arguments
+    ]
+    if found:
+        raise Refused("ValueError", "; ".join(found)[:500])
+    return arguments
+
+
+def text_of(name: str, value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise Refused("TypeError", f"`{name}` is a text, not {value!r:.60}")
+    return value
+
+
+def shortened(path: str) -> str:
+    """Return the end of a path that is too long to be read: the innermost tasks tell calls apart."""
+    if len(path) <= MAX_PATH_CHARACTERS:
+        return path
+    end = path[1 - MAX_PATH_CHARACTERS :]
+    return "…" + end[max(end.find("/"), 0) :]
+
+
+def made_node(made: type[Any], /, **fields: Any) -> Any:
+    """Return a node of the plan, or raise Refused."""
+    try:
+        return made.model_validate(fields)
+    except ValidationError as error:
+        found = [f"{place_of(entry['loc'])}: {entry['msg']}" for entry in error.errors()[:3]]
+        raise Refused("ValueError", "; ".join(found)) from None
+
+
+def moment_of(time: Any) -> datetime:
+    """Return the time that a text names, in UTC if it names no zone."""
+    try:
+        until = datetime.fromisoformat(time)
+    except (ValueError, TypeError):
+        message = f"`time` is a datetime, or a text like 2026-01-31T09:00, not {time!r:.40}"
+        raise Refused("ValueError", message) from None
+    return until if until.tzinfo is not None else until.replace(tzinfo=UTC)

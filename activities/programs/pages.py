@@ -1,29 +1,45 @@
-"""Pages: the nodes that one advance of a program adds to the plan, as a plan of their own."""
+"""Pages: the nodes that one advance of a program, or a turn of a model, adds to the plan."""
 
 from collections.abc import Callable, Sequence
 
 from pydantic import JsonValue
 
-from activities.nodes.content_key import host_key
-from activities.nodes.context import NodeContext
-from activities.nodes.error_mapping import ProgramFailed
-from activities.programs.words import Words
-from activities.storage.run_context import ArtifactReader, RunContext, StoredPlan
-from workflows.messages import queues
-from workflows.messages.contracts import PlanPage
-from workflows.plan.compile.compiler import READ_ATTEMPTS, STEP_SECONDS, Keep, PlanCompiler, join_policy
-from workflows.plan.compile.graph import ExecutionPlan, NodeSpec
-from workflows.plan.language import dependencies
-from workflows.plan.language.nodes import GateNode, JoinNode, LlmNode, Node, Plan, ProgramNode, ToolNode
-from workflows.plan.language.references import references_in
-from workflows.plan.language.summary import summary_of
+from sennit.activities.limits import MAX_EXECUTION_PLAN_BYTES, MAX_PAGE_BYTES
+from sennit.activities.nodes.content_key import host_key
+from sennit.activities.nodes.context import NodeContext
+from sennit.activities.nodes.error_mapping import ProgramFailed
+from sennit.activities.programs.words import Words
+from sennit.activities.storage.artifacts import digest_of, encode
+from sennit.activities.storage.run_context import ArtifactReader, RunContext, StoredPlan
+from sennit.activities.toolbox.read_output import SLEEP
+from sennit.workflows.messages import queues
+from sennit.workflows.messages.contracts import Digest, PlanPage
+from sennit.workflows.plan.compile.compiler import READ_ATTEMPTS, STEP_SECONDS, Keep, PlanCompiler, join_policy
+from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
+from sennit.workflows.plan.compile.page import page_behind
+from sennit.workflows.plan.language import dependencies
+from sennit.workflows.plan.language.nodes import (
+    MAX_NODES,
+    GateNode,
+    JoinNode,
+    LlmNode,
+    Node,
+    Plan,
+    ProgramNode,
+    ToolNode,
+)
+from sennit.workflows.plan.language.references import references_in
+from sennit.workflows.plan.language.summary import summary_of
 
 Compiler = Callable[[Plan, RunContext, Keep], PlanCompiler]
-PAGE_BYTES = 1_000_000
 _UNKNOWN = "$$"
 """In the place of a text with references."""
 _NO_ANSWER: dict[str, JsonValue] = {}
 """What a page answers: nothing, so that nobody works out which of its nodes is the answer."""
+
+
+class PlanTooLarge(Exception):
+    """A plan has got too many nodes to go on with."""
 
 
 async def page_of(
@@ -36,14 +52,14 @@ async def page_of(
     nodes = (*words.nodes, step)
     session = words.session
     labels = {**words.labels, step.id: f"{session.path or session.function} step {session.number + 1}"}
-    own = dict.fromkeys(node.id for node in nodes)
-    known = dict.fromkeys(name for node in nodes for name in dependencies.inputs_of(node) if name not in own)
-    places = {name: place for place, name in enumerate((*known, *own))}
-    specs = _specs(nodes, labels, places, lambda plan: compiler(plan, run_context, _no_fallback))
+    names = dict.fromkeys(node.id for node in nodes)
+    known = dict.fromkeys(name for node in nodes for name in dependencies.inputs_of(node) if name not in names)
+    places = {name: place for place, name in enumerate((*known, *names))}
+    specs = _specs(nodes, labels, places, words.sleeps, lambda plan: compiler(plan, run_context, _no_fallback))
     for spec in specs:
         spec.key = words.marks.get(spec.id, "")
     packed = ExecutionPlan(specs, []).pack()
-    if len(packed) > PAGE_BYTES:
+    if len(packed) > MAX_PAGE_BYTES:
         raise ProgramFailed(f"{len(nodes):,} calls at once are too many; give a part of them to tasks")
     checked = context.checked
     page = StoredPlan(
@@ -60,22 +76,24 @@ async def page_of(
         materials=words.materials,
     )
     digest = await library.keep(context.run_prefix, page)
-    return PlanPage(plan=digest, known=tuple(known), specs=packed, after=context.address.id)
+    given_up = tuple(dict.fromkeys(words.given_up))
+    return PlanPage(plan=digest, known=tuple(known), specs=packed, given_up=given_up)
 
 
 async def page_after(
-    library: ArtifactReader, compiler: Compiler, run_prefix: str, base: StoredPlan, longer: Plan
+    library: ArtifactReader, compiler: Compiler, run_prefix: str, base: Digest, longer: Plan
 ) -> PlanPage:
-    """Store the nodes with which `longer` goes on behind the nodes of `base` as a page, and return it.
+    """Store the plan `base` with the nodes with which `longer` goes on behind it, and return those as a page.
 
-    They are the tool calls, or the summaries, that a model call has asked for, and last its next turn. Raises
-    StoreUnavailable.
+    They are the tool calls that a model call has asked for, and last its next turn. Raises
+    PlanTooLarge, BodyMissing, StoreUnavailable.
     """
-    count = len(base.plan.nodes)
+    before = await library.plan(run_prefix, base)
+    count = len(before.plan.nodes)
     new = longer.nodes[count:]
     turn = dependencies.turn_of(new[-1])
     assert turn is not None
-    materials, keys = base.materials, base.keys
+    materials, keys = before.materials, before.keys
     if turn.node in materials:
         materials = {**materials, new[-1].id: materials[turn.node]}
     if turn.node in keys:
@@ -83,23 +101,27 @@ async def page_after(
     nodes = [_without_material(node) if node.id in materials else node for node in longer.nodes]
     names = {node.id for node in nodes}
     old = [node for node in nodes[:count] if names.issuperset(dependencies.waits_for(node))]
-    run_context = await library.run_context(run_prefix, base.run_context)
-    compiled = compiler(_plan([*old, *nodes[count:]]), run_context, _no_fallback).execution_plan(None)
+    run_context = await library.run_context(run_prefix, before.run_context)
+    plan = longer.model_copy(update={"nodes": (*old, *nodes[count:])})
+    compiled = compiler(plan, run_context, _stored).execution_plan(None)
     specs = compiled.specs[len(old) :]
     if new[-1].id in materials:
         specs[-1].summary = summary_of(new[-1], what=f"turn {turn.number} of {turn.node}")
-    packed = ExecutionPlan(specs, []).pack()
-    fields = {name: getattr(base, name) for name in StoredPlan.model_fields}  # a copy would keep what is cached
-    fields |= {
-        "plan": _plan(longer.nodes),
-        "execution_plan": packed,
-        "wanted": {},
-        "materials": materials,
-        "keys": keys,
-    }
-    page = StoredPlan.model_construct(**fields)
-    digest = await library.keep(run_prefix, page)
-    return PlanPage(plan=digest, known=tuple(node.id for node in old), specs=packed, after=turn.node)
+    whole = ExecutionPlan.unpack(before.execution_plan)
+    whole.specs += specs
+    fields = {name: getattr(before, name) for name in StoredPlan.model_fields}  # a copy would keep what is cached
+    fields |= {"plan": longer, "execution_plan": whole.pack(), "materials": materials, "keys": keys}
+    fields["wanted"] = dependencies.facts_wanted(longer)
+    if len(fields["execution_plan"]) > MAX_EXECUTION_PLAN_BYTES or len(longer.nodes) > MAX_NODES:
+        raise PlanTooLarge(f"the plan has {len(longer.nodes):,} nodes with these, which are too many")
+    digest = await library.keep(run_prefix, StoredPlan.model_construct(**fields))
+    return page_of_plan(digest, base, compiled, [node.id for node in old])
+
+
+def page_of_plan(plan: Digest, base: Digest, whole: ExecutionPlan, old: Sequence[str]) -> PlanPage:
+    """Return the page with which a `whole` plan goes on behind its `old` nodes. Changes the plan that it is given."""
+    known, page = page_behind(whole, len(old))
+    return PlanPage(plan=plan, base=base, known=tuple(old[node] for node in known), specs=page.pack())
 
 
 def _loop_keys(call: str, turn: int, nodes: Sequence[Node]) -> dict[str, str]:
@@ -115,7 +137,11 @@ def _plan(nodes: Sequence[Node]) -> Plan:
 
 
 def _specs(
-    nodes: Sequence[Node], labels: dict[str, str], places: dict[str, int], compiler: Callable[[Plan], PlanCompiler]
+    nodes: Sequence[Node],
+    labels: dict[str, str],
+    places: dict[str, int],
+    sleeps: dict[str, int],
+    compiler: Callable[[Plan], PlanCompiler],
 ) -> list[NodeSpec]:
     """Return what the scheduler knows of each node. Those that wait for others wait for nodes of other pages too, which
     a compiler does not know.
@@ -125,6 +151,8 @@ def _specs(
     found = []
     for node in nodes:
         spec = compiled.get(node.id) or _waiting(node, places)
+        if isinstance(node, ToolNode) and node.tool == SLEEP["name"]:
+            spec.deadline = sleeps[node.id]
         if isinstance(node, GateNode):
             spec.question, spec.fills = node.question, bool(dependencies.bound_texts(node))
         spec.summary = summary_of(_without_material(node), what=labels.get(node.id, ""))
@@ -150,6 +178,12 @@ def _without_material(node: Node) -> Node:
         return node.model_copy(update={"args": args})
     texts = {"prompt": _UNKNOWN} if isinstance(node, LlmNode) else {"question": _UNKNOWN}
     return node.model_copy(update=texts) if isinstance(node, LlmNode | GateNode) else node
+
+
+def _stored(value: object) -> tuple[str, int]:
+    """Return the digest and the size of a fallback value of a plan that has been checked: it is in the store."""
+    body = encode(value)
+    return digest_of(body), len(body)
 
 
 def _no_fallback(value: object) -> tuple[str, int]:

@@ -4,17 +4,24 @@ A type arrives as Monty writes it, as text; a dict or a list of types as one.
 """
 
 import ast
+import math
 import re
+from collections import Counter
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
-from workflows.plan.checking.schemas import unknown_keywords
-from workflows.plan.language.json_schema import TYPES
-from workflows.plan.language.problems import Problem
+from sennit.activities.limits import MAX_SCHEMA_PARTS
+from sennit.activities.programs.dialect import Classes
+from sennit.workflows.plan.checking.schemas import unknown_keywords
+from sennit.workflows.plan.language.json_schema import TYPES, parts_of
+from sennit.workflows.plan.language.problems import Problem
+from sennit.workflows.plan.programs.source import TooLarge, expression
 
 Schema = dict[str, Any]
 
+_LEVELS = 60
+_CHARACTERS = 100
+"""Of a type: so many take as long as one part."""
 _CLASS = re.compile(r"<class '(?:\w+\.)*(\w+)'>")
 _PLAIN: dict[str, Schema] = {
     "str": {"type": "string"},
@@ -34,28 +41,26 @@ _LISTS = ("list", "tuple", "set", "frozenset", "List", "Sequence")
 _OBJECTS = ("dict", "Dict", "Mapping")
 
 
-def schema_of(written: Any, script: str) -> Schema:
-    """Return the JSON schema of a type; an object that is one already is left as it is. Raises ValueError."""
+def schema_of(written: Any, classes: Classes) -> Schema:
+    """Return the JSON schema of a type; an object that is one already is left as it is. A class that it names more than
+    once is in `$defs`. Raises ValueError.
+    """
     if isinstance(written, dict) and isinstance(kind := written.get("type"), str) and kind in TYPES:
+        if _is_long(written):
+            raise ValueError(f"schema has more than {MAX_SCHEMA_PARTS:,} parts; write a simpler one")
         for where, sentence in unknown_keywords(written):
             raise ValueError(f"schema {Problem('schema', where, sentence)}")
         return written
-    return _of(written, script, ())
+    reader = _Reader(classes)
+    return reader.whole(reader.of(written))
 
 
-def _of(written: Any, script: str, inside: tuple[str, ...]) -> Schema:
-    if written is None:
-        return {"type": "null"}
-    if isinstance(written, dict):
-        return _object({name: _of(part, script, inside) for name, part in written.items()})
-    if isinstance(written, list):
-        return _list(written, [_of(part, script, inside) for part in written] if len(written) == 1 else [])
-    text = _CLASS.sub(r"\1", written if isinstance(written, str) else str(written))
-    try:
-        tree = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise ValueError(f"schema {text[:80]!r} is no type; write one such as list[str]") from None
-    return _Reader(script, inside).read(tree)
+def _is_long(schema: Any) -> bool:
+    count, pending = 0, [schema]
+    while pending and count <= MAX_SCHEMA_PARTS:
+        count += 1
+        pending += parts_of(pending.pop())
+    return count > MAX_SCHEMA_PARTS
 
 
 def _object(properties: Mapping[str, Schema], required: list[str] | None = None) -> Schema:
@@ -72,67 +77,148 @@ def _list(values: list[Any], items: list[Schema]) -> Schema:
 
 
 class _Reader:
-    """Reads one type. `inside` are the classes that it is a part of."""
+    """Reads one type. Each class that it names is read once, however often it is named."""
 
-    def __init__(self, script: str, inside: tuple[str, ...]) -> None:
-        self._script = script
-        self._inside = inside
+    def __init__(self, classes: Classes) -> None:
+        self._classes = classes
+        self._left = MAX_SCHEMA_PARTS
+        self._level = 0
+        self._inside: list[str] = []
+        self._known: dict[str, Schema] = {}
+        self._uses: Counter[str] = Counter()
 
-    def read(self, tree: ast.expr) -> Schema:
+    def of(self, written: Any) -> Schema:
+        self._take()
+        if written is None:
+            return {"type": "null"}
+        if isinstance(written, dict):
+            return _object({name: self.of(part) for name, part in written.items()})
+        if isinstance(written, list):
+            return _list(written, [self.of(part) for part in written] if len(written) == 1 else [])
+        text = _CLASS.sub(r"\1", written if isinstance(written, str) else str(written))
+        self._take(len(text) // _CHARACTERS)
+        try:
+            tree = expression(text.strip())
+        except TooLarge as error:
+            raise ValueError(f"schema {text[:80]!r} is too large: {error.msg}") from None
+        except SyntaxError:
+            raise ValueError(f"schema {text[:80]!r} is no type; write one such as list[str]") from None
+        return self._read(tree)
+
+    def whole(self, schema: Schema) -> Schema:
+        """Return what was read with each class in its place, or in `$defs` if it is named more than once."""
+        shared = {name for name, count in self._uses.items() if count > 1}
+
+        def placed(part: Any) -> Any:
+            if isinstance(part, list):
+                return [placed(each) for each in part]
+            if not isinstance(part, dict):
+                return part
+            if isinstance(part, _Named):
+                return {"$ref": f"#/$defs/{part.name}"} if part.name in shared else placed(self._known[part.name])
+            return {key: placed(each) for key, each in part.items()}
+
+        found: Schema = placed(schema)
+        return found | ({"$defs": {name: placed(self._known[name]) for name in sorted(shared)}} if shared else {})
+
+    def _take(self, parts: int = 1) -> None:
+        self._left -= parts
+        if self._left < 0:
+            raise ValueError(f"schema has more than {MAX_SCHEMA_PARTS:,} types; write a simpler one")
+
+    def _read(self, tree: ast.expr) -> Schema:
+        self._take()
+        self._level += 1
+        if self._level > _LEVELS:
+            raise ValueError(f"schema is nested more than {_LEVELS} levels deep; write a simpler one")
+        found = self._type(tree)
+        self._level -= 1
+        return found
+
+    def _type(self, tree: ast.expr) -> Schema:
         match tree:
             case ast.Name(name) | ast.Attribute(attr=name):
-                return _PLAIN[name] if name in _PLAIN else self._class(name)
+                return dict(_PLAIN[name]) if name in _PLAIN else self._class(name)
             case ast.Constant(None):
                 return {"type": "null"}
             case ast.Constant(str(text)):
-                return _of(text, self._script, self._inside)
-            case ast.BinOp(left, ast.BitOr(), right):
-                return _either(self.read(left), self.read(right))
+                return self.of(text)
+            case ast.BinOp(op=ast.BitOr()):
+                return _either(*map(self._read, _alternatives(tree)))
             case ast.Subscript(ast.Name(name) | ast.Attribute(attr=name), of):
                 return self._generic(name, of.elts if isinstance(of, ast.Tuple) else [of])
             case ast.Dict(keys, values) if all(isinstance(key, ast.Constant) for key in keys):
                 names = [str(key.value) for key in keys if isinstance(key, ast.Constant)]
-                return _object(dict(zip(names, map(self.read, values), strict=True)))
+                return _object(dict(zip(names, map(self._read, values), strict=True)))
             case ast.List([one]) if not isinstance(one, ast.Constant):
-                return {"type": "array", "items": self.read(one)}
+                return {"type": "array", "items": self._read(one)}
         raise ValueError(f"schema {ast.unparse(tree)[:80]!r} is no type that a model can answer with")
 
     def _generic(self, name: str, parts: list[ast.expr]) -> Schema:
-        if name in _LISTS:
-            return {"type": "array", "items": self.read(parts[0])}
+        if name in _LISTS and parts:
+            return {"type": "array", "items": self._read(parts[0])}
         if name in _OBJECTS and len(parts) == 2:
-            return {"type": "object", "additionalProperties": self.read(parts[1])}
-        if name == "Optional":
-            return _either(self.read(parts[0]), {"type": "null"})
-        if name == "Union":
-            return _either(*map(self.read, parts))
-        if name == "Literal":
-            return {"enum": [ast.literal_eval(part) for part in parts]}
+            return {"type": "object", "additionalProperties": self._read(parts[1])}
+        if name == "Optional" and parts:
+            return _either(self._read(parts[0]), {"type": "null"})
+        if name == "Union" and parts:
+            return _either(*map(self._read, parts))
+        if name == "Literal" and parts:
+            return {"enum": [_literal(part) for part in parts]}
         raise ValueError(f"schema: {name}[...] is no type that a model can answer with; write list, dict or a union")
 
     def _class(self, name: str) -> Schema:
-        fields = _classes(self._script).get(name)
+        fields = self._classes.get(name)
         if fields is None or name in self._inside:
             why = "contains itself" if fields is not None else "is no type"
             raise ValueError(f"schema: {name} {why}; write str, int, list[...], a dict of types or a dataclass")
-        reader = _Reader(self._script, (*self._inside, name))
-        properties = {field: reader.read(annotation) for field, annotation, _ in fields}
-        return _object(properties, [field for field, _, is_optional in fields if not is_optional])
+        self._uses[name] += 1
+        if [field for field, _, _ in fields] == [""]:  # a name for a type, or an enum
+            self._inside.append(name)
+            found = self.of(fields[0][1])
+            self._inside.pop()
+            return found
+        if name not in self._known:
+            self._inside.append(name)
+            properties = {field: self.of(annotation) for field, annotation, _ in fields}
+            self._inside.pop()
+            required = [field for field, _, is_optional in fields if not is_optional]
+            self._known[name] = _object(properties, required)
+        return _Named(name)
+
+
+class _Named(Schema):
+    """Stands for the schema of a class."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+
+def _alternatives(tree: ast.expr) -> list[ast.expr]:
+    """Return the types of a union from left to right."""
+    found, pending = list[ast.expr](), [tree]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, ast.BinOp) and isinstance(each.op, ast.BitOr):
+            pending += [each.right, each.left]
+        else:
+            found.append(each)
+    return found
+
+
+def _literal(tree: ast.expr) -> Any:
+    match tree:
+        case ast.Constant(value):
+            number: Any = value
+        case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as value)):
+            number = -value
+        case _:
+            number = ...
+    if number is None or (isinstance(number, str | int | float) and (isinstance(number, str) or math.isfinite(number))):
+        return number
+    raise ValueError(f"schema: Literal[{ast.unparse(tree)[:40]}] is no JSON; write texts, numbers, true and false")
 
 
 def _either(*schemas: Schema) -> Schema:
     return {"anyOf": [part for schema in schemas for part in schema.get("anyOf", [schema])]}
-
-
-@lru_cache(maxsize=16)
-def _classes(script: str) -> dict[str, list[tuple[str, ast.expr, bool]]]:
-    """Return the fields of a script's classes: name, type, whether there is a default."""
-    classes = [node for node in ast.parse(script).body if isinstance(node, ast.ClassDef)]
-    return {
-        found.name: [
-            (field.target.id, field.annotation, field.value is not None)
-            for field in found.body
-            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
-        ]
-        for found in classes
-    }

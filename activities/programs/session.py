@@ -6,24 +6,19 @@ what was fed since, so that the script can be run again from its start over what
 
 import base64
 import zlib
+from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel
 
-from activities.storage.artifacts import digest_of, encode
-from activities.storage.run_context import ArtifactReader
+from sennit.activities.limits import MAX_STEM_CHARACTERS
+from sennit.activities.storage.artifacts import digest_of, encode
+from sennit.activities.storage.run_context import ArtifactReader
 
-MAX_CALLS = 10_000
-MAX_OPEN = 250
-"""Each step reads how some calls have ended, and stores which are still open: with n at once, n * n in all."""
-MAX_DEPTH = 20
-"""Tasks of tasks."""
-VALUE_BYTES = 1024 * 1024
-READ_BYTES = 16 * 1024 * 1024
-LONGEST_STEM = 28
-"""With the number of a call or a step behind it, an id has 36 characters at most."""
 _TAIL = 64
 _ERRORS, _ERROR_CHARACTERS = 50, 200
+_DIGITS = 9
+"""Of the number of a call."""
 
 Shape = Literal["", "ref", "tickets", "ends"]
 
@@ -39,12 +34,15 @@ class OpenCall(NamedTuple):
 
 
 class Fed(NamedTuple):
-    """How a call ended, as the script was told: by its key, with the digest of its value, or a status and an error."""
+    """How a call ended, as the script was told: by its key, with the digest of its value, or a status and an error, and
+    when, in milliseconds.
+    """
 
     key: str
     ref: str = ""
     status: str = "succeeded"
     error: str = ""
+    at: int = 0
 
 
 class Session(BaseModel):
@@ -53,7 +51,9 @@ class Session(BaseModel):
 
     `key` is what its calls are known by, `path` how people know the task. `node` is the id of its program node, and
     `stems` what the ids of its calls begin with, from which call on: a step that ran again begins new ones.
-    `counts` are how often equal calls were made, those counted longer ago in `counted`, as (digest, length).
+    `clock` is the time in milliseconds at which it began, and `since` that at which it began again. `fed` are the ends
+    that the script was told in this step, in order. `counts` are how often equal calls were made, those counted longer
+    ago in `counted`, as (digest, length).
     """
 
     script: str
@@ -78,6 +78,8 @@ class Session(BaseModel):
     fed: list[Fed] = []
     noted: list[Any] = []
     before: str = ""
+    clock: int = 0
+    since: int = 0
 
     def begin(self, node: str, *, mark: str = "") -> None:
         """Have the next ids begin with the id of the program's node; with a `mark`, of a step that ran again, with that
@@ -85,7 +87,7 @@ class Session(BaseModel):
         """
         self.node = self.node or node
         stem = f"{self.node}_g{digest_of(mark.encode())[:6]}" if mark else self.node
-        if len(stem) > LONGEST_STEM:
+        if len(stem) > MAX_STEM_CHARACTERS:
             stem = f"p{digest_of(stem.encode())[:10]}"
         self.stems.append((self.made + 1, stem))
 
@@ -108,13 +110,18 @@ class Session(BaseModel):
     def call_of(self, ticket: Any) -> str:
         """Return the id behind a ticket. Raises LookupError for anything else."""
         head, _, ordinal = ticket.rpartition(":") if isinstance(ticket, str) else ("", "", "")
-        if not ordinal.isdecimal() or self.ticket(int(ordinal)) != ticket:
+        number = int(ordinal) if ordinal.isdecimal() and len(ordinal) <= _DIGITS else 0
+        if self.ticket(number) != ticket:
             raise LookupError(head)
-        return self.call_id(int(ordinal))
+        return self.call_id(number)
 
     def fail(self, error: str) -> None:
         """Remember an error that the script was told, to know it again if the script ends by it."""
         self.errors = [*self.errors, error[:_ERROR_CHARACTERS]][-_ERRORS:]
+
+    def keep_open(self, numbers: Iterable[int]) -> None:
+        """Forget the open calls that the script does not wait for any more."""
+        self.open = {number: self.open[number] for number in numbers if number in self.open}
 
     def keep(self, snapshot: bytes) -> None:
         """Keep where the script waits."""
@@ -155,7 +162,7 @@ class Counts:
         while session.counted and session.counted[-1][1] <= len(merged):
             session.counted.pop()
             merged = {**self._older.pop(), **merged}
-        body = encode(merged)
+        body = encode(merged, canonical=True)
         session.counts, session.counted = {}, [*session.counted, (digest_of(body), len(merged))]
         return body
 

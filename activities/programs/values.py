@@ -1,23 +1,22 @@
 """Values on their way into a script and out of it: JSON, references to large results, and the names of functions."""
 
+import json
 import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date, datetime
+from hashlib import sha256
 from typing import Any, Self
+from uuid import UUID
 
-from activities.toolbox.read_output import whole_of
+from sennit.activities.limits import MAX_VALUE_BYTES
+from sennit.activities.storage.escapes import REFERENCE, escaped_key, unescaped_key
+from sennit.activities.toolbox.read_output import whole_of
+from sennit.workflows.plan.language.json_schema import parts_of
 
-VALUE_BYTES = 1 << 20
 _DEPTH, _RESULT_DEPTH = 50, 120
 _FUNCTION = re.compile(r"<function '(\w+|<lambda>)' at 0x[0-9a-f]+>")
-_CLASS = re.compile(r"<class '(?:\w+\.)*(\w+)'>")
-_OPAQUE = re.compile(
-    r"<(?:(function) '[^']+' at 0x[0-9a-f]+|(coroutine) [^<>]+(?:<\w+>)?|(gather)\(\d+\)|(bound method)"
-    r"|(module|class) '[^']+'|([\w.]+) object(?: at 0x[0-9a-f]+)?)>"
-)
-"""What Monty writes for what has no value outside of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +32,24 @@ class Ref:
         return cls(digest, len(whole_of(value)))
 
 
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Knows the Refs that a session was given: each is known in the session by an id that comes from both, and that no
+    instance of a script's own classes has.
+    """
+
+    session: str
+
+    def id_of(self, ref: Ref) -> UUID:
+        """Return the id of a reference in the session."""
+        return UUID(bytes=sha256(json.dumps([self.session, ref.digest, ref.size]).encode()).digest()[:16])
+
+    def ref_in(self, instance: Any) -> Ref | None:
+        """Return the reference that an instance is, None if it is none that the session was given."""
+        ref = _ref_of(instance.attributes.get("digest"), instance.attributes)
+        return ref if ref is not None and instance.id == self.id_of(ref) else None
+
+
 def mapped(value: Any, change: Callable[[Ref], Any]) -> Any:
     """Return a value with each Ref in it changed."""
     if isinstance(value, Ref):
@@ -43,17 +60,29 @@ def mapped(value: Any, change: Callable[[Ref], Any]) -> Any:
 
 
 def packed(value: Any) -> Any:
-    """Return a value as it is stored between sessions: with its Refs as JSON."""
-    return mapped(value, lambda ref: {_REF: ref.digest, "size": ref.size})
+    """Return a value as it is stored between sessions: with its Refs as JSON, and with what only looks like one
+    escaped.
+    """
+    if isinstance(value, Ref):
+        return {REFERENCE: value.digest, "size": value.size}
+    if isinstance(value, dict):
+        return {escaped_key(key): packed(part) for key, part in value.items()}
+    return [packed(part) for part in value] if isinstance(value, list) else value
 
 
 def unpacked(value: Any) -> Any:
-    """Return a value that was `packed` with its Refs. What only looks like one names nothing but what is known."""
+    """Return a value that was `packed`, with its Refs."""
     if isinstance(value, list):
         return [unpacked(part) for part in value]
     if not isinstance(value, dict):
         return value
-    return _ref_of(value.get(_REF), value) or {key: unpacked(part) for key, part in value.items()}
+    ref = _ref_of(value.get(REFERENCE), value)
+    return ref or {unescaped_key(key): unpacked(part) for key, part in value.items()}
+
+
+def has_refs(value: Any) -> bool:
+    """Whether a value is a Ref, or has one in it."""
+    return isinstance(value, Ref) or any(map(has_refs, parts_of(value)))
 
 
 def _ref_of(digest: Any, fields: dict[str, Any]) -> Ref | None:
@@ -98,17 +127,20 @@ def called_name(name: str) -> str:
     return match[1] if match else name
 
 
-def as_json(value: Any, limit: int = VALUE_BYTES) -> Any:
-    """Return a value of a script as JSON: tuples become lists, and instances of its classes objects. A Ref stays one.
+def as_json(value: Any, given: Given) -> Any:
+    """Return a value of a script as JSON: tuples become lists, and instances of its classes objects. A Ref that the
+    session was given stays one; a text is a text, whatever it says.
 
-    Raises NotJson for what has no JSON, and for more than `limit` bytes or 50 levels.
+    Raises NotJson for what has no JSON, and for more than 1 MB or 50 levels.
     """
-    return _Copy(limit, _leaving).of(value)
+    leaf = lambda part: part if isinstance(part, Ref) else _scalar(part)  # noqa: E731
+    return _Copy(MAX_VALUE_BYTES, leaf, given=given).of(value)
 
 
-def as_schema(value: Any) -> Any:
+def as_schema(value: Any, given: Given) -> Any:
     """Return a value of `schema` as JSON, with each type in it as the text that a script has for it. Raises NotJson."""
-    return _Copy(VALUE_BYTES, _type_text).of(value)
+    leaf = lambda part: part.__name__ if isinstance(part, type) else _scalar(part)  # noqa: E731
+    return _Copy(MAX_VALUE_BYTES, leaf, given=given).of(value)
 
 
 def as_result(value: Any, wrap: Callable[[Ref], Any]) -> Any:
@@ -116,17 +148,20 @@ def as_result(value: Any, wrap: Callable[[Ref], Any]) -> Any:
     1 MB.
     """
     leaf = lambda part: wrap(part) if isinstance(part, Ref) else _scalar(part)  # noqa: E731
-    return _Copy(VALUE_BYTES, leaf, _RESULT_DEPTH).of(value)
+    return _Copy(MAX_VALUE_BYTES, leaf, _RESULT_DEPTH).of(value)
 
 
 class _Copy:
     """Counts what a value takes while it is copied, so that a value that shares its parts cannot grow without end."""
 
-    def __init__(self, limit: int, leaf: Callable[[Any], Any], levels: int = _DEPTH) -> None:
+    def __init__(
+        self, limit: int, leaf: Callable[[Any], Any], levels: int = _DEPTH, given: Given | None = None
+    ) -> None:
         self._limit = limit
         self._left = limit
         self._leaf = leaf
         self._levels = levels
+        self._given = given
 
     def of(self, value: Any, depth: int = 0) -> Any:
         if depth > self._levels:
@@ -137,7 +172,9 @@ class _Copy:
             self._take(8)
             return [self.of(part, depth + 1) for part in value]
         if isinstance(attributes := getattr(value, "attributes", None), dict) and type(value).__name__ == _INSTANCE:
-            ref = _ref_of(attributes.get("digest"), attributes) if value.name == Ref.__name__ else None
+            if value.name == _MEMBER:  # of an enum
+                return self.of(attributes.get("value"), depth)
+            ref = self._given.ref_in(value) if self._given is not None else None
             return ref or self._object(attributes.items(), depth)
         self._take(len(value.encode()) + 2 if isinstance(value, str) else 8)
         return self._leaf(value)
@@ -158,25 +195,11 @@ class _Copy:
             raise NotJson(f"it has more than {self._limit >> 20} MB")
 
 
-def _leaving(value: Any) -> Any:
-    if isinstance(value, Ref):
-        return value
-    if isinstance(value, str) and _WRITTEN in value:
-        raise NotJson("a Ref has become a text: give it as a value of its own, or read it with `await part(ref, a, b)`")
-    if isinstance(value, str) and _OPAQUE.fullmatch(value):
-        raise NotJson(f"{_kind(value)} is no value: await a call, or give its function to task(function, ...)")
-    return _scalar(value)
-
-
-def _type_text(value: Any) -> Any:
-    if isinstance(value, type):
-        return value.__name__
-    return _CLASS.sub(r"\1", value).replace("typing.", "") if isinstance(value, str) else _scalar(value)
-
-
 def _scalar(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         raise NotJson(f"JSON has no {value}")
+    if type(value) is int and value.bit_length() > _NUMBER_BITS:
+        raise NotJson("a number of more than 14,000 bits has no JSON: write a part of it")
     if value is None or type(value) in (str, bool, int, float):
         return value
     raise NotJson(f"{_kind(value)} has no JSON{_INSTEAD.get(type(value), '')}")
@@ -185,14 +208,16 @@ def _scalar(value: Any) -> Any:
 def _kind(value: object) -> str:
     """Return what a value is, in a few words."""
     if isinstance(value, str):
-        opaque = _OPAQUE.fullmatch(value)
-        return f"a {next(filter(None, opaque.groups()))}" if opaque else f"the text {value[:40]!r}"
+        return f"the text {value[:40]!r}"
+    if type(value) is int:
+        return "a number"
     name = value.__name__ if isinstance(value, type) else getattr(value, "name", None)
     return f"{name} itself" if isinstance(name, str) else f"a {type(value).__name__}"
 
 
 _INSTANCE = "MontyClassProxy"
-_REF, _WRITTEN = "__ref__", "Ref(digest='"
+_MEMBER = "__Member"
+_NUMBER_BITS = 14_000
 _DIGEST = re.compile(r"[0-9a-f]{40}")
 _INSTEAD = {
     set: ": write sorted(...) or list(...)",

@@ -5,12 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from activities.prompts import roles
-from activities.prompts.outputs import Budget, Result, fenced_blocks, format_ends, values_or_errors
-from activities.prompts.planner import FORMS, MOST_NODES
-from activities.prompts.tools import format_tools
-from workflows.plan.language.references import Reference, as_text, filled, path_text, resolve
-from workflows.plan.planner_format.calls import Tools
+from sennit.activities.limits import MAX_PLANNED_NODES
+from sennit.activities.prompts import roles
+from sennit.activities.prompts.outputs import Budget, Result, fenced_blocks, format_ends, values_or_errors
+from sennit.activities.prompts.planner import FORMS
+from sennit.activities.prompts.tools import format_tools
+from sennit.workflows.plan.language.references import Reference, as_text, filled, path_text, resolve
+from sennit.workflows.plan.planner_format.calls import Tools
 
 _ANSWER = """\
 Answer the goal from the results alone. Reply with one JSON object and nothing else:
@@ -19,8 +20,9 @@ Answer the goal from the results alone. Reply with one JSON object and nothing e
  "evidence": [{"node": "n1", "claim": "the Nile is 6,650 km long", "quote": "about 6,650 kilometres long"},
               {"node": "n2", "claim": "the Amazon is 6,400 km long", "quote": "some 6,400 kilometres"}]}
 
-`[1]` in the answer marks what the first evidence supports. `node` is the node of a result below; `quote` is a short
-passage of it, word for word, or empty. If a result that matters failed or says nothing, tell what is not known."""
+`[1]` in the answer marks what the first evidence supports. `node` is the node of a result below; `quote` is a passage
+of it, word for word and at least 12 characters long, or empty. If a result that matters failed or says nothing, tell
+what is not known."""
 _REPLAN = """\
 If the answer needs more, do not guess. A dead end calls for another way: an address that is broken, a search that found
 nothing, a page that does not hold the fact, a failed call. Then reply with this JSON object in place of the answer, and
@@ -61,12 +63,26 @@ class Replanning:
         return [str(entry["name"]) for entry in self.catalogue if entry.get("effect") == "write"]
 
 
+def schema(replanning: Replanning | None) -> dict[str, Any]:
+    """Return the schema of a joiner's JSON, for servers that hold a reply to one."""
+    text = {"type": "string"}
+    entry = {"node": text, "claim": text, "quote": text}
+    fields: dict[str, Any] = {"answer": text, "evidence": {"type": "array", "items": _object(entry)}}
+    if replanning is not None:
+        fields["replan"] = _object({"why": text, "nodes": text})
+    return {**_object(fields), "required": []}
+
+
+def _object(fields: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
+
+
 def system(replanning: Replanning | None) -> str:
     """Return a joiner's system prompt; without `replanning` it must answer."""
     parts = [roles.system("joiner"), _ANSWER]
     if replanning is not None:
         tools, first = format_tools(replanning.catalogue), replanning.first
-        parts.append(_REPLAN.format(first=first, next=first + 1, most=MOST_NODES, forms=FORMS, tools=tools))
+        parts.append(_REPLAN.format(first=first, next=first + 1, most=MAX_PLANNED_NODES, forms=FORMS, tools=tools))
     return "\n\n".join(parts)
 
 
@@ -75,7 +91,7 @@ def prompt(
     lookup: Callable[[str], Any],
     results: Mapping[str, Result],
     budget: Budget,
-    given: Mapping[str, str] | None = None,
+    material: Mapping[str, str] | None = None,
 ) -> str:
     """Return the goal, what the plan asks of the joiner, and in fences what is `given` with the goal and the results.
 
@@ -84,8 +100,8 @@ def prompt(
     goal = as_text(lookup("goal"))
     asked = filled(template, lambda reference: _in_goal(reference, lookup, results)).strip()
     request = [goal, *([asked] if asked and asked != goal else [])]
-    blocks = fenced_blocks({**(given or {}), **values_or_errors(results)}, budget)
-    asides = ["What the goal names in brackets:", *(blocks[name] for name in given)] if given else []
+    blocks = fenced_blocks({**(material or {}), **values_or_errors(results)}, budget)
+    asides = ["What the goal names in brackets:", *(blocks[name] for name in material)] if material else []
     ends = format_ends(results, blocks)
     return "\n\n".join(["The goal:", *request, *asides, "The results:", *(ends or ["There are none."])])
 

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from activities.prompts.plan_schema import MOST_BYTES
-from activities.prompts.planner import SYSTEM, Example
-from activities.prompts.tools import shape
-from workflows.plan.language import json_schema
-from workflows.plan.language.text import one_line
-from workflows.plan.programs.stubs import tool_stub
+from sennit.activities.limits import MAX_PROGRAM_PROMPT_BYTES
+from sennit.activities.prompts.planner import SYSTEM, Example
+from sennit.activities.prompts.tools import shape
+from sennit.workflows.plan.language import json_schema
+from sennit.workflows.plan.language.text import one_line
+from sennit.workflows.plan.programs.stubs import tool_stub
 
 FORMS = """\
 Write a plan as one Python script with an `async def main(goal: str)`, and return the answer from it. Calls of tools and
@@ -30,9 +30,13 @@ models are kept: what has a result is not called again.
   `cost_usd`, None where there is no limit.
 - A result of type `Ref` is too large for a script: give it to `llm`, tools and tasks as it is, or read some of its
   `found.size` characters or items with `await part(found, 0, 4000)`.
+- `await sleep(seconds)` and `await sleep_until("2026-01-31T09:00")` wait, `datetime.now()` gives the time, and
+  `cancel(ticket)` gives up a task. `asyncio.gather`, `TaskGroup`, `Semaphore`, `wait_for` and the like work over
+  functions of the script, too.
 - A call that fails raises an exception; catch it only where you have another way.
-- Everything else is Python: loops, conditions, functions, dataclasses, f-strings, `json`, `re`, `math`. There are no
-  files, no network, no clock, no generators, no `async with`, no `create_task`, and globals never change.
+- Everything else is Python: loops, conditions, functions, dataclasses, own exceptions, f-strings, `json`, `re`, `math`,
+  `statistics`, generators that end. There are no files, no network, no `@property`, no class bases, and globals never
+  change.
 """
 _RULES = """\
 - Call only the tools above, and only if the goal needs it.
@@ -97,7 +101,7 @@ def system(catalogue: Sequence[dict[str, Any]]) -> str:
         stubs = "\n".join(filter(None, (_stub(entry, characters, levels) for entry in catalogue)))
         tools = stubs or "There are no tools in this run."
         text = SYSTEM.format(forms=FORMS, tools=tools, rules=_RULES, examples=examples)
-        if len(text.encode()) <= MOST_BYTES:
+        if len(text.encode()) <= MAX_PROGRAM_PROMPT_BYTES:
             break
     return text
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from workflows.plan.language import json_schema
-from workflows.plan.language.text import printable
+from sennit.activities.limits import MAX_DESCRIPTION_CHARACTERS
+from sennit.workflows.plan.language import json_schema
+from sennit.workflows.plan.language.text import printable
 
-DESCRIPTION_CHARACTERS = 500
-_LEVELS, _MOST_PARTS, _MOST_FIELDS = 4, 200, 50
+_LEVELS, _MAX_PARTS, _MAX_FIELDS = 4, 200, 50
 """Of a schema, which may refer to itself."""
 
 
@@ -29,6 +29,13 @@ def _tool(entry: dict[str, Any]) -> str:
     return "\n".join(line for line in lines if line.strip())
 
 
+def description(entry: dict[str, Any]) -> str:
+    """Return what a tool does and gives, for a model that is told its arguments as a schema."""
+    gives = entry.get("output_schema")
+    result = f" Gives {shape(gives, json_schema.definitions(gives))}." if isinstance(gives, dict) else ""
+    return f"{_line(entry.get('description') or '')}{result}"
+
+
 def _argument(name: str, part: json_schema.Schema, defs: dict[str, Any], required: Iterable[str]) -> str:
     default = f" = {printable(repr(part['default']), 40)}" if part.get("default") is not None else ""
     optional = "" if name in required or default else "?"
@@ -41,12 +48,12 @@ def _properties(wanted: Any) -> dict[str, Any]:
 
 
 def _line(text: Any) -> str:
-    return printable(" ".join(str(text).split()), DESCRIPTION_CHARACTERS)
+    return printable(" ".join(str(text).split()), MAX_DESCRIPTION_CHARACTERS)
 
 
 def shape(part: Any, defs: dict[str, Any]) -> str:
     """Return a schema in a few words: `{count: integer, items: [{path: string}]}`; of a large one only a part."""
-    return _shape(part, defs, 0, iter(range(_MOST_PARTS)))
+    return _shape(part, defs, 0, iter(range(_MAX_PARTS)))
 
 
 def _shape(part: Any, defs: dict[str, Any], level: int, room: Iterator[int]) -> str:
@@ -54,12 +61,12 @@ def _shape(part: Any, defs: dict[str, Any], level: int, room: Iterator[int]) -> 
         return "any"
     part = json_schema.resolve(part, defs)
     if choices := json_schema.choices_of(part):
-        return "|".join(dict.fromkeys(_shape(choice, defs, level + 1, room) for choice in choices[:_MOST_FIELDS]))
+        return "|".join(dict.fromkeys(_shape(choice, defs, level + 1, room) for choice in choices[:_MAX_FIELDS]))
     if isinstance(part.get("enum"), list):
         return "|".join(printable(repr(value), 40) for value in part["enum"][:20])
     if fields := _properties(part):
-        inside = [f"{name}: {_shape(inner, defs, level + 1, room)}" for name, inner in [*fields.items()][:_MOST_FIELDS]]
-        return "{" + ", ".join(inside + ["…"] * (len(fields) > _MOST_FIELDS)) + "}"
+        inside = [f"{name}: {_shape(inner, defs, level + 1, room)}" for name, inner in [*fields.items()][:_MAX_FIELDS]]
+        return "{" + ", ".join(inside + ["…"] * (len(fields) > _MAX_FIELDS)) + "}"
     if isinstance(part.get("items"), dict):
         return f"[{_shape(part['items'], defs, level + 1, room)}]"
     return "|".join(sorted(json_schema.types_of(part, defs))) or "any"

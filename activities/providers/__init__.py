@@ -1,6 +1,6 @@
 """Model providers: one module each, found by the part of a model's name before the colon."""
 
-from activities.providers.model import (
+from sennit.activities.providers.model import (
     Message,
     ModelReply,
     ModelRequest,
@@ -10,7 +10,7 @@ from activities.providers.model import (
     Stop,
     ToolRequest,
 )
-from workflows.plan.language.limits import Usage
+from sennit.workflows.plan.language.limits import Usage
 
 __all__ = [
     "Message",

@@ -4,16 +4,19 @@ import json
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from activities.providers import structured
-from activities.providers.model import THINKING_TOKENS, Message, ModelRequest, Stop, parameters_of
-from activities.providers.reply_builder import ReplyBuilder
-from activities.providers.settings import Server
-from activities.providers.wire_format import Without, count
+from sennit.activities.providers import structured
+from sennit.activities.providers.model import THINKING_TOKENS, Message, ModelRequest, Stop, parameters_of
+from sennit.activities.providers.reply_builder import ReplyBuilder
+from sennit.activities.providers.settings import Server
+from sennit.activities.providers.wire_format import NO_STREAM, NO_SYSTEM, NO_TOOLS, Without, count
 
 _STOPS: dict[str, Stop] = {
+    "end_turn": "end",
+    "stop_sequence": "end",
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
     "tool_use": "tools",
+    "pause_turn": "pause",
 }
 
 
@@ -23,10 +26,13 @@ class Anthropic:
     path: ClassVar[str] = "/v1/messages"
     models_path: ClassVar[str] = "/v1/models"
     schema: ClassVar[str] = "output_config"
-    optional: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "output_config": ("output_config", "output_format", "json_schema"),
-        "temperature": ("temperature",),
-        "max_tokens": ("max_tokens",),
+    optional: ClassVar[Mapping[str, str]] = {
+        "temperature": "temperature",
+        "max_tokens": "max_tokens",
+        "output_config": "output_config|output_format|json_schema",
+        "stream": NO_STREAM,
+        "system": NO_SYSTEM,
+        "tools": NO_TOOLS,
     }
 
     def headers(self, server: Server) -> dict[str, str]:
@@ -39,13 +45,15 @@ class Anthropic:
             "model": request.model.partition(":")[2],
             "max_tokens": request.max_output_tokens + (0 if "max_tokens" in without else THINKING_TOKENS),
             "messages": _messages(request, without),
-            "stream": True,
+            "stream": "stream" not in without,
         }
         if request.system:
             body["system"] = request.system
         if request.temperature is not None and "temperature" not in without:
             body["temperature"] = request.temperature
         self._tools(body, request)
+        if request.form is not None and request.callable:
+            body["tool_choice"] = {"type": "any"}
         if request.output_schema is not None and self.schema not in without:
             schema = structured.closed_schema(structured.wrapped(request.output_schema))
             body["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
@@ -56,6 +64,7 @@ class Anthropic:
         kind = data["type"]
         if kind == "message_start":
             self._usage(reply, data["message"].get("usage") or {})
+            reply.served_by(data["message"].get("model"))
         elif kind == "content_block_start":
             self._block(reply, data["index"], data["content_block"])
         elif kind == "content_block_delta":
@@ -68,7 +77,7 @@ class Anthropic:
     def _tools(self, body: dict[str, Any], request: ModelRequest) -> None:
         """Name the tools; those of earlier turns must be named even where none may be called any more."""
         called = dict.fromkeys(call.name for message in request.messages for call in message.calls)
-        entries = request.tools if request.role != "planner" else ()
+        entries = request.callable
         if not entries and called:
             body["tool_choice"] = {"type": "none"}
             entries = tuple({"name": name} for name in called)
@@ -86,6 +95,7 @@ class Anthropic:
         for index, block in enumerate(data["content"]):
             self._block(reply, index, block)
         self._usage(reply, data.get("usage") or {})
+        reply.served_by(data.get("model"))
         self._stop(reply, data.get("stop_reason"))
 
     def _block(self, reply: ReplyBuilder, index: int, block: dict[str, Any]) -> None:
@@ -93,8 +103,8 @@ class Anthropic:
         if kind == "text":
             reply.add_text(block.get("text") or "")
         elif kind == "tool_use":
-            given = block.get("input") or {}  # complete here only when nothing is streamed
-            arguments = json.dumps(given, ensure_ascii=False) if given else ""
+            fields = block.get("input") or {}  # complete here only when nothing is streamed
+            arguments = json.dumps(fields, ensure_ascii=False) if fields else ""
             reply.add_call(index, name=block["name"], call_id=block["id"], arguments=arguments)
         elif kind in ("thinking", "redacted_thinking"):
             reply.thinking[index] = dict(block)
@@ -114,7 +124,7 @@ class Anthropic:
         if reason == "refusal":
             reply.refusal = reply.refusal or ""
         if reason:
-            reply.stop = _STOPS.get(reason, "end")
+            reply.end(reason, _STOPS)
 
     def _usage(self, reply: ReplyBuilder, usage: dict[str, Any]) -> None:
         """Cached input is input: its price is another, but it fills the context as well."""

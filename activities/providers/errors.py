@@ -10,10 +10,10 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from activities.http.client import HttpError, retry_after
-from activities.providers.model import ProviderError
-from activities.providers.settings import Server
-from activities.toolbox.redaction import redact
+from sennit.activities.http.client import HttpError, retry_after
+from sennit.activities.providers.model import ProviderError
+from sennit.activities.providers.settings import Server
+from sennit.activities.toolbox.redaction import redact
 
 QUOTED = 200
 _RETRIED = frozenset({408, 409, 425, 429})
@@ -21,8 +21,19 @@ _TOO_LONG = re.compile(
     r"context[_ ](length|window|size)|prompt is too long|input is too long|too many (input )?tokens|"
     r"reduce the length|exceed\w{0,3} .{0,40}context|maximum .{0,20}tokens .{0,60}(prompt|messages)"
 )
+_NUMBER = r"(?<![\d,])(\d[\d,]*+)"
+_CONTEXT = re.compile(
+    rf"context (?:length|limit|window|size) ?(?:is|of|:)? ?(?:only )?\(?{_NUMBER}(?![\d,]* \+)|\bn_ctx\"?: ?{_NUMBER}"
+    rf"|\d > {_NUMBER}|tokens > {_NUMBER} maximum|must be <= {_NUMBER}"
+)
+_PROMPT = re.compile(
+    rf"{_NUMBER} (?:in|from) the (?:input )?messages|{_NUMBER} input tokens|n_prompt_tokens\"?: ?{_NUMBER}"
+    rf"|request \({_NUMBER} tokens|resulted in {_NUMBER} tokens|given: {_NUMBER} `inputs`"
+    rf"|{_NUMBER} \+ [\d,]+ > |{_NUMBER} tokens > |{_NUMBER} tokens from the input"
+)
 _NO_MODEL = re.compile(
     r"model[_ ]not[_ ]found|model .{0,120}(not found|does not exist|not supported|unknown)|no such model"
+    r"|(unknown|invalid|unrecogni[sz]ed) model\b|model not exist|is not a valid model|model .{0,120}is not available"
 )
 _USED_UP = re.compile(r"insufficient_quota|billing|credit balance|exceeded your current quota")
 _STATUS_OF = {
@@ -49,13 +60,20 @@ class UnknownModel(ProviderError):
 
 
 class ContextTooLong(ProviderError):
-    """Prompt and reply do not fit into the model's context."""
+    """Prompt and reply do not fit into the model's context. `context` and `prompt` are their tokens, 0 where the server
+    has not said so.
+    """
+
+    context = 0
+    prompt = 0
 
 
 class CallRefused(ProviderError):
     """The server does not take the call as it is. `text` is its answer in lower case."""
 
-    text = ""
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.text = message.lower()
 
 
 class QuotaUsedUp(ProviderError):
@@ -69,9 +87,10 @@ class RateLimited(ProviderError):
 
 
 class ServerFailed(ProviderError):
-    """The server is overloaded or broken just now."""
+    """The server is overloaded or broken just now. `text` is its answer in lower case."""
 
     pressure = 1.0
+    text = ""
 
 
 class ServerUnreachable(ProviderError):
@@ -105,7 +124,7 @@ class ModelRefused(ProviderError):
 
 
 class OutputCut(ProviderError):
-    """The reply ended at its token limit, where half of it is of no use."""
+    """The reply ended at its token limit. The model is asked for a shorter one: half of a reply is none."""
 
 
 class SchemaMismatch(ProviderError):
@@ -127,7 +146,7 @@ def error_without_answer(server: Server, error: HttpError) -> ProviderError:
         case "cut":
             return ReplyCut(f"{where} ended the reply early ({why})", retryable=True)
         case "encoding":
-            return BadReply(f"{where}: {why}")
+            return BadReply(f"{where}: {why}", retryable=True)
         case "size":
             return ReplyTooLarge(f"{where} {why}")
 
@@ -150,21 +169,29 @@ def error_of(server: Server, model: str, status: int, headers: Mapping[str, str]
     if status == 429:
         return RateLimited(f"{where} limits the rate ({status}){quote}", retryable=True, retry_after=wait)
     if status in _RETRIED or status >= 500:
-        return ServerFailed(f"{where} failed ({status}){quote}", retryable=True, retry_after=wait)
+        failed = ServerFailed(f"{where} failed ({status}){quote}", retryable=True, retry_after=wait)
+        failed.text = text
+        return failed
     if status == 413 or (status in (400, 422) and _TOO_LONG.search(text)):
-        return ContextTooLong(f"the call is too long for {model} ({status}){quote}")
+        long = ContextTooLong(f"the call is too long for {model} ({status}){quote}")
+        long.context, long.prompt = (_tokens_in(words, body[:4000].lower()) for words in (_CONTEXT, _PROMPT))
+        return long
     if _NO_MODEL.search(text) or (status == 404 and model.partition(":")[2].lower() in text):
         todo = "change SENNIT_MODEL, or `model` in the plan"
         return UnknownModel(f"{where} has no model {model.partition(':')[2]!r} ({status}); {todo}{quote}")
     if status in (404, 405) or 300 <= status < 400:
-        return CallRefused(f"{where} has nothing at this address ({status}); check {server.url_variable}{quote}")
-    refused = CallRefused(f"{where} refuses the call ({status}){quote}")
-    refused.text = text
+        refused = CallRefused(f"{where} has nothing at this address ({status}); check {server.url_variable}{quote}")
+        refused.text = f"{status} not found {text}"
+    else:
+        refused = CallRefused(f"{where} refuses the call ({status}){quote}")
+        refused.text = text
     return refused
 
 
 def _used_up(status: int, code: str, text: str) -> bool:
     """Whether the account is empty. Of a 429 only its code says so: rate limits speak of quotas and billing too."""
+    if status == 402:
+        return True
     if status == 429:
         return "insufficient_quota" in code and "rate_limit" not in code
     return status < 404 and bool(_USED_UP.search(text))
@@ -185,13 +212,24 @@ def quoted(text: str) -> str:
     return line if len(line) <= QUOTED else f"{line[: QUOTED - 1]}…"
 
 
+def title_of(body: str) -> str:
+    """Return what a web page or other text says: its title, or its words."""
+    page = re.search(r"<title[^<>]*>([^<]+)", body, re.IGNORECASE)
+    return f"a web page, {page[1].strip()!r}" if page else re.sub(r"<[^<>]*>", " ", body).strip()
+
+
+def _tokens_in(patterns: re.Pattern[str], text: str) -> int:
+    """Return the first number of tokens that a refusal gives in one of these ways, 0 if there is none."""
+    found = patterns.search(text)
+    return int(next(filter(None, found.groups())).replace(",", "")) if found else 0
+
+
 def _code_and_message(body: str) -> tuple[str, str]:
     """Return code and message of an error body of any of the usual forms."""
     try:
         data = from_json(body)
     except ValueError:
-        page = re.search(r"<title[^<>]*>([^<]+)", body, re.IGNORECASE)
-        return "", f"a web page, {page[1].strip()!r}" if page else re.sub(r"<[^<>]*>", " ", body).strip()
+        return "", title_of(body)
     error = data.get("error", data) if isinstance(data, dict) else data
     if not isinstance(error, dict):
         return "", str(error)

@@ -6,7 +6,6 @@ take is remembered for itself alone.
 """
 
 import asyncio
-import hashlib
 import json
 import re
 from collections.abc import AsyncIterator, Set
@@ -16,36 +15,42 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from activities.http.client import CONNECT_SECONDS, MOST_BYTES, Answer, HttpClient, HttpError, Request
-from activities.providers.errors import (
+from sennit.activities.http.client import CONNECT_SECONDS, Answer, HttpClient, HttpError, Request
+from sennit.activities.limits import MAX_ANSWER_BYTES, MAX_ERROR_BYTES, MAX_TURNS
+from sennit.activities.providers.capabilities import NEVER, ONE_CALL, Capabilities, says_nothing
+from sennit.activities.providers.errors import (
     BadReply,
     CallRefused,
+    ContextTooLong,
     KeyRefused,
     SchemaMismatch,
+    ServerFailed,
     UnknownModel,
     error_of,
     error_within,
     error_without_answer,
     quoted,
+    title_of,
 )
-from activities.providers.model import ModelReply, ModelRequest, ProviderError
-from activities.providers.prices import DEFAULTS, with_cost
-from activities.providers.reply_builder import ReplyBuilder, tokens_in
-from activities.providers.settings import Server
-from activities.providers.sse import EventParser
-from activities.providers.wire_format import WireFormat, Without
-from workflows.plan.language.limits import NO_USAGE, Usage
+from sennit.activities.providers.model import ModelReply, ModelRequest, ProviderError
+from sennit.activities.providers.prices import DEFAULTS, with_cost
+from sennit.activities.providers.reply_builder import ReplyBuilder, tokens_in
+from sennit.activities.providers.settings import Server
+from sennit.activities.providers.sse import EventParser
+from sennit.activities.providers.text_calls import in_text
+from sennit.activities.providers.wire_format import WireFormat, Without, price
+from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 
-ERROR_BYTES = 64 * 1024
 BYTES_A_TOKEN = 1024  # an event of the stream around a few letters
 LIST_SECONDS = 10.0
 LAST_SECONDS = 2.0
 SHOWN_MODELS = 8
-MOST_SCHEMAS = 1000
-"""Refused schemas that are remembered."""
-
-_UNKNOWN = re.compile(r"support|\b(un|not )(known|recogni[sz]ed|expected|allowed|permitted)|\bextra (inputs|fields)")
-_OF_SCHEMA = re.compile(r"\bschema\b|propert|pattern|keyword|grammar|feature")
+_NOTHING = "no first piece of the reply in time"
+_EVENTS = "text/event-stream"
+_BLANK = b" \t\r\n\xef\xbb\xbf"
+ENDS_PLAN = ("join", "answer")
+LEAST_ROOM = 128
+"""Tokens that a reply must have left in the context: a prompt that leaves less is too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +63,7 @@ class Limits:
     first: float = 60.0
     idle: float = 60.0
     reading: float = 50.0
-    bytes: int = MOST_BYTES
+    bytes: int = MAX_ANSWER_BYTES
 
 
 class HttpProvider:
@@ -70,8 +75,7 @@ class HttpProvider:
         self._limits = limits or Limits()
         headers = {**wire.headers(server), "accept-encoding": "identity"}
         self._client = HttpClient(headers, proxies=not server.local, connect=self._limits.connect)
-        self._unknown: dict[str, set[str]] = {}
-        self._schemas: dict[tuple[str, bytes], None] = {}
+        self.known = Capabilities(server, wire.schema)
 
     async def close(self) -> None:
         await self._client.close()
@@ -80,56 +84,78 @@ class HttpProvider:
         """Answer one call within `request.seconds`. Raises ProviderError."""
         self._check_key()
         ends = asyncio.get_running_loop().time() + request.seconds
-        without = self._known_refusals(request)
+        without, room, trials = self.known.without(request), 0, iter(tuple[Without, ...]())
+        learned = without
         while True:
             try:
-                return await self._ask(request, without, ends)
-            except CallRefused as refused:
-                named = {
-                    name for name, words in self._wire.optional.items() if any(word in refused.text for word in words)
-                }
-                if not named - without:
+                reply = await self._ask(request, without, ends, room)
+            except ContextTooLong as error:
+                room = self._smaller(request.model, error, room)
+            except (CallRefused, ServerFailed) as refused:
+                if named := self._named(request, without, refused):
+                    self.known.learn(request, named, str(refused).partition("): ")[2], refused.text)
+                    without = learned = without | named
+                    continue
+                if isinstance(refused, CallRefused) and without == learned and says_nothing(refused.text):
+                    trials = iter(self._trials(request, without))
+                if (trial := next(trials, None)) is None:
                     raise
-                without |= named
-                self._learn(request, named, refused.text)
+                without = trial
             except SchemaMismatch:
                 if self._wire.schema not in without:  # it was given, and not heeded: next time in words
-                    self._learn(request, {self._wire.schema})
+                    self.known.learn(request, {self._wire.schema}, "it did not keep to one")
                 raise
+            else:
+                if self._is_plan(request, without) and _ends_after_one(reply):
+                    self.known.learn(request, {ONE_CALL}, f"{reply.calls[0].name} was all that it called")
+                    without = learned = without | {ONE_CALL}
+                    continue
+                if without != learned:
+                    self.known.learn(request, without - learned, "it refused a call, and did not say why", "unknown")
+                return reply
+
+    def _named(self, request: ModelRequest, without: Without, refused: CallRefused | ServerFailed) -> Set[str]:
+        """Return what a refusal names of the parameters in the call. An error of the server's own must also say that it
+        does not take them.
+        """
+        if isinstance(refused, ServerFailed) and not NEVER.search(refused.text):
+            return frozenset()
+        named = {name for name, words in self._wire.optional.items() if re.search(words, refused.text)}
+        return {name for name in named if self._changes(request, without, name)}
+
+    def _changes(self, request: ModelRequest, without: Without, name: str) -> bool:
+        """Whether a call that does without a parameter is another one."""
+        return self._body(request, without | {name}) != self._body(request, without)
+
+    def _is_plan(self, request: ModelRequest, without: Without) -> bool:
+        """Whether the reply is to be a plan in calls of functions."""
+        return request.role == "planner" and bool(self._held(request, without).callable)
+
+    def _trials(self, request: ModelRequest, without: Without) -> list[Without]:
+        """Return what to leave out where a refusal names nothing: each parameter in turn, then all of them."""
+        each = [without | {name} for name in self._wire.optional if self._changes(request, without, name)]
+        return [*each, frozenset().union(*each)] if len(each) > 1 else each
+
+    def _smaller(self, model: str, error: ContextTooLong, before: int) -> int:
+        """Return how many tokens are left for the reply beside a prompt that fits. Raises the error where none does."""
+        if not error.context:
+            raise error
+        self.known.learn_context(model, error.context)
+        room = error.context - error.prompt if error.prompt else error.context // 4
+        if room < LEAST_ROOM or (before and room >= before):
+            raise error
+        return room
 
     def _held(self, request: ModelRequest, without: Without) -> ModelRequest:
-        """Return the request as it asks for its form, if it has one that the server may take. Raises CallRefused."""
+        """Return the request as it asks for its form, if it has one that the server may take."""
         if request.form is None:
             return request
+        if request.form.functions:
+            lines = {"tools", ONE_CALL} & without
+            return replace(request, form=None) if lines else replace(request, system=request.form.system)
         if self._wire.schema not in without:
             return replace(request, system=request.form.system, output_schema=request.form.schema)
-        if request.form.required:
-            todo = "set SENNIT_PLAN_FORMAT to auto or lines, or use a model that takes a JSON schema"
-            raise CallRefused(
-                f"{request.model} takes no schema for its replies, which SENNIT_PLAN_FORMAT=json needs; {todo}"
-            )
         return request
-
-    def _known_refusals(self, request: ModelRequest) -> Without:
-        """Return the parameters that the request's model is known to refuse, for any call or for this schema.
-
-        No schema is sent where there is none, nor beside tools but to official servers: others hold the reply to it so
-        tightly that the model can call no tool.
-        """
-        unknown = frozenset(self._unknown.get(request.model, ()))
-        unheld = request.output_schema is None or (bool(request.tools) and not self._server.official)
-        in_words = unheld and request.form is None
-        return unknown | {self._wire.schema} if in_words or _schema_key(request) in self._schemas else unknown
-
-    def _learn(self, request: ModelRequest, refused: Set[str], text: str = "") -> None:
-        """Remember what was refused. It is the schema that was, unless `text` is about an unknown parameter."""
-        if not _UNKNOWN.search(text) or _OF_SCHEMA.search(text):
-            if self._wire.schema in refused:
-                self._schemas[_schema_key(request)] = None
-            if len(self._schemas) > MOST_SCHEMAS:
-                del self._schemas[next(iter(self._schemas))]
-            refused = refused - {self._wire.schema}
-        self._unknown.setdefault(request.model, set()).update(refused)
 
     async def default_model(self) -> str:
         """Return the model of the data file for the provider's own server, else the only one that the server has.
@@ -162,30 +188,61 @@ class HttpProvider:
                 raise await self._refusal(answer, self._server.provider, ends)
             data = self._json(await answer.read(ends))
         try:
-            return [str(entry["id"]) for entry in data["data"]]
-        except (KeyError, TypeError):
+            names = [str(entry["id"]) for entry in data["data"]]
+            self.known.learn_listed(data["data"])
+            return names
+        except (AttributeError, KeyError, TypeError):
             raise BadReply(
                 f"{self._server.shown}{path} is no list of models; check {self._server.url_variable}"
             ) from None
 
-    async def _ask(self, request: ModelRequest, without: frozenset[str], ends: float) -> ModelReply:
-        body = self._wire.body(self._server, self._held(request, without), without)
-        written = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
-        sent = Usage(tokens_in(len(written)), calls=1)
-        most = sent._replace(output_tokens=body.get("max_completion_tokens") or body["max_tokens"])
-        await request.account.begin(with_cost(sent, request.model), with_cost(most, request.model))
-        builder = ReplyBuilder(request, sent.input_tokens, wrapped=self._wire.schema not in without)
-        first = asyncio.get_running_loop().time() + self._limits.first + sent.input_tokens / self._limits.reading
+    def _body(self, request: ModelRequest, without: Without) -> dict[str, Any]:
+        """Return the body of a call that does without these parameters."""
+        request = self._held(request, without)
+        if "tools" in without:
+            request = in_text(request)
+        if "system" in without and request.system:
+            request = replace(request, system="", prompt=f"{request.system}\n\n{request.prompt}")
+        return self._wire.body(self._server, request, without)
+
+    async def _ask(self, request: ModelRequest, without: Without, ends: float, room: int) -> ModelReply:
+        """Make one call, and those that go on with its reply; with `room`, it may have so many tokens at most."""
+        plan = self._is_plan(request, without)
+        builder = ReplyBuilder(request, 0, wrapped=self._wire.schema not in without, plans=plan)
+        for _ in range(MAX_TURNS):
+            said = (builder.turn(),) if builder.stop == "pause" else ()
+            body = self._body(replace(request, messages=(*request.messages, *said)), without)
+            await self._fill(builder, body, ends, room)
+            if builder.stop != "pause":
+                break
         try:
-            await self._fill(builder, written, first, ends)
-            reply = builder.reply()
+            return builder.reply()
+        except ProviderError as error:
+            error.usage = builder.usage()
+            raise
+
+    async def _fill(self, builder: ReplyBuilder, body: dict[str, Any], ends: float, room: int) -> None:
+        """Send a body, and read what comes. The account is told before and after."""
+        request = builder.request
+        sent = Usage(tokens_in(len(_written(body))), calls=1)
+        limit = next(name for name in ("max_completion_tokens", "max_tokens") if name in body)
+        left = room or max(self.known.context(request.model) - sent.input_tokens, LEAST_ROOM)
+        if room or self.known.context(request.model):
+            body = {**body, limit: min(body[limit], left)}
+        most = sent._replace(output_tokens=body[limit])
+        await request.account.begin(with_cost(sent, request.model), with_cost(most, request.model))
+        builder.resume(sent.input_tokens)
+        first = asyncio.get_running_loop().time() + self._limits.first + sent.input_tokens / self._limits.reading
+        used = NO_USAGE
+        try:
+            await self._read(builder, _written(body), first if body.get("stream") else ends, ends)
+            used = builder.usage()
         except ProviderError as error:
             used = builder.usage()
-            error.usage = used if used.tokens or error.retryable else NO_USAGE  # a refusal for good was no call
-            request.account.end(error.usage)
+            error.usage = used = used if used.tokens or error.retryable else NO_USAGE  # a refusal for good was no call
             raise
-        request.account.end(reply.usage)
-        return reply
+        finally:
+            request.account.end(used)
 
     @asynccontextmanager
     async def _send(
@@ -200,44 +257,54 @@ class HttpProvider:
         except HttpError as error:
             raise error_without_answer(self._server, error) from None
 
-    async def _fill(self, builder: ReplyBuilder, body: bytes, first: float, ends: float) -> None:
+    async def _read(self, builder: ReplyBuilder, body: bytes, first: float, ends: float) -> None:
+        """Send a request and read its answer: JSON if it begins like that, else a stream, whatever its type says."""
         limit = self._limits.bytes + BYTES_A_TOKEN * builder.request.max_output_tokens
         async with self._send("POST", self._wire.path, body, deadline=min(first, ends), limit=limit) as answer:
             if answer.status != 200:
                 raise await self._refusal(answer, builder.request.model, ends)
-            if answer.kind == "text/event-stream":
-                await self._stream(answer, builder, first, ends)
-            elif answer.kind == "application/json":
-                self._take(builder, self._json(await answer.read(ends)), whole=True)
-            else:
-                kind = answer.kind or "nothing named"
+            builder.cost = price(_number(answer.headers.get("x-litellm-response-cost")), None)
+            begins = b""
+            while not begins.strip(_BLANK) and (chunk := await answer.chunk(min(first, ends), _NOTHING)):
+                begins += chunk
+            if begins.strip(_BLANK).startswith((b"{", b"[")):
+                self._take(builder, self._json(begins + await answer.read(ends)), whole=True)
+            elif not await self._stream(answer, begins, builder, first, ends) and answer.kind != _EVENTS:
+                kind = quoted(answer.kind) or "nothing named"
+                page = quoted(title_of(begins.decode("utf-8", "replace")))
                 where = f"{self._server.shown}{self._wire.path}"
-                raise BadReply(f"{where} sent {kind} instead of a stream; check {self._server.url_variable}")
+                shown = f"{kind} instead of a reply: {page}; check {self._server.url_variable}"
+                raise BadReply(f"{where} sent {shown}", retryable=True)
 
-    async def _stream(self, answer: Answer, builder: ReplyBuilder, first: float, ends: float) -> None:
-        """Read events to the last; once the reply is complete, a missing end is no loss."""
+    async def _stream(self, answer: Answer, begins: bytes, builder: ReplyBuilder, first: float, ends: float) -> bool:
+        """Read events to the last; once the reply is complete, a missing end is no loss. Return whether one came."""
         loop = asyncio.get_running_loop()
-        parser, deadline, why = EventParser(), first, "no first piece of the reply in time"
+        parser, deadline, why, taken = EventParser(), first, _NOTHING, False
+        chunk = begins
         try:
-            while chunk := await answer.chunk(
-                min(deadline, ends), why if deadline < ends else "the reply took too long"
-            ):
+            while chunk:
                 lines = parser.lines
                 for event in parser.feed(chunk):
-                    if event.data == "[DONE]" or self._take(builder, self._json(event.data)) or builder.is_too_long():
-                        return
-                if builder.stop:
+                    taken = True
+                    if event.data == "[DONE]" or self._take(builder, self._json(event.data)):
+                        builder.close()
+                        return True
+                    if builder.is_too_long():
+                        return True
+                if builder.reason:
                     deadline = loop.time() + LAST_SECONDS
                 elif parser.lines > lines and (soon := loop.time() + self._limits.idle) > deadline:
                     deadline, why = soon, f"no next piece of the reply within {self._limits.idle:g} s"
+                chunk = await answer.chunk(min(deadline, ends), why if deadline < ends else "the reply took too long")
         except UnicodeDecodeError:
             raise BadReply(f"the reply of {builder.request.model} is not UTF-8", retryable=True) from None
         except HttpError as error:
-            if builder.stop is None or error.cause not in ("timeout", "cut"):
+            if not builder.reason or error.cause not in ("timeout", "cut"):
                 raise
+        return taken
 
     def _take(self, builder: ReplyBuilder, data: Any, *, whole: bool = False) -> bool:
-        if isinstance(data, dict) and (data.get("error") or data.get("type") == "error"):
+        if isinstance(data, dict) and (data.get("error") or "error" in (data.get("type"), data.get("object"))):
             raise error_within(self._server, builder.request.model, data)
         try:
             if not whole:
@@ -258,15 +325,24 @@ class HttpProvider:
         """Return what a status other than 200 means; its body is read for a moment, as far as it comes."""
         soon = min(ends, asyncio.get_running_loop().time() + LIST_SECONDS)
         try:
-            body = await answer.read(soon, ERROR_BYTES)
+            body = await answer.read(soon, MAX_ERROR_BYTES)
         except HttpError:
             body = b""
         text = body.decode("utf-8", "replace")
         return error_of(self._server, model, answer.status, answer.headers, text)
 
 
-def _schema_key(request: ModelRequest) -> tuple[str, bytes]:
-    """Return what a refusal of the request's schema is remembered by."""
-    schema = request.form.schema if request.form is not None else request.output_schema
-    written = json.dumps(schema, sort_keys=True).encode()
-    return request.model, hashlib.sha256(written).digest()
+def _ends_after_one(reply: ModelReply) -> bool:
+    """Whether one call that ends no plan is all of a reply."""
+    return reply.stop == "tools" and len(reply.calls) == 1 and reply.calls[0].name not in ENDS_PLAN
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return float(text or "")
+    except ValueError:
+        return None
+
+
+def _written(body: dict[str, Any]) -> bytes:
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

@@ -15,16 +15,15 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from activities.http.client import LONGEST_WAIT
-from activities.providers.errors import RateLimited, SchemaMismatch
-from activities.providers.model import ProviderError
+from sennit.activities.limits import MAX_PRESSURE, MAX_WAIT_SECONDS
+from sennit.activities.providers.errors import RateLimited, SchemaMismatch
+from sennit.activities.providers.model import ProviderError
 
 HALF_LIFE, LIMITED_HALF_LIFE = 1.0, 10.0
 SPREAD = 0.3
 """Seconds over which refused calls come back, where it is not the rate that is limited."""
 SLIP = 0.1
 """Seconds a unit of pressure that nobody starts after another failure than a rate limit."""
-MOST_PRESSURE = 10.0
 CALM = 0.1
 """Below this pressure there is no bound on the calls at once."""
 BORNE = 8
@@ -80,7 +79,7 @@ class Limiter:
         spread = max(0.5, pressure) if self._half_life == LIMITED_HALF_LIFE else SPREAD
         wait = max(self._closed_until - now, 0.0) + 0.1 + random.random() * spread  # noqa: S311 - spreads
         why = f"pressure {pressure:.1f}; tried again in {wait:.1f} s"
-        raise ProviderBusy(f"{self.provider} is busy: {why}", retryable=True, retry_after=min(wait, LONGEST_WAIT))
+        raise ProviderBusy(f"{self.provider} is busy: {why}", retryable=True, retry_after=min(wait, MAX_WAIT_SECONDS))
 
     def _failed(self, error: ProviderError) -> None:
         if not error.pressure:
@@ -88,11 +87,11 @@ class Limiter:
         if calm := self.pressure < CALM:
             self._peak = 0
         limited = isinstance(error, RateLimited) or (self._half_life == LIMITED_HALF_LIFE and not calm)
-        self._pressure = min(self.pressure + error.pressure, MOST_PRESSURE)
+        self._pressure = min(self.pressure + error.pressure, MAX_PRESSURE)
         self._measured, self._half_life = self._clock(), LIMITED_HALF_LIFE if limited else HALF_LIFE
         if isinstance(error, SchemaMismatch):
             return
         self._peak = max(self._peak, self._running, BORNE)
         self._failures, self._succeeded = self._failures + 1, 0
         pause = error.retry_after or self._pressure * (1.0 if limited else SLIP)
-        self._closed_until = max(self._closed_until, self._measured + min(pause, LONGEST_WAIT))
+        self._closed_until = max(self._closed_until, self._measured + min(pause, MAX_WAIT_SECONDS))

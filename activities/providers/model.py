@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
-from activities.toolbox.redaction import redact
-from workflows.plan.language.limits import CALL_SECONDS, NO_USAGE, Usage
-from workflows.plan.language.nodes import Role
+from sennit.activities.toolbox.redaction import redact
+from sennit.workflows.plan.language.limits import CALL_SECONDS, NO_USAGE, Usage
+from sennit.workflows.plan.language.nodes import Role
 
 OUTPUT_TOKENS = 4096
 """What a reply may be long unless the request says otherwise: fits the context of small local models too."""
@@ -14,8 +14,10 @@ OUTPUT_TOKENS = 4096
 THINKING_TOKENS = 8192
 """Room beside `max_output_tokens` where the API counts the model's thinking as output too."""
 
-Stop = Literal["end", "tools", "length"]
-"""Why a reply ended: it was complete, it asks for tools, or it was cut at `max_output_tokens`."""
+Stop = Literal["end", "tools", "length", "pause"]
+"""Why a reply ended: it is complete, it asks for tools, it was cut at its limit, or it goes on in another call, which
+no provider returns.
+"""
 
 
 class ProviderError(Exception):
@@ -85,14 +87,15 @@ class NoAccount:
 
 @dataclass(frozen=True, slots=True)
 class ReplyForm:
-    """The form that a server holds a reply to if it takes a schema. `system` then stands in the place of the request's.
+    """The form that a server holds a reply to: a schema, or calls of `functions`, which are then the reply and are made
+    by nobody. `system` then stands in the place of the request's.
 
-    Where the server takes none, the call goes out without the form, or fails if it is `required`.
+    Where the server takes none, the call goes out without the form.
     """
 
-    schema: dict[str, Any]
+    schema: dict[str, Any] | None
     system: str
-    required: bool = False
+    functions: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +106,9 @@ class ModelRequest:
     after the prompt. `tools` are catalogue entries `{name, description, parameters}` (the `schema` of a catalogue is
     read as `parameters`): what a planner may plan with, for every other role what the model may call in its reply.
     `seconds` is the longest the whole call may take: long, unless the plan says otherwise. `progress` is told in words
-    how far the call is; `on_text` is given each piece of `ModelReply.text` as it arrives, and must not block. `account`
-    is told before anything goes out that is paid for, and when it has ended.
+    how far the call is; `on_text` is given each piece of `ModelReply.text` as it arrives, `on_call` each call of a
+    form's functions, in order, once it is whole; they must not block. `account` is told before anything goes out that
+    is paid for, and when it has ended.
     """
 
     role: Role
@@ -123,7 +127,15 @@ class ModelRequest:
     temperature: float | None = None
     seconds: float = CALL_SECONDS
     on_text: Callable[[str], None] = lambda _: None
+    on_call: Callable[[ToolRequest], None] = lambda _: None
     account: Account = field(default_factory=NoAccount)
+
+    @property
+    def callable(self) -> tuple[dict[str, Any], ...]:
+        """What the model may call: a planner calls nothing but the functions of its form."""
+        if self.role != "planner":
+            return self.tools
+        return self.form.functions if self.form is not None else ()
 
 
 def parameters_of(entry: dict[str, Any]) -> dict[str, Any]:
@@ -137,8 +149,8 @@ class ModelReply:
     """`output` is the JSON value the node gets: text, or an object when the role or a schema asks for one.
 
     `text` is what the model wrote, without its thoughts unless it plans, `calls` the tools it asks for, `thinking` what
-    `Message` must give back with them, `first_token_ms` the time from sending the request to the first piece of the
-    reply.
+    `Message` must give back with them, `model` is what the server says that it has
+    asked, `first_token_ms` the time from sending the request to the first piece of the reply.
     """
 
     output: Any
@@ -147,6 +159,7 @@ class ModelReply:
     calls: tuple[ToolRequest, ...] = ()
     thinking: tuple[dict[str, Any], ...] = ()
     stop: Stop = "end"
+    model: str = ""
     first_token_ms: int = 0
 
 

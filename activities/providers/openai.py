@@ -4,13 +4,21 @@ import json
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from activities.providers import structured
-from activities.providers.model import THINKING_TOKENS, Message, ModelRequest, Stop, parameters_of
-from activities.providers.reply_builder import ReplyBuilder
-from activities.providers.settings import Server
-from activities.providers.wire_format import Without, count
+from sennit.activities.providers import structured
+from sennit.activities.providers.model import THINKING_TOKENS, Message, ModelRequest, Stop, parameters_of
+from sennit.activities.providers.reply_builder import Call, ReplyBuilder, is_whole
+from sennit.activities.providers.settings import Server
+from sennit.activities.providers.wire_format import NO_STREAM, NO_SYSTEM, NO_TOOLS, Without, count, price
 
-_STOPS: dict[str, Stop] = {"length": "length", "tool_calls": "tools", "function_call": "tools"}
+_STOPS: dict[str, Stop] = {
+    **dict.fromkeys(("stop", "eos", "eos_token", "stop_sequence", "end_turn", "complete"), "end"),
+    **dict.fromkeys(("tool_calls", "function_call", "tool_use"), "tools"),
+    **dict.fromkeys(("length", "max_tokens", "model_length", "max_output_tokens"), "length"),
+}
+"""Of OpenAI, and of the engines and gateways that pass on their own words. `abort`, `error`, `repetition`,
+`insufficient_system_resource` and whatever comes later are no end of a reply.
+"""
+_FILTERS = ("content_filter", "safety")
 
 
 class OpenAI:
@@ -19,11 +27,15 @@ class OpenAI:
     path: ClassVar[str] = "/chat/completions"
     models_path: ClassVar[str] = "/models"
     schema: ClassVar[str] = "response_format"
-    optional: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "response_format": ("response_format", "json_schema", "json schema", "parse grammar", "generate parser"),
-        "stream_options": ("stream_options", "include_usage"),
-        "temperature": ("temperature",),
-        "max_tokens": ("max_tokens", "max_completion_tokens"),
+    optional: ClassVar[Mapping[str, str]] = {
+        "stream_options": "stream_options|include_usage",
+        "temperature": "temperature",
+        "max_tokens": "max_tokens|max_completion_tokens",
+        "response_format": "response_format|json.schema|parse grammar|generate parser",
+        "tool_choice": "tool_choice|parallel_tool_calls",
+        "stream": NO_STREAM,
+        "system": NO_SYSTEM,
+        "tools": NO_TOOLS,
     }
 
     def headers(self, server: Server) -> dict[str, str]:
@@ -36,18 +48,20 @@ class OpenAI:
         body: dict[str, Any] = {
             "model": request.model.partition(":")[2],
             "messages": _messages(request, without),
-            "stream": True,
+            "stream": "stream" not in without,
         }
         if server.official != ("max_tokens" in without):
             body["max_completion_tokens"] = request.max_output_tokens + THINKING_TOKENS
         else:
             body["max_tokens"] = request.max_output_tokens
-        if "stream_options" not in without:
+        if body["stream"] and "stream_options" not in without:
             body["stream_options"] = {"include_usage": True}
         if request.temperature is not None and "temperature" not in without:
             body["temperature"] = request.temperature
-        if request.tools and request.role != "planner":
-            body["tools"] = [{"type": "function", "function": _function(entry)} for entry in request.tools]
+        if request.callable:
+            body["tools"] = [{"type": "function", "function": _function(entry)} for entry in request.callable]
+            if request.form is not None and "tool_choice" not in without:
+                body |= {"tool_choice": "required", "parallel_tool_calls": True}
         if request.output_schema is not None and self.schema not in without:
             schema = structured.wrapped(request.output_schema)
             if request.form is not None and server.official:  # it holds replies to strict schemas alone
@@ -59,6 +73,7 @@ class OpenAI:
     def take(self, reply: ReplyBuilder, data: Any) -> bool:
         """Take a chunk. The stream ends with `[DONE]`, which is no JSON and never comes here."""
         self._usage(reply, data.get("usage"))
+        reply.served_by(data.get("model"))
         for choice in data.get("choices") or ():
             if choice.get("index"):
                 continue
@@ -68,7 +83,7 @@ class OpenAI:
 
     def take_whole(self, reply: ReplyBuilder, data: Any) -> None:
         """Take a completion; its message has the form of a chunk's delta."""
-        self.take(reply, data)
+        self.take(reply, {"choices": data["choices"], "usage": data.get("usage"), "model": data.get("model")})
 
     def _message(self, reply: ReplyBuilder, message: dict[str, Any]) -> None:
         content = message.get("content")
@@ -82,28 +97,35 @@ class OpenAI:
             self._call(reply, piece)
 
     def _call(self, reply: ReplyBuilder, piece: dict[str, Any]) -> None:
-        """Take a piece of a call; servers that give no index, or one index to all calls, begin each with a new id."""
+        """Take a piece of a call. Servers that give no index, or one index to all calls, begin each with its name, and
+        with an id of its own or once the arguments of the one before are whole.
+        """
         function = piece.get("function") or {}
         name, call_id = function.get("name") or "", piece.get("id") or ""
         index = piece.get("index")
-        last = max(reply.calls, default=-1)
-        if index is None:
-            index = last + 1 if name or last < 0 else last
-        elif index in reply.calls and call_id and name and call_id != reply.calls[index].id:
-            index = last + 1
+        place = reply.places.get(index)
+        if place is None or (name and _is_another(reply.calls[place], name, call_id)):
+            place = reply.places[index] = len(reply.calls)
         arguments = function.get("arguments") or ""
-        reply.add_call(index, name=name, call_id=call_id, arguments=_written(arguments))
+        reply.add_call(place, name=name, call_id=call_id, arguments=_written(arguments))
 
     def _stop(self, reply: ReplyBuilder, reason: str | None) -> None:
-        if reason == "content_filter":
+        if reason and reason.lower() in _FILTERS:
             reply.refusal = reply.refusal or "stopped by the server's content filter"
         if reason:
-            reply.stop = _STOPS.get(reason, "end")
+            reply.end(reason, _STOPS)
 
     def _usage(self, reply: ReplyBuilder, usage: Any) -> None:
         if isinstance(usage, dict):
             reply.input_tokens = count(usage.get("prompt_tokens"), reply.input_tokens)
             reply.output_tokens = count(usage.get("completion_tokens"), reply.output_tokens)
+            reply.cost = price(usage.get("cost"), reply.cost)
+            whole = count(usage.get("total_tokens"), 0) or 0
+            details = usage.get("completion_tokens_details")
+            thought = count(details.get("reasoning_tokens"), 0) or 0 if isinstance(details, dict) else 0
+            if reply.output_tokens is not None and reply.input_tokens is not None:  # some leave thoughts out of it
+                beyond = thought if thought > reply.output_tokens else 0
+                reply.output_tokens = max(reply.output_tokens + beyond, whole - reply.input_tokens)
 
 
 def _messages(request: ModelRequest, without: Without) -> list[dict[str, Any]]:
@@ -124,6 +146,13 @@ def _turn(message: Message) -> dict[str, Any]:
             for call in message.calls
         ]
     return turn
+
+
+def _is_another(call: Call, name: str, call_id: str) -> bool:
+    """Whether a piece with a name begins another call than this one."""
+    if call_id and call.id:
+        return call_id != call.id
+    return name != call.name or is_whole(call.arguments)
 
 
 def _written(arguments: Any) -> str:

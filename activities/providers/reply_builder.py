@@ -1,21 +1,34 @@
 """A reply while it arrives."""
 
+import json
+import math
 import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from activities.providers import structured
-from activities.providers.errors import BadReply, ModelRefused, OutputCut, ReplyCut
-from activities.providers.model import THINKING_TOKENS, ModelReply, ModelRequest, Stop, ToolRequest, parameters_of
-from activities.providers.prices import with_cost
-from workflows.plan.language.limits import Usage
-from workflows.plan.language.text import without_thoughts
-from workflows.plan.planner_format.json_text import NoJson, decode_whole
-from workflows.plan.planner_format.written_calls import calls_of
+from sennit.activities.limits import MAX_TOKEN_BYTES
+from sennit.activities.providers import structured
+from sennit.activities.providers.errors import BadReply, ModelRefused, OutputCut, ReplyCut
+from sennit.activities.providers.model import (
+    THINKING_TOKENS,
+    Message,
+    ModelReply,
+    ModelRequest,
+    Stop,
+    ToolRequest,
+    parameters_of,
+)
+from sennit.activities.providers.prices import with_cost
+from sennit.workflows.plan.language.limits import Usage
+from sennit.workflows.plan.language.text import one_line, without_thoughts
+from sennit.workflows.plan.planner_format.json_text import NoJson, decode_whole
+from sennit.workflows.plan.planner_format.written_calls import calls_of
 
-LONGEST_TOKEN = 8
-"""Bytes of a token, on average, in what is written with the longest."""
+LEAST_SHARE = 3
+"""A server's count of tokens is believed if it is the estimate divided by this, or more."""
 PACE_AFTER = 1.0
+MAX_MODEL_CHARACTERS = 200
 
 
 @dataclass(slots=True)
@@ -30,20 +43,28 @@ class Call:
 @dataclass(slots=True)
 class ReplyBuilder:
     """Gathers the pieces of one reply; reports each to the request's listeners. `sent` is about how many tokens the
-    request has, `wrapped` says that the schema given to the server has the wanted one inside.
+    request has, `wrapped` says that the schema given to the server has the wanted one inside. `places` are the calls
+    that the server's own indices mean now.
     """
 
     request: ModelRequest
     sent: int
     wrapped: bool = False
+    plans: bool = False
     stop: Stop | None = None
+    reason: str = ""
+    model: str = ""
     refusal: str | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
+    cost: float | None = None
     calls: dict[int, Call] = field(default_factory=dict)
+    places: dict[int | None, int] = field(default_factory=dict)
     thinking: dict[int, dict[str, Any]] = field(default_factory=dict)
     _text: list[str] = field(default_factory=list)
+    _earlier: list[dict[str, Any]] = field(default_factory=list)
     _bytes: int = 0
+    _passed: int = 0
     _sent: float = field(default_factory=time.monotonic)
     _first: float | None = None
     _began: float | None = None
@@ -61,6 +82,17 @@ class ReplyBuilder:
         call.id = call.id or call_id
         call.name = call.name or name
         call.arguments += arguments
+        if self.plans:
+            self._pass_on(last=False)
+
+    def _pass_on(self, *, last: bool) -> None:
+        """Give the listener each call that is whole now: the next has begun, or its arguments end."""
+        for place in sorted(self.calls)[self._passed :]:
+            call = self.calls[place]
+            if not (last or self._passed + 1 < len(self.calls) or is_whole(call.arguments)):
+                return
+            self.request.on_call(_tool_request(place, call))
+            self._passed += 1
 
     def add_thought(self, piece: str) -> None:
         """Count a piece that is not part of the reply."""
@@ -79,33 +111,56 @@ class ReplyBuilder:
         pace = f", {tokens / seconds:,.0f} a second" if seconds >= PACE_AFTER else ""
         self.request.progress(f"about {tokens:,} tokens so far{pace}")
 
+    def end(self, reason: str, known: Mapping[str, Stop]) -> None:
+        """Take the server's word for why the reply ended. One that is not known is no end: the reply counts as cut."""
+        self.reason = reason
+        self.stop = known.get(reason.lower())
+
+    def close(self) -> None:
+        """The server said that nothing more comes. Without a reason the reply is whole."""
+        if not self.reason:
+            self.stop = self.stop or "end"
+
+    def served_by(self, model: Any) -> None:
+        """Take the server's word for which model replies, if that is a name."""
+        if isinstance(model, str):
+            self.model = one_line(model, MAX_MODEL_CHARACTERS)
+
+    def resume(self, begun: int) -> None:
+        """Go on with the reply in another call, which begins with the text and thoughts so far: see `turn`."""
+        self._earlier += self._blocks()
+        self.thinking, self.stop, self.reason = {}, None, ""
+        self.input_tokens, self.output_tokens, self.sent, self._bytes = None, None, begun, 0
+
+    def turn(self) -> Message:
+        """Return what has come so far as the assistant's turn."""
+        return Message("assistant", "".join(self._text), thinking=(*self._earlier, *self._blocks()))
+
+    def _blocks(self) -> tuple[dict[str, Any], ...]:
+        return tuple(self.thinking[index] for index in sorted(self.thinking))
+
     def is_too_long(self) -> bool:
         """Whether far more has come than was allowed: the server does not heed the limit, and the reply is cut here."""
-        if self._bytes <= LONGEST_TOKEN * (self.request.max_output_tokens + THINKING_TOKENS):
+        if self._bytes <= MAX_TOKEN_BYTES * (self.request.max_output_tokens + THINKING_TOKENS):
             return False
         self.stop = "length"
         return True
 
     def reply(self) -> ModelReply:
         """Return the finished reply. Raises ModelRefused, OutputCut, ReplyCut, BadReply or SchemaMismatch."""
-        text = self._said()
-        calls = tuple(_tool_request(index, self.calls[index]) for index in sorted(self.calls))
+        text, calls = self._whole()
         if not calls and self.request.role != "planner":
             text, calls = self._written(text)
-        if self.refusal is not None:
-            raise ModelRefused(f"{self.request.model} declined to answer: {self.refusal or text or 'without a word'}")
-        if self.stop is None:
-            raise ReplyCut(f"the reply of {self.request.model} ended in its middle", retryable=True)
-        if calls and (not self.request.tools or self.request.role == "planner"):
+        if calls and not (self.plans if self.request.role == "planner" else self.request.tools):
             name = calls[0].name
             raise BadReply(f"{self.request.model} asks for the tool {name!r:.80}, and none was offered", retryable=True)
         schema = self.request.output_schema
-        if self.stop == "length" and (calls or schema is not None or not text):
-            cut_at = f"{self.usage().output_tokens:,} tokens"
-            raise OutputCut(f"the reply of {self.request.model} was cut at {cut_at}; ask for less")
         if not text and not calls:
             what = "holds a thought and no answer" if self._text else "is empty"
             raise BadReply(f"the reply of {self.request.model} {what}", retryable=True)
+        if self.plans and calls:
+            self._pass_on(last=self.stop != "length")
+            text = written_plan(calls)
         value: Any = text
         if schema is not None and not calls:
             value = structured.parse_json(text, schema, in_wrap=self.wrapped)
@@ -114,10 +169,31 @@ class ReplyBuilder:
             self.usage(),
             text=text,
             calls=calls,
-            thinking=tuple(self.thinking[index] for index in sorted(self.thinking)),
-            stop="tools" if calls else self.stop,
+            thinking=(*self._earlier, *self._blocks()),
+            stop="tools" if calls and self.stop != "length" else self.stop or "end",
+            model=self.model,
             first_token_ms=round(((self._first or self._sent) - self._sent) * 1000),
         )
+
+    def _whole(self) -> tuple[str, tuple[ToolRequest, ...]]:
+        """Return text and calls of a reply that ended as one does; a planner's may be cut at its limit. Raises
+        ModelRefused, ReplyCut, OutputCut.
+        """
+        text, model = self._said(), self.request.model
+        for place, call in [*self.calls.items()]:  # a server repeats the name once more at the end
+            before = self.calls.get(place - 1)
+            if before is not None and not call.id and not call.arguments and call.name == before.name:
+                del self.calls[place]
+        if self.refusal is not None:
+            raise ModelRefused(f"{model} declined to answer: {self.refusal or text or 'without a word'}")
+        if self.stop in (None, "pause"):
+            why = f"was broken off: {self.reason[:60]!r}" if self.reason else "ended in its middle"
+            raise ReplyCut(f"the reply of {model} {why}", retryable=True)
+        if self.stop == "length" and (self.request.role != "planner" or not (text or self.plans)):
+            begins = f" ({' '.join(text.split())[:80]!r} ...)" if text else ""
+            cut_at = f"{self.usage().output_tokens:,} tokens"
+            raise OutputCut(f"the reply of {model} was cut at {cut_at}; write a shorter one{begins}", retryable=True)
+        return text, tuple(_tool_request(index, self.calls[index]) for index in sorted(self.calls))
 
     def _said(self) -> str:
         """Return the text without thoughts. A planner's has them: its reader drops them, and says if one is open."""
@@ -135,22 +211,47 @@ class ReplyBuilder:
         return words, tuple(ToolRequest(f"call_{call.number - 1}", call.name, call.arguments) for call in calls)
 
     def usage(self) -> Usage:
-        """Return what the server counted; what it did not, or only as it began, is estimated at three bytes a token.
+        """Return what the server counted, and what it says that the call costs. What it did not count, or only as it
+        began, is estimated at three bytes a token, and so is a count of less than a third of that.
 
         Before the first sign of a reply it is a call without tokens.
         """
-        if not self._bytes and self.input_tokens is None:
+        if not self._bytes and not self.calls and self.input_tokens is None:
             return Usage(calls=1)
-        given = self.sent if self.input_tokens is None else self.input_tokens
-        written = self.output_tokens
-        if written is None or self.stop is None:
-            written = max(written or 0, tokens_in(self._bytes))
-        return with_cost(Usage(given, written, calls=1), self.request.model)
+        asked = (self.request.system, self.request.prompt, *(message.text for message in self.request.messages))
+        sent = _believed(self.input_tokens, tokens_in(sum(len(text.encode("utf-8", "replace")) for text in asked)))
+        sent = self.sent if self.input_tokens is None else sent
+        estimated = tokens_in(self._bytes)
+        written = _believed(self.output_tokens, estimated)
+        if self.stop is None:
+            written = max(written, estimated)
+        used = Usage(sent, written, calls=1)
+        if self.cost is None:
+            return with_cost(used, self.request.model)
+        return used._replace(cost=math.ceil(self.cost * 1_000_000))
+
+
+def _believed(reported: int | None, estimated: int) -> int:
+    return estimated if reported is None or reported * LEAST_SHARE < estimated else reported
 
 
 def tokens_in(size: int) -> int:
     """Return about how many tokens a text of so many bytes has."""
     return -(-size // 3)
+
+
+def written_plan(calls: Iterable[ToolRequest]) -> str:
+    """Return the calls of a plan as text, for people and for the model that is shown what was wrong."""
+    lines = [{"n": number, "tool": call.name, "arguments": call.arguments} for number, call in enumerate(calls, 1)]
+    return json.dumps({"calls": lines}, ensure_ascii=False)
+
+
+def is_whole(arguments: str) -> bool:
+    """Whether the arguments of a call are a JSON object from beginning to end."""
+    try:
+        return arguments.rstrip().endswith("}") and isinstance(decode_whole(arguments), dict)
+    except NoJson:
+        return False
 
 
 def _tool_request(index: int, call: Call) -> ToolRequest:

@@ -4,34 +4,45 @@ Keys stay in here and in the requests' headers: no repr, error or log shows one.
 """
 
 import re
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Literal, Self, get_args
 from urllib.parse import urlsplit
 
-from activities.toolbox.configuration import without_credentials
-from activities.toolbox.redaction import remember
-from workflows.messages.queues import rates_in
-from workflows.plan.language.nodes import Role
+from sennit.activities.toolbox.configuration import without_credentials
+from sennit.activities.toolbox.redaction import remember
+from sennit.workflows.messages.queues import PROVIDERS, models_in, rates_in
+from sennit.workflows.plan.language.nodes import Role
 
-PlanFormat = Literal["auto", "lines", "json", "program"]
-"""How planners write: in lines, in JSON that the model's server holds to a schema of the run's tools, or a script."""
+PlanFormat = Literal["auto", "lines", "tools", "program"]
+"""How planners write: in lines, as calls of functions that the model's server reads, in JSON that it holds to a schema
+of the run's tools, or a script.
+"""
 
-PROVIDERS = ("offline", "openai", "anthropic")
+Prices = Mapping[str, Mapping[str, Sequence[int]]]
+"""Of models by provider and name: as in `prices.toml`."""
+
 OFFICIAL = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
 
-_NAME = re.compile(r"[^\s,]{1,110}")
+LEAST_CONTEXT = 1_000
+"""Tokens: prompts of this package have no room in less."""
+
 _KEY = re.compile(r"[\x21-\x7e]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Where a provider's API is. `key` is empty for servers that need none."""
+    """Where a provider's API is. `key` is empty for servers that need none. `context` is how many tokens its models'
+    contexts have at least; 0 says nothing of that.
+    """
 
     provider: str
     url: str = field(repr=False)
     key: str = field(default="", repr=False)
+    context: int = 0
 
     def __post_init__(self) -> None:
         remember(self.key)
@@ -72,21 +83,23 @@ class Server:
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
     """`roles` maps each role to its models in order of preference; a bare provider name is one too. `rates` are the
-    calls a minute that a provider takes, `plan_format` is how planners write.
+    calls a minute that a provider takes, `plan_format` is how planners write, `prices` are the operator's own.
     """
 
     roles: Mapping[Role, tuple[str, ...]] = field(default_factory=dict)
     servers: Mapping[str, Server] = field(default_factory=dict)
     rates: Mapping[str, int] = field(default_factory=dict)
     plan_format: PlanFormat = "auto"
+    prices: Prices = field(default_factory=dict)
 
     @classmethod
     def read(cls, env: Mapping[str, str]) -> Self:
         """Return the settings in `env`. Raises ValueError naming variable and remedy, and the value unless secret."""
+        _context(env)
         servers = {provider: _server(provider, env) for provider in OFFICIAL}
         usual = _models("SENNIT_MODEL", env) or (_usual(env),)
         roles = {role: _models(f"SENNIT_MODEL_{role.upper()}", env) or usual for role in get_args(Role)}
-        return cls(roles, servers, _rates(env), _plan_format(env))
+        return cls(roles, servers, _rates(env), _plan_format(env), _prices(env))
 
     def keyless(self) -> dict[str, str]:
         """Return the models that need a key and have none, each with the variable of its key."""
@@ -95,7 +108,7 @@ class ModelSettings:
 
     def for_run(self, model: str) -> Self:
         """Return the settings for a run that names its model, or its models. Raises ValueError for what is none."""
-        names = _names_in(model, "model")
+        names = models_in(model, "model=")
         return replace(self, roles=dict.fromkeys(get_args(Role), names)) if names else self
 
     def models(self, role: Role) -> tuple[str, ...]:
@@ -109,7 +122,23 @@ def _plan_format(env: Mapping[str, str]) -> PlanFormat:
     for known in formats:
         if known == written:
             return known
-    raise ValueError(f"SENNIT_PLAN_FORMAT={written!r}: is no format of plans; give auto, lines, json or program")
+    raise ValueError(f"SENNIT_PLAN_FORMAT={written!r}: is no format of plans; give auto, lines, tools or program")
+
+
+def _prices(env: Mapping[str, str]) -> Prices:
+    written = env.get("SENNIT_PRICES", "").strip()
+    if not written:
+        return {}
+    try:
+        found = tomllib.loads(Path(written).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as problem:
+        raise ValueError(f"SENNIT_PRICES={written!r}: cannot be read: {problem}") from None
+    for provider, models in found.items():
+        for name, price in models.items() if provider in OFFICIAL and isinstance(models, dict) else [("", None)]:
+            if not (isinstance(price, list) and len(price) in (2, 5) and all(type(n) is int and n >= 0 for n in price)):
+                place = f'{provider}."{name}"' if name else provider
+                raise ValueError(f'SENNIT_PRICES={written!r}: {place} is no price; write openai."NAME" = [0, 0]')
+    return found
 
 
 def _usual(env: Mapping[str, str]) -> str:
@@ -119,17 +148,7 @@ def _usual(env: Mapping[str, str]) -> str:
 
 
 def _models(variable: str, env: Mapping[str, str]) -> tuple[str, ...]:
-    return _names_in(env.get(variable, ""), variable)
-
-
-def _names_in(text: str, variable: str) -> tuple[str, ...]:
-    names = tuple(part.strip() for part in text.split(",") if part.strip())
-    for name in names:
-        provider, colon, model = name.partition(":")
-        if provider not in PROVIDERS or (colon and not _NAME.fullmatch(model)):
-            forms = "offline, openai:NAME, anthropic:NAME"
-            raise ValueError(f"{variable}={name!r}: is no model; give {forms}, several with commas between")
-    return names
+    return models_in(env.get(variable, ""), f"{variable}=")
 
 
 def _rates(env: Mapping[str, str]) -> dict[str, int]:
@@ -139,6 +158,13 @@ def _rates(env: Mapping[str, str]) -> dict[str, int]:
         raise ValueError(f"SENNIT_RATES={error}") from None
 
 
+def _context(env: Mapping[str, str]) -> int:
+    written = env.get("SENNIT_CONTEXT", "").strip()
+    if written and not (written.isascii() and written.isdecimal() and int(written) >= LEAST_CONTEXT):
+        raise ValueError(f"SENNIT_CONTEXT={written!r}: give a number of tokens, at least {LEAST_CONTEXT:,}")
+    return int(written or 0)
+
+
 def _server(provider: str, env: Mapping[str, str]) -> Server:
     key = env.get(f"{provider.upper()}_API_KEY", "").strip()
     if key and not _KEY.fullmatch(key):
@@ -146,7 +172,7 @@ def _server(provider: str, env: Mapping[str, str]) -> Server:
     variable = f"{provider.upper()}_BASE_URL"
     url = env.get(variable, "").strip().rstrip("/") or OFFICIAL[provider]
     url = url.removesuffix("/v1") if provider == "anthropic" else url
-    server = Server(provider, url, key)
+    server = Server(provider, url, key, _context(env) if url != OFFICIAL[provider] else 0)
     try:
         parts = urlsplit(url)
         good = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port)

@@ -4,8 +4,8 @@ import json
 import re
 from typing import Any
 
-from activities.providers.errors import SchemaMismatch
-from workflows.plan.planner_format.json_text import NoJson, decode
+from sennit.activities.providers.errors import SchemaMismatch
+from sennit.workflows.plan.planner_format.json_text import NoJson, decode
 
 Schema = dict[str, Any]
 

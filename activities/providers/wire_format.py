@@ -3,16 +3,31 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol
 
-from activities.providers.model import ModelRequest
-from activities.providers.reply_builder import ReplyBuilder
-from activities.providers.settings import Server
+from sennit.activities.limits import MAX_CALL_TOKENS, MAX_COST_USD
+from sennit.activities.providers.model import ModelRequest
+from sennit.activities.providers.reply_builder import ReplyBuilder
+from sennit.activities.providers.settings import Server
+
+NO_SYSTEM = (
+    r"system (role|message|prompt|instruction)|role\W+system|developer instruction|only user and assistant roles"
+    r"|roles must alternate"
+)
+NO_TOOLS = (
+    r"(?s)\A(?!.*\btools?[\[.]\d).*("
+    r"(\btools?\b|function.?call).{0,80}(support|require|permitted|enabled|unknown|unrecogni)"
+    r"|(support|unrecogni|unexpected|unknown|extra |not permitted).{0,80}(\btools?\b|function.?call))"
+)
+"""Of one tool by its place, such as `tools[0]`, nothing is said here of all."""
+NO_STREAM = r"\bstream(ing)?\b"
+
 
 Without = frozenset[str]
 """Parameters that a server has refused; a call is put so that it does without them."""
 
 
 class WireFormat(Protocol):
-    """A wire format. `optional` maps each parameter that a call can do without to the words that a refusal of it has.
+    """A wire format. `optional` maps each parameter that a call can do without to a pattern of what a refusal of it
+    says in small letters, those that are missed least first.
 
     `schema` is the parameter among them that carries the wanted schema.
     """
@@ -20,7 +35,7 @@ class WireFormat(Protocol):
     path: ClassVar[str]
     models_path: ClassVar[str]
     schema: ClassVar[str]
-    optional: ClassVar[Mapping[str, tuple[str, ...]]]
+    optional: ClassVar[Mapping[str, str]]
 
     def headers(self, server: Server) -> dict[str, str]:
         """Return the headers of every request, with the key if there is one."""
@@ -41,4 +56,10 @@ class WireFormat(Protocol):
 
 def count(value: Any, before: int | None) -> int | None:
     """Return a server's count of tokens if it is one, else what was known before."""
-    return value if isinstance(value, int) and value >= 0 else before
+    return value if type(value) is int and 0 <= value < MAX_CALL_TOKENS else before
+
+
+def price(value: Any, before: float | None) -> float | None:
+    """Return the dollars that a server says a call costs, itself or as the total of its parts."""
+    value = value.get("total_cost") if isinstance(value, dict) else value
+    return float(value) if isinstance(value, int | float) and 0 <= value < MAX_COST_USD else before

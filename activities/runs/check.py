@@ -1,41 +1,49 @@
 """Checks plans, and compiles those that can run: too long for the workflow, and it reads and writes artifacts."""
 
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from activities.llm.models import Models
-from activities.nodes.binding import parse_address, work_at
-from activities.programs.interpreter import Interpreter
-from activities.programs.pages import page_after
-from activities.prompts.planner import with_line_numbers
-from activities.runs.model_choice import disallowed_models, price_a_million, price_warnings, queue_of
-from activities.runs.program_quote import quote_in_plan, unapprovable
-from activities.storage.artifacts import ArtifactStore, digest_of, encode
-from activities.storage.run_context import ArtifactReader, RunContext, StoredPlan, plan_marker
-from workflows.messages.contracts import CheckCall, CheckResult, LoadCall
-from workflows.plan.checking.inputs import bind_inputs, input_problems
-from workflows.plan.checking.validation import parse_plan, problems_of
-from workflows.plan.compile import forecast
-from workflows.plan.compile.compiler import Keep, PlanCompiler
-from workflows.plan.compile.graph import ExecutionPlan
-from workflows.plan.edits.merge import Delta, merge, same_plan
-from workflows.plan.edits.prefix import PlanPrefix, continued
-from workflows.plan.edits.summaries import with_summaries
-from workflows.plan.edits.tool_loop import expand_tool_calls
-from workflows.plan.language import dependencies
-from workflows.plan.language.facts import FactTooLarge, facts_of
-from workflows.plan.language.json_schema import violations
-from workflows.plan.language.nodes import Excerpt, ModelCall, Plan, ProgramNode
-from workflows.plan.language.problems import InvalidPlan, Problem, place_of
-from workflows.plan.programs.program_plan import program_problems
-from workflows.plan.programs.stubs import stubs_of
+from sennit.activities.limits import MAX_EXECUTION_PLAN_BYTES, MAX_SHOWN_PROBLEMS, MAX_WHY_CHARACTERS
+from sennit.activities.llm.models import Models
+from sennit.activities.nodes.binding import parse_address, work_at
+from sennit.activities.programs.interpreter import Interpreter
+from sennit.activities.programs.pages import PlanTooLarge, page_after, page_of_plan
+from sennit.activities.programs.reading import Read, Unreadable, ask, problem_of
+from sennit.activities.prompts.planner import with_line_numbers
+from sennit.activities.runs.absent_tools import absent_tools
+from sennit.activities.runs.model_choice import (
+    called_models,
+    disallowed_models,
+    price_a_million,
+    price_problems,
+    price_warnings,
+    queue_of,
+)
+from sennit.activities.runs.program_quote import quote_in_plan, unapprovable
+from sennit.activities.storage.artifacts import ArtifactStore, digest_of, encode
+from sennit.activities.storage.run_context import ArtifactReader, RunContext, StoredPlan, plan_marker
+from sennit.workflows.messages.contracts import CheckCall, CheckResult, LoadCall, PlanPage
+from sennit.workflows.plan.checking.inputs import bind_inputs, input_problems
+from sennit.workflows.plan.checking.validation import parse_plan, problems_of
+from sennit.workflows.plan.compile import forecast
+from sennit.workflows.plan.compile.compiler import Keep, PlanCompiler
+from sennit.workflows.plan.compile.execution_plan import ExecutionPlan
+from sennit.workflows.plan.edits.merge import Delta, merge, same_plan
+from sennit.workflows.plan.edits.prefix import PlanPrefix, continued
+from sennit.workflows.plan.edits.tool_loop import expand_tool_calls
+from sennit.workflows.plan.language import dependencies
+from sennit.workflows.plan.language.facts import FactTooLarge, facts_of, own_facts
+from sennit.workflows.plan.language.json_schema import violations
+from sennit.workflows.plan.language.nodes import ModelCall, Plan, ProgramNode
+from sennit.workflows.plan.language.problems import InvalidPlan, Problem, place_of
+from sennit.workflows.plan.programs.program_plan import policy_problems, problem_at, programs_of
+from sennit.workflows.plan.programs.syntax import DOUBT
 
-MAX_PROBLEMS = 40
-WHY_CHARACTERS = 500
-EXECUTION_PLAN_BYTES = 1_500_000
+_WIDE = 2_000
+"""Nodes that may be ready at once before a person hears of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +57,11 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The plan that a run works on, and the outputs of its nodes that have ended."""
+    """The plan that a run works on, with its digest, and the outputs of its nodes that have ended."""
 
     plan: StoredPlan
-    refs: dict[str, str]
+    digest: str
+    refs: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +72,7 @@ class PlanChecker:
     library: ArtifactReader
     models: Models
     interpreter: Interpreter
+    read: Read
 
     async def check(self, run_prefix: str, call: CheckCall) -> CheckResult:
         """Check a draft that lies in the store, and mark the plan with which the run begins.
@@ -81,29 +91,29 @@ class PlanChecker:
         if call.adds == "answer":
             return _answered(await self.library.plan(run_prefix, call.base), call)
         draft = await self.library.value(run_prefix, call.draft)
-        base = await self.library.plan(run_prefix, call.base) if call.base else None
-        if base is None:
+        if not call.base:
             return await self.check_draft(run, draft)
-        progress = Progress(base, call.refs)
-        if call.adds == "calls" and call.paged:
-            longer = _with_calls(base, run.context, call, draft)
-            page = await page_after(self.library, compiler_of, run_prefix, base, longer)
-            return CheckResult(page=page)
+        progress = Progress(await self.library.plan(run_prefix, call.base), call.base, call.refs)
         if call.adds == "calls":
-            return await self._checked(run, _with_calls(base, run.context, call, draft), progress)
+            return await self._called(run, draft, progress.plan, call)
         if call.adds == "replan":
             return await self._replanned(run, draft, progress)
         return await self.check_draft(run, draft, progress)
 
     async def begin(
-        self, run_prefix: str, digest: str, prefix: PlanPrefix, nodes: list[dict[str, Any]]
-    ) -> CheckResult | None:
-        """Add nodes to the beginning of a plan and check what of it may run; None if no more of it may than before."""
+        self, run_prefix: str, digest: str, prefix: PlanPrefix, nodes: list[dict[str, Any]], base: str = ""
+    ) -> PlanPage | None:
+        """Add nodes to the beginning of a plan and return what of it may run and is not in the plan `base`; None if no
+        more of it may than before.
+        """
         run = await self._run(run_prefix, digest)
         if not prefix.add(nodes, run.context.tools):
             return None
-        checked = await self._checked(run, prefix.plan())
-        return None if checked.problems else checked
+        progress = Progress(await self.library.plan(run_prefix, base), base) if base else None
+        checked = await self._checked(run, prefix.plan(), progress)
+        if checked.problems:
+            return None
+        return checked.page or PlanPage(plan=checked.plan, specs=checked.execution_plan)
 
     async def load(self, run_prefix: str, call: LoadCall) -> CheckResult:
         """Return a plan checked before. Raises BodyMissing, StoreUnavailable."""
@@ -122,6 +132,14 @@ class PlanChecker:
         longer = continued(progress.plan.plan, plan) if progress is not None else None
         return await self._checked(run, longer or plan, progress, continues=longer is not None)
 
+    async def _called(self, run: Run, body: dict[str, Any], base: StoredPlan, call: CheckCall) -> CheckResult:
+        """Go on with the tool calls, or the summaries, that a model asks for: each call is checked by itself."""
+        longer = _with_calls(base, run.context, call, body)
+        try:
+            return CheckResult(page=await page_after(self.library, compiler_of, run.prefix, call.base, longer))
+        except PlanTooLarge as error:
+            return CheckResult(problems=(str(error),))
+
     async def _replanned(self, run: Run, request: Any, progress: Progress) -> CheckResult:
         """Check a plan with what a joiner wants to add. A request for nothing new is refused: it leads nowhere."""
         base, delta = progress.plan.plan, Delta.of(request)
@@ -137,7 +155,7 @@ class PlanChecker:
             names = [node.id for node in merged.nodes]
             return CheckResult(problems=tuple(with_line_numbers(problem, names) for problem in checked.problems))
         more = forecast.tokens(merged.nodes) - forecast.tokens(base.nodes)
-        return checked.model_copy(update={"why": delta.why[:WHY_CHARACTERS], "tokens": more})
+        return checked.model_copy(update={"why": delta.why[:MAX_WHY_CHARACTERS], "tokens": more})
 
     async def _edited(self, run: Run, base: StoredPlan, call: CheckCall) -> CheckResult:
         """Check another script for a program, and keep the program with it as a plan of its own."""
@@ -145,15 +163,19 @@ class PlanChecker:
         assert isinstance(program, ProgramNode)
         node = program.model_copy(update={"script": call.script})
         plan, catalogue = base.plan.model_copy(update={"nodes": (node,)}), run.context.catalogue
-        problems = list(program_problems(plan, {tool["name"]: tool for tool in catalogue}))
+        problems = [found async for found in self._program_problems(plan, catalogue)]
         problems = problems or [found async for found in self._type_problems(plan, catalogue)]
-        if problems:
-            return refused(tuple(_of_script(problem) for problem in problems))
-        spec = replace(base.spec(call.node), script="", quote=quote_in_plan(node, run.context, base.inputs))
+        doubts = [found for found in problems if found.code == DOUBT]
+        if len(doubts) < len(problems):
+            return refused(tuple(_of_script(problem) for problem in problems if problem.code != DOUBT))
+        quote = await quote_in_plan(self.read, node, run.context, base.inputs)
+        spec = replace(base.spec(call.node), script="", quote=quote)
         packed = ExecutionPlan([spec], []).pack()
         fields = {name: getattr(base, name) for name in StoredPlan.model_fields}  # a copy would keep what is cached
         edited = StoredPlan.model_construct(**fields | {"plan": plan, "execution_plan": packed})
-        return CheckResult(plan=await self.library.keep(run.prefix, edited), execution_plan=packed)
+        warnings = tuple(str(_of_script(doubt)) for doubt in doubts)
+        kept = await self.library.keep(run.prefix, edited)
+        return CheckResult(plan=kept, execution_plan=packed, warnings=warnings)
 
     async def _checked(
         self, run: Run, plan: Plan, progress: Progress | None = None, *, continues: bool = True
@@ -163,13 +185,15 @@ class PlanChecker:
         catalogue = list(run_context.tools.values()) if progress is not None and continues else run_context.catalogue
         problems = problems_of(plan, catalogue, models=self.models.providers)
         problems += input_problems(plan, run_context.inputs)
-        problems += program_problems(plan, {tool["name"]: tool for tool in run_context.catalogue})
+        problems += [found async for found in self._program_problems(plan, run_context.catalogue)]
         problems += unapprovable(plan) if run_context.approve_plan else ()
+        problems += price_problems(run_context.models, plan) if run_context.priced else ()
         problems = problems or [found async for found in self._type_problems(plan, run_context.catalogue)]
-        if problems:
-            return refused(tuple(problems))
+        doubts = [found for found in problems if found.code == DOUBT]
+        if len(doubts) < len(problems):
+            return refused((*_unavailable(plan, run_context), *(each for each in problems if each.code != DOUBT)))
         execution_plan = await self._compiled(run, plan)
-        if len(execution_plan) > EXECUTION_PLAN_BYTES:
+        if len(execution_plan) > MAX_EXECUTION_PLAN_BYTES:
             size = Problem(
                 "too_large", (), f"the plan is {len(execution_plan):,} bytes packed; use `map` for repeated nodes"
             )
@@ -184,25 +208,57 @@ class PlanChecker:
             execution_plan=execution_plan,
             wanted=dependencies.facts_wanted(plan),
             models=run_context.models,
-            warnings=(*_warnings(plan), *price_warnings(run_context.models, plan)),
+            warnings=(
+                *_warnings(plan),
+                *map(str, doubts[:MAX_SHOWN_PROBLEMS]),
+                *_absences(run_context),
+                *price_warnings(run_context.models, plan),
+                *self.models.notes(called_models(run_context.models, plan)),
+            ),
         )
-        verdict = CheckResult(
-            plan=await self.library.keep(run.prefix, checked), execution_plan=execution_plan, warnings=checked.warnings
-        )
+        digest = await self.library.keep(run.prefix, checked)
         if progress is None or not continues:
-            return verdict
+            return CheckResult(plan=digest, execution_plan=execution_plan, warnings=checked.warnings)
+        return await self._page(run.prefix, digest, checked, progress)
+
+    async def _page(self, run_prefix: str, digest: str, checked: StoredPlan, progress: Progress) -> CheckResult:
+        """Return what a checked plan has behind that which has run so far."""
         try:
-            facts, awaits = await self._new_facts(run.prefix, progress, checked.wanted)
+            facts, awaits = await self._new_facts(run_prefix, progress, checked.wanted)
         except FactTooLarge as error:
             return refused((Problem("facts", (), str(error)),))
-        return verdict.model_copy(update={"continues": True, "facts": facts, "awaits": awaits})
+        whole, old = ExecutionPlan.unpack(checked.execution_plan), [node.id for node in progress.plan.plan.nodes]
+        waited = [spec for spec in whole.specs[: len(old)] if spec.id in awaits]
+        fallbacks = {spec.id: spec.fallback[2] for spec in waited if spec.fallback is not None}
+        page = page_of_plan(digest, progress.digest, whole, old)
+        page = page.model_copy(update={"facts": facts, "fallbacks": fallbacks})
+        return CheckResult(page=page, awaits=awaits, warnings=checked.warnings)
 
     async def _type_problems(self, plan: Plan, catalogue: list[dict[str, Any]]) -> AsyncIterator[Problem]:
-        """Yield what the types of a plan's scripts do not allow."""
-        for index, node in enumerate(plan.nodes):
-            if isinstance(node, ProgramNode) and node.step is None:
-                for problem in await self.interpreter.type_problems(node.script, stubs_of(catalogue)):
-                    yield Problem(problem.code, ("nodes", index, "script", *problem.where), problem.message)
+        """Yield what the types of a plan's scripts do not allow, and what is only suspected, with the code DOUBT."""
+        programs = list(programs_of(plan))
+        stubs = await ask(self.read, "stubs", catalogue) if programs else ""
+        for index, node in programs:
+            doubts = [
+                Problem(*found) for found in await ask(self.read, "doubts", node.script, _named(node.script, catalogue))
+            ]
+            for problem in (*doubts, *await self.interpreter.type_problems(node.script, stubs)):
+                yield problem_at(index, Problem(problem.code, ("script", *problem.where), problem.message))
+
+    async def _program_problems(self, plan: Plan, catalogue: list[dict[str, Any]]) -> AsyncIterator[Problem]:
+        """Yield what is wrong with the scripts of a plan and their arguments: `program_problems`, read elsewhere."""
+        for index, node in programs_of(plan):
+            for problem in policy_problems(node):
+                yield problem_at(index, problem)
+            try:
+                found = await ask(
+                    self.read, "problems", node.script, list(node.arguments), _named(node.script, catalogue)
+                )
+            except Unreadable as error:
+                large = problem_of(error)
+                found = [(large.code, ("script", *large.where), large.message)]
+            for code, where, message in found:
+                yield problem_at(index, Problem(code, tuple(where), message))
 
     async def _new_facts(
         self, run_prefix: str, progress: Progress, wanted: dict[str, list[str]]
@@ -213,8 +269,8 @@ class PlanChecker:
         """
         facts, awaits = {}, []
         for node in progress.plan.plan.nodes:
-            name, names = node.id, wanted.get(node.id, [])
-            if names == progress.plan.wanted.get(name, []):
+            name, names = node.id, own_facts(wanted.get(node.id, []))
+            if names == own_facts(progress.plan.wanted.get(name, [])):
                 continue
             if name not in progress.refs:
                 awaits.append(name)
@@ -236,7 +292,7 @@ class PlanChecker:
         inputs = bind_inputs(plan, run.context.inputs)
         for node, spec in zip(plan.nodes, compiled.specs, strict=True):
             if isinstance(node, ProgramNode) and node.step is None:
-                spec.quote = quote_in_plan(node, run.context, inputs)
+                spec.quote = await quote_in_plan(self.read, node, run.context, inputs)
                 spec.approval = run.context.approve_plan
         for body in kept:
             await self.store.put(run.prefix, body)
@@ -259,11 +315,8 @@ def compiler_of(plan: Plan, run_context: RunContext, keep: Keep) -> PlanCompiler
 
 
 def _with_calls(base: StoredPlan, run_context: RunContext, call: CheckCall, body: dict[str, Any]) -> Plan:
-    """Return the plan with the summaries or the tool calls that a model asks for in `body`."""
+    """Return the plan with the tool calls that a model asks for in `body`."""
     address = parse_address(call.node)
-    if "excerpts" in body:
-        excerpts = [Excerpt.model_validate(each) for each in body["excerpts"]]
-        return with_summaries(base.plan, address.id, address.generation, excerpts)
     outputs = body.get("outputs", {})
     return expand_tool_calls(
         base.plan, address.id, address.generation, body["calls"], call.draft, run_context.tools, outputs
@@ -276,7 +329,9 @@ def _answered(base: StoredPlan, call: CheckCall) -> CheckResult:
     work = work_at(base.node(address.id), address)
     schema = work.output_schema if isinstance(work, ModelCall) else None
     wrong = violations(call.answer, schema, ("value",)) if schema else ()
-    return CheckResult(problems=tuple(f"{place_of(where)}: {sentence}" for where, sentence in wrong)[:MAX_PROBLEMS])
+    return CheckResult(
+        problems=tuple(f"{place_of(where)}: {sentence}" for where, sentence in wrong)[:MAX_SHOWN_PROBLEMS]
+    )
 
 
 def _of_script(problem: Problem) -> Problem:
@@ -285,18 +340,39 @@ def _of_script(problem: Problem) -> Problem:
     return Problem(problem.code, tuple(rest) if field == "script" else (field, *rest), problem.message)
 
 
+def _named(script: str, catalogue: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the tools by name, with what those take and give that the script may name."""
+    of_use = ("schema", "output_schema", "large")
+    return {
+        tool["name"]: {name: tool.get(name) for name in of_use} if tool["name"] in script else None
+        for tool in catalogue
+    }
+
+
 def _real(docs: str | None) -> str | None:
     return str(Path(docs).resolve()) if docs else None
 
 
 def refused(problems: tuple[Problem, ...]) -> CheckResult:
     """Return problems as a check's result."""
-    sentences = [str(problem) for problem in problems[:MAX_PROBLEMS]]
-    if len(problems) > MAX_PROBLEMS:
-        sentences.append(f"... and {len(problems) - MAX_PROBLEMS} more")
+    sentences = [str(problem) for problem in problems[:MAX_SHOWN_PROBLEMS]]
+    if len(problems) > MAX_SHOWN_PROBLEMS:
+        sentences.append(f"... and {len(problems) - MAX_SHOWN_PROBLEMS} more")
     return CheckResult(problems=tuple(sentences))
 
 
+def _unavailable(plan: Plan, run_context: RunContext) -> Iterator[Problem]:
+    for name, reason in absent_tools(plan, run_context).items():
+        yield Problem("unavailable", (), f"the tool {name} is unavailable: {reason}")
+
+
+def _absences(run_context: RunContext) -> tuple[str, ...]:
+    """Return which tools a planner did not know of because they were not there."""
+    if not run_context.goal:
+        return ()
+    return tuple(f"planned without tools that were unavailable: {why}" for why in run_context.absences.values())
+
+
 def _warnings(plan: Plan) -> tuple[str, ...]:
-    width = forecast.width(plan)
-    return (f"{width} nodes may be ready at once; a `map` says the same in one node",) if width > 2_000 else ()
+    width = forecast.width(plan) if len(plan.nodes) > _WIDE else 0
+    return (f"{width} nodes may be ready at once; a `map` says the same in one node",) if width > _WIDE else ()

@@ -3,13 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
-from activities.storage.artifacts import ArtifactStore, encode
-from activities.storage.run_context import ArtifactReader
-from workflows.messages.contracts import ConcludeCall, Conclusion, conclusion_of
-from workflows.plan.language.references import BindError, bind
-
-ANSWER_BYTES = 64 * 1024
-MOST_EVIDENCE = 50
+from sennit.activities.limits import MAX_ANSWER_BYTES_IN_REPORT, MAX_EVIDENCE
+from sennit.activities.nodes.replies import encode_output
+from sennit.activities.storage.artifacts import ArtifactStore, encode
+from sennit.activities.storage.run_context import ArtifactReader
+from sennit.workflows.messages.contracts import ConcludeCall, Conclusion, conclusion_of
+from sennit.workflows.plan.language.references import BindError, bind
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +19,8 @@ class RunConcluder:
     library: ArtifactReader
 
     async def conclude(self, run_prefix: str, call: ConcludeCall) -> Conclusion:
-        """Return the answer; an output that is not there reads as null. Raises BodyMissing.
+        """Return the answer; an output that is not there reads as null. Raises BodyMissing, and OutputRefused for an
+        answer that the store does not take.
 
         The answer is partial if one of the outputs in it is.
         """
@@ -32,13 +32,14 @@ class RunConcluder:
         found = found.model_copy(update={"partial": found.partial or partial})
         answer, evidence = found.answer, found.evidence
         body = answer.encode() if isinstance(answer, str) else encode(answer)
-        if len(body) + sum(len(piece.quote.encode()) for piece in evidence) <= ANSWER_BYTES:
+        if len(body) + sum(len(piece.quote.encode()) for piece in evidence) <= MAX_ANSWER_BYTES_IN_REPORT:
             return found
-        ref = await self.store.put(run_prefix, encode(whole))
-        if len(body) > ANSWER_BYTES:
-            cut = body[:ANSWER_BYTES].decode(errors="ignore")
-            answer = f"{cut}\n[cut: the whole answer has {len(body):,} bytes]"
-        return Conclusion(answer=answer, evidence=evidence[:MOST_EVIDENCE], partial=found.partial, ref=ref)
+        ref = await self.store.put(run_prefix, encode_output(whole))
+        if len(body) > MAX_ANSWER_BYTES_IN_REPORT:
+            cut = body[:MAX_ANSWER_BYTES_IN_REPORT].decode(errors="ignore")
+            answer = f"{cut}\n[cut: the whole answer has {len(body):,} bytes; `sennit output` reads it]"
+        cut_short = {"answer": answer, "evidence": evidence[:MAX_EVIDENCE], "ref": ref}
+        return found.model_copy(update=cut_short)
 
 
 def _bound(expression: Any, values: dict[str, Any]) -> Any:

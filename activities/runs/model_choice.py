@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from activities.llm.call import OFFLINE
-from activities.llm.models import unpriced
-from activities.providers.prices import price_of
-from workflows.messages import queues
-from workflows.plan.language import dependencies
-from workflows.plan.language.nodes import ModelCall, Node, Plan, ToolCall
-from workflows.plan.language.text import format_name, format_names
+from sennit.activities.llm.call import OFFLINE
+from sennit.activities.providers.prices import price_of, price_to_add, unpriced
+from sennit.workflows.messages import queues
+from sennit.workflows.plan.language import dependencies
+from sennit.workflows.plan.language.nodes import ModelCall, Node, Plan, ProgramNode, ToolCall
+from sennit.workflows.plan.language.problems import Problem
+from sennit.workflows.plan.language.text import format_name, format_names
 
 
 def queue_of(models: dict[str, list[str]], tools: dict[str, dict[str, Any]], node: Node) -> str:
@@ -25,16 +25,17 @@ def queue_of(models: dict[str, list[str]], tools: dict[str, dict[str, Any]], nod
 def needs_default_models(plan: dict[str, Any]) -> bool:
     """Whether a node of a plan, not yet checked, calls a model without naming it."""
     nodes = plan.get("nodes")
-    works = [node.get("do", node) for node in nodes if isinstance(node, dict)] if isinstance(nodes, list) else []
+    made = [node.get("do", node) for node in nodes if isinstance(node, dict)] if isinstance(nodes, list) else []
+    works = [work for do in made for work in (do if isinstance(do, list) else [do])]
     return any(
         isinstance(work, dict) and work.get("kind") in ("llm", "program") and not work.get("model") for work in works
     )
 
 
-def _called(models: dict[str, list[str]], plan: Plan) -> list[str]:
-    """Return the models that a plan's nodes call, without those that only take over."""
-    works = map(dependencies.work_of, plan.nodes)
-    return [_model(models, work) for work in works if isinstance(work, ModelCall)]
+def called_models(models: dict[str, list[str]], plan: Plan) -> list[str]:
+    """Return the models that a plan's nodes call, each once, without those that only take over."""
+    works = [work for node in plan.nodes for _, work in dependencies.works_of(node)]
+    return list(dict.fromkeys(_model(models, work) for work in works if isinstance(work, ModelCall)))
 
 
 def _model(models: dict[str, list[str]], call: ModelCall) -> str:
@@ -49,8 +50,21 @@ def price_a_million(models: dict[str, list[str]], call: ModelCall) -> int:
 
 def price_warnings(models: dict[str, list[str]], plan: Plan) -> tuple[str, ...]:
     """Return a warning where models are called whose price is not known."""
-    warning = unpriced(_called(models, plan))
+    warning = unpriced(called_models(models, plan))
     return (warning,) if warning else ()
+
+
+def price_problems(models: dict[str, list[str]], plan: Plan) -> list[Problem]:
+    """Return what keeps a plan from being run within a budget of money: a model whose price is not known, be it one
+    that only takes over.
+    """
+    works = list(map(dependencies.work_of, plan.nodes))
+    called = [work for work in works if isinstance(work, ModelCall)]
+    names = {name for work in called for name in ([work.model] if work.model else models.get(work.role, ()))}
+    if any(isinstance(node, ProgramNode) for node in plan.nodes):
+        names |= {name for each in models.values() for name in each}
+    missing = price_to_add(names)
+    return [Problem("price", (), missing)] if missing else []
 
 
 def disallowed_models(nodes: Iterable[Any], models: Mapping[str, Sequence[str]]) -> list[str]:

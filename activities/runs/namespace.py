@@ -9,7 +9,7 @@ from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from workflows.run.search_attributes import KEYS
+from sennit.workflows.run.search_attributes import KEYS
 
 FRESH = 60.0  # seconds
 _LIMIT = timedelta(seconds=5)

@@ -1,37 +1,39 @@
 """Asks a model for a plan of the run's goal."""
 
 import asyncio
+import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from activities.llm.call import OFFLINE
-from activities.llm.models import Models
-from activities.nodes.attempts import Attempts
-from activities.prompts import planner, program, roles
-from activities.prompts.plan_schema import plan_schema
-from activities.providers import Message, ModelReply, ModelRequest, ReplyForm
-from activities.runs.check import PlanChecker
-from activities.runs.model_choice import disallowed_models
-from activities.storage.artifacts import ArtifactStore, encode
-from activities.storage.run_context import ArtifactReader, plan_marker
-from activities.toolbox.redaction import mask
-from workflows.messages.contracts import PlanCall, PlanDraft, PlanResult
-from workflows.plan.edits.prefix import PlanPrefix
-from workflows.plan.language.limits import NO_USAGE
-from workflows.plan.language.references import literal
-from workflows.plan.language.text import one_line, without_thoughts
-from workflows.plan.planner_format.lines import LineReader
-from workflows.plan.programs.reply import UnreadableProgram, planned_problems, program_plan_of, script_in
-from workflows.plan.programs.syntax import problems_in
+from sennit.activities.limits import (
+    MAX_BEGINNING_CHARACTERS,
+    MAX_LINE_CHARACTERS,
+    MAX_PLAN_WARNINGS,
+    MAX_PLANNED_NODES,
+    MAX_PROMPT_PROBLEMS,
+)
+from sennit.activities.llm.call import OFFLINE
+from sennit.activities.llm.models import Models
+from sennit.activities.nodes.attempts import Attempts
+from sennit.activities.programs.reading import Read, Unreadable, ask, problem_of
+from sennit.activities.prompts import plan_functions, planner, program, roles
+from sennit.activities.providers import Message, ModelReply, ModelRequest, ReplyForm, ToolRequest
+from sennit.activities.runs.check import PlanChecker
+from sennit.activities.runs.model_choice import disallowed_models
+from sennit.activities.storage.artifacts import ArtifactStore, encode
+from sennit.activities.storage.run_context import ArtifactReader, plan_marker
+from sennit.activities.toolbox.redaction import mask
+from sennit.workflows.messages.contracts import PlanCall, PlanDraft, PlanResult
+from sennit.workflows.plan.edits.prefix import PlanPrefix
+from sennit.workflows.plan.language.limits import NO_USAGE
+from sennit.workflows.plan.language.references import literal
+from sennit.workflows.plan.language.text import one_line, without_thoughts
+from sennit.workflows.plan.planner_format.lines import LineReader
 
-MAX_PROBLEMS = 20
-MAX_WARNINGS = 5
-LINE_CHARACTERS = 120
-_LINE = re.compile(r"\W*(?:calls\W+)?(?:n\W+)?\d+\W")
-_LINE_ENDS = re.compile(r'\n|,(?=\s*\{\s*"n"\s*:)')
+_LINE = re.compile(r"\W*\d+\W")
 
 Nodes = list[dict[str, Any]]
 OnNodes = Callable[[Nodes], Awaitable[None]]
@@ -44,6 +46,7 @@ class Planner:
     store: ArtifactStore
     library: ArtifactReader
     models: Models
+    read: Read
 
     async def plan(
         self, run_prefix: str, call: PlanCall, attempts: Attempts, on_nodes: OnNodes | None = None
@@ -59,17 +62,20 @@ class Planner:
         if known is not None:
             return known
         run_context = await self.library.run_context(run_prefix, call.run_context)
-        given = await self.library.given(run_prefix, run_context)
+        material = await self.library.given(run_prefix, run_context)
         tools = {entry["name"]: entry["schema"] for entry in run_context.catalogue}
         writes = [entry["name"] for entry in run_context.catalogue if entry["effect"] == "write"]
         in_program = self.models.plan_format == "program"
-        async with _streaming(LineReader(tools, writes=writes), None if in_program else on_nodes) as on_text:
-            writing = _Writing(attempts.progress, on_text)
+        early = _Stream(LineReader(tools, writes=writes), None if in_program else on_nodes)
+        async with _streaming(early) as stream:
+            writing = _Writing(attempts.progress, stream)
             request = ModelRequest(
                 role="planner",
                 model="",
-                goal=planner.fill_goal(run_context.goal, given),
-                prompt=roles.with_fault(planner.prompt(run_context.goal, given, in_program=in_program), attempts.fault),
+                goal=planner.fill_goal(run_context.goal, material),
+                prompt=roles.with_fault(
+                    planner.prompt(run_context.goal, material, in_program=in_program), attempts.fault
+                ),
                 template=run_context.goal,
                 tools=tuple(run_context.catalogue),
                 system=(program if in_program else planner).system(run_context.catalogue),
@@ -78,33 +84,49 @@ class Planner:
                 progress=writing.progress,
                 account=attempts,
                 on_text=writing.take,
+                on_call=writing.call,
             )
-            reply = await self.models.complete(request, run_context.models.get("planner") or OFFLINE, attempts.own)
+            reply = await self.models.complete(request, run_context.models.get("planner") or OFFLINE, attempts.number)
         if isinstance(reply.output, dict):  # the rules give a plan, not text
             return await self._planned(run_prefix, reply, reply.output)
-        text = await self.store.put(run_prefix, encode(without_thoughts(reply.text)))
+        shown = await self._shown(run_prefix, reply.text)
         if in_program:
-            goal = literal(planner.fill_goal(run_context.goal, given)) if given else "$goal"
-            plan, problems = _program(reply, goal, tools, run_context.models)
-            return await self._planned(run_prefix, reply, plan, text=text, problems=problems)
-        reader = LineReader(tools, writes=writes)
-        reader.feed(reply.text)
-        reader.close()
+            goal = literal(planner.fill_goal(run_context.goal, material)) if material else "$goal"
+            models = sorted({name for names in run_context.models.values() for name in names})
+            plan, problems = await self._program(reply, goal, list(tools), models)
+            return await self._planned(run_prefix, reply, plan, problems=problems, **shown)
+        reader = _read(reply, LineReader(tools, writes=writes))
         problems = _problems(reply, reader) or disallowed_models(reader.plan["nodes"], run_context.models)
-        warnings = tuple(reader.warnings[:MAX_WARNINGS])
-        return await self._planned(run_prefix, reply, reader.plan, text=text, problems=problems, warnings=warnings)
+        warnings = (*reader.warnings[:MAX_PLAN_WARNINGS], *self.models.notes(run_context.models.get("planner", ())))
+        return await self._planned(run_prefix, reply, reader.plan, problems=problems, warnings=warnings, **shown)
+
+    async def _shown(self, run_prefix: str, wrote: str) -> dict[str, str]:
+        """Return the stored text of a reply without thoughts, and what people see of it if the plan fails."""
+        said = without_thoughts(wrote)
+        text = await self.store.put(run_prefix, encode(said))
+        return {"text": text, "beginning": mask(one_line(said.strip() or wrote, MAX_BEGINNING_CHARACTERS))}
+
+    async def _program(
+        self, reply: ModelReply, goal: str, tools: list[str], models: list[str]
+    ) -> tuple[dict[str, Any], list[str]]:
+        """Return the plan of a planner's script, and what keeps it from being worth checking."""
+        try:
+            plan, problems = await ask(self.read, "planned", reply.text, goal, tools, models, reply.stop)
+        except Unreadable as error:
+            return {"nodes": []}, [str(problem_of(error))]
+        return plan, problems
 
     def _form(self, catalogue: Sequence[dict[str, Any]]) -> ReplyForm | None:
-        if self.models.plan_format != "json":
+        if self.models.plan_format != "tools":
             return None
-        return ReplyForm(plan_schema(catalogue), planner.system(catalogue, in_json=True), required=True)
+        return ReplyForm(None, plan_functions.system(), plan_functions.functions(catalogue))
 
     async def _planned(
         self, run_prefix: str, reply: ModelReply, plan: dict[str, Any], *, problems: Sequence[str] = (), **fields: Any
     ) -> PlanResult:
-        left_out = len(problems) - MAX_PROBLEMS
-        shown = (*problems[:MAX_PROBLEMS], *([f"... and {left_out} more"] if left_out > 0 else []))
-        draft = await self.store.put(run_prefix, encode(plan, canonical=False))  # people read arguments as written
+        left_out = len(problems) - MAX_PROMPT_PROBLEMS
+        shown = (*problems[:MAX_PROMPT_PROBLEMS], *([f"... and {left_out} more"] if left_out > 0 else []))
+        draft = await self.store.put(run_prefix, encode(plan))  # people read arguments as written
         planned = PlanResult(draft=draft, usage=reply.usage, problems=shown, **fields)
         if not problems:
             await self.store.mark(run_prefix, plan_marker(draft), planned.model_dump_json().encode())
@@ -138,20 +160,13 @@ class Planner:
         return planner.repair_messages(await self.library.value(run_prefix, call.text), call.problems, ids)
 
 
-def _program(
-    reply: ModelReply, goal: str, tools: Mapping[str, Any], models: Mapping[str, Sequence[str]]
-) -> tuple[dict[str, Any], list[str]]:
-    """Return the plan of a planner's script, and what keeps it from being worth checking: then all that is wrong."""
-    if reply.stop == "length":
-        cut = "the script was cut off because it is too long; write a shorter one"
-        return program_plan_of(reply.text, goal), [cut]
-    try:
-        script = script_in(reply.text)
-    except UnreadableProgram as error:
-        return program_plan_of(reply.text, goal), [str(error)]
-    problems = [*planned_problems(script, {name for names in models.values() for name in names})]
-    more = problems_in(script, tools) if problems else ()
-    return program_plan_of(script, goal), [*problems, *map(str, more)]
+def _read(reply: ModelReply, reader: LineReader) -> LineReader:
+    """Return a reader that has read a whole reply: its calls if it has some, else its text."""
+    for call in reply.calls:
+        reader.call(call.name, call.arguments)
+    reader.feed(reply.text)
+    reader.close()
+    return reader
 
 
 def _problems(reply: ModelReply, reader: LineReader) -> list[str]:
@@ -159,9 +174,9 @@ def _problems(reply: ModelReply, reader: LineReader) -> list[str]:
     if reply.stop == "length":
         return ["the plan was cut off because it is too long; write fewer lines"]
     nodes, errors = reader.plan.get("nodes"), reader.errors
-    if not errors and isinstance(nodes, list) and len(nodes) > planner.MOST_NODES:
+    if not errors and isinstance(nodes, list) and len(nodes) > MAX_PLANNED_NODES:
         more = "put alike calls into one `map`, and leave out what the goal does not need"
-        return [f"the plan has {len(nodes):,} nodes; at most {planner.MOST_NODES} are planned for one goal: {more}"]
+        return [f"the plan has {len(nodes):,} nodes; at most {MAX_PLANNED_NODES} are planned for one goal: {more}"]
     return errors
 
 
@@ -170,14 +185,23 @@ class _Writing:
     """What people see while a planner writes: the last whole line of its plan, and how fast it writes."""
 
     report: Callable[[str], None]
-    pass_on: Callable[[str], None]
+    stream: "_Stream"
     line: str = ""
     rest: str = ""
+    count: int = 0
 
     def take(self, text: str) -> None:
-        *lines, self.rest = _LINE_ENDS.split(f"{self.rest}{text}")
-        self.line = next((one_line(line, LINE_CHARACTERS) for line in reversed(lines) if _LINE.match(line)), self.line)
-        self.pass_on(text)
+        *lines, self.rest = f"{self.rest}{text}".split("\n")
+        self.line = next(
+            (one_line(line, MAX_LINE_CHARACTERS) for line in reversed(lines) if _LINE.match(line)), self.line
+        )
+        self.stream.take(text)
+
+    def call(self, call: ToolRequest) -> None:
+        self.count += 1
+        arguments = json.dumps(call.arguments, ensure_ascii=False)
+        self.line = one_line(f"{self.count}. {call.name} {arguments}", MAX_LINE_CHARACTERS)
+        self.stream.call(call)
 
     def progress(self, words: str) -> None:
         self.report(f"{self.line} · {words}" if self.line else words)
@@ -185,20 +209,28 @@ class _Writing:
 
 @dataclass(slots=True)
 class _Stream:
-    """Nodes between the model that writes them and whoever may start them."""
+    """Nodes between the model that writes them and whoever may start them. Once some turn out to be none of the plan,
+    no more are started before the whole.
+    """
 
     reader: LineReader
-    on_nodes: OnNodes
+    on_nodes: OnNodes | None
     ready: Nodes = field(default_factory=list)
     count: int = 0
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
     def take(self, text: str) -> None:
-        nodes = self.reader.feed(text)
-        if not self.reader.restarted:
-            self.ready += nodes[: planner.MOST_NODES - self.count]
+        if self.on_nodes is not None:
+            self._give(self.reader.feed(text))
+
+    def call(self, call: ToolRequest) -> None:
+        if self.on_nodes is not None:
+            self._give(self.reader.call(call.name, call.arguments))
+
+    def _give(self, nodes: Nodes) -> None:
+        if nodes and not self.reader.restarted:
+            self.ready += nodes[: MAX_PLANNED_NODES - self.count]
             self.count += len(nodes)
-        if self.ready:
             self.arrived.set()
 
     async def send(self) -> None:
@@ -207,20 +239,16 @@ class _Stream:
             await self.arrived.wait()
             self.arrived.clear()
             batch, self.ready = self.ready, []
-            if batch:
+            if batch and self.on_nodes is not None:
                 await self.on_nodes(batch)
 
 
 @asynccontextmanager
-async def _streaming(reader: LineReader, on_nodes: OnNodes | None) -> AsyncIterator[Callable[[str], None]]:
-    """Give a sink for text whose nodes go to `on_nodes` at once; its failure ends nothing but the streaming."""
-    if on_nodes is None:
-        yield lambda _: None
-        return
-    stream = _Stream(reader, on_nodes)
+async def _streaming(stream: _Stream) -> AsyncIterator[_Stream]:
+    """Give a stream whose nodes go to `on_nodes` at once; its failure ends nothing but the streaming."""
     sender = asyncio.create_task(stream.send())
     try:
-        yield stream.take
+        yield stream
     finally:
         sender.cancel()
         await asyncio.wait([sender])
@@ -230,7 +258,7 @@ async def _streaming(reader: LineReader, on_nodes: OnNodes | None) -> AsyncItera
 
 @dataclass(slots=True)
 class PlanStreamer:
-    """What of one attempt's plan may run already. `send` gives it to the run; each one holds those before."""
+    """What of one attempt's plan may run already. `send` gives it to the run, in parts."""
 
     checker: PlanChecker
     run_prefix: str
@@ -239,11 +267,12 @@ class PlanStreamer:
     send: Callable[[PlanDraft], Awaitable[None]]
     _prefix: PlanPrefix = field(default_factory=PlanPrefix)
     _sent: int = 0
+    _plan: str = ""
 
     async def add(self, nodes: list[dict[str, Any]]) -> None:
         """Take further nodes as the planner has written them; send when more of the plan may start."""
-        checked = await self.checker.begin(self.run_prefix, self.call.run_context, self._prefix, mask(nodes))
-        if checked is not None:
-            self._sent += 1
-            found = {"plan": checked.plan, "execution_plan": checked.execution_plan}
-            await self.send(PlanDraft(run=self.call.run, attempt=self.attempt, sequence=self._sent, **found))
+        run_context = self.call.run_context
+        page = await self.checker.begin(self.run_prefix, run_context, self._prefix, mask(nodes), self._plan)
+        if page is not None:
+            self._sent, self._plan = self._sent + 1, page.plan
+            await self.send(PlanDraft(run=self.call.run, attempt=self.attempt, sequence=self._sent, page=page))

@@ -1,34 +1,27 @@
 """Opens a run: fixes its tools, models and documents, and checks the plan that it brings."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from activities.llm.call import OFFLINE
-from activities.llm.models import Models
-from activities.nodes.documents import DocumentRule
-from activities.runs.check import PlanChecker, Run, refused
-from activities.runs.model_choice import needs_default_models
-from activities.storage.grants import Grants
-from activities.storage.run_context import ArtifactReader, RunContext
-from activities.toolbox import Registry
-from workflows.messages import queues
-from workflows.messages.contracts import CheckResult, PrepareCall, PreparedRun
-from workflows.plan.language.nodes import ApprovalPolicy
-from workflows.plan.language.packing import unpack_plan
-from workflows.plan.language.problems import InvalidPlan, Problem
-from workflows.plan.language.text import format_name, format_names
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovalRule:
-    """What needs a person's approval: at least `least`, whatever a run says, except in runs that `grants` name."""
-
-    least: ApprovalPolicy
-    grants: Grants
-
-    def of(self, asked: ApprovalPolicy, root: str) -> ApprovalPolicy:
-        """Return the approval of a run that asks for `asked`; `root` is the workflow id of the topmost run above it."""
-        return asked if self.least == "never" or self.grants.may_write(root) else "writes"
+from sennit.activities.llm.call import OFFLINE
+from sennit.activities.llm.models import Models
+from sennit.activities.nodes.documents import DocumentRule
+from sennit.activities.providers.prices import price_to_add
+from sennit.activities.runs.absent_tools import absent_tools
+from sennit.activities.runs.check import PlanChecker, Run, refused
+from sennit.activities.runs.model_choice import needs_default_models
+from sennit.activities.storage.run_context import ArtifactReader, RunContext
+from sennit.activities.toolbox import Registry
+from sennit.activities.toolbox.errors import McpUnavailable
+from sennit.activities.toolbox.registry import absence_of
+from sennit.workflows.messages import queues
+from sennit.workflows.messages.contracts import CheckResult, PrepareCall, PreparedRun
+from sennit.workflows.plan.checking.validation import parse_plan
+from sennit.workflows.plan.language.nodes import ApprovalPolicy
+from sennit.workflows.plan.language.packing import unpack_plan
+from sennit.workflows.plan.language.problems import OFFERED, InvalidPlan, Problem
+from sennit.workflows.plan.language.text import format_name, format_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +31,21 @@ class RunPreparer:
     library: ArtifactReader
     registry: Registry
     documents: DocumentRule
-    approvals: ApprovalRule
     models: Models
     checker: PlanChecker
 
-    async def prepare(self, run_prefix: str, call: PrepareCall) -> PreparedRun:
-        """Store the run_context and, when the run brings its plan, check it.
+    async def prepare(self, run_prefix: str, call: PrepareCall, approval: ApprovalPolicy) -> PreparedRun:
+        """Store the run_context, with the approval that the run has, and check the plan that it may bring.
 
         The models are chosen here, once, so that every worker calls the same. Raises DocsNotFound, StoreUnavailable,
-        and ProviderError when a model must be chosen and cannot.
+        ProviderError when a model must be chosen and cannot, and McpUnavailable for a tool that may be there later.
         """
-        folder = self.documents.folder(call.docs)
-        given = call.plan is not None or call.plan_packed is not None
+        folder = self.documents.folder(call.docs, scheduled=call.scheduled)
+        plan = call.plan
+        rejected: CheckResult | None = None
         try:
-            plan = call.plan if call.plan is not None else _unpack(call.plan_packed or "") if given else None
-            rejected: CheckResult | None = None
+            if plan is None and call.plan_packed is not None:
+                plan = _unpack(call.plan_packed)
         except InvalidPlan as error:
             plan, rejected = {}, refused(error.problems)
         try:
@@ -64,28 +57,66 @@ class RunPreparer:
             goal=call.goal,
             inputs=call.inputs,
             docs=str(folder) if folder else None,
-            approval=self.approvals.of(call.approval, call.root),
+            approval=approval,
             approve_plan=call.approve_plan,
             catalogue=[
                 entry for entry in self.registry.catalogue() if call.tools is None or entry["name"] in call.tools
             ],
+            absences=self.registry.absences,
             models={role: list(names) for role, names in models.items()},
             given=await self.library.adopt(run_prefix, call.given) if call.given else "",
+            priced=call.priced,
         )
         digest = await self.library.keep(run_prefix, run_context)
-        unknown = [name for name in call.tools or () if name not in self.registry]
-        if unknown:
-            known = format_names(sorted(entry["name"] for entry in self.registry.catalogue()))
-            problem = f"tools: unknown tool {', '.join(map(format_name, unknown))}; known: {known}"
+        if problem := _unasked(call) or self._unknown_tools(call, run_context):
             return PreparedRun(run_context=digest, checked=CheckResult(problems=(problem,)))
         if plan is None and call.approve_plan and self.models.plan_format != "program":
             problem = "approve_plan: only programs can be approved. Start the workers with SENNIT_PLAN_FORMAT=program"
             return PreparedRun(run_context=digest, checked=CheckResult(problems=(problem,)))
+        every = {name for names in models.values() for name in names}
+        if plan is None and call.priced and (missing := price_to_add(every)):
+            return PreparedRun(run_context=digest, checked=CheckResult(problems=(missing,)))
         if plan is None and rejected is None:
             model = run_context.models["planner"][0]
             return PreparedRun(run_context=digest, planner=queues.llm_queue(model), streams=model not in OFFLINE)
+        if rejected is None and run_context.absences:
+            _wait_for_tools_of(plan, call, run_context)
         checked = rejected or await self.checker.check_draft(Run(run_prefix, digest, run_context), plan or {})
         return PreparedRun(run_context=digest, checked=checked)
+
+    def _unknown_tools(self, call: PrepareCall, run_context: RunContext) -> str:
+        """Return what is wrong with the tools that a run is to use. Raises McpUnavailable for those that may come."""
+        unknown = [name for name in call.tools or () if name not in self.registry]
+        if not unknown:
+            return ""
+        if call.on_failure in (None, "park"):
+            _wait_for({name: reason for name in unknown if (reason := absence_of(name, run_context.absences))})
+        known = format_names(sorted(entry["name"] for entry in self.registry.catalogue()))
+        offered = "; ".join(f"`{name}`: {OFFERED[name]}" for name in unknown if name in OFFERED)
+        return f"tools: unknown tool {', '.join(map(format_name, unknown))}; {offered or f'known: {known}'}"
+
+
+def _unasked(call: PrepareCall) -> str:
+    """Return why a run that nobody starts may not write without asking."""
+    if not call.scheduled or call.approval != "never":
+        return ""
+    return "approval: a scheduled run asks before it writes, because no person starts it; leave `never` out"
+
+
+def _wait_for_tools_of(plan: Any, call: PrepareCall, run_context: RunContext) -> None:
+    with suppress(InvalidPlan):  # the check says what is wrong with it
+        parsed = parse_plan(plan)
+        if (call.on_failure or parsed.on_failure or "park") == "park":
+            _wait_for(absent_tools(parsed, run_context))
+
+
+def _wait_for(absent: dict[str, str]) -> None:
+    """Raise McpUnavailable if tools are absent that may come. Not another attempt but the run decides whether it waits:
+    the worker asks the server again by itself.
+    """
+    for name, reason in absent.items():
+        others = f" (and {len(absent) - 1} more)" if len(absent) > 1 else ""
+        raise McpUnavailable(f"the tool {name} is unavailable: {reason}{others}")
 
 
 def _unpack(text: str) -> dict[str, Any]:

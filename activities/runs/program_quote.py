@@ -3,26 +3,27 @@
 from collections.abc import Mapping
 from typing import Any
 
-from activities.llm.call import OFFLINE
-from activities.providers.prices import price_of
-from activities.storage.run_context import RunContext
-from workflows.plan.compile.graph import Quoted
-from workflows.plan.language.nodes import Plan, ProgramNode
-from workflows.plan.language.problems import Problem
-from workflows.plan.language.references import BindError, parse_reference, references_in, resolve
-from workflows.plan.programs.quote import quote_of
-from workflows.plan.programs.vocabulary import ROLES
+from sennit.activities.llm.call import OFFLINE
+from sennit.activities.programs.reading import Read, Unreadable, ask
+from sennit.activities.storage.run_context import RunContext
+from sennit.workflows.plan.compile.execution_plan import Quoted
+from sennit.workflows.plan.language.nodes import Plan, ProgramNode
+from sennit.workflows.plan.language.problems import Problem
+from sennit.workflows.plan.language.references import BindError, parse_reference, references_in, resolve
+from sennit.workflows.plan.programs.vocabulary import ROLES
 
 
-def quote_in_plan(node: ProgramNode, run_context: RunContext, inputs: Mapping[str, Any]) -> Quoted:
-    """Return what a program without problems can cost. What other nodes give it is not known yet."""
-    tools = {tool["name"]: tool for tool in run_context.catalogue}
-    given = {name: _known(value, inputs) for name, value in node.arguments.items()}
-
-    def price(name: str) -> tuple[int, int] | None:
-        return price_of((run_context.models.get(name) or OFFLINE)[0] if name in ROLES else name)
-
-    found = quote_of(node.script, tools, price, given).in_short()
+async def quote_in_plan(read: Read, node: ProgramNode, run_context: RunContext, inputs: Mapping[str, Any]) -> Quoted:
+    """Return what a program without problems can cost. What other nodes give it is not known yet, nor what a script
+    costs that takes too much to be counted.
+    """
+    effects = {tool["name"]: tool.get("effect", "") for tool in run_context.catalogue}
+    arguments = {name: _known(value, inputs) for name, value in node.arguments.items()}
+    models = {role: (run_context.models.get(role) or OFFLINE)[0] for role in ROLES}
+    try:
+        found = Quoted(*await ask(read, "quote", node.script, effects, models, arguments))
+    except Unreadable:
+        found = Quoted("unknown", 0, 0, 0)
     return found if node.on_error == "fail" else found._replace(calls=0)  # it may end early, and the run goes on
 
 

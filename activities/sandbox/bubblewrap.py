@@ -34,7 +34,7 @@ def command(user: int | None, disk: int) -> list[str]:
     for path in map(Path, _LINKER_FILES):
         mounts += ["--ro-bind-try", str(path), str(path)]
     mounts += ["--ro-bind", sys.base_prefix, PYTHON]
-    mounts += ["--ro-bind", str(Path(__file__).parent), f"{ROOT}/activities/sandbox"]
+    mounts += ["--ro-bind", str(Path(__file__).parent), f"{ROOT}/sennit/activities/sandbox"]
     mounts += ["--proc", "/proc", "--dev", "/dev", "--perms", "0777", "--size", str(disk), "--tmpfs", WORK]
     read_only = ["--remount-ro", "/dev", "--remount-ro", "/"]
     lifetime = ["--die-with-parent", "--new-session", "--hostname", "sandbox"]

@@ -4,14 +4,14 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 
-from activities.sandbox import processes
-from activities.sandbox.output_files import MOST_ENTRIES, entries
+from sennit.activities.sandbox import processes
+from sennit.activities.sandbox.output_files import MAX_FOLDER_ENTRIES, entries
 
 
 def is_full(folder: int) -> bool:
     """Whether the file system of the folder, which is of limited size, has no space left or holds 10,000 entries."""
     usage = os.fstatvfs(folder)
-    return usage.f_bfree == 0 or usage.f_files - usage.f_ffree > MOST_ENTRIES
+    return usage.f_bfree == 0 or usage.f_files - usage.f_ffree > MAX_FOLDER_ENTRIES
 
 
 def is_exceeded(folder: int, most: int, largest: int, pids: Iterable[int]) -> bool:
@@ -25,7 +25,7 @@ def is_exceeded(folder: int, most: int, largest: int, pids: Iterable[int]) -> bo
     for count, entry in enumerate(entries(folder, closed.append)):
         with suppress(OSError):
             total += entry.found.stat(follow_symlinks=False).st_blocks * 512
-        if total > most or count > MOST_ENTRIES or closed:
+        if total > most or count > MAX_FOLDER_ENTRIES or closed:
             return True
     return total > most or bool(closed)
 

@@ -23,22 +23,32 @@ def version() -> int:
     return max(0, int(_LIBC.syscall(444, None, 0, 1)))
 
 
-def confine(folder: int, read: Iterable[str], using: int) -> None:
-    """Allow this process all in the open `folder`, reading in the paths `read`, and nothing else. Raises OSError.
+def rules(folder: int | None, read: Iterable[str], using: int) -> int:
+    """Return rules that allow all in the open `folder` if there is one, reading in the paths `read`, and nothing else.
+    Raises OSError.
 
-    `using` is the version to use; the process must have given up new privileges.
+    `using` is the version to use. A process that gives up its rights makes them before: it may not reach the paths
+    any more afterwards.
     """
     if using < LEAST_VERSION:
         raise OSError(38, f"Landlock is version {using} here, {LEAST_VERSION} is needed (Linux 6.2)")
     files = (1 << 15) - 1 | (1 << 15 if using >= 5 else 0)
     net, scopes = _NET if using >= 4 else 0, _SCOPES if using >= SCOPES_VERSION else 0
-    size = 24 if using >= SCOPES_VERSION else 16 if using >= 4 else 8
+    size = 8
+    if using >= 4:
+        size = 24 if using >= SCOPES_VERSION else 16
     ruleset = _call(444, struct.pack("QQQ", files, net, scopes)[:size], size, 0)
-    _allow(ruleset, folder, files)
+    if folder is not None:
+        _allow(ruleset, folder, files)
     for path in read:
         _allow_path(ruleset, path, _READ_FOLDER if Path(path).is_dir() else _READ_FILE)
     for path in _DEVICES:
         _allow_path(ruleset, path, _WRITE_DEVICE)
+    return ruleset
+
+
+def confine(ruleset: int) -> None:
+    """Hold this process to the rules from now on. It must have given up new privileges. Raises OSError."""
     _call(446, ruleset, 0)
     os.close(ruleset)
 

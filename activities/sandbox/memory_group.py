@@ -73,15 +73,15 @@ def remove(group: Path) -> None:
 
 def _candidates() -> Iterator[Path]:
     """Yield this process's group and, with version 2, the one above it: only groups without processes divide there."""
-    own = dict(line.split(":", 2)[1:] for line in _lines("/proc/self/cgroup"))
+    groups = dict(line.split(":", 2)[1:] for line in _lines("/proc/self/cgroup"))
     for line in _lines("/proc/self/mountinfo"):
         fields, _, kind = line.partition(" - ")
         root, mounted = fields.split()[3:5]
-        controllers = next((each for each in own if "memory" in each.split(",")), None)
+        controllers = next((each for each in groups if "memory" in each.split(",")), None)
         if kind.startswith("cgroup ") and controllers is not None and "memory" in kind.split()[2].split(","):
-            yield _below(mounted, root, own[controllers])
-        elif kind.startswith("cgroup2 ") and "" in own:
-            place = _below(mounted, root, own[""])
+            yield _below(mounted, root, groups[controllers])
+        elif kind.startswith("cgroup2 ") and "" in groups:
+            place = _below(mounted, root, groups[""])
             yield from (place, place.parent) if place != Path(mounted) else (place,)
 
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-MOST_ENTRIES = 10_000
+MAX_FOLDER_ENTRIES = 10_000  # files and folders that code may leave, since all are looked at
+MAX_SANDBOX_FILES = 50  # texts that code is given, and that it leaves
 DEEPEST = 40
-MOST_FILES = 50
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -32,7 +32,7 @@ def entries(folder: int, on_closed: Callable[[str], None], path: str = "", depth
     `on_closed` is called with the path of a folder that cannot be opened or is more than 40 deep.
     """
     with os.scandir(folder) as scan:
-        inside = sorted(islice(scan, MOST_ENTRIES + 2), key=lambda entry: entry.name)
+        inside = sorted(islice(scan, MAX_FOLDER_ENTRIES + 2), key=lambda entry: entry.name)
     for entry in inside:
         yield Entry(folder, path + entry.name, entry)
         if not entry.is_dir(follow_symlinks=False):
@@ -52,7 +52,7 @@ def entries(folder: int, on_closed: Callable[[str], None], path: str = "", depth
                 os.close(inner)
 
 
-def collect(folder: int, given: dict[str, str], most: int) -> tuple[dict[str, str], list[str]]:
+def collect(folder: int, inputs: dict[str, str], most: int) -> tuple[dict[str, str], list[str]]:
     """Return the text files that are new or changed, `most` bytes in all, and the names of the files left out.
 
     Only regular files with one name are read, and only under names that can be printed. Hidden names are ignored.
@@ -64,14 +64,14 @@ def collect(folder: int, given: dict[str, str], most: int) -> tuple[dict[str, st
         if entry.found.is_dir(follow_symlinks=False) or any(part.startswith(".") for part in name.split("/")):
             continue
         text = _text(entry, most) if name.isprintable() else None
-        if text is not None and given.get(name) == text:
+        if text is not None and inputs.get(name) == text:
             continue
-        if text is None or len(files) == MOST_FILES:
+        if text is None or len(files) == MAX_SANDBOX_FILES:
             left_out.append(name)
         else:
             most -= len(text.encode())
             files[name] = text
-    return files, list(map(_printable, left_out[:MOST_FILES]))
+    return files, list(map(_printable, left_out[:MAX_SANDBOX_FILES]))
 
 
 def clear(folder: int) -> None:

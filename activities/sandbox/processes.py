@@ -123,8 +123,8 @@ def _live_size(task: str) -> Iterator[int]:
 
 
 def _is_descendant(pid: int, shown: dict[int, tuple[str, int, int]]) -> bool:
-    own = os.getpid()
+    this_process = os.getpid()
     while pid := shown[pid][1] if pid in shown else 0:
-        if pid == own:
+        if pid == this_process:
             return True
     return False

@@ -1,29 +1,32 @@
 """Restricts its own process, then executes the command. Standard library only; arguments: POLICY_JSON COMMAND...
 
 The last step before untrusted code runs: namespaces where root can make them, resource limits, another user if this one
-is root, no new privileges, Landlock where no container guards the files, and the seccomp program. Then it writes the
-given files, which come through the socket that is its stdin, sends back `READY` with a descriptor of the private
-folder, and waits for the socket to close. If a step fails, it ends with the reason on stderr and without `READY`; the
-command never runs with less.
+is root, no new privileges, no capabilities, Landlock where no container guards the files, and the seccomp program. Then
+it writes the given files, which come through the socket that is its stdin, sends back `READY` with a descriptor of the
+private folder, and waits for the socket to close. If a step fails, it ends with the reason on stderr and without
+`READY`; the command never runs with less.
 """
 
 import ctypes
 import json
 import os
 import resource
+import secrets
 import signal
 import socket
 import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
-from activities.sandbox import landlock, seccomp
+from sennit.activities.sandbox import landlock, seccomp
 
 READY = b"ready"
 _REFUSED = 125
 _NOT_FOUND = 127
 _NEW_MOUNTS_AND_PROCESSES = 0x20020000
 _PRIVATE_MOUNTS, _NO_SETUID_NO_DEVICES = 0x44000, 0b110
+_FIRST_USER = 1_000_000
+_CAPABILITIES = 0x20080522
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -32,6 +35,7 @@ def main() -> None:
     policy, command = json.loads(sys.argv[1]), sys.argv[2:]
     try:
         restrict(policy)
+        _prctl(1, signal.SIGKILL)  # die with the parent
         _receive_files()
     except (OSError, ValueError) as error:
         sys.stderr.write(f"{error}\n")
@@ -45,31 +49,48 @@ def main() -> None:
         os._exit(_NOT_FOUND)
 
 
+def any_user() -> int:
+    """Return a user that nobody else is, most likely, for the code of one call or process."""
+    return _FIRST_USER + secrets.randbelow(_FIRST_USER)
+
+
 def restrict(policy: dict[str, Any]) -> None:
-    """Restrict this process to `policy`. Raises OSError, ValueError."""
-    user, limits, version = policy["user"], policy["limits"], policy["landlock"]
+    """Restrict this process to `policy`. Without a folder to `write` in, no file can be written. Raises OSError,
+    ValueError.
+    """
+    user, limits, version, place = policy["user"], policy["limits"], policy["landlock"], policy["write"]
     if policy["namespaces"]:
-        _make_namespaces(policy["write"], user, limits)
+        _make_namespaces(place, user, limits)
     Path("/proc/self/oom_score_adj").write_text("1000")  # when memory runs out, this goes first
-    _limit(limits, others=_threads(os.getuid()) if user is None and version else 0)
+    _limit(limits, others=_threads(os.getuid()) if user is None and version and "processes" in limits else 0)
+    os.chdir(place or "/")
+    rules = _rules(policy) if version else None
     give_up_rights(user)
-    os.chdir(policy["write"])
-    _prctl(1, signal.SIGKILL)  # die with the parent
-    if version:
-        folder = os.open(".", os.O_PATH | os.O_CLOEXEC)
-        landlock.confine(folder, policy["read"], version)
-        os.close(folder)
-    allow_signals = version >= landlock.SCOPES_VERSION or not version
-    seccomp.install(seccomp.program(allow_signals=allow_signals, allow_metadata=not version))
+    if rules is not None:
+        landlock.confine(rules)
+    if policy["seccomp"]:
+        allow_signals = version >= landlock.SCOPES_VERSION or not version
+        seccomp.install(seccomp.program(allow_signals=allow_signals, allow_metadata=not version))
+
+
+def _rules(policy: dict[str, Any]) -> int:
+    folder = os.open(".", os.O_PATH) if policy["write"] else None
+    try:
+        return landlock.rules(folder, policy["read"], policy["landlock"])
+    finally:
+        if folder is not None:
+            os.close(folder)
 
 
 def give_up_rights(user: int | None) -> None:
-    """Become `user` if that is not None, and give up new privileges. Raises OSError."""
+    """Become `user` if that is not None, and give up new privileges and all capabilities. Raises OSError."""
     if user is not None:
         os.setgroups([])
         os.setresgid(user, user, user)
         os.setresuid(user, user, user)
     _prctl(38, 1)
+    none = (ctypes.c_uint32 * 6)()
+    _checked(_LIBC.capset((ctypes.c_uint32 * 2)(_CAPABILITIES, 0), none), "capset")
 
 
 def _make_namespaces(folder: str, user: int, limits: dict[str, int]) -> None:
@@ -120,16 +141,19 @@ def _receive_files() -> None:
 
 
 def _limit(limits: dict[str, int], others: int) -> None:
-    """Set the limits. `others`: the user's threads outside, which count against the same limit of processes."""
-    for name, value in (
-        (resource.RLIMIT_CPU, limits["seconds"]),
-        (resource.RLIMIT_AS, limits["memory"]),
-        (resource.RLIMIT_FSIZE, limits["file"]),
-        (resource.RLIMIT_NPROC, limits["processes"] + others),
-        (resource.RLIMIT_NOFILE, limits["open_files"]),
-        (resource.RLIMIT_CORE, 0),
+    """Set the limits that there are. `others`: the user's threads outside, which count against the same limit of
+    processes.
+    """
+    for limit, name, more in (
+        (resource.RLIMIT_CPU, "seconds", 0),
+        (resource.RLIMIT_AS, "memory", 0),
+        (resource.RLIMIT_FSIZE, "file", 0),
+        (resource.RLIMIT_NPROC, "processes", others),
+        (resource.RLIMIT_NOFILE, "open_files", 0),
     ):
-        resource.setrlimit(name, (value, value))
+        if name in limits:
+            resource.setrlimit(limit, (limits[name] + more, limits[name] + more))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def _threads(user: int) -> int:

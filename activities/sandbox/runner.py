@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import secrets
 import shutil
 import sys
 from collections.abc import Sequence
@@ -14,11 +13,12 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel
 
-from activities.sandbox import SandboxChoice, bubblewrap, landlock, memory_group
-from activities.sandbox.output_files import DEEPEST, MOST_ENTRIES
-from activities.toolbox.errors import SandboxFailed, SandboxLimit
+from sennit.activities.sandbox import SandboxChoice, bubblewrap, landlock, memory_group
+from sennit.activities.sandbox.output_files import DEEPEST, MAX_FOLDER_ENTRIES
+from sennit.activities.sandbox.restrict import any_user
+from sennit.activities.toolbox.errors import SandboxFailed, SandboxLimit
+from sennit.folders import PACKAGE
 
-LONGEST_SECONDS: Final = 120
 LIMITS: Final = {
     "memory": 512 << 20,
     "memory_in_all": 1 << 30,
@@ -26,16 +26,15 @@ LIMITS: Final = {
     "open_files": 256,
     "file": 64 << 20,
     "disk": 128 << 20,
-    "entries": MOST_ENTRIES,
+    "entries": MAX_FOLDER_ENTRIES,
     "output": 100_000,
     "files": 1_000_000,
 }
 """Bytes and counts. `memory` is the address space of one process, `open_files` are of one process, too."""
 
-_ROOT: Final = str(Path(__file__).parents[2])
-_MAIN: Final = "import sys; sys.path.insert(0, sys.argv.pop(1)); from activities.sandbox.{0} import main; main()"
+_ROOT: Final = str(PACKAGE.parent)
+_MAIN: Final = "import sys; sys.path.insert(0, sys.argv.pop(1)); from sennit.activities.sandbox.{0} import main; main()"
 _PATH: Final = "/usr/local/bin:/usr/bin:/bin"
-_FIRST_USER: Final = 1_000_000
 _PROBE: Final = """
 import os, socket
 def denied(action):
@@ -126,18 +125,19 @@ class Sandbox:
 
     def job(self, command: Sequence[str], files: dict[str, str], seconds: int, group: Path | None) -> bytes:
         """Return the line that tells a supervisor what to run and how."""
-        user = _FIRST_USER + secrets.randbelow(_FIRST_USER) if os.getuid() == 0 else None
+        user = any_user() if os.getuid() == 0 else None
         container = self.method == "bwrap"
         write, root = (bubblewrap.WORK, bubblewrap.ROOT) if container else ("{folder}", _ROOT)
         policy = {
             "user": user,
             "limits": {**LIMITS, "seconds": seconds + 1},
             "landlock": 0 if container else landlock.version(),
+            "seccomp": True,
             "namespaces": self.namespaces and not container,
             "read": [*bubblewrap.SYSTEM, "/etc/ld.so.cache", str(Path(self.python).parents[1])],
             "write": write,
         }
-        restrict = [self.python if container else sys.executable, *_start("restrict", root)[1:], json.dumps(policy)]
+        restrict = [self.python if container else sys.executable, *starter_of("restrict", root)[1:], json.dumps(policy)]
         job = {
             "command": [*(bubblewrap.command(user, LIMITS["disk"]) if container else ()), *restrict, *command],
             "files": files,
@@ -200,25 +200,25 @@ def _escape_problem(sandbox: Sandbox) -> tuple[str, bool]:
     return "" if held else f"{report.stdout}{report.stderr}".strip()[-200:] or "no answer", fields["measured"]
 
 
-def _start(module: str, root: str = _ROOT) -> list[str]:
+def starter_of(module: str, root: str = _ROOT) -> list[str]:
     """Return the command that runs `main` of a module of this package, without site packages or environment."""
     return [sys.executable, "-I", "-S", "-B", "-c", _MAIN.format(module), root]
 
 
 def _interpreter(method: str) -> str:
     """Return the path inside of an interpreter, or nothing where the sandbox's user could not read it."""
-    own = Path(sys.base_prefix, "bin", f"python{sys.version_info[0]}.{sys.version_info[1]}")
+    python = Path(sys.base_prefix, "bin", f"python{sys.version_info[0]}.{sys.version_info[1]}")
     if method == "bwrap":
-        return f"{bubblewrap.PYTHON}/bin/{own.name}"
-    if os.getuid() != 0 or all(folder.stat().st_mode & 0o005 == 0o005 for folder in own.parents):
-        return str(own)
+        return f"{bubblewrap.PYTHON}/bin/{python.name}"
+    if os.getuid() != 0 or all(folder.stat().st_mode & 0o005 == 0o005 for folder in python.parents):
+        return str(python)
     return "/usr/bin/python3" if Path("/usr/bin/python3").exists() else ""
 
 
 async def _reply(job: bytes) -> bytes:
     """Have a supervisor do the job and return what it answers, nothing if it died."""
     supervisor = await asyncio.create_subprocess_exec(
-        *_start("supervisor"),
+        *starter_of("supervisor"),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
@@ -258,7 +258,7 @@ def _report(fields: dict[str, Any], seconds: int) -> Report:
     if stopped == "unkillable":
         raise SandboxFailed("a process of the command could not be ended")
     if stopped:
-        disk = f"{LIMITS['disk'] >> 20} MB, {MOST_ENTRIES:,} files or {DEEPEST} nested folders"
+        disk = f"{LIMITS['disk'] >> 20} MB, {MAX_FOLDER_ENTRIES:,} files or {DEEPEST} nested folders"
         reason = {
             "seconds": f"stopped after {seconds} s",
             "memory": f"stopped for using more than {LIMITS['memory_in_all'] >> 20} MB of memory",

@@ -21,8 +21,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from activities.sandbox import disk, landlock, memory_group, output_files, processes
-from activities.sandbox.restrict import READY, give_up_rights
+from sennit.activities.sandbox import disk, landlock, memory_group, output_files, processes
+from sennit.activities.sandbox.restrict import READY, give_up_rights
 
 _CHECK_INTERVAL = 0.1
 _DRAIN_SECONDS = 2.0
@@ -194,7 +194,7 @@ def _as_the_command(job: dict[str, Any], folder: int) -> tuple[dict[str, str], l
         try:
             give_up_rights(job["user"])
             if (version := landlock.version()) >= landlock.LEAST_VERSION:
-                landlock.confine(folder, (), version)
+                landlock.confine(landlock.rules(folder, (), version))
             try:
                 found = json.dumps(output_files.collect(folder, job["files"], job["limits"]["files"]))
             finally:

@@ -7,14 +7,14 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
-from activities.sandbox.runner import LONGEST_SECONDS, Report, Sandbox
-from activities.toolbox.definition import Tool
-from activities.toolbox.errors import ToolResultError
-from activities.toolbox.registry import Registry, tool
-from workflows.messages import queues
+from sennit.activities.limits import MAX_SANDBOX_CHARACTERS, MAX_SANDBOX_SECONDS
+from sennit.activities.sandbox.output_files import MAX_SANDBOX_FILES
+from sennit.activities.sandbox.runner import Report, Sandbox
+from sennit.activities.toolbox.definition import Tool
+from sennit.activities.toolbox.errors import ToolResultError
+from sennit.activities.toolbox.registry import Registry, tool
+from sennit.workflows.messages import queues
 
-MOST_FILES: Final = 50
-MOST_CHARACTERS: Final = 1_000_000
 _RESULT: Final = "result.json"
 _MAIN: Final = """
 import json, sys, traceback
@@ -42,8 +42,8 @@ class CodeArguments(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     data: Annotated[JsonValue, Field(description="Also in the file data.json")] = None
-    files: Annotated[dict[str, str], Field(max_length=MOST_FILES, description="Texts by relative path")] = {}
-    timeout_s: Annotated[int, Field(ge=1, le=LONGEST_SECONDS)] = 10
+    files: Annotated[dict[str, str], Field(max_length=MAX_SANDBOX_FILES, description="Texts by relative path")] = {}
+    timeout_s: Annotated[int, Field(ge=1, le=MAX_SANDBOX_SECONDS)] = 10
 
     @field_validator("files")
     @classmethod
@@ -54,8 +54,8 @@ class CodeArguments(BaseModel):
                 raise ValueError(f"{name[:80]!r} is not a relative path inside the folder that can be printed")
             if str(path) != name or any(str(above) in files for above in path.parents):
                 raise ValueError(f"{name[:80]!r} is not a plain path, or is below another file")
-        if sum(map(len, files.values())) > MOST_CHARACTERS:
-            raise ValueError(f"more than {MOST_CHARACTERS:,} characters in all")
+        if sum(map(len, files.values())) > MAX_SANDBOX_CHARACTERS:
+            raise ValueError(f"more than {MAX_SANDBOX_CHARACTERS:,} characters in all")
         return files
 
 
@@ -110,7 +110,7 @@ def code_tools(sandbox: Sandbox) -> list[Tool]:
 def _result(report: Report) -> Any:
     """Return the value that the code left; raises ToolResultError."""
     if _RESULT in report.left_out:
-        raise ToolResultError(f"`result` is longer than {MOST_CHARACTERS:,} characters of JSON")
+        raise ToolResultError(f"`result` is longer than {MAX_SANDBOX_CHARACTERS:,} characters of JSON")
     try:
         return json.loads(report.files.get(_RESULT, "null"))
     except (ValueError, RecursionError):

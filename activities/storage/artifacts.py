@@ -1,20 +1,24 @@
 """Where bodies live: outputs, plans and markers of finished nodes, by content, under the run that made them.
 
 A reference is a digest, valid only below its prefix: `<namespace>/<first run id>`, with a suffix for a sub-agent of
-that run. Bodies never change, so a read is either the whole body or BodyMissing, also after a crash in the middle of a
-write.
+that run. A short output lies in the marker of its node, behind the first line: its reference has the name of that too.
+Bodies never change, so a read is either the whole body or BodyMissing, also after a crash in the middle of a write.
 """
 
 import hashlib
 import json
+import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-MAX_BODY_BYTES = 16 * 1024 * 1024
-DIGEST_CHARACTERS = 40
+from sennit.workflows.plan.digests import DIGEST_CHARACTERS, REFERENCE, digest_in
+
+_REFERENCE = re.compile(REFERENCE)
 MARKERS = "done/"
 """What the names of markers begin with. The name of a body is its digest."""
+STORE_ID = ".store-id"
+"""The object that makes a place a store: it holds the store's id, and is there as long as the store is."""
 
 
 class BodyMissing(Exception):
@@ -22,7 +26,9 @@ class BodyMissing(Exception):
 
 
 class StoreUnavailable(Exception):
-    """The store cannot be written or read now, for instance because the disk is full. Worth another attempt."""
+    """The store cannot be written or read now, for instance because the disk is full, or because its place is not that
+    of the store now. Worth another attempt.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +42,30 @@ class StoredObject:
 
 
 class ArtifactStore(Protocol):
-    """What a store must do; `run_prefix` is a relative path that callers have checked."""
+    """What a store must do; `run_prefix` is a relative path that callers have checked.
 
-    store_id: str
+    A place without `STORE_ID`, or with another id than the first one seen, is not this store: every call raises
+    StoreUnavailable there, and none makes a new store of it but `create`. That something is missing is believed only of
+    a place whose id was seen after the look, or together with it.
+    """
+
+    def create(self) -> bool:
+        """Make the place a store, and return whether it was none before. Safe to repeat. Raises StoreUnavailable."""
+        ...
+
+    async def identify(self) -> str:
+        """Look now whether the store is there and return its id. Raises StoreUnavailable."""
+        ...
 
     async def put(self, run_prefix: str, body: bytes) -> str:
         """Keep `body` and return its digest. Storing the same body again changes nothing. Raises StoreUnavailable."""
         ...
 
-    async def get(self, run_prefix: str, digest: str) -> bytes:
+    async def get(self, run_prefix: str, reference: str) -> bytes:
         """Return the body. Raises BodyMissing or StoreUnavailable."""
         ...
 
-    def place(self, run_prefix: str, digest: str) -> str:
+    def place(self, run_prefix: str, reference: str) -> str:
         """Return where people find the body, as one line."""
         ...
 
@@ -57,15 +74,15 @@ class ArtifactStore(Protocol):
         ...
 
     async def marked(self, run_prefix: str, key: str) -> bytes | None:
-        """Return what a marker holds, or None."""
+        """Return what a marker holds, or None. Raises StoreUnavailable."""
         ...
 
-    async def has(self, run_prefix: str, digest: str) -> bool:
-        """Whether a body is there, unread."""
+    async def has(self, run_prefix: str, reference: str) -> bool:
+        """Whether a body, or the marker that has it, is there, unread. Raises StoreUnavailable."""
         ...
 
     async def unmark(self, run_prefix: str, key: str) -> None:
-        """Take a marker back, because what it promises is not there."""
+        """Take a marker back, because what it promises is not there. Raises StoreUnavailable."""
         ...
 
     def list_objects(self, namespace: str) -> AsyncIterator[StoredObject]:
@@ -86,12 +103,69 @@ def digest_of(body: bytes) -> str:
     return hashlib.sha256(body).hexdigest()[:DIGEST_CHARACTERS]
 
 
-def encode(value: Any, *, canonical: bool = True) -> bytes:
-    """Return a value as JSON without spaces, by default with sorted keys, so that equal values have equal digests.
+def is_reference(text: str) -> bool:
+    """Whether a text has the form of a reference."""
+    return _REFERENCE.fullmatch(text) is not None
+
+
+def reference_to(body: bytes, key: str) -> str:
+    """Return the reference to a body that lies in the marker `key`."""
+    return f"{digest_of(body)}.{key}"
+
+
+def name_of(reference: str) -> str:
+    """Return the name of what a body lies in: its digest, or that of a marker."""
+    digest, _, key = reference.partition(".")
+    return f"{MARKERS}{key}" if key else digest
+
+
+def in_marker(line: bytes, body: bytes) -> bytes:
+    """Return a marker with a body in it. The line has no line break."""
+    return line + b"\n" + body
+
+
+def body_in(marker: bytes) -> bytes:
+    """Return the body that lies in a marker, b"" if it has none."""
+    return marker.partition(b"\n")[2]
+
+
+def body_of(reference: str, found: bytes) -> bytes | None:
+    """Return the body in what lies under the name of a reference, None if it is damaged, or another one."""
+    body = found if reference == digest_in(reference) else body_in(found)
+    return body if digest_of(body) == digest_in(reference) else None
+
+
+def seen_id(place: str, found: bytes | None, known: str) -> str:
+    """Return the id that was found at the place of a store. Raises StoreUnavailable if it is none, or not the `known`
+    one; before the first look, that is empty.
+    """
+    if not found:
+        remedy = "bring it back; `sennit setup --store` creates a new one"
+        raise StoreUnavailable(f"artifact store {place}: there is no {STORE_ID}, so the store is not there: {remedy}")
+    store_id = found.decode(errors="replace")
+    if known and store_id != known:
+        raise StoreUnavailable(
+            f"artifact store {place}: another store is there now, {store_id}; this worker has {known}"
+        )
+    return store_id
+
+
+def encode(value: Any, *, canonical: bool = False) -> bytes:
+    """Return a value as JSON without spaces, with its keys in their order; `canonical` with sorted keys, so that equal
+    values have equal digests.
 
     Raises ValueError for NaN and infinities.
     """
-    return json.dumps(value, ensure_ascii=False, sort_keys=canonical, separators=(",", ":"), allow_nan=False).encode()
+    return (_CANONICAL if canonical else _PLAIN).encode(value).encode()
+
+
+_PLAIN = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+_CANONICAL = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, sort_keys=True)
+
+
+def key_of(value: Any) -> str:
+    """Return the digest of a value whatever the order of its keys is: equal values have equal ones."""
+    return digest_of(encode(value, canonical=True))
 
 
 def decode(body: bytes) -> Any:

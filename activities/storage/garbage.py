@@ -15,8 +15,9 @@ from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.storage.artifacts import MARKERS, ArtifactStore, StoredObject
-from workflows.run.subagent import RUN_ID_CHARACTERS
+from sennit.activities.storage.artifacts import MARKERS, ArtifactStore, StoredObject
+from sennit.activities.storage.timings import PLACE
+from sennit.workflows.run.subagent import RUN_ID_CHARACTERS
 
 
 class OriginMissing(Exception):
@@ -132,6 +133,8 @@ async def stored_runs(store: ArtifactStore, namespace: str) -> AsyncIterator[Sto
     run: StoredRun | None = None
     async for each in store.list_objects(namespace):
         root = each.run_prefix.rpartition("/")[2][:RUN_ID_CHARACTERS]
+        if root == PLACE:
+            continue
         if run is None or run.run != root:
             if run is not None:
                 yield run

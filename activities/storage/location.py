@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from activities.storage.artifacts import ArtifactStore, StoreUnavailable
+from sennit.activities.storage.artifacts import ArtifactStore, StoreUnavailable
 
 _BUCKET = re.compile(r"s3://[A-Za-z0-9][A-Za-z0-9._-]+(/[A-Za-z0-9_=.-]*[A-Za-z0-9_=-])*")
 
@@ -17,13 +17,16 @@ def bucket_url(text: str) -> str:
 
 
 def open_store(location: Path | str) -> ArtifactStore:
-    """Return the store in a folder or at a `bucket_url`. Raises OSError or StoreUnavailable with what to do."""
+    """Return the store in a folder or at a `bucket_url`, which may not be there now: only a call finds out.
+
+    Raises StoreUnavailable with what to do if variables or packages that a bucket needs are wrong.
+    """
     if isinstance(location, Path):
-        from activities.storage.directory import DirectoryStore
+        from sennit.activities.storage.directory import DirectoryStore
 
         return DirectoryStore(location)
     try:
-        from activities.storage.s3 import S3Store
+        from sennit.activities.storage.s3 import S3Store
     except ModuleNotFoundError as missing:
         raise StoreUnavailable(f"a bucket needs sennit[s3]; {missing.name} is not installed") from None
     return S3Store(location)

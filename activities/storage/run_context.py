@@ -9,23 +9,25 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from activities.storage.artifacts import ArtifactStore, BodyMissing, decode, encode
-from activities.toolbox.read_output import ENTRY, PART
-from workflows.plan.compile.graph import ExecutionPlan, NodeSpec
-from workflows.plan.edits.call_keys import call_keys
-from workflows.plan.language import dependencies
-from workflows.plan.language.nodes import ApprovalPolicy, Node, Plan
+from sennit.activities.limits import MAX_BODY_BYTES, MAX_CACHED_BYTES
+from sennit.activities.storage.artifacts import ArtifactStore, BodyMissing, decode, encode
+from sennit.activities.storage.manifest import value_of
+from sennit.activities.toolbox.read_output import ENTRY, PART, SLEEP
+from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
+from sennit.workflows.plan.edits.call_keys import call_keys
+from sennit.workflows.plan.language import dependencies
+from sennit.workflows.plan.language.nodes import ApprovalPolicy, Node, Plan
+from sennit.workflows.plan.language.references import BindError, parse_reference
 
 _KEPT_PLANS = 32
 _INLINE_BYTES = 256 * 1024
-_SHARED_BYTES = 16 * 1024 * 1024
-"""Of the bodies whose values are kept decoded; these take several times that."""
 _PLACE = re.compile(r"[0-9A-Za-z-]{1,100}/[0-9a-f]{40}")
 
 
 class RunContext(BaseModel):
     """Fixed when a run opens: goal, inputs, documents, the catalogue of the allowed tools, and the models of each role
-    in order of preference. `given` is the digest of what a sub-agent's goal names: texts of nobody in particular.
+    in order of preference. `absences` say why tools are not there, by the beginning of their names. `given` is the
+    digest of what a sub-agent's goal names: texts of nobody in particular.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -36,13 +38,15 @@ class RunContext(BaseModel):
     approval: ApprovalPolicy
     approve_plan: bool = False
     catalogue: list[dict[str, Any]]
+    absences: dict[str, str] = {}
     models: dict[str, list[str]] = {}
     given: str = ""
+    priced: bool = False
 
     @property
     def tools(self) -> dict[str, dict[str, Any]]:
         """What nodes of the run may call, by name: the catalogue, and what models and programs read outputs with."""
-        return {entry["name"]: entry for entry in (*self.catalogue, ENTRY, PART)}
+        return {entry["name"]: entry for entry in (*self.catalogue, ENTRY, PART, SLEEP)}
 
 
 class StoredPlan(BaseModel):
@@ -70,6 +74,9 @@ class StoredPlan(BaseModel):
     def node(self, name: str) -> Node:
         return self._nodes[name]
 
+    def find(self, name: str) -> Node | None:
+        return self._nodes.get(name)
+
     def spec(self, name: str) -> NodeSpec:
         return self._specs[name]
 
@@ -83,6 +90,12 @@ class StoredPlan(BaseModel):
     @cached_property
     def answer(self) -> Any:
         return dependencies.answer_of(self.plan)  # it walks the whole plan; every node asks for it
+
+    @cached_property
+    def answering(self) -> str | None:
+        """The node whose output is the whole answer."""
+        whole = parse_reference(self.answer) if isinstance(self.answer, str) else None
+        return whole.node if whole is not None and not whole.path else None
 
     @cached_property
     def _nodes(self) -> dict[str, Node]:
@@ -106,7 +119,7 @@ def plan_marker(digest: str) -> str:
 
 
 class ArtifactReader:
-    """Loads charters, checked plans and values; a worker keeps the latest plans and the latest lists of maps."""
+    """Loads run contexts, checked plans and values; a worker keeps the latest plans and the latest lists of maps."""
 
     def __init__(self, store: ArtifactStore) -> None:
         self._store = store
@@ -147,7 +160,7 @@ class ArtifactReader:
 
         A plan is not parsed again here: it is mostly read soon after it was checked.
         """
-        body = encode(value.model_dump(mode="json", by_alias=True), canonical=False)
+        body = value.model_dump_json(by_alias=True).encode()
         digest = await self._store.put(run_prefix, body)
         if isinstance(value, StoredPlan):
             self._remember((run_prefix, digest), value)
@@ -161,22 +174,36 @@ class ArtifactReader:
         """Return what a sub-agent's goal names, by name. Raises BodyMissing or StoreUnavailable."""
         return await self.value(run_prefix, run_context.given) if run_context.given else {}
 
-    async def adopt(self, run_prefix: str, given: str) -> str:
+    async def adopt(self, run_prefix: str, material: str) -> str:
         """Keep here what lies at `RUN/DIGEST`, so that it is this run's own. Raises BodyMissing or StoreUnavailable."""
-        run, _, digest = given.partition("/")
-        if not _PLACE.fullmatch(given):
-            raise BodyMissing(f"{given!r:.100} is no artifact of a run")
+        run, _, digest = material.partition("/")
+        if not _PLACE.fullmatch(material):
+            raise BodyMissing(f"{material!r:.100} is no artifact of a run")
         return await self._store.put(
             run_prefix, await self._store.get(f"{run_prefix.rpartition('/')[0]}/{run}", digest)
         )
 
-    async def value(self, run_prefix: str, digest: str) -> Any:
-        return decode(await self._store.get(run_prefix, digest))
+    async def value(self, run_prefix: str, reference: str) -> Any:
+        """Return an output, or what a join has gathered. Raises BodyMissing or StoreUnavailable."""
+        return (await self.sized(run_prefix, reference))[1]
 
-    async def sized(self, run_prefix: str, digest: str) -> tuple[int, Any]:
-        """Return how many bytes a stored output has, and the output. Raises BodyMissing or StoreUnavailable."""
-        body = await self._store.get(run_prefix, digest)
-        return len(body), await asyncio.to_thread(decode, body) if len(body) >= _INLINE_BYTES else decode(body)
+    async def sized(self, run_prefix: str, reference: str) -> tuple[int, Any]:
+        """Return an output, or what a join has gathered, and how many bytes are stored of it. Raises BodyMissing or
+        StoreUnavailable, and BindError for more than one output may have.
+        """
+        size_of_all = 0
+
+        async def read(digest: str) -> Any:
+            nonlocal size_of_all
+            body = await self._store.get(run_prefix, digest)
+            size_of_all += len(body)
+            if size_of_all > max(len(body), MAX_BODY_BYTES):
+                size = f"over {MAX_BODY_BYTES:,} bytes in all"
+                raise BindError(f"what the join has gathered is {size}. Return less, or paths to where it is")
+            return await asyncio.to_thread(decode, body) if len(body) >= _INLINE_BYTES else decode(body)
+
+        value = await value_of(reference, read)
+        return size_of_all, value
 
     async def put_all(self, run_prefix: str, bodies: Iterable[bytes]) -> None:
         """Store bodies beside the outputs. Raises StoreUnavailable."""
@@ -191,12 +218,9 @@ class ArtifactReader:
         async with self._sharing:  # one reads a long list, the others find it
             found = self._shared.get(key)
             if found is None:
-                body = await self._store.get(run_prefix, digest)
-                long = len(body) >= _INLINE_BYTES
-                found = len(body), await asyncio.to_thread(decode, body) if long else decode(body)
-                self._shared[key] = found
+                found = self._shared[key] = await self.sized(run_prefix, digest)
                 self._shared_bytes += found[0]
-                while self._shared_bytes > _SHARED_BYTES:
+                while self._shared_bytes > MAX_CACHED_BYTES:
                     self._shared_bytes -= self._shared.popitem(last=False)[1][0]
             else:
                 self._shared.move_to_end(key)

@@ -13,7 +13,18 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import S3Store as Bucket
 
-from activities.storage.artifacts import MARKERS, BodyMissing, StoredObject, StoreUnavailable, digest_of
+from sennit.activities.storage.artifacts import (
+    MARKERS,
+    STORE_ID,
+    BodyMissing,
+    StoredObject,
+    StoreUnavailable,
+    body_of,
+    digest_of,
+    is_reference,
+    name_of,
+    seen_id,
+)
 
 _TRIES: Final = 3
 _AT_ONCE: Final = 16
@@ -49,13 +60,16 @@ _REMEDIES: Final = (
 class S3Store:
     """One object a body, named by digest; markers in `done/`, created only where there is none.
 
+    What is missing, or was marked by nobody before, costs one request more, to see the store's id; those who wait for
+    that at the same time share it. A body is put unseen: its marker is not.
+
     Requests that are refused or cut off are made again within `seconds`. After a lost answer a marker is read, so a
     caller learns who was first even if it was itself. The server must refuse a second `If-None-Match: *` and show a
     written object to every later read. Endpoint, region and credentials are the usual AWS_* variables.
     """
 
     def __init__(self, url: str, seconds: float = 60.0) -> None:
-        """Open the store at `s3://BUCKET/PREFIX`. Raises StoreUnavailable, also without conditional writes."""
+        """Name the store at `s3://BUCKET/PREFIX`; nothing is asked yet. Raises StoreUnavailable for wrong variables."""
         self._url, self._seconds = url, seconds
         if wrong := [name for name in _ENDPOINTS if not re.match(r"https?://.|$", os.environ.get(name, ""))]:
             raise StoreUnavailable(f"{wrong[0]} is no URL; give one like https://HOST:PORT")
@@ -71,7 +85,26 @@ class S3Store:
                 "backoff": {"max_backoff": timedelta(seconds=2)},
             },
         )
-        self.store_id = self._make_id()
+        self._id = ""
+        self._look: asyncio.Task[None] | None = None
+        self._next_look: asyncio.Task[None] | None = None
+
+    def create(self) -> bool:
+        """Also raises StoreUnavailable if the server ignores conditions of writes."""
+        mine = secrets.token_hex(8).encode()
+        try:
+            for _ in range(2):
+                obstore.put(self._bucket, STORE_ID, mine, mode="create")
+            obstore.delete(self._bucket, STORE_ID)
+        except AlreadyExistsError:
+            return bytes(obstore.get(self._bucket, STORE_ID).bytes()) == mine
+        except (BaseError, FileNotFoundError) as error:
+            raise self._unavailable(error) from None
+        raise StoreUnavailable(f"{self._url}: it ignores If-None-Match, so markers cannot be kept there")
+
+    async def identify(self) -> str:
+        await self._see_id()
+        return self._id
 
     async def put(self, run_prefix: str, body: bytes) -> str:
         digest = digest_of(body)
@@ -79,29 +112,45 @@ class S3Store:
             await obstore.put_async(self._bucket, f"{run_prefix}/{digest}", body, use_multipart=False)
         return digest
 
-    async def get(self, run_prefix: str, digest: str) -> bytes:
+    async def get(self, run_prefix: str, reference: str) -> bytes:
+        if not is_reference(reference):
+            raise BodyMissing(f"no body {reference:.80} under {run_prefix}")
+        path = f"{run_prefix}/{name_of(reference)}"
         for _ in range(2):  # the network may have damaged the first copy
-            body = await self._read(f"{run_prefix}/{digest}")
-            if body is None:
-                raise BodyMissing(f"no body {digest} under {run_prefix}")
-            if digest_of(body) == digest:
+            found = await self._read(path)
+            if found is None:
+                await self._see_id()
+                raise BodyMissing(f"no body {reference} under {run_prefix}")
+            body = body_of(reference, found)
+            if body is not None:
                 return body
-        await self._delete(f"{run_prefix}/{digest}")
-        raise BodyMissing(f"the body {digest} under {run_prefix} was damaged; it is gone now")
+        if reference != name_of(reference):
+            raise BodyMissing(f"the body {reference} under {run_prefix} is damaged")
+        await self._delete(path)
+        raise BodyMissing(f"the body {reference} under {run_prefix} was damaged; it is gone now")
 
-    async def has(self, run_prefix: str, digest: str) -> bool:
+    async def has(self, run_prefix: str, reference: str) -> bool:
+        if not is_reference(reference):
+            return False
         try:
             async with self._asking():
-                await obstore.head_async(self._bucket, f"{run_prefix}/{digest}")
+                await obstore.head_async(self._bucket, f"{run_prefix}/{name_of(reference)}")
         except FileNotFoundError:
+            await self._see_id()
             return False
         return True
 
-    def place(self, run_prefix: str, digest: str) -> str:
-        return f"{self._url}/{run_prefix}/{digest}"
+    def place(self, run_prefix: str, reference: str) -> str:
+        return f"{self._url}/{run_prefix}/{name_of(reference)}"
 
     async def mark(self, run_prefix: str, key: str, body: bytes) -> bytes:
-        path, failure = f"{run_prefix}/{MARKERS}{key}", StoreUnavailable("another writer is taking it back")
+        found = await self._mark(f"{run_prefix}/{MARKERS}{key}", body)
+        if found == body:  # nobody has marked it before, if this is the store
+            await self._see_id()
+        return found
+
+    async def _mark(self, path: str, body: bytes) -> bytes:
+        failure = StoreUnavailable("another writer is taking it back")
         async with self._asking():
             for _ in range(_TRIES):
                 try:
@@ -117,7 +166,10 @@ class S3Store:
         raise failure
 
     async def marked(self, run_prefix: str, key: str) -> bytes | None:
-        return await self._read(f"{run_prefix}/{MARKERS}{key}")
+        found = await self._read(f"{run_prefix}/{MARKERS}{key}")
+        if found is None:
+            await self._see_id()
+        return found
 
     async def unmark(self, run_prefix: str, key: str) -> None:
         await self._delete(f"{run_prefix}/{MARKERS}{key}")
@@ -164,17 +216,20 @@ class S3Store:
                 raise
             raise self._unavailable(error) from None
 
-    def _make_id(self) -> str:
-        """Return the id every worker on this store sees; the first one makes it."""
-        mine = secrets.token_hex(8).encode()
-        try:
-            for _ in range(2):
-                obstore.put(self._bucket, ".store-id", mine, mode="create")
-        except AlreadyExistsError:
-            return bytes(obstore.get(self._bucket, ".store-id").bytes()).decode()
-        except (BaseError, FileNotFoundError) as error:
-            raise self._unavailable(error) from None
-        raise StoreUnavailable(f"{self._url}: it ignores If-None-Match, so markers cannot be kept there")
+    async def _see_id(self) -> None:
+        """See the id again, by a request that begins after this call. All who call while one is under way share the
+        next one, so many of them at once cost little. Raises StoreUnavailable.
+        """
+        if self._next_look is None:
+            self._next_look = asyncio.create_task(self._look_after(self._look))
+            self._next_look.add_done_callback(lambda look: look.cancelled() or look.exception())
+        await asyncio.shield(self._next_look)
+
+    async def _look_after(self, earlier: asyncio.Task[None] | None) -> None:
+        if earlier is not None:
+            await asyncio.wait([earlier])
+        self._look, self._next_look = self._next_look, None
+        self._id = seen_id(self._url, await self._read(STORE_ID), self._id)
 
     def _unavailable(self, error: BaseException) -> StoreUnavailable:
         found = ((pattern.search(str(error)), remedy) for pattern, remedy in _REMEDIES)

@@ -1,10 +1,10 @@
 """Tools: typed functions that a plan can call by name.
 
-from activities.toolbox import tool, ToolContext, ToolError
+from sennit import tool, ToolContext, ToolError
 """
 
-from activities.toolbox.definition import Effect, Preview, Tool, ToolContext
-from activities.toolbox.errors import (
+from sennit.activities.toolbox.definition import Effect, Preview, Tool, ToolContext
+from sennit.activities.toolbox.errors import (
     ToolArgumentError,
     ToolDefinitionError,
     ToolError,
@@ -12,9 +12,9 @@ from activities.toolbox.errors import (
     ToolSetupError,
     UnknownTool,
 )
-from activities.toolbox.loader import load_tools
-from activities.toolbox.paths import documents_root, open_inside
-from activities.toolbox.registry import Registry, tool
+from sennit.activities.toolbox.loader import load_tools
+from sennit.activities.toolbox.paths import documents_root, open_inside
+from sennit.activities.toolbox.registry import Registry, tool
 
 __all__ = [
     "Effect",

@@ -4,13 +4,16 @@ import re
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from activities.toolbox.errors import ToolSetupError
-from activities.toolbox.redaction import is_secret_name, remember
-from workflows.plan.language.validation_messages import first_error
+from sennit.activities.limits import MAX_RESULT_LEVELS
+from sennit.activities.toolbox.errors import ToolSetupError
+from sennit.activities.toolbox.redaction import is_secret_name, remember
+from sennit.workflows.plan.language.json_schema import definitions, resolve, types_of
+from sennit.workflows.plan.language.text import printable
+from sennit.workflows.plan.language.validation_messages import first_error
 
 _NAMED: Final = re.compile(r"\$(?:\$|\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
 
@@ -23,6 +26,37 @@ def without_credentials(url: str) -> str:
     if "@" in url.partition("://")[2].partition("/")[0].partition("?")[0].partition("#")[0]:
         raise ValueError("the URL has a user name or password in it; leave them out")
     return url
+
+
+def flaw_of(schema: Any) -> str:
+    """Return why no call can fit a schema of arguments that somebody else wrote; nothing if one may."""
+    if is_deep(schema):
+        return f"its schema is nested more than {MAX_RESULT_LEVELS} deep"
+    defs = definitions(schema)
+    found = resolve(schema, defs)
+    types = types_of(found, defs)
+    if schema is False or (types and "object" not in types):
+        return "its arguments are no object"
+    required, properties = found.get("required"), found.get("properties")
+    known: dict[str, Any] = properties if isinstance(properties, dict) else {}
+    for name in required if isinstance(required, list) else ():
+        closed = found.get("additionalProperties") is False and not found.get("patternProperties")
+        value = known.get(name, not closed)
+        if value is False or (isinstance(value, dict) and value.get("enum") == []):
+            return f"it needs the argument {printable(str(name), 40)!r}, for which its schema allows no value"
+    return ""
+
+
+def is_deep(value: Any) -> bool:
+    """Whether a JSON value is nested deeper than what is stored may be."""
+    level = [value]
+    for _ in range(MAX_RESULT_LEVELS):
+        level = [
+            inner
+            for each in level
+            for inner in (each.values() if isinstance(each, dict) else each if isinstance(each, list) else ())
+        ]
+    return bool(level)
 
 
 Declared = TypeVar("Declared", bound=BaseModel)

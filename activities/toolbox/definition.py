@@ -5,23 +5,25 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, get_type_hints
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from activities.toolbox.errors import ToolArgumentError, ToolResultError
-from activities.toolbox.isolation import run_isolated
-from activities.toolbox.redaction import mask
-from activities.toolbox.threads import tool_threads
-from workflows.messages import queues
-from workflows.plan.language.json_schema import violations
-from workflows.plan.language.problems import place_of
-from workflows.plan.language.validation_messages import first_error
+from sennit.activities.toolbox.batch import seat
+from sennit.activities.toolbox.errors import BadOutput, ToolArgumentError, ToolExit, ToolResultError
+from sennit.activities.toolbox.isolation import run_isolated
+from sennit.activities.toolbox.redaction import mask
+from sennit.activities.toolbox.signature import Signature
+from sennit.activities.toolbox.threads import tool_threads
+from sennit.workflows.messages import queues
+from sennit.workflows.plan.language.json_schema import violations
+from sennit.workflows.plan.language.problems import place_of
+from sennit.workflows.plan.language.validation_messages import first_error
 
 Effect = Literal["pure", "read", "write"]
 JsonSchema = dict[str, Any]
@@ -30,6 +32,10 @@ NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}\Z")
 _DESCRIBED: Final = (
     "name", "description", "effect", "version", "timeout", "queue", "resource", "idempotent", "schema", "output_schema"
 )  # fmt: skip
+
+
+def _say_nothing(_: str) -> None:
+    """Report no progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,8 @@ class ToolContext:
     idempotency_key: str
     progress: Callable[[str], None]
     """Reports one line of progress; cheap, may be called often and from any thread."""
+    warn: Callable[[str], None] = _say_nothing
+    """Adds a warning to the run, from any thread; the same one counts once."""
 
 
 class Preview(NamedTuple):
@@ -74,6 +82,8 @@ class Tool:
     version: str = "1"
     timeout: float
     """Seconds that one attempt may take; the caller enforces it."""
+    typical: float = 0.0
+    """Seconds that a call usually takes; 0 where nobody says."""
     queue: str = queues.TOOLS
     """The task queue whose workers run it."""
     resource: str | None = None
@@ -85,11 +95,14 @@ class Tool:
     output_schema: JsonSchema | None
     """JSON Schema of the result, or None when the function has no return annotation."""
     function: Callable[..., Any] = field(repr=False)
-    arguments_model: type[BaseModel] | None = field(default=None, repr=False)
-    """The type of the arguments; None if they stay an object that fits the schema."""
-    wants_context: bool = field(default=True, repr=False)
-    preview: Callable[[Any], Preview] | None = field(default=None, repr=False)
-    """Says what a write with these arguments would do. Without it a person is shown the arguments."""
+    signature: Signature | None = field(default=None, repr=False)
+    """How the function takes the arguments; None if it takes an object that fits the schema, and the context."""
+    preview: Callable[..., Preview] | None = field(default=None, repr=False)
+    """Says what a write would do; takes the arguments as the function does. Without it a person is shown these."""
+    batch: Callable[[list[Any]], Awaitable[Any]] | None = field(default=None, repr=False)
+    """Makes several calls at once: takes their arguments, and returns a result or an exception for each, in order."""
+    batch_size: int = 100
+    """How many calls `batch` takes at most."""
     hint: str = ""
     """What the operator may want to change about it."""
     large: bool = False
@@ -112,14 +125,23 @@ class Tool:
     ) -> Any:
         """Check the arguments, run the function and return its result as a JSON value without secrets.
 
+        A tool with a batch form is called by that, with the calls of other nodes that are ready in the same activity.
         All of that happens in the threads of tools, or for a user's tool in a process of its own if it is to be
         `isolated`. A plain function in a thread cannot be stopped: cancelling its call only gives up its thread. While
         another tool blocks the loop of a coroutine function, the time of `limit` stops, and the call may begin again if
-        its effect allows that. Raises ToolArgumentError before anything ran, ToolResultError after it, ToolExit,
-        LoopBlocked and WorkerLost as `threads` and `isolation` say, and whatever the function raises.
+        its effect allows that. Raises ToolArgumentError before anything ran, ToolResultError or BadOutput after it,
+        ToolExit, LoopBlocked and WorkerLost as `threads` and `isolation` say, and whatever the function raises.
         """
+        place = seat()
+        if place is not None and self.batch is not None and not isolated:
+            return await place.call(self, self.check(arguments))
+        if place is not None:
+            place.leave()
         if isolated and self._can_be_sent:
-            quiet, sent = replace(context, progress=_say_nothing), replace(self, preview=None)
+            quiet, sent = (
+                replace(context, progress=_say_nothing, warn=_say_nothing),
+                replace(self, preview=None, batch=None),
+            )
             return await run_isolated(partial(sent._run_anywhere, dict(arguments), quiet), self.name, limit)
         if not self.is_async:
             return await tool_threads.run(partial(self._run, arguments, context), self.name)
@@ -128,12 +150,37 @@ class Tool:
         repeatable = self.effect != "write" or self.idempotent
         return await tool_threads.run_async(work, self.name, node, limit, repeatable=repeatable)
 
+    async def call_batch(self, calls: list[Any]) -> list[Any]:
+        """Return for each of these checked arguments the result as a JSON value, or the exception it failed with.
+
+        Raises what the batch form raises, and ToolResultError if it does not return a result for each call.
+        """
+        return await tool_threads.run_async(
+            partial(self._run_batch, calls), self.name, f"a batch of {len(calls)} calls", repeatable=True
+        )
+
+    async def _run_batch(self, calls: list[Any]) -> list[Any]:
+        assert self.batch is not None
+        results = await self.batch(calls)
+        if not isinstance(results, list) or len(results) != len(calls):
+            what = f"{len(results)} results" if isinstance(results, list) else f"a {type(results).__name__}"
+            raise ToolResultError(f"the batch form of {self.name} returned {what} for {len(calls)} calls")
+        return [self._end(result) for result in results]
+
+    def _end(self, result: Any) -> Any:
+        if isinstance(result, StopIteration):  # no future can carry it
+            return ToolExit(f"it returned {result!r}")
+        try:
+            return result if isinstance(result, Exception) else self._value(result)
+        except Exception as error:  # noqa: BLE001  of the code behind its type; the other calls have their results
+            return error
+
     @property
     def _can_be_sent(self) -> bool:
         """Whether another process finds the function by its name. Ours can stay; they do not end their process."""
         home = self.function.__module__
         found = getattr(sys.modules.get(home), self.function.__qualname__, None)
-        return found is self.function and not home.startswith("activities.")
+        return found is self.function and not home.startswith("sennit.activities.")
 
     def _run_anywhere(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
         if self.is_async:
@@ -141,16 +188,34 @@ class Tool:
         return self._run(arguments, context)
 
     def _run(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
-        return self._value(self.function(*self._inputs(arguments, context)))
+        positional, named = self.passed(self.check(arguments), context)
+        return self._value(self.function(*positional, **named))
 
     async def _run_async(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
-        return self._value(await self.function(*self._inputs(arguments, context)))
+        positional, named = self.passed(self.check(arguments), context)
+        return self._value(await self.function(*positional, **named))
 
-    def _inputs(self, arguments: Mapping[str, Any], context: ToolContext) -> tuple[Any, ...]:
-        checked = self.check(arguments)
-        return (checked, context) if self.wants_context else (checked,)
+    def passed(self, checked: Any, context: ToolContext | None = None) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return what the function is called with, or without a context its preview, for checked arguments."""
+        if self.signature is not None:
+            return self.signature.passed(checked, context)
+        return ((checked,) if context is None else (checked, context)), {}
 
     def _value(self, result: Any) -> Any:
+        returned = _type_of(self.function)
+        if returned is None:
+            return self._json(result)
+        try:
+            typed = returned.validate_python(result)
+        except ValidationError as error:
+            place, problem = first_error(error, ())
+            where = f"{place}: " if place else ""
+            what = "None" if result is None else f"a value of type {type(result).__name__}"
+            message = f"{self.name} returned {what}, which is not what it declares: {where}{problem}"
+            raise BadOutput(message, self._json(result)) from None
+        return self._json(typed)
+
+    def _json(self, result: Any) -> Any:
         try:
             value = to_jsonable_python(result)
             written = json.dumps(value, allow_nan=False, ensure_ascii=False)
@@ -163,21 +228,24 @@ class Tool:
     def describe(self) -> dict[str, Any]:
         """Return the catalogue entry of this tool: JSON, the same for the same definition."""
         described = {name: getattr(self, name) for name in _DESCRIBED}
-        extra = {"hint": self.hint, "large": self.large}
+        extra = {"hint": self.hint, "large": self.large, "typical": self.typical}
         return {**described, **{name: value for name, value in extra.items() if value}}
 
     def check(self, arguments: Mapping[str, Any]) -> BaseModel | dict[str, Any]:
-        """Return the arguments as the function takes them. Raises ToolArgumentError."""
-        if self.arguments_model is None:
+        """Return the arguments as the function, or its signature, takes them. Raises ToolArgumentError."""
+        if self.signature is None:
             for path, problem in violations(dict(arguments), self.schema):
                 raise ToolArgumentError(problem, tool=self.name, field=place_of(path))
             return dict(arguments)
         try:
-            return self.arguments_model.model_validate(arguments)
+            return self.signature.model.model_validate(arguments)
         except ValidationError as error:
             place, problem = first_error(error, self.schema.get("properties", ()))
             raise ToolArgumentError(problem, tool=self.name, field=place) from None
 
 
-def _say_nothing(_: str) -> None:
-    """Report no progress."""
+@lru_cache(maxsize=1_000)
+def _type_of(function: Callable[..., Any]) -> TypeAdapter[Any] | None:
+    """Return the type that a function declares for its result; None without one, and for `Any`, `object` and `dict`."""
+    returned = get_type_hints(function, include_extras=True).get("return", Any)
+    return None if returned in (Any, object, dict) else TypeAdapter(returned)

@@ -3,30 +3,31 @@
 In a run the class name of a ToolError is the type of the error.
 """
 
-from typing import Final
+from typing import Any, ClassVar
 
-from activities.toolbox.redaction import redact
-from workflows.plan.language.text import one_line
+from sennit.activities.limits import MAX_MESSAGE_CHARACTERS, MAX_SAID_CHARACTERS
+from sennit.activities.toolbox.redaction import redact
+from sennit.workflows.plan.language.text import one_line
 
-LONGEST_MESSAGE: Final = 500
 
-
-def _sentence(message: str) -> str:
+def _sentence(message: str, most: int = MAX_MESSAGE_CHARACTERS) -> str:
     """Return a message as people read it. Secrets go before it is cut, so that no half of one is left."""
-    return one_line(redact(message[: 8 * LONGEST_MESSAGE]), LONGEST_MESSAGE)
+    return one_line(redact(message[: 8 * most]), most)
 
 
 class ToolError(Exception):
     """One call failed for a reason that a person or a model can read.
 
-    The message is one printable line of at most 500 characters, without this worker's secrets. `retryable` says
+    The message is one printable line of at most `longest` characters, without this worker's secrets. `retryable` says
     whether the same call may succeed later without any change, `retry_after` in how many seconds at the earliest. A
     tool that writes raises it only if nothing was written, or nothing that a second attempt would repeat. If it does
     not know it raises UnknownOutcome; any other exception counts as that.
     """
 
+    longest: ClassVar[int] = MAX_MESSAGE_CHARACTERS
+
     def __init__(self, message: str, *, retryable: bool = False, retry_after: float | None = None) -> None:
-        super().__init__(_sentence(message))
+        super().__init__(_sentence(message, self.longest))
         self.retryable = retryable
         self.retry_after = retry_after
 
@@ -46,6 +47,14 @@ class ToolArgumentError(ToolError):
 
 class ToolResultError(ToolError):
     """The tool returned a value that JSON cannot carry, such as NaN or an open file."""
+
+
+class BadOutput(ToolError):
+    """The tool returned a `value`, as JSON, that is not of the type it declares. Never retryable; a write was made."""
+
+    def __init__(self, message: str, value: Any = None) -> None:
+        super().__init__(message)
+        self.value = value
 
 
 class DocsNotFound(ToolError):
@@ -93,7 +102,11 @@ class FetchFailed(ToolError):
 
 
 class HttpStatusError(ToolError):
-    """The server answered with an error status, kept in `status`; 429 and 5xx are retryable."""
+    """The server answered with an error status, kept in `status`; 429 and 5xx are retryable. The message ends with the
+    beginning of the body, at most 2,048 characters.
+    """
+
+    longest = MAX_MESSAGE_CHARACTERS + MAX_SAID_CHARACTERS
 
     def __init__(
         self, message: str, *, status: int = 0, retryable: bool = False, retry_after: float | None = None
@@ -116,6 +129,8 @@ class McpToolFailed(ToolError):
 
 class UnknownOutcome(ToolError):
     """A write may have taken effect or not. Never retryable: a person has to check, and repeats or skips it."""
+
+    longest = MAX_MESSAGE_CHARACTERS + MAX_SAID_CHARACTERS
 
 
 class AlreadyWritten(ToolError):

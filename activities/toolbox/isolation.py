@@ -11,14 +11,15 @@ from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any, Final
 
-from activities.toolbox.errors import WorkerLost
-from activities.toolbox.threads import guarded, tool_threads
+from sennit.activities.limits import MAX_ISOLATED_CALLS
+from sennit.activities.toolbox.errors import WorkerLost
+from sennit.activities.toolbox.stack import Stack, keep_stack, stack_of
+from sennit.activities.toolbox.threads import guarded, tool_threads
 
-MOST_PROCESSES: Final = 4
 START_SECONDS: Final = 60.0
 _FORKS: Final = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["activities.toolbox"])  # many calls are lost with one worker: import once for all
-_slots = asyncio.Semaphore(MOST_PROCESSES)
+_FORKS.set_forkserver_preload(["sennit.activities.toolbox"])  # many calls are lost with one worker: import once for all
+_slots = asyncio.Semaphore(MAX_ISOLATED_CALLS)
 
 
 async def run_isolated(function: Callable[[], Any], tool: str, limit: asyncio.Timeout | None = None) -> Any:
@@ -41,14 +42,16 @@ async def run_isolated(function: Callable[[], Any], tool: str, limit: asyncio.Ti
                 await receive()
             if limit and left is not None:
                 limit.reschedule(time() + left)
-            result, error = await receive()
+            result, failed = await receive()
         except EOFError:
             await asyncio.to_thread(process.join)
             raise WorkerLost(f"it ended its process, with exit code {process.exitcode}") from None
         finally:
             if process.pid is not None:
                 process.kill()
-    if error is not None:
+    if failed is not None:
+        error, stack = failed
+        keep_stack(error, stack)
         raise error
     return result
 
@@ -57,9 +60,9 @@ def _main(sender: Connection, function: Callable[[], Any]) -> None:
     threading.Thread(target=_follow_parent, daemon=True).start()
     sender.send(None)  # everything is imported
     try:
-        answer: tuple[Any, Exception | None] = (guarded(function), None)
+        answer: tuple[Any, tuple[Exception, Stack] | None] = (guarded(function), None)
     except Exception as error:  # noqa: BLE001  whatever a tool raises goes to its worker
-        answer = (None, _portable(error))
+        answer = (None, (_portable(error), stack_of(error)))
     sender.send(answer)
 
 

@@ -8,18 +8,18 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Final, Self
 
-from activities.toolbox.definition import Tool
-from activities.toolbox.errors import ToolDefinitionError, ToolModuleError
-from activities.toolbox.registry import Registry, default_registry
+from sennit.activities.toolbox.definition import Tool
+from sennit.activities.toolbox.errors import ToolDefinitionError, ToolModuleError
+from sennit.activities.toolbox.registry import Registry, default_registry
 
 BUILT_IN: Final = (
-    "activities.toolbox.calculate",
-    "activities.toolbox.http.http_get",
-    "activities.toolbox.files.list_files",
-    "activities.toolbox.files.read",
-    "activities.toolbox.read_output",
-    "activities.toolbox.search.tool",
-    "activities.toolbox.table",
+    "sennit.activities.programs.calculate",
+    "sennit.activities.toolbox.http.http_get",
+    "sennit.activities.toolbox.files.list_files",
+    "sennit.activities.toolbox.files.read",
+    "sennit.activities.toolbox.read_output",
+    "sennit.activities.toolbox.search.tool",
+    "sennit.activities.toolbox.table",
 )
 
 

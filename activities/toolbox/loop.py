@@ -2,8 +2,9 @@
 
 import asyncio
 
+from sennit.activities.limits import MAX_PAUSE_SECONDS
+
 TICK = 0.5
-LONGEST_PAUSE = 2.0
 
 
 class SteadyLoop(asyncio.SelectorEventLoop):
@@ -24,7 +25,7 @@ class SteadyLoop(asyncio.SelectorEventLoop):
         now = super().time()
         pause = now - self._looked
         self._looked = now
-        if pause > LONGEST_PAUSE:
+        if pause > MAX_PAUSE_SECONDS:
             self._paused += pause
         return now - self._paused
 

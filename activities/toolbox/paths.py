@@ -13,11 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
 
-from activities.toolbox.errors import DocsNotFound, DocumentNotFound, DocumentUnreadable, PathRefused, TooManyFiles
-from workflows.plan.language.text import nearest_or_known
-
-MOST_FILES: Final = 20_000
-LONGEST_PATH: Final = 1_000
+from sennit.activities.limits import MAX_DOCUMENT_PATH_CHARACTERS, MAX_DOCUMENTS
+from sennit.activities.toolbox.errors import (
+    DocsNotFound,
+    DocumentNotFound,
+    DocumentUnreadable,
+    PathRefused,
+    TooManyFiles,
+)
+from sennit.workflows.plan.language.text import nearest_or_known
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -62,8 +66,8 @@ def scan(root: Path) -> list[FoundFile]:
             elif status := _regular_file(root, entry):
                 changed = max(status.st_mtime_ns, status.st_ctime_ns)
                 files.append(FoundFile(path, status.st_size, changed, status.st_ino))
-        if len(files) > MOST_FILES:
-            raise TooManyFiles(f"more than {MOST_FILES:,} files below {root.name!r}; name a smaller folder")
+        if len(files) > MAX_DOCUMENTS:
+            raise TooManyFiles(f"more than {MAX_DOCUMENTS:,} files below {root.name!r}; name a smaller folder")
     return sorted(files, key=lambda file: file.path)
 
 
@@ -97,7 +101,7 @@ def open_inside(root: Path, path: str) -> Iterator[BinaryIO]:
 def inner_parts(path: str) -> tuple[str, ...]:
     """Return the names in a relative path. Raises PathRefused when it leads out, is hidden, or is no path."""
     parts = PurePosixPath(path).parts
-    if not parts or len(path) > LONGEST_PATH or "\0" in path or "\\" in path:
+    if not parts or len(path) > MAX_DOCUMENT_PATH_CHARACTERS or "\0" in path or "\\" in path:
         raise PathRefused(f"{path[:80]!r} is not the path of a file; write it like notes/a.md")
     if parts[0].startswith("/") or ".." in parts:
         raise PathRefused(f"{path!r} leads out of the folder; paths are relative and without '..'")

@@ -1,4 +1,6 @@
-"""Reads a piece of an output: for a model whose prompt has only its beginning, and for programs."""
+"""Tools beside the catalogue: they read a piece of an output, for a model whose prompt has only its beginning and for
+programs, and end the sleep of a program.
+"""
 
 import re
 from collections.abc import Iterable
@@ -6,9 +8,9 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from activities.toolbox.registry import default_registry, tool
-from workflows.plan.edits.tool_loop import READER
-from workflows.plan.language.references import as_text
+from sennit.activities.toolbox.registry import default_registry, tool
+from sennit.workflows.plan.edits.tool_loop import READER
+from sennit.workflows.plan.language.references import as_text
 
 _LEAD: Final = 200
 """Characters that are shown before the words that were found."""
@@ -57,6 +59,20 @@ def read_part(args: PartArguments) -> Any:
     return whole_of(args.output)[args.start : args.end]
 
 
+class SleepArguments(BaseModel):
+    """How long a program sleeps, in seconds, or until when. The run starts the tool when that is over."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    seconds: float | None = None
+    until: str | None = None
+
+
+@tool(name="end_sleep", effect="pure", in_catalogue=False)
+def end_sleep(_: SleepArguments) -> None:
+    """End the sleep of a program."""
+
+
 def whole_of(output: Any) -> str | list[Any]:
     """Return an output as programs read it in parts."""
     return output if isinstance(output, list) else as_text(output)
@@ -64,6 +80,7 @@ def whole_of(output: Any) -> str | list[Any]:
 
 ENTRY: Final = default_registry.get(READER).describe()
 PART: Final = default_registry.get("read_part").describe()
+SLEEP: Final = default_registry.get("end_sleep").describe()
 """The catalogue entries of the tools."""
 
 

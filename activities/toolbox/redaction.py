@@ -86,8 +86,8 @@ class Redactor:
 
     __slots__ = ("_pieces", "_values")
 
-    def __init__(self, env: Mapping[str, str], told: Iterable[str] = ()) -> None:
-        secrets = {secret for secret in (*_secrets_of(env), *told) if _is_long(secret)}
+    def __init__(self, env: Mapping[str, str], known: Iterable[str] = ()) -> None:
+        secrets = {secret for secret in (*_secrets_of(env), *known) if _is_long(secret)}
         longest_first = sorted(secrets, key=lambda secret: (-len(secret), secret))
         encoded = [core for secret in longest_first for core in _base64_cores(secret)]
         forms = [*map(_any_spelling, longest_first), *map(_any_alphabet, encoded)]

@@ -2,25 +2,28 @@
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Literal, TypeVar, get_args, get_type_hints
+from typing import Any, Literal, TypeVar, get_args
 
-from pydantic import BaseModel, PydanticUndefinedAnnotation, PydanticUserError, TypeAdapter
+from pydantic import PydanticUndefinedAnnotation, PydanticUserError, TypeAdapter
 
-from activities.toolbox.definition import NAME, Effect, JsonSchema, Preview, Tool, ToolContext
-from activities.toolbox.errors import ToolDefinitionError, UnknownTool
-from workflows.messages import queues
-from workflows.plan.compile.resource_locks import slots_of
-from workflows.plan.language.limits import parse_duration
-from workflows.plan.language.text import nearest_or_known
+from sennit.activities.toolbox.definition import NAME, Effect, JsonSchema, Preview, Tool, ToolContext
+from sennit.activities.toolbox.errors import McpUnavailable, UnknownTool
+from sennit.activities.toolbox.signature import hints_of, misuse, read_signature
+from sennit.workflows.messages import queues
+from sennit.workflows.plan.compile.resource_locks import slots_of
+from sennit.workflows.plan.language.limits import parse_duration
+from sennit.workflows.plan.language.text import nearest_or_known
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Registry:
-    """Tools by name; a name belongs to one tool."""
+    """Tools by name; a name belongs to one tool. Tools may come later, from any thread."""
 
     def __init__(self, tools: Iterable[Tool] = ()) -> None:
         self._tools: dict[str, Tool] = {}
+        self._absences: dict[str, str] = {}
+        self._left_out: dict[str, str] = {}
         for each in tools:
             self.add(each)
 
@@ -29,17 +32,38 @@ class Registry:
         if new.name in self._tools:
             other = self._tools[new.name].function
             taken = f"the name {new.name!r} is taken by {other.__module__}.{other.__qualname__}"
-            raise _misuse(new.function, f"{taken}; give this one another with @tool(name=...)")
-        self._tools[new.name] = new
+            raise misuse(new.function, f"{taken}; give this one another with @tool(name=...)")
+        self._tools = {**self._tools, new.name: new}
 
     def discard(self, name: str) -> None:
         self._tools.pop(name, None)
 
+    def set_absent(self, prefix: str, reason: str) -> None:
+        """Say why the tools whose names begin with `prefix` are not here now; with no reason they are."""
+        others = {name: why for name, why in self._absences.items() if name != prefix}
+        self._absences = {**others, prefix: reason} if reason else others
+
+    @property
+    def absences(self) -> dict[str, str]:
+        """Why tools are not here now, by the beginning of their names."""
+        return self._absences
+
+    def leave_out(self, reasons: Mapping[str, str]) -> None:
+        """Say of tools that somebody declares why they are not offered, and never will be."""
+        self._left_out = {**self._left_out, **reasons}
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """Why tools are not offered, by name."""
+        return self._left_out
+
     def get(self, name: str) -> Tool:
-        """Return the tool of that name; raises UnknownTool with the nearest name."""
+        """Return the tool of that name. Raises McpUnavailable if it may come, else UnknownTool with the nearest."""
         try:
             return self._tools[name]
         except KeyError:
+            if reason := absence_of(name, self._absences):
+                raise McpUnavailable(f"{name}: unavailable: {reason}", retryable=True) from None
             message = f"no tool is called {name[:80]!r}{nearest_or_known(name, sorted(self._tools))}"
             raise UnknownTool(message) from None
 
@@ -54,6 +78,12 @@ class Registry:
         return name in self._tools
 
 
+def absence_of(name: str, absences: Mapping[str, str]) -> str:
+    """Return why the tool of that name is not there now; nothing if no tool of that name is known to come."""
+    found = [prefix for prefix in absences if name.startswith(prefix)]
+    return absences[max(found, key=len)] if found else ""
+
+
 default_registry = Registry()
 """Where `@tool` registers without `registry`."""
 
@@ -64,22 +94,33 @@ def tool(
     name: str | None = None,
     version: str = "1",
     timeout: str = "30s",
+    typical: str = "",
     queue: str = queues.TOOLS,
     resource: str | None = None,
     idempotent: bool = False,
-    preview: Callable[[Any], Preview] | None = None,
+    preview: Callable[..., Preview] | None = None,
     large: bool = False,
+    batch: Callable[..., Any] | None = None,
+    batch_size: int = 100,
     in_catalogue: bool = True,
     registry: Registry = default_registry,
 ) -> Callable[[Function], Function]:
     """Register a function as a tool and return it unchanged.
 
-    The function takes `(args: Model)` or `(args: Model, context: ToolContext)`, where Model is a pydantic model, and
-    may be `async`. The first paragraph of its docstring tells planners what it does; its return annotation describes
-    the result. `effect` is a promise: `pure` depends on the arguments alone, `read` changes nothing, `write` does.
-    Raise `version` when equal arguments give another result than before. A `write` is `idempotent` if it honours
-    `context.idempotency_key`; `preview` takes its arguments and says what it would do, for the person who approves it.
-    A program has the result of a `large` tool as a `Ref`, which it reads in parts: for what may take 1 MB or more.
+    The parameters of the function are the arguments of the tool, with their names, types and defaults. Or it has one,
+    `(args: Model)`, and the fields of that pydantic model are. Besides, one may be a `ToolContext`. The function may be
+    `async`. The first paragraph of its docstring tells planners what it does; its return annotation describes the
+    result. `effect` is a promise: `pure` depends on the arguments alone, `read` changes nothing, `write` does. Raise
+    `version` when equal arguments give another result than before. A `write` is `idempotent` if it honours
+    `context.idempotency_key`; `preview`, which takes the same arguments without the context, says what it would do, for
+    the person who approves it. `typical` is how long a call usually takes, such as `50ms`: several calls that only read
+    and take up to a second share an activity, so that 1,000 of them take little longer than one. Without it, what
+    workers have measured counts. A program has the result of a `large` tool as a `Ref`, which it reads in parts: for
+    what may take 1 MB or more.
+    `batch` makes up to `batch_size` calls at once, for a `pure` or `read` tool whose function is `async`: calls that
+    are ready together in one activity go to it together. It takes a list of what the function takes, `args` or an
+    object with the arguments as its attributes, has no context, and returns a list with a result or an exception for
+    each call. If it raises, each of these calls has failed, and may be tried again.
     `resource` names what the tool uses, such as `calendar:{owner}` or `calendar`: no node uses it while another writes
     it. Raises ToolDefinitionError on misuse.
     """
@@ -91,9 +132,11 @@ def tool(
             "idempotent": idempotent,
             "preview": preview,
             "large": large,
+            "batch": batch,
+            "batch_size": batch_size,
             "in_catalogue": in_catalogue,
         }
-        registry.add(_define(function, name, effect, timeout, resource, properties))
+        registry.add(_define(function, name, effect, timeout, typical, resource, properties))
         return function
 
     return register
@@ -104,69 +147,52 @@ def _define(
     name: str | None,
     effect: Effect,
     timeout: str,
+    typical: str,
     resource: str | None,
     properties: Mapping[str, Any],
 ) -> Tool:
     """Return the tool that `function` describes; raises ToolDefinitionError naming function and module."""
-    hints = _hints(function)
-    model, wants_context = _parameters(function, hints)
+    hints = hints_of(function)
+    signature = read_signature(function, ToolContext)
+    schema = _schema(function, signature.model, "validation")
     name = function.__name__ if name is None else name
     if not NAME.match(name):
-        raise _misuse(function, f"{name!r} cannot be a tool's name; use a letter, then letters, digits and _")
+        raise misuse(function, f"{name!r} cannot be a tool's name; use a letter, then letters, digits and _")
     if effect not in get_args(Effect):
-        raise _misuse(function, f"effect {effect!r} is not one of pure, read, write")
+        raise misuse(function, f"effect {effect!r} is not one of pure, read, write")
     for slot in slots_of(resource or ""):
-        if slot not in model.model_fields:
-            raise _misuse(function, f"resource {resource!r} names {slot!r}, which is no argument")
+        if slot not in schema.get("properties", {}):
+            raise misuse(function, f"resource {resource!r} names {slot!r}, which is no argument")
+    if properties["batch"] is not None and (effect == "write" or not inspect.iscoroutinefunction(function)):
+        raise misuse(function, "only an async function that is pure or reads has a batch form")
+    if properties["batch"] is not None and not inspect.iscoroutinefunction(properties["batch"]):
+        raise misuse(function, "its batch form is no async function")
+    if properties["batch_size"] < 1:
+        raise misuse(function, f"batch_size is {properties['batch_size']}; write at least 1")
     if properties["large"] and effect == "write":
-        raise _misuse(function, "a write is not large: have a tool that reads return what is large")
+        raise misuse(function, "a write is not large: have a tool that reads return what is large")
     try:
         seconds = parse_duration(timeout)
     except ValueError as error:
-        raise _misuse(function, f"timeout {error}") from None
+        raise misuse(function, f"timeout {error}") from None
+    try:
+        usual = parse_duration(typical) if typical else 0.0
+    except ValueError as error:
+        raise misuse(function, f"typical {error}") from None
     text = inspect.getdoc(function) or function.__name__.replace("_", " ")
     return Tool(
         name=name,
         description=" ".join(text.split("\n\n", 1)[0].split()),
         effect=effect,
         timeout=seconds,
+        typical=usual,
         resource=resource,
-        schema=_schema(function, model, "validation"),
+        schema=schema,
         output_schema=_schema(function, hints["return"], "serialization") if "return" in hints else None,
         function=function,
-        arguments_model=model,
-        wants_context=wants_context,
+        signature=signature,
         **properties,
     )
-
-
-def _misuse(function: Callable[..., Any], problem: str) -> ToolDefinitionError:
-    return ToolDefinitionError(f"{function.__module__}.{function.__qualname__}: {problem}")
-
-
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    if not inspect.isfunction(function):
-        raise ToolDefinitionError(f"@tool takes a function, not {type(function).__name__} {function!r}")
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise _misuse(function, "a tool returns one value; this function yields")
-    try:
-        return get_type_hints(function, include_extras=True)
-    except (NameError, TypeError, AttributeError) as error:
-        raise _misuse(function, f"its annotations cannot be read: {error}") from None
-
-
-def _parameters(function: Callable[..., Any], hints: Mapping[str, Any]) -> tuple[type[BaseModel], bool]:
-    """Return the model of the arguments, and whether the function takes the context too."""
-    parameters = list(inspect.signature(function).parameters.values())
-    positional = all(each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD) for each in parameters)
-    if len(parameters) not in (1, 2) or not positional:
-        raise _misuse(function, "a tool takes (args: Model) or (args: Model, context: ToolContext)")
-    model = hints.get(parameters[0].name)
-    if not (isinstance(model, type) and issubclass(model, BaseModel)):
-        raise _misuse(function, f"annotate {parameters[0].name!r} with a pydantic model of the arguments")
-    if len(parameters) == 2 and hints.get(parameters[1].name) is not ToolContext:
-        raise _misuse(function, f"annotate {parameters[1].name!r} with ToolContext")
-    return model, len(parameters) == 2
 
 
 def _schema(function: Callable[..., Any], annotation: Any, mode: Literal["validation", "serialization"]) -> JsonSchema:
@@ -174,4 +200,4 @@ def _schema(function: Callable[..., Any], annotation: Any, mode: Literal["valida
         return TypeAdapter(annotation).json_schema(mode=mode)
     except (PydanticUserError, PydanticUndefinedAnnotation) as error:
         name = getattr(annotation, "__name__", str(annotation))
-        raise _misuse(function, f"{name} has no JSON schema: {error.message}") from None
+        raise misuse(function, f"{name} has no JSON schema: {error.message}") from None

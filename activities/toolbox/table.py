@@ -3,16 +3,15 @@
 import json
 import unicodedata
 from collections.abc import Sequence
-from typing import Annotated, Final, TypeGuard
+from typing import Annotated, Any, Final, TypeGuard
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
-from activities.toolbox.calculate import round_float
-from activities.toolbox.errors import ToolArgumentError
-from activities.toolbox.registry import tool
-from workflows.plan.language.text import nearest_or_known, one_line
+from sennit.activities.limits import MAX_CELL_COLUMNS
+from sennit.activities.toolbox.errors import ToolArgumentError
+from sennit.activities.toolbox.registry import tool
+from sennit.workflows.plan.language.text import nearest_or_known, one_line
 
-_WIDEST_CELL: Final = 200
 _NARROWEST_CELL: Final = 12
 _PLAIN_DIGITS: Final = 10_000
 """Smaller numbers have no commas, so that a year stays a year."""
@@ -21,12 +20,20 @@ Name = Annotated[str, Field(min_length=1, max_length=80)]
 Row = dict[str, JsonValue]
 
 
+def _without_nulls(rows: Any) -> Any:
+    return [row for row in rows if row is not None] if isinstance(rows, list) else rows
+
+
 class TableArguments(BaseModel):
     """Which rows, which of their fields, and in which order."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    rows: Annotated[list[Row], Field(max_length=10_000, description="Objects, such as the output of a map")]
+    rows: Annotated[
+        list[Row],
+        BeforeValidator(_without_nulls),
+        Field(max_length=10_000, description="Objects, such as the output of a map; null is left out"),
+    ]
     columns: Annotated[list[Name], Field(max_length=40, description="Fields to show; all when empty")] = []
     sort_by: Annotated[Name | None, Field(description="Field to sort by; the order stays as it is without")] = None
     descending: bool = False
@@ -47,7 +54,8 @@ class Table(BaseModel):
 def table(args: TableArguments) -> Table:
     """Sort rows by a field, keep the first ones, add up columns of numbers, and write a Markdown table.
 
-    Rows without the field to sort by come last; equal rows stay in their order.
+    Rows without the field to sort by come last; equal rows stay in their order. A row that is null, such as
+    that of a skipped item, is left out.
     """
     known = list(dict.fromkeys(name for row in args.rows for name in row))
     asked = [("columns", name) for name in args.columns] + ([("sort_by", args.sort_by)] if args.sort_by else [])
@@ -57,7 +65,8 @@ def table(args: TableArguments) -> Table:
             raise ToolArgumentError(problem, tool="table", field=argument)
     columns = args.columns or known
     kept = _sort(args.rows, args.sort_by, args.descending)[: args.limit]
-    totals = {name: total for name in columns if (total := _total([row.get(name) for row in args.rows])) is not None}
+    sums = {name: _total([row.get(name) for row in args.rows]) for name in columns}
+    totals = {name: total for name, total in sums.items() if total is not None}
     return Table(count=len(args.rows), totals=totals, rows=kept, text=_markdown(columns, kept, args.width))
 
 
@@ -85,7 +94,11 @@ def _total(values: Sequence[JsonValue]) -> int | float | None:
     """Return the sum of a column, 0 without rows; None when it holds anything but numbers and gaps."""
     numbers = [value for value in values if _is_number(value)]
     summable = all(value is None or _is_number(value) for value in values) and (numbers or not values)
-    return round_float(sum(numbers)) if summable else None
+    return _rounded(sum(numbers)) if summable else None
+
+
+def _rounded(value: int | float) -> int | float:
+    return float(f"{value:.12g}") + 0.0 if isinstance(value, float) else value
 
 
 def _is_number(value: JsonValue) -> TypeGuard[int | float]:
@@ -135,7 +148,7 @@ def _text(value: JsonValue) -> str:
     if isinstance(value, int | float):
         return f"{value:,}" if abs(value) >= _PLAIN_DIGITS else f"{value}"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return _cut(one_line(text).replace("|", "\u00a6"), _WIDEST_CELL)
+    return _cut(one_line(text).replace("|", "\u00a6"), MAX_CELL_COLUMNS)
 
 
 def _cut(text: str, width: int) -> str:
@@ -148,6 +161,5 @@ def _cut(text: str, width: int) -> str:
 
 def _cell_width(text: str) -> int:
     """Return the columns of a terminal that a text takes: two for a wide character, none for a combining mark."""
-    return sum(
-        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
-    )
+    seen = [char for char in text if not unicodedata.combining(char)]
+    return len(seen) + sum(unicodedata.east_asian_width(char) in "WF" for char in seen)

@@ -15,11 +15,10 @@ from contextvars import Context, ContextVar, copy_context
 from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
-from activities.toolbox.errors import ToolExit
-from activities.toolbox.loop import SteadyLoop
+from sennit.activities.limits import MAX_LOST_THREADS
+from sennit.activities.toolbox.errors import ToolExit
+from sennit.activities.toolbox.loop import SteadyLoop
 
-MOST_LOST: Final = 50
-"""Threads that calls may hold after they were given up; with more, the process should be replaced."""
 GRACE = 2.0
 """Seconds in which a cancelled coroutine may tidy up before its caller goes on."""
 TICK = 1.0
@@ -58,7 +57,7 @@ class ToolThreads:
     @property
     def exhausted(self) -> str | None:
         """Why this process should be replaced, or None."""
-        if len(self._lost) < MOST_LOST:
+        if len(self._lost) < MAX_LOST_THREADS:
             return None
         names = ", ".join(name for name, _ in Counter(self._lost.values()).most_common(3))
         return f"{len(self._lost)} threads are lost in calls that do not end, most of them of {names}"

@@ -19,8 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
-from doubles.model_rules import rule
-from doubles.models import model_server
 
 from benchmarks.agents import oracle as model
 from benchmarks.agents.ideal import Recorded, bound, ideal, overlapped
@@ -28,7 +26,9 @@ from benchmarks.agents.oracle import Oracle
 from benchmarks.agents.questions import Question, questions
 from benchmarks.agents.react import TOOLS, answered
 from benchmarks.stage import Stage, stage
-from workflows.messages import queues
+from sennit.testing.model_rules import rule
+from sennit.testing.models import model_server
+from sennit.workflows.messages import queues
 
 TOOL_SECONDS = 0.4
 GOALS = {"a": 2.5, "b": 1.2, "overlap": 0.8}
@@ -134,13 +134,13 @@ class Bench:
 
 
 @asynccontextmanager
-async def bench(oracle: Oracle, place: Path) -> AsyncIterator[Bench]:
-    """Start model server, Temporal server and workers; `oracle` is what the model says."""
+async def bench(oracle: Oracle, place: Path, **more: str) -> AsyncIterator[Bench]:
+    """Start model server, Temporal server and workers, these with more variables; `oracle` is what the model says."""
     record = place / "calls.jsonl"
     async with model_server(rule("", oracle.reply)) as server, httpx.AsyncClient(timeout=60, trust_env=False) as client:
         env = {"OPENAI_BASE_URL": server.openai_url, "SENNIT_MODEL": "openai:test-model",
                "SENNIT_TOOLS": "benchmarks.agents.lookups", "SENNIT_BENCH_CALLS": str(record),
-               "SENNIT_BENCH_SECONDS": str(TOOL_SECONDS / oracle.pace)}  # fmt: skip
+               "SENNIT_BENCH_SECONDS": str(TOOL_SECONDS / oracle.pace), **more}  # fmt: skip
         async with stage(place, **env) as built:
             yield Bench(oracle, built, server.openai_url, client, record)
 

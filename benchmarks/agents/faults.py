@@ -22,8 +22,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from doubles.model_rules import Asked, Reply, rule
-from doubles.models import model_server
 from temporalio.client import WorkflowHandle
 
 from benchmarks.agents.comparison import TOOL_SECONDS
@@ -31,9 +29,11 @@ from benchmarks.agents.oracle import Oracle
 from benchmarks.agents.questions import Question, questions
 from benchmarks.agents.react import TOOLS
 from benchmarks.stage import Stage, stage
-from starter.dev.server import free_port
-from workflows.messages import queues
-from workflows.messages.views import RunView
+from sennit.starter.dev.server import free_port
+from sennit.testing.model_rules import Asked, Reply, rule
+from sennit.testing.models import model_server
+from sennit.workflows.messages import queues
+from sennit.workflows.messages.views import RunView
 
 Run = WorkflowHandle[Any, Any]
 
@@ -109,7 +109,7 @@ async def outages(built: Stage, question: Question, port: int, oracle: Oracle) -
     async with model_server(rule("", oracle.reply), port=port):
         began = time.perf_counter()
         address = {"TEMPORAL_ADDRESS": built.client.service_client.config.target_host}
-        sennit = [sys.executable, "-m", "starter", *shlex.split(command)[1:]]
+        sennit = [sys.executable, "-m", "sennit", *shlex.split(command)[1:]]
         done = await asyncio.create_subprocess_exec(*sennit, env={**os.environ, **address})
         await done.wait()
         report = await handle.result()

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from activities.toolbox import tool
 from benchmarks.agents.questions import key_of, questions
+from sennit.activities.toolbox import tool
 
 Value = str | int | float
 

@@ -6,7 +6,7 @@ The lengths are chosen once, from transcripts that others published, and are the
 - A thought has 80 characters before every turn with calls. The examples in the prompts of ReAct (arXiv 2210.03629) for
   HotpotQA have some 110, those in LLMCompiler's (arXiv 2312.04511) ReAct prompts 91 for HotpotQA and 55 for ParallelQA.
 - The planner writes no thought: its prompt asks it to begin with the first line, which runs while it writes the rest.
-- Calls are written as each wire format demands: JSON arguments for the agents, lines for the planner.
+- Calls are written as each wire format demands: JSON arguments for the agents, for the planner its own form.
 - The last message is the same for all, word for word: the answer. With `evidence` all of them add what the joiner is
   asked for: a claim and a quotation for each result.
 
@@ -17,10 +17,9 @@ import json
 import time
 from dataclasses import dataclass, field
 
-from doubles.model_rules import Asked, Reply
-from doubles.model_rules import Call as Asks
-
 from benchmarks.agents.questions import Call, Question, line, questions, renumbered
+from sennit.testing.model_rules import Asked, Reply
+from sennit.testing.model_rules import Call as Asks
 
 CHARACTERS = 4
 THOUGHT = "I need this to answer the question: {}, and then I can see what else is missing."
@@ -64,7 +63,7 @@ class Oracle:
         """Return what the model says."""
         question = next(each for each in questions() if each.goal in asked.text)
         planner = "You plan work" in asked.system
-        text, calls = (plan(question), ()) if planner else self._turn(question, asked)
+        text, calls = _planned(question, asked) if planner else self._turn(question, asked)
         written = -(-len(text) // CHARACTERS) + sum(1 + -(-len(json.dumps(c.arguments)) // CHARACTERS) for c in calls)
         given = (len(asked.text) + len(json.dumps(asked.body.get("tools", "")))) // CHARACTERS
         self.said.append(Said(time.time(), text, given, written))
@@ -126,6 +125,19 @@ def plan(question: Question) -> str:
     numbers = lines(question)
     written = [line(call, numbers) for call in question.planned]
     return "\n".join([*written, _answer(len(written) + 1, question.planned, numbers)])
+
+
+def _planned(question: Question, asked: Asked) -> tuple[str, tuple[Asks, ...]]:
+    """Return a plan in the form that is asked for: calls of functions, or lines."""
+    numbers = lines(question)
+    made = [
+        Asks(call.tool, {name: renumbered(text, numbers) for name, text in call.args.items()})
+        for call in question.planned
+    ]
+    results = [renumbered(f"${call.number}", numbers) for call in question.planned]
+    if "join" in asked.tools:
+        return "", (*made, Asks("join", {"results": results}))
+    return plan(question), ()
 
 
 def more(question: Question) -> str:

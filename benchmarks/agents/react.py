@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 from pydantic import BaseModel
 
-from activities.toolbox import Registry
-from activities.toolbox.registry import default_registry
 from benchmarks.agents import lookups
+from sennit.activities.toolbox import Registry
+from sennit.activities.toolbox.registry import default_registry
 
 TOOLS = ("fact", "find", "compute")
 _MODELS: dict[str, type[BaseModel]] = {"fact": lookups.Fact, "find": lookups.Find, "compute": lookups.Compute}

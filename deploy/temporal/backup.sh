@@ -3,7 +3,7 @@
 # PGHOST, PGPORT, PGUSER and PGPASSWORD say where Postgres is. `sennit gc` must not run meanwhile.
 set -eu
 store=$1 backup=$2
-[ -d "$store" ] || { echo "there is no store at $store" >&2; exit 1; }
+[ -e "$store/.store-id" ] || { echo "there is no store at $store: it has no .store-id" >&2; exit 1; }
 [ ! -e "$backup" ] || { echo "$backup is there already; name a new folder" >&2; exit 1; }
 rm -rf "$backup.part"
 mkdir -p "$backup.part"

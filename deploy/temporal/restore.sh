@@ -8,7 +8,7 @@ for each in temporal temporal_visibility; do
     createdb "$each"
     pg_restore --exit-on-error --no-owner --dbname="$each" "$backup/$each"
 done
-if [ -n "$(ls -A "$store" 2>/dev/null)" ]; then
+if [ -n "$(ls -A "$store" 2>/dev/null | grep -vx '\.store-id')" ]; then
     echo "the store at $store is there, and stays as it is"
 else
     mkdir -p "$store"

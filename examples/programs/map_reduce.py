@@ -30,7 +30,9 @@ async def merge(question: str, notes: list) -> dict:
 async def main(question: str, glob: str = "rivers/*.md") -> str:
     files = await list_files(glob=glob, max_items=200)
     notes = await pipeline([{"path": file["path"], "question": question} for file in files["items"]], load, note)
-    while len(notes) > 1:
+    for _ in range(3):  # 200 notes, 25, 4, 1
+        if len(notes) < 2:
+            break
         parts = [notes[start : start + 8] for start in range(0, len(notes), 8)]
         notes = await parallel([task(merge, question=question, notes=part) for part in parts])
     return notes[0]["answer"] if notes else f"no file matches {glob}"

@@ -31,7 +31,7 @@ async def main(topic: str, rounds: int = 3, most: int = 8) -> str:
         plan = await llm(prompt, topic, notes, schema=PLAN)
         if plan["enough"]:
             break
-        ends = await settled([task(look, question=question) for question in plan["questions"][:wide]])
+        ends = await settled([task(look, question=question) for question in plan["questions"][:most][:wide]])
         notes += [end["value"] for end in ends if end["status"] == "succeeded"]
     phase("report")
     return await llm("Write a report from these notes alone, with their paths.", topic, notes)

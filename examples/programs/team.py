@@ -22,7 +22,7 @@ async def main(goal: str, rounds: int = 5) -> str:
         plan = await llm(prompt, goal, ledger, schema=ORDERS)
         if plan["done"]:
             return plan["answer"]
-        orders = [order for order in plan["orders"] if order["member"] in MEMBERS]
+        orders = [order for order in plan["orders"][:4] if order["member"] in MEMBERS]
         ends = await settled([task(carry_out, member=order["member"], goal=order["goal"]) for order in orders])
         for order, end in zip(orders, ends, strict=True):
             ledger.append({"member": order["member"], "goal": order["goal"], "brought": end["value"] or end["error"]})

@@ -14,7 +14,7 @@ async def look(question: str) -> str:
 
 async def main(topic: str):
     questions = await llm("Five questions that together cover the topic.", topic, schema=list[str])
-    answers = await parallel([task(look, question=q) for q in questions])
+    answers = await parallel([task(look, question=q) for q in questions[:5]])
     draft = await llm("Write a page.", answers)
     for _ in range(3):
         review = await llm("What is wrong with it?", draft, schema={"good": bool, "faults": list[str]}, role="critic")

@@ -15,9 +15,9 @@ async def cast(question: str, number: int) -> str:
 async def main(question: str, most: int = 15, width: int = 3) -> dict:
     votes = {}
     asked = 0
-    while asked < most:
-        batch = range(asked + 1, min(asked + width, most) + 1)
-        for end in await settled([task(cast, question=question, number=number) for number in batch]):
+    for start in range(0, most, width):
+        batch = [number for number in range(start, start + width) if number < most]
+        for end in await settled([task(cast, question=question, number=number + 1) for number in batch]):
             if end["status"] == "succeeded":
                 votes[end["value"]] = votes.get(end["value"], 0) + 1
         asked += len(batch)

@@ -10,7 +10,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from activities.toolbox import ToolContext, ToolError, documents_root, open_inside, tool
+from sennit import ToolContext, ToolError, documents_root, open_inside, tool
 
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 

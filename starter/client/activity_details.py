@@ -1,12 +1,11 @@
 """What only the server knows of a run: how its activities get on, and why it does not answer."""
 
 import json
-import re
 import time
-from typing import Any, Final
+from typing import Any
 
 from temporalio.api.common.v1 import WorkflowExecution
-from temporalio.api.enums.v1 import EventType, PendingActivityState, TaskQueueType
+from temporalio.api.enums.v1 import EventType, PendingActivityState, TaskQueueType, TimeoutType
 from temporalio.api.failure.v1 import Failure
 from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflow.v1 import PendingActivityInfo
@@ -19,44 +18,66 @@ from temporalio.api.workflowservice.v1 import (
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from workflows.messages.activity_options import REFUSALS
-from workflows.messages.views import NodeView, RunView
-from workflows.plan.language.text import one_line
+from sennit.workflows.messages.activity_ids import RUN, ActivityId, parse_activity_id
+from sennit.workflows.messages.activity_options import REFUSALS
+from sennit.workflows.messages.views import EventKind, NodeView, RunEvent, RunView
+from sennit.workflows.plan.language.text import one_line
 
 EVENTS = 20
 """How far back in a history the reason of a failed task is looked for."""
 USUAL_START = 2.0
 """Seconds within which a worker should have taken a task."""
-_BEFORE = ("preparing", "planning")
-_SUFFIX: Final = re.compile(r"(?:~(?P<generation>\d+))?(?:\.question)?(?:@(?P<epoch>\d+))?\Z")
-"""What follows the node in an activity's id: `n1`, `n1~2` in its second generation, `n1~2@3` in the third plan.
-`n1.question` puts together what it asks a person."""
+LOST = "its worker was lost, so its call starts again"
+_OWN = ("preparing", "planning", "concluding")
+"""Phases in which the run itself has activities to wait for."""
 
 
 async def activity_details(client: Client, view: RunView) -> RunView:
-    """Return the view with attempts, time and progress of running nodes, and how planning gets on; unchanged if the
-    server does not say.
+    """Return the view with attempts, time and progress of running nodes, and how the run's own activities get on;
+    unchanged if the server does not say.
     """
-    if view.phase not in _BEFORE and not any(node.status == "running" for node in view.nodes):
+    if view.phase not in _OWN and not any(node.status == "running" for node in view.nodes):
         return view
     try:
         found = await _describe(client, view.id)
     except RPCError:
         return view
     # A replaced plan's activities may still be ending: the newest of a node's activities comes last and counts.
-    pending = {_node(item.activity_id): item for item in sorted(found.pending_activities, key=_version)}
-    nodes = tuple(_with_details(node, pending[node.id]) if node.id in pending else node for node in view.nodes)
-    before = [_progress(item, _age(item)) for name, item in pending.items() if name.startswith("run:")]
+    pending = {ident.node: item for ident, item in _of_nodes(found)}
+    nodes = tuple(_with_activity(node, pending) for node in view.nodes)
+    calls = [item for item in found.pending_activities if item.activity_id.startswith(RUN)]
+    before = [_progress(item, _age(item)) for item in calls]
     return view.model_copy(update={"nodes": nodes, "progress": "; ".join(filter(None, before))})
 
 
-def _node(activity_id: str) -> str:
-    return _SUFFIX.sub("", activity_id, count=1)
+def _of_nodes(found: DescribeWorkflowExecutionResponse) -> list[tuple[ActivityId, PendingActivityInfo]]:
+    """Return the activities of nodes under way, the newest of each last."""
+    read = ((parse_activity_id(item.activity_id), item) for item in found.pending_activities)
+    known = [(ident, item) for ident, item in read if ident is not None]
+    return sorted(known, key=lambda each: (each[0].epoch, each[0].generation))
 
 
-def _version(item: PendingActivityInfo) -> tuple[int, int]:
-    found = _SUFFIX.search(item.activity_id)
-    return (int(found["epoch"] or 1), int(found["generation"] or 1)) if found else (1, 1)
+def _with_activity(node: NodeView, pending: dict[str, PendingActivityInfo]) -> NodeView:
+    """Return the node with how its activity gets on; of one that shares it, whether it is done, as last reported."""
+    if node.seat is None:
+        return _with_details(node, pending[node.id]) if node.id in pending else node
+    first, place = node.seat
+    if first not in pending or node.status != "running":
+        return node
+    found = _with_details(node, pending[first])
+    if _bit(pending[first], place):
+        return found.model_copy(update={"preview": "done, as its activity last reported"})
+    beside = f"; its activity: {found.preview}" if found.preview else ""
+    return found.model_copy(update={"preview": f"in an activity with others{beside}"})
+
+
+def _bit(item: PendingActivityInfo, place: int) -> bool:
+    """Whether a shared activity has last reported that its call at this place is done."""
+    try:
+        bits = json.loads(item.heartbeat_details.payloads[1].data)
+        return bool(bits[place // 32] >> place % 32 & 1)
+    except (IndexError, ValueError, TypeError):
+        return False
 
 
 def _with_details(node: NodeView, item: PendingActivityInfo) -> NodeView:
@@ -80,9 +101,16 @@ def _progress(item: PendingActivityInfo, age: float) -> str:
     if item.attempt > 1 and item.HasField("last_failure"):
         # a higher maximum is for calls that a busy model puts off, which are no attempts
         most = f" of {item.maximum_attempts}" if 0 < item.maximum_attempts <= REFUSALS else ""
+        if item.last_failure.timeout_failure_info.timeout_type == TimeoutType.TIMEOUT_TYPE_HEARTBEAT:
+            return f"{LOST}: attempt {item.attempt}{most}"
         return f"attempt {item.attempt}{most} after {_reason(item.last_failure)}"
     if item.state == PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED and age > USUAL_START:
         return "no worker took it yet"
+    return _heartbeat(item)
+
+
+def _heartbeat(item: PendingActivityInfo) -> str:
+    """Return what an activity last reported of itself, "" if it reported nothing that is for people."""
     try:
         progress = json.loads(item.heartbeat_details.payloads[0].data)
     except (IndexError, ValueError):
@@ -94,6 +122,30 @@ def _reason(failure: Failure) -> str:
     """Return a failure as people read it: its type, if it has one, and its message."""
     kind = failure.application_failure_info.type
     return one_line(f"{kind}: {failure.message}" if kind else failure.message)[:300]
+
+
+async def live_details(client: Client, run: str) -> list[RunEvent]:
+    """Return of each activity under way that its last worker was lost, and how far it is in this attempt, as events
+    without a number; nothing if the server does not say.
+    """
+    try:
+        found = await _describe(client, run)
+    except RPCError:
+        return []
+    events = []
+    for ident, item in _of_nodes(found):
+        failure = item.last_failure
+        is_lost = failure.timeout_failure_info.timeout_type == TimeoutType.TIMEOUT_TYPE_HEARTBEAT
+        changes: list[tuple[EventKind, str]] = []
+        if is_lost:
+            changes.append(("lost_worker", f"its worker was lost; attempt {item.attempt} follows"))
+        if not is_lost or item.last_heartbeat_time.ToNanoseconds() > item.last_started_time.ToNanoseconds():
+            changes.append(("progress", _heartbeat(item)))  # not what the lost attempt reported last
+        for kind, text in changes:
+            if text:
+                at, generation = time.time(), ident.generation
+                events.append(RunEvent(number=0, at=at, kind=kind, node=ident.node, generation=generation, text=text))
+    return events
 
 
 async def why_silent(client: Client, run: str) -> str | None:

@@ -1,85 +1,118 @@
 """Sennit for programs: start runs, find them again, wait for them. The `sennit` command uses nothing else."""
 
 import shlex
-from datetime import timedelta
+from collections.abc import Callable
+from datetime import datetime, timedelta
 from importlib.metadata import version
-from typing import Any, Unpack
+from typing import Any, NamedTuple, TypeVar, Unpack, overload
 
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.common import Priority, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
-from starter.client.connection import TemporalServer, configured_server, connect_client
-from starter.client.errors import Refused
-from starter.client.local import Grant, grant, is_granted, join_local_stack
-from starter.client.origin import Origin, read_origin
-from starter.client.request import (
+from sennit.starter.client.connection import (
+    TemporalServer,
+    configured_server,
+    connect_client,
+    server_of,
+    speaking_sennit,
+)
+from sennit.starter.client.errors import NotAllowed, RunNotFound, ServerUnreachable
+from sennit.starter.client.local import allow_writes, join_local_stack, open_folder
+from sennit.starter.client.origin import Origin, read_origin
+from sennit.starter.client.request import (
+    ForkOptions,
     RunOptions,
+    StartOptions,
     build_request,
     checked_id,
     checked_new_id,
+    current_trace,
     docs_folder,
     markdown_summary,
     new_id,
     plan_of,
     summary,
 )
-from starter.client.run import Run
-from starter.client.server_errors import cli_error
-from workflows.messages.queues import WORKFLOW
-from workflows.plan.programs.program_plan import title_of
+from sennit.starter.client.run import Run
+from sennit.starter.client.runs import WORKFLOW_TYPE, RunSummary, read_runs
+from sennit.starter.client.server_errors import error_of
+from sennit.starter.dev.messages import Say, to_stderr
+from sennit.workflows.messages.queues import WORKFLOW
+from sennit.workflows.messages.result import RunReport, RunStatus
+from sennit.workflows.plan.programs.program_plan import title_of
 
-WORKFLOW_TYPE = "AgentRun"
 RPC_TIMEOUT = timedelta(seconds=30)
+T = TypeVar("T")
+
+
+class Given(NamedTuple):
+    """What the user who starts a run allows it: to read a folder, and to write without asking."""
+
+    docs: str | None
+    writes: bool
 
 
 class Sennit:
-    """A connection to one Temporal server and namespace."""
+    """A connection to one Temporal server and namespace. None of its calls starts or stops a server but `local`.
 
-    def __init__(self, client: Client, server: TemporalServer) -> None:
-        self.client = client
-        self.server = server
+    `client` may be any client of Temporal: its connection, codec and interceptors are used, and payloads are written as
+    Sennit's workers read them. `server` is known to those who connect by `connect` or `local`.
+    """
+
+    def __init__(self, client: Client, server: TemporalServer | None = None) -> None:
+        self.client = speaking_sennit(client)
+        self.server = server or server_of(client)
 
     @classmethod
     async def connect(cls, address: str | None = None, *, namespace: str | None = None) -> "Sennit":
-        """Connect as the `temporal` command would; without any address set, to the local stack, started if needed.
+        """Connect as the `temporal` command would: to `address`, or as TEMPORAL_* variables or the profile say.
 
-        Raises Unreachable, or Refused if the settings are wrong.
+        Raises ServerUnreachable, also if nothing names a server; Refused if the settings are wrong.
         """
-        server = configured_server(address, namespace) or await join_local_stack(namespace)
+        server = configured_server(address, namespace)
+        if server is None:
+            raise ServerUnreachable("nothing names a Temporal server; set TEMPORAL_ADDRESS, or use Sennit.local()")
         return cls(await connect_client(server), server)
 
-    async def start(
-        self,
-        *,
-        goal: str = "",
-        plan: dict[str, Any] | None = None,
-        program: str = "",
-        docs: str | None = None,
-        id: str | None = None,  # noqa: A002  # the name it has as `--id`
-        again: bool = False,
-        title: str = "",
-        **options: Unpack[RunOptions],
-    ) -> Run:
+    @classmethod
+    async def local(cls, *, namespace: str | None = None, say: Say = to_stderr, as_it_is: bool = False) -> "Sennit":
+        """Connect to the local stack of this user, which is started in the background if it does not run. One that runs
+        with other settings is restarted once it is idle, unless `as_it_is`. `say` gets a line about what is done.
+
+        Raises ServerUnreachable if it does not start, or Refused if its workers refuse a setting.
+        """
+        server = await join_local_stack(namespace, say, as_it_is=as_it_is)
+        return cls(await connect_client(server), server)
+
+    @overload
+    async def start(self, *, result: None = None, **options: Unpack[StartOptions]) -> Run[RunReport]: ...
+
+    @overload
+    async def start(self, *, result: type[T], **options: Unpack[StartOptions]) -> Run[T]: ...
+
+    async def start(self, *, result: type[Any] | None = None, **options: Unpack[StartOptions]) -> Run[Any]:
         """Start a run of `goal`, of `plan` (plain JSON data) or of `program` (the text of a script), and return it.
 
         `inputs` are those that a plan declares, or the arguments of a program's `main`. `title` names a run without a
-        goal.
+        goal. `result` is the type of the answer, such as a pydantic model: see `Run.result`.
 
         With `id` at most one run is started, however often this is called: a run of that id that goes on is joined,
-        and one that is over is returned as it ended, unless `again` starts a new one. Raises Refused for a request that
-        the run would refuse by its form, another CliError if the server does not take it.
+        and one that is over is returned as it ended, unless `again` starts a new one. Raises InvalidRequest for a
+        request that the run would refuse by its form, another SennitError if the server does not take it.
         """
+        goal, plan, title = options.pop("goal", ""), options.pop("plan", None), options.pop("title", "")
+        program, docs = options.pop("program", ""), options.pop("docs", None)
+        chosen, again = options.pop("id", None), options.pop("again", False)
         folder = docs_folder(docs, must_exist=self.server.is_local) if docs else None
         if program:
             plan, title = plan_of(program, options.get("inputs") or {}), title or title_of(program)
         request = build_request(goal=goal, plan=plan, docs=folder, **options)
         name = goal or str((plan or {}).get("goal") or "") or title
-        grants = Grant(folder, options.get("approval") == "never")
-        return await self._begin(
-            request, id if id is not None else new_id(name), name, title, plan, grants, again=again
-        )
+        given = Given(folder, options.get("approval") == "never")
+        own = chosen if chosen is not None else new_id(name)
+        return await self._begin(request, own, name, title, plan, given, again=again, result=result)
 
     async def fork(
         self,
@@ -90,30 +123,33 @@ class Sennit:
         again: bool = False,
         title: str = "",
         **options: Unpack[RunOptions],
-    ) -> Run:
+    ) -> Run[RunReport]:
         """Start a run that does again what a run did that is over, and return it: what it calls as that did is taken
         over, and not called.
 
-        `origin` comes from `origin`. What is None is as it was in that run. But its folder is not opened again, and its
-        writes need no approval only if the user of this machine started it so: anybody may have written its input. For
-        `id`, `again` and what is raised see `start`.
+        `origin` comes from `origin`, and may have another script; `Run.fork` does both. What is None is as it was in
+        that run. But on the local stack its folder is not opened again, and its writes need approval unless `approval`
+        is given: anybody may have written its input. For `id`, `again` and what is raised see `start`.
         """
         folder = docs_folder(docs, must_exist=self.server.is_local) if docs else origin.request.get("docs")
-        given = {name: value for name, value in options.items() if value is not None}
+        chosen = {name: value for name, value in options.items() if value is not None}
         inputs = {**origin.inputs, **(options.get("inputs") or {})}
-        fields = {**origin.request, **given, "inputs": inputs, "docs": folder, "origins": list(origin.homes)}
+        fields = {**origin.request, **chosen, "inputs": inputs, "docs": folder, "origins": list(origin.homes)}
         request = build_request(plan=origin.plan, **fields)
         title = title or fields.get("title") or ""
         name = str(fields.get("goal") or (origin.plan or {}).get("goal") or "") or title or origin.name
-        lifts = given.get("approval", "never" if is_granted(self.server, origin.name) else None) == "never"
-        grants = Grant(folder if docs else None, lifts and fields.get("approval") == "never")
-        return await self._begin(request, id or origin.fork_id, name, title, origin.plan, grants, again=again)
+        given = Given(folder if docs else None, chosen.get("approval") == "never")
+        return await self._begin(request, id or origin.fork_id, name, title, origin.plan, given, again=again)
 
     async def origin(self, name: str) -> Origin:
-        """Return the run with this id as a fork of it begins. Raises Refused if it goes on, or cannot be forked."""
+        """Return the run with this id as a fork of it begins. Raises NotAllowed if it goes on, Refused if it
+        cannot be forked.
+        """
         _, goes_on = await self.look_up(name)
         if goes_on:
-            raise Refused(f"{name} still runs; change its program with: {shlex.join(['sennit', 'edit', name])} FILE.py")
+            raise NotAllowed(
+                f"{name} still runs; change its program with: {shlex.join(['sennit', 'edit', name])} FILE.py"
+            )
         return await read_origin(self.client, name)
 
     async def _begin(
@@ -123,18 +159,25 @@ class Sennit:
         name: str,
         title: str,
         plan: dict[str, Any] | None,
-        grants: Grant,
+        given: Given,
         *,
         again: bool,
-    ) -> Run:
+        result: type[Any] | None = None,
+    ) -> Run[Any]:
         workflow_id = checked_new_id(chosen)
-        grant(self.server, docs=grants.docs, run=workflow_id if grants.writes else None)
+        if given.docs:
+            open_folder(self.server, given.docs)
+        if given.writes and (secret := allow_writes(self.server, workflow_id)):
+            request = {**request, "grant": secret}
         title = summary(title or name)
         if title and not request.get("goal"):
             request = {**request, "title": title}
-        memo: dict[str, Any] = {"sennit": version("sennit")}  # a packed plan cannot be read in the web UI
-        if plan:
-            memo |= {"title": title, "nodes": len(plan.get("nodes") or ())}
+        memo: dict[str, Any] = {"sennit": version("sennit"), "title": title}
+        nodes = (plan or {}).get("nodes")
+        if isinstance(nodes, list):  # a packed plan cannot be read in the web UI
+            memo |= {"nodes": len(nodes)}
+        if trace := current_trace():
+            memo |= {"traceparent": trace}
         reuse = WorkflowIDReusePolicy.ALLOW_DUPLICATE if again else WorkflowIDReusePolicy.REJECT_DUPLICATE
         try:  # the server decides whether the id is free, so two starters cannot both win
             handle = await self.client.start_workflow(
@@ -150,31 +193,62 @@ class Sennit:
                 rpc_timeout=RPC_TIMEOUT,
             )
         except WorkflowAlreadyStartedError:
-            return await self.find(workflow_id)
+            return await self.find(workflow_id, result=result)
         except RPCError as error:
-            raise cli_error(error) from None
-        return self._run(workflow_id, handle.result_run_id or "")
+            raise error_of(error) from None
+        return self._run(workflow_id, handle.result_run_id or "", result=result)
 
-    async def find(self, name: str) -> Run:
-        """Return the latest run with this id. Raises Refused if there is none."""
-        return (await self.look_up(name))[0]
+    @overload
+    async def find(self, name: str, *, result: None = None) -> Run[RunReport]: ...
 
-    async def look_up(self, name: str) -> tuple[Run, bool]:
-        """Return the latest run with this id, and whether it still goes on; needs no worker. Raises Refused."""
+    @overload
+    async def find(self, name: str, *, result: type[T]) -> Run[T]: ...
+
+    async def find(self, name: str, *, result: type[Any] | None = None) -> Run[Any]:
+        """Return the latest run with this id. Raises RunNotFound if there is none."""
+        return (await self.look_up(name, result=result))[0]
+
+    async def runs(
+        self,
+        *,
+        status: RunStatus | None = None,
+        tenant: str | None = None,
+        since: datetime | None = None,
+        failed: bool = False,
+        on_more: Callable[[], None] = lambda: None,
+    ) -> list[RunSummary]:
+        """Return the runs that fit, the newest first: the latest of each id, without sub-agents.
+
+        `since` is when they began at the earliest; `failed` means that the run or a node of it failed. At most 5,000
+        are read; if there are more, `on_more` is called, and some of the newest may be missing. The list lags
+        behind by what the server's visibility store does, usually less than a second. Raises Refused if the namespace
+        lacks the search attributes that a filter needs.
+        """
+        return await read_runs(self.client, status=status, tenant=tenant, since=since, failed=failed, on_more=on_more)
+
+    async def look_up(self, name: str, *, result: type[Any] | None = None) -> tuple[Run[Any], bool]:
+        """Return the latest run with this id, and whether it still goes on; needs no worker. Raises RunNotFound."""
         try:
             found = await self.client.get_workflow_handle(checked_id(name)).describe(rpc_timeout=RPC_TIMEOUT)
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND and "namespace" not in error.message.lower():
                 where = f"in namespace {self.server.namespace} at {self.server.address}"
-                raise Refused(f"there is no run {name} {where}") from None
-            raise cli_error(error) from None
+                raise RunNotFound(f"there is no run {name} {where}") from None
+            raise error_of(error) from None
         if found.workflow_type != WORKFLOW_TYPE:
-            raise Refused(f"{name} is a workflow of type {found.workflow_type}, not a run of Sennit")
-        run = self._run(name, found.run_id, joined=True)
+            raise RunNotFound(f"{name} is a workflow of type {found.workflow_type}, not a run of Sennit")
+        run = self._run(name, found.run_id, joined=True, result=result)
         run.began = found.start_time.timestamp()
         run.closed = found.close_time.timestamp() if found.close_time else 0.0
         return run, found.status is WorkflowExecutionStatus.RUNNING
 
-    def _run(self, name: str, run_id: str, *, joined: bool = False) -> Run:
+    def _run(self, name: str, run_id: str, *, joined: bool = False, result: type[Any] | None) -> Run[Any]:
         link = self.server.link(name, run_id)
-        return Run(self.client, name, run_id, ui_url=link, joined=joined, stopped=self.server.stopped)
+        stopped = self.server.stopped
+        return Run(self.client, name, run_id, self._fork, ui_url=link, joined=joined, stopped=stopped, result=result)
+
+    async def _fork(self, name: str, script: str, node: str, options: ForkOptions) -> Run[RunReport]:
+        origin = await self.origin(name)
+        origin = origin.with_script(script, node, options.get("inputs")) if script else origin
+        options.setdefault("title", title_of(script))
+        return await self.fork(origin, **options)

@@ -5,24 +5,33 @@ them is it the local stack, which is joined or started.
 """
 
 import asyncio
+import atexit
 import getpass
 import ipaddress
 import os
 import socket
+import sys
+import threading
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from urllib.parse import quote
 
 from temporalio.client import Client
 from temporalio.envconfig import ClientConfig, ClientConnectConfig
 from temporalio.runtime import Runtime, TelemetryConfig
 
-from starter.client.errors import Refused, Unreachable
-from starter.client.server_errors import cause_of
-from workflows.messages.converter import DATA_CONVERTER
-from workflows.plan.language.text import one_line
+from sennit.starter.client.errors import Refused, ServerUnreachable
+from sennit.starter.client.server_errors import cause_of
+from sennit.starter.limits import MAX_SECONDS_AT_EXIT
+from sennit.workflows.messages.converter import DATA_CONVERTER
+from sennit.workflows.plan.language.text import one_line
 
 CONNECT_TIMEOUT = 10.0
+LEAST_SECONDS_AT_EXIT = 0.02
+CLOUD_HOSTS = (".tmprl.cloud", ".api.temporal.io")
+CLOUD_UI = "https://cloud.temporal.io"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +79,23 @@ def configured_server(address: str | None = None, namespace: str | None = None) 
         config["namespace"] = namespace
     if not config.get("target_host"):
         return None
+    return _server(config)
+
+
+def server_of(client: Client) -> TemporalServer:
+    """Return the server of a client that somebody else has connected."""
+    return _server(
+        ClientConnectConfig(target_host=client.service_client.config.target_host, namespace=client.namespace)
+    )
+
+
+def _server(config: ClientConnectConfig) -> TemporalServer:
     host, _, port = config["target_host"].rpartition(":")
     if not host or not port.isdigit():
         raise Refused(f"the Temporal address is HOST:PORT, not {config['target_host']!r}")
     is_local = _is_loopback(host)
     usual_ui = f"http://{host}:8233" if is_local and port == "7233" else None
-    return TemporalServer(config, is_local, _ui(usual_ui))
+    return TemporalServer(config, is_local, _ui(CLOUD_UI if host.endswith(CLOUD_HOSTS) else usual_ui))
 
 
 def local_server(
@@ -93,14 +113,51 @@ def _ui(known: str | None) -> str | None:
 
 
 async def connect_client(server: TemporalServer) -> Client:
-    """Return a client; raises Unreachable with address and cause, after at most 10 s."""
+    """Return a client; raises ServerUnreachable with address and cause, after at most 10 s."""
     try:
         connecting = Client.connect(**server.config, data_converter=DATA_CONVERTER, identity=_person())
         return await asyncio.wait_for(connecting, CONNECT_TIMEOUT)
     except TimeoutError:
-        raise Unreachable(f"no Temporal server at {server.address}: no answer within {CONNECT_TIMEOUT:.0f} s") from None
+        raise ServerUnreachable(
+            f"no Temporal server at {server.address}: no answer within {CONNECT_TIMEOUT:.0f} s"
+        ) from None
     except (RuntimeError, ValueError) as error:
-        raise Unreachable(f"no Temporal server at {server.address}: {cause_of(error)}") from None
+        raise ServerUnreachable(f"no Temporal server at {server.address}: {cause_of(error)}") from None
+
+
+def speaking_sennit(client: Client) -> Client:
+    """Return a client of the same connection that writes payloads as Sennit's workers read them. Its codec,
+    interceptors and everything else stay. The process ends only when the SDK's threads have left Python.
+    """
+    _wait_at_exit()
+    converter = replace(
+        client.data_converter,
+        payload_converter_class=DATA_CONVERTER.payload_converter_class,
+        failure_converter_class=DATA_CONVERTER.failure_converter_class,
+    )
+    config = client.config()
+    config["data_converter"], config["plugins"] = converter, []  # plugins have already had their say
+    return Client(**config)
+
+
+@cache
+def _wait_at_exit() -> None:
+    atexit.register(_wait_for_sdk_threads)
+
+
+def _wait_for_sdk_threads() -> None:
+    """Return when no thread of the SDK's core runs Python code, or after a second.
+
+    Such a thread hands over a result, and gives way while it wakes the event loop. If the interpreter ends meanwhile,
+    Python ends the thread inside of Rust, and that aborts the process (exit code 134).
+    """
+    until = time.monotonic() + MAX_SECONDS_AT_EXIT
+    time.sleep(LEAST_SECONDS_AT_EXIT)  # for those that are just about to begin
+    while time.monotonic() < until:
+        own = {thread.ident for thread in threading.enumerate() if not isinstance(thread, threading._DummyThread)}
+        if not sys._current_frames().keys() - own:
+            return
+        time.sleep(LEAST_SECONDS_AT_EXIT)
 
 
 def _person() -> str:

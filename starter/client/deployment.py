@@ -15,9 +15,9 @@ from temporalio.api.workflowservice.v1 import (
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from starter.client.client import WORKFLOW_TYPE
-from starter.client.errors import NoAnswer, Refused
-from starter.client.server_errors import cli_error
+from sennit.starter.client.errors import NoAnswer, Refused
+from sennit.starter.client.runs import WORKFLOW_TYPE
+from sennit.starter.client.server_errors import error_of
 
 KNOWN_WITHIN = 30.0
 """Seconds that the server may take to let all its parts know which version is current."""
@@ -46,7 +46,7 @@ async def promote(client: Client, version: Version) -> int:
     """Make a version current, so that it gets new runs, and wake the runs that are on others. Returns their number.
 
     Each moves as soon as nothing of it runs: its workers must be there until then. Doing it again changes nothing and
-    wakes the runs that are left. Raises CliError.
+    wakes the runs that are left. Raises SennitError.
     """
     try:
         if await _current(client, version.deployment) != version.build:
@@ -59,7 +59,7 @@ async def promote(client: Client, version: Version) -> int:
             raise Refused(f"{unknown}; start one, and wait until it is ready") from None
         if error.status == RPCStatusCode.FAILED_PRECONDITION:
             raise Refused(error.message) from None
-        raise cli_error(error) from None
+        raise error_of(error) from None
 
 
 async def _current(client: Client, deployment: str) -> str | None:

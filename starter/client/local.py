@@ -1,12 +1,10 @@
 """The local stack as a server for clients: joined, or started if it does not run."""
 
-from typing import NamedTuple
-
-from starter.client.connection import TemporalServer, local_server
-from starter.client.errors import Refused, Unreachable
-from starter.dev.messages import LocalStackFailed, Say, WrongSettings, to_stderr
-from starter.dev.stack import LocalStack
-from starter.dev.state import StateDir
+from sennit.starter.client.connection import TemporalServer, local_server
+from sennit.starter.client.errors import Refused, ServerUnreachable
+from sennit.starter.dev.messages import LocalStackFailed, Say, WrongSettings, to_stderr
+from sennit.starter.dev.stack import LocalStack
+from sennit.starter.dev.state import StateDir
 
 
 async def join_local_stack(
@@ -14,39 +12,39 @@ async def join_local_stack(
 ) -> TemporalServer:
     """Return the server of the local stack, started in the background if it does not run.
 
-    An idle stack with other settings is restarted with these, but not with `as_it_is`. Raises Unreachable, or Refused
-    if the workers refuse a setting.
+    An idle stack with other settings is restarted with these, but not with `as_it_is`. Raises ServerUnreachable, or
+    Refused if the workers refuse a setting.
     """
     try:
         stack = await LocalStack(say=say).join(as_it_is=as_it_is)
     except WrongSettings as failure:
         raise Refused(str(failure)) from None
     except LocalStackFailed as failure:
-        raise Unreachable(str(failure)) from None
+        raise ServerUnreachable(str(failure)) from None
     return local_server(stack.address, stack.ui_url, namespace, lambda: not StateDir.find().running())
 
 
-class Grant(NamedTuple):
-    """What the user who starts a run allows it: to read a folder, and to write without asking."""
-
-    docs: str | None
-    writes: bool
-
-
-def grant(server: TemporalServer, *, docs: str | None, run: str | None) -> None:
-    """Tell the local stack, if that is the server, what its user allows: a folder to read, a run that asks for nothing.
+def open_folder(server: TemporalServer, folder: str) -> None:
+    """Let the runs of the local stack, if that is the server, read a folder that its user names.
 
     What a run's input says of itself allows nothing: a web page or another program may have written it.
     """
-    state = _state_of(server) if docs or run else None
-    if state is not None:
-        state.grant(docs=docs, run=run)
-
-
-def is_granted(server: TemporalServer, run: str) -> bool:
-    """Whether the user of this machine has allowed the run of that id to write without asking."""
     state = _state_of(server)
-    return state is not None and state.allows(run)
+    if state is not None:
+        state.grant_file.open_folder(folder)
+
+
+def allow_writes(server: TemporalServer, workflow: str) -> str:
+    """Return a secret by which one run of that id writes without asking. It is empty if the server is no local stack:
+    elsewhere the operator decides.
+    """
+    state = _state_of(server)
+    return "" if state is None else state.grant_file.allow_writes(workflow)
+
+
+def is_local_stack(server: TemporalServer) -> bool:
+    """Whether the server is that of the local stack, whose workers have the settings of its user."""
+    return _state_of(server) is not None
 
 
 def _state_of(server: TemporalServer) -> StateDir | None:

@@ -11,25 +11,27 @@ from temporalio.api.update.v1 import Request as UpdateRequest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from starter.client.errors import Refused
-from starter.client.server_errors import cli_error
-from workflows.messages.contracts import PROGRAM
-from workflows.messages.request import MOST_ORIGINS
-from workflows.messages.updates import EditProgram
-from workflows.plan.language.packing import unpack_plan
-from workflows.plan.language.text import format_names
-from workflows.plan.programs.program_plan import program_plan
-from workflows.plan.programs.reply import PROGRAM as PROGRAM_NODE
-from workflows.plan.programs.reply import program_plan_of
+from sennit.starter.client.errors import Refused
+from sennit.starter.client.server_errors import error_of
+from sennit.starter.limits import MAX_WORKFLOW_NAME_CHARACTERS
+from sennit.workflows.messages.contracts import PREPARE, PROGRAM
+from sennit.workflows.messages.request import MAX_ORIGINS
+from sennit.workflows.messages.updates import EditProgram
+from sennit.workflows.plan.language.packing import unpack_plan
+from sennit.workflows.plan.language.text import format_names
+from sennit.workflows.plan.programs.program_plan import program_plan
+from sennit.workflows.plan.programs.reply import PROGRAM as PROGRAM_NODE
+from sennit.workflows.plan.programs.reply import program_plan_of
 
-_ITS_OWN = ("plan", "plan_packed", "origins", "given", "depth", "run_prefix", "carry")
+_ITS_OWN = ("plan", "plan_packed", "origins", "given", "depth", "run_prefix", "carry", "grant")
 """What is not in the request of a fork as it was."""
-LONGEST_NAME = 200
+RESET = "reset"
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A run to fork: `homes` name its artifacts and those of the runs that it forks itself, the latest first.
+    """A run to fork: `homes` name its artifacts and those of the runs that it forks itself, the latest first. One that
+    ended before it called anything has none: it has written nothing.
 
     Without a `plan` it planned by itself; `has_program` says whether it called a program then.
     """
@@ -43,7 +45,7 @@ class Origin:
     @property
     def fork_id(self) -> str:
         """A fresh id for a fork."""
-        return f"{self.name[:LONGEST_NAME]}-fork-{secrets.token_hex(2)}"
+        return f"{self.name[:MAX_WORKFLOW_NAME_CHARACTERS]}-fork-{secrets.token_hex(2)}"
 
     @property
     def inputs(self) -> dict[str, Any]:
@@ -85,25 +87,28 @@ def _known(names: Mapping[str, Any]) -> str:
 
 
 async def read_origin(client: Client, name: str) -> Origin:
-    """Return the run of that id, which is over. Raises Refused if it cannot be forked, or another CliError."""
+    """Return the run of that id, which is over. Raises Refused if it cannot be forked, or another SennitError."""
     request, scripts, plan, has_program, first = dict[str, Any](), dict[str, str](), None, False, ""
+    has_begun = False
     try:
         found = await client.get_workflow_handle(name).describe()
         first, run_id = found.raw_description.workflow_execution_info.first_run_id, found.run_id
         while run_id:
-            began, edited, calls_program, run_id = await _read_run(client, name, run_id)
+            began, edited, called, run_id = await _read_run(client, name, run_id)
             request, plan = request or began, plan or _plan_of(began)
-            scripts, has_program = edited | scripts, has_program or calls_program
+            scripts, has_program = edited | scripts, has_program or PROGRAM.name in called
+            has_begun |= any(activity != PREPARE.name for activity in called)
     except RPCError as error:
         if error.status is not RPCStatusCode.NOT_FOUND or not (plan or request.get("goal")):
-            raise cli_error(error) from None  # of a long chain, the server may have forgotten the first runs
+            raise error_of(error) from None  # of a long chain, the server may have forgotten the first runs
+        has_begun = True
     except ValueError as error:
         raise Refused(f"{name} has no plan that can be read: {error}") from None
     if request.get("depth"):
         raise Refused(f"{name} is a sub-agent; fork the run above it, {name.rpartition('.')[0]}")
-    homes = (first, *request.get("origins", ()))
-    if len(homes) > MOST_ORIGINS:
-        raise Refused(f"{name} is a fork of forks, {MOST_ORIGINS} deep already; fork an earlier one")
+    homes = (*((first,) if has_begun else ()), *request.get("origins", ()))
+    if len(homes) > MAX_ORIGINS:
+        raise Refused(f"{name} is a fork of forks, {MAX_ORIGINS} deep already; fork an earlier one")
     origin = Origin(
         name, {key: value for key, value in request.items() if key not in _ITS_OWN}, homes, plan, has_program
     )
@@ -117,11 +122,13 @@ def _plan_of(request: dict[str, Any]) -> dict[str, Any] | None:
     return unpack_plan(packed) if packed else request.get("plan")
 
 
-async def _read_run(client: Client, name: str, run_id: str) -> tuple[dict[str, Any], dict[str, str], bool, str]:
-    """Return the request of one run of a chain, the scripts that its programs were given, whether it called a program,
-    and the run before it.
+async def _read_run(
+    client: Client, name: str, run_id: str
+) -> tuple[dict[str, Any], dict[str, str], dict[str, bool], str]:
+    """Return the request of one run of a chain, the scripts that its programs were given, the activities of its calls,
+    and the run before it. After a reset nobody knows what it called before that: `RESET` stands for it.
     """
-    request, before, calls_program = dict[str, Any](), "", False
+    request, before, called = dict[str, Any](), "", dict[str, bool]()
     sent: dict[str, tuple[str, str]] = {}
     scripts: dict[str, str] = {}
     async for event in _events(client, name, run_id):
@@ -131,7 +138,9 @@ async def _read_run(client: Client, name: str, run_id: str) -> tuple[dict[str, A
             given = await client.data_converter.decode(began.input.payloads)
             request = given[0] if given and isinstance(given[0], dict) else {}
         elif event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
-            calls_program |= event.activity_task_scheduled_event_attributes.activity_type.name == PROGRAM.name
+            called[event.activity_task_scheduled_event_attributes.activity_type.name] = True
+        elif event.workflow_task_failed_event_attributes.base_run_id:
+            called[RESET] = True
         elif (update := _update_in(event)).input.name == EditProgram.name:
             edit = EditProgram.model_validate((await client.data_converter.decode(update.input.args.payloads))[0])
             sent[update.meta.update_id] = edit.node, edit.script
@@ -140,7 +149,7 @@ async def _read_run(client: Client, name: str, run_id: str) -> tuple[dict[str, A
             if done.outcome.WhichOneof("value") == "success" and done.meta.update_id in sent:
                 node, script = sent[done.meta.update_id]
                 scripts[node] = script
-    return request, scripts, calls_program, before
+    return request, scripts, called, before
 
 
 def _update_in(event: HistoryEvent) -> UpdateRequest:

@@ -4,23 +4,22 @@ import json
 import os
 import re
 import secrets
+import sys
 import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
-from starter.client.errors import Refused
-from workflows.messages.request import PACK_ABOVE_BYTES, InvalidRequest, parse_request
-from workflows.plan.language.nodes import MAX_GOAL_BYTES, ApprovalPolicy, OnFailure
-from workflows.plan.language.packing import pack_plan
-from workflows.plan.language.summary import clipped
-from workflows.plan.language.text import one_line
-from workflows.plan.programs.program_plan import program_plan, script_problems
+from sennit.starter.client.errors import InvalidRequest
+from sennit.starter.limits import MAX_GOAL_SUMMARY_CHARACTERS, MAX_ID_BYTES, MAX_INPUTS_BYTES, MAX_SLUG_CHARACTERS
+from sennit.workflows.messages import request as messages
+from sennit.workflows.messages.request import PACK_ABOVE_BYTES, parse_request
+from sennit.workflows.plan.language.nodes import MAX_GOAL_BYTES, ApprovalPolicy, Fuse, OnFailure
+from sennit.workflows.plan.language.packing import pack_plan
+from sennit.workflows.plan.language.summary import clipped
+from sennit.workflows.plan.language.text import one_line
+from sennit.workflows.plan.programs.program_plan import program_plan, script_problems
 
-MAX_INPUTS_BYTES = 512 * 1024
-SLUG_CHARACTERS = 40
-SUMMARY_CHARACTERS = 200
-LONGEST_ID = 255
 _MARKUP = re.compile(r"[<\[]|^[#>]")
 
 
@@ -38,34 +37,55 @@ class RunOptions(TypedDict, total=False):
     approve_plan: bool | None
     on_failure: OnFailure | None
     window: int | None
+    in_flight: int | None
+    fuse: Fuse | None
     budget: dict[str, Any] | None
     max_replans: int | None
     approve_replans_above: int | None
     tenant: str | None
 
 
+class ForkOptions(RunOptions, total=False):
+    """What a fork takes. None means as it was in the run that is forked."""
+
+    docs: str | None
+    id: str | None
+    again: bool
+    title: str
+
+
+class StartOptions(ForkOptions, total=False):
+    """What `Sennit.start` takes, beside the type of the result."""
+
+    goal: str
+    plan: dict[str, Any] | None
+    program: str
+
+
 def build_request(**fields: Any) -> dict[str, Any]:
     """Return the run's input from the fields of RunRequest that are set; a big plan is packed.
 
-    Raises Refused for any form that the run would refuse.
+    Raises InvalidRequest for any form that the run would refuse.
     """
     request = {name: value for name, value in fields.items() if value not in (None, "", {})}
     try:
         size = _size(request.get("inputs", {}))
         if size > MAX_INPUTS_BYTES:
-            raise Refused(f"the inputs are {size:,} bytes; at most {MAX_INPUTS_BYTES:,}. Put long text in a document")
+            raise InvalidRequest(
+                f"the inputs are {size:,} bytes; at most {MAX_INPUTS_BYTES:,}. Put long text in a document"
+            )
         plan = request.get("plan")
         if plan is not None and _size(plan) > PACK_ABOVE_BYTES:
             request["plan_packed"] = pack_plan(request.pop("plan"))
         return parse_request(request).model_dump(mode="json", exclude_unset=True)
-    except (InvalidRequest, ValueError) as error:
-        raise Refused(str(error)) from None
+    except (messages.InvalidRequest, ValueError) as error:
+        raise InvalidRequest(str(error)) from None
 
 
 def plan_of(program: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the plan that runs a script with these inputs; raises Refused with every problem of the script."""
+    """Return the plan that runs a script with these inputs; raises InvalidRequest with every problem of the script."""
     if problems := script_problems(program, None):
-        raise Refused("\n".join(map(str, problems)))
+        raise InvalidRequest("\n".join(map(str, problems)))
     return program_plan(program, inputs)
 
 
@@ -77,23 +97,25 @@ def _size(value: Any) -> int:
 
 
 def checked_goal(goal: str) -> str:
-    """Return the goal; raises Refused if it is empty, over 32 KiB or not UTF-8."""
+    """Return the goal; raises InvalidRequest if it is empty, over 32 KiB or not UTF-8."""
     try:
         size = len(goal.encode())
     except UnicodeEncodeError:
-        raise Refused("the goal is not UTF-8 text") from None
+        raise InvalidRequest("the goal is not UTF-8 text") from None
     if not goal.strip():
-        raise Refused("the goal is empty; say what you want to know, or `-` to read it from standard input")
+        raise InvalidRequest("the goal is empty; say what you want to know, or `-` to read it from standard input")
     if size > MAX_GOAL_BYTES:
-        raise Refused(f"the goal is {size:,} bytes; at most {MAX_GOAL_BYTES:,}. Put long text in a document (--docs)")
+        raise InvalidRequest(
+            f"the goal is {size:,} bytes; at most {MAX_GOAL_BYTES:,}. Put long text in a document (--docs)"
+        )
     return goal
 
 
 def docs_folder(docs: str, *, must_exist: bool) -> str:
-    """Return the folder as an absolute path; raises Refused if it must exist on this machine and does not."""
+    """Return the folder as an absolute path; raises InvalidRequest if it must exist on this machine and does not."""
     path = Path(os.path.abspath(Path(docs).expanduser()))  # noqa: PTH100  # a link stays a link: roots may name it
     if must_exist and not path.is_dir():
-        raise Refused(f"--docs {docs}: {'is not a folder' if path.exists() else 'there is no such folder'}")
+        raise InvalidRequest(f"--docs {docs}: {'is not a folder' if path.exists() else 'there is no such folder'}")
     return str(path)
 
 
@@ -107,32 +129,48 @@ def slug(text: str) -> str:
     plain = unicodedata.normalize("NFKD", text[:1000]).encode("ascii", "ignore").decode().lower()
     kept = ""
     for word in re.findall(r"[a-z0-9]+", plain):
-        longer = f"{kept}-{word}" if kept else word[:SLUG_CHARACTERS]
-        if len(longer) > SLUG_CHARACTERS:
+        longer = f"{kept}-{word}" if kept else word[:MAX_SLUG_CHARACTERS]
+        if len(longer) > MAX_SLUG_CHARACTERS:
             break
         kept = longer
     return kept or "run"
 
 
 def checked_id(chosen: str) -> str:
-    """Return an id that a person chose; raises Refused if Temporal or a terminal could not take it."""
-    if not chosen or len(chosen.encode("utf-8", "replace")) > LONGEST_ID or not chosen.isprintable():
-        raise Refused(f"a run's id is 1 to {LONGEST_ID} bytes of printable text, not {chosen[:40]!r}")
+    """Return an id that a person chose; raises InvalidRequest if Temporal or a terminal could not take it."""
+    if not chosen or len(chosen.encode("utf-8", "replace")) > MAX_ID_BYTES or not chosen.isprintable():
+        raise InvalidRequest(f"a run's id is 1 to {MAX_ID_BYTES} bytes of printable text, not {chosen[:40]!r}")
     return chosen
 
 
 def checked_new_id(chosen: str) -> str:
-    """Return the id that a person chose for a new run; raises Refused if a sub-agent might end what has that id."""
+    """Return the id that a person chose for a new run.
+
+    Raises InvalidRequest if a sub-agent might end what has that id.
+    """
     if "." in chosen:
-        raise Refused(f"a run's id has no dot, because RUN.NODE is the sub-agent of a node: not {chosen[:40]!r}")
+        raise InvalidRequest(f"a run's id has no dot, because RUN.NODE is the sub-agent of a node: not {chosen[:40]!r}")
     return checked_id(chosen)
 
 
 def summary(goal: str) -> str:
     """Return the goal as one line of at most 200 characters."""
-    return clipped(one_line(goal), SUMMARY_CHARACTERS)
+    return clipped(one_line(goal), MAX_GOAL_SUMMARY_CHARACTERS)
 
 
 def markdown_summary(goal: str) -> str:
     """Return the summary for the web UI, which renders it as Markdown: HTML, pictures and links in it stay text."""
-    return clipped(_MARKUP.sub(r"\\\g<0>", one_line(goal)), SUMMARY_CHARACTERS)
+    return clipped(_MARKUP.sub(r"\\\g<0>", one_line(goal)), MAX_GOAL_SUMMARY_CHARACTERS)
+
+
+def current_trace() -> str:
+    """Return the W3C `traceparent` of the caller: that of its current OpenTelemetry span, else what TRACEPARENT says,
+    empty without.
+
+    Where nobody has imported OpenTelemetry there is no current span.
+    """
+    trace = sys.modules.get("opentelemetry.trace")
+    found = trace.get_current_span().get_span_context() if trace is not None else None
+    if found is None or not found.is_valid:
+        return os.environ.get("TRACEPARENT", "")
+    return f"00-{found.trace_id:032x}-{found.span_id:016x}-{found.trace_flags:02x}"

@@ -1,10 +1,9 @@
 """One run, seen from a client: its view, its changes, its outcome, and the updates that a client sends it."""
 
 import asyncio
-import shlex
-from collections.abc import AsyncGenerator, Callable, Sequence
-from datetime import timedelta
-from typing import Any
+from collections.abc import AsyncGenerator, Callable
+from functools import partial
+from typing import Any, Generic, Protocol, TypeVar, Unpack, cast
 
 from pydantic import ValidationError
 from temporalio.client import (
@@ -14,29 +13,52 @@ from temporalio.client import (
     WorkflowFailureError,
     WorkflowHandle,
     WorkflowQueryFailedError,
-    WorkflowUpdateFailedError,
-    WorkflowUpdateRPCTimeoutOrCancelledError,
 )
-from temporalio.exceptions import ApplicationError, TerminatedError
-from temporalio.service import RPCError, RPCStatusCode
+from temporalio.exceptions import TerminatedError
+from temporalio.service import RPCError
 
-from starter.client.activity_details import activity_details, why_silent
-from starter.client.errors import CliError, NoAnswer, Refused, Unreachable
-from starter.client.outcome import RunOutcome, outcome_of_failure, outcome_of_result
-from starter.client.server_errors import cli_error, retry_outages, unless_stopped
-from workflows.messages.result import RunReport
-from workflows.messages.updates import NOT_BUILT, UPDATES, InvalidUpdate, parse_update
-from workflows.messages.views import PAGE, RunView, ScriptView
-from workflows.plan.language.text import one_line
+from sennit.starter.client.activity_details import activity_details
+from sennit.starter.client.decisions import Decisions
+from sennit.starter.client.errors import (
+    InvalidRequest,
+    NoAnswer,
+    NoOutput,
+    NotEnded,
+    Refused,
+    SennitError,
+    ServerUnreachable,
+)
+from sennit.starter.client.events import QUERY_TIMEOUT, EventReader
+from sennit.starter.client.outcome import (
+    RunOutcome,
+    looked_up,
+    outcome_of_failure,
+    outcome_of_result,
+    result_of,
+    writes_at_end,
+)
+from sennit.starter.client.output import read_output, read_outputs, with_whole_answer
+from sennit.starter.client.request import ForkOptions
+from sennit.starter.client.server_errors import error_of, retry_outages, unless_stopped
+from sennit.workflows.messages.result import RunReport
+from sennit.workflows.messages.views import PAGE, RunEvent, RunView, ScriptView
+from sennit.workflows.plan.language.references import BindError, part_of
+from sennit.workflows.plan.language.text import format_names, one_line
 
 FAST, SLOW = 0.3, 2.0
-QUERY_TIMEOUT = timedelta(seconds=10)
-UPDATE_TIMEOUT = 30.0
 LAST_VIEW_TIMEOUT = 1.5
+T = TypeVar("T")
 
 
-class Run:
-    """A run by its id. It goes on whatever becomes of this object or of the process that holds it.
+class Fork(Protocol):
+    """Starts a fork of the run of a name, with another script of its program `node` unless that is empty."""
+
+    async def __call__(self, name: str, script: str, node: str, options: ForkOptions, /) -> "Run[RunReport]": ...
+
+
+class Run(Decisions, Generic[T]):
+    """A run by its id, whose result is a `T`. It goes on whatever becomes of this object or of the process that holds
+    it.
 
     `joined` says that it was there already when it was asked for; `ui_url` is its page in the web UI, if known;
     `stopped` returns whether its local server was stopped; `began` and `closed` are seconds of the Unix clock, 0 if
@@ -51,39 +73,66 @@ class Run:
         client: Client,
         name: str,
         run_id: str,
+        fork: Fork,
         *,
         ui_url: str | None = None,
         joined: bool = False,
         stopped: Callable[[], bool] = lambda: False,
+        result: type[T] | None = None,
     ) -> None:
-        self.id = name
+        super().__init__(client, name)
         self.run_id = run_id
         self.ui_url = ui_url
         self.joined = joined
-        self._client = client
         self._latest = client.get_workflow_handle(name)
         self._first = client.get_workflow_handle(name, run_id=run_id)
+        self._fork = fork
         self._stopped = stopped
+        self._result = result
         self._outcome: RunOutcome | None = None
 
     async def outcome(self) -> RunOutcome:
         """Wait until the run is over, also after resets, and return how it ended.
 
-        Raises CliError if the server goes away.
+        Raises SennitError if the server goes away.
         """
         if self._outcome is None:
             self._outcome = await unless_stopped(retry_outages(self._wait_for_end), self._stopped)
         return self._outcome
 
-    async def result(self) -> RunReport:
-        """Wait until the run is over and return its report; `status` is done, partial, failed or cancelled.
+    async def result(self) -> T:
+        """Wait until the run is over and return its result: a value of the type that `start` or `find` was given for
+        it, or without one the report, however the run has ended.
 
-        Raises Refused if the request or the plan was wrong, so that nothing was run; CliError if the server goes away.
+        Raises NoResult if a type was given and the run has no whole answer of it; and what `report` raises.
+        """
+        report = await self.report()
+        if self._result is None:
+            return cast("T", report)
+        return result_of(report, self._result)
+
+    async def report(self) -> RunReport:
+        """Wait until the run is over and return its report; `status` is done, partial, failed or cancelled. If the
+        server has ended it, the ledger of effects is asked about the writes that were in flight: without a worker they
+        stay unknown.
+
+        Raises InvalidRequest if the request or the plan was wrong, so that nothing was run; ServerUnreachable if the
+        server goes away.
         """
         outcome = await self.outcome()
         if outcome.refused:
-            raise Refused(outcome.report.problem or outcome.refused)
-        return outcome.report
+            raise InvalidRequest(outcome.report.problem or outcome.refused)
+        report = outcome.report
+        if report.nodes or all(write.status != "unknown" for write in report.writes):
+            return report
+        return await unless_stopped(retry_outages(lambda: self._by_the_ledger(report)), self._stopped)
+
+    async def _by_the_ledger(self, report: RunReport) -> RunReport:
+        """Return the report of a run that the server has ended, with what the ledger of effects says of its writes."""
+        last = await self._last()
+        if last.status is WorkflowExecutionStatus.CANCELED:
+            return report
+        return report.model_copy(update={"writes": await looked_up(self._client, last)})
 
     async def _wait_for_end(self) -> RunOutcome:
         run = self._first
@@ -96,8 +145,20 @@ class Run:
                     run = successor
                     continue
                 outcome = outcome_of_failure(self.id, self.run_id, failure.cause)
-            report = outcome.report.model_copy(update={"ui_url": self.ui_url}) if self.ui_url else outcome.report
+                if not outcome.refused and not outcome.report.nodes:
+                    outcome = RunOutcome(await self._with_writes(outcome.report))
+            report = await with_whole_answer(self._client, outcome.report)
+            report = report.model_copy(update={"ui_url": self.ui_url}) if self.ui_url else report
             return RunOutcome(report, outcome.refused)
+
+    async def _with_writes(self, report: RunReport) -> RunReport:
+        """Return the report of a run that left none, with what is known of its writes."""
+        return report.model_copy(update={"writes": await writes_at_end(self._client, await self._last())})
+
+    async def _last(self) -> WorkflowExecutionDescription:
+        """Return the last run of the chain, as the server has it."""
+        was, now = await self._first.describe(), await self._latest.describe()
+        return now if _first_run_of(now) == _first_run_of(was) else was
 
     async def _successor(self) -> WorkflowHandle[Any, Any] | None:
         """Return the run that goes on after a reset, which terminates the one before; None after any other end."""
@@ -108,7 +169,9 @@ class Run:
         return self._client.get_workflow_handle(self.id, run_id=now.run_id)
 
     async def view(self) -> RunView:
-        """Return the run as it stands, with every node. Raises NoAnswer if no worker answers, or another CliError."""
+        """Return the run as it stands, with every node. Raises NoAnswer if no worker answers, or another
+        SennitError.
+        """
         return await activity_details(self._client, await self._with_all_pages(await self._page(0)))
 
     async def last_view(self) -> RunView | None:
@@ -116,11 +179,11 @@ class Run:
         try:
             async with asyncio.timeout(LAST_VIEW_TIMEOUT):
                 return await self.view()
-        except (TimeoutError, CliError):
+        except (TimeoutError, SennitError):
             return None
 
     async def script(self, node: str = "") -> ScriptView:
-        """Return a program of the run, with what each line has called. Raises Refused, or another CliError."""
+        """Return a program of the run, with what each line has called. Raises Refused, or another SennitError."""
         try:
             found = await self._latest.query("script", {"node": node}, rpc_timeout=QUERY_TIMEOUT)
             if "problem" in found:
@@ -131,7 +194,58 @@ class Run:
         except WorkflowQueryFailedError as failure:
             raise NoAnswer(f"the run shows no script: {one_line(failure.message)[:300]}") from None
         except RPCError as error:
-            raise await self._explained(cli_error(error)) from None
+            raise await self._explained(error_of(error)) from None
+
+    async def sharing(self) -> dict[str, str]:
+        """Return of the first 500 nodes whether they may share an activity, and if not why. Raises Refused, or another
+        SennitError.
+        """
+        try:
+            found = await self._latest.query("sharing", {}, rpc_timeout=QUERY_TIMEOUT)
+        except WorkflowQueryFailedError as failure:
+            raise NoAnswer(f"the run does not say it: {one_line(failure.message)[:300]}") from None
+        except RPCError as error:
+            raise await self._explained(error_of(error)) from None
+        if not isinstance(found, dict) or not isinstance(found.get("nodes"), dict):
+            raise Refused(f"{self.id}: {one_line(str(found.get('problem') if isinstance(found, dict) else found))}")
+        return {str(node): one_line(str(reason)) for node, reason in found["nodes"].items()}
+
+    async def output(self, node: str = "", path: str = "", *, on_mask: Callable[[], None] | None = None) -> Any:
+        """Return the output of a node that has ended, whole, also while the run goes on: `n7`, an item of a map
+        (`notes[1]`), a call of a program, a node of a sub-agent (`sub.n1`). Without a node it is the run's answer. With
+        `path`, such as `items[0].title`, it is what is there. `on_mask` is called if the worker that reads it masks a
+        secret in it that is stored.
+
+        A worker reads it. Raises NotEnded if the node or the run goes on, NoOutput if it has ended without one or the
+        output is gone, Refused if there is no such node or path, or another SennitError.
+        """
+        if not node:
+            return await self._answer(path)
+        try:
+            return await read_output(self._client, self.id, node, path, on_mask)
+        except NotEnded as error:
+            if (await self._latest.describe()).status is WorkflowExecutionStatus.RUNNING:
+                raise
+            raise NoOutput(f"{error}, and the run is over") from None
+
+    async def outputs(self) -> dict[str, Any]:
+        """Return the outputs of all nodes that have one by now, by their names, in plan order. See `output`."""
+        nodes = [node.id for node in (await self.view()).nodes if node.ref is not None and node.status == "succeeded"]
+        return await read_outputs(self._client, self.id, nodes)
+
+    async def _answer(self, path: str) -> Any:
+        if (await self._latest.describe()).status is WorkflowExecutionStatus.RUNNING:
+            known = [node.id for node in (await self.view()).nodes if node.status == "succeeded"]
+            raise NotEnded(f"{self.id} has no answer yet; there are outputs of {format_names(known)}")
+        report = (await self.outcome()).report
+        if report.answer is None:
+            raise NoOutput(f"{self.id} has no answer: {one_line(report.problem or report.status, 500)}")
+        if report.answer_ref is not None:
+            raise NoOutput(report.warnings[-1])
+        try:
+            return part_of(report.answer, path, "answer")
+        except BindError as error:
+            raise Refused(str(error)) from None
 
     async def _with_all_pages(self, first: RunView) -> RunView:
         nodes, after = list(first.nodes), first.next
@@ -148,7 +262,7 @@ class Run:
         except WorkflowQueryFailedError as failure:
             raise NoAnswer(f"the run gives no view of itself: {one_line(failure.message)[:300]}") from None
         except RPCError as error:
-            raise await self._explained(cli_error(error)) from None
+            raise await self._explained(error_of(error)) from None
         except ValidationError:
             raise Refused(f"{self.id} is not a run of this Sennit: its view has another form") from None
 
@@ -158,7 +272,7 @@ class Run:
         """Yield the run's view whenever it changed, until the run is over; with `every`, after each query.
 
         Queries every 0.3 s, less often up to 2 s while nothing changes. While no worker answers it calls `on_silence`
-        and goes on. Raises CliError if the server stays away.
+        and goes on. Raises SennitError if the server stays away.
         """
         over = asyncio.ensure_future(self.outcome())
         query: asyncio.Future[tuple[RunView | None, RunView | None]] | None = None
@@ -179,7 +293,7 @@ class Run:
                     yield await activity_details(self._client, view)
                 pause = FAST if changed else min(pause * 1.25, SLOW)
                 took = asyncio.get_running_loop().time() - began
-                await asyncio.wait({over}, timeout=max(pause, 2 * took))
+                await asyncio.wait({over}, timeout=pause_after(took, pause, answered=page is not None))
             await over
         finally:
             for task in (over, query):
@@ -194,33 +308,41 @@ class Run:
         try:
             page = await self._page(0)
             return page, view if page == last_page else await self._with_all_pages(page)
-        except (NoAnswer, Unreachable) as error:  # whether the server stays away is for `outcome` to say
+        except (NoAnswer, ServerUnreachable) as error:  # whether the server stays away is for `outcome` to say
             if on_silence:
                 on_silence(str(error))
         return None, view
 
-    async def update(self, name: str, /, **fields: Any) -> str:
-        """Send an update and return the run's sentence about it. It is applied once, or refused and not at all.
+    async def events(self, *, after: int = 0, follow: bool = True) -> AsyncGenerator[RunEvent, None]:
+        """Yield what has happened in the run, from the beginning or `after` the event of that number, and then what
+        happens, until the run is over. Its last event is `ended`. It waits as long as the run does, also for a person.
+        Without `follow` it waits for nothing: it yields what has happened by now.
 
-        An update of the node `sub.n1` goes to node n1 of the sub-agent `sub`. Raises Refused with the reason, also if
-        the run is over; NoAnswer if no worker took it within 30 s, and then it may still be applied later.
+        Each event is a fact that the run has recorded, and keeps its number whatever becomes of workers and readers.
+        Numbers rise; after a reset the events that it took back are followed by `reset`, with higher numbers. Without a
+        worker there is nothing new, and once the run is over it is NoAnswer. Raises ServerUnreachable.
         """
-        subagent, _, node = str(fields.get("node", "")).rpartition(".")
-        run = self._client.get_workflow_handle(f"{self.id}.{subagent}") if subagent else self._latest
-        if "by" in _fields_of(name):
-            fields = {"by": self._client.identity[:100], **fields}
-        request = checked_update(name, {**fields, "node": node} if subagent else fields)
-        try:
-            message = await asyncio.wait_for(run.execute_update(name, request), UPDATE_TIMEOUT)
-        except WorkflowUpdateFailedError as failure:
-            cause = failure.cause
-            raise Refused(cause.message if isinstance(cause, ApplicationError) else str(cause)) from None
-        except (TimeoutError, WorkflowUpdateRPCTimeoutOrCancelledError):
-            late = NoAnswer(f"no worker took the update within {UPDATE_TIMEOUT:.0f} s; it may still be applied")
-            raise await self._explained(late) from None
-        except RPCError as error:
-            raise self._call_error(error) from None
-        return str(message or f"{name} was applied")
+        reader = EventReader(self._client, self.id, self._last)
+        pause = FAST
+        while True:
+            events = await unless_stopped(retry_outages(partial(reader.read, after)), self._stopped)
+            news = [event for event in events if follow or event.number > after]
+            for event in news:
+                after = max(after, event.number)
+                yield event
+            if not news and (reader.is_over or not follow):
+                return
+            pause = FAST if events else min(pause * 1.25, SLOW)
+            if not reader.is_over:
+                await asyncio.sleep(pause)
+
+    async def fork(self, script: str = "", *, node: str = "", **options: Unpack[ForkOptions]) -> "Run[RunReport]":
+        """Start a run that does again what this one did, which is over, and return it: what it calls as this did is
+        taken over, and not called. `script` is another script of its program, or of the program `node` of its plan.
+
+        Raises NotAllowed if this run goes on; for the rest see `Sennit.fork`.
+        """
+        return await self._fork(self.id, script, node, options)
 
     async def cancel(self) -> None:
         """Ask the run to cancel: it stops running nodes and ends as cancelled. A run that is over stays as it is."""
@@ -229,33 +351,13 @@ class Run:
         except RPCError as error:
             raise self._call_error(error) from None
 
-    async def _explained(self, error: CliError) -> CliError:
-        """Return a NoAnswer with its reason, if the server knows it."""
-        why = await why_silent(self._client, self.id) if isinstance(error, NoAnswer) else None
-        return NoAnswer(why) if why else error
 
-    def _call_error(self, error: RPCError) -> CliError:
-        if error.status is RPCStatusCode.NOT_FOUND and "completed" in error.message:
-            return Refused(f"{self.id} is over and takes no updates; see: {shlex.join(['sennit', 'status', self.id])}")
-        return cli_error(error)
+def pause_after(took: float, pause: float, *, answered: bool) -> float:
+    """Return for how many seconds to leave a run alone after a query. One that takes long is asked less often; but a
+    lost worker costs a whole query, and as soon as another one is there, the next is answered.
+    """
+    return max(pause, 2 * took) if answered else min(pause, FAST)
 
 
 def _first_run_of(found: WorkflowExecutionDescription) -> str:
     return found.raw_description.workflow_execution_info.first_run_id
-
-
-def _fields_of(name: str) -> Sequence[str]:
-    return next((list(model.model_fields) for model in UPDATES if model.name == name), ())
-
-
-def checked_update(name: str, fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON object to send; raises Refused naming the field, the problem and an example."""
-    model = next((model for model in UPDATES if model.name == name), None)
-    if model is None:
-        known = ", ".join(model.name for model in UPDATES)
-        why = "is not built yet" if name in NOT_BUILT else "is no update"
-        raise Refused(f"`{name[:60]}` {why}; there are {known}")
-    try:
-        return parse_update(model, fields).model_dump(mode="json", exclude_unset=True)
-    except InvalidUpdate as invalid:
-        raise Refused(str(invalid)) from None

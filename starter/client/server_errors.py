@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from temporalio.service import RPCError, RPCStatusCode
 
-from starter.client.errors import CliError, NoAnswer, Refused, Unreachable
-from workflows.plan.language.text import one_line
+from sennit.starter.client.errors import NoAnswer, NoNamespace, Refused, SennitError, ServerUnreachable
+from sennit.workflows.plan.language.text import one_line
 
 OUTAGE = 30.0
 """Seconds without an answer after which a server is given up; a restart takes less."""
@@ -29,9 +29,11 @@ _DENIED = {RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNAUTHENTICATED}
 _CAUSE = re.compile(r'(?:message|error): "([^"]+)"|(certificate[^")]*|invalid peer[^")]*)')
 
 
-def cli_error(error: RPCError) -> CliError:
+def error_of(error: RPCError) -> SennitError:
     """Return the error that ends a command whose call fails like this."""
     message = one_line(error.message)[:300]
+    if error.status is RPCStatusCode.NOT_FOUND and message.startswith("Namespace "):
+        return NoNamespace(message.rstrip("."))
     if error.status in _WRONG:
         return Refused(message)
     if error.status in _SLOW and "failed state" in message:
@@ -39,8 +41,8 @@ def cli_error(error: RPCError) -> CliError:
     if error.status in _SLOW:
         return NoAnswer(f"no worker answers for the run: {message}")
     if error.status in _DENIED:
-        return Unreachable(f"the Temporal server does not let us in: {message}")
-    return Unreachable(f"the Temporal server does not answer: {message}")
+        return ServerUnreachable(f"the Temporal server does not let us in: {message}")
+    return ServerUnreachable(f"the Temporal server does not answer: {message}")
 
 
 def cause_of(error: Exception) -> str:
@@ -52,7 +54,7 @@ def cause_of(error: Exception) -> str:
 async def retry_outages(call: Callable[[], Awaitable[T]], longest: float = OUTAGE) -> T:
     """Return what `call` gives, trying again while the server is away for less than `longest` seconds.
 
-    For reading only: `call` may run many times. Raises CliError.
+    For reading only: `call` may run many times. Raises SennitError.
     """
     loop = asyncio.get_running_loop()
     failing_since, pause = loop.time(), 0.2
@@ -65,19 +67,19 @@ async def retry_outages(call: Callable[[], Awaitable[T]], longest: float = OUTAG
                 failing_since, pause = loop.time(), 0.2
             passing = error.status in _PASSING or error.status in _LATE or error.message == _CUT_OFF
             if not passing or loop.time() - failing_since > longest:
-                raise cli_error(error) from None
+                raise error_of(error) from None
         await asyncio.sleep(pause)
         pause = min(pause * 2, 2.0)
 
 
 async def unless_stopped(call: Awaitable[T], stopped: Callable[[], bool]) -> T:
-    """Return what `call` gives. Raises Unreachable once `stopped` has been true for some seconds."""
+    """Return what `call` gives. Raises ServerUnreachable once `stopped` has been true for some seconds."""
     waiting, seconds = asyncio.ensure_future(call), 0
     try:
         while not (await asyncio.wait({waiting}, timeout=1))[0]:
             seconds = seconds + 1 if stopped() else 0
             if seconds > STOPPED_FOR:
-                raise Unreachable("the local stack was stopped; its runs go on at the next start")
+                raise ServerUnreachable("the local stack was stopped; its runs go on at the next start")
         return await waiting
     finally:
         waiting.cancel()

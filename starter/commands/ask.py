@@ -1,53 +1,78 @@
-"""`sennit ask`: answer a question by a plan that a model writes, or by a program of the library."""
+"""`sennit ask`: answer a question by a plan that a model writes, or by a program of the library.
+
+`sennit demo`: answer a sample question over the sample documents.
+"""
 
 import argparse
 import sys
 from pathlib import Path
 from typing import Any
 
-from starter.client.errors import Exit, Refused
-from starter.client.request import checked_goal
-from starter.commands.command_line import Parser
-from starter.commands.launch import add_start_arguments, launch
-from starter.plans.plan_file import read_plan
-from starter.terminal.console import Terminal
-from workflows.plan.language.nodes import MAX_GOAL_BYTES
-from workflows.plan.language.text import nearest_or_known
+from sennit.folders import CORPUS, PROGRAMS
+from sennit.starter.client.errors import Exit, Refused
+from sennit.starter.client.request import checked_goal
+from sennit.starter.commands.command_line import Parser
+from sennit.starter.commands.launch import add_start_arguments, launch
+from sennit.starter.plans.plan_file import read_plan
+from sennit.starter.terminal.console import Terminal
+from sennit.workflows.plan.language.nodes import MAX_GOAL_BYTES
+from sennit.workflows.plan.language.text import nearest_or_known
 
-LIBRARY = Path(__file__).resolve().parents[2] / "examples" / "programs"
 EXAMPLES = """\
 sennit ask "How high is Mont Blanc?" --docs examples/corpus
 sennit ask "Is nuclear power needed?" --program debate"""
+QUESTION = (
+    "Which of the Nile, the Amazon, the Yangtze and the Mississippi is the longest, "
+    "and how much longer is it than the shortest?"
+)
 
 
 def add_arguments(parser: Parser) -> None:
+    if parser.prog.endswith(" demo"):
+        parser.describe("", "sennit demo\nsennit demo --output json")
+        add_start_arguments(parser, replans=True)
+        return
     parser.describe("GOAL", EXAMPLES)
     parser.add_argument("goal", metavar="GOAL", help="the question or task; - reads it from standard input")
-    program_help = "answer by this program of the library in examples/programs, in the place of a plan"
+    program_help = "answer by this program of the library instead of a plan"
     parser.add_argument("--program", metavar="NAME", help=program_help)
     add_start_arguments(parser, replans=True, docs=True)
 
 
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     """Start a run of the goal and wait for its answer."""
+    if args.command == "demo":
+        return await _demo(args, terminal)
     goal = checked_goal(_read_stdin() if args.goal == "-" else args.goal)
     what = program_for(args.program, goal) if args.program is not None else {"goal": goal}
     return await launch(args, terminal, **what, docs=args.docs)
 
 
+async def _demo(args: argparse.Namespace, terminal: Terminal) -> Exit:
+    """Ask the sample question and say what happens."""
+    if not CORPUS.is_dir():
+        raise Refused("the demo needs the documents in examples/corpus, which come with Sennit")
+    terminal.say(f"Sennit answers a question from the documents in {CORPUS.parent.name}/{CORPUS.name}:")
+    terminal.say(f"  {QUESTION}", "bold")
+    terminal.say("It plans a graph of look-ups, runs them in parallel as a Temporal workflow, and joins the results.")
+    return await launch(args, terminal, goal=QUESTION, docs=str(CORPUS))
+
+
 def program_for(name: str, goal: str) -> dict[str, Any]:
     """Return what starts a program of the library with the goal as its one argument; raises Refused."""
-    names = sorted(path.stem for path in LIBRARY.glob("*.py"))
+    names = sorted(path.stem for path in PROGRAMS.glob("*.py"))
     if name not in names:
         is_file = name.endswith(".py") and Path(name).stem not in names
         way = f"; run a file of your own with: sennit run {name[:60]}" if is_file else nearest_or_known(name, names)
         raise Refused(f"--program {name[:60]}: there is no such program{way}")
-    file = read_plan(str(LIBRARY / f"{name}.py"))
+    path = PROGRAMS / f"{name}.py"
+    file = read_plan(str(path))
     inputs = file.check(None).inputs
     required = [each for each, spec in inputs.items() if "default" not in spec.model_fields_set]
     if [inputs[each].type for each in required] != ["string"]:
         way = " ".join(f"--input {each}=..." for each in required)
-        raise Refused(f"--program {name} takes more than a goal: sennit run examples/programs/{name}.py {way}")
+        shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+        raise Refused(f"--program {name} takes more than a goal: sennit run {shown} {way}")
     return {"program": file.script, "inputs": {required[0]: goal}, "title": goal}
 
 

@@ -2,11 +2,11 @@
 
 import argparse
 
-from starter.client.errors import Exit, Refused
-from starter.commands.command_line import Parser, add_run_argument
-from starter.commands.launch import connect
-from starter.terminal.console import Terminal
-from starter.terminal.wait import wait_for_run
+from sennit.starter.client.errors import Exit, Refused
+from sennit.starter.commands.command_line import Parser, add_run_argument
+from sennit.starter.commands.launch import connect
+from sennit.starter.terminal.console import Terminal
+from sennit.starter.terminal.wait import wait_for_run
 
 
 def add_arguments(parser: Parser) -> None:

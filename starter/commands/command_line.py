@@ -5,20 +5,24 @@ Light to import: the module of a command is imported, and adds its own flags, wh
 
 import argparse
 import importlib
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
-from workflows.plan.language.text import did_you_mean
+from sennit.workflows.plan.language.text import did_you_mean
 
 COMMANDS = {
-    "demo": ("demo", "answer a sample question over sample documents; needs no key"),
+    "demo": ("ask", "answer a sample question over sample documents; needs no key"),
     "ask": ("ask", "plan and answer a question"),
     "run": ("run", "run a plan or a program"),
     "fork": ("run", "run again what is over; calls that both runs make are taken over"),
+    "schedule": ("schedule", "start runs at times: add, list, pause, resume, run, remove"),
+    "list": ("list", "list runs, newest first, and what they wait for"),
     "status": ("status", "show a run; exits with the run's own code"),
-    "watch": ("watch", "follow a run to its answer"),
+    "output": ("output", "write the answer of a run, or the output of one of its nodes, whole"),
+    "watch": ("status", "follow a run to its answer"),
     "cancel": ("cancel", "cancel a run"),
     "update": ("update", "send an update to a run"),
     "retry": ("update", "run a failed or finished node again"),
@@ -30,12 +34,21 @@ COMMANDS = {
     "finish": ("update", "end a run now with what it has"),
     "plan": ("plan", "check a plan or a program, or draw a plan; needs no server"),
     "tools": ("tools", "list the available tools; needs no server"),
-    "setup": ("setup", "create missing search attributes; limit the rate of model providers"),
-    "gc": ("gc", "delete artifacts of runs that the server no longer knows"),
+    "setup": ("setup", "prepare a namespace, create the artifact store, limit the rate of model providers"),
+    "gc": ("worker", "delete artifacts of runs that the server no longer knows"),
     "dev": ("dev", "run the local Temporal server and all workers in the foreground"),
     "worker": ("worker", "run a worker in the foreground"),
 }
 """The module of each command, and what the command does."""
+
+HEADINGS = {
+    "demo": "start runs",
+    "list": "look at runs",
+    "cancel": "act on runs",
+    "plan": "plans and tools",
+    "setup": "operate",
+}
+"""The first command of each group in the list of commands, and what the group is for."""
 
 NOT_BUILT = ("report",)
 
@@ -43,6 +56,9 @@ EXIT_CODES = """\
 exit codes: 0 answer, 1 failed or cancelled, 2 wrong usage or refused,
             3 partial answer, 4 still running or blocked, 5 server unreachable,
             130 interrupted (the run goes on)"""
+
+
+CONNECTION = "flags for the connection and the output: sennit --help"
 
 
 class Parser(argparse.ArgumentParser):
@@ -56,13 +72,18 @@ class Parser(argparse.ArgumentParser):
         """Set the usage line of a command and what its help ends with."""
         self.usage = " ".join(filter(None, (self.prog, arguments, "[flags]")))
         lines = "\n".join(f"  {line}" for line in examples.splitlines())
-        self.epilog = (epilog or f"examples:\n{lines}\n") + f"\n{EXIT_CODES}"
+        shared = "" if self.prog == "sennit" else f"\n\n{CONNECTION}"
+        self.epilog = (epilog or f"examples:\n{lines}\n") + f"\n{EXIT_CODES}{shared}"
+
+    def load(self) -> None:
+        """Add the flags of the command, if its module has not been imported yet."""
+        if self.module is not None:
+            importlib.import_module(f"sennit.starter.commands.{self.module}").add_arguments(self)
+            self.module = None
 
     def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:  # type: ignore[override]
         """Parse, or exit: argparse would blame an unknown flag on the whole program and show its usage."""
-        if self.module is not None:
-            importlib.import_module(f"starter.commands.{self.module}").add_arguments(self)
-            self.module = None
+        self.load()
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
             hint = did_you_mean(unknown[0].partition("=")[0], self._option_string_actions)
@@ -81,23 +102,31 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
     Exits with 2 and a usage line if it is wrong, and with the list of commands if it is empty.
     """
-    parser = _parser()
-    given = sys.argv[1:] if argv is None else argv
-    if not given:
+    parser, commands = _parser()
+    if "_ARGCOMPLETE" in os.environ:
+        _complete(parser, commands)
+    argv = sys.argv[1:] if argv is None else argv
+    if not argv:
         parser.print_help(sys.stderr)
         parser.exit(2)
-    return parser.parse_args(given)
+    return parser.parse_args(argv)
 
 
-def _parser() -> Parser:
+def _parser() -> tuple[Parser, Mapping[str, Parser]]:
+    """Return the parser, and those of the commands by name."""
     parser = Parser(prog="sennit", description="Run AI agents as durable, parallel graphs on Temporal.")
     question = "Which is longer, the Nile or the Amazon?"
-    parser.describe("COMMAND", f'sennit demo\nsennit ask "{question}" --docs examples/corpus')
+    examples = f'examples:\n  sennit demo\n  sennit ask "{question}" --docs examples/corpus\n'
+    parser.describe("COMMAND", "", f"{_list_of_commands()}\n{examples}")
     parser.add_argument("--version", action="version", version=f"sennit {version('sennit')}")
+    shells = "print what your shell needs to complete commands and flags"
+    parser.add_argument("--completion", action=_Completion, choices=("bash", "zsh", "fish"), help=shells)
     add_common_arguments(parser, None, "text", "auto", False)
-    commands = parser.add_subparsers(prog="sennit", dest="command", metavar="COMMAND", required=True)
+    commands: argparse._SubParsersAction[Parser] = parser.add_subparsers(
+        prog="sennit", dest="command", metavar="COMMAND", required=True, help=argparse.SUPPRESS
+    )
     for name, (module, about) in COMMANDS.items():
-        command = commands.add_parser(name, help=about, description=f"{about[0].upper()}{about[1:]}.")
+        command = commands.add_parser(name, description=f"{about[0].upper()}{about[1:]}.")
         command.module = module
         command.set_defaults(module=module)
         add_common_arguments(command)
@@ -105,18 +134,55 @@ def _parser() -> Parser:
         command = commands.add_parser(name, add_help=False, prefix_chars="\0")
         command.add_argument("rest", nargs=argparse.REMAINDER)
         command.set_defaults(module=None)
-    return parser
+    return parser, commands.choices
+
+
+def _list_of_commands() -> str:
+    lines: list[str] = []
+    for name, (_, about) in COMMANDS.items():
+        lines += ["", f"{HEADINGS[name]}:"] if name in HEADINGS else []
+        lines.append(f"  {name:<10} {about}")
+    return "\n".join([*lines[1:], "", "sennit COMMAND --help says more about one", ""])
+
+
+class _Completion(argparse.Action):
+    """Prints the code by which a shell completes commands, and ends."""
+
+    def __call__(self, parser: argparse.ArgumentParser, _: Any, shell: Any, __: str | None = None) -> None:
+        from argcomplete.shell_integration import shellcode
+
+        sys.stdout.write(shellcode(["sennit"], shell=shell))
+        parser.exit()
+
+
+def _complete(parser: Parser, commands: Mapping[str, Parser]) -> None:
+    """Answer the shell that asks how the line goes on, and end. Only the command on the line is imported."""
+    from argcomplete import autocomplete
+
+    words = os.environ.get("COMP_LINE", "").split()
+    for name in [word for word in words if word in commands][:1]:
+        commands[name].load()
+    autocomplete(parser)
 
 
 def add_common_arguments(parser: argparse.ArgumentParser, *defaults: Any) -> None:
-    """Add the flags of every command. After a command they have no default, which would undo a flag before it."""
+    """Add the flags of every command. After a command they have no default, which would undo a flag before it, and its
+    help leaves them out.
+    """
     address, output, colour, quiet = defaults or (argparse.SUPPRESS,) * 4
-    group = parser.add_argument_group("connection and output")
-    group.add_argument("--address", default=address, metavar="HOST:PORT", help="Temporal server (TEMPORAL_ADDRESS)")
-    group.add_argument("--namespace", default=address, help="Temporal namespace (TEMPORAL_NAMESPACE)")
-    group.add_argument("--output", choices=("text", "json", "jsonl", "none"), default=output, help="form of stdout")
-    group.add_argument("--color", choices=("auto", "always", "never"), default=colour, help="colour on stderr")
-    group.add_argument("--quiet", action="store_true", default=quiet, help="no progress on stderr")
+
+    def about(text: str) -> str:
+        return text if defaults else argparse.SUPPRESS
+
+    group = parser.add_argument_group("connection, before or after any command")
+    address_help, namespace_help = about("Temporal server (TEMPORAL_ADDRESS)"), about("namespace (TEMPORAL_NAMESPACE)")
+    group.add_argument("--address", default=address, metavar="HOST:PORT", help=address_help)
+    group.add_argument("--namespace", default=address, help=namespace_help)
+    group = parser.add_argument_group("output, before or after any command")
+    forms = ("text", "json", "jsonl", "none")
+    group.add_argument("--output", choices=forms, default=output, help=about("form of stdout"))
+    group.add_argument("--color", choices=("auto", "always", "never"), default=colour, help=about("colour on stderr"))
+    group.add_argument("--quiet", action="store_true", default=quiet, help=about("no progress on stderr"))
 
 
 def add_run_argument(parser: argparse.ArgumentParser) -> None:

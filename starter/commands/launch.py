@@ -1,24 +1,27 @@
 """Connects to the server that a command line names, and starts the run that it describes."""
 
 import argparse
+import os
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from pydantic import ValidationError
 
-from starter.client.client import Sennit
-from starter.client.connection import configured_server, connect_client, silence_sdk_log
-from starter.client.errors import Exit, Refused, Unreachable
-from starter.client.local import has_local_runs, join_local_stack
-from starter.client.request import docs_folder
-from starter.client.run import Run
-from starter.terminal.console import Terminal
-from starter.terminal.prompt import value_of
-from starter.terminal.wait import detach, wait_for_run
-from workflows.plan.language.limits import Limits, parse_duration
-from workflows.plan.language.nodes import MAX_NODES
-from workflows.plan.language.validation_messages import describe_errors
+from sennit.starter.client.client import Sennit
+from sennit.starter.client.connection import configured_server, connect_client, silence_sdk_log
+from sennit.starter.client.errors import Exit, Refused, ServerUnreachable
+from sennit.starter.client.local import has_local_runs
+from sennit.starter.client.request import RunOptions, docs_folder
+from sennit.starter.client.run import Run
+from sennit.starter.terminal.console import Terminal
+from sennit.starter.terminal.prompt import value_of
+from sennit.starter.terminal.wait import detach, wait_for_run
+from sennit.workflows.messages.queues import models_in
+from sennit.workflows.messages.result import RunReport
+from sennit.workflows.plan.language.limits import Limits, parse_duration
+from sennit.workflows.plan.language.nodes import MAX_NODES
+from sennit.workflows.plan.language.validation_messages import describe_errors
 
 Begin = Callable[[Sennit], Awaitable[dict[str, Any]]]
 LIMITS_EXAMPLE = "tokens=20000,cost_usd=0.5,calls=20,nodes=100,time=10m"
@@ -30,17 +33,20 @@ async def connect(
     """Connect to the server that flags, environment or profile name, else to the local stack.
 
     A missing documents folder is refused before anything is started. A local stack is not started just to look for a
-    run if none ever ran here. Raises Refused or Unreachable.
+    run if none ever ran here. Raises Refused or ServerUnreachable.
     """
     silence_sdk_log()
     server = configured_server(args.address, args.namespace)
     if docs:
         docs_folder(docs, must_exist=server is None or server.is_local)
     if server is None and not for_new and not has_local_runs():
-        raise Unreachable(
+        raise ServerUnreachable(
             "there is no Temporal server; pass --address, set TEMPORAL_ADDRESS, or start one with `sennit dev`"
         )
-    server = server or await join_local_stack(args.namespace, terminal.say, as_it_is=not for_new)
+    if server is None:
+        return await Sennit.local(namespace=args.namespace, say=terminal.say, as_it_is=not for_new)
+    if for_new and server.ui is None and not server.is_local and not os.environ.get("SENNIT_UI"):
+        terminal.say("the web UI of this server is not known; with SENNIT_UI=https://HOST:PORT you get links")
     return Sennit(await connect_client(server), server)
 
 
@@ -53,25 +59,10 @@ async def launch(
     if args.again and args.id is None:
         raise Refused("--again starts the run of an --id anew; without --id every run is new")
     sennit = await connect(args, terminal, docs=docs, for_new=fork is None or has_local_runs())
-    begin: Callable[..., Awaitable[Run]] = sennit.start
+    begin: Callable[..., Awaitable[Run[RunReport]]] = sennit.start
     if fork is not None:
         begin, what = sennit.fork, await fork(sennit)
-    run = await begin(
-        **what,
-        docs=docs,
-        tools=list(filter(None, args.tools.split(","))) if args.tools is not None else None,
-        model=args.model,
-        approval=args.approval,
-        approve_plan=args.approve_plan or None,
-        on_failure=args.on_failure,
-        window=args.window,
-        budget=args.budget,
-        max_replans=getattr(args, "max_replans", None),  # a plan file is run as it is written
-        approve_replans_above=args.approve_replans_above,
-        tenant=args.tenant,
-        id=args.id,
-        again=args.again,
-    )
+    run = await begin(**what, docs=docs, id=args.id, again=args.again, **run_options(args))
     if args.detach:
         return detach(run, terminal)
     return await wait_for_run(run, terminal, wait=args.wait, limit=args.timeout)
@@ -85,31 +76,61 @@ def add_wait_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def run_options(args: argparse.Namespace) -> RunOptions:
+    """Return how a run is done, as the flags of `add_run_arguments` say."""
+    return RunOptions(
+        tools=list(filter(None, args.tools.split(","))) if args.tools is not None else None,
+        model=args.model,
+        approval=args.approval,
+        approve_plan=args.approve_plan or None,
+        on_failure=args.on_failure,
+        window=args.window,
+        in_flight=args.in_flight,
+        fuse=args.fuse,
+        budget=args.budget,
+        max_replans=getattr(args, "max_replans", None),  # a plan file is run as it is written
+        approve_replans_above=args.approve_replans_above,
+        tenant=args.tenant,
+    )
+
+
 def add_start_arguments(parser: argparse.ArgumentParser, *, replans: bool = False, docs: bool = False) -> None:
     """Add the flags of the commands that start a run."""
+    add_wait_arguments(parser)
+    parser.add_argument("--detach", action="store_true", help="start, print the run's id and return (exit code 0)")
+    parser.add_argument("--id", help="start at most one run with this id: join it, or return its result")
+    parser.add_argument("--again", action="store_true", help="with --id: start a new run if that one is over")
+    add_run_arguments(parser, replans=replans, docs=docs)
+
+
+def add_run_arguments(parser: argparse.ArgumentParser, *, replans: bool = False, docs: bool = False) -> None:
+    """Add the flags that say how a run is done."""
+    add = parser.add_argument
     if docs:
-        parser.add_argument("--docs", metavar="DIR", help="folder of documents to search and read")
+        add("--docs", metavar="DIR", help="folder of documents to search and read")
     if replans:
         replans_help = "how often a model may add to the plan (default: 2)"
-        parser.add_argument("--max-replans", type=_whole(0, 20), metavar="N", help=replans_help)
-    add_wait_arguments(parser)
-    add = parser.add_argument
-    add("--detach", action="store_true", help="start, print the run's id and return (exit code 0)")
-    add("--id", help="start at most one run with this id: join it, or return its result")
-    add("--again", action="store_true", help="with --id: start a new run if that one is over")
+        add("--max-replans", type=_whole(0, 20), metavar="N", help=replans_help)
     add("--on-failure", choices=("park", "partial", "fail"), help="what a failed node leads to (default: park)")
     add("--approval", choices=("writes", "never"), help="what needs approval (default: writes)")
     add("--approve-plan", action="store_true", help="ask before a program's first step, with its script and quote")
     approve_help = "ask before a model adds more than N nodes to the plan at once (default: never ask)"
     add("--approve-replans-above", type=_whole(0, MAX_NODES), metavar="N", help=approve_help)
-    add("--window", type=_whole(1, 500), metavar="N", help="most nodes in flight (default: 100)")
+    add("--window", type=_whole(1, 500), metavar="N", help="most activities in flight (default: 100)")
+    add("--in-flight", type=_whole(1, MAX_NODES), metavar="N", help="most nodes in flight (default: 1,000)")
+    add("--fuse", choices=("auto", "on", "off"), help="whether short calls share an activity (default: auto)")
     budget_help = "what the run may spend: tokens, cost_usd, calls, nodes, time; for example tokens=20000,time=10m"
     add("--budget", type=typed(read_limits), metavar="tokens=N,...", help=budget_help)
     add("--tenant", metavar="NAME", help="who the run is for; queues serve tenants in turn")
-    add(
-        "--model", metavar="NAME", help="the model of every role, such as openai:NAME (default: as the workers are set)"
-    )
+    model_help = "the model of every role, such as openai:NAME (default: as the workers are set)"
+    add("--model", type=typed(_models), metavar="NAME", help=model_help)
     add("--tools", metavar="A,B", help="the tools the run may use (default: all)")
+
+
+def _models(text: str) -> str:
+    """Return the names of models; raises ValueError about one that no provider has."""
+    models_in(text)
+    return text
 
 
 def typed(reader: Callable[[str], Any]) -> Callable[[str], Any]:
@@ -135,15 +156,15 @@ def _whole(least: int, most: int) -> Callable[[str], int]:
 
 def read_limits(text: str) -> dict[str, Any]:
     """Return a budget as a request has it, from `name=value` parts with commas between; raises ValueError."""
-    given: dict[str, Any] = {}
+    limits: dict[str, Any] = {}
     for part in text.split(","):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or not name:
             raise ValueError(f"{part[:40]!r} is not a limit; write for example {LIMITS_EXAMPLE}")
-        if name in given:
+        if name in limits:
             raise ValueError(f"the limit `{name[:40]}` is given twice")
-        given[name] = value_of(value) if value != "null" else value
+        limits[name] = value_of(value) if value != "null" else value
     try:
-        return Limits.model_validate(given).model_dump(mode="json", exclude_none=True)
+        return Limits.model_validate(limits).model_dump(mode="json", exclude_none=True)
     except ValidationError as error:
         raise ValueError(f"{describe_errors(error, Limits.model_fields)}; write for example {LIMITS_EXAMPLE}") from None

@@ -2,12 +2,15 @@
 
 import argparse
 
-from starter.client.errors import Exit
-from starter.commands.command_line import Parser, add_common_arguments
-from starter.plans.catalogue import read_catalogue, read_type_problems
-from starter.plans.plan_file import BadPlan, PlanFile, read_plan
-from starter.terminal.console import Terminal
-from starter.terminal.draw import mermaid, svg, text_picture
+from sennit.starter.client.errors import Exit, Refused
+from sennit.starter.commands.command_line import CONNECTION, Parser, add_common_arguments
+from sennit.starter.plans.catalogue import Catalogue, read_catalogue, read_type_problems
+from sennit.starter.plans.plan_file import BadPlan, PlanFile, read_plan
+from sennit.starter.terminal.console import Terminal
+from sennit.starter.terminal.draw import mermaid, svg, text_picture
+from sennit.workflows.plan.language.nodes import Plan
+from sennit.workflows.plan.language.problems import Problem
+from sennit.workflows.plan.programs.syntax import DOUBT
 
 WIDTH = 80
 
@@ -16,7 +19,7 @@ def add_arguments(parser: Parser) -> None:
     parser.describe("check|draw PLAN", "sennit plan check plan.yaml\nsennit plan draw plan.yaml --format svg")
     actions = parser.add_subparsers(prog="sennit plan", dest="action", metavar="check|draw", required=True)
     for action, about in (("check", "say what is wrong with a plan"), ("draw", "draw a plan's graph")):
-        command = actions.add_parser(action, usage=f"sennit plan {action} PLAN [flags]", help=about)
+        command = actions.add_parser(action, usage=f"sennit plan {action} PLAN [flags]", help=about, epilog=CONNECTION)
         add_common_arguments(command)
         command.add_argument("plan", metavar="PLAN", help="plan.yaml, plan.json, program.py, or - for standard input")
     formats = ("text", "mermaid", "svg")
@@ -37,20 +40,43 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
 async def _check(path: str, file: PlanFile, terminal: Terminal) -> Exit:
     as_data = terminal.output in ("json", "jsonl")
     try:
-        if not file.script:  # a program's problems are told at once, those with tools among them
-            file.check(None)
-        catalogue = await read_catalogue()
-        plan = file.check(catalogue)
-        file.refuse(await read_type_problems(path) if file.script else ())
+        plan, catalogue, doubts = await _checked(path, file, terminal)
     except BadPlan as bad:
         if as_data:
-            terminal.answer_json({"plan": file.name, "problems": str(bad).splitlines()})
+            terminal.answer_json({"plan": file.name, "problems": str(bad).splitlines(), "warnings": []})
         raise
+    warnings = [*file.warnings(plan, catalogue), *file.lines(doubts)]
     quote = file.quote(catalogue) if file.script else None
     if as_data:
         quoted = {"quote": quote.data()} if quote else {}
-        terminal.answer_json({"plan": file.name, "nodes": len(plan.nodes), "problems": [], **quoted})
-    else:
-        about = f"{file.name}: {len(plan.nodes)} node{'s' * (len(plan.nodes) != 1)}, no problems"
-        terminal.answer("\n".join([about, *(quote.lines() if quote else ())]))
+        checked = {"plan": file.name, "nodes": len(plan.nodes), "problems": [], "warnings": warnings}
+        terminal.answer_json({**checked, **quoted})
+        return Exit.ANSWER
+    for line in warnings:
+        terminal.notice(f"warning: {line}")
+    about = f"{file.name}: {len(plan.nodes)} node{'s' * (len(plan.nodes) != 1)}, no problems"
+    terminal.answer("\n".join([about, *(quote.lines() if quote else ())]))
     return Exit.ANSWER
+
+
+async def _checked(path: str, file: PlanFile, terminal: Terminal) -> tuple[Plan, Catalogue, list[Problem]]:
+    """Return a plan without problems, what it was checked against, and doubts about its types. Raises BadPlan with all
+    its problems.
+
+    The types of a program are checked even if something else is wrong with it, but on no line of which that is known.
+    """
+    try:
+        catalogue = await read_catalogue()
+    except Refused as wrong:
+        if found := file.problems(None):
+            terminal.notice(f"sennit: {wrong}")
+            file.refuse(found)
+        raise
+    for reason in sorted(set(catalogue.unavailable.values())):
+        terminal.say(f"unavailable: {reason}")
+    found = file.problems(catalogue)
+    if file.script and not any(each.code in ("syntax", "size") for each in found):
+        lines = {each.where[-1] for each in found if "line" in each.where}
+        found += [each for each in await read_type_problems(path) if each.where[-1] not in lines]
+    file.refuse(each for each in found if each.code != DOUBT)
+    return file.check(catalogue), catalogue, [each for each in found if each.code == DOUBT]

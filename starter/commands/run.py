@@ -4,15 +4,15 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from starter.client.client import Sennit
-from starter.client.errors import Exit, Refused
-from starter.commands.command_line import Parser, add_run_argument
-from starter.commands.launch import add_start_arguments, launch
-from starter.plans.catalogue import read_catalogue
-from starter.plans.inputs import read_inputs
-from starter.plans.plan_file import PlanFile, read_plan, read_script
-from starter.terminal.console import Terminal
-from workflows.plan.programs.program_plan import title_of
+from sennit.starter.client.client import Sennit
+from sennit.starter.client.errors import Exit, Refused
+from sennit.starter.commands.command_line import Parser, add_run_argument
+from sennit.starter.commands.launch import add_start_arguments, launch
+from sennit.starter.plans.catalogue import read_catalogue
+from sennit.starter.plans.inputs import read_inputs
+from sennit.starter.plans.plan_file import PlanFile, read_plan, read_script
+from sennit.starter.terminal.console import Terminal
+from sennit.workflows.plan.programs.program_plan import title_of
 
 
 def add_arguments(parser: Parser) -> None:

@@ -1,11 +1,14 @@
-"""`sennit setup`: prepare a namespace, limit how often all workers together may call a model provider, and promote a
-version of the workers.
+"""`sennit setup`: prepare a namespace, create the artifact store, limit how often all workers together may call a model
+provider, and promote a version of the workers.
 
-It creates the namespace and the search attributes it lacks, and names the lists of runs that these make possible.
+It creates the namespace and the search attributes it lacks, and names the lists of runs that these make possible. With
+`--store` it only creates the store of workers with this environment. You have to ask for that, because nobody can tell
+by an empty folder whether it is new or a volume that is not mounted.
 """
 
 import argparse
 import asyncio
+import os
 from collections.abc import Mapping
 
 from temporalio.api.enums.v1 import IndexedValueType, TaskQueueType
@@ -14,16 +17,20 @@ from temporalio.api.taskqueue.v1 import RateLimit
 from temporalio.api.workflowservice.v1 import RegisterNamespaceRequest, UpdateTaskQueueConfigRequest
 from temporalio.service import RPCError, RPCStatusCode
 
-from starter.client.client import WORKFLOW_TYPE, Sennit
-from starter.client.connection import TemporalServer
-from starter.client.deployment import Version, promote
-from starter.client.errors import CliError, Exit, Refused
-from starter.client.server_errors import cli_error
-from starter.commands.command_line import Parser
-from starter.commands.launch import connect
-from starter.terminal.console import Terminal
-from workflows.messages.queues import llm_queue, rates_in
-from workflows.run.search_attributes import KINDS
+from sennit.starter.client.client import Sennit
+from sennit.starter.client.connection import TemporalServer, configured_server
+from sennit.starter.client.deployment import Version, promote
+from sennit.starter.client.errors import Exit, Refused, SennitError
+from sennit.starter.client.runs import WORKFLOW_TYPE
+from sennit.starter.client.server_errors import error_of
+from sennit.starter.commands.command_line import Parser
+from sennit.starter.commands.launch import connect
+from sennit.starter.dev.messages import LocalStackFailed
+from sennit.starter.dev.state import StateDir
+from sennit.starter.dev.workers import create_store, worker_environment
+from sennit.starter.terminal.console import Terminal
+from sennit.workflows.messages.queues import llm_queue, rates_in
+from sennit.workflows.run.search_attributes import KINDS
 
 # A terminated run keeps its SennitStatus, so a list of open runs has to ask for Temporal's own status too.
 _OPEN = f'`WorkflowType`="{WORKFLOW_TYPE}" AND `ExecutionStatus`="Running"'
@@ -45,11 +52,12 @@ NAMESPACE_SECONDS = 30
 def add_arguments(parser: Parser) -> None:
     parser.describe(
         "",
-        "sennit setup --address temporal.example.com:7233 --namespace agents --rates openai=600\n"
-        "sennit setup --promote sennit:0.2.0",
+        "sennit setup --address temporal.example.com:7233 --namespace agents --rates openai=600\nsennit setup --store",
     )
     rates_help = "most calls a minute of all workers together; 0 lifts a limit"
     parser.add_argument("--rates", metavar="PROVIDER=N,...", help=rates_help)
+    store_help = "create the artifact store of workers with this environment (SENNIT_ARTIFACTS), unless it is there"
+    parser.add_argument("--store", action="store_true", help=store_help)
     promote_help = "give new runs, and those that wait, to this version of the workflow workers"
     parser.add_argument("--promote", metavar="DEPLOYMENT:BUILD", help=promote_help)
 
@@ -61,6 +69,8 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     except ValueError as error:
         raise Refused(f"--rates {error}; 0 lifts a cap") from None
     version = Version.parse(args.promote) if args.promote else None
+    if args.store:
+        return await _create_store(args, terminal)
     sennit = await connect(args, terminal)
     server = sennit.server
     is_new = await _create_namespace(sennit)
@@ -85,6 +95,28 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
         lines = [*attribute_lines(server.namespace, missing), *_rate_lines(rates)]
         lines += [_promotion_line(args.promote, moving)] * bool(version)
         terminal.answer("\n".join([*[news] * is_new, *lines, "", *view_lines(server)]))
+    return Exit.ANSWER
+
+
+async def _create_store(args: argparse.Namespace, terminal: Terminal) -> Exit:
+    """Create the artifact store, and ask no server: without a store of its own a local stack does not even start."""
+    if args.rates or args.promote:
+        raise Refused("--store creates the artifact store and does nothing else; run `sennit setup` again for the rest")
+    environment: Mapping[str, str] = os.environ
+    try:
+        if configured_server(args.address, args.namespace) is None:
+            state = StateDir.find()
+            state.prepare()
+            environment = worker_environment(state, "", 0, environment)
+        store = await create_store(environment)
+    except LocalStackFailed as failure:
+        raise Refused(str(failure)) from None
+    if terminal.output in ("json", "jsonl"):
+        terminal.answer_json(store.model_dump())
+    else:
+        terminal.answer(
+            f"{'created the artifact store' if store.created else 'the artifact store is there:'} {store.store}"
+        )
     return Exit.ANSWER
 
 
@@ -147,7 +179,7 @@ async def _create_namespace(sennit: Sennit) -> bool:
     except RPCError as error:
         if error.status in (RPCStatusCode.ALREADY_EXISTS, *_NOT_ALLOWED):
             return False
-        raise cli_error(error) from None
+        raise error_of(error) from None
     return True
 
 
@@ -176,14 +208,14 @@ async def _create_attributes(sennit: Sennit, missing: Mapping[str, str]) -> None
         raise attributes_error(sennit.client.namespace, error) from None
 
 
-def attributes_error(namespace: str, error: RPCError) -> CliError:
+def attributes_error(namespace: str, error: RPCError) -> SennitError:
     """Return what to do if a namespace is full, or if clients may not create attributes, as on Temporal Cloud."""
     if error.status in _NOT_ALLOWED:
         wanted = ", ".join(f"{name} ({kind})" for name, kind in KINDS.items())
         return Refused(f"this server lets no client create search attributes; add these to {namespace}: {wanted}")
     if "cannot have more than" in error.message:
         return Refused(f"{error.message.rstrip('.')} in namespace {namespace}; use a namespace with room")
-    return cli_error(error)
+    return error_of(error)
 
 
 async def _limit_rate(sennit: Sennit, provider: str, calls: int) -> None:
@@ -202,4 +234,4 @@ async def _limit_rate(sennit: Sennit, provider: str, calls: int) -> None:
     except RPCError as error:
         if error.status == RPCStatusCode.UNIMPLEMENTED:
             raise Refused("this server cannot limit the rate of task queues; a newer Temporal server can") from None
-        raise cli_error(error) from None
+        raise error_of(error) from None

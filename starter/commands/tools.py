@@ -1,25 +1,48 @@
-"""`sennit tools`: what a plan may call."""
+"""`sennit tools`: what a plan may call. With a NAME it describes one tool, with `try NAME` it calls that once."""
 
 import argparse
+import json
+import shlex
+from typing import Any
 
-from starter.client.errors import Exit
-from starter.client.text import fit
-from starter.commands.command_line import Parser
-from starter.plans.catalogue import Catalogue, read_catalogue
-from starter.terminal.console import Terminal
-from workflows.plan.language.text import one_line
-from workflows.plan.programs.stubs import stubs_of
+from sennit.starter.client.errors import Exit, Refused, SennitError
+from sennit.starter.commands.command_line import Parser
+from sennit.starter.plans.catalogue import Catalogue, read_catalogue, try_tool
+from sennit.starter.terminal.console import Terminal
+from sennit.starter.terminal.text import fit
+from sennit.workflows.plan.language.text import clean, nearest_or_known, one_line
+from sennit.workflows.plan.programs.stubs import stubs_of
+from sennit.workflows.views.example import example_value
+
+WIDTH = 100
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.describe("", "SENNIT_TOOLS=mytools sennit tools --output json\nsennit tools --stubs")
+    examples = 'sennit tools calculate\nsennit tools try calculate --arg "expression=6650 - 6400"'
+    parser.describe("[NAME | try NAME]", examples)
+    about = "a tool to describe; after `try` the one to call, once and in a process of its own"
+    parser.add_argument("words", nargs="*", metavar="NAME", help=about)
     stubs_help = "write what programs can call, with its types, for your editor"
     parser.add_argument("--stubs", action="store_true", help=stubs_help)
+    group = parser.add_argument_group("with try")
+    group.add_argument("--arg", action="append", default=[], metavar="NAME=VALUE", help="an argument; repeatable")
+    group.add_argument("--docs", metavar="DIR", help="its folder of documents (default: SENNIT_DOCS)")
+    group.add_argument("--yes", action="store_true", help="call a tool that writes")
 
 
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
-    """Write the tools with their effects and arguments; as JSON with their whole schemas."""
+    """Write the tools with their effects and arguments, or one with its schema; as JSON with their whole schemas."""
+    if args.words[:1] == ["try"]:
+        return await _try(args, terminal)
+    if len(args.words) > 1:
+        raise Refused(f"one NAME at a time; to call a tool: sennit tools try {args.words[0]}")
     catalogue = await read_catalogue()
+    for reason in sorted(set(catalogue.unavailable.values())):
+        terminal.say(f"unavailable: {reason}")
+    if args.words:
+        return _describe(args.words[0], catalogue, terminal)
+    for name, reason in catalogue.left_out.items():
+        terminal.say(f"off: {name}: {reason}")
     if args.stubs:
         terminal.answer(stubs_of(catalogue.tools).rstrip())
     elif terminal.output == "json":
@@ -29,6 +52,43 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
             terminal.answer_json(tool)
     else:
         terminal.answer(tools_text(catalogue, terminal.width))
+    return Exit.ANSWER
+
+
+async def _try(args: argparse.Namespace, terminal: Terminal) -> Exit:
+    """Write what one call returns to standard output. Raises Refused if it was not made, SennitError if it failed."""
+    if len(args.words) != 2:
+        raise Refused("name one tool: sennit tools try NAME --arg NAME=VALUE; sennit tools lists them")
+    docs = [f"--docs={args.docs}"] if args.docs else []
+    options = [*(f"--arg={word}" for word in args.arg), *docs, *["--yes"] * args.yes]
+    found = await try_tool(args.words[1], options)
+    if "refused" in found:
+        raise Refused(clean(str(found["refused"])))
+    if "error" in found:
+        error = found["error"]
+        if error["stack"]:
+            terminal.notice(error["stack"].rstrip())
+        raise SennitError(f"{args.words[1]} failed: {error['type']}: {clean(error['message'])}")
+    result = found["result"]
+    if terminal.output == "text" and isinstance(result, str):
+        terminal.answer(clean(result))
+    elif terminal.output == "text":
+        terminal.answer(json.dumps(result, ensure_ascii=False, indent=2))
+    else:
+        terminal.answer_json(result)
+    return Exit.ANSWER
+
+
+def _describe(name: str, catalogue: Catalogue, terminal: Terminal) -> Exit:
+    tools = {tool["name"]: tool for tool in catalogue.tools}
+    if name not in tools:
+        if why := catalogue.why_off(name):
+            raise Refused(f"{name} is off here: {why}")
+        raise Refused(f"no tool is called {name[:80]!r}{nearest_or_known(name, sorted(tools))}")
+    if terminal.output == "text":
+        terminal.answer(tool_text(tools[name], terminal.width or WIDTH))
+    else:
+        terminal.answer_json({**tools[name], "example": example_of(tools[name])})
     return Exit.ANSWER
 
 
@@ -47,3 +107,52 @@ def tools_text(catalogue: Catalogue, width: int | None) -> str:
         if tool.get("hint"):
             lines.append(f"    {one_line(str(tool['hint']))}")
     return "\n".join(lines)
+
+
+def tool_text(tool: dict[str, Any], width: int) -> str:
+    """Return all of a tool: what it does and how it may be called, the schemas, and an example call."""
+    effect = tool["effect"]
+    if effect == "write":
+        effect += f" (asks for approval; {'may be repeated' if tool.get('idempotent') else 'is not repeated'})"
+    facts = {
+        "effect": effect,
+        "timeout": f"{tool['timeout']:g} s",
+        "queue": tool["queue"],
+        "resource": tool.get("resource"),
+        "hint": tool.get("hint"),
+    }
+    lines = [tool["name"], f"    {one_line(str(tool.get('description', '')))}"]
+    lines += [f"{name:<9} {one_line(str(value))}" for name, value in facts.items() if value]
+    for title, schema in (("arguments", tool.get("schema")), ("returns", tool.get("output_schema"))):
+        if schema:
+            lines += [title, *(f"    {line}" for line in _pretty(schema, width - 4).splitlines())]
+    example = example_of(tool)
+    written = json.dumps(example, ensure_ascii=False)
+    words = " ".join(shlex.quote(f"--arg={name}={_word(value)}") for name, value in example.items())
+    call = " ".join(
+        filter(None, ("sennit tools try", tool["name"], words, "--yes" if tool["effect"] == "write" else ""))
+    )
+    lines += ["example", f"    - {{id: a, kind: tool, tool: {tool['name']}, args: {written}}}", f"    {call}"]
+    return clean("\n".join(lines))
+
+
+def example_of(tool: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call that the schema allows; none where no such value is found."""
+    value = example_value(tool.get("schema"))
+    return value if isinstance(value, dict) else {}
+
+
+def _word(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _pretty(value: Any, width: int) -> str:
+    """Return JSON with short objects and lists on one line each."""
+    line = json.dumps(value, ensure_ascii=False)
+    if len(line) <= width or not isinstance(value, dict | list) or not value:
+        return line
+    parts = list(value.items()) if isinstance(value, dict) else [(None, each) for each in value]
+    inside = [f"{json.dumps(name)}: " * (name is not None) + _pretty(each, width - 2) for name, each in parts]
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    body = ",\n".join(inside).replace("\n", "\n  ")
+    return f"{opening}\n  {body}\n{closing}"

@@ -4,15 +4,17 @@ import argparse
 import json
 from typing import Any
 
-from starter.client.errors import Exit, NoAnswer, Refused
-from starter.client.run import Run, checked_update
-from starter.commands.command_line import Parser, add_run_argument
-from starter.commands.launch import connect
-from starter.plans.plan_file import read_script
-from starter.terminal.console import Terminal
-from starter.terminal.prompt import value_of
-from workflows.messages.updates import NOT_BUILT, UPDATES
-from workflows.plan.language.text import clean
+from sennit.starter.client.decisions import checked_update
+from sennit.starter.client.errors import Exit, NoAnswer, Refused
+from sennit.starter.client.run import Run
+from sennit.starter.commands.command_line import Parser, add_run_argument
+from sennit.starter.commands.launch import connect
+from sennit.starter.plans.plan_file import read_script
+from sennit.starter.terminal.console import Terminal
+from sennit.starter.terminal.prompt import Typist, ask_line, value_of
+from sennit.starter.terminal.render import blocked_lines
+from sennit.workflows.messages.updates import NOT_BUILT, UPDATES
+from sennit.workflows.plan.language.text import clean
 
 SHORT_FORMS = {
     "retry": ("retry_node", "sennit retry nightly-1\nsennit retry nightly-1 n7 --repeat-effect"),
@@ -21,12 +23,15 @@ SHORT_FORMS = {
     "answer": ("answer", "sennit answer nightly-1 n7 yes\nsennit answer nightly-1 main_3_1 '{\"found\": true}'"),
     "approve": (
         "approve",
-        "sennit approve note n7 --digest 3f2a9c01b4d7\nsennit approve note n7 --digest 3f2a9c01b4d7 --set to=ann",
+        (
+            "sennit approve note n7 --digest 3f2a9c01b4d7e85a6c21\n"
+            "sennit approve note n7 --digest 3f2a9c01b4d7e85a6c21 --set to=ann"
+        ),
     ),
     "reject": ("reject", 'sennit reject nightly-1 n7\nsennit reject nightly-1 n7 "wrong file"'),
     "finish": ("finish", "sennit finish nightly-1\nsennit finish nightly-1 --output none"),
 }
-_PLACES = {"finish": "", "retry": "[NODE]", "answer": "NODE VALUE", "edit": "FILE.py", "reject": "NODE [REASON]"}
+_PLACES = {"finish": "", "retry": "[NODE]", "answer": "NODE [VALUE]", "edit": "FILE.py", "reject": "NODE [REASON]"}
 
 
 def add_arguments(parser: Parser) -> None:
@@ -49,7 +54,8 @@ def add_arguments(parser: Parser) -> None:
     elif command != "finish":
         parser.add_argument("node", metavar="NODE", help="the node's id, or map[17] for one item")
     if command == "answer":
-        parser.add_argument("value", metavar="VALUE", help="JSON, or text; '\"7\"' is the text 7")
+        value_help = "JSON, or text; '\"7\"' is the text 7 (default: ask for it on the terminal)"
+        parser.add_argument("value", metavar="VALUE", nargs="?", help=value_help)
     if command == "reject":
         parser.add_argument("reason", nargs="?", metavar="REASON", help="why")
     if command == "approve":
@@ -70,9 +76,14 @@ def _list_of_updates() -> str:
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     """Send one update and write what the run says about it. The fields are checked before connecting."""
     fields = fields_of(args)
-    checked_update(args.name, fields)
+    is_to_be_asked = args.command == "answer" and args.value is None
+    if not is_to_be_asked:
+        checked_update(args.name, fields)
     sennit = await connect(args, terminal)
     found, _ = await sennit.look_up(args.run)
+    if is_to_be_asked:
+        args.value = await _ask_value(found, args.node, terminal)
+        fields = fields_of(args)
     if args.command == "answer" and not isinstance(fields["value"], str):
         fields["value"] = value_of(args.value, await _expected_value(found, args.node))
     message = await found.update(args.name, **fields)
@@ -88,12 +99,14 @@ def fields_of(args: argparse.Namespace) -> dict[str, Any]:
     if args.command == "update":
         return read_fields(args.name, args.fields)
     fields = {name: getattr(args, name, None) for name in ("node", "reason", "repeat_effect", "digest")}
-    given = {name: value for name, value in fields.items() if value}
+    fields = {name: value for name, value in fields.items() if value}
     if changed := getattr(args, "set", None):
-        given["args"] = changed_arguments(changed)
+        fields["args"] = changed_arguments(changed)
     if args.command == "edit":
-        given["script"] = read_script(args.script)
-    return {**given, "value": value_of(args.value)} if args.command == "answer" else given
+        fields["script"] = read_script(args.script)
+    if args.command == "answer" and args.value is not None:
+        fields["value"] = value_of(args.value)
+    return fields
 
 
 def changed_arguments(words: list[str]) -> dict[str, Any]:
@@ -105,7 +118,22 @@ def changed_arguments(words: list[str]) -> dict[str, Any]:
     return {name: value_of(value) for name, _, value in split}
 
 
-async def _expected_value(run: Run, node: str) -> Any:
+async def _ask_value(run: Run[Any], node: str, terminal: Terminal) -> str:
+    """Return what the person at the terminal answers. Raises Refused without one, or if the node asks nothing."""
+    asked = [item for item in (await run.view()).blocked if item.node == node and item.update == "answer"]
+    if not asked:
+        raise Refused(f"{node} asks for no value now; give one, or see: sennit status {run.id}{terminal.flags}")
+    if not terminal.has_person:
+        raise Refused(f"nobody is at a terminal to be asked; give the value: {asked[0].command}{terminal.flags}")
+    for line in blocked_lines(asked[0], terminal.flags):
+        terminal.notice(line, "yellow")
+    typed = await ask_line(Typist(terminal).ask, asked[0], terminal.notice)
+    if typed is None:
+        raise Refused(f"{node} was given no value and waits for one")
+    return typed
+
+
+async def _expected_value(run: Run[Any], node: str) -> Any:
     """Return an example of the value that a gate expects, so that `7` can be sent as the text it asks for."""
     try:
         view = await run.view()

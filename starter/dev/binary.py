@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from hashlib import file_digest, sha256
 from pathlib import Path
 
-from starter.dev.messages import LocalStackFailed, Say, last_lines, to_stderr
-from starter.dev.state import hold
+from sennit.folders import DEPLOY
+from sennit.starter.dev.messages import LocalStackFailed, Say, last_lines, to_stderr
+from sennit.starter.dev.state import hold
 
 RELEASE = "v1.8.2"  # of the CLI that deploy/dev-server pins: server 1.31.2, UI 2.50.1
 SERVER = (1, 31)
 OLDEST_UI = (2, 50)
-DEPLOY = Path(__file__).parents[2] / "deploy"
 MODULES = DEPLOY / "dev-server"
 DOWNLOAD_LIMIT = 900.0  # seconds
 BUILD_LIMIT = 1800.0  # seconds; a slow machine needs 15 minutes
@@ -143,7 +143,7 @@ async def _make(made: Path, failures: list[str], say: Say) -> None:
     part.unlink(missing_ok=True)  # of a process that was killed
     try:
         try:
-            command = [sys.executable, "-P", "-m", "starter.dev.download", RELEASE, str(part)]
+            command = [sys.executable, "-P", "-m", "sennit.starter.dev.download", RELEASE, str(part)]
             label = f"trying to download the Temporal dev server {RELEASE} ..."
             await _run("download", command, label, DOWNLOAD_LIMIT, say)
         except _Unusable as problem:

@@ -11,18 +11,17 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from starter.dev.messages import LocalStackFailed, Say, WrongSettings, last_lines
-from starter.dev.state import ProcessIdentity
+from sennit.starter.dev.messages import LocalStackFailed, Say, WrongSettings, last_lines
+from sennit.starter.dev.state import ProcessIdentity
+from sennit.starter.limits import MAX_LOG_BYTES, MAX_RESTART_PAUSE_SECONDS
 
 GUARD = Path(__file__).with_name("guard.py")
-LARGEST_LOG = 10_000_000  # bytes; a larger log is renamed at the next start
 START_LIMIT = 60.0  # seconds
 POLL = 0.05  # seconds
 STEADY = 60.0  # seconds; a child that lived this long died for a new reason
 PROBE_PAUSE = 5.0  # seconds
 SILENT_PROBES = 6  # in a row: after that, a process that runs and does not answer hangs
 WRONG_SETTINGS = 2  # the exit status of a child that refuses a setting
-LONGEST_PAUSE = 30.0  # seconds
 DEATHS_NEVER_READY = 5
 DEATHS_ONCE_READY = 20  # with the pauses about six minutes
 
@@ -92,7 +91,7 @@ class Child(ABC):
     def _spawn(self, command: Sequence[str], env: Mapping[str, str]) -> subprocess.Popen[bytes]:
         self.kill()
         self.log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if self.log.exists() and self.log.stat().st_size > LARGEST_LOG:
+        if self.log.exists() and self.log.stat().st_size > MAX_LOG_BYTES:
             self.log.replace(self.log.with_suffix(".old.log"))
         watched, self._owner = os.pipe()
         output = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -172,6 +171,6 @@ class Child(ABC):
             deaths = 1 if time.monotonic() - began > STEADY else deaths + 1
             if deaths >= (DEATHS_ONCE_READY if was_ready else DEATHS_NEVER_READY):
                 raise LocalStackFailed(f"given up after {deaths} times in a row: {problem}")
-            pause = min(LONGEST_PAUSE, 0.1 * 2.0**deaths)
+            pause = min(MAX_RESTART_PAUSE_SECONDS, 0.1 * 2.0**deaths)
             say(f"{problem.partition(';')[0]}; starting it again in {pause:g} s")
             await asyncio.sleep(pause)

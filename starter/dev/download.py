@@ -1,4 +1,4 @@
-"""`python -m starter.dev.download RELEASE TARGET`: download the Temporal CLI to TARGET as the SDK does."""
+"""`python -m sennit.starter.dev.download RELEASE TARGET`: download the Temporal CLI to TARGET as the SDK does."""
 
 import asyncio
 import os

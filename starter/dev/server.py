@@ -13,9 +13,9 @@ from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from starter.dev.child import Child
-from starter.dev.messages import LocalStackFailed
-from workflows.run.search_attributes import KINDS
+from sennit.starter.dev.child import Child
+from sennit.starter.dev.messages import LocalStackFailed
+from sennit.workflows.run.search_attributes import KINDS
 
 HOST = "127.0.0.1"
 NAMESPACE = "default"

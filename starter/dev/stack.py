@@ -7,15 +7,24 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 
 from temporalio.client import Client
 
-from starter.dev.binary import obtain
-from starter.dev.messages import LocalStackFailed, Say, WrongSettings, last_lines, to_stderr
-from starter.dev.server import NAMESPACE, answers
-from starter.dev.state import POLL, ProcessIdentity, StackRecord, StateDir, hold
-from starter.dev.supervisor import Supervisor, anything_runs
-from starter.dev.workers import COMMAND, settings_digest
+from sennit.starter.dev.binary import obtain
+from sennit.starter.dev.messages import LocalStackFailed, Say, WrongSettings, last_lines, to_stderr
+from sennit.starter.dev.server import NAMESPACE, answers
+from sennit.starter.dev.state import POLL, ProcessIdentity, StackRecord, StateDir, hold
+from sennit.starter.dev.supervisor import Supervisor, anything_runs
+from sennit.starter.dev.workers import (
+    CHECK,
+    COMMAND,
+    INSTALLATION,
+    changed_modules,
+    check_settings,
+    refuse_foreign_store,
+    settings_digest,
+)
 
 READY_LIMIT = 180.0  # seconds
 SILENT_LIMIT = 15.0  # seconds: a server that runs and does not answer for this long hangs
@@ -28,22 +37,32 @@ class LocalStack:
     """The server and workers of one state directory. Every method raises LocalStackFailed."""
 
     def __init__(
-        self, state: StateDir | None = None, *, say: Say = to_stderr, worker_command: Sequence[str] = COMMAND
+        self,
+        state: StateDir | None = None,
+        *,
+        say: Say = to_stderr,
+        worker_command: Sequence[str] = COMMAND,
+        check_command: Sequence[str] = CHECK,
     ) -> None:
         self.state = state or StateDir.find()
         self._say = say
         self._worker_command = worker_command
+        self._check_command = check_command
 
     async def join(self, *, as_it_is: bool = False) -> StackRecord:
         """Join the stack that runs, or start one in the background, and wait until it is ready.
 
         Any number of clients at once make one stack. An idle stack that was started with other settings is started
-        again with those of this process; a busy one is joined with a warning. Runs that are blocked do not count as
-        busy: they wait in the database. `as_it_is` joins whatever runs, for clients that start no run.
+        again with those of this process, once these have been tried; a busy one is joined with a warning. Runs that are
+        blocked do not count as busy: they wait in the database. A stack of another installation is joined as it is.
+        `as_it_is` joins whatever runs, for clients that start no run.
         """
+        if not as_it_is:
+            refuse_foreign_store(self.state)
         async with self._lock():
             record = await self._ready() if self.state.running() else None
-            if record and not as_it_is and record.settings != settings_digest() and await self._may_restart(record):
+            if record and not as_it_is and await self._is_to_be_replaced(record):
+                await self._prepare_successor()
                 self._say(f"{STALE}: restarting the local stack")
                 await self.stop()
                 record = None
@@ -53,16 +72,35 @@ class LocalStack:
 
     async def serve(self) -> None:
         """Run it in this process until Ctrl-C or SIGTERM (`sennit dev`); stop one in the background first."""
+        refuse_foreign_store(self.state)
+        async with self._lock():
+            record = self.state.read()
+            running = self.state.running()
+            if running and record:
+                self._refuse_in_foreground(record)
+                if record.installation != INSTALLATION:
+                    ways = "`sennit dev --restart` replaces it, `sennit dev --stop` ends it"
+                    raise LocalStackFailed(f"{_of_another(record)}; {ways}")
+            binary = await self._prepare_successor() if running else await obtain(self._say)
+            if running:
+                self._say("stopping the local stack in the background; its runs go on here")
+                await self.stop()
+        await Supervisor(self.state, binary, self._worker_command, self._say).run()
+
+    async def restart(self) -> StackRecord:
+        """Start it in the background with this installation and the settings of this process, whatever runs now."""
+        refuse_foreign_store(self.state)
         async with self._lock():
             record = self.state.read()
             if self.state.running():
-                if record and record.foreground:
-                    where = f"process {record.supervisor.pid}, Temporal at {record.address}"
-                    raise LocalStackFailed(f"`sennit dev` runs already ({where})")
-                self._say("stopping the local stack in the background; its runs go on here")
+                if record:
+                    self._refuse_in_foreground(record)
+                await self._prepare_successor()
+                self._say("stopping the local stack; its runs go on when it has started again")
                 await self.stop()
-            binary = await obtain(self._say)
-        await Supervisor(self.state, binary, self._worker_command, self._say).run()
+            record = await self._start()
+            self.state.last_used.touch()
+        return record
 
     async def stop(self) -> bool:
         """Stop it and wait until it has ended; return whether there was one. Its runs are kept."""
@@ -85,6 +123,19 @@ class LocalStack:
         waiting = "waiting for another client that starts or stops the local stack"
         return hold(self.state.start_lock, self._say, waiting)
 
+    def _refuse_in_foreground(self, record: StackRecord) -> None:
+        if record.foreground:
+            where = f"process {record.supervisor.pid}, Temporal at {record.address}"
+            raise LocalStackFailed(f"`sennit dev` runs already ({where}); end it with Ctrl-C where it runs")
+
+    async def _prepare_successor(self) -> Path:
+        """Return the server's binary for a stack that takes the place of the one that runs. Raises LocalStackFailed if
+        it could not start; nothing has been stopped then.
+        """
+        binary = await obtain(self._say)
+        await check_settings(self._check_command, self.state)
+        return binary
+
     async def _start(self) -> StackRecord:
         binary = await obtain(self._say)
         self._say("starting a local Temporal server and workers ...")
@@ -101,7 +152,7 @@ class LocalStack:
         arguments = [str(self.state.root), binary, *self._worker_command]
         pid = os.posix_spawn(
             sys.executable,
-            [sys.executable, "-P", "-m", "starter.dev.supervisor", *arguments],
+            [sys.executable, "-P", "-m", "sennit.starter.dev.supervisor", *arguments],
             os.environ,
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
@@ -157,8 +208,15 @@ class LocalStack:
             if not await asyncio.to_thread(record.supervisor.kill_group):
                 raise
 
-    async def _may_restart(self, record: StackRecord) -> bool:
-        """Return whether a stack with other settings is idle and in the background; say so if not."""
+    async def _is_to_be_replaced(self, record: StackRecord) -> bool:
+        """Return whether a stack of this installation has other settings, and is idle and in the background; say so if
+        it is used although it differs.
+        """
+        if record.installation != INSTALLATION:
+            self._say(f"{_of_another(record)}; it is used as it is. `sennit dev --restart` replaces it")
+            return False
+        if record.settings == settings_digest() and not changed_modules(self.state):
+            return False
         if record.foreground:
             self._say(f"warning: {STALE} since `sennit dev` started; start it again to use them")
             return False
@@ -169,3 +227,8 @@ class LocalStack:
             busy = "but the local stack is busy and keeps the old ones; `sennit dev --stop` ends it"
             self._say(f"warning: {STALE}, {busy}")
         return idle
+
+
+def _of_another(record: StackRecord) -> str:
+    where = f" ({record.installation})" if record.installation else ""
+    return f"another installation of Sennit has started the local stack{where}"

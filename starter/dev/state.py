@@ -1,7 +1,6 @@
 """The state directory: where the local stack keeps its database, artifacts, logs and a record of its processes."""
 
 import asyncio
-import json
 import os
 import signal
 import sys
@@ -15,10 +14,11 @@ import psutil
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from starter.dev.messages import LocalStackFailed, Say
+from sennit.starter.dev.grants import GrantFile
+from sennit.starter.dev.messages import LocalStackFailed, Say
+from sennit.starter.dev.private_file import replace_file
 
 POLL = 0.1  # seconds
-MOST_GRANTS = 1_000
 SAME_START = 0.5  # seconds by which two readings of the start time of one process may differ
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -94,6 +94,7 @@ class StackRecord(BaseModel):
     wrong_settings: bool = False  # whether it failed because its workers refuse a setting
     foreground: bool = False
     settings: str = ""  # digest of the settings its workers have
+    installation: str = ""  # where the Sennit is that started it
     supervisor: ProcessIdentity
     server: ProcessIdentity | None = None
     worker: ProcessIdentity | None = None
@@ -113,12 +114,13 @@ class StateDir:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.database = root / "temporal.db"  # every run, its history, its schedules
-        self.artifacts = root / "artifacts"  # the directory store for outputs
+        self.artifacts = root / "artifacts"  # the directory store for outputs, made together with the database
         self.index = root / "index"  # the search indexes over document folders
         self.last_used = root / "last-used"  # touched at every use by a client
         self.collected = root / "last-gc"  # touched when artifacts are collected
         self.record = root / "stack.json"
-        self.grants = root / "grants.json"  # what its user allows runs; workers read it
+        self.modules = root / "modules.json"  # the user's modules that its workers have imported; workers write it
+        self.grants = root / "grants.json"  # what its user allows runs; workers read it, and note what runs claim
         self.start_lock = root / "start.lock"
         self.supervisor_lock = root / "supervisor.lock"
 
@@ -145,7 +147,8 @@ class StateDir:
             if self.root.stat().st_mode & 0o077:
                 way = f"`chmod 700 {self.root}`, or choose another with SENNIT_STATE"
                 raise LocalStackFailed(f"other users may enter the state directory {self.root}; {way}")
-            for folder in (self.artifacts, self.index, self.root / "logs"):
+            new = () if self.database.exists() else (self.artifacts,)  # later, an empty one would be no store
+            for folder in (*new, self.index, self.root / "logs"):
                 folder.mkdir(exist_ok=True, mode=0o700)
                 folder.chmod(0o700)
             self.last_used.touch(mode=0o600)
@@ -153,19 +156,9 @@ class StateDir:
             problem = f"the state directory cannot be made: {error}; choose another with SENNIT_STATE"
             raise LocalStackFailed(problem) from error
 
-    def grant(self, *, docs: str | None = None, run: str | None = None) -> None:
-        """Let runs of this stack read a folder, and let the run of that id and its sub-agents write without asking."""
-        with FileLock(self.root / "grants.lock", mode=0o600):
-            granted: dict[str, list[str]] = {"docs": [], "runs": []} | _read_json(self.grants)
-            for name, new in (("docs", docs), ("runs", run)):
-                if new is not None:
-                    others = [old for old in granted[name] if old != new]
-                    granted[name] = [*others, new][-MOST_GRANTS:]
-            _replace(self.grants, json.dumps(granted, indent=2))
-
-    def allows(self, run: str) -> bool:
-        """Whether the run of that id was let write without asking."""
-        return run in _read_json(self.grants).get("runs", ())
+    @property
+    def grant_file(self) -> GrantFile:
+        return GrantFile(self.grants)
 
     def last_collected(self) -> float:
         """Return when artifacts were last collected; 0 if never."""
@@ -189,24 +182,7 @@ class StateDir:
 
     def write(self, record: StackRecord) -> None:
         """Replace the record at once: a reader sees the old one or the new one."""
-        _replace(self.record, record.model_dump_json(indent=2))
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write a file that only its owner can read, and put it in place."""
-    part = path.with_suffix(".part")
-    part.unlink(missing_ok=True)
-    with open(part, "x", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-        file.write(f"{text}\n")
-    part.replace(path)
-
-
-def _read_json(path: Path) -> dict[str, list[str]]:
-    """Return what `grant` has written; nothing if that cannot be read."""
-    try:
-        return dict(json.loads(path.read_bytes()))
-    except (FileNotFoundError, ValueError):
-        return {}
+        replace_file(self.record, record.model_dump_json(indent=2))
 
 
 def try_lock(path: Path, patience: float = 0.0) -> FileLock | None:

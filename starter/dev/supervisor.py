@@ -1,4 +1,4 @@
-"""The process that owns a local stack: in the background (`python -m starter.dev.supervisor`), or `sennit dev`."""
+"""The process that owns a local stack: `sennit dev`, or `python -m sennit.starter.dev.supervisor` in the background."""
 
 import asyncio
 import os
@@ -8,20 +8,30 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from starter.dev.messages import LocalStackFailed, Say, WrongSettings, to_stderr
-from starter.dev.server import NAMESPACE, DevServer
-from starter.dev.state import ProcessIdentity, StackRecord, StateDir, try_lock
-from starter.dev.workers import Workers, settings_digest
+from sennit.starter.dev.grants import is_over
+from sennit.starter.dev.messages import LocalStackFailed, Say, WrongSettings, to_stderr
+from sennit.starter.dev.server import NAMESPACE, DevServer
+from sennit.starter.dev.state import ProcessIdentity, StackRecord, StateDir, try_lock
+from sennit.starter.dev.workers import (
+    INSTALLATION,
+    STORE_ID,
+    Workers,
+    create_store,
+    settings_digest,
+    worker_environment,
+)
+from sennit.starter.limits import MAX_IDLE_POLL_SECONDS
 
 LOCK_PATIENCE = 5.0  # seconds: clients that ask whether a supervisor runs hold its lock for an instant
-LONGEST_IDLE_POLL = 15.0  # seconds
 FIRST_COLLECTION = 60.0  # seconds after the workers are ready: a first run needs the machine for itself
+SWEEP_PAUSE = 30.0  # seconds
 HOUR, DAY = 3_600.0, 86_400.0  # seconds
 RUNS = "ExecutionStatus='Running'"
 
@@ -43,6 +53,7 @@ class Supervisor:
             phase="starting",
             detail="starting the Temporal server",
             foreground=idle_stop is None,
+            installation=INSTALLATION,
             supervisor=ProcessIdentity.own(),
         )
         headless = os.environ.get("SENNIT_UI") == "off"
@@ -83,6 +94,7 @@ class Supervisor:
 
     async def _serve(self) -> None:
         self._replace(self._state.read())
+        await self._ensure_store()
         await self._server.start()
         server = self._server
         self._workers.address = server.address
@@ -92,10 +104,24 @@ class Supervisor:
                 tasks.create_task(self._server.keep_running(self._say, self._server_changed))
                 tasks.create_task(self._workers.keep_running(self._say, self._workers_changed))
                 tasks.create_task(self._collect_garbage())
+                tasks.create_task(self._sweep_grants())
                 if self._idle_stop:
                     tasks.create_task(self._stop_when_idle(self._idle_stop))
         except ExceptionGroup as group:
             raise group.exceptions[0] from None
+
+    async def _ensure_store(self) -> None:
+        """Create the artifact store of a new database; no other is ever made, because what runs have written is known
+        only there. Raises LocalStackFailed.
+        """
+        store = self._state.artifacts
+        if not self._state.database.exists():
+            await create_store(worker_environment(self._state, "", 0, os.environ))
+        elif not (store / STORE_ID).exists():
+            raise LocalStackFailed(
+                f"the artifact store of this stack is not in {store}: there is no {STORE_ID}. Bring the folder back. "
+                "If it is lost, `sennit setup --store` creates an empty one, and nobody knows what earlier runs wrote"
+            )
 
     def _replace(self, last: StackRecord | None) -> None:
         """Kill what a killed supervisor left, because two servers must not share one database; keep its ports."""
@@ -111,7 +137,7 @@ class Supervisor:
         last_busy = time.time()
         client = await Client.connect(self._server.address, namespace=NAMESPACE, lazy=True)
         while True:
-            await asyncio.sleep(min(limit / 4, LONGEST_IDLE_POLL))
+            await asyncio.sleep(min(limit / 4, MAX_IDLE_POLL_SECONDS))
             if await anything_runs(client) is not False:
                 last_busy = time.time()
             elif lock := try_lock(self._state.start_lock):  # so that no client joins a stack that stops
@@ -131,6 +157,14 @@ class Supervisor:
                     if await self._workers.collect_garbage():
                         self._state.collected.touch(mode=0o600)
             await asyncio.sleep(HOUR)
+
+    async def _sweep_grants(self) -> None:
+        """Take back what runs were allowed that are over, and what no run came for."""
+        client = await Client.connect(self._server.address, namespace=NAMESPACE, lazy=True)
+        while True:
+            await asyncio.sleep(SWEEP_PAUSE)
+            with suppress(OSError):
+                await self._state.grant_file.sweep(partial(is_over, client))
 
     def _server_changed(self, ready: bool) -> None:
         if ready:

@@ -1,29 +1,36 @@
 """The workers of a local stack: their process, their environment, and a digest that tells when it has changed."""
 
 import asyncio
+import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from hashlib import sha256
 from http.client import HTTPConnection, HTTPException
-from importlib.machinery import PathFinder
 from pathlib import Path
 
-from starter.dev.child import Child
-from starter.dev.server import HOST, NAMESPACE, free_port
-from starter.dev.state import StateDir
+from pydantic import BaseModel
 
-COMMAND = (sys.executable, "-P", "-m", "workers", "all")
-GC = (sys.executable, "-P", "-m", "workers", "gc")
+from sennit.folders import CORPUS, PACKAGE
+from sennit.starter.dev.child import Child
+from sennit.starter.dev.messages import LocalStackFailed, WrongSettings
+from sennit.starter.dev.server import HOST, NAMESPACE, free_port
+from sennit.starter.dev.state import StateDir
+
+COMMAND = (sys.executable, "-P", "-m", "sennit.workers", "all")
+CHECK = (sys.executable, "-P", "-m", "sennit.workers", "catalogue")
+CHECK_LIMIT = 60.0  # seconds
+GC = (sys.executable, "-P", "-m", "sennit.workers", "gc")
+STORE = (sys.executable, "-P", "-m", "sennit.workers", "store")
+STORE_ID = ".store-id"  # what an artifact store has as long as it is there
 DRAIN = 10.0  # seconds that running activities get at a stop; Temporal repeats those that are cut
-ROOT = Path(__file__).parents[2]
-CORPUS = ROOT / "examples" / "corpus"
+INSTALLATION = f"{PACKAGE.parent}, Python of {sys.prefix}"
 PACKAGES = ("workflows", "activities", "workers", "starter")
-INHERITED = ("SENNIT_", "OPENAI_", "ANTHROPIC_", "SSL_CERT_")
+INHERITED = ("SENNIT_", "OPENAI_", "ANTHROPIC_", "OTEL_", "SSL_CERT_")
 OF_THE_CLIENT = frozenset({"SENNIT_STATE", "SENNIT_IDLE_STOP", "SENNIT_TEMPORAL_CLI", "SENNIT_HEALTH_PORT"})
-PATHS = ("DOCS", "DOCS_ROOTS", "HTTP_TOOLS", "MCP", "TOOLS_PATH", "WRITE_ROOT")
+PATHS = ("DOCS", "DOCS_ROOTS", "HTTP_TOOLS", "MCP", "PRICES", "TOOLS_PATH", "WRITE_ROOT")
 
 
 class Workers(Child):
@@ -67,6 +74,26 @@ class Workers(Child):
                 await process.wait()
 
 
+class Store(BaseModel):
+    """An artifact store: its place, and whether it was created just now."""
+
+    store: str
+    created: bool
+
+
+async def create_store(environment: Mapping[str, str]) -> Store:
+    """Create the artifact store of workers with this environment, unless it is there. Raises LocalStackFailed."""
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        *STORE, stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe, env=environment
+    )
+    out, err = await process.communicate()
+    if process.returncode != 0:
+        said = err.decode(errors="replace").strip().splitlines() or [f"exit status {process.returncode}"]
+        raise LocalStackFailed(f"the artifact store cannot be created: {said[-1]}")
+    return Store.model_validate_json(out)
+
+
 def _says_yes(port: int, path: str) -> bool:
     """Return whether a GET is answered with 200 within two seconds."""
     with suppress(OSError, HTTPException), closing(HTTPConnection(HOST, port, timeout=2)) as connection:
@@ -92,6 +119,7 @@ def worker_environment(state: StateDir, address: str, health_port: int, environ:
         "SENNIT_ARTIFACTS": str(state.artifacts),
         "SENNIT_INDEX": str(state.index),
         "SENNIT_GRANTS": str(state.grants),
+        "SENNIT_IMPORTED": str(state.modules),
         "SENNIT_DRAIN": f"{DRAIN:g}",
         "SENNIT_HEALTH_PORT": f"{HOST}:{health_port}",
     }
@@ -107,11 +135,11 @@ def with_absolute_paths(environ: Mapping[str, str]) -> dict[str, str]:
     return absolute
 
 
-def settings_digest(environ: Mapping[str, str] = os.environ, root: Path = ROOT) -> str:
+def settings_digest(environ: Mapping[str, str] = os.environ, root: Path = PACKAGE) -> str:
     """Return a digest of everything whose change asks for new workers; no value can be read from it.
 
     That is: the variables of Sennit, its models and certificates; the files they name, and the variables that these
-    files name; the user's tool modules; the sources of Sennit below `root`.
+    files name; the sources of Sennit below `root`. `changed_modules` tells of the user's modules.
     """
     environ = with_absolute_paths(environ)
     digest = sha256()
@@ -122,10 +150,54 @@ def settings_digest(environ: Mapping[str, str] = os.environ, root: Path = ROOT) 
             digest.update(repr((name, part, content)).encode())
             mentioned = re.findall(r"\$\{?(\w+)", content.decode(errors="replace"))
             names += [each for each in mentioned if each in environ and each not in names]
-    sources = (*_tool_modules(environ), *(file for name in PACKAGES for file in _python_files(root / name)))
-    for source in dict.fromkeys(sources):  # a folder may be on the path of one process more often than on another's
+    sources = sorted(root.glob("*.py"))
+    sources += [file for name in PACKAGES for file in _python_files(root / name)]  # which may be links
+    for source in sources:
         digest.update(repr((str(source), _content(source))).encode())
     return digest.hexdigest()[:16]
+
+
+def changed_modules(state: StateDir) -> list[str]:
+    """Return the files of the user's modules that have changed since the workers imported them, as these have noted."""
+    try:
+        noted = json.loads(state.modules.read_bytes())
+    except (OSError, ValueError):
+        return []
+    return [file for file, digest in noted.items() if sha256(_content(Path(file))).hexdigest() != digest]
+
+
+def refuse_foreign_store(state: StateDir, environ: Mapping[str, str] = os.environ) -> None:
+    """Raise WrongSettings if SENNIT_ARTIFACTS names another place than the stack's own: its runs would be in one place
+    and their outputs, by whoever asks, in two.
+    """
+    named = environ.get("SENNIT_ARTIFACTS", "")
+    if named and ("://" in named or Path(named).expanduser().absolute() != state.artifacts.absolute()):
+        ways = "unset it here, or name the server that its workers serve with --address"
+        raise WrongSettings(f"SENNIT_ARTIFACTS={named}: the local stack keeps artifacts in {state.artifacts}; {ways}")
+
+
+async def check_settings(command: Sequence[str], state: StateDir) -> None:
+    """Have `command` try the settings of this process, so that nothing is stopped for workers that cannot start.
+
+    Raises WrongSettings with its last line.
+    """
+    environment = worker_environment(state, "127.0.0.1:1", 0, os.environ)
+    pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+    child = await asyncio.create_subprocess_exec(
+        *command, stdin=nothing, stdout=nothing, stderr=pipe, env=environment, cwd=state.root
+    )
+    try:
+        async with asyncio.timeout(CHECK_LIMIT):
+            _, errors = await child.communicate()
+    except TimeoutError:
+        raise LocalStackFailed(f"the workers' settings could not be tried within {CHECK_LIMIT:g} s") from None
+    finally:
+        if child.returncode is None:
+            child.kill()
+            await child.wait()
+    if child.returncode != 0:
+        said = errors.decode(errors="replace").strip().splitlines() or [f"exit status {child.returncode}"]
+        raise WrongSettings(f"workers cannot start with these settings: {said[-1]}")
 
 
 def _content(path: Path) -> bytes:
@@ -134,25 +206,6 @@ def _content(path: Path) -> bytes:
         return path.read_bytes() if path.is_file() else b""
     except (OSError, ValueError):  # a text that is no path
         return b""
-
-
-def _tool_modules(environ: Mapping[str, str]) -> Iterator[Path]:
-    """Yield the files of the modules in SENNIT_TOOLS, of packages all, without importing them; and those beside them on
-    SENNIT_TOOLS_PATH, which they may import.
-    """
-    folders = [folder for folder in environ.get("SENNIT_TOOLS_PATH", "").split(os.pathsep) if folder]
-    for folder in folders:
-        yield from sorted(Path(folder).glob("*.py"))
-    path = [*sys.path[not sys.flags.safe_path :], *folders]  # workers do not look where the command was started
-    names = [name.strip().partition(".")[0] for name in environ.get("SENNIT_TOOLS", "").split(",")]
-    for top in filter(None, names):
-        specs = (finder.find_spec(top, path if finder is PathFinder else None) for finder in sys.meta_path)
-        found = next(filter(None, specs), None)  # other finders: packages installed as editable
-        if found and found.submodule_search_locations:
-            for folder in found.submodule_search_locations:
-                yield from _python_files(Path(folder))
-        elif found and found.origin:
-            yield Path(found.origin)
 
 
 def _python_files(folder: Path) -> list[Path]:

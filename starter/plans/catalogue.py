@@ -6,27 +6,38 @@ Read from a child process: the client imports no tool, so a broken tool module c
 import asyncio
 import json
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from starter.client.errors import Refused
-from workflows.plan.language.problems import Problem
-from workflows.plan.language.text import clean, one_line
+from sennit.starter.client.errors import Exit, Refused
+from sennit.workflows.plan.language.problems import Problem
+from sennit.workflows.plan.language.text import clean, one_line
 
-WORKERS = (sys.executable, "-P", "-m", "workers")
+WORKERS = (sys.executable, "-P", "-m", "sennit.workers")
 COMMAND = (*WORKERS, "catalogue")
 PATIENCE = 60.0
 
 
 class Catalogue(BaseModel):
-    """The tools with their argument schemas and effects, the providers of models, and prices by model and role."""
+    """The tools with argument schemas and effects; why others are unavailable now, by the beginning of their names, or
+    left out for good, by name; the providers of models, and the prices by model and role.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     tools: list[dict[str, Any]]
+    unavailable: dict[str, str] = {}
+    left_out: dict[str, str] = {}
     models: tuple[str, ...] | None = None
     prices: dict[str, tuple[int, int]] = {}
+
+    def why_off(self, name: str) -> str:
+        """Return why there is no tool of that name here; nothing if nothing is known of one."""
+        prefixes = [prefix for prefix in self.unavailable if name.startswith(prefix)]
+        away = self.unavailable[max(prefixes, key=len)] if prefixes else ""
+        return self.left_out.get(name) or away
 
 
 async def read_catalogue(command: tuple[str, ...] = COMMAND) -> Catalogue:
@@ -41,9 +52,37 @@ async def read_catalogue(command: tuple[str, ...] = COMMAND) -> Catalogue:
 
 
 async def read_type_problems(path: str) -> list[Problem]:
-    """Return what the types of a program at `path` do not allow. Raises Refused as `read_catalogue` does."""
+    """Return what the types of a program at `path` do not allow, and what is only suspected, with the code DOUBT.
+
+    Raises Refused as `read_catalogue` does.
+    """
     found = await _said((*WORKERS, "check", path), "the types cannot be checked")
-    return [Problem("type", ("line", each["line"]), each["message"]) for each in found]
+    return [Problem(each["code"], ("line", each["line"]), each["message"]) for each in found]
+
+
+async def try_tool(name: str, options: Sequence[str]) -> dict[str, Any]:
+    """Call a tool once in a child process, and return its `result`, its `error`, or why it was `refused`.
+
+    What it prints goes to standard error. Raises Refused for wrong settings.
+    """
+    command = (*WORKERS, "try", *options, "--", name)
+    child = await asyncio.create_subprocess_exec(
+        *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        out, _ = await child.communicate()
+    finally:
+        if child.returncode is None:
+            child.kill()
+            await child.wait()
+    try:
+        found: dict[str, Any] = json.loads(out)
+    except ValueError:
+        if child.returncode == Exit.USAGE:
+            raise Refused("the tool was not called") from None
+        ended = f"it ended its process, with exit code {child.returncode}"
+        return {"error": {"type": "WorkerLost", "message": ended, "stack": ""}}
+    return found
 
 
 async def _said(command: tuple[str, ...], failure: str) -> Any:

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from starter.client.errors import Refused
-from starter.terminal.prompt import value_of
-from workflows.plan.language.nodes import InputSpec
-from workflows.plan.language.text import did_you_mean, format_names
+from sennit.starter.client.errors import Refused
+from sennit.starter.terminal.prompt import value_of
+from sennit.workflows.plan.language.nodes import InputSpec
+from sennit.workflows.plan.language.text import did_you_mean, format_names
 
 _KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {
     "integer": (int, "a whole number"),

@@ -12,19 +12,21 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, get_args
 
-from starter.client.errors import Refused
-from starter.plans.catalogue import Catalogue
-from starter.plans.yaml_text import MAX_DEPTH, BadSyntax, YamlText
-from workflows.plan.checking.validation import parse_plan, problems_of
-from workflows.plan.language.nodes import Plan, Role
-from workflows.plan.language.problems import InvalidPlan, Problem, Where
-from workflows.plan.language.text import one_line
-from workflows.plan.programs.program_plan import program_plan, program_problems, script_problems, title_of
-from workflows.plan.programs.quote import Quote, quote_of
+from sennit.starter.client.errors import Refused
+from sennit.starter.limits import MAX_PLAN_FILE_BYTES, MAX_PLAN_FILE_VALUES, MAX_YAML_LEVELS
+from sennit.starter.plans.catalogue import Catalogue
+from sennit.starter.plans.yaml_text import BadSyntax, YamlText
+from sennit.workflows.plan.checking.soundness import sound_part, unused_nodes
+from sennit.workflows.plan.checking.validation import parse_plan, problems_of
+from sennit.workflows.plan.language.nodes import Plan, Role
+from sennit.workflows.plan.language.problems import InvalidPlan, Problem, Where
+from sennit.workflows.plan.language.text import one_line
+from sennit.workflows.plan.programs.program_plan import program_plan, program_problems, script_problems, title_of
+from sennit.workflows.plan.quotes.estimate import Quote
+from sennit.workflows.plan.quotes.quote import quote_of
 
-MAX_BYTES = 5 * 1024 * 1024
 PROGRAM = ".py"
-MAX_VALUES = 500_000
+_CALLED = re.compile(r"there is no (?:tool )?`(\w+)`")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -49,15 +51,52 @@ class PlanFile:
 
     def check(self, catalogue: Catalogue | None) -> Plan:
         """Return the plan if nothing is wrong with it; raises BadPlan. Without a catalogue tools are not checked."""
+        self.refuse(self.problems(catalogue))
+        return parse_plan(self.data)
+
+    def problems(self, catalogue: Catalogue | None) -> list[Problem]:
+        """Return all that is wrong with the plan: its form, its references and calls as far as the form is right, and
+        its scripts.
+        """
         tools = {tool["name"]: tool for tool in catalogue.tools} if catalogue else None
-        self.refuse(script_problems(self.script, tools) if self.script else ())
+        found = list(script_problems(self.script, tools)) if self.script else []
+        if found:  # the plan around it is not of the person's making
+            return [self._explained(each, catalogue) for each in found]
         try:
-            plan = parse_plan(self.data)
+            plan, part = parse_plan(self.data), None
         except InvalidPlan as invalid:
-            raise self._bad(invalid.problems) from None
-        problems = problems_of(plan, catalogue.tools, models=catalogue.models) if catalogue else problems_of(plan)
-        self.refuse([*problems, *program_problems(plan, tools)])
-        return plan
+            found = list(invalid.problems)
+            part = sound_part(self.data, invalid.problems)
+            if part is None:
+                return found
+            plan = part.plan
+        of_plan = problems_of(plan, catalogue.tools, models=catalogue.models) if catalogue else problems_of(plan)
+        of_plan += program_problems(plan, tools)
+        found += [each for each in of_plan if part is None or part.is_about(each.where)]
+        return [self._explained(each, catalogue) for each in found]
+
+    def warnings(self, plan: Plan, catalogue: Catalogue) -> list[str]:
+        """Return what a plan without problems may not mean as it is written, a line each as those of BadPlan."""
+        unused = unused_nodes(plan, {tool["name"]: tool for tool in catalogue.tools})
+        lines = [(self._position(each), f"{self._line(each)}") for each in unused]
+        for where, words in self.yaml.boolean_choices() if self.yaml else ():
+            message = f"YAML reads {words} here as true and false; if you mean the words, quote them"
+            problem = Problem("boolean", where, message)
+            lines.append((self._position(problem), self._line(problem)))
+        return [line for _, line in sorted(lines)]
+
+    @staticmethod
+    def _explained(problem: Problem, catalogue: Catalogue | None) -> Problem:
+        """Return a problem of an unknown tool with the reason why the tool is off here, if there is one."""
+        if catalogue is None or problem.code not in ("unknown_tool", "name"):
+            return problem
+        named = _CALLED.match(problem.message)
+        why = catalogue.why_off(named[1]) if named else ""
+        return (
+            Problem(problem.code, problem.where, f"the tool `{named[1]}` is off here: {why}")
+            if named and why
+            else problem
+        )
 
     def quote(self, catalogue: Catalogue, inputs: Mapping[str, Any] | None = None, model: str = "") -> Quote:
         """Return what a program without problems can cost; `model` serves every role."""
@@ -68,16 +107,34 @@ class PlanFile:
         return quote_of(self.script, {tool["name"]: tool for tool in catalogue.tools}, prices.get, inputs)
 
     def refuse(self, problems: Iterable[Problem]) -> None:
-        if found := list(problems):
-            raise self._bad(found)
+        """Raise BadPlan with these problems in the order of the file, if there are any."""
+        if found := sorted(problems, key=self._position):
+            raise BadPlan("\n".join(dict.fromkeys(map(self._line, found))))
 
     def check_bounds(self) -> None:
         """Raise BadPlan if the plan is deeper or bigger than any plan, or holds what JSON cannot carry."""
         problem = _out_of_bounds(self.data)
         self.refuse([problem] if problem is not None else ())
 
-    def _bad(self, problems: Iterable[Problem]) -> BadPlan:
-        return BadPlan("\n".join(map(self._line, problems)))
+    def _position(self, problem: Problem) -> tuple[int, ...]:
+        """Return where in the file a problem is: at every level how many come before, and then the line of a script."""
+        position: list[int] = []
+        value: Any = self.data
+        for step in problem.where:
+            if isinstance(value, dict) and step in value:
+                position.append(list(value).index(str(step)))
+                value = value[step]
+            elif isinstance(value, list) and isinstance(step, int) and 0 <= step < len(value):
+                position.append(step)
+                value = value[step]
+            else:
+                position += [step] if isinstance(step, int) else []
+                value = None
+        return tuple(position)
+
+    def lines(self, problems: Iterable[Problem]) -> list[str]:
+        """Return problems as people read them, each with its place."""
+        return [self._line(problem) for problem in problems]
 
     def _line(self, problem: Problem) -> str:
         *where, word, line = ("", "", *problem.where)
@@ -120,15 +177,15 @@ def read_script(path: str) -> str:
 
 def _read(path: str) -> bytes:
     if path == "-":
-        body = sys.stdin.buffer.read(MAX_BYTES + 1)
+        body = sys.stdin.buffer.read(MAX_PLAN_FILE_BYTES + 1)
     else:
         try:
             with Path(path).open("rb") as file:
-                body = file.read(MAX_BYTES + 1)
+                body = file.read(MAX_PLAN_FILE_BYTES + 1)
         except (OSError, ValueError) as error:
             raise BadPlan(f"{path}: {getattr(error, 'strerror', None) or error}") from None
-    if len(body) > MAX_BYTES:
-        raise BadPlan(f"{path}: over {MAX_BYTES // 1024 // 1024} MiB; use `map` for many alike nodes")
+    if len(body) > MAX_PLAN_FILE_BYTES:
+        raise BadPlan(f"{path}: over {MAX_PLAN_FILE_BYTES // 1024 // 1024} MiB; use `map` for many alike nodes")
     return body
 
 
@@ -162,7 +219,7 @@ def _read_json(text: str) -> Any:
     except json.JSONDecodeError as error:
         raise BadSyntax(error.lineno, f"not JSON: {error.msg[0].lower()}{error.msg[1:]}") from None
     except RecursionError:
-        raise BadSyntax(0, f"nested more than {MAX_DEPTH} levels deep") from None
+        raise BadSyntax(0, f"nested more than {MAX_YAML_LEVELS} levels deep") from None
     except ValueError as error:  # a number of more digits than Python reads
         raise BadSyntax(0, str(error).partition(";")[0]) from None
 
@@ -177,12 +234,14 @@ def _out_of_bounds(data: Any) -> Problem | None:
     while waiting:
         where, value = waiting.pop()
         count += len(value) if isinstance(value, dict | list) else 0
-        if count > MAX_VALUES:
-            message = f"more than {MAX_VALUES:,} values, aliases written out; use `map` for many alike nodes"
+        if count > MAX_PLAN_FILE_VALUES:
+            message = f"more than {MAX_PLAN_FILE_VALUES:,} values, aliases written out; use `map` for many alike nodes"
             return Problem("not_json", (), message)
-        message = _unusable(value) or (f"nested more than {MAX_DEPTH} levels deep" if len(where) > MAX_DEPTH else "")
+        message = _unusable(value) or (
+            f"nested more than {MAX_YAML_LEVELS} levels deep" if len(where) > MAX_YAML_LEVELS else ""
+        )
         if message:
-            return Problem("not_json", where[:MAX_DEPTH], message)
+            return Problem("not_json", where[:MAX_YAML_LEVELS], message)
         if isinstance(value, dict):
             waiting += [((*where, key), item) for key, item in value.items()]
         elif isinstance(value, list):

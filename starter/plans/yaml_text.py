@@ -1,5 +1,6 @@
 """YAML as plain JSON data. The composed nodes stay, so that a problem can name the line of the part it is about."""
 
+from collections.abc import Iterator
 from math import isfinite
 from typing import Any
 
@@ -7,10 +8,11 @@ import yaml
 from yaml.composer import Composer
 from yaml.constructor import SafeConstructor
 
-from workflows.plan.language.problems import Where
+from sennit.starter.limits import MAX_YAML_LEVELS
+from sennit.workflows.plan.language.problems import Where
 
-MAX_DEPTH = 100
 _TAG = "tag:yaml.org,2002:"
+_SCHEMAS = {"schema", "output_schema"}
 _BOOLEAN_WORDS = {"yes", "no", "on", "off"}
 _CONSTRUCTOR: Any = SafeConstructor()
 
@@ -37,8 +39,8 @@ class _Loader(Composer, yaml.CSafeLoader):
         self._depth = 0
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        if self._depth > MAX_DEPTH:
-            raise BadSyntax(line_of(self.peek_event()), f"nested more than {MAX_DEPTH} levels deep")
+        if self._depth > MAX_YAML_LEVELS:
+            raise BadSyntax(line_of(self.peek_event()), f"nested more than {MAX_YAML_LEVELS} levels deep")
         self._depth += 1
         node = super().compose_node(parent, index)
         self._depth -= 1
@@ -78,6 +80,21 @@ class YamlText:
             return ""
         word = node.value
         return f"; YAML reads `{word}` as {str(self._made[node]).lower()}: to mean the word, write '{word}'"
+
+    def boolean_choices(self) -> Iterator[tuple[Where, str]]:
+        """Yield each list of choices in a schema that has words such as `yes` in it, which YAML reads as true or false,
+        with these words.
+        """
+        waiting: list[tuple[Where, yaml.Node]] = [((), self._root)]
+        while waiting:
+            where, node = waiting.pop()
+            if isinstance(node, yaml.MappingNode):
+                waiting += [((*where, key.value), item) for key, item in node.value]
+            elif isinstance(node, yaml.SequenceNode):
+                waiting += [((*where, index), item) for index, item in enumerate(node.value)]
+                words = [f"`{item.value}`" for item in node.value if _is_boolean_word(item)]
+                if words and where[-1:] == ("enum",) and not _SCHEMAS.isdisjoint(where):
+                    yield where, " and ".join(words)
 
     def _find(self, where: Where) -> yaml.Node:
         node = self._root

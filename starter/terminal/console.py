@@ -10,9 +10,9 @@ from typing import Literal, TextIO
 from rich.console import Console
 from rich.text import Text
 
-from starter.client.errors import CliError
-from starter.client.text import as_json
-from workflows.plan.language.text import clean
+from sennit.starter.client.errors import SennitError
+from sennit.starter.terminal.text import as_json
+from sennit.workflows.plan.language.text import clean
 
 Output = Literal["text", "json", "jsonl", "none"]
 Colour = Literal["auto", "always", "never"]
@@ -60,17 +60,17 @@ class Terminal:
             emoji=False,
         )
 
-    def answer(self, text: str) -> None:
-        """Write a result to standard output. Raises CliError if that fails, BrokenPipeError for a closed pipe."""
+    def answer(self, text: str, end: str = "\n") -> None:
+        """Write a result to standard output. Raises SennitError if that fails, BrokenPipeError for a closed pipe."""
         if not text or self.output == "none":
             return
         try:
-            self.out.write(text + "\n")
+            self.out.write(text + end)
             self.out.flush()
         except BrokenPipeError:
             raise
         except OSError as error:
-            raise CliError(f"the answer cannot be written: {error.strerror}") from None
+            raise SennitError(f"the answer cannot be written: {error.strerror}") from None
 
     def answer_json(self, value: object) -> None:
         """Write a result as one JSON object: a line in jsonl, indented for `json` on a terminal."""
@@ -88,6 +88,6 @@ class Terminal:
 
 
 def terminal_for(args: argparse.Namespace) -> Terminal:
-    given = [(name, getattr(args, name)) for name in ("address", "namespace")]
-    flags = "".join(f" --{name} {shlex.quote(value)}" for name, value in given if value)
+    options = [(name, getattr(args, name)) for name in ("address", "namespace")]
+    flags = "".join(f" --{name} {shlex.quote(value)}" for name, value in options if value)
     return Terminal(output=args.output, colour=args.color, quiet=args.quiet, flags=flags)

@@ -2,47 +2,24 @@
 
 from rich.cells import cell_len
 
-from starter.client.text import as_json, fit
-from workflows.drawing import layout
-from workflows.drawing.diagram import Diagram, Mark
-from workflows.drawing.diagram import Node as DrawnNode
-from workflows.drawing.picture import picture
-from workflows.drawing.text import plain
-from workflows.plan.language import dependencies
-from workflows.plan.language.nodes import AgentCall, GateNode, JoinNode, MapNode, Node, Plan, Quorum, ToolCall, ToolNode
-from workflows.plan.language.text import one_line
+from sennit.starter.terminal.text import as_json, fit
+from sennit.workflows.drawing import layout
+from sennit.workflows.drawing.diagram import Diagram, Mark
+from sennit.workflows.drawing.diagram import Node as DrawnNode
+from sennit.workflows.drawing.picture import picture
+from sennit.workflows.drawing.text import plain
+from sennit.workflows.plan.language import dependencies
+from sennit.workflows.plan.language.nodes import Node, Plan, ProgramNode, ToolNode
+from sennit.workflows.plan.language.summary import DRAWINGS, what_of
+from sennit.workflows.plan.language.text import one_line
+from sennit.workflows.plan.programs.program_plan import title_of
 
 _ESCAPES = {"&": "#amp;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "#": "#35;", "`": "#96;"}
-_SHAPES = {
-    "tool": ("[", "]"),
-    "llm": ("(", ")"),
-    "agent": ("[/", "/]"),
-    "map": ("[[", "]]"),
-    "join": ("{{", "}}"),
-    "gate": ("{", "}"),
-}
 
 
 def _what(node: Node) -> str:
-    """Return what a node does, in a few words."""
-    if isinstance(node, JoinNode):
-        return f"quorum {node.policy.quorum}" if isinstance(node.policy, Quorum) else str(node.policy)
-    if isinstance(node, GateNode):
-        return node.question
-    work = dependencies.work_of(node)
-    if work is None:
-        return node.kind
-    if isinstance(work, AgentCall):
-        return f'"{work.goal}"'
-    call = f"{work.tool} {_arguments(work)}" if isinstance(work, ToolCall) else f'{work.role} "{work.prompt}"'
-    return f"{node.over} as {node.as_}: {call}" if isinstance(node, MapNode) else call
-
-
-def _arguments(call: ToolCall) -> str:
-    values = [value if isinstance(value, str) else as_json(value) for value in call.args.values()]
-    if len(values) == 1:
-        return f'"{values[0]}"' if isinstance(next(iter(call.args.values())), str) else values[0]
-    return " ".join(f"{name}={as_json(value)}" for name, value in call.args.items())
+    """Return what a node does, in a few words; a program says it at its top."""
+    return (isinstance(node, ProgramNode) and title_of(node.script)) or what_of(node)
 
 
 def sources_of(plan: Plan) -> list[list[int]]:
@@ -105,7 +82,7 @@ def mermaid(plan: Plan) -> str:
     """Return the plan as a Mermaid flowchart; a dotted arrow leads to a fallback node."""
     lines = ["flowchart TD"]
     for node in plan.nodes:
-        opening, closing = _SHAPES[node.kind]
+        opening, closing, _ = DRAWINGS[node.kind]
         text = one_line(f"{node.id}: {fit(_what(node), 60)}")
         quoted = "".join(_ESCAPES.get(character, character) for character in text)
         lines.append(f'  n_{node.id}{opening}"{quoted}"{closing}')

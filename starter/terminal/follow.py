@@ -1,27 +1,23 @@
 """Follows a run to its end, or until it needs somebody: shows changes, asks questions, gives up after a time."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, aclosing
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
-from starter.client.errors import Refused
-from starter.client.outcome import RunOutcome
-from starter.client.run import Run
-from starter.terminal.prompt import decision, one_by_one, question
-from starter.terminal.render import with_nodes
-from workflows.messages.result import BlockedOn, RunReport
-from workflows.messages.views import RunView
-
-Ask = Callable[[str], Awaitable[str | None]]
-"""Shows a prompt to a person and returns the line they typed, or None if there will be none."""
+from sennit.starter.client.errors import Refused
+from sennit.starter.client.outcome import RunOutcome
+from sennit.starter.client.run import Run
+from sennit.starter.terminal.prompt import Ask, ask_line, decision, one_by_one
+from sennit.starter.terminal.render import with_nodes
+from sennit.workflows.messages.result import BlockedOn, RunReport
+from sennit.workflows.messages.views import RunView
 
 
 class Screen(Protocol):
     """Where a run's progress is shown."""
 
-    def started(self, run: Run) -> None: ...
+    def started(self, run: Run[Any]) -> None: ...
 
     def show(self, view: RunView) -> None: ...
 
@@ -49,7 +45,7 @@ class OpenRun:
 class Follower:
     """Follows one run once. With `ask` it asks a person; without, it leaves a blocked run unless `wait` is set."""
 
-    def __init__(self, run: Run, screen: Screen, ask: Ask | None = None, *, wait: bool = False) -> None:
+    def __init__(self, run: Run[Any], screen: Screen, ask: Ask | None = None, *, wait: bool = False) -> None:
         self._run = run
         self._screen = screen
         self._ask = ask
@@ -64,7 +60,7 @@ class Follower:
     async def follow(self, limit: float | None = None) -> RunOutcome | OpenRun:
         """Return how the run ended, or that it was left open: after `limit` seconds, or because it is blocked.
 
-        Raises CliError if the server stays away. The run goes on in any case.
+        Raises SennitError if the server stays away. The run goes on in any case.
         """
         try:
             async with asyncio.timeout(limit):
@@ -139,7 +135,7 @@ class Follower:
         """Ask until an update is applied; False if the person leaves the question open."""
         with self._screen.paused(item):
             while True:
-                line = await ask(question(item))
+                line = await ask_line(ask, item, self._screen.notice)
                 if line is None:
                     return False
                 if one_by_one(item, line):

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from starter.client.text import fit
-from workflows.drawing.layout import layered, levels
-from workflows.drawing.rows import rows_by
-from workflows.messages.views import NodeView
-from workflows.views.places import group_of
+from sennit.starter.terminal.text import fit
+from sennit.workflows.drawing.layout import layered, levels
+from sennit.workflows.drawing.rows import rows_by
+from sennit.workflows.messages.views import NodeView
+from sennit.workflows.views.places import group_of
 
 _NAME = 20
 """The room for the name of a group."""
@@ -18,6 +18,7 @@ _URGENCY = {"failed": 0, "waiting": 1, "running": 2}
 _BAR = {
     "succeeded": "█",
     "failed": "✗",
+    "handled": "~",
     "skipped": "-",
     "cancelled": "x",
     "running": "▒",

@@ -1,25 +1,32 @@
-"""Progress as lines of text or of JSON, for pipes, logs, and terminals that cannot redraw."""
+"""Progress as sentences, for pipes, logs, and terminals that cannot redraw."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from starter.client.run import Run
-from starter.terminal.console import Terminal
-from starter.terminal.render import blocked_lines, closing_lines, id_width, node_line
-from workflows.messages.result import BlockedOn, NodeLine, RunReport
-from workflows.messages.views import RunView
-from workflows.plan.language.text import one_line
+from sennit.starter.client.run import Run
+from sennit.starter.terminal.console import Terminal
+from sennit.starter.terminal.render import blocked_lines, closing_lines, node_sentence
+from sennit.workflows.messages.result import BlockedOn, NodeLine, RunReport
+from sennit.workflows.messages.views import RunView
+from sennit.workflows.plan.language.text import one_line
 
-STYLES = {"failed": "red", "succeeded": "green", "waiting": "yellow", "skipped": "dim", "cancelled": "dim"}
+STYLES = {
+    "failed": "red",
+    "succeeded": "green",
+    "waiting": "yellow",
+    "handled": "dim",
+    "skipped": "dim",
+    "cancelled": "dim",
+}
 WIDTH = 160
 PACE = " · about "
 MANY_ITEMS = 20
 """Items of one map above which a line for each would bury the rest."""
 
 
-def announce(run: Run, terminal: Terminal) -> None:
+def announce(run: Run[Any], terminal: Terminal) -> None:
     """Say which run this is and where the web UI shows it."""
     terminal.say(f"run {run.id}" + (" (joined; it was already started)" if run.joined else ""), "bold")
     if run.ui_url:
@@ -53,17 +60,16 @@ class Changes:
 
 
 class Lines:
-    """Writes a line for each change to standard error; for items of a big map only if one fails or waits."""
+    """Writes a sentence for each change to standard error; for items of a big map only if one fails or waits."""
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
         self._changes = Changes()
-        self._id_width = 0
         self._items: Counter[str] = Counter()
         self._noted = ""
         self._held: list[NodeLine] | None = None
 
-    def started(self, run: Run) -> None:
+    def started(self, run: Run[Any]) -> None:
         announce(run, self._terminal)
 
     def show(self, view: RunView) -> None:
@@ -73,7 +79,6 @@ class Lines:
         self._show_changes(view.nodes)
 
     def _show_changes(self, nodes: Sequence[NodeLine]) -> None:
-        self._id_width = max(self._id_width, id_width(nodes))
         self._items = Counter(node.id.partition("[")[0] for node in nodes if "[" in node.id)
         for node in self._changes.since(nodes):
             self._show_node(node)
@@ -85,7 +90,7 @@ class Lines:
         if self._held is not None:
             self._held.append(node)
             return
-        self._terminal.say(node_line(node, WIDTH, self._id_width), STYLES.get(node.status, ""))
+        self._terminal.say(node_sentence(node, WIDTH), STYLES.get(node.status, ""))
 
     def blocked(self, item: BlockedOn) -> None:
         for line in blocked_lines(item, self._terminal.flags):
@@ -122,23 +127,11 @@ class Lines:
         return None
 
 
-class Events(Lines):
-    """Writes a JSON object for each event: run_started, node, blocked and, as the last, finished with the report."""
+class Notices(Lines):
+    """Writes to standard error what must be read, and no progress: standard output has the run's events."""
 
-    def _write(self, event: str, **fields: Any) -> None:
-        self._terminal.answer_json({"event": event, **fields})
-
-    def _show_node(self, node: NodeLine) -> None:
-        self._write("node", node=node.model_dump(mode="json", include=set(NodeLine.model_fields)))
-
-    def started(self, run: Run) -> None:
-        super().started(run)
-        self._write("run_started", id=run.id, run_id=run.run_id, ui_url=run.ui_url, joined=run.joined)
-
-    def blocked(self, item: BlockedOn) -> None:
-        super().blocked(item)
-        self._write("blocked", **item.model_dump(mode="json"))
+    def show(self, view: RunView) -> None:
+        """Do nothing: the events tell it."""
 
     def finished(self, report: RunReport) -> None:
-        self._show_changes(report.nodes)
-        self._write("finished", report=report.model_dump(mode="json"))
+        """Do nothing: the report is written."""

@@ -4,6 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Group, RenderableType
@@ -11,12 +12,11 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from starter.client.run import Run
-from starter.client.text import fit
-from starter.terminal.console import Terminal
-from starter.terminal.layers import Band, bands_of, bar_of
-from starter.terminal.lines import STYLES, announce
-from starter.terminal.render import (
+from sennit.starter.client.run import Run
+from sennit.starter.terminal.console import Terminal
+from sennit.starter.terminal.layers import Band, bands_of, bar_of
+from sennit.starter.terminal.lines import STYLES, announce
+from sennit.starter.terminal.render import (
     GLYPHS,
     SETTLED,
     blocked_lines,
@@ -28,10 +28,11 @@ from starter.terminal.render import (
     shown_lines,
     usage_text,
 )
-from workflows.messages.result import BlockedOn, RunReport
-from workflows.messages.views import NodeView, RunView
-from workflows.plan.language.limits import duration_text
-from workflows.plan.language.text import one_line
+from sennit.starter.terminal.text import fit
+from sennit.workflows.messages.result import BlockedOn, RunReport
+from sennit.workflows.messages.views import NodeView, RunView
+from sennit.workflows.plan.language.limits import duration_text
+from sennit.workflows.plan.language.text import one_line
 
 _RUN_STYLES = {"done": "bold green", "failed": "bold red", "cancelled": "bold red"} | dict.fromkeys(
     ("blocked", "partial"), "bold yellow"
@@ -57,7 +58,7 @@ class LiveTable:
         self._live: Live | None = None
         self._paused = self._closed = False
 
-    def started(self, run: Run) -> None:
+    def started(self, run: Run[Any]) -> None:
         announce(run, self._terminal)
         self._began, self._ended = run.began or self._began, run.closed
         self._start()
@@ -197,7 +198,7 @@ def _gutter(name: str, width: int) -> Text:
 
 
 def _dim(node: NodeView) -> str:
-    return "dim" if node.status in ("pending", "skipped", "cancelled") else ""
+    return "dim" if node.status in ("pending", "handled", "skipped", "cancelled") else ""
 
 
 def _tries(node: NodeView) -> str:

@@ -6,14 +6,18 @@ Reading never holds the event loop or a thread, so a question can be withdrawn a
 import asyncio
 import json
 import os
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
-from math import isfinite
 from typing import Any
 
-from starter.client.errors import Refused
-from starter.terminal.console import Terminal
-from workflows.messages.result import BlockedOn
-from workflows.plan.language.text import one_line
+from sennit.starter.client.errors import Refused
+from sennit.starter.terminal.console import Terminal
+from sennit.workflows.messages.result import BlockedOn
+from sennit.workflows.plan.language.json_schema import typed_value
+from sennit.workflows.plan.language.text import one_line
+
+Ask = Callable[[str], Awaitable[str | None]]
+"""Shows a prompt to a person and returns the line they typed, or None if there will be none."""
 
 _CHOICES = {
     "approve": {"yes": "approve", "no": "reject"},
@@ -38,6 +42,47 @@ def question(item: BlockedOn) -> str:
         return "[r]etry now, [f]inish with what there is: "
     again = "[r]etry (it may write again)" if "repeat_effect" in item.example else "[r]etry"
     return f"{node}: {again}, [s]kip, [f]inish with what there is: "
+
+
+async def ask_line(ask: Ask, item: BlockedOn, notice: Callable[[str], None]) -> str | None:
+    """Return what a person types about a question, None if they leave. An object they type field by field, or whole."""
+    value = item.example.get("value") if item.update == "answer" else None
+    if not isinstance(value, dict) or not (value or item.full):
+        return await ask(question(item))
+    notice(f"{one_line(item.node)} takes an object: answer field by field, or type it whole as JSON")
+    typed: dict[str, Any] = {}
+    needed = dict.fromkeys(path for path, _ in _fields(value, ()))
+    for path, example in _fields(item.full or value, ()):
+        shown, may_lack = one_line(json.dumps(example, ensure_ascii=False)), path not in needed
+        prompt = f"{one_line('.'.join(path))} (such as {shown}{'; Enter leaves it out' * may_lack}): "
+        line = await ask(prompt)
+        while line is not None and not line.strip() and not may_lack:
+            notice("a value is needed; Ctrl-D leaves the run waiting")
+            line = await ask(prompt)
+        if line is None:
+            return None
+        if not line.strip():
+            continue
+        whole = value_of(line) if not typed else None
+        if isinstance(whole, dict) and value.keys() <= whole.keys():
+            return line
+        _set_field(typed, path, value_of(line, example))
+    return json.dumps(typed)
+
+
+def _fields(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield the path of each field of an object, and of the objects in it, with an example of its value."""
+    if isinstance(value, dict) and value:
+        for name, inner in value.items():
+            yield from _fields(inner, (*path, name))
+    else:
+        yield path, value
+
+
+def _set_field(value: dict[str, Any], path: tuple[str, ...], field: Any) -> None:
+    for name in path[:-1]:
+        value = value.setdefault(name, {})
+    value[path[-1]] = field
 
 
 def one_by_one(item: BlockedOn, line: str) -> bool:
@@ -70,13 +115,7 @@ def decision(item: BlockedOn, line: str) -> tuple[str, dict[str, Any]]:
 
 def value_of(text: str, example: Any = None) -> Any:
     """Return a typed value: JSON where it is JSON, else text. It stays text if the expected `example` is text."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    if isinstance(value, float) and not isfinite(value):
-        return text
-    return text if isinstance(example, str) and not isinstance(value, str) else value
+    return typed_value(text, frozenset({"string"}) if isinstance(example, str) else frozenset())
 
 
 @dataclass(slots=True)

@@ -6,24 +6,34 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rich.cells import cell_len
 
-from starter.client.text import as_json, fit
-from workflows.messages.result import BlockedOn, NodeLine, RunReport, UsageReport
-from workflows.messages.views import NodeView, RunView
-from workflows.plan.language.limits import duration_text
-from workflows.plan.language.text import clean, one_line
+from sennit.starter.limits import MAX_NODE_LINES, MAX_PROGRESS_CHARACTERS, MAX_SHOWN_WRITES
+from sennit.starter.terminal.layers import bands_of, bar_of
+from sennit.starter.terminal.text import as_json, fit
+from sennit.workflows.messages.result import BlockedOn, NodeLine, RunReport, UsageReport, WriteLine
+from sennit.workflows.messages.views import NodeView, RunView
+from sennit.workflows.plan.language.limits import duration_text
+from sennit.workflows.plan.language.text import clean, one_line
+from sennit.workflows.views.places import group_of
 
 GLYPHS = {
     "succeeded": "✓",
     "failed": "✗",
+    "handled": "~",
     "running": "▸",
     "waiting": "?",
     "skipped": "-",
     "cancelled": "x",
     "pending": "·",
 }
-ORDER = ("succeeded", "running", "waiting", "pending", "failed", "skipped", "cancelled")
-PROGRESS_CHARACTERS = 200
-SETTLED = ("succeeded", "failed", "skipped", "cancelled")
+ORDER = ("succeeded", "running", "waiting", "pending", "failed", "handled", "skipped", "cancelled")
+WRITE_SAYS = {
+    "made": "made, though it was cut off",
+    "not made": "not made",
+    "unknown": "unknown: it may have been made",
+    "in flight": "in flight; the run waits for it before it ends",
+}
+_BAR = 20
+SETTLED = ("succeeded", "failed", "handled", "skipped", "cancelled")
 
 
 def counts_text(counts: Mapping[str, int]) -> str:
@@ -58,11 +68,12 @@ def label(node: NodeLine) -> str:
     """Return what a node does, without its id; why it failed, or needed its fallback; its progress first while
     it runs, or that a program took it over, or a person gave its result.
     """
-    if node.status in ("failed", "succeeded") and node.error:
+    if node.status in ("failed", "handled", "succeeded") and node.error:
         return one_line(node.error)
-    what = one_line(node.summary).removeprefix(node.id.partition("[")[0]).strip() or node.kind
+    head, _, part = node.id.partition("[")
+    what = one_line(node.summary).removeprefix(head + part.partition("]")[2]).strip() or node.kind
     preview = node.preview if isinstance(node, NodeView) and node.status in ("running", "waiting") else ""
-    progress = one_line(preview, PROGRESS_CHARACTERS)
+    progress = one_line(preview, MAX_PROGRESS_CHARACTERS)
     first = progress or ", ".join(["taken over"] * node.taken_over + ["answered"] * node.answered)
     return f"{first} · {what}" if first else what
 
@@ -73,6 +84,25 @@ def node_line(node: NodeLine, width: int, id_width: int = 8) -> str:
     tries = f"x{node.attempts}" if node.attempts > 1 else ""
     head = f"{one_line(node.id):<{id_width}} {node.status:<9} {time:>9} {tries:<3} "
     return (head + fit_label(label(node), max(width - cell_len(head), 8))).rstrip()
+
+
+def node_sentence(node: NodeLine, width: int) -> str:
+    """Return what has become of one node, as a sentence of at most `width` columns. What it waits for is not said."""
+    took, again = duration_text(node.duration_ms), f", attempt {node.attempts}" if node.attempts > 1 else ""
+    if node.status == "running":
+        said = f"started again{again}" if again else "started"
+    elif node.status in ("succeeded", "failed"):
+        said = f"{node.status} in {took}{again}" if took else f"{node.status}{again}"
+    elif node.status == "handled":
+        said = f"failed{f' in {took}' if took else ''}{again}, and its script has caught that"
+    elif node.status == "cancelled":
+        said = f"was cancelled after {took}" if took else "was cancelled"
+    else:
+        said = {"waiting": "waits for a person", "skipped": "was skipped"}.get(node.status, node.status)
+    head, what = f"{one_line(node.id)} {said}", label(node)
+    if node.status == "waiting" or what == node.kind:
+        return fit(head, width)
+    return f"{head}: {fit_label(what, max(width - cell_len(head) - 2, 8))}"
 
 
 def fit_label(text: str, width: int) -> str:
@@ -135,6 +165,7 @@ def closing_lines(report: RunReport) -> list[str]:
     lines = [" · ".join(filter(None, (report.status, counts, usage_text(report.usage))))]
     if report.problem:
         lines += [f"  {line}" for line in clean(report.problem).splitlines()[:50]]
+    lines += write_lines(report.writes)
     problem = report.problem or ""
     failed = [node for node in report.nodes if node.status == "failed" and not (node.error and node.error in problem)]
     lines += [f"  {one_line(node.id)} failed: {one_line(node.error or 'no reason given')}" for node in failed[:10]]
@@ -145,8 +176,17 @@ def closing_lines(report: RunReport) -> list[str]:
     return lines + [f"  warning: {one_line(warning)}" for warning in report.warnings]
 
 
-def view_text(view: RunView, width: int, flags: str = "") -> str:
-    """Return a run that goes on: state, goal, a line for each node, and what it waits for."""
+def write_lines(writes: Sequence[WriteLine]) -> list[str]:
+    """Return a line for each of the first writes that were cut off, or of which nobody knows."""
+    lines = [f"  write {one_line(line.node)}: {WRITE_SAYS[line.status]}" for line in writes[:MAX_SHOWN_WRITES]]
+    return [
+        *lines,
+        *([f"  and {len(writes) - MAX_SHOWN_WRITES} more writes"] if len(writes) > MAX_SHOWN_WRITES else []),
+    ]
+
+
+def view_text(view: RunView, width: int, flags: str = "", *, failed: bool = False) -> str:
+    """Return a run that goes on: state, goal, its nodes, or the `failed` alone, and what it waits for."""
     heads = (
         (
             f"{one_line(view.id)}  {view.status}  ",
@@ -159,24 +199,42 @@ def view_text(view: RunView, width: int, flags: str = "") -> str:
         ("drains until these have ended, to continue as new  ", ", ".join(view.waits_for)),
     )
     lines = [(head + fit(tail, max(width - cell_len(head), 8))).rstrip() for head, tail in heads if tail]
-    lines += _node_lines(view.nodes, width)
+    lines += _node_lines(view.nodes, width, failed=failed) + write_lines(view.writes)
     for item in view.blocked:
         lines += blocked_lines(item, flags)
     return "\n".join(lines + [f"warning: {one_line(warning)}" for warning in view.warnings])
 
 
-def report_text(report: RunReport, width: int) -> str:
-    """Return a run that is over: state, nodes, what went wrong, and the answer."""
+def report_text(report: RunReport, width: int, *, failed: bool = False) -> str:
+    """Return a run that is over: state, nodes, or the `failed` alone, what went wrong, and the answer."""
     quote = ["quote  " + fit(report.quote, width - 7)] if report.quote else []
-    lines = [f"{one_line(report.id)}  {report.status}", *quote, *_node_lines(report.nodes, width)]
+    lines = [f"{one_line(report.id)}  {report.status}", *quote, *_node_lines(report.nodes, width, failed=failed)]
     lines += closing_lines(report)[1:]
     answer = answer_text(report, width)
     return "\n".join(lines + (["", answer] if answer else []))
 
 
-def _node_lines(nodes: Sequence[NodeLine], width: int) -> list[str]:
-    wide = id_width(nodes)
-    return [f"  {GLYPHS[node.status]} {node_line(node, width - 4, wide)}" for node in nodes]
+def _node_lines(nodes: Sequence[NodeLine], width: int, *, failed: bool = False) -> list[str]:
+    """Return a line for each node; of many calls of programs one for each group, and below those what needs a look."""
+    shown = [node for node in nodes if node.status == "failed"] if failed else nodes
+    if failed or len(shown) <= MAX_NODE_LINES or not any(group_of(node.summary, node.kind) for node in shown):
+        wide = id_width(shown)
+        return [f"  {GLYPHS[node.status]} {node_line(node, width - 4, wide)}" for node in shown]
+    views = [node if isinstance(node, NodeView) else NodeView(**node.model_dump()) for node in shown]
+    bands = bands_of(views, MAX_NODE_LINES)
+    gutter = max(cell_len(band.name) for band in bands)
+    wide = id_width([node for band in bands for node in band.nodes])
+    lines = []
+    for band in bands:
+        if band.folded:
+            bar = "".join(signs for _, signs in bar_of(band.counts, _BAR))
+            lines.append(fit(f"  {_padded(band.name, gutter)}  {bar} {counts_text(band.counts)}", width).rstrip())
+        lines += [f"  {GLYPHS[node.status]} {node_line(node, width - 4, wide)}" for node in band.nodes]
+    return lines
+
+
+def _padded(text: str, width: int) -> str:
+    return text + " " * (width - cell_len(text))
 
 
 def report_of(view: RunView, ui_url: str | None) -> RunReport:
@@ -188,6 +246,7 @@ def report_of(view: RunView, ui_url: str | None) -> RunReport:
         nodes=_nodes_of(view),
         usage=view.usage,
         blocked=view.blocked,
+        writes=view.writes,
         warnings=view.warnings,
         ui_url=ui_url,
     )

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 
 from rich.cells import cell_len, set_cell_size
 
-from starter.client.text import fit
-from workflows.messages.views import ScriptLine, ScriptView
-from workflows.plan.language.limits import duration_text
-from workflows.plan.language.text import clean
+from sennit.starter.terminal.text import fit
+from sennit.workflows.messages.views import ScriptLine, ScriptView
+from sennit.workflows.plan.language.limits import duration_text
+from sennit.workflows.plan.language.text import clean, one_line
 
-_NAMED = ("failed", "waiting", "running", "pending", "skipped", "cancelled")
+_NAMED = ("failed", "waiting", "running", "pending", "handled", "skipped", "cancelled")
 _GAP = "  "
 _Cells = tuple[str, str, str, str]
 _NOTHING = ("", "", "", "")
@@ -46,7 +46,8 @@ def _cut(line: str, width: int) -> str:
 
 def _cells(line: ScriptLine) -> _Cells:
     used = line.usage.input_tokens + line.usage.output_tokens
-    parts = [_counted(line.tasks, "task"), _counted(line.calls, "call")]
+    parts = [f"✗ {one_line(line.error)}"] if line.error else []
+    parts += [_counted(line.tasks, "task"), _counted(line.calls, "call")]
     parts += [f"{line.taken_over} taken over"] if line.taken_over else []
     return (
         fit(", ".join(filter(None, parts)), 60),

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from activities.toolbox import ToolContext
+from sennit.activities.toolbox import ToolContext
 
 
 @pytest.fixture

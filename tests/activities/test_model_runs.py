@@ -12,21 +12,21 @@ from typing import Any
 import pytest
 from doubles.local_workers import Start, serving, starting
 from doubles.model_bench import KEY
-from doubles.model_rules import Reply
-from doubles.models import ModelServer, model_server
 from doubles.runs import status_of
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.definitions import Activities, WorkerPaths
-from activities.llm.models import Models
-from activities.providers import ModelReply, ModelRequest
-from activities.providers.limiter import ProviderBusy
-from activities.providers.settings import ModelSettings
-from activities.toolbox import load_tools
-from workflows.messages import contracts, queues
-from workflows.messages.contracts import NodeCall
+from sennit.activities.definitions import Activities, WorkerPaths
+from sennit.activities.llm.models import Models
+from sennit.activities.providers import ModelReply, ModelRequest
+from sennit.activities.providers.limiter import ProviderBusy
+from sennit.activities.providers.settings import ModelSettings
+from sennit.activities.toolbox import load_tools
+from sennit.testing.model_rules import Reply
+from sennit.testing.models import ModelServer, model_server
+from sennit.workflows.messages import contracts, queues
+from sennit.workflows.messages.contracts import NodeCall
 
 pytestmark = pytest.mark.server
 Env = dict[str, str]
@@ -87,32 +87,9 @@ async def test_a_model_reads_how_each_of_its_inputs_ended(running: Running, serv
     assert "first of two" in asked
 
 
-@pytest.mark.parametrize("summariser", ["openai:second", "offline"])
-async def test_what_is_too_long_is_summed_up_by_the_model_of_that_role(
-    running: Running, cache: Path, server: ModelServer, summariser: str
-) -> None:
-    text = "The Nile is 6,650 km long. " + "It flows north through many lands. " * 3_000
-    (cache / "long.txt").write_text(text)
-    server.on(lambda asked: asked.model == "second", "6,650 km.")
-    server.on("How long", "Long.")
-    asks = {"id": "n1", "kind": "llm", "prompt": "How long? $doc.value", "context": {"over": "summarise"}}
-    doc = {"id": "doc", "kind": "tool", "tool": "fetch", "args": {"file": "long.txt"}}
-    async with running(SENNIT_MODEL_SUMMARISER=summariser) as run:
-        handle = await run(plan={"nodes": [doc, asks], "answer": "$n1", "on_failure": "fail"})
-        result = await handle.result()
-    assert result["answer"] == "Long.", result
-    assert {line["id"]: line["status"] for line in result["nodes"]} == dict.fromkeys(
-        ["doc", "n1", "n1_t1_s1", "n1_t1_s2", "n1_t1_s3", "n1_t1_s", "n1_t1"], "succeeded"
-    )
-    asked = [call.model for call in server.asked]
-    assert asked == (["second"] * 3 if summariser == "openai:second" else []) + ["first"]
-    assert "summary of doc.value\n" in server.asked[-1].text
-    assert "6,650 km" in server.asked[-1].text
-
-
 async def test_a_plan_runs_on_both_providers_and_counts_what_it_used(running: Running, server: ModelServer) -> None:
-    server.on("One", Reply(text="first answer", usage=(10, 2)))
-    server.on("Two", Reply(text='{"km": 6650}', usage=(20, 3)))
+    server.on("One", Reply(text="first answer", usage=(100, 2)))
+    server.on("Two", Reply(text='{"km": 6650}', usage=(200, 3)))
     schema = {"type": "object", "properties": {"km": {"type": "number"}}, "required": ["km"]}
     nodes = plan("One", "Two")
     nodes["nodes"][1] |= {"model": "anthropic:second", "output_schema": schema}
@@ -121,7 +98,7 @@ async def test_a_plan_runs_on_both_providers_and_counts_what_it_used(running: Ru
         result = await handle.result()
         view = await handle.query("plan")
     assert result["answer"] == {"n1": "first answer", "n2": {"km": 6650}}
-    assert (result["usage"]["input_tokens"], result["usage"]["output_tokens"]) == (30, 5)
+    assert (result["usage"]["input_tokens"], result["usage"]["output_tokens"]) == (300, 5)
     queue = {
         event.activity_task_scheduled_event_attributes.activity_id: (
             event.activity_task_scheduled_event_attributes.task_queue.name
@@ -135,10 +112,10 @@ async def test_a_plan_runs_on_both_providers_and_counts_what_it_used(running: Ru
 
 async def test_what_failed_calls_used_is_counted(running: Running, server: ModelServer) -> None:
     schema = {"type": "object", "properties": {"km": {"type": "number"}}, "required": ["km"]}
-    server.on("", Reply(text="no JSON", usage=(10, 1)), Reply(text='{"km": 1}', usage=(20, 2)))
+    server.on("", Reply(text="no JSON", usage=(100, 1)), Reply(text='{"km": 1}', usage=(200, 2)))
     async with running() as run:
         result = await (await run(goal="g", plan=plan("Hello", output_schema=schema))).result()
-    assert (result["usage"]["input_tokens"], result["usage"]["output_tokens"]) == (30, 3)
+    assert (result["usage"]["input_tokens"], result["usage"]["output_tokens"]) == (300, 3)
 
 
 async def test_an_attempt_that_the_budget_does_not_cover_is_not_made(running: Running, server: ModelServer) -> None:
@@ -191,7 +168,7 @@ async def test_a_node_that_was_marked_before_its_worker_died_is_not_charged_twic
     running: Running, server: ModelServer, artifacts: Path, cache: Path, env: Env
 ) -> None:
     """The activity of a node that is done, once more: as after a worker that died between the marker and its reply."""
-    server.on("", Reply(text="done", usage=(10, 2)))
+    server.on("", Reply(text="done", usage=(100, 2)))
     async with running() as run:
         handle = await run(goal="g", plan=plan("Hello"))
         await handle.result()
@@ -206,7 +183,7 @@ async def test_a_node_that_was_marked_before_its_worker_died_is_not_charged_twic
     host = host_with(models, artifacts, cache)
     reply = await again.run(host.llm()[1], NodeCall.model_validate_json(sent))
     await models.close()
-    assert (reply.nodes[0].usage, len(server.asked)) == ((15, 3, 0, 2), 1), "with what an earlier attempt used"
+    assert (reply.nodes[0].usage, len(server.asked)) == ((105, 3, 0, 2), 1), "with what an earlier attempt used"
 
 
 async def test_the_next_model_takes_over_after_two_failures(running: Running, server: ModelServer) -> None:
@@ -311,10 +288,11 @@ async def test_a_plan_that_cannot_be_read_is_not_tried_for_a_day(
 ) -> None:
     environment = ActivityEnvironment()
     environment.info = dataclasses.replace(environment.info, attempt=attempt, activity_type=contracts.LLM.name)
-    (artifacts / environment.info.namespace / "unread" / "plan").mkdir(parents=True, exist_ok=True)
+    digest = "a" * 40
+    (artifacts / environment.info.namespace / "unread" / digest).mkdir(parents=True, exist_ok=True)
     node = next(run for run in host.llm() if run != host.plan)
     with pytest.raises(ApplicationError) as caught:
-        await environment.run(node, NodeCall(run="unread", plan="plan", nodes=("n1",)))
+        await environment.run(node, NodeCall(run="unread", plan=digest, nodes=("n1",)))
     assert (caught.value.type, caught.value.non_retryable) == ("StoreUnavailable", final)
 
 
@@ -392,3 +370,140 @@ async def test_a_heartbeat_says_how_far_a_call_is(running: Running, server: Mode
                     break
                 await asyncio.sleep(0.1)
         assert status_of(await handle.query("plan"), "n1") == "running"
+
+
+@pytest.mark.parametrize("told", ["setting", "refusal"])
+async def test_documents_are_cut_to_the_context_of_the_model(
+    running: Running, cache: Path, server: ModelServer, told: str
+) -> None:
+    (cache / "long.txt").write_text("The Nile is 6,650 km long. " + "It flows north through many lands. " * 2_000)
+    words = "This model's maximum context length is 4096 tokens. However, your messages resulted in 23456 tokens."
+    server.on(lambda asked: len(asked.text) > 4096 * 3, Reply(status=400, text=words, code="context_length_exceeded"))
+    server.on("", "Long.")
+    doc = {"id": "doc", "kind": "tool", "tool": "fetch", "args": {"file": "long.txt"}}
+    asks = {"id": "n1", "kind": "llm", "prompt": "How long? $doc.value"}
+    async with running(**({"SENNIT_CONTEXT": "4096"} if told == "setting" else {})) as run:
+        result = await (await run(plan={"nodes": [doc, asks], "answer": "$n1", "on_failure": "fail"})).result()
+    assert (result["answer"], [line["attempts"] for line in result["nodes"]]) == ("Long.", [1, 1])
+    assert len(server.asked) == (1 if told == "setting" else 2)
+    assert "6,650 km" in server.asked[-1].text
+    assert server.asked[-1].body["max_tokens"] + len(server.asked[-1].text) // 3 <= 4096
+
+
+async def test_a_reply_that_is_cut_at_its_limit_is_asked_for_again_shorter(
+    running: Running, server: ModelServer
+) -> None:
+    server.on("write a shorter one", "The Nile.")
+    server.on("", Reply(text="The Nile, which is", stop="length", usage=(9, 37)))
+    async with running() as run:
+        result = await (await run(goal="g", plan=plan("Which?"))).result()
+    assert result["answer"] == {"n1": "The Nile."}
+    assert result["nodes"][0]["attempts"] == 2
+
+
+async def test_a_reply_that_is_always_cut_fails_and_says_how_it_begins(running: Running, server: ModelServer) -> None:
+    server.on("", Reply(text="The Nile, which is", stop="length", usage=(9, 37)))
+    async with running() as run:
+        result = await (await run(goal="g", plan=plan("Which?") | {"on_failure": "partial"})).result()
+    assert result["nodes"][0]["status"] == "failed"
+    assert "was cut at 37 tokens; write a shorter one ('The Nile, which is' ...)" in result["nodes"][0]["error"]
+
+
+async def test_no_quota_goes_to_the_next_model_at_once(running: Running, server: ModelServer) -> None:
+    server.on(lambda asked: asked.model == "first", Reply(status=402, text="Payment required"))
+    server.on("", "The Nile.")
+    async with running(SENNIT_MODEL="openai:first,openai:second") as run:
+        result = await (await run(goal="g", plan=plan("Which?"))).result()
+    assert (result["answer"], result["nodes"][0]["attempts"]) == ({"n1": "The Nile."}, 1)
+
+
+@pytest.mark.parametrize("given", ["plan", "goal", "program"])
+async def test_a_budget_of_money_needs_a_price_of_every_model(
+    running: Running, server: ModelServer, tmp_path: Path, given: str
+) -> None:
+    server.on("You plan work", '1. llm("Hello")\n2. answer($1)')
+    server.on("", "Hi.")
+    script = 'async def main():\n    return await llm("Hello")'
+    plans: dict[str, Any] = {
+        "plan": {"plan": plan("Hello")},
+        "goal": {},
+        "program": {"plan": {"nodes": [{"id": "p", "kind": "program", "script": script}], "answer": "$p"}},
+    }
+    fields = {"goal": "Say hello.", "budget": {"cost_usd": 1.0}, **plans[given]}
+    own = tmp_path / "prices.toml"
+    async with running() as run:
+        with pytest.raises(WorkflowFailureError) as caught:
+            await (await run(**fields)).result()
+    cause = caught.value.cause
+    assert isinstance(cause, ApplicationError)
+    assert "no price is known for openai:first, and the budget limits cost" in str(cause)
+    line = str(cause).rpartition(": ")[2]
+    assert line == 'openai."first" = [0, 0]'
+    assert server.asked == []
+    own.write_text(line)
+    async with running(SENNIT_PRICES=str(own)) as run:
+        result = await (await run(**fields)).result()
+    assert (result["status"], result["usage"]["cost_usd"], result["warnings"]) == ("done", 0, [])
+
+
+async def test_a_cost_that_the_server_tells_counts(running: Running, server: ModelServer, tmp_path: Path) -> None:
+    own = tmp_path / "prices.toml"
+    own.write_text('openai."first" = [1_000_000, 1_000_000]')
+    usage = {"prompt_tokens": 200, "completion_tokens": 2, "total_tokens": 202, "cost": 0.0421}
+    whole = {"choices": [{"message": {"content": "Hi."}, "finish_reason": "stop"}], "usage": usage}
+    server.on("", Reply(body=json.dumps(whole), headers={"content-type": "application/json"}))
+    async with running(SENNIT_PRICES=str(own)) as run:
+        result = await (await run(goal="g", plan=plan("Hello"), budget={"cost_usd": 1.0})).result()
+    assert result["usage"]["cost_usd"] == 0.0421
+
+
+SEARCH_LOOP = {
+    "nodes": [{"id": "n1", "kind": "llm", "prompt": "Which?", "tools": ["nap"], "max_turns": 3}],
+    "answer": "$n1",
+    "on_failure": "fail",
+}
+
+
+async def test_tools_are_told_in_words_where_a_server_takes_none(running: Running, server: ModelServer) -> None:
+    server.refuse["tools"] = "first does not support tools"
+    server.on("<tool_response>", "The Nile.")
+    server.on("<tools>", 'I look.\n<tool_call>\n{"name": "nap", "arguments": {"value": "6,650 km"}}\n</tool_call>')
+    async with running() as run:
+        results = [await (await run(goal="g", plan=SEARCH_LOOP)).result() for _ in range(2)]
+    assert [result["answer"] for result in results] == ["The Nile."] * 2
+    offered = ["tools" in asked.body for asked in server.asked]  # an attempt that a busy machine repeats asks once more
+    assert (offered[0], any(offered[1:]), len(offered) >= 5) == (True, False, True)
+    assert "6,650 km" in server.asked[-1].turns[-1][1]
+    assert '"name": "nap"' in server.asked[-1].turns[-2][1]
+    note = "openai:first takes no tools, so calls are written as text (first does not support tools)"
+    assert [note in result["warnings"] for result in results] == [False, True], "known when the second run began"
+
+
+async def test_what_was_learned_of_a_planner_is_shown_with_its_run(running: Running, server: ModelServer) -> None:
+    server.refuse["tools"] = "first does not support tools"
+    server.on("You plan work", '1. llm("Hello")\n2. answer($1)')
+    server.on("", "Hi.")
+    async with running(SENNIT_PLAN_FORMAT="tools") as run:
+        handle = await run(goal="Say hello.")
+        result = await handle.result()
+        view = await handle.query("plan")
+    note = "openai:first takes no tools, so calls are written as text (first does not support tools)"
+    assert result["warnings"].count(note) == 1
+    assert note in view["warnings"]
+
+
+async def test_a_joiner_is_held_to_its_json_where_a_server_takes_a_schema(
+    running: Running, server: ModelServer
+) -> None:
+    server.on("", Reply(text='{"answer": "Of one.", "evidence": [], "replan": null}'))
+    joins = {"nodes": [*plan("One")["nodes"], {"id": "out", "kind": "llm", "role": "joiner", "prompt": "Of $n1"}]}
+    async with running() as run:
+        for _ in range(2):
+            result = await (await run(goal="g", plan=joins | {"answer": "$out"})).result()
+            assert result["answer"] == "Of one."
+            server.refuse["response_format"] = "This response_format type is unavailable now"
+    schemas = [asked.schema for asked in server.asked]
+    assert schemas[0] is None
+    assert schemas[1]["properties"].keys() == {"answer", "evidence"}  # type: ignore[index]
+    assert [schema is not None for schema in schemas] == [False, True, False, True, False]
+    assert "JSON Schema" not in server.asked[-1].text

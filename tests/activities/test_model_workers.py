@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 from doubles.model_bench import KEY
-from doubles.models import model_server
 from doubles.worker_processes import TESTS, WorkerProcesses
 from temporalio.client import Client
 
-from starter.dev.server import DevServer
-from workflows.messages import queues
+from sennit.starter.dev.server import DevServer
+from sennit.testing.models import model_server
+from sennit.workflows.messages import queues
 
 pytestmark = pytest.mark.server
 RULES = [
-    {"match": "One", "text": "first answer", "usage": [7, 2]},
+    {"match": "One", "text": "first answer", "usage": [107, 2]},
     {"match": "Two", "times": 1, "status": 429, "text": f"slow down, {KEY}", "headers": {"retry-after-ms": "50"}},
-    {"match": "Two", "text": "second answer", "usage": [5, 3]},
+    {"match": "Two", "text": "second answer", "usage": [105, 3]},
 ]
 
 
@@ -30,7 +30,17 @@ def model_url(tmp_path: Path) -> Iterator[str]:
     """The server started by hand, as its docstring says."""
     rules = tmp_path / "rules.json"
     rules.write_text(json.dumps(RULES))
-    command = [sys.executable, "-m", "doubles.models", "--rules", str(rules), "--model", "gpt-4o", "--rate", "200"]
+    command = [
+        sys.executable,
+        "-m",
+        "sennit.testing.models",
+        "--rules",
+        str(rules),
+        "--model",
+        "gpt-4o",
+        "--rate",
+        "200",
+    ]
     with subprocess.Popen(command, cwd=TESTS, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         yield process.stdout.readline().split()[0].partition("=")[2]
@@ -59,7 +69,7 @@ async def test_workers_call_models_and_show_it_in_their_metrics(
     finally:
         processes.kill()
     assert result["answer"] == ["first answer", "second answer"]
-    assert result["usage"] == {"input_tokens": 12, "output_tokens": 5, "calls": 3, "cost_usd": 0.000081}
+    assert result["usage"] == {"input_tokens": 212, "output_tokens": 5, "calls": 3, "cost_usd": 0.000581}
     assert 'sennit_model_calls_total{outcome="ok",provider="openai"' in exported
     assert 'sennit_model_calls_total{outcome="RateLimited",provider="openai"' in exported
     assert 'sennit_model_tokens_total{direction="output",model="openai:gpt-4o"' in exported

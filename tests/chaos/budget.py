@@ -5,8 +5,9 @@ import re
 from collections.abc import Iterator
 
 from chaos.person import Watch
-from doubles.model_rules import Asked
-from doubles.models import ModelServer
+
+from sennit.testing.model_rules import Asked
+from sennit.testing.models import ModelServer
 
 
 def most(asked: Asked) -> int:

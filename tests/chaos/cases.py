@@ -5,19 +5,23 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from doubles.model_rules import Asked, Call, Reply
-from doubles.models import ModelServer
 from doubles.runs import call
+
+from sennit.testing.model_rules import Asked, Call, Reply
+from sennit.testing.models import ModelServer
 
 
 @dataclass
 class Case:
-    """One run: what starts it, its answer, and the texts of the payments that it makes."""
+    """One run: what starts it, its answer, the texts of the payments that it makes, and other scripts for its program
+    that change nothing of its answer.
+    """
 
     seed: int
     request: dict[str, Any]
     answer: Any
     payments: list[str] = field(default_factory=list)
+    edits: list[str] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -51,8 +55,8 @@ def _plan(seed: int, chance: Random, model: ModelServer) -> Case:
     nodes: list[dict[str, Any]] = [call("start", args={"value": seed, "seconds": chance.random()})]
     plan: dict[str, Any] = {"nodes": nodes, "answer": {}}
     pieces: list[Callable[[Case, dict[str, Any], Random, ModelServer], None]]
-    pieces = [_layers, _map, _group, _loop, _subagent, _gate, _payments, _program]
-    for piece in chance.sample(pieces, 4):
+    pieces = [_layers, _map, _group, _loop, _subagent, _gate, _payments, _code, _program, _first, _quorum]
+    for piece in chance.sample(pieces, 5):
         piece(case, plan, chance, model)
     case.request = {"plan": plan, "approval": "never", "budget": {"tokens": 10_000_000}}
     return case
@@ -92,7 +96,7 @@ def _map(case: Case, plan: dict[str, Any], chance: Random, _: ModelServer) -> No
 
 
 def _group(case: Case, plan: dict[str, Any], chance: Random, _: ModelServer) -> None:
-    plan["groups"] = [["g0", "g1", "g2"]]
+    plan["fuse"] = chance.choice(("on", "off"))
     plan["nodes"] += [
         call("g0", args={"value": "g", "seconds": chance.random()}),
         call("g1", args={"value": "$g0.value$g0.value", "seconds": chance.random()}),
@@ -127,6 +131,53 @@ def _payments(case: Case, plan: dict[str, Any], chance: Random, _: ModelServer) 
         _add(case, plan, node, f"$pay{index}.value", text)
 
 
-def _program(case: Case, plan: dict[str, Any], _: Random, __: ModelServer) -> None:
+def _code(case: Case, plan: dict[str, Any], _: Random, __: ModelServer) -> None:
     code = f"import time; time.sleep(1); print({case.seed})"
-    _add(case, plan, call("program", "python", args={"code": code}), "$program.stdout", f"{case.seed}\n")
+    _add(case, plan, call("code", "python", args={"code": code}), "$code.stdout", f"{case.seed}\n")
+
+
+SCRIPT = """
+async def look(number: int):
+    return (await nap(value=number, seconds=1.5))["value"]
+
+async def main():
+    found = await parallel([task(look, number=number) for number in range(3)])
+    last = await nap(value=len(found), seconds=SECONDS)
+    return [*found, last["value"]]
+"""
+
+
+def _program(case: Case, plan: dict[str, Any], chance: Random, _: ModelServer) -> None:
+    """A person edits it while it runs: some calls stay as they were, and one is another."""
+    case.edits = [SCRIPT.replace("SECONDS", f"{chance.uniform(1, 3):.2f}") for _ in range(2)]
+    first = SCRIPT.replace("SECONDS", "2")
+    _add(case, plan, {"id": "program", "kind": "program", "script": first}, "$program", [0, 1, 2, 3])
+
+
+def _first(case: Case, plan: dict[str, Any], chance: Random, _: ModelServer) -> None:
+    """A join that cancels a call, which ends when nobody waits for it any more; what follows takes its time."""
+    plan["nodes"] += [
+        {"needs": ["start"], **call("fast", args={"value": "first", "seconds": 0.2})},
+        {"needs": ["start"], **call("late", args={"value": "late", "seconds": 600})},
+        {"id": "race", "kind": "join", "inputs": ["fast", "late"], "policy": "first"},
+    ]
+    _follow(case, plan, "race", "$race.value", "first", chance)
+
+
+def _quorum(case: Case, plan: dict[str, Any], chance: Random, _: ModelServer) -> None:
+    """A join that cancels a call, in the same way."""
+    names = [f"vote{index}" for index in range(3)]
+    for name, seconds in zip(names, (0.2, chance.random(), 600), strict=True):
+        plan["nodes"].append({"needs": ["start"], **call(name, args={"value": name, "seconds": seconds})})
+    plan["nodes"].append({"id": "votes", "kind": "join", "inputs": names, "policy": {"quorum": 2}})
+    _follow(case, plan, "votes", f"votes of {case.seed}", f"votes of {case.seed}", chance)
+
+
+def _follow(case: Case, plan: dict[str, Any], join: str, given: str, value: str, chance: Random) -> None:
+    """Behind a join, a long call and a few short ones."""
+    before = join
+    for index, seconds in enumerate((chance.uniform(2, 12), 0.5, 0.5)):
+        name = f"{join}{index}"
+        node = call(name, args={"value": given, "seconds": seconds}, needs=[before])
+        _add(case, plan, node, f"${name}.value", value)
+        before, given = name, f"${name}.value"

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import signal
 import time
 from contextlib import suppress
@@ -12,7 +13,7 @@ from typing import NamedTuple
 
 from doubles.worker_processes import WorkerProcesses
 
-from starter.dev.server import DevServer
+from sennit.starter.dev.server import DevServer
 
 ROLES = ("workflow", "workflow", "tools", "tools", "llm", "sandbox")
 LONGEST_ABSENCE = 1.0
@@ -100,6 +101,25 @@ class Fleet:
             slow.touch()
         await asyncio.sleep(seconds)
         slow.unlink(missing_ok=True)
+
+    async def take_store_away(self, seconds: float, slot: int, *, leaves: bool) -> str:
+        """Move the artifact store away for a while, as a volume that is unmounted `leaves` an empty folder, or none.
+        Meanwhile a worker is killed, and another one starts in its place. Returns what is wrong, "" for nothing.
+        """
+        self.outages.append(time.time())
+        store = self.workers.state / "artifacts"
+        away = store.rename(store.with_name("away"))
+        if leaves:
+            store.mkdir()
+        await asyncio.sleep(seconds / 2)
+        await self.kill_workers(slot)
+        await asyncio.sleep(seconds / 2)
+        self.outages.append(time.time())
+        made = sorted(str(each.relative_to(store)) for each in store.rglob("*"))
+        if store.exists():
+            shutil.rmtree(store)
+        away.rename(store)
+        return f"while the store was away, somebody made another one with {made[:5]}" if made else ""
 
     def read_calls(self) -> None:
         """Note when each line came into the log of tool calls."""

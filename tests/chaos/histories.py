@@ -1,9 +1,19 @@
-"""How soon another worker took over a run whose worker was killed, read from the run's history."""
+"""What the histories of runs tell: how soon another worker took over, and whether they replay."""
 
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from temporalio.api.enums.v1 import EventType
-from temporalio.client import Client
+from temporalio.api.enums.v1 import EventType, WorkflowTaskFailedCause
+from temporalio.client import Client, WorkflowHistory
+from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
+
+from sennit.workflows.agent_run import AgentRun
+from sennit.workflows.messages.converter import DATA_CONVERTER
+
+FAILURES = (
+    WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_NON_DETERMINISTIC_ERROR,
+    WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_WORKFLOW_WORKER_UNHANDLED_FAILURE,
+)
 
 
 @dataclass
@@ -43,3 +53,35 @@ async def _tasks(client: Client, name: str) -> list[Task]:
         elif event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
             tasks[-1].completed = at
     return tasks
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A history that was replayed: what is wrong with it, "" for nothing, and how many calls its run has cancelled."""
+
+    run: str
+    wrong: str
+    cancelled: int
+
+
+async def replayed(client: Client) -> AsyncIterator[Replay]:
+    """Replay every history of the server: of all runs, those that were reset, and sub-agents."""
+    runner = UnsandboxedWorkflowRunner()
+    replayer = Replayer(
+        workflows=[AgentRun], workflow_runner=runner, data_converter=DATA_CONVERTER, debug_mode=True
+    )  # debug mode has no limit of time
+    async for run in client.list_workflows():
+        history = await client.get_workflow_handle(run.id, run_id=run.run_id).fetch_history()
+        wrong = failures(history)
+        result = await replayer.replay_workflow(history, raise_on_replay_failure=False)
+        if result.replay_failure is not None:
+            wrong = f"{wrong} {result.replay_failure}".strip()
+        cancels = EventType.EVENT_TYPE_ACTIVITY_TASK_CANCEL_REQUESTED
+        cancelled = sum(event.event_type == cancels for event in history.events)
+        yield Replay(f"{run.id} {run.run_id}", wrong[:500], cancelled)
+
+
+def failures(history: WorkflowHistory) -> str:
+    """Return why workflow tasks of a history have failed, but for those that were reset or overtaken."""
+    failed = [event.workflow_task_failed_event_attributes for event in history.events]
+    return "; ".join(task.failure.message for task in failed if task.cause in FAILURES)

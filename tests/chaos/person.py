@@ -1,9 +1,12 @@
-"""A person who watches one run: answers its gate, and retries what blocks it after a look at the ledger."""
+"""A person who watches one run: answers its gate, edits its program, and retries what blocks it after a look at the
+ledger.
+"""
 
 import asyncio
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from random import Random
 from typing import Any
 
 from chaos.cases import Case
@@ -20,6 +23,8 @@ from temporalio.service import RPCError
 
 PAUSE = 0.5
 PATIENCE = 10.0
+EDITS = 0.3
+"""How likely it is at each look at a program that runs that it is edited."""
 AWAY = (
     RPCError,
     TimeoutError,
@@ -45,10 +50,12 @@ class Watch:
     settled: dict[str, int] = field(default_factory=dict)
     retries: int = 0
     unknown: int = 0
+    edited: int = 0
 
 
 async def watch(client: Client, seen: Watch, fleet: Fleet, ledger: Ledger) -> None:
     """See a run through to its end."""
+    chance = Random(seen.case.seed)
     handle = client.get_workflow_handle(seen.case.name)
     over = asyncio.ensure_future(_report(client, seen))
     while not over.done():
@@ -58,6 +65,7 @@ async def watch(client: Client, seen: Watch, fleet: Fleet, ledger: Ledger) -> No
             seen.blocked = "; ".join(f"{blocked['node']}: {blocked['question']}" for blocked in view["blocked"])
             for blocked in view["blocked"]:
                 await _decide(client, seen, blocked, ledger)
+            await _edit(client, seen, view, chance)
         except AWAY:
             pass
         await asyncio.wait({over}, timeout=PAUSE)
@@ -86,6 +94,16 @@ def _note_settled(seen: Watch, view: dict[str, Any], fleet: Fleet) -> None:
         calls = fleet.called.get(f"{seen.run} {name}", [])
         if node["status"] == "succeeded" and calls:
             seen.settled.setdefault(name, len(calls))
+
+
+async def _edit(client: Client, seen: Watch, view: dict[str, Any], chance: Random) -> None:
+    """Now and then, give the program another script while it runs."""
+    running = any(line["id"] == "program" and line["status"] == "running" for line in view["nodes"])
+    if seen.edited < len(seen.case.edits) and running and chance.random() < EDITS:
+        given = {"node": "program", "script": seen.case.edits[seen.edited]}
+        run = client.get_workflow_handle(seen.case.name)
+        await asyncio.wait_for(run.execute_update("edit_program", given), PATIENCE)
+        seen.edited += 1
 
 
 async def _decide(client: Client, seen: Watch, blocked: dict[str, Any], ledger: Ledger) -> None:

@@ -1,10 +1,12 @@
 """Runs under fire: `make chaos N=300 SEED=1 SLEEP=25`. Processes are killed N times while runs go on, and once all of
 them are stopped for SLEEP seconds, longer than any time limit that a server keeps.
 
+All runs are queried all the time, joins of theirs cancel calls, and their programs are edited while they run.
+
 Then each run must have ended with the answer that it has when nothing disturbs it, with no payment made twice, no call
 made again that had succeeded, no artifact collected, the usage that the model server has counted, and nothing left
-behind. With N=0 there is only the sleep, and the clients that watch the runs sleep too: they must end with the answers,
-and no payment may have become uncertain.
+behind. Every history must replay, and every run answer a query. With N=0 there is only the sleep, and the clients that
+watch the runs sleep too: they must end with the answers, and no payment may have become uncertain.
 
 Prints one line of JSON with the figures; exits with 1 if a promise was broken.
 """
@@ -13,6 +15,7 @@ import argparse
 import asyncio
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -30,10 +33,10 @@ from typing import Any
 from chaos.budget import wrong_usage
 from chaos.cases import case_of
 from chaos.fleet import ROLES, Fleet
-from chaos.histories import recoveries
+from chaos.histories import recoveries, replayed
 from chaos.ledger import Ledger, ledger_service
 from chaos.person import Watch, watch
-from doubles.models import ModelServer, model_server
+from chaos.queries import Onlooker
 from doubles.worker_processes import WorkerProcesses
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import EventType
@@ -42,13 +45,15 @@ from temporalio.client import Client
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError
 
-from starter.dev.binary import obtain
-from starter.dev.server import DevServer
-from starter.dev.workers import GC
-from workflows.messages.converter import connect
-from workflows.messages.queues import WORKFLOW
+from sennit.starter.dev.binary import obtain
+from sennit.starter.dev.server import DevServer
+from sennit.starter.dev.workers import GC
+from sennit.testing.models import ModelServer, model_server
+from sennit.workflows.messages.converter import connect
+from sennit.workflows.messages.queues import WORKFLOW
 
 AT_ONCE = 4
+OVER_AT_ONCE = 2
 DISK = "64m"
 LAST_ONES = 240.0
 """Seconds that the runs may take to end when the fire has stopped."""
@@ -66,6 +71,7 @@ class Storm:
     kills: int
     has_disk: bool
     sleep: float
+    onlooker: Onlooker
     watches: list[Watch] = field(default_factory=list)
     faults: Counter[str] = field(default_factory=Counter)
     resets: list[float] = field(default_factory=list)
@@ -104,19 +110,27 @@ class Storm:
             except RPCError:
                 await asyncio.sleep(0.5)
 
+    def shown(self) -> list[str]:
+        """Return the runs that somebody looks at now: all that go on, with their sub-agents, and some that are over."""
+        over = [seen.case.name for seen in self.watches if seen.ended]
+        running = [seen.case.name for seen in self.watches if not seen.ended]
+        return [*running, *(f"{name}.sub" for name in running), *random.sample(over, min(OVER_AT_ONCE, len(over)))]
+
     async def fire(self) -> None:
         """Disturb the fleet until so many processes were killed."""
         faults = {self.kill_one: 20, self.kill_all: 1, self.kill_server: 2, self.lid: 1, self.reset: 3}
-        faults |= {self.slow_store: 1, self.collect_garbage: 1}
+        faults |= {self.slow_store: 1, self.store_away: 2, self.collect_garbage: 1}
         if self.has_disk:
             faults[self.full_disk] = 1
         asleep_after = self.chance.randint(0, self.kills // 2)
+        certain = [self.store_away] if self.kills else []
         while len(self.fleet.killed) < self.kills or self.sleep:
             await asyncio.sleep(self.chance.uniform(0.3, 3.0))
             if self.sleep and len(self.fleet.killed) >= asleep_after:
                 await self.long_sleep()
                 continue
-            (fault,) = self.chance.choices(list(faults), list(faults.values()))
+            is_time = certain and 3 * len(self.fleet.killed) >= self.kills
+            fault = certain.pop() if is_time else self.chance.choices(list(faults), list(faults.values()))[0]
             self.faults[fault.__name__] += 1
             await fault()
         self.over = True
@@ -147,6 +161,12 @@ class Storm:
 
     async def slow_store(self) -> None:
         await self.fleet.slow_store(self.chance.uniform(3, 8))
+
+    async def store_away(self) -> None:
+        slot, leaves = self.chance.randrange(len(ROLES)), self.chance.random() < 0.5
+        problem = await self.fleet.take_store_away(self.chance.uniform(2, 20), slot, leaves=leaves)
+        if problem:
+            self.problems.append(problem)
 
     async def collect_garbage(self) -> None:
         """Have artifacts collected, as old as they may be: none may go, since the server knows all runs."""
@@ -199,6 +219,15 @@ class Storm:
         tasks = [await recoveries(self.client, seen.case.name, self.fleet.killed) for seen in self.watches]
         calls = {name: len(times) for name, times in self.fleet.called.items()}
         alone, disturbed = self.fleet.recoveries()
+        left_behind = await self._left_behind()
+        histories = [each async for each in replayed(self.client)]
+        happened = {
+            "outages of the store": self.faults["store_away"],
+            "calls cancelled by runs": sum(each.cancelled for each in histories),
+            "edited by a person": sum(seen.edited for seen in self.watches),
+            "queries answered": self.onlooker.answers,
+            "histories replayed": len(histories),
+        }
         return {
             "kills": len(self.fleet.killed),
             "killed": dict(Counter(role for role, _, _ in self.fleet.killed)),
@@ -209,10 +238,22 @@ class Storm:
             "payments": sum(len(seen.case.payments) for seen in self.watches),
             "retried by a person": sum(seen.retries for seen in self.watches),
             "unknown outcomes": sum(seen.unknown for seen in self.watches),
+            **happened,
             "recovery of calls, s": spread(alone),
             "recovery of calls disturbed again meanwhile, s": spread(disturbed),
             "recovery of workflow tasks, s": spread([each for found in tasks for each in found]),
-            "broken": [*self.problems, *self._broken(), *await self._left_behind()],
+            "broken": [
+                *self.problems,
+                *self.onlooker.problems,
+                *self._broken(),
+                *left_behind,
+                *(f"the history of {each.run}: {each.wrong}" for each in histories if each.wrong),
+                *(
+                    f"{what}: none, so this shows nothing"
+                    for what, times in happened.items()
+                    if not times and self.kills
+                ),
+            ],
         }
 
     def _broken(self) -> Iterator[str]:
@@ -282,19 +323,24 @@ async def storm(kills: int, seed: int, sleep: float, folder: Path) -> dict[str, 
             try:
                 fleet.start()
                 client = await connect(server.address)
-                storm = Storm(client, fleet, ledger, model, chance, kills, has_disk, sleep)
+                onlooker = Onlooker(client)
+                storm = Storm(client, fleet, ledger, model, chance, kills, has_disk, sleep, onlooker)
                 runs = [asyncio.create_task(storm.keep_starting(seed * 10_000 + first)) for first in range(AT_ONCE)]
-                helpers = [asyncio.create_task(fleet.follow()), asyncio.create_task(fleet.supervise())]
+                helpers = [fleet.follow(), fleet.supervise(), onlooker.look(storm.shown)]
+                helping = [asyncio.create_task(helper) for helper in helpers]
                 await storm.fire()
                 done, late = await asyncio.wait(runs, timeout=LAST_ONES)
-                for task in (*helpers, *late):
+                for task in (*helping, *late):
                     task.cancel()
                 for task in done:
                     task.result()
+                await onlooker.last_look(seen.case.name for seen in storm.watches)
                 figures = await storm.figures()
             finally:
                 workers.kill()
                 await server.stop()
+                for log in workers.state.glob("*.log"):  # the disk goes away
+                    shutil.copy(log, folder)
     return {"seed": seed, "seconds": round(time.monotonic() - began), **figures}
 
 

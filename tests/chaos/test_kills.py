@@ -7,15 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chaos.histories import replayed
+from chaos.queries import Onlooker
 from doubles.runs import call
 from doubles.worker_processes import WorkerProcesses
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowHandle
 
-from starter.dev.binary import obtain
-from starter.dev.server import DevServer
-from workflows.messages import queues
-from workflows.messages.converter import connect
+from sennit.starter.dev.binary import obtain
+from sennit.starter.dev.server import DevServer
+from sennit.workflows.messages import queues
+from sennit.workflows.messages.converter import connect
 
 pytestmark = [pytest.mark.server, pytest.mark.chaos]
 LIMIT = 100.0
@@ -67,7 +69,7 @@ async def last_runner(handle: WorkflowHandle[Any, Any]) -> str:
 async def test_a_killed_tools_worker_loses_only_the_calls_in_flight(
     server: DevServer, processes: WorkerProcesses
 ) -> None:
-    """One run of single nodes and one of two groups: an group of five with edges, and three siblings."""
+    """One run of single nodes, and one whose calls share an activity: five with edges, and three siblings."""
     client = await connect(server.address)
     (doomed,) = processes.start("tools")
     processes.start("workflow")
@@ -84,9 +86,8 @@ async def test_a_killed_tools_worker_loses_only_the_calls_in_flight(
         call("z", args={"value": "z", "seconds": 4}),
         {"id": "all", "kind": "join", "inputs": ["e", "x", "y", "z"]},
     ]
-    groups = [["a", "b", "c", "d", "e"], ["x", "y", "z"]]
     alone, first = await begin(client, "single", {"nodes": single})
-    together, second = await begin(client, "grouped", {"nodes": grouped, "groups": groups})
+    together, second = await begin(client, "grouped", {"nodes": grouped, "fuse": "on"})
     await processes.until_called(first, "quick", "slow")
     await processes.until_called(second, "c", "d", "z", "x", "y")
     processes.start("tools")
@@ -136,6 +137,41 @@ async def test_a_killed_server_goes_on_from_its_database(server: DevServer, proc
     again = (await connect(server.address)).get_workflow_handle(handle.id)
     assert (await report_of(again))["answer"] == {"value": "." * 6}
     assert all(count <= 2 for count in Counter(processes.calls(run)).values())
+
+
+async def test_looking_at_a_run_whose_worker_is_killed_changes_nothing(
+    server: DevServer, processes: WorkerProcesses
+) -> None:
+    """The end of a call that a join has cancelled is news to nobody, but the workflow task for it moves the clock."""
+    client = await connect(server.address)
+    (runner,) = processes.start("workflow")
+    processes.start("tools")
+    nodes = [
+        call("a", args={"value": "a", "seconds": 0.2}),
+        call("b", args={"value": "b", "seconds": 60}),
+        {"id": "race", "kind": "join", "inputs": ["a", "b"], "policy": "first"},
+        call("c", args={"value": "$race.value", "seconds": 12}),
+        call("d", args={"value": "$c.value", "seconds": 0.5}),
+        call("e", args={"value": "$d.value", "seconds": 0.5}),
+        call("f", args={"value": "$e.value", "seconds": 0.5}),
+    ]
+    handle, run = await begin(client, "looked-at", {"nodes": nodes})
+    await processes.until_called(run, "c")
+    onlooker = Onlooker(client)
+    looking = asyncio.create_task(onlooker.look(lambda: [handle.id]))
+    await asyncio.sleep(8)
+    processes.kill(runner)
+    await asyncio.sleep(2.5)
+    (runner,) = processes.start("workflow")
+    await processes.until_called(run, "d")
+    processes.kill(runner)
+    processes.start("workflow")
+    report = await report_of(handle)
+    looking.cancel()
+    assert (report["status"], report["answer"]) == ("done", {"value": "a"})
+    assert onlooker.answers > 10
+    assert onlooker.problems == []
+    assert [each.wrong async for each in replayed(client)] == [""]
 
 
 PROGRAM = """

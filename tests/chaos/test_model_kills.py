@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 from chaos.budget import most
-from doubles.model_rules import Asked, Call, Reply
-from doubles.models import ModelServer, model_server
 from doubles.runs import status_of, until
 from doubles.worker_processes import WorkerProcesses
 from temporalio.client import Client, WorkflowHandle
 
-from starter.dev.server import DevServer
-from workflows.messages import queues
-from workflows.messages.converter import connect
+from sennit.starter.dev.server import DevServer
+from sennit.testing.model_rules import Asked, Call, Reply
+from sennit.testing.models import ModelServer, model_server
+from sennit.workflows.messages import queues
+from sennit.workflows.messages.converter import connect
 
 pytestmark = [pytest.mark.server, pytest.mark.chaos]
 LIMIT = 100.0

@@ -11,7 +11,7 @@ from chaos.ledger import Ledger, ledger_service
 from cluster.kubernetes import KUBERNETES, Cluster, Manifest
 from temporalio.client import Client
 
-from workflows.messages.converter import connect
+from sennit.workflows.messages.converter import connect
 
 TESTS = Path(__file__).parents[1]
 RIVERS = TESTS.parent / "examples" / "corpus" / "rivers"
@@ -61,6 +61,8 @@ def workers(cluster: Cluster, ledger: Ledger) -> Cluster:
             add(each, settings, {name: place for name, (place, _) in files.items()})
         manifests.append(each)
     cluster.apply(*manifests)
+    cluster.kubectl("delete", "job", "store", "--ignore-not-found")
+    cluster.kubectl("create", "job", "store", "--from=cronjob/sennit-store")
     cluster.await_rollout()
     return cluster
 

@@ -11,7 +11,7 @@ from cluster.kubernetes import KUBERNETES, Cluster
 from doubles.runs import call
 from temporalio.client import Client
 
-from workflows.messages import queues
+from sennit.workflows.messages import queues
 
 pytestmark = pytest.mark.timeout(900)
 NAPS, SLOTS = 24, 4

@@ -15,7 +15,7 @@ from cluster.kubernetes import DEPLOY, Cluster
 from doubles.runs import call, status_of, until
 from temporalio.client import Client, WorkflowHandle
 
-from workflows.messages import queues
+from sennit.workflows.messages import queues
 
 pytestmark = pytest.mark.timeout(600)
 ROLES = ("workflow", "tools")

@@ -15,8 +15,8 @@ from doubles.worker_processes import WorkerProcesses
 from temporalio.client import Client, WorkflowHandle
 from temporalio.service import RPCError
 
-from workflows.messages import queues
-from workflows.messages.converter import connect
+from sennit.workflows.messages import queues
+from sennit.workflows.messages.converter import connect
 
 pytestmark = pytest.mark.timeout(600)
 LENGTH = 6

@@ -12,8 +12,8 @@ from cluster.kubernetes import Cluster
 from doubles.runs import call
 from temporalio.client import Client
 
-from workers.roles import ROLES
-from workflows.messages import queues
+from sennit.workers.roles import ROLES
+from sennit.workflows.messages import queues
 
 pytestmark = pytest.mark.timeout(600)
 PROC = "Seccomp NoNewPrivs CapEff"
@@ -42,7 +42,7 @@ def test_a_role_is_ready_and_has_no_rights(workers: Cluster, role: str) -> None:
 
 
 def test_a_question_from_outside_is_answered_by_the_pods(workers: Cluster) -> None:
-    command = [sys.executable, "-m", "starter", "ask", "Which is longer, the Nile or the Amazon?"]
+    command = [sys.executable, "-m", "sennit", "ask", "Which is longer, the Nile or the Amazon?"]
     asked = subprocess.run([*command, "--address", workers.temporal, "--timeout", "3m"], capture_output=True, text=True)
     assert asked.returncode == 0, asked.stderr
     assert "Nile" in asked.stdout
@@ -61,7 +61,7 @@ async def main(count: int):
 def test_a_program_runs_in_the_pods(workers: Cluster, tmp_path: Path) -> None:
     script = tmp_path / "double.py"
     script.write_text(PROGRAM)
-    command = [sys.executable, "-m", "starter", "run", str(script), "--input", "count=5"]
+    command = [sys.executable, "-m", "sennit", "run", str(script), "--input", "count=5"]
     ran = subprocess.run([*command, "--address", workers.temporal, "--timeout", "3m"], capture_output=True, text=True)
     assert (ran.returncode, ran.stdout.strip()) == (0, "20 in all"), ran.stderr
 

@@ -13,11 +13,11 @@ import pytest
 import yaml
 from temporalio.envconfig import ClientConfigProfile
 
-from activities.sandbox.runner import LONGEST_SECONDS
-from starter.commands.command_line import parse
-from workers.roles import ROLES, Role
-from workers.settings import read_settings
-from workers.shutdown import AFTER_DRAIN
+from sennit.activities.limits import MAX_SANDBOX_SECONDS
+from sennit.starter.commands.command_line import parse
+from sennit.workers.roles import ROLES, Role
+from sennit.workers.settings import read_settings
+from sennit.workers.shutdown import AFTER_DRAIN
 
 ROOT = Path(__file__).parents[2]
 KUBERNETES = ROOT / "deploy" / "kubernetes"
@@ -89,8 +89,9 @@ def worker_of(workload: Manifest) -> Manifest:
 
 
 def workloads(manifests: list[Manifest]) -> list[Manifest]:
-    found = [each for each in manifests if each["kind"] in ("Deployment", "CronJob")]
-    assert {each["kind"] for each in found} == {"Deployment", "CronJob"}
+    kinds = {"Deployment", "CronJob"}
+    found = [each for each in manifests if each["kind"] in kinds]
+    assert {each["kind"] for each in found} == kinds
     return found
 
 
@@ -125,7 +126,7 @@ def test_a_pod_agrees_with_its_worker(role: Role) -> None:
     assert worker["args"] == [role.name]
     assert pod["terminationGracePeriodSeconds"] >= settings.drain + AFTER_DRAIN + SPARE
     if role.name == "sandbox":
-        assert settings.drain >= LONGEST_SECONDS
+        assert settings.drain >= MAX_SANDBOX_SECONDS
     assert settings.health is not None
     assert [port["containerPort"] for port in worker["ports"]] == [settings.health.port]
     probed = {name: worker[name]["httpGet"] for name in ("startupProbe", "livenessProbe", "readinessProbe")}
@@ -234,7 +235,7 @@ def test_each_build_of_the_workflow_role_has_pods_and_a_scale_of_its_own(
 
 @needs_kubectl
 def test_garbage_is_collected_daily_from_the_store_of_the_workers(manifests: list[Manifest]) -> None:
-    (job,) = of_kind(manifests, "CronJob").values()
+    job = of_kind(manifests, "CronJob")["sennit-gc"]
     assert re.fullmatch(r"\d+ \d+ \* \* \*", job["spec"]["schedule"])
     given = worker_of(job)["command"]
     asked = parse(given[given.index("sennit") + 1 :])
@@ -244,6 +245,45 @@ def test_garbage_is_collected_daily_from_the_store_of_the_workers(manifests: lis
     assert {str(each) for each in worker_of(job)["envFrom"]} <= {str(each) for each in worker_of(tools)["envFrom"]}
     assert pod_of(job)["securityContext"] == pod_of(tools)["securityContext"]
     assert worker_of(job)["securityContext"] == worker_of(tools)["securityContext"]
+
+
+@needs_kubectl
+def test_the_store_of_the_workers_is_created_on_demand_and_by_no_worker(manifests: list[Manifest]) -> None:
+    job = of_kind(manifests, "CronJob")["sennit-store"]
+    assert job["spec"]["suspend"] is True, "no apply creates a store: the volume may be the wrong one"
+    given = worker_of(job)["command"]
+    assert parse(given[given.index("sennit") + 1 :]).store
+    tools = of_kind(manifests, "Deployment")["sennit-tools"]
+    assert artifacts_of(job) == artifacts_of(tools)
+    garbage = of_kind(manifests, "CronJob")["sennit-gc"]
+    variables = {"env", "volumeMounts"}  # certificates of Temporal, which it does not ask
+    ours, theirs = (
+        {key: value for key, value in worker_of(each).items() if key not in {"command", *variables}}
+        for each in (job, garbage)
+    )
+    assert ours == theirs
+    assert pod_of(job)["securityContext"] == pod_of(tools)["securityContext"]
+    assert job["spec"]["jobTemplate"]["spec"]["ttlSecondsAfterFinished"] > 0, "it can be run again under its name"
+    assert all("initContainers" not in pod_of(each) for each in workloads(manifests))
+
+
+@needs_kubectl
+def test_every_manifest_can_be_applied_again_with_another_image(manifests: list[Manifest]) -> None:
+    """Pods and Jobs keep the image that they were made with: an apply that changes it is refused."""
+    assert not {each["kind"] for each in manifests} & {"Job", "Pod"}
+
+
+@needs_kubectl
+def test_a_bucket_is_reached_by_all_who_use_it(tmp_path: Path) -> None:
+    lists = {"resources": KUBERNETES / "base", "components": KUBERNETES / "components/s3"}
+    text = {name: [os.path.relpath(path, tmp_path.resolve())] for name, path in lists.items()}
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(text))
+    found = rendered(tmp_path)
+    internet = of_kind(found, "NetworkPolicy")["sennit-internet"]["spec"]["podSelector"]
+    for each in workloads(found):
+        labels = each["spec"].get("jobTemplate", each)["spec"]["template"]["metadata"]["labels"]
+        if labels["app.kubernetes.io/component"] != "workflow":
+            assert selects(internet, labels)
 
 
 @needs_kubectl
@@ -266,6 +306,20 @@ def selects(selector: Manifest, labels: dict[str, str]) -> bool:
     )
 
 
+def test_compose_creates_the_store_before_a_worker_starts() -> None:
+    services = yaml.safe_load((ROOT / "deploy/compose.yaml").read_text())["services"]
+    setup = services["setup"]
+    (first, then) = re.fullmatch(r"until sennit (.*) && sennit (.*); do sleep 2; done", setup["entrypoint"][2]).groups()  # type: ignore[union-attr]
+    assert (parse(first.split()).store, parse(then.split()).store) == (True, False)
+    for role in SERVED:
+        assert services[role.name]["depends_on"]["setup"] == {"condition": "service_completed_successfully"}
+        assert services[role.name]["volumes"] == setup["volumes"]
+
+
+WITHOUT_DIGEST = "docker.io/temporalio/ui:2.52.0"
+"""Nobody who had the image has noted its digest here yet."""
+
+
 def test_compose_runs_every_role_with_time_to_drain() -> None:
     services = yaml.safe_load((ROOT / "deploy/compose.yaml").read_text())["services"]
     assert {role.name for role in SERVED} <= services.keys()
@@ -277,6 +331,7 @@ def test_compose_runs_every_role_with_time_to_drain() -> None:
         assert service["environment"].keys() <= read_by_a_worker(service["environment"])
     pinned = [service["image"] for service in services.values() if "build" not in service]
     assert all(re.search(r":\d+\.\d+", image) for image in pinned), pinned
+    assert [image for image in pinned if not re.search(r"@sha256:[0-9a-f]{64}$", image)] == [WITHOUT_DIGEST]
 
 
 def test_a_chart_and_compose_give_temporal_the_same_configuration() -> None:

@@ -34,8 +34,11 @@ def test_every_alert_has_a_section_in_the_runbook_and_every_section_an_alert() -
 
 
 @NEEDED
-@pytest.mark.parametrize("command", [["check", "rules", "rules.yml"], ["test", "rules", "rules_test.yml"]])
-def test_promtool_accepts_the_alerts_and_sees_each_come_when_it_should(command: list[str]) -> None:
+@pytest.mark.parametrize(
+    "command",
+    [["check", "rules", "rules.yml"], ["test", "rules", "rules_test.yml"], ["check", "config", "prometheus.yml"]],
+)
+def test_promtool_accepts_what_is_shipped_and_sees_each_alert_come_when_it_should(command: list[str]) -> None:
     done = subprocess.run(["promtool", *command], cwd=SHIPPED, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -14,8 +14,8 @@ from typing import Any
 from doubles.sennit_command import sennit
 from doubles.worker_processes import TESTS
 
-from starter.dev.binary import obtain
-from starter.dev.state import StateDir
+from sennit.starter.dev.binary import obtain
+from sennit.starter.dev.state import StateDir
 
 LONGEST = 90.0
 FOREIGN = ("TEMPORAL_", "SENNIT_", "OPENAI_", "ANTHROPIC_")
@@ -41,7 +41,7 @@ def model_process(place: Path, rules: Sequence[dict[str, Any]], *flags: str) -> 
     """Start the server as its docstring says."""
     file, log = place / "rules.json", place / "asked.jsonl"
     file.write_text(json.dumps(rules))
-    command = [sys.executable, "-m", "doubles.models", "--rules", str(file), "--log", str(log), *flags]
+    command = [sys.executable, "-m", "sennit.testing.models", "--rules", str(file), "--log", str(log), *flags]
     with subprocess.Popen(command, cwd=TESTS, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         urls = [word.partition("=")[2] for word in process.stdout.readline().split()]

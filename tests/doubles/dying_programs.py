@@ -9,7 +9,7 @@ from typing import Any
 
 from doubles.tools import nap
 
-from activities.programs.advance import Programs
+from sennit.activities.programs.advance import Programs
 
 DIE = Path(os.environ.get("SENNIT_STATE", ".")) / "die"
 TOOLS = (nap,)

@@ -22,10 +22,13 @@ LONGEST = 60.0
 
 @dataclass(frozen=True)
 class ExampleUser:
-    """`run` runs a command line in the repository, stderr among stdout; `site` is host and port of the web server."""
+    """`run` runs a command line in the repository, stderr among stdout, with `env`; `site` is host and port of the web
+    server.
+    """
 
     run: Callable[[str], subprocess.CompletedProcess[str]]
     site: str
+    env: dict[str, str]
 
 
 class _Files(SimpleHTTPRequestHandler):
@@ -56,7 +59,7 @@ def example_user(address: str, place: Path) -> Iterator[ExampleUser]:
         }
         try:
             processes.start("all")
-            yield ExampleUser(partial(_run, env=kept), site)
+            yield ExampleUser(partial(_run, env=kept), site, kept)
         finally:
             processes.kill()
 

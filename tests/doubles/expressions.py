@@ -4,7 +4,7 @@ import ast
 import importlib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from re import _constants as op  # type: ignore[attr-defined]
@@ -12,10 +12,10 @@ from re import _parser as parser  # type: ignore[attr-defined]
 from types import ModuleType
 from typing import Any, TypeGuard
 
-from activities.toolbox.registry import default_registry
+from sennit.activities.toolbox.registry import default_registry
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("workflows", "activities", "workers", "starter", "examples")
+FOLDERS = ("workflows", "activities", "workers", "starter", "examples")
 SEARCHES = ("search", "sub", "subn", "split", "findall", "finditer")
 METHODS = ("match", "fullmatch", *SEARCHES)
 _FLAGS_AT = {"compile": 1, "sub": 4, "subn": 4, "split": 3}
@@ -55,12 +55,13 @@ def _import(name: str) -> ModuleType:
 def expressions(local: Mapping[str, list[Any]]) -> list[Expression]:
     """Return every expression of the source. `local` has values of the names in those that functions build."""
     found = []
-    for path in sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py")):
+    for path in sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")):
         tree = ast.parse(path.read_text())
         name = path.relative_to(ROOT).as_posix()
         if not any(_base(node) == "re" for node in ast.walk(tree)):
             continue
-        module = vars(_import(name.removesuffix(".py").replace("/", ".").removesuffix(".__init__")))
+        home = "" if name.startswith("examples/") else "sennit."
+        module = vars(_import(home + name.removesuffix(".py").replace("/", ".").removesuffix(".__init__")))
         constants = {key: list(_held(value)) for key, value in module.items()}
         used = _used(tree, {key for key, held in constants.items() if held})
         for key, held in constants.items():
@@ -69,7 +70,15 @@ def expressions(local: Mapping[str, list[Any]]) -> list[Expression]:
         for function in functions:
             for call in filter(_builds, ast.walk(function)):
                 found += _built(f"{name}:{function.name}", call, module, local)
+    found = [replace(each, pattern=_as_text(each.pattern)) for each in found]
     return sorted({(each.place, each.pattern): each for each in found}.values(), key=lambda each: each.place)
+
+
+def _as_text(pattern: re.Pattern[Any]) -> re.Pattern[str]:
+    """Return a pattern of bytes as one of text."""
+    if isinstance(pattern.pattern, str):
+        return pattern
+    return re.compile(pattern.pattern.decode("latin-1"), pattern.flags | re.ASCII)
 
 
 def _held(value: Any) -> Iterator[re.Pattern[str]]:

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any
 
-from starter.client.errors import CliError, Refused
-from starter.client.outcome import RunOutcome
-from workflows.messages.result import BlockedOn, NodeLine, RunReport, RunStatus
-from workflows.messages.views import NodeView, RunView
+from sennit.starter.client.errors import Refused, SennitError
+from sennit.starter.client.outcome import RunOutcome
+from sennit.workflows.messages.result import BlockedOn, NodeLine, RunReport, RunStatus
+from sennit.workflows.messages.views import NodeView, RunEvent, RunView
 
 NEVER_ENDING = RunOutcome(RunReport(id="run-1", run_id="r", status="running"))
 """The outcome of a fake run that goes on until the test sets `over`."""
@@ -41,7 +41,8 @@ def settled(name: str, status: Any = "succeeded", **more: Any) -> NodeLine:
 class FakeRun:
     """Yields the views it was given, then stays in the last one until it took `updates` of those it `takes`.
 
-    Then it ends with the given status, goes on if that is running, or loses its server when that is `gone`.
+    Then it ends with the given status, goes on if that is running, or loses its server when that is `gone`. Its events
+    are those that have `happened`, and then the error if it is `silent`.
     """
 
     id = "run-1"
@@ -56,8 +57,10 @@ class FakeRun:
         takes: Sequence[str] = (),
         updates: int = 1,
         end: RunOutcome | None = None,
-        gone: CliError | None = None,
+        gone: SennitError | None = None,
         last: RunView | None = None,
+        happened: Sequence[RunEvent] = (),
+        silent: SennitError | None = None,
     ) -> None:
         self._views = views
         self._takes = takes
@@ -65,6 +68,7 @@ class FakeRun:
         self._end = end or RunOutcome(make_report())
         self._gone = gone
         self._last = last
+        self._happened, self._silent = happened, silent
         self.over = asyncio.Event()
         self.updates: list[tuple[str, dict[str, Any]]] = []
 
@@ -79,6 +83,15 @@ class FakeRun:
         if self._end.report.status != "running":
             self.over.set()
         await self.over.wait()
+
+    async def events(self, *, after: int = 0, follow: bool = True) -> AsyncGenerator[RunEvent, None]:
+        for event in self._happened:
+            if event.number > after:
+                yield event
+        if self._silent:
+            raise self._silent
+        if follow:
+            await self.over.wait()
 
     async def outcome(self) -> RunOutcome:
         if self._gone:

@@ -5,16 +5,16 @@ import re
 import shlex
 from typing import Any
 
-from starter.client.run import checked_update
-from starter.commands.command_line import parse
-from starter.commands.update import fields_of
-from starter.terminal.prompt import _CHOICES, decision, value_of
-from workflows.messages.result import BlockedOn
-from workflows.messages.updates import UPDATES, parse_update
-from workflows.plan.scheduling.state import RunState
-from workflows.run.update_rules import judge
-from workflows.views.board import board
-from workflows.views.report import blocked_on
+from sennit.starter.client.decisions import checked_update
+from sennit.starter.commands.command_line import parse
+from sennit.starter.commands.update import fields_of
+from sennit.starter.terminal.prompt import _CHOICES, decision, value_of
+from sennit.workflows.messages.result import BlockedOn
+from sennit.workflows.messages.updates import UPDATES, parse_update
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.run.update_rules import judge
+from sennit.workflows.views.board import board
+from sennit.workflows.views.questions import blocked_on
 
 _MODELS = {model.name: model for model in UPDATES}
 _ON_BOARD = re.compile(r"`(\w+)` with (`+) ?(\{.*?\}) ?\2$", re.MULTILINE)

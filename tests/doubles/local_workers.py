@@ -12,13 +12,15 @@ from doubles.events import failed_tasks
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowHandle
 from temporalio.service import RPCError
-from temporalio.worker import Replayer, UnsandboxedWorkflowRunner, Worker, WorkflowRunner
+from temporalio.worker import Interceptor, Replayer, UnsandboxedWorkflowRunner, Worker, WorkflowRunner
 
-from activities.definitions import Activities
-from workers.workflow_sandbox import runner_for
-from workflows.agent_run import AgentRun
-from workflows.messages import queues
-from workflows.messages.converter import DATA_CONVERTER
+from sennit.activities.definitions import Activities
+from sennit.workers.workflow_sandbox import runner_for
+from sennit.workflows.agent_run import AgentRun
+from sennit.workflows.look_up import LookUp
+from sennit.workflows.messages import queues
+from sennit.workflows.messages.converter import DATA_CONVERTER
+from sennit.workflows.read_outputs import ReadOutputs
 
 CACHED = 200
 Handle = WorkflowHandle[Any, Any]
@@ -39,8 +41,9 @@ async def serving(
     host: Activities,
     *,
     cached: int = CACHED,
-    workflows: Sequence[type] = (AgentRun,),
+    workflows: Sequence[type] = (AgentRun, LookUp, ReadOutputs),
     runner: WorkflowRunner | None = None,
+    interceptors: Sequence[Interceptor] = (),
 ) -> AsyncIterator[None]:
     """Serve all queues until the block ends. `cached` workflows are remembered between their tasks.
 
@@ -56,18 +59,22 @@ async def serving(
                 client,
                 task_queue=queue,
                 activities=work,
+                interceptors=interceptors,
                 max_heartbeat_throttle_interval=BEAT,
                 default_heartbeat_throttle_interval=BEAT,
             )
             await stack.enter_async_context(worker)
+        guarded = runner_for(cached > 0)
         runs = Worker(
             client,
             task_queue=queues.WORKFLOW,
             workflows=workflows,
-            workflow_runner=runner or runner_for(cached > 0, remembers=cached > 0),
+            workflow_runner=runner or guarded,
+            interceptors=interceptors,
             max_cached_workflows=cached,
             max_concurrent_workflow_tasks=20 if cached else 1,
         )
+        guarded.attach(runs)
         assert runs._workflow_worker is not None
         runs._workflow_worker._deadlock_timeout_seconds = SLOWEST_TASK
         await stack.enter_async_context(runs)

@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from mcp.server.mcpserver import Context, Image, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.shared.exceptions import MCPError
 from mcp_types import ToolAnnotations
 from pydantic import BaseModel
 
@@ -60,6 +61,21 @@ def fail(reason: str) -> str:
 
 
 @server.tool(annotations=READS, structured_output=False)
+def refuse(code: int) -> str:
+    """Answer with an error of the protocol."""
+    raise MCPError(code=code, message="no such thing")
+
+
+@server.tool(structured_output=False)
+async def note_slowly(text: str) -> str:
+    """Make a note once somebody says so."""
+    (FOLDER / f"begun-{text}").touch()
+    while not (FOLDER / "go").exists():
+        await asyncio.sleep(0.02)
+    return note(text)
+
+
+@server.tool(annotations=READS, structured_output=False)
 def picture() -> list[str | Image]:
     return ["a dot", Image(data=b"\x89PNG", format="png")]
 
@@ -92,6 +108,19 @@ async def wait(context: Context) -> str:
         (FOLDER / "cancelled").touch()
         raise
     return "waited"
+
+
+@server.resource("notes://all", mime_type="text/plain")
+def notes() -> str:
+    """All notes."""
+    path = FOLDER / "notes.txt"
+    return path.read_text() if path.exists() else ""
+
+
+@server.resource("dots://{colour}", mime_type="image/png")
+def dot(colour: str) -> bytes:
+    """A dot."""
+    return colour.encode() * 10
 
 
 if __name__ == "__main__":

@@ -5,10 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from doubles.models import ModelServer
-
-from activities.providers import ModelReply, ModelRequest
-from activities.providers.http_provider import HttpProvider, Limits
+from sennit.activities.providers import ModelReply, ModelRequest
+from sennit.activities.providers.http_provider import HttpProvider, Limits
+from sennit.testing.models import ModelServer
 
 KEY = "sk-canary-93f1c07e"
 QUICK = Limits(connect=2.0, first=1.0, idle=0.5)

@@ -12,18 +12,18 @@ from typing import Any
 
 import httpx
 import yaml
-from doubles.model_rules import Reply
-from doubles.models import model_server
 from doubles.runs import call
 from doubles.worker_processes import WorkerProcesses
 from temporalio.client import Client
 from temporalio.common import Priority
 
-from starter.dev.binary import obtain
-from starter.dev.child import Child
-from starter.dev.server import DevServer, free_port
-from workflows.messages import queues
-from workflows.messages.converter import connect
+from sennit.starter.dev.binary import obtain
+from sennit.starter.dev.child import Child
+from sennit.starter.dev.server import DevServer, free_port
+from sennit.testing.model_rules import Reply
+from sennit.testing.models import model_server
+from sennit.workflows.messages import queues
+from sennit.workflows.messages.converter import connect
 
 SHIPPED = Path(__file__).parents[2] / "deploy" / "observability"
 STEP = 1
@@ -57,7 +57,7 @@ class Prometheus(Child):
     def __init__(self, folder: Path, workers: str, server: str) -> None:
         super().__init__(folder / "prometheus.log")
         self.folder, self.url = folder, f"http://127.0.0.1:{free_port(0)}"
-        config = yaml.safe_load((SHIPPED / "prometheus.yml").read_text())
+        config = yaml.safe_load((SHIPPED / "prometheus-kubernetes.yml").read_text())
         config["global"] = {"scrape_interval": f"{STEP}s", "scrape_timeout": f"{STEP}s", "evaluation_interval": "1s"}
         config["rule_files"] = [str(SHIPPED / name) for name in config["rule_files"]]
         pod = "__meta_kubernetes_pod_"

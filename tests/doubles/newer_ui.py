@@ -10,8 +10,9 @@ from pathlib import Path
 
 import httpx
 
-from starter.dev.binary import DEPLOY, cache_dir
-from starter.dev.server import HOST, free_port
+from sennit.folders import DEPLOY
+from sennit.starter.dev.binary import cache_dir
+from sennit.starter.dev.server import HOST, free_port
 
 MODULES = DEPLOY / "web-ui"
 PACKAGE = "github.com/temporalio/ui-server/v2/cmd/server"

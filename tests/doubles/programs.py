@@ -8,20 +8,22 @@ from pathlib import Path
 from typing import Any
 
 from doubles.plan.samples import CATALOGUE
+from doubles.stores import new_store
 
-from activities.nodes.attempts import Attempts
-from activities.nodes.binding import Address, Binder
-from activities.nodes.context import NodeContext, NodeOutput
-from activities.nodes.error_mapping import CallFailed, ProgramFailed
-from activities.programs.advance import Programs
-from activities.programs.interpreter import Interpreter
-from activities.runs.check import compiler_of
-from activities.storage.directory import DirectoryStore
-from activities.storage.run_context import ArtifactReader, RunContext, StoredPlan
-from workflows.messages import queues
-from workflows.messages.contracts import NodeCall
-from workflows.plan.compile.graph import ExecutionPlan, NodeSpec
-from workflows.plan.language.nodes import (
+from sennit.activities.nodes.attempts import Attempts
+from sennit.activities.nodes.binding import Address, Binder
+from sennit.activities.nodes.context import NodeContext, NodeOutput
+from sennit.activities.nodes.error_mapping import CallFailed, ProgramFailed
+from sennit.activities.programs.advance import Programs
+from sennit.activities.programs.interpreter import Interpreter
+from sennit.activities.runs.check import compiler_of
+from sennit.activities.storage.escapes import escaped
+from sennit.activities.storage.run_context import ArtifactReader, RunContext, StoredPlan
+from sennit.activities.toolbox.read_output import SLEEP
+from sennit.workflows.messages import queues
+from sennit.workflows.messages.contracts import NodeCall
+from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
+from sennit.workflows.plan.language.nodes import (
     AgentNode,
     GateNode,
     JoinNode,
@@ -32,9 +34,11 @@ from workflows.plan.language.nodes import (
     Quorum,
     ToolNode,
 )
-from workflows.plan.language.references import bind
+from sennit.workflows.plan.language.references import bind
 
 PREFIX = "space/run"
+BEGAN = 1_800_000_000
+"""When runs begin, in seconds."""
 TOPIC = (Path(__file__).parents[2] / "examples" / "programs" / "topic.py").read_text()
 Fake = Callable[..., Any]
 
@@ -62,7 +66,7 @@ class Play:
     pages: int = 0
 
     def __post_init__(self) -> None:
-        self.store = DirectoryStore(self.place)
+        self.store = new_store(self.place)
         self.random = random.Random(self.seed)
         self.nodes: dict[str, tuple[str, Node, NodeSpec]] = {}
         self.inputs: dict[str, list[str]] = {}
@@ -70,6 +74,8 @@ class Play:
         self.going: dict[str, None] = {}
         """What has neither ended nor, as a step, handed on."""
         self.before: dict[str, str] = {}
+        self.order: list[str] = []
+        """What has ended, in order: each a second after the last."""
         self.called: Counter[str] = Counter()
         self.keys: Counter[str] = Counter()
         self.advances: list[str] = []
@@ -146,7 +152,6 @@ class Play:
     async def take(self, name: str, output: NodeOutput) -> None:
         page = output.page
         assert page is not None
-        assert page.after == name
         checked = await self.library.plan(PREFIX, page.plan)
         specs = ExecutionPlan.unpack(page.specs).specs
         names = [*page.known, *(spec.id for spec in specs)]
@@ -168,7 +173,8 @@ class Play:
         ended = {other: self.ends[other] for other in self.inputs[name] if other in self.ends}
         refs = {other: end.ref for other, end in ended.items() if end.ref}
         lost = {other: (end.status, end.error) for other, end in ended.items() if not end.ref}
-        call = NodeCall(run="run", plan=plan, nodes=(name,), refs=refs, lost=lost, left=self.left)
+        times = {other: (BEGAN + 1 + self.order.index(other)) * 1000 for other in ended} or {name: BEGAN * 1000}
+        call = NodeCall(run="run", plan=plan, nodes=(name,), refs=refs, lost=lost, left=self.left, ends=times)
         checked = await self.library.plan(PREFIX, plan)
         binder = Binder(self.library, PREFIX, checked, call, {**checked.materials.get(name, {}), **refs})
         return NodeContext(checked, Address(name, None, generation), call, binder, PREFIX, Attempts(1, 0))
@@ -187,6 +193,8 @@ class Play:
         context = await self.context(name)
         await context.binder.load(node, context.address)
         bound = context.binder.bound
+        if isinstance(node, ToolNode) and node.tool == SLEEP["name"]:
+            return None
         if isinstance(node, ToolNode):
             return self.fakes[node.tool](**bound(node.args))
         if isinstance(node, LlmNode):
@@ -203,16 +211,18 @@ class Play:
         if not _rule(node, list(ended.values())):
             self.end(name, End("", "failed", "InputMissing: needs more values"))
             return
+        ends = [await self.settled(other, end) for other, end in ended.items()]
         if node.policy == "settled":
-            value = [await self.settled(other, end) for other, end in ended.items()]
+            value = ends
         else:
-            refs = [end.ref for end in ended.values() if end.ref]
-            most = node.policy.quorum if isinstance(node.policy, Quorum) else len(refs)
-            value = [await self.library.value(PREFIX, ref) for ref in refs[: int(most)]]
+            values = [end["value"] for end in ends if ended[end["id"]].ref]
+            most = node.policy.quorum if isinstance(node.policy, Quorum) else len(values)
+            value = values[: int(most)]
         self.end(name, End(await self.library.put(PREFIX, value[0] if node.policy == "first" else value)))
 
     async def settled(self, name: str, end: End) -> dict[str, Any]:
         value = await self.library.value(PREFIX, end.ref) if end.ref else None
+        value = value if isinstance(self.nodes[name][1], ProgramNode) else escaped(value)
         return {"id": name, "status": end.status, "value": value, "error": end.error}
 
     def end(self, name: str, end: End) -> None:
@@ -220,6 +230,7 @@ class Play:
         self.going.pop(name, None)
         while name:
             self.ends[name] = end
+            self.order.append(name)
             name = self.before.get(name, "")
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from activities.sandbox import SandboxChoice, landlock
-from activities.sandbox.runner import NoSandbox, Report, Sandbox, find_sandbox
+from sennit.activities.sandbox import SandboxChoice, landlock
+from sennit.activities.sandbox.runner import NoSandbox, Report, Sandbox, find_sandbox
 
 _LIVES = ("--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true")
 

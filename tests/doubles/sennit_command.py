@@ -9,7 +9,10 @@ from pathlib import Path
 from subprocess import CompletedProcess, TimeoutExpired
 from typing import NoReturn
 
-_IMPORTED = ["starter.__main__", *(f"starter.commands.{name}" for name in ("ask", "demo", "plan", "status", "update"))]
+_IMPORTED = [
+    "sennit.__main__",
+    *(f"sennit.starter.commands.{name}" for name in ("ask", "plan", "status", "update")),
+]
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(_IMPORTED)
 
@@ -43,6 +46,6 @@ def _become(argv: list[str], env: dict[str, str], folder: Path, out: Path, err: 
     os.environ.clear()
     os.environ.update(env)
     sys.argv = ["sennit", *argv]
-    from starter.__main__ import main
+    from sennit.__main__ import main
 
     sys.exit(main())

@@ -12,7 +12,7 @@ from typing import Any
 
 from doubles.tools import nap
 
-from activities.storage.directory import DirectoryStore
+from sennit.activities.storage.directory import DirectoryStore
 
 LONGEST = 2.0
 SLOW = Path(os.environ.get("SENNIT_STATE", ".")) / "slow"

@@ -1,4 +1,7 @@
-"""Tools for tests: they sleep, fail, count and misbehave on demand. Every call leaves a line in a log of calls."""
+"""Tools for tests: they sleep, fail, count and misbehave on demand. Every call leaves a line in a log of calls.
+
+They say that they take 5 seconds, so that only those share an activity whose plan wants it.
+"""
 
 import asyncio
 import os
@@ -8,8 +11,8 @@ from typing import Any, Literal
 import httpx
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from activities.toolbox import Preview, ToolContext, ToolError, tool
-from activities.toolbox.files.difference import difference
+from sennit.activities.toolbox import Preview, ToolContext, ToolError, tool
+from sennit.activities.toolbox.files.difference import difference
 
 
 class Frozen(BaseModel):
@@ -38,7 +41,7 @@ def calls(cache: Path, run: str) -> list[str]:
     return [line.split()[1] for line in lines if line.split()[0] == run]
 
 
-@tool(effect="read")
+@tool(effect="read", typical="5s")
 async def nap(args: Nap, context: ToolContext) -> Rest:
     """Sleep and return a value."""
     log_call(context)
@@ -47,7 +50,7 @@ async def nap(args: Nap, context: ToolContext) -> Rest:
     return Rest(value=args.value)
 
 
-@tool(effect="read", large=True)
+@tool(effect="read", typical="5s", large=True)
 async def volume(args: Nap, context: ToolContext) -> Any:
     """Return a value that programs read in parts."""
     log_call(context)
@@ -60,7 +63,7 @@ class Fail(Frozen):
     unless: str | None = None
 
 
-@tool(effect="read")
+@tool(effect="read", typical="5s")
 async def fail(args: Fail, context: ToolContext) -> Rest:
     """Fail, unless a file of that name lies in the cache."""
     log_call(context)
@@ -69,11 +72,31 @@ async def fail(args: Fail, context: ToolContext) -> Rest:
     raise ToolError(args.message, retryable=args.retryable)
 
 
+async def _halves(calls: list[Nap]) -> list[Rest | Exception]:
+    """Halve numbers together, and say how many: no odd ones, and none at all if one is 13."""
+    if any(each.value == 13 for each in calls):
+        raise ToolError("13 brings bad luck", retryable=True)
+    ends: list[Rest | Exception] = []
+    for each in calls:
+        assert isinstance(each.value, int)
+        odd = each.value % 2
+        ends.append(ToolError(f"{each.value} is odd") if odd else Rest(value=[each.value // 2, len(calls)]))
+    return ends
+
+
+@tool(effect="pure", batch=_halves, batch_size=3)
+async def half(args: Nap, context: ToolContext) -> Rest:
+    """Halve a number, alone."""
+    log_call(context)
+    assert isinstance(args.value, int)
+    return Rest(value=[args.value // 2, 1])
+
+
 class Flaky(Frozen):
     failures: int = 1
 
 
-@tool(effect="read")
+@tool(effect="read", typical="5s")
 async def flaky(args: Flaky, context: ToolContext) -> Rest:
     """Fail on the first attempts, then succeed with the attempt."""
     log_call(context)
@@ -87,7 +110,7 @@ class Make(Frozen):
     kind: str = "text"
 
 
-@tool(effect="read")
+@tool(effect="read", typical="5s")
 async def make(args: Make) -> Any:
     """Return something big, or something that is no JSON."""
     if args.kind == "nan":
@@ -104,7 +127,7 @@ class Counted(BaseModel):
     items: list[dict[str, int]]
 
 
-@tool(effect="pure")
+@tool(effect="pure", typical="5s")
 async def count(args: Count) -> Counted:
     """Return a list of so many items."""
     return Counted(count=args.count, items=[{"n": index} for index in range(args.count)])
@@ -143,7 +166,7 @@ async def publish(args: Publish, context: ToolContext) -> Rest:
 
 class Post(Frozen):
     text: str
-    after: Literal["nothing", "hang", "crash", "no json", "refuse", "busy"] = "nothing"
+    after: Literal["nothing", "hang", "crash", "no json", "refuse", "busy", "late"] = "nothing"
     times: int = 1
     seconds: float = 0.0
 
@@ -152,12 +175,15 @@ class Post(Frozen):
 async def post(args: Post, context: ToolContext) -> Any:
     """Write a line to a file in the cache, and then do something odd in the first generations.
 
-    `refuse` and `busy` come before the line is written, and say so.
+    `refuse`, `busy` and, after some time, `late` come before the line is written, and say so.
     """
     log_call(context)
     odd = args.after if context.generation <= args.times else "nothing"
     if odd in ("refuse", "busy") and context.attempt <= args.times:
         raise ToolError("not written", retryable=odd == "busy")
+    if odd == "late":
+        await asyncio.sleep(args.seconds)
+        raise ToolError("not written", retryable=False)
     with (context.cache / "posts.txt").open("a") as posts:
         posts.write(f"{context.run_id} {context.node} {args.text}\n")
     await asyncio.sleep(args.seconds)
@@ -166,6 +192,15 @@ async def post(args: Post, context: ToolContext) -> Any:
     if odd == "crash":
         raise RuntimeError("lost the connection")
     return {"not": float("nan")} if odd == "no json" else {"posted": args.text}
+
+
+@tool(effect="write")
+async def sign(args: Note, context: ToolContext) -> Rest:
+    """Write a line to a file in the cache, and return nothing, although something else is declared."""
+    log_call(context)
+    with (context.cache / "posts.txt").open("a") as posts:
+        posts.write(f"{context.run_id} {context.node} {args.text}\n")
+    return None  # type: ignore[return-value]  # the case under test
 
 
 def posts(cache: Path, run: str) -> list[str]:
@@ -177,6 +212,7 @@ def posts(cache: Path, run: str) -> list[str]:
 
 class Payment(Frozen):
     amount: int
+    seconds: float = 0.0
 
 
 @tool(effect="write", idempotent=True)
@@ -187,6 +223,7 @@ async def pay(args: Payment, context: ToolContext) -> dict[str, int]:
         payments.seek(0)
         known = dict(line.split() for line in payments)
         payments.write(f"{context.idempotency_key} {args.amount}\n" * (context.idempotency_key not in known))
+    await asyncio.sleep(0.0 if context.idempotency_key in known else args.seconds)
     return {"paid": int(known.get(context.idempotency_key, args.amount))}
 
 
@@ -208,14 +245,14 @@ class Source(Frozen):
     file: str
 
 
-@tool(effect="read")
+@tool(effect="read", typical="5s")
 async def fetch(args: Source, context: ToolContext) -> Rest:
     """Return the text of a file in the cache: an output that a test can change."""
     log_call(context)
     return Rest(value=(context.cache / args.file).read_text())
 
 
-@tool(effect="read", resource="thing:{value}")
+@tool(effect="read", typical="5s", resource="thing:{value}")
 async def inspect(args: Nap, context: ToolContext) -> Rest:
     """Sleep, while the thing that the value names must not change."""
     return await nap(args, context)
@@ -231,7 +268,7 @@ class Watched(Frozen):
     name: str
 
 
-@tool(effect="read")
+@tool(effect="read", typical="5s")
 async def hang(args: Watched, context: ToolContext) -> Rest:
     """Wait until there is a file NODE.end; leave one file when it has begun and another when it was cancelled."""
     log_call(context)
@@ -252,7 +289,7 @@ class Deep(Frozen):
     depth: int = 300
 
 
-@tool(effect="read")
+@tool(effect="read", typical="5s")
 async def odd(args: Deep, context: ToolContext) -> Any:
     """Return, or raise, something that JSON, a payload or a failure can hardly carry."""
     log_call(context)
@@ -284,7 +321,7 @@ class Address(Frozen):
     url: str
 
 
-@tool(effect="read")
+@tool(effect="read", typical="5s")
 async def visit(args: Address, context: ToolContext) -> Rest:
     """Pretend to read a web page: `slow.` hosts take an hour, `down.` hosts fail."""
     log_call(context)
@@ -300,7 +337,23 @@ class Passage(Frozen):
     text: str
 
 
-@tool(effect="pure")
+@tool(effect="pure", typical="5s")
 def digest(args: Passage) -> Rest:
     """Pretend to say it in fewer words."""
     return Rest(value=args.text[:40])
+
+
+@tool(effect="read", typical="20ms")
+async def glance(args: Nap, context: ToolContext) -> Rest:
+    """Do as `nap` does, and say that it is short."""
+    log_call(context)
+    await asyncio.sleep(args.seconds)
+    return Rest(value=args.value)
+
+
+@tool(effect="read")
+async def peek(args: Nap, context: ToolContext) -> Rest:
+    """Do as `nap` does, and do not say how long that takes."""
+    log_call(context)
+    await asyncio.sleep(args.seconds)
+    return Rest(value=args.value)

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from doubles.local_workers import serving
+from doubles.stores import store_in
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
 
-from activities.definitions import Activities, WorkerPaths
-from activities.toolbox import load_tools
-from starter.dev.binary import obtain
-from starter.dev.server import DevServer
-from workflows.messages import queues
-from workflows.messages.converter import connect
+from sennit.activities.definitions import Activities, WorkerPaths
+from sennit.activities.toolbox import load_tools
+from sennit.starter.dev.binary import obtain
+from sennit.starter.dev.server import DevServer
+from sennit.workflows.messages import queues
+from sennit.workflows.messages.converter import connect
 
 CORPUS = Path(__file__).parents[2] / "examples" / "corpus"
 Handle = WorkflowHandle[Any, Any]
@@ -40,13 +41,12 @@ class WebStack:
 @asynccontextmanager
 async def web_stack(folder: Path) -> AsyncIterator[WebStack]:
     """Serve until the block ends; runs that still go on then are terminated."""
-    for part in ("artifacts", "cache"):
-        (folder / part).mkdir()
+    (folder / "cache").mkdir()
     server = DevServer(await obtain(pinned_only=True), None, folder / "server.log", port=0, ui_port=0)
     await server.start()
     try:
         client = await connect(server.address)
-        places = WorkerPaths(folder / "artifacts", folder / "cache", CORPUS, (Path("/"),))
+        places = WorkerPaths(store_in(folder / "artifacts"), folder / "cache", CORPUS, (Path("/"),))
         host = Activities(places, load_tools(["doubles.tools"]), identity="tests", approval="never")
         async with serving(client, host):
             yield WebStack(client, server.ui_url or "", folder / "cache")

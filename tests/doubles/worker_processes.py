@@ -9,6 +9,8 @@ from pathlib import Path
 
 from doubles.tools import calls
 
+from sennit.activities.storage.artifacts import STORE_ID
+
 TESTS = Path(__file__).parents[1]
 LONGEST = 60.0
 
@@ -19,7 +21,7 @@ def one_store(state: Path) -> None:
     """
     artifacts = state / "artifacts"
     artifacts.mkdir(parents=True, exist_ok=True)
-    (artifacts / ".store-id").write_text("tests")
+    (artifacts / STORE_ID).write_text("tests")
 
 
 class WorkerProcesses:
@@ -38,6 +40,7 @@ class WorkerProcesses:
             **env,
         }
         self._processes: list[subprocess.Popen[bytes]] = []
+        one_store(state)
 
     @property
     def index(self) -> Path:
@@ -46,11 +49,10 @@ class WorkerProcesses:
 
     def start(self, *roles: str) -> list[int]:
         """Start a process for each role; returns their pids. They find work when they are up."""
-        one_store(self.state)
         started = []
         for role in roles:
             with (self.state / f"{role}.log").open("ab") as log:
-                command = [sys.executable, "-m", "workers", role]
+                command = [sys.executable, "-m", "sennit.workers", role]
                 process = subprocess.Popen(command, env=self.env, stdout=log, stderr=log, start_new_session=True)
             self._processes.append(process)
             started.append(process.pid)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from doubles.example_user import ExampleUser, example_user
 
-from starter.dev.server import DevServer
+from sennit.starter.dev.server import DevServer
 
 
 @pytest.fixture(scope="module")

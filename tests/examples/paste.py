@@ -10,8 +10,8 @@ from pathlib import Path
 from doubles.example_user import example_user
 from doubles.examples_page import PAGE, PROGRAMS, pasted
 
-from starter.dev.binary import obtain
-from starter.dev.server import DevServer
+from sennit.starter.dev.binary import obtain
+from sennit.starter.dev.server import DevServer
 
 
 async def main() -> None:

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.server
     ("command", "code", "expected"),
     [
         ("demo --quiet", 0, "The Nile is the longest: 6,650 km [1]"),
-        ('ask "How high is Mont Blanc?" --quiet', 0, "4,805.59 m [1]"),
+        ('ask "How high is Mont Blanc?" --quiet', 0, "Mont Blanc is 4,805.59 metres high, measured in 2023. [1]"),
         ('ask "Who designed the Burj Khalifa?" --quiet', 3, "designed it at the firm of Skidmore"),
         ('ask "Write a poem about rivers." --quiet', 3, "For more, set SENNIT_MODEL and its key"),
         ('ask "Write a poem about rivers."', 3, "partial · 2 of 2 nodes"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from activities.toolbox import Registry, ToolContext, ToolError, load_tools
+from sennit.activities.toolbox import Registry, ToolContext, ToolError, load_tools
 
 TOOLS = Path(__file__).parents[2] / "examples" / "tools"
 MARK = "TO" + "DO"

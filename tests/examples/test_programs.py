@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from activities.programs.interpreter import Interpreter
-from activities.sandbox.runner import Sandbox
-from activities.sandbox.tools import code_tools
-from activities.toolbox.loader import load_tools
-from starter.testing import run
-from workflows.plan.programs.stubs import stubs_of
+from sennit.activities.programs.interpreter import Interpreter
+from sennit.activities.sandbox.runner import Sandbox
+from sennit.activities.sandbox.tools import code_tools
+from sennit.activities.toolbox.loader import load_tools
+from sennit.testing import run
+from sennit.workflows.plan.programs.stubs import stubs_of
 
 PROGRAMS = Path(__file__).parents[2] / "examples" / "programs"
 EVERY = sorted(path.stem for path in PROGRAMS.iterdir())
@@ -84,7 +84,7 @@ def test_a_race_takes_the_first_good_one_and_cancels_the_rest() -> None:
 
 
 def test_a_race_that_nobody_wins_ends_with_why() -> None:
-    with pytest.raises(RuntimeError, match="it is wrong"):
+    with pytest.raises(ValueError, match="it is wrong"):
         played(
             "race",
             {"llm": lambda *_, schema=None, role="": {"good": False, "why": "it is wrong"} if schema else ""},

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from models.llama import MODEL, Llama, installed
 
-from activities.providers import ModelReply, ModelRequest
-from activities.providers.http_provider import HttpProvider, Limits
-from activities.providers.openai import OpenAI
-from activities.providers.settings import Server
+from sennit.activities.providers import ModelReply, ModelRequest
+from sennit.activities.providers.http_provider import HttpProvider, Limits
+from sennit.activities.providers.openai import OpenAI
+from sennit.activities.providers.settings import Server
 
 CONTEXT = 3072
 
@@ -43,9 +43,12 @@ class Caller:
     pieces: list[str] = field(default_factory=list)
 
     async def ask(self, prompt: str, **fields: Any) -> ModelReply:
-        """Make a call with these fields of a request; the reply may have 24 tokens unless they say otherwise."""
+        """Make a call with these fields of a request; the reply may have 24 tokens unless they say otherwise. A text is
+        a planner's: any other that is cut is an error.
+        """
         self.pieces.clear()
-        given = {"role": "worker", "on_text": self.pieces.append, "max_output_tokens": 24, **fields}
+        role = "worker" if fields.keys() & {"output_schema", "tools"} else "planner"
+        given = {"role": role, "on_text": self.pieces.append, "max_output_tokens": 24, **fields}
         given |= {"model": MODEL, "goal": prompt, "prompt": prompt, "template": prompt}
         return await self.remote.complete(ModelRequest(**given))
 

@@ -17,8 +17,8 @@ import httpx
 import pytest
 from doubles.runs import happens
 
-from starter.dev.binary import cache_dir
-from starter.dev.server import free_port
+from sennit.starter.dev.binary import cache_dir
+from sennit.starter.dev.server import free_port
 
 HERE = Path(__file__).parent
 LOCK = HERE / "requirements.lock"

@@ -13,11 +13,11 @@ from models.llama import FREE_SECONDS, MODEL, Llama
 from models.test_calls import ENDLESS, REPEAT, closed
 from temporalio.client import Client, WorkflowFailureError
 
-from activities.definitions import Activities, WorkerPaths
-from activities.llm.models import Models
-from activities.providers.settings import ModelSettings
-from activities.toolbox import load_tools
-from workflows.plan.language.json_schema import violations
+from sennit.activities.definitions import Activities, WorkerPaths
+from sennit.activities.llm.models import Models
+from sennit.activities.providers.settings import ModelSettings
+from sennit.activities.toolbox import load_tools
+from sennit.workflows.plan.language.json_schema import violations
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(400)]
 ROOT = Path(__file__).parents[2]
@@ -156,7 +156,7 @@ async def test_a_run_goes_on_when_its_server_was_killed_and_is_back(run: Start, 
     assert result["usage"]["calls"] > 4
 
 
-@pytest.mark.parametrize("run", ["lines", "json", "program"], indirect=True)
+@pytest.mark.parametrize("run", ["lines", "tools", "program"], indirect=True)
 async def test_a_question_ends_in_an_answer_or_names_what_was_wrong(run: Start) -> None:
     """What so small a model plans is nonsense as a rule; then nothing is told as an answer."""
     handle = await run(goal="What is 6 times 7?", tools=["calculate"], on_failure="fail")

@@ -26,7 +26,7 @@ def copy_source(folder: Path) -> Path:
     """Return a copy of what the tests need."""
     place = folder / "source"
     left_out = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "pictures")
-    shutil.copytree(ROOT, place, ignore=left_out)
+    shutil.copytree(ROOT, place, symlinks=True, ignore=left_out)  # a mutant is put behind the links of `sennit`
     return place
 
 

@@ -35,16 +35,34 @@ MUTANTS = (
     Mutant(
         "step: the window has room for one less",
         f"{SCHEDULING}/step.py",
-        "state.running + len(units) > state.window:",
-        "state.running + len(units) >= state.window:",
+        "(state.activities >= state.window and",
+        "(state.activities + 1 >= state.window and",
         ("tests/workflows/plan/scheduling/test_ready.py::test_the_window_counts_units",),
     ),
     Mutant(
         "step: a draining run starts nodes",
         f"{SCHEDULING}/step.py",
-        "if state.draining or state.running",
-        "if state.running",
+        "if state.draining or (state",
+        "if (state",
         ("tests/workflows/plan/scheduling/test_ready.py::test_while_a_run_drains_nothing_starts",),
+    ),
+    Mutant(
+        "fusion: what feeds an early join shares an activity",
+        "workflows/plan/fusion/rules.py",
+        "if node in graph.early or any(",
+        "if any(",
+        (
+            "tests/workflows/plan/fusion/test_sharing.py::test_nothing_below_a_join_that_may_close_early_shares_an_activity",
+        ),
+    ),
+    Mutant(
+        "fusion: a node that is read outside has others behind it",
+        "workflows/plan/fusion/islands.py",
+        "if not behind or (node in members and not self._outside(node, members)):",
+        "if not behind or node in members:",
+        (
+            "tests/workflows/plan/fusion/test_sharing.py::test_a_chain_runs_in_one_activity_up_to_a_node_that_something_else_reads",
+        ),
     ),
     Mutant(
         "admission: a false condition is true",
@@ -97,10 +115,26 @@ MUTANTS = (
         ),
     ),
     Mutant(
+        "joins: a manifest stands in the inputs of any number of consumers",
+        f"{SCHEDULING}/joins.py",
+        "return len(reference) * max(1, times) <= MAX_MANIFEST_BYTES",
+        "return len(reference) <= MAX_MANIFEST_BYTES",
+        ("tests/workflows/plan/scheduling/test_manifests.py::test_with_many_consumers_it_is_stored_once",),
+    ),
+    Mutant(
+        "joins: what comes from outside may be a reference",
+        f"{SCHEDULING}/joins.py",
+        'return {"data": part} if of_program and state.kind_of(node) != "program" else part',
+        "return part",
+        (
+            "tests/workflows/plan/scheduling/test_manifests.py::test_in_the_joins_of_programs_only_what_tasks_return_may_have_references",
+        ),
+    ),
+    Mutant(
         "joins: inputs are taken in the order of their ends",
         f"{SCHEDULING}/joins.py",
-        "    ok = [node for node in spec.inputs if state.status[node] == SUCCEEDED]",
-        "    ok = [node for node in reversed(spec.inputs) if state.status[node] == SUCCEEDED]",
+        "    ok = [node for node in inputs_of(state, join) if state.status[node] == SUCCEEDED]",
+        "    ok = [node for node in reversed(inputs_of(state, join)) if state.status[node] == SUCCEEDED]",
         (
             "tests/workflows/plan/scheduling/test_joins.py::test_all_waits_for_every_input_and_takes_their_values_in_inputs_order",
             "tests/workflows/plan/scheduling/test_joins.py::test_settled_closes_when_every_input_has_ended_however",
@@ -138,8 +172,8 @@ MUTANTS = (
     Mutant(
         "locks: an exclusive lock is shared",
         f"{SCHEDULING}/ready.py",
-        "        if holders < 0 or (exclusive and holders):",
-        "        if holders < 0:",
+        "    return not holders or (mode == SHARED and holders > 0) or (mode == APART and holders < -1)",
+        "    return holders >= 0 or (mode == APART and holders < -1)",
         (
             "tests/workflows/plan/scheduling/test_ready.py::test_a_shared_lock_is_held_by_many_but_not_beside_an_exclusive_one",
         ),
@@ -147,8 +181,8 @@ MUTANTS = (
     Mutant(
         "locks: a lock is never given back",
         f"{SCHEDULING}/ready.py",
-        "        state.held[name] -= -1 if exclusive else 1",
-        "        state.held[name] -= 0",
+        "        state.held[name] = 0 if mode == APART and holders == -1 else holders",
+        "        state.held[name] = state.held[name]",
         (
             "tests/workflows/plan/scheduling/test_ready.py::test_an_exclusive_lock_is_held_by_one_node_at_a_time",
             "tests/workflows/plan/scheduling/test_ready.py::test_a_shared_lock_is_held_by_many_but_not_beside_an_exclusive_one",
@@ -221,7 +255,7 @@ MUTANTS = (
         "workflows/plan/planner_format/call_text.py",
         "    return _ESCAPED.get(sign, found[0])",
         '    return _ESCAPED.get(sign, "")',
-        ("tests/workflows/plan/planner_format/test_lines.py::test_arguments_are_json_python_or_plain_words",),
+        ("tests/workflows/plan/planner_format/test_lines.py::test_arguments_are_json_python_or_single_words",),
     ),
     Mutant(
         "guard: addresses inside IPv6 are not looked at",
@@ -276,9 +310,9 @@ MUTANTS = (
     Mutant(
         "in flight: a reset cuts writes off",
         "activities/nodes/in_flight.py",
-        "                if not await _may_be_asked_for():",
+        "                if _worker_stops(again=cancelled):",
         "                if True:",
-        ("tests/activities/nodes/test_in_flight.py::test_it_goes_on_if_its_outcome_may_be_asked_for",),
+        ("tests/activities/nodes/test_in_flight.py::test_it_is_cut_off_only_when_its_worker_stops",),
     ),
     Mutant(
         "ledger: a failed write stays open",
@@ -290,10 +324,10 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        "runner: a marker without its output counts",
-        "activities/nodes/runner.py",
-        "        if reply.ref is None or not await self.store.has(prefix, reply.ref):",
-        "        if reply.ref is None:",
+        "replies: a marker without its output counts",
+        "activities/nodes/replies.py",
+        "    return await store.has(run_prefix, reference)",
+        "    return True",
         ("tests/activities/nodes/test_runner.py::test_a_marker_counts_only_with_its_output",),
     ),
 )

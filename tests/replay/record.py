@@ -17,20 +17,21 @@ from pathlib import Path
 from typing import Any
 
 from doubles.local_workers import serving
-from doubles.model_rules import Call, Reply
-from doubles.models import ModelServer, model_server
 from doubles.runs import call, until
+from doubles.stores import store_in
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 
-from activities.definitions import Activities, WorkerPaths
-from activities.llm.models import Models
-from activities.providers.settings import ModelSettings
-from activities.toolbox import load_tools
-from starter.dev.binary import obtain
-from starter.dev.server import DevServer
-from workflows.messages import queues
-from workflows.messages.converter import connect
-from workflows.run import drain
+from sennit.activities.definitions import Activities, WorkerPaths
+from sennit.activities.llm.models import Models
+from sennit.activities.providers.settings import ModelSettings
+from sennit.activities.toolbox import load_tools
+from sennit.starter.dev.binary import obtain
+from sennit.starter.dev.server import DevServer
+from sennit.testing.model_rules import Call, Reply
+from sennit.testing.models import ModelServer, model_server
+from sennit.workflows.messages import queues
+from sennit.workflows.messages.converter import connect
+from sennit.workflows.run import drain
 
 HISTORIES = Path(__file__).parent / "histories"
 Handle = WorkflowHandle[Any, Any]
@@ -169,10 +170,10 @@ SHAPES: dict[str, Shape] = {
                    {"id": "j", "kind": "join", "inputs": ["slow", "fast"], "policy": "settled", "deadline": "500ms"}]},
         _to_the_end,
     ),
-    "groups": (
+    "fused": (
         {"nodes": [call("a"), call("b", needs=["a"]), call("c", needs=["b"]), call("x"), call("y", "fail"),
                    {"id": "j", "kind": "join", "inputs": ["c", "x", "y"], "policy": "settled"}],
-         "groups": [["a", "b", "c"], ["x", "y"]]},
+         "fuse": "on"},
         _to_the_end,
     ),
     "partial": (
@@ -214,12 +215,6 @@ REQUESTS: dict[str, Shape] = {
     ),
     "tool-loop": (
         {"plan": {"nodes": [{"id": "n7", "kind": "llm", "prompt": "How much?", "tools": ["calculate"]}]}},
-        _to_the_end,
-    ),
-    "summaries": (
-        {"plan": {"nodes": [call("big", "make", args={"bytes": 70_000}),
-                            {"id": "n7", "kind": "llm", "prompt": "How long? $big", "context": {"over": "summarise"}}]},
-         "budget": {"calls": 20}},
         _to_the_end,
     ),
     "sub-agents": (
@@ -310,7 +305,7 @@ async def main(names: list[str]) -> None:
         await server.start()
         try:
             client = await connect(server.address)
-            places = WorkerPaths(place / "artifacts", place / "index", None, (Path("/"),))
+            places = WorkerPaths(store_in(place / "artifacts"), place / "index", None, (Path("/"),))
             async with model_server() as model:
                 _script(model)
                 urls = {"OPENAI_BASE_URL": model.openai_url, "ANTHROPIC_BASE_URL": model.url}

@@ -10,11 +10,12 @@ from temporalio import workflow
 from temporalio.client import WorkflowHistory
 from temporalio.worker import Replayer, WorkflowRunner
 
-from workers.workflow_sandbox import workflow_runner
-from workflows.agent_run import AgentRun
-from workflows.messages.converter import DATA_CONVERTER
-from workflows.plan.compile import graph
-from workflows.run import drain
+from sennit.workers.workflow_sandbox import workflow_runner
+from sennit.workflows.agent_run import AgentRun
+from sennit.workflows.messages.converter import DATA_CONVERTER
+from sennit.workflows.plan.compile import graph
+from sennit.workflows.plan.compile.execution_plan import ExecutionPlan
+from sennit.workflows.run import drain
 
 HISTORIES = sorted((Path(__file__).parent / "histories").glob("*.json"))
 ONCE = ("continued-as-new",)
@@ -54,7 +55,7 @@ async def test_a_scheduler_with_another_order_does_not_replay(monkeypatch: pytes
     """The mutant: ready nodes start in the opposite order. If this passed, the test above would prove nothing."""
     built = graph.Graph.__init__
 
-    def reversed_keys(self: graph.Graph, execution_plan: graph.ExecutionPlan) -> None:
+    def reversed_keys(self: graph.Graph, execution_plan: ExecutionPlan) -> None:
         built(self, execution_plan)
         self.keys = [(priority, -index, index) for priority, _, index in self.keys]
 

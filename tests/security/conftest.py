@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from doubles.sandboxes import found, marked_processes
 
-from activities.sandbox.runner import Sandbox
+from sennit.activities.sandbox.runner import Sandbox
 
 
 @pytest.fixture

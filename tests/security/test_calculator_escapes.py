@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities.toolbox.calculate import evaluate
-from activities.toolbox.errors import CalculationFailed, ExpressionRefused
+from sennit.activities.programs.calculate import evaluate
+from sennit.activities.toolbox.errors import CalculationFailed, ExpressionRefused
 
 ESCAPES = [
     "__import__('os').system('id')", "().__class__.__bases__[0].__subclasses__()", "abs.__self__",

@@ -10,29 +10,31 @@ from typing import Any
 import pytest
 from doubles.expressions import Expression, expressions, nasty_texts
 
-from activities.providers.offline import facts, words
-from activities.providers.offline.questions import LONGEST
-from activities.toolbox import redaction
+from sennit.activities.limits import MAX_RULED_CHARACTERS
+from sennit.activities.providers.anthropic import Anthropic
+from sennit.activities.providers.offline import figures
+from sennit.activities.providers.openai import OpenAI
+from sennit.activities.toolbox import redaction
 
-PHRASES = ("length of the Nile", "year in which the tower was built", "person who built the tower")
 NAME = r"(?:the |an? )?nile(?: river)?(?!\w)"
-ATTRIBUTES = [found[0] for phrase in PHRASES if (found := words.read_phrase(phrase))]
 SECRETS = ('p+ss "wo/rd"', "aaaaaaaa1")
 CORES = [core for secret in SECRETS for core in redaction._base64_cores(secret)]
 LOCAL: dict[str, list[Any]] = {
     "forms": [[*map(redaction._any_spelling, SECRETS), *map(redaction._any_alphabet, CORES)]],
+    "closing": ["</think>"],
     "args": [SimpleNamespace(find="x")],
     "name": [NAME],
     "names": ["a|b"],
-    "text": [pattern for attribute in ATTRIBUTES for pattern in facts._patterns(attribute, NAME)],
+    "pattern": [r"(?<![\w$\u2212-])(?<!\d[.,'])6,650 km(?!\w)"],
+    "text": figures._patterns(NAME),
     "word": [40],
+    "words": [words for wire in (OpenAI, Anthropic) for words in wire.optional.values()],
 }
 """What the names may be in expressions that functions build."""
 BOUNDED = {
-    "activities/providers/offline/questions.py:_RULES": LONGEST,
-    "activities/providers/offline/questions.py:_AND": LONGEST,
-    "activities/providers/offline/words.py": LONGEST,
-    "activities/providers/offline/facts.py:_facts": 1_000,
+    "activities/providers/offline/questions.py:_RULES": MAX_RULED_CHARACTERS,
+    "activities/providers/offline/questions.py:_AND": MAX_RULED_CHARACTERS,
+    "activities/providers/offline/figures.py:_facts": 1_000,
 }
 """Expressions that never see a longer text."""
 SHORT, LONG = 2_000, 20_000

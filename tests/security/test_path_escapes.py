@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from activities.toolbox.definition import ToolContext
-from activities.toolbox.errors import DocumentNotFound, PathRefused, ToolError
-from activities.toolbox.files.read import ReadArguments, read
-from activities.toolbox.paths import open_inside
-from activities.toolbox.search.tool import SearchArguments, search
+from sennit.activities.toolbox.definition import ToolContext
+from sennit.activities.toolbox.errors import DocumentNotFound, PathRefused, ToolError
+from sennit.activities.toolbox.files.read import ReadArguments, read
+from sennit.activities.toolbox.paths import open_inside
+from sennit.activities.toolbox.search.tool import SearchArguments, search
 
 SECRET = "canaryword"
 

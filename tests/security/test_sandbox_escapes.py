@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 from doubles.sandboxes import marked_processes, run, sandbox_of
 
-from activities.sandbox import bubblewrap, landlock, runner, seccomp
-from activities.sandbox.runner import Sandbox
-from activities.toolbox.errors import SandboxLimit
+from sennit.activities.sandbox import bubblewrap, landlock, runner, seccomp
+from sennit.activities.sandbox.runner import Sandbox
+from sennit.activities.toolbox.errors import SandboxLimit
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandboxes are those of Linux")
 CANARY = "canary-5f1d"
@@ -197,7 +197,7 @@ async def test_a_cancelled_call_leaves_nothing(sandbox: Sandbox, folder: Path) -
 
 async def test_a_killed_worker_leaves_nothing(sandbox: Sandbox, folder: Path) -> None:
     code = (
-        "import asyncio, pathlib\nfrom activities.sandbox.runner import Sandbox\nfrom pathlib import PosixPath\n"
+        "import asyncio, pathlib\nfrom sennit.activities.sandbox.runner import Sandbox\nfrom pathlib import PosixPath\n"
         f"sandbox = {sandbox!r}\ncode = {BEGUN.format(f', {str(folder)!r}')!r}\n"
         "asyncio.run(sandbox.run([sandbox.python, '-c', code], {}, 60))"
     )
@@ -239,9 +239,9 @@ def test_a_worker_that_is_not_root_shields_itself(
     sandbox = replace(sandbox, namespaces=sandbox.method == "bwrap", groups=None)
     user = 4242
     os.chown(folder, user, user)
-    shutil.copytree(Path(runner.__file__).parent, folder / "code" / "activities" / "sandbox")
+    shutil.copytree(Path(runner.__file__).parent, folder / "code/sennit/activities/sandbox")
     monkeypatch.setattr(runner, "_ROOT", str(folder / "code"))
-    monkeypatch.setattr(bubblewrap, "__file__", str(folder / "code/activities/sandbox/bubblewrap.py"))
+    monkeypatch.setattr(bubblewrap, "__file__", str(folder / "code/sennit/activities/sandbox/bubblewrap.py"))
     monkeypatch.setattr(sys, "executable", "/usr/bin/python3")
     monkeypatch.setattr(sys, "base_prefix", "/usr")
     monkeypatch.setattr(os, "getuid", lambda: user)
@@ -252,7 +252,7 @@ def test_a_worker_that_is_not_root_shields_itself(
             f"resource.prlimit({other.pid}, resource.RLIMIT_CPU, (1, 1))",
             f"os.setpriority(0, {other.pid}, 19)",
             f"open('/proc/{other.pid}/environ').read()",
-            f"os.unlink('{folder}/code/activities/sandbox/runner.py')",
+            f"os.unlink('{folder}/code/sennit/activities/sandbox/runner.py')",
         )
         code = SIGNAL_BY_FILE + (
             f"by_file({other.pid})\nby_file(os.getppid())\n"
@@ -260,7 +260,7 @@ def test_a_worker_that_is_not_root_shields_itself(
         )
         job = replace(sandbox, python=python).job([python, "-I", "-c", code], {}, 5, None)
         supervisor = subprocess.Popen(
-            runner._start("supervisor", str(folder / "code")),
+            runner.starter_of("supervisor", str(folder / "code")),
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={}, user=user, group=user, extra_groups=[],
         )  # fmt: skip
         with supervisor:

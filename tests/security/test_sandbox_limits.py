@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from doubles.sandboxes import mark, run
 
-from activities.sandbox.output_files import MOST_FILES
-from activities.sandbox.runner import LIMITS, Report, Sandbox
-from activities.toolbox.errors import SandboxLimit
+from sennit.activities.sandbox.output_files import MAX_SANDBOX_FILES
+from sennit.activities.sandbox.runner import LIMITS, Report, Sandbox
+from sennit.activities.toolbox.errors import SandboxLimit
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandboxes are those of Linux")
 
@@ -174,7 +174,7 @@ async def test_one_file_and_the_output_are_bounded(sandbox: Sandbox) -> None:
 async def test_what_comes_back_is_bounded(sandbox: Sandbox) -> None:
     for size in (30_000, 1):
         report = await run(sandbox, f"for n in range(60): open(f'{{n}}.txt', 'w').write('x' * {size})")
-        assert len(report.files) == min(MOST_FILES, LIMITS["files"] // size)
+        assert len(report.files) == min(MAX_SANDBOX_FILES, LIMITS["files"] // size)
         assert len(report.files) + len(report.left_out) == 60
 
 

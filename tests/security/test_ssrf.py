@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from activities.http import addresses
-from activities.toolbox.errors import AddressRefused, ContentRefused, FetchFailed, HttpStatusError
-from activities.toolbox.http.http_get import HttpGetArguments, http_get
+from sennit.activities.http import addresses
+from sennit.activities.toolbox.errors import AddressRefused, ContentRefused, FetchFailed, HttpStatusError
+from sennit.activities.toolbox.http.http_get import HttpGetArguments, http_get
 
 URLS = [
     # other schemes

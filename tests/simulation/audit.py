@@ -1,13 +1,16 @@
 """What must hold of a run's state between any two events, worked out from scratch and compared with the counts."""
 
-from workflows.plan.scheduling.reset import has_started
-from workflows.plan.scheduling.state import (
+from sennit.workflows.plan.compile.execution_plan import APART, EXCLUSIVE, SHARED
+from sennit.workflows.plan.scheduling.joins import inputs_of
+from sennit.workflows.plan.scheduling.reset import has_started
+from sennit.workflows.plan.scheduling.state import (
     AWAITING_FALLBACK,
     BLOCKED,
     CANCELLED,
     ENDED,
     EXPANDED,
     FAILED,
+    IN_DOUBT,
     PENDING,
     RUNNING,
     SKIPPED,
@@ -15,48 +18,61 @@ from workflows.plan.scheduling.state import (
     WAITING,
     RunState,
 )
-from workflows.plan.scheduling.termination import idle
+from sennit.workflows.plan.scheduling.termination import idle
 
 LOST = (FAILED, SKIPPED, CANCELLED, BLOCKED)
 
 
-def check_structure(state: RunState) -> None:
-    """Compare every count with the statuses it stands for."""
+def check_structure(state: RunState, *, more: bool = False) -> None:
+    """Compare every count with the statuses it stands for. With `more` events to come at this instant, nothing has been
+    started yet, nor has the run ended.
+    """
     if state.ended:
-        assert not any(status in (PENDING, RUNNING, WAITING) or status >= BLOCKED for status in state.status)
+        assert not any(status in (PENDING, RUNNING, WAITING) or status >= BLOCKED for status in state.status.values())
+        assert state.running == len(_leaving(state))
         return
     assert not [*state.work, *state.revised, *state.stale]
     _check_totals(state)
     _check_expansion_requests(state)
     for node in range(len(state.graph.specs)):
         _check_node(state, node)
-    if state.begun and idle(state):
+    if state.begun and idle(state) and not more:
         assert state.parked, "nothing can move, but the run has neither parked nor ended"
         stuck = [node for node in range(len(state.graph.specs)) if state.status[node] not in (*ENDED, BLOCKED)]
-        assert not stuck, f"{stuck} wait for nothing"
+        assert not stuck or state.units_in(IN_DOUBT), f"{stuck} wait for nothing"
     assert not state.parked or idle(state)
 
 
 def _check_totals(state: RunState) -> None:
-    running = [unit for unit, status in enumerate(state.status) if status == RUNNING]
-    assert state.running == len(running)
-    assert state.waiting == state.status.count(WAITING)
-    held: dict[str, list[bool]] = {}
-    for unit in running:
-        for name, exclusive in dict(sorted(state.spec_of(unit).locks)).items():
-            held.setdefault(name, []).append(exclusive)
+    running = state.units_in(RUNNING)
+    leaving = _leaving(state)
+    assert state.running == len(running) + len(leaving)
+    assert state.waiting == len(state.units_in(WAITING))
+    held: dict[str, list[int]] = {}
+    for unit in running + leaving:
+        for name, mode in state.locks_of(unit):
+            held.setdefault(name, []).append(mode)
     for name, modes in held.items():
-        assert len(modes) == 1 or not any(modes), f"{name} is held by {modes}"
-        assert state.held[name] == (-1 if modes[0] else len(modes))
+        assert len(modes) == 1 or modes in ([SHARED] * len(modes), [APART] * len(modes)), f"{name} is held by {modes}"
+        assert state.held[name] == {SHARED: len(modes), EXCLUSIVE: -1, APART: -1 - len(modes)}[modes[0]]
     assert all(count == 0 for name, count in state.held.items() if name not in held)
     for queue, rate in state.rates.items():
         calling = [state.spec_of(unit) for unit in running if unit not in state.expansion_requests]
         calls = [spec for spec in calling if spec.calls_model and spec.queue == queue]
         assert len(calls) == rate.running <= rate.limit
         late = [unit for _, _, unit in rate.waiting if state.queued[unit]]
-        assert not late or rate.room <= 0 or state.running >= state.window, f"{late} could call {queue!r} now"
-    for unit, queued in enumerate(state.queued):
+        is_full = state.activities >= state.window or state.running >= state.in_flight
+        assert not late or rate.room <= 0 or is_full, f"{late} could call {queue!r} now"
+    for unit, queued in state.queued.items():
         assert not queued or state.status[unit] == PENDING
+
+
+def _leaving(state: RunState) -> list[int]:
+    """Return the units of which a write was cut off, and is in flight. None of them may run again before its end."""
+    found = [unit for unit, effects in state.effects.items() for each in effects if each.status == "in flight"]
+    assert len(dict.fromkeys(found)) == len(found)
+    assert not any(state.status[unit] == RUNNING for unit in found)
+    return found
 
 
 def _check_expansion_requests(state: RunState) -> None:
@@ -78,9 +94,11 @@ def _check_node(state: RunState, node: int) -> None:
         assert SKIPPED not in needs
         assert CANCELLED not in needs
     elif status == EXPANDED:
-        assert state.open_inputs[node] == sum(state.status[item] not in ENDED for item in state.items[node]) > 0
+        left = sum(state.status[item] not in (*ENDED, BLOCKED) for item in state.items[node])
+        assert state.open_inputs[node] == left
+        assert left or (spec.source >= 0 and state.status[spec.source] not in (*ENDED, BLOCKED))
     elif status == AWAITING_FALLBACK:
-        assert state.status[spec.instead] in (PENDING, RUNNING, WAITING, AWAITING_FALLBACK)
+        assert state.status[spec.instead] in (PENDING, RUNNING, WAITING, AWAITING_FALLBACK, IN_DOUBT)
     elif status == WAITING and node not in state.expansion_requests:
         assert node in state.questions or not (spec.approval or spec.fills)
         assert spec.kind == "gate" or spec.approval
@@ -97,14 +115,15 @@ def _check_pending(state: RunState, node: int, needs: list[int]) -> None:
     if not state.begun:
         return
     assert state.open_deps[node] == missing, f"{spec.id} waits for {missing}, counted {state.open_deps[node]}"
-    group = state.graph.group_of.get(node)
-    gathering = group is not None and not state.ungrouped[group]
-    if not missing and not gathering:
+    source_open = spec.source >= 0 and state.status[spec.source] == EXPANDED
+    assert not source_open or missing > 1, f"{spec.id} could open, but nobody knows"
+    if not missing:
         assert state.queued[node] or state.awaiting_inputs[node], f"{spec.id} could go on, but nobody knows"
-    if state.queued[node] and not gathering:
+    if state.queued[node]:
         assert not missing
     if spec.inputs and state.awaiting_inputs[node]:
-        inputs = [state.status[item] for item in spec.inputs]
-        if not state.queued[node]:
+        inputs = [state.status[item] for item in inputs_of(state, node)]
+        is_open = not spec.of_items or spec.inputs[0] in state.items
+        if not state.queued[node] and is_open:
             assert state.open_inputs[node] == sum(item not in (*ENDED, BLOCKED) for item in inputs)
             assert state.ok_inputs[node] == inputs.count(SUCCEEDED)

@@ -4,13 +4,17 @@ Each rule looks at one node and its neighbours. Together they leave one possible
 result that a run without crashes, edits and odd orders would have, given the same calls.
 """
 
+from math import ceil
+
 from simulation.world import World, inputs_of
 
-from workflows.plan.language.conditions import ConditionError
-from workflows.plan.scheduling.state import (
+from sennit.workflows.plan.language.conditions import ConditionError
+from sennit.workflows.plan.scheduling.joins import inputs_of as inputs_of_join
+from sennit.workflows.plan.scheduling.state import (
     BLOCKED,
     CANCELLED,
     FAILED,
+    IN_DOUBT,
     SKIPPED,
     SUCCEEDED,
     RunState,
@@ -22,7 +26,7 @@ BAD = -2
 
 def check_outcomes(state: RunState, world: World) -> None:
     """Assert the rule of every node. The run has parked or ended by itself."""
-    touched = _touched(state)
+    touched = _touched(state) | _behind_doubt(state)
     for node in range(len(state.graph.specs)):
         if node in touched:
             continue
@@ -52,6 +56,24 @@ def _touched(state: RunState) -> dict[int, bool]:
                 found[node] = True
             host = state.graph.fallback_for.get(host)
     return found
+
+
+def _behind_doubt(state: RunState) -> dict[int, bool]:
+    """Return the nodes in doubt and all behind them: those were told nothing, and no `on_error` applies."""
+    doubts = [unit for unit in state.units() if state.status[unit] == IN_DOUBT or _was_in_doubt(state, unit)]
+    stack = [state.node_of(unit) for unit in doubts]
+    found = dict.fromkeys(stack, True)
+    while stack:
+        here = stack.pop()
+        fallback = state.graph.specs[here].instead
+        behind = [*state.graph.behind(here), *([fallback] if fallback >= 0 else [])]
+        stack += [node for node in behind if node not in found]
+        found |= dict.fromkeys(behind, True)
+    return found
+
+
+def _was_in_doubt(state: RunState, unit: int) -> bool:
+    return state.status[unit] == FAILED and state.notes.get(unit, ("",))[0] == "UnknownOutcome"
 
 
 def _seen(status: int) -> int:
@@ -105,13 +127,15 @@ def _called(state: RunState, world: World, unit: int) -> int:
 
 def _join(state: RunState, world: World, node: int) -> int:
     spec = state.graph.specs[node]
-    statuses = [_seen(state.status[item]) for item in spec.inputs]
+    inputs = inputs_of_join(state, node)
+    statuses = [_seen(state.status[item]) for item in inputs]
     good = statuses.count(SUCCEEDED)
     if state.notes.get(node, ("",))[0] == "JoinDeadline":
         return BAD
     if node in state.past_deadline and node in state.chosen:
         return SUCCEEDED if world.records[node][1].digest is not None else BAD
     wanted = {"all": len(spec.inputs), "settled": 0, "first": 1, "quorum": spec.quorum}[spec.policy]
+    wanted = max(1, ceil(-wanted * len(inputs) / 100)) if wanted < 0 else wanted
     if good < wanted:
         return BAD
     taken = state.chosen[node]
@@ -124,10 +148,11 @@ def _map(state: RunState, world: World, node: int) -> int:
     spec = state.graph.specs[node]
     assert spec.over is not None
     count = state.facts.get(spec.over[0], {}).get(spec.over[1])
+    count = len(state.values(spec.source)) if spec.source >= 0 else count
     if count is None or count > spec.cap:
         return BAD
     items = state.items[node]
-    assert len(items) == count
+    assert len(state.values(node)) == count
     for item in items:
         _item(state, world, item)
     if any(state.status[item] in (FAILED, CANCELLED) for item in items):
@@ -138,7 +163,11 @@ def _map(state: RunState, world: World, node: int) -> int:
 def _item(state: RunState, world: World, item: int) -> None:
     if state.notes.get(item, ("",))[0] == "Skipped":
         return
-    spec = state.spec_of(item)
+    spec, before = state.spec_of(item), state.before(item)
+    if before >= 0 and state.status[before] != SUCCEEDED:
+        blocked = (BLOCKED, SKIPPED) if state.ended else (BLOCKED,)
+        assert state.status[item] in ((SKIPPED,) if state.status[before] in (SKIPPED, CANCELLED) else blocked)
+        return
     ended = BAD if spec.approval and item not in state.approved else _called(state, world, item)
     expected = FAILED
     if ended == SUCCEEDED or spec.item_fallback:

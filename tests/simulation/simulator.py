@@ -14,28 +14,29 @@ from simulation.audit import check_structure
 from simulation.outcomes import check_outcomes
 from simulation.world import Activity, World, chance
 
-from workflows.plan.compile.graph import ExecutionPlan, Graph, NodeSpec
-from workflows.plan.scheduling.budget import Rate
-from workflows.plan.scheduling.events import (
+from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
+from sennit.workflows.plan.compile.graph import Graph
+from sennit.workflows.plan.fusion.rules import Timings
+from sennit.workflows.plan.scheduling.budget import Rate
+from sennit.workflows.plan.scheduling.events import (
     Answered,
     ApprovalDecided,
     Decision,
     End,
     Event,
     NodeEnded,
+    NodesAppended,
     Outcome,
-    PlanExtended,
     RetryRequested,
     RunStarted,
     SkipRequested,
     StopRequested,
     TimeAdvanced,
 )
-from workflows.plan.scheduling.extension import renumbered
-from workflows.plan.scheduling.snapshot import dump, load
-from workflows.plan.scheduling.state import PARK, RUNNING, WAITING, RunState
-from workflows.plan.scheduling.step import step
-from workflows.plan.scheduling.termination import blocking_failures
+from sennit.workflows.plan.scheduling.snapshot import dump, load
+from sennit.workflows.plan.scheduling.state import PARK, RUNNING, SUCCEEDED, WAITING, RunState
+from sennit.workflows.plan.scheduling.step import step
+from sennit.workflows.plan.scheduling.termination import blocking_failures
 
 
 @dataclass
@@ -76,23 +77,28 @@ class Simulation:
         self.habits = habits
         execution_plan = Planner(Seeded(seed), least=4, most=habits.most, early=habits.early).plan()
         self.pieces = pieces_of(execution_plan) if habits.grows else [execution_plan]
-        self.graph = Graph(self.pieces.pop(0))
         self.random = random.Random(seed if order is None else order)
         self.crashes = random.Random(seed + 1)
-        self.state = RunState(self.graph, window=self.random.choice((1, 2, 4, 100)), park_for=1_000)
-        self.state.streaming = bool(self.pieces)
+        self.state = RunState(
+            Graph(self.pieces.pop(0)),
+            window=self.random.choice((1, 2, 4, 100)),
+            park_for=1_000,
+            in_flight=self.random.choice((1, 3, 1_000)),
+            timings=Timings(self.random.choice(("auto", "on", "off")), {"": self.random.choice((1, 2))}),
+        )
         if seed % 3:  # what the provider of model calls takes a minute
             self.state.rates = {"": Rate(seed % 3)}
         self.world = World(seed, failing=habits.failing)
         self.calendar: list[tuple[int, int, Activity]] = []
         self.repairs = habits.repairs
         self.edits = 30
+        self.is_stopped = False
         self.story = Story()
 
     def run(self) -> Story:
         """Run to the end. Raises AssertionError when something does not hold."""
-        self._act(RunStarted())
-        while not self.state.ended:
+        self._act(RunStarted(bool(self.pieces)))
+        while not self.story.end:
             self.story.turns += 1
             assert self.story.turns < 2_000, "the run does not come to an end"
             self._turn()
@@ -110,23 +116,20 @@ class Simulation:
             self._act(StopRequested("cancelled"))
         elif self.calendar:
             self._next_end()
-        elif self.state.status.count(WAITING):
-            self._answer(self.state.status.index(WAITING))
+        elif waiting := self.state.units_in(WAITING):
+            self._answer(waiting[0])
         else:
             due = self.state.next_due()
             assert due is not None, "nothing is in flight and nothing will ring"
             self.state.now = max(self.state.now, due)
             self._act(TimeAdvanced())
 
-    def _grow(self, execution_plan: ExecutionPlan | None = None) -> None:
-        old, self.graph = len(self.graph.specs), Graph(execution_plan or self.pieces.pop(0))
-        added = len(self.graph.specs) - old
-        self.world.move(lambda unit: renumbered(unit, old, added))
-        self.calendar = [
-            (at, number, tuple((renumbered(unit, old, added), generation) for unit, generation in keys))
-            for at, number, keys in self.calendar
-        ]
-        self._act(PlanExtended(self.graph, more=bool(self.pieces)))
+    def _grow(self, page: ExecutionPlan | None = None, ended: NodeEnded | None = None) -> None:
+        page = page or self.pieces.pop(0)
+        made = {node: outcome.facts or {} for node, (_, outcome) in self.world.records.items()}
+        joins = [node for node, spec in enumerate(self.state.graph.specs) if spec.kind == "join" and node in made]
+        facts = {node: made[node] for node in joins if self.state.status[node] == SUCCEEDED}
+        self._act(NodesAppended(page, ended, facts, more=bool(self.pieces)))
 
     def _next_end(self) -> None:
         at, _, keys = self.calendar[0]
@@ -138,22 +141,27 @@ class Simulation:
         heappop(self.calendar)
         self.state.now = max(self.state.now, at)
         for unit, generation, outcome in self.world.settle(self.state, keys):
-            found = self._extended(unit, generation, outcome)
+            found, page = self._extended(unit, generation, outcome)
             found = self.world.expansion_request(self.state, keys, found, self.habits.expansion_requests)
             self.world.deliver(self.state, unit, generation, found)
-            self._act(NodeEnded(unit, generation, found))
+            ended = NodeEnded(unit, generation, found, len(keys) > 1)
+            if page is not None:
+                self._grow(page, ended)
+            else:
+                self._act(ended)
+        if len(keys) > 1 and not self.story.end:
+            self._act(TimeAdvanced())
 
-    def _extended(self, unit: int, generation: int, outcome: Outcome) -> Outcome:
+    def _extended(self, unit: int, generation: int, outcome: Outcome) -> tuple[Outcome, ExecutionPlan | None]:
         """Return how the check of an approved request ends: with another node in the plan, or with objections."""
         key = unit, generation
         if key not in self.world.live or key not in self.world.requested:
-            return outcome
+            return outcome, None
         if chance("objections", self.world.seed, self.state.path(unit)) < 30:
-            return Outcome(again=True, attempts=0, objections=("it does not fit",))
-        specs, known = self.graph.specs, self.graph.execution_plan
-        more = NodeSpec(f"{self.state.path(unit)}_more{len(specs)}", "tool", needs=[unit], skip_on_error=True)
-        self._grow(ExecutionPlan([*specs, more], known.answer, known.on_failure, known.groups))
-        return replace(outcome, attempts=0)
+            return Outcome(again=True, attempts=0, objections=("it does not fit",)), None
+        name = f"{self.state.path(unit)}_more{len(self.state.graph.specs)}"
+        page = ExecutionPlan([NodeSpec(name, "tool", needs=[unit], skip_on_error=True)], [])
+        return replace(outcome, attempts=0), page
 
     def _answer(self, unit: int) -> None:
         path = self.state.path(unit)
@@ -166,7 +174,7 @@ class Simulation:
         return ApprovalDecided(unit, number >= 15)
 
     def _edit(self) -> None:
-        unit = self.random.randrange(len(self.state.status))
+        unit = self.random.choice(self.state.units())
         kind = self.random.choice(("retry", "retry", "retry", "give up", "answer", "late"))
         if kind == "retry":
             self._retry(unit)
@@ -187,20 +195,21 @@ class Simulation:
         self._act(RetryRequested(unit))
 
     def _act(self, event: Event) -> None:
-        if self.crashes.random() * 100 < self.habits.crashes:
+        if self.crashes.random() * 100 < self.habits.crashes and not self.state.ended:  # it would go on by its history
             self._crash()
         parked = self.state.deadlines.get(PARK)
+        self.is_stopped |= isinstance(event, StopRequested)
         decisions = step(self.state, event)
         self.story.log.append((self.state.now, event, decisions))
-        running = self.state.running
+        assert self.state.activities <= self.state.window
+        assert self.state.running <= self.state.in_flight
         for keys in self.world.carry_out(self.state, decisions):
-            assert running <= self.state.window or running == len(keys)
             delay = int(self.random.lognormvariate(2, 1)) + 1
             heappush(self.calendar, (self.state.now + delay, len(self.story.log), keys))
-        check_structure(self.state)
+        check_structure(self.state, more=isinstance(event, NodeEnded) and event.more)
         if any(isinstance(decision, End) for decision in decisions):
             self.story.end = next(decision.status for decision in decisions if isinstance(decision, End))
-            if not isinstance(event, StopRequested):
+            if not self.is_stopped:
                 check_outcomes(self.state, self.world)
         elif self.state.parked and self.state.deadlines[PARK] is not parked:
             check_outcomes(self.state, self.world)
@@ -225,14 +234,17 @@ class Simulation:
         self.state.started = started
 
     def _record_ends(self) -> None:
-        self.story.statuses = {self.state.path(unit): status for unit, status in enumerate(self.state.status)}
-        self.story.digests = {self.state.path(unit): digest for unit, digest in enumerate(self.state.digest)}
-        assert RUNNING not in self.state.status
-        assert not self.world.live, "the run has ended, but calls are still in flight"
+        self.story.statuses = {self.state.path(unit): self.state.status[unit] for unit in self.state.units()}
+        self.story.digests = {self.state.path(unit): self.state.digest[unit] for unit in self.state.units()}
+        assert not self.state.units_in(RUNNING)
+        in_flight = [*self.world.live, *self.world.leaving]
+        assert not in_flight, "the run has ended, but calls are still in flight"
+        unsaid = [effect for effects in self.state.effects.values() for effect in effects if "flight" in effect.status]
+        assert not unsaid, "the run has ended without a word on some of its writes"
 
 
 def pieces_of(execution_plan: ExecutionPlan) -> list[ExecutionPlan]:
-    """Return the plan as it would come from a planner that still writes: longer and longer beginnings of it.
+    """Return the plan as it would come from a planner that still writes: its beginning, and page after page of it.
 
     A fallback comes together with its node.
     """
@@ -244,11 +256,9 @@ def pieces_of(execution_plan: ExecutionPlan) -> list[ExecutionPlan]:
             cuts.append(index + 1)
     cuts = [*cuts[:: max(1, len(cuts) // 3)], len(execution_plan.specs)]
     pieces: list[ExecutionPlan] = []
-    groups: list[list[int]] = []
     for start, end in pairwise([0, *dict.fromkeys(cuts)]):
-        groups = [*groups, *(group for group in execution_plan.groups if all(start <= node < end for node in group))]
         answer = execution_plan.answer if end == len(execution_plan.specs) else list(range(end))
-        pieces.append(ExecutionPlan(execution_plan.specs[:end], answer, execution_plan.on_failure, groups))
+        pieces.append(ExecutionPlan(execution_plan.specs[start:end], answer, execution_plan.on_failure))
     return pieces
 
 

@@ -1,11 +1,23 @@
 """A world in which calls happen: what is in flight, and what each call comes to, decided by its inputs alone."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from zlib import crc32
 
-from workflows.plan.scheduling.events import Cancel, Decision, Expand, ExpansionRequest, Outcome, Question, Start
-from workflows.plan.scheduling.state import (
+from sennit.workflows.plan.fusion.rules import why_alone
+from sennit.workflows.plan.scheduling import joins
+from sennit.workflows.plan.scheduling.events import (
+    Cancel,
+    Decision,
+    Expand,
+    ExpansionRequest,
+    LookUp,
+    Outcome,
+    Question,
+    Start,
+)
+from sennit.workflows.plan.scheduling.ready import in_flight
+from sennit.workflows.plan.scheduling.state import (
     AWAITING_FALLBACK,
     BLOCKED,
     ENDED,
@@ -27,7 +39,9 @@ def chance(*parts: object) -> int:
 
 
 class World:
-    """Runs what the scheduler starts. `versions` counts how often a person had a unit run again."""
+    """Runs what the scheduler starts. `versions` counts how often a person had a unit run again. Writes that were cut
+    off are `leaving`: true once the ledger of effects is asked about them.
+    """
 
     def __init__(self, seed: int, *, failing: int = 12) -> None:
         self.seed = seed
@@ -35,20 +49,14 @@ class World:
         self.versions: dict[str, int] = {}
         self.live: dict[Key, tuple[str, ...]] = {}
         self.bound: dict[Key, tuple[str, ...]] = {}
+        self.leaving: dict[Key, bool] = {}
         self.zombies: list[Key] = []
         self.used: dict[str, bool] = {}
         self.records: dict[int, tuple[tuple[str, ...], Outcome]] = {}
         self.requested: dict[Key, tuple[str, ...]] = {}
         self.asking: dict[Key, bool] = {}
-
-    def move(self, to: Callable[[int], int]) -> None:
-        """Call units by their new numbers: the plan has grown."""
-        self.live = {(to(unit), generation): inputs for (unit, generation), inputs in self.live.items()}
-        self.bound = {(to(unit), generation): inputs for (unit, generation), inputs in self.bound.items()}
-        self.requested = {(to(unit), generation): inputs for (unit, generation), inputs in self.requested.items()}
-        self.zombies = [(to(unit), generation) for unit, generation in self.zombies]
-        self.asking = {(to(unit), generation): True for unit, generation in self.asking}
-        self.records = {to(unit): record for unit, record in self.records.items()}
+        self.cut_off: dict[Key, tuple[str, ...]] = {}
+        self.joined: dict[Key, Outcome] = {}
 
     def carry_out(self, state: RunState, decisions: Iterable[Decision]) -> list[Activity]:
         """Start and cancel as decided; return the activities started. Raises AssertionError for a forbidden start."""
@@ -65,9 +73,32 @@ class World:
             elif isinstance(decision, Cancel):
                 key = decision.unit, decision.generation
                 assert key in self.live, f"cancelled what does not run: {key}"
-                del self.live[key]
-                self.zombies.append(key)
+                self.cut_off[key] = self.live.pop(key)
+                if in_flight(state, *key):
+                    self.leaving[key] = False
+                else:
+                    self.zombies.append(key)
+            elif isinstance(decision, LookUp):
+                key = decision.unit, decision.generation
+                assert self.leaving[key] is False, "the ledger is asked twice"
+                self.leaving[key] = True
+                started.append((key,))
+        self._note_joins(state)
         return started
+
+    def _note_joins(self, state: RunState) -> None:
+        """Note what the joins were made of that the scheduler has just closed by itself."""
+        for unit in state.status.touched:
+            closed = state.status[unit] == SUCCEEDED and state.kind_of(unit) == "join" and unit in state.chosen
+            if closed and (unit, state.generation[unit]) not in self.joined:
+                self.records[unit] = inputs_of(state, unit), self._joined(state, unit)
+
+    def _joined(self, state: RunState, unit: int) -> Outcome:
+        """Return the value of a join, whoever puts it together."""
+        facts = self._facts((self.seed, state.path(unit), inputs_of(state, unit)))
+        if state.graph.specs[unit].policy == "first":
+            facts = state.facts.get(state.chosen[unit][0], {})
+        return Outcome(joins.manifest(state, unit), 10, facts)
 
     def _ask(self, state: RunState, units: tuple[int, ...]) -> Activity:
         """Put together what a unit asks; it does nothing else."""
@@ -84,6 +115,9 @@ class World:
             assert state.status[unit] == RUNNING
             key = unit, state.generation[unit]
             address = state.address(unit)
+            assert len(units) == 1 or unit not in state.alone, f"{address} has failed beside others"
+            spec, locks = state.spec_of(unit), state.locks_of(unit)
+            assert len(units) == 1 or not why_alone(state.graph, state.node_of(unit), spec, locks)
             assert key not in self.live, f"{address} runs already"
             if self.requested.pop(key, None) is not None:
                 assert state.objections[unit], f"{address} is asked again without the reason"
@@ -92,25 +126,57 @@ class World:
             self.used[address] = True
             check_may_start(state, unit, inside)
             self.live[key] = inputs_of(state, unit)
+            if state.kind_of(unit) == "join":
+                self.joined[key] = self._joined(state, unit)
         return tuple((unit, state.generation[unit]) for unit in units)
 
     def outcome(self, state: RunState, unit: int, inputs: tuple[str, ...]) -> Outcome:
         """Return what a call comes to: a pure function of seed, path, version and inputs."""
+        if state.kind_of(unit) == "join":
+            return self.joined.get((unit, state.generation[unit]), Outcome("late", 1))
         path = state.path(unit)
         case = (self.seed, path, self.versions.get(path, 0), inputs)
+        writes = state.spec_of(unit).effect == "write" and state.kind_of(unit) == "tool"
+        if writes and (doubt := self._doubt(case, resumed=unit in state.resumed)):
+            return Outcome(error=(doubt, "nobody knows"))
         if chance("fails", *case) < self.failing:
             return Outcome(error=("ToolFailed", f"case {chance('why', *case)}"))
+        millis = {"short": 20, "long": 3_000}.get(state.spec_of(unit).tool, 0)
+        return Outcome(f"{crc32(repr(case).encode()):08x}", 10, self._facts(case), millis=millis)
+
+    def _facts(self, case: tuple[object, ...]) -> dict[str, int]:
         facts = {"count": chance("count", *case) % 8}
         if chance("lists", *case) < 95:
             facts["items.length"] = chance("length", *case) % 4
-        return Outcome(f"{crc32(repr(case).encode()):08x}", 10, facts)
+        return facts
+
+    def _doubt(self, case: tuple[object, ...], *, resumed: bool) -> str:
+        """Return the error of a write that leaves open whether it was made, "" for none."""
+        drawn = chance("doubt", resumed, *case)
+        return "WorkerLost" if drawn < 10 else "UnknownOutcome" if drawn < 20 else ""
+
+    def left(self, key: Key) -> Outcome:
+        """Return the end of a write that was cut off."""
+        drawn = chance("left", self.seed, key, self.leaving[key])
+        if drawn < 40:
+            return Outcome("made", 1)
+        if drawn < 60:
+            return Outcome(error=("UnknownOutcome", "nobody knows"))
+        if drawn < 70:
+            return Outcome(again=True)
+        return Outcome(error=("NotWritten" if self.leaving[key] else "Cancelled", "cut off"))
 
     def settle(self, state: RunState, keys: Activity) -> list[tuple[int, int, Outcome]]:
         """End an activity: return (unit, generation, outcome) for each unit, also for those cancelled meanwhile."""
         fresh: dict[int, Outcome] = {}
         units = [unit for unit, _ in keys]
         for unit, generation in sorted(keys, key=lambda key: state.graph.place[state.node_of(key[0])]):
+            if (unit, generation) in self.leaving:
+                fresh[unit] = self.left((unit, generation))
+                continue
             inputs = self.live.get((unit, generation))
+            if inputs is None and len(keys) > 1 and chance("too late", self.seed, unit, generation) < 50:
+                inputs = self.cut_off.get((unit, generation))  # it had ended in its activity by then
             asked = self._question(state, unit, generation, inputs)
             if asked is not None:
                 fresh[unit] = Outcome(attempts=0, question=asked)
@@ -144,14 +210,21 @@ class World:
 
     def deliver(self, state: RunState, unit: int, generation: int, outcome: Outcome) -> None:
         """Note that an outcome reaches the scheduler now."""
-        inputs = self.live.pop((unit, generation), None)
+        key = unit, generation
+        if key in self.leaving:
+            if self.leaving[key] or outcome.error is None or outcome.error[0] != "Cancelled":
+                del self.leaving[key]
+                self.zombies.append(key)
+            return
+        inputs = self.live.pop(key, None)
         if inputs is None or outcome.expansion_request is not None or outcome.objections:
             return
         if outcome.question is not None:
             if not self.asking.pop((unit, generation), False):
                 self.used.pop(state.address(unit))
             return
-        if outcome.again:
+        lost = outcome.error is not None and outcome.error[0] == "WorkerLost"
+        if outcome.again or (lost and unit not in state.resumed):
             self.used.pop(state.address(unit))
         else:
             self.records[unit] = self.bound.pop((unit, generation), inputs), outcome
@@ -159,9 +232,11 @@ class World:
     def _in_group(
         self, state: RunState, unit: int, inputs: tuple[str, ...], units: list[int], fresh: dict[int, Outcome]
     ) -> Outcome:
-        if len(units) > 1:
-            spec = state.graph.specs[unit]
-            deps = [dep for dep in (*spec.needs, *spec.watches) if dep in units]
+        if len(units) > 1 and chance("later", self.seed, state.path(unit), inputs) < 10:
+            return Outcome(error=("NotYet", "try again"), attempts=0, again=True)
+        spec = state.spec_of(unit)
+        deps = [] if state.is_item(unit) else [dep for dep in spec.needs if dep in units]
+        if deps:
             if spec.when or any(dep not in fresh or fresh[dep].digest is None for dep in deps):
                 return Outcome(again=True, attempts=0)
             made = [
@@ -177,12 +252,14 @@ def inputs_of(state: RunState, unit: int) -> tuple[str, ...]:
     """Return everything a unit's activity reads."""
     spec = state.spec_of(unit)
     if state.is_item(unit):
-        return tuple(state.digest[need] or "" for need in spec.needs)
+        of_map = state.graph.specs[state.node_of(unit)]
+        needs = [need for need in of_map.needs if need != of_map.source]
+        return tuple(state.digest[need] or "" for need in (*needs, *state.read_by(unit)))
     if spec.kind == "join":
         taken = [state.digest[node] or "" for node in state.chosen[unit]]
         return (*taken, *([lost_text(state, node) for node in spec.inputs] if spec.policy == "settled" else []))
     if spec.kind == "map":
-        return tuple(state.digest[item] or "" for item in state.items[unit])
+        return tuple(state.digest[item] or "" for item in state.values(unit))
     lost = [f"{lost_text(state, node)} {state.digest[node]}" for node in spec.inputs]
     return (*(state.digest[need] or "" for need in spec.needs), *lost, str(state.answers.get(unit, "")))
 
@@ -200,14 +277,17 @@ def check_may_start(state: RunState, unit: int, inside: dict[int, None]) -> None
     if state.is_item(unit):
         assert state.status[node] == EXPANDED
         assert unit in state.items[node]
+        assert all(state.status[before] == SUCCEEDED for before in state.read_by(unit)), f"{path} starts too early"
     if not (spec.kind == "map" and unit == node):
         for need in spec.needs:
-            assert need in inside or state.status[need] == SUCCEEDED, f"{path} starts without {need}"
+            assert need in inside or (need == spec.source and unit != node) or state.status[need] == SUCCEEDED, (
+                f"{path} starts without {need}"
+            )
         for dep in spec.watches if unit == node else ():
             assert dep in inside or state.status[dep] in (*ENDED, BLOCKED), f"{path} starts before {dep} has ended"
     assert node not in state.graph.fallback_for or state.status[state.graph.fallback_for[node]] == AWAITING_FALLBACK
     works = spec.kind != "map" or unit != node
-    assert not (spec.approval and works) or unit in state.approved, f"{path} starts without approval"
+    assert not (state.spec_of(unit).approval and works) or unit in state.approved, f"{path} starts without approval"
     assert spec.kind != "gate" or node in state.answers
     if spec.inputs:
         assert all(state.status[item] == SUCCEEDED for item in state.chosen[node])

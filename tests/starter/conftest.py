@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from temporalio.client import Client
 
-from starter.dev.binary import obtain
-from starter.dev.server import DevServer
-from starter.terminal.console import Output, Terminal
+from sennit.starter.dev.binary import obtain
+from sennit.starter.dev.server import DevServer
+from sennit.starter.terminal.console import Output, Terminal
 
 
 class Stream(io.StringIO):
@@ -52,6 +52,6 @@ def server_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 async def client(server_address: str) -> Client:
-    from workflows.messages.converter import DATA_CONVERTER
+    from sennit.workflows.messages.converter import DATA_CONVERTER
 
     return await Client.connect(server_address, data_converter=DATA_CONVERTER)

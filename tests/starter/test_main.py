@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from starter.__main__ import main
-from starter.client.errors import Exit
+from sennit.__main__ import main
+from sennit.starter.client.errors import Exit
 
 PLAN = "nodes:\n- {id: a, kind: tool, tool: calculate, args: {expression: 1 + 1}}\n"
 
@@ -95,6 +95,45 @@ def test_a_program_is_quoted_and_nothing_starts(capsys: pytest.CaptureFixture[st
     assert "plan.yaml is no program" in capsys.readouterr().err
 
 
+def test_a_check_reports_its_stages_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Form and references of a plan with its tools; names and types of a program."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SENNIT_SANDBOX", "off")
+    for name in ("SENNIT_WRITE_ROOT", "SENNIT_MCP", "SENNIT_HTTP_TOOLS"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "p.yaml").write_text(
+        "nodes:\n- {id: a, kind: llm, prompt: 7}\n- {id: b, kind: tool, tool: write, args: {path: $c}}\n"
+        "- {id: p, kind: tool, tool: python, args: {code: x}}\n- {id: d, kind: llm, prompt: x, model: 'foo:bar'}\n"
+    )
+    assert main(["plan", "check", "p.yaml"]) == Exit.USAGE
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(":")[1] for line in lines] == ["2", "3", "3", "4", "5"]
+    assert "the tool `write` is off here: SENNIT_WRITE_ROOT names no folder" in lines[1]
+    assert "refers to no node" in lines[2]
+    assert "the tool `python` is off here: no sandbox works here: it is turned off" in lines[3]
+    assert "`foo:bar`" in lines[4]
+    assert "offline, openai, anthropic" in lines[4]
+    (tmp_path / "p.py").write_text(
+        "async def main() -> int:\n    await serch(query='x')\n    return await calculate(expression=1)\n"
+    )
+    assert main(["plan", "check", "p.py"]) == Exit.USAGE
+    lines = capsys.readouterr().err.splitlines()
+    assert sorted({line.split(":")[1] for line in lines}) == ["2", "3"]
+    assert "there is no `serch`; did you mean `search`?" in lines[0]
+    (tmp_path / "w.yaml").write_text(
+        "nodes:\n- {id: a, kind: llm, prompt: x}\n- {id: b, kind: gate, question: x, schema: {enum: [yes, no]}}\n"
+        "answer: $b\n"
+    )
+    assert main(["plan", "check", "w.yaml"]) == 0
+    warned = capsys.readouterr()
+    assert warned.out == "w.yaml: 2 nodes, no problems\n"
+    assert [line.split(": ")[1] for line in warned.err.splitlines()] == ["w.yaml:2", "w.yaml:3"]
+    assert main(["plan", "check", "w.yaml", "--output", "json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["warnings"]) == 2
+
+
 def test_a_plan_is_read_from_standard_input(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -115,12 +154,12 @@ def test_a_goal_on_standard_input_is_bounded_text(
 
 
 def sennit(*argv: str, **more: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "starter", *argv], capture_output=True, text=True, timeout=60, **more)
+    return subprocess.run([sys.executable, "-m", "sennit", *argv], capture_output=True, text=True, timeout=60, **more)
 
 
 @pytest.mark.parametrize("debug", ["", "1"])
 def test_a_crash_is_one_line_and_a_traceback_only_on_request(debug: str, tmp_path: Path) -> None:
-    code = "import starter.commands.tools as it, starter.__main__ as m\nit.run = None\nm.main(['tools'])"
+    code = "import sennit.starter.commands.tools as it, sennit.__main__ as m\nit.run = None\nm.main(['tools'])"
     environment = {**os.environ, "SENNIT_DEBUG": debug}
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=60)
     assert ended.returncode == 1
@@ -131,7 +170,7 @@ def test_a_crash_is_one_line_and_a_traceback_only_on_request(debug: str, tmp_pat
 def test_a_reader_who_leaves_early_sees_no_traceback(tmp_path: Path) -> None:
     nodes = "".join(f"- {{id: n{n}, kind: tool, tool: t}}\n" for n in range(5000))
     (tmp_path / "plan.yaml").write_text(f"nodes:\n{nodes}answer: $n0\n")
-    command = f"{sys.executable} -m starter plan draw plan.yaml | head -n 1"
+    command = f"{sys.executable} -m sennit plan draw plan.yaml | head -n 1"
     ended = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60)
     assert ended.stdout.count("\n") == 1
     assert ended.stderr == ""
@@ -142,5 +181,27 @@ def test_the_module_and_the_script_are_one_command() -> None:
 
 
 def test_help_is_quick_because_no_sdk_is_loaded() -> None:
-    code = "import sys, starter.__main__ as m; m.main(['--help']); sys.exit('temporalio' in sys.modules)"
+    code = "import sys, sennit.__main__ as m; m.main(['--help']); sys.exit('temporalio' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60).returncode == 0
+
+
+@pytest.mark.server
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["list"],
+        ["status", "r"],
+        ["ask", "Which?"],
+        ["finish", "r"],
+        ["schedule", "list"],
+        ["schedule", "run", "s"],
+        ["schedule", "add", "s", "@daily", "--goal", "Which?"],
+    ],
+)
+def test_a_missing_namespace_names_the_command_that_creates_it(
+    argv: list[str], server_address: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ["--address", server_address, "--namespace", "no where"]
+    assert main([*argv, *where]) == Exit.USAGE
+    way = f"create it with: sennit setup --address {server_address} --namespace 'no where'"
+    assert capsys.readouterr().err.splitlines()[-1] == f"sennit: Namespace no where is not found; {way}"

@@ -36,11 +36,11 @@ REPLAN = json.dumps(
 )
 ANSWER = json.dumps({
     "answer": "The Nile [1], by 250 km [2].",
-    "evidence": [{"node": "n1", "claim": "length", "quote": NILE}, {"node": "n5", "quote": AMAZON}],
+    "evidence": [{"node": "n1", "claim": "length", "quote": NILE}, {"node": "n5", "claim": "length", "quote": AMAZON}],
 })  # fmt: skip
 RULES: list[dict[str, Any]] = [
     {"match": f"{PLANNER}{re.escape(GOAL)}", "text": PLAN, "first_token": 0.2, "rate": 40},
-    {"match": "Count", "text": "counted", "usage": [30, 10]},
+    {"match": "Count", "text": "counted", "usage": [390, 10]},
     {"match": f"{JOINER}n5, succeeded", "text": ANSWER},
     {"match": f"{JOINER}closed for today", "text": REPLAN},
 ]
@@ -95,9 +95,7 @@ def test_a_large_replan_waits_for_approval(found: Found) -> None:
     person, model = found
     done = person.sennit("ask", GOAL, "--id", "careful", "--approve-replans-above", "1")
     assert (done.returncode, done.stdout) == (4, "")
-    question = (
-        "n4: replan: may it add 2 more nodes, about 1,001 tokens? the page is down: n5 search 1 query=Amazon river"
-    )
+    question = 'n4: replan: may it add 2 more nodes, about 1,001 tokens? the page is down: n5 search "Amazon river" k=1'
     assert f"{question}; n6 joiner $goal\n    sennit approve careful n4  # or reject\n" in done.stderr
     asked = len(model.asked(GOAL))
     assert "n4 waiting" in " ".join(person.sennit("status", "careful").stdout.split())
@@ -124,22 +122,22 @@ async def test_so_it_is_in_a_sub_agent(found: Found, tmp_path: Path) -> None:
 
 
 def test_a_budget_stops_a_plan_and_a_higher_one_goes_on(found: Found, tmp_path: Path) -> None:
-    """Calls of 40 tokens each: the 25th reaches the limit, and no 26th begins."""
+    """Calls of 400 tokens each: the 25th reaches the limit, and no 26th begins."""
     person, model = found
     nodes = [{"id": f"n{number}", "kind": "llm", "prompt": f"Count {number}"} for number in range(50)]
     (tmp_path / "plan.json").write_text(json.dumps({"nodes": nodes, "answer": "$n49"}))
-    done = person.sennit("run", str(tmp_path / "plan.json"), "--id", "spender", "--budget", "tokens=1000,time=10m")
+    done = person.sennit("run", str(tmp_path / "plan.json"), "--id", "spender", "--budget", "tokens=10000,time=10m")
     assert (done.returncode, done.stdout) == (4, "")
     assert len(model.asked("Count")) == 25
     status = person.sennit("status", "spender")
     assert status.returncode == 4
     assert status.stdout.splitlines()[:2] == [
-        "spender  blocked  25 of 50 nodes · 25 model calls, 1,000 tokens",
-        "budget  tokens 1,000 of 1,000",
+        "spender  blocked  25 of 50 nodes · 25 model calls, 10,000 tokens",
+        "budget  tokens 10,000 of 10,000",
     ]
     question, command = status.stdout.splitlines()[-3:-1]
-    assert question == "budget: the budget is spent (tokens 1000 of 1000); 25 nodes are ready and wait"
-    assert command == "    sennit update spender raise_budget tokens=2000"
+    assert question == "budget: the budget is spent (tokens 10000 of 10000); 25 nodes are ready and wait"
+    assert command == "    sennit update spender raise_budget tokens=20000"
     assert question in done.stderr
     assert command in done.stderr
     raised = person.sennit(*command.split()[1:])

@@ -57,17 +57,21 @@ def closing(done: CompletedProcess[str]) -> str:
 
 
 @pytest.mark.parametrize(
-    ("goal", "message"),
+    ("goal", "message", "wrote"),
     [
-        ("Prose?", "the reply holds no plan; write numbered calls"),
-        ("Wrong?", 'nodes[0].args.seconds: nap: wanted number, not "long"'),
+        ("Prose?", "the reply holds no plan; write numbered calls", 'It wrote: "'),
+        ("Wrong?", 'nodes[0].args.seconds: nap: wanted number, not "long"', '(seconds="long")'),
     ],
 )
-def test_a_planner_that_does_not_learn_ends_the_run_with_a_sentence(found: Found, goal: str, message: str) -> None:
+def test_a_planner_that_does_not_learn_ends_the_run_with_a_sentence(
+    found: Found, goal: str, message: str, wrote: str
+) -> None:
     person, model = found
     done = person.sennit("ask", goal)
     assert (done.returncode, done.stdout) == (1, ""), done.stderr
     assert closing(done).startswith(f"  PlannerFailed: the planner wrote no plan that can run: {message}")
+    assert wrote in " ".join(closing(done).split())
+    assert "SENNIT_PLAN_FORMAT=tools" in closing(done)
     assert 2 <= len(model.asked(goal)) <= 3
 
 
@@ -87,7 +91,7 @@ def test_models_that_obey_a_page_can_do_no_more_than_the_run_allows(found: Found
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["answer"] == "Nothing to tell."
-    assert [line["id"] for line in report["nodes"]] == ["n1", "n2", "n3", "n2_t2"]
+    assert sorted(line["id"] for line in report["nodes"]) == ["n1", "n2", "n2_t2", "n3"]
     assert "there is no tool 'note'; there are nap" in model.asked("Retell", "Ignore")[1]
     assert not list(person.state.rglob("notes.txt"))
 

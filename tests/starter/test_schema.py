@@ -5,7 +5,7 @@ from pathlib import Path
 
 from jsonschema import Draft202012Validator
 
-from workflows.messages.result import RunReport
+from sennit.workflows.messages.result import RunReport
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "run.schema.json"
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from starter.testing import Large, WrongFake, run
-from workflows.plan.language.problems import InvalidPlan
+from sennit.testing import Large, WrongFake, run
+from sennit.workflows.plan.language.problems import InvalidPlan
 
 HEAD = """
 async def look(name: str) -> str:
@@ -50,7 +50,7 @@ TICKETS = "[task(look, name=name) for name in names]"
             "no such thing",
         ),
         (
-            ["try:", "    await parallel([task(look, name='lost')])", "except RuntimeError:", "    return 'lost'"],
+            ["try:", "    await parallel([task(look, name='lost')])", "except LookupError:", "    return 'lost'"],
             "lost",
         ),
         (["phase('a')", "return (await budget_left())['calls']"], None),
@@ -131,3 +131,21 @@ def test_a_large_result_is_a_reference_and_other_fakes_are_given_its_value() -> 
     body += ["said = await llm('x', text, [same, 1])", "return [text.size, await part(same, 0, 3), said, same]"]
     script = main(*body) + "\nasync def give(value):\n    return value\n"
     assert run(script, fakes) == [6, "a t", ["a text", ["a text", 1]], "a text"]
+
+
+def test_coroutines_and_sleeps_take_no_time() -> None:
+    script = """
+import asyncio
+from datetime import datetime
+
+async def look(name, found):
+    await asyncio.sleep(3600 if name == "a" else 60)
+    found.append([await search(query=name), str(datetime.now())])
+
+async def main():
+    found = []
+    await asyncio.gather(*[look(name, found) for name in "abc"])
+    return found
+"""
+    late = [["b", "2026-01-01 00:01:00"], ["c", "2026-01-01 00:01:00"], ["a", "2026-01-01 01:00:00"]]
+    assert run(script, {"search": lambda query: query}) == late

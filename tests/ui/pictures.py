@@ -18,14 +18,14 @@ from doubles.webui import WebUI
 from PIL import Image, ImageChops
 from playwright.async_api import Locator
 
-from starter.client.request import markdown_summary, slug
-from starter.commands.demo import QUESTION
+from sennit.starter.client.request import markdown_summary, slug
+from sennit.starter.commands.ask import QUESTION
 
 FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
 QUESTIONS = (
     "How much higher is Mont Blanc than Kilimanjaro?",
     "Which is longer, the Nile or the Amazon?",
-    "List the heights of Everest, K2 and Denali.",
+    "Which of Everest, K2 and Denali is the highest?",
     QUESTION,
 )
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")

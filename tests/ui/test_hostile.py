@@ -12,7 +12,7 @@ from doubles.web_stack import Handle, WebStack
 from doubles.webui import HOSTILE, WebUI
 from playwright.async_api import FrameLocator, Route, expect
 
-from starter.client.request import markdown_summary
+from sennit.starter.client.request import markdown_summary
 
 pytestmark = BROWSER
 TEXTS = {

@@ -11,11 +11,11 @@ from doubles.webui import WebUI
 from doubles.worker_processes import WorkerProcesses
 from playwright.async_api import BrowserContext, expect
 
-from starter.dev.binary import obtain
-from starter.dev.server import DevServer
-from workflows.messages.converter import connect
-from workflows.messages.queues import WORKFLOW
-from workflows.plan.programs.program_plan import program_plan
+from sennit.starter.dev.binary import obtain
+from sennit.starter.dev.server import DevServer
+from sennit.workflows.messages.converter import connect
+from sennit.workflows.messages.queues import WORKFLOW
+from sennit.workflows.plan.programs.program_plan import program_plan
 
 pytestmark = BROWSER
 SCRIPT = """

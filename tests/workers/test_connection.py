@@ -10,11 +10,11 @@ from typing import Any, cast
 import pytest
 from temporalio.client import Client
 
-from starter.dev.server import DevServer
-from workers import connection
-from workers.connection import connect_patiently, server_address, short_cause
-from workers.server_check import ServerCheck
-from workers.settings import WrongSetting
+from sennit.starter.dev.server import DevServer
+from sennit.workers import connection
+from sennit.workers.connection import connect_patiently, server_address, short_cause
+from sennit.workers.server_check import ServerCheck
+from sennit.workers.settings import WrongSetting
 
 CLIENT = cast("Client", object())
 REFUSED = RuntimeError(

@@ -14,13 +14,15 @@ from doubles.local_workers import Handle, Start
 from doubles.resets import reset
 from doubles.runs import call, insist, until
 from doubles.sennit_command import sennit
+from doubles.stores import new_store
 from temporalio.client import Client
 
-from activities.storage.artifacts import StoreUnavailable
-from activities.storage.directory import DirectoryStore
-from activities.storage.garbage import KnownRuns, Owner, claim
-from starter.dev.server import DevServer, free_port
-from workers.garbage import Collection
+from sennit.activities.storage.artifacts import StoreUnavailable
+from sennit.activities.storage.directory import DirectoryStore
+from sennit.activities.storage.garbage import KnownRuns, Owner, claim
+from sennit.activities.storage.timings import PLACE
+from sennit.starter.dev.server import DevServer, free_port
+from sennit.workers.garbage import Collection
 
 MONTH = 30 * 86_400.0
 
@@ -33,7 +35,7 @@ def artifacts(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(artifacts: Path) -> DirectoryStore:
-    return DirectoryStore(artifacts)
+    return new_store(artifacts)
 
 
 def age(artifacts: Path, days: float = 40) -> None:
@@ -166,11 +168,13 @@ async def test_what_may_be_of_another_server_or_is_no_run_stays(
     (outside / "precious").write_text("kept")
     (linked / "link").symlink_to(outside)
     (artifacts / "default" / str(uuid.uuid4())).symlink_to(outside)
+    await store.mark(f"default/{PLACE}", "calls", b"{}")  # it is of no run
     age(artifacts)
-    assert [len(each.objects) for each in (await collected(store, client)).deleted] == [4]
+    found = await collected(store, client)
+    assert ([len(each.objects) for each in found.deleted], found.kept) == ([4], 3)
     assert not linked.exists()
     assert (outside / "precious").read_text() == "kept"
-    assert len(folders(artifacts)) == 4
+    assert len(folders(artifacts)) == 5
 
 
 @pytest.fixture

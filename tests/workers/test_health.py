@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from workers import health
-from workers.health import HealthServer, Readiness
-from workers.settings import ListenAddress
+from sennit.workers import health
+from sennit.workers.health import HealthServer, Readiness
+from sennit.workers.settings import ListenAddress
 
 LOCAL = ListenAddress("127.0.0.1", 0)
 

@@ -1,4 +1,4 @@
-"""`python -m workers`: what is wrong with the call is one line and exit code 2; the catalogue needs no server."""
+"""`python -m sennit.workers`: a wrong call is answered by one line and exit code 2; the catalogue needs no server."""
 
 import json
 import os
@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from workers.__main__ import main
+from sennit.workers.__main__ import main
 
 GREETING = '''
 from pydantic import BaseModel
 
-from activities.toolbox import tool
+from sennit.activities.toolbox import tool
 
 print("imported")
 
@@ -33,7 +33,7 @@ async def greet(args: Whom) -> str:
 def _workers(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("SENNIT_", "TEMPORAL_"))}
     return subprocess.run(
-        [sys.executable, "-m", "workers", *arguments],
+        [sys.executable, "-m", "sennit.workers", *arguments],
         env=clean | env,
         capture_output=True,
         text=True,
@@ -98,8 +98,14 @@ BROKEN = {"SENNIT_TOOLS": "broken", "SENNIT_TOOLS_PATH": "{tmp}"}
         ("catalogue", {"SENNIT_WRITE_ROOT": "{tmp}/no"}, "SENNIT_WRITE_ROOT: '{tmp}/no' is "),
         ("workflow", {"TEMPORAL_CONFIG_FILE": "{tmp}/temporal.toml"}, "TOML"),
         ("llm", {"SENNIT_MODEL": "offline,anthropic:m"}, "names anthropic:m and ANTHROPIC_API_KEY is not set; in"),
-        ("tools", {"SENNIT_ARTIFACTS": "{tmp}/file/artifacts"}, "SENNIT_ARTIFACTS='{tmp}/file/artifacts' or "),
-        ("tools", {**CLOSED, "SENNIT_ARTIFACTS": "s3://bucket/p"}, "SENNIT_ARTIFACTS='s3://bucket/p': artifact store"),
+        ("tools", {"SENNIT_INDEX": "{tmp}/file/index"}, "SENNIT_INDEX='{tmp}/file/index' cannot be used: Not a dir"),
+        ("tools", {"AWS_ENDPOINT_URL": "x", "SENNIT_ARTIFACTS": "s3://bucket/p"}, "AWS_ENDPOINT_URL is no URL"),
+        (
+            "store",
+            {"SENNIT_ARTIFACTS": "{tmp}/file/artifacts"},
+            "artifact store {tmp}/file/artifacts: Not a dir",
+        ),
+        ("store", {**CLOSED, "SENNIT_ARTIFACTS": "s3://bucket/p"}, "SENNIT_ARTIFACTS='s3://bucket/p': artifact store"),
     ],
 )
 def test_what_is_wrong_is_named_in_one_line(
@@ -118,7 +124,7 @@ def test_what_is_wrong_is_named_in_one_line(
         monkeypatch.setenv(name, value.replace("{tmp}", str(tmp_path)))
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
-    monkeypatch.setattr("workers.telemetry.start_log", lambda *_: None)
+    monkeypatch.setattr("sennit.workers.telemetry.start_log", lambda *_: None)
     with capture_logs():
         assert main([role]) == 2
     stdout, stderr = capsys.readouterr()

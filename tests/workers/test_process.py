@@ -12,11 +12,12 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 
-from workers import process
-from workers.process import WorkerProcess
-from workers.roles import role_named
-from workers.settings import WrongSetting, read_settings
-from workers.wiring import RoleWork
+from sennit.activities.storage.artifacts import StoreUnavailable
+from sennit.workers import process
+from sennit.workers.process import WorkerProcess
+from sennit.workers.roles import role_named
+from sennit.workers.settings import WrongSetting, read_settings
+from sennit.workers.wiring import RoleWork
 
 
 class Temporal:
@@ -35,7 +36,14 @@ class Temporal:
         self.running: Any = None
         self.lost: str | None = None
         self.obstacle: str | None = None
+        self.away: str | None = None
         self.missing = ""
+        self.store = SimpleNamespace(identify=self._identify)
+
+    async def _identify(self) -> str:
+        if self.away:
+            raise StoreUnavailable(self.away)
+        return "s-1"
 
     async def connect(self, _address: str, _identity: str, _report: Any) -> "Temporal":
         await self.connected.wait()
@@ -104,10 +112,10 @@ async def temporal(monkeypatch: pytest.MonkeyPatch) -> Temporal:
 class Running:
     """A worker process in the test's own event loop, from the first `until` on, with its probe."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, temporal: Temporal, port: int) -> None:
         settings = read_settings({"SENNIT_HEALTH_PORT": f"127.0.0.1:{port}", "SENNIT_DRAIN": "0.5"})
         self.threads = SimpleNamespace(exhausted=None, lost=0, blocked_seconds=0.0)
-        work = RoleWork(store="s-1", threads=cast("Any", self.threads))
+        work = RoleWork(store=cast("Any", temporal.store), threads=cast("Any", self.threads), note="no Landlock")
         self._worker = WorkerProcess(role_named("all"), settings, work, "me@here#1", "here:1", time.monotonic())
         self._url = f"http://127.0.0.1:{port}/readyz"
         self.task: asyncio.Task[int] | None = None
@@ -137,7 +145,7 @@ class Running:
 
 @pytest.fixture
 async def served(temporal: Temporal, unused_tcp_port: int) -> AsyncIterator[Running]:
-    running = Running(unused_tcp_port)
+    running = Running(temporal, unused_tcp_port)
     yield running
     if running.task is not None:
         running.task.cancel()
@@ -170,11 +178,11 @@ async def test_a_worker_is_ready_once_it_is_connected_and_polls_and_says_so_in_o
         await served.until(200)
     (ready,) = [entry for entry in logs if entry["event"] == "worker ready"]
     assert list(ready["queues"]) == temporal.queues == list(role_named("all").queues)
-    assert (ready["address"], ready["identity"], ready["store"]) == ("here:1", "me@here#1", "s-1")
+    assert (ready["address"], ready["identity"], ready["store"]) == ("here:1", "me@here#1 store s-1", "s-1")
     assert (ready["role"], bool(ready["build_id"])) == ("all", True)
 
 
-@pytest.mark.parametrize("trouble", ["lost", "obstacle"])
+@pytest.mark.parametrize("trouble", ["lost", "obstacle", "away"])
 async def test_readiness_follows_trouble_that_comes_and_goes(temporal: Temporal, served: Running, trouble: str) -> None:
     with capture_logs() as logs:
         await served.until(200)
@@ -183,7 +191,16 @@ async def test_readiness_follows_trouble_that_comes_and_goes(temporal: Temporal,
         setattr(temporal, trouble, None)
         await served.until(200)
     told = [(entry["log_level"], entry["event"]) for entry in logs if entry["event"] != "worker ready"]
-    assert told == [("warning", "no namespace"), ("info", "nothing is in the way any more")]
+    ours = ("warning", "no Landlock")
+    assert told == [ours, ("warning", "no namespace"), ("info", "nothing is in the way any more")]
+
+
+async def test_a_worker_waits_for_its_store_and_makes_none(temporal: Temporal, served: Running) -> None:
+    temporal.away = "artifact store /a: there is no .store-id"
+    await served.until(503, "there is no .store-id")
+    assert temporal.queues == []
+    temporal.away = None
+    await served.until(200)
 
 
 async def test_nothing_is_polled_until_nothing_is_in_the_way(temporal: Temporal, served: Running) -> None:
@@ -192,7 +209,7 @@ async def test_nothing_is_polled_until_nothing_is_in_the_way(temporal: Temporal,
     assert temporal.queues == []
     temporal.obstacle = None
     await served.until(200)
-    assert await served.note() == "no search attributes"
+    assert await served.note() == "no Landlock; no search attributes"
 
 
 async def test_a_worker_that_fails_ends_the_process_with_1_and_its_cause(temporal: Temporal, served: Running) -> None:
@@ -239,7 +256,7 @@ async def test_a_signal_before_there_is_a_connection_ends_at_once(temporal: Temp
 
 async def test_a_health_port_that_is_taken_is_a_wrong_setting(temporal: Temporal, unused_tcp_port: int) -> None:
     taken = await asyncio.start_server(lambda _r, _w: None, "127.0.0.1", unused_tcp_port)
-    running = Running(unused_tcp_port)
+    running = Running(temporal, unused_tcp_port)
     async with taken:
         with pytest.raises(WrongSetting, match=f"SENNIT_HEALTH_PORT='127.0.0.1:{unused_tcp_port}'.*in use"):
             await running._worker.run()

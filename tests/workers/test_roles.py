@@ -2,16 +2,15 @@
 
 import pytest
 
-from activities.providers.settings import PROVIDERS
-from workers.roles import ROLES, UnknownRole, role_named
-from workflows.messages import queues
+from sennit.workers.roles import ROLES, UnknownRole, role_named
+from sennit.workflows.messages import queues
 
 
 def test_each_role_polls_its_own_queues() -> None:
     polled = {name: role.queues for name, role in ROLES.items() if name != "all"}
     assert polled == {
         "workflow": (queues.WORKFLOW,),
-        "llm": tuple(queues.llm_queue(model) for model in PROVIDERS),
+        "llm": tuple(queues.llm_queue(model) for model in queues.PROVIDERS),
         "tools": (queues.TOOLS,),
         "sandbox": (queues.SANDBOX,),
     }

@@ -11,10 +11,10 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import Worker
 
-from starter.dev.server import DevServer
-from workers import server_check
-from workers.server_check import ServerCheck, with_store
-from workflows.messages import queues
+from sennit.starter.dev.server import DevServer
+from sennit.workers import server_check
+from sennit.workers.server_check import ServerCheck, with_store
+from sennit.workflows.messages import queues
 
 HERE = "here:7233"
 

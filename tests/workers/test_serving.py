@@ -21,12 +21,12 @@ from temporalio.api.workflowservice.v1 import RegisterNamespaceRequest
 from temporalio.client import Client
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from starter.dev.binary import obtain
-from starter.dev.server import DevServer
-from workflows.messages import queues
-from workflows.messages.contracts import PREPARE, TOOL, GroupReply, NodeCall, PrepareCall, PreparedRun
-from workflows.messages.converter import connect
-from workflows.messages.result import RunReport
+from sennit.starter.dev.binary import obtain
+from sennit.starter.dev.server import DevServer
+from sennit.workflows.messages import queues
+from sennit.workflows.messages.contracts import PREPARE, TOOL, GroupReply, NodeCall, PrepareCall, PreparedRun
+from sennit.workflows.messages.converter import connect
+from sennit.workflows.messages.result import RunReport
 
 pytestmark = pytest.mark.server
 
@@ -36,7 +36,7 @@ import pathlib
 
 from pydantic import BaseModel
 
-from activities.toolbox import tool
+from sennit.activities.toolbox import tool
 
 
 class Folder(BaseModel):
@@ -61,7 +61,7 @@ import sys
 
 from pydantic import BaseModel
 
-from activities.toolbox import tool
+from sennit.activities.toolbox import tool
 
 
 class Nothing(BaseModel):
@@ -125,7 +125,7 @@ class OneTool:
 
 
 class WorkerChild:
-    """`python -m workers` as a child process; its log is read as it comes."""
+    """`python -m sennit.workers` as a child process; its log is read as it comes."""
 
     def __init__(self, role: str, server: str, state: Path, log: Path, **env: str) -> None:
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("SENNIT_", "TEMPORAL_"))}
@@ -134,7 +134,7 @@ class WorkerChild:
         ours = {"TEMPORAL_ADDRESS": server, "SENNIT_STATE": str(state), "SENNIT_HEALTH_PORT": "127.0.0.1:0"}
         self._log = log
         with log.open("wb") as stderr:
-            command = [sys.executable, "-m", "workers", role]
+            command = [sys.executable, "-m", "sennit.workers", role]
             self._process = subprocess.Popen(command, env=clean | ours | env, stderr=stderr)
 
     async def until(self, message: str) -> dict[str, Any]:
@@ -262,8 +262,11 @@ async def test_tools_that_exit_fail_their_nodes_and_leave_their_worker_alone(
     child = start("all", dev_server.address, SENNIT_TOOLS="hostile", SENNIT_TOOLS_PATH=str(tmp_path))
     await child.until("worker ready")
     tools = {"a": "exits", "b": "fine", "c": "fine", "d": "leaves_a_task_that_exits", "e": "exits", "f": "fine"}
-    nodes = [{"id": name, "kind": "tool", "tool": tool, "retry": {"attempts": 1}} for name, tool in tools.items()]
-    plan = {"nodes": nodes, "groups": [["a", "b", "c"]], "answer": {name: f"${name}" for name in tools}}
+    nodes = [
+        {"id": name, "kind": "tool", "tool": tool, "retry": {"attempts": 1 + (name in "abc")}}
+        for name, tool in tools.items()
+    ]
+    plan = {"nodes": nodes, "fuse": "on", "answer": {name: f"${name}" for name in tools}}
     report = await client.execute_workflow(
         "AgentRun",
         {"plan": plan, "on_failure": "partial"},

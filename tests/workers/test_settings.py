@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from activities.providers.settings import ModelSettings
-from workers.settings import ListenAddress, WorkerSettings, WrongSetting, read_settings
+from sennit.activities.providers.settings import ModelSettings
+from sennit.workers.settings import ListenAddress, WorkerSettings, WrongSetting, read_settings
 
 HOME = {"HOME": "/home/ada"}
 DEFAULTS = WorkerSettings(

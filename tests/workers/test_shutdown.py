@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 DRAINING = """
 import asyncio, sys
-from workers.shutdown import StopRequest, leave
-from workers.telemetry import start_log
+from sennit.workers.shutdown import StopRequest, leave
+from sennit.workers.telemetry import start_log
 
 async def main():
     start_log("json", "info")
@@ -25,8 +25,8 @@ asyncio.run(main())
 
 STUCK = """
 import threading
-from workers.shutdown import leave_by
-from workers.telemetry import start_log
+from sennit.workers.shutdown import leave_by
+from sennit.workers.telemetry import start_log
 
 start_log("json", "info")
 leave_by(0.05)
@@ -35,7 +35,7 @@ threading.Event().wait()
 
 LEAVING = """
 import sys, threading
-from workers.shutdown import leave
+from sennit.workers.shutdown import leave
 
 threading.Thread(target=threading.Event().wait).start()
 sys.stdout.write("said")
@@ -44,7 +44,7 @@ leave(5)
 
 DYING = """
 import asyncio, sys
-from workers import __main__, process
+from sennit.workers import __main__, process
 
 async def deaf():
     while True:

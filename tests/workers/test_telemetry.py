@@ -13,8 +13,8 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from workers.settings import ListenAddress, WrongSetting
-from workers.telemetry import start_log, start_runtime
+from sennit.workers.settings import ListenAddress, WrongSetting
+from sennit.workers.telemetry import start_log, start_runtime
 
 Log = Callable[[], list[dict[str, Any]]]
 ENV = {"OPENAI_API_KEY": "sk-very-secret"}

@@ -4,15 +4,15 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from doubles import models
 from doubles.local_workers import Start, serving, starting
-from doubles.models import ModelServer
 from temporalio.client import Client
 
-from activities.definitions import Activities, WorkerPaths
-from activities.llm.models import Models
-from activities.providers.settings import ModelSettings
-from activities.toolbox import load_tools
+from sennit.activities.definitions import Activities, WorkerPaths
+from sennit.activities.llm.models import Models
+from sennit.activities.providers.settings import ModelSettings
+from sennit.activities.toolbox import load_tools
+from sennit.testing import models
+from sennit.testing.models import ModelServer
 
 
 @pytest.fixture

@@ -113,7 +113,7 @@ async def test_a_group_runs_as_one_activity(start: Start) -> None:
         call("d", args={"value": "$b.value$c.value"}),
         call("e", args={"value": "$d.value"}),
     ]
-    handle = await start(plan={"nodes": nodes, "groups": [["a", "b", "c", "d", "e"]]})
+    handle = await start(plan={"nodes": nodes, "fuse": "on"})
     assert (await handle.result())["answer"] == {"value": "11"}
     assert [kind for kind, _ in await activities(handle)] == ["prepare", "group"]
 

@@ -9,7 +9,7 @@ from doubles.runs import call, insist, until
 from doubles.tools import calls
 from temporalio.client import WorkflowUpdateFailedError
 
-from activities.nodes.arguments import arguments_digest
+from sennit.activities.nodes.effect_ledger import arguments_digest
 
 pytestmark = [pytest.mark.server, remembered_or_not]
 WRITES = {"kind": "tool", "tool": "note", "args": {"text": "item $item.n"}}
@@ -39,11 +39,14 @@ async def test_the_values_are_shown_and_the_report_says_who_approved_what(start:
     [item] = await asked(handle)
     digest = arguments_digest("note", {"text": "See\nyou, Ann $5"})
     assert item["shown"] == "text:\n  See\n  you, Ann $5"
-    assert item["example"] == {"node": "w", "digest": digest[:12]}
-    assert item["command"] == f"sennit approve {handle.id} w --digest {digest[:12]}"
+    assert item["example"] == {"node": "w", "digest": digest[:20]}
+    assert item["command"] == f"sennit approve {handle.id} w --digest {digest[:20]}"
     with pytest.raises(WorkflowUpdateFailedError) as refused:
-        await handle.execute_update("approve", {"node": "w", "digest": "3f2a9c01b4d7"})
-    assert f"something else by now; read it again: its digest is {digest[:12]}" in str(refused.value.cause)
+        await handle.execute_update("approve", {"node": "w", "digest": "3f2a9c01b4d7e85a6c21"})
+    with pytest.raises(WorkflowUpdateFailedError) as short:
+        await handle.execute_update("approve", {"node": "w", "digest": digest[:12]})
+    assert "a digest has 20 digits; read again what `w` would write" in str(short.value.cause)
+    assert f"something else by now; read it again: its digest is {digest[:20]}" in str(refused.value.cause)
     assert await insist(handle, "approve", {**item["example"], "by": "ann"}) == "w may run"
     line = line_of(await handle.result(), "w")
     assert line["approved"] == {"digest": digest, "by": "ann"}

@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 from doubles.local_workers import Start
-from doubles.model_rules import Reply
-from doubles.models import ModelServer
 from doubles.runs import call, until
 from temporalio.client import WorkflowUpdateFailedError
+
+from sennit.testing.model_rules import Reply
+from sennit.testing.models import ModelServer
 
 pytestmark = pytest.mark.server
 

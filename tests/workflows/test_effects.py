@@ -6,16 +6,19 @@ from typing import Any
 
 import pytest
 from doubles.local_workers import Handle, Start
+from doubles.resets import reset
 from doubles.runs import call, insist, until
 from doubles.tools import calls, posts
 from temporalio import activity
-from temporalio.client import WorkflowUpdateFailedError
+from temporalio.api.enums.v1 import EventType
+from temporalio.client import Client, WorkflowFailureError, WorkflowUpdateFailedError
+from temporalio.exceptions import ApplicationError
 
-from activities.nodes import runner
-from activities.nodes.context import NodeContext, NodeOutput
-from activities.nodes.error_mapping import OutputRefused
-from activities.nodes.replies import keep
-from activities.nodes.runner import NodeRunner
+from sennit.activities.nodes import runner
+from sennit.activities.nodes.context import NodeContext
+from sennit.activities.nodes.error_mapping import OutputRefused
+from sennit.activities.nodes.replies import encode_output
+from sennit.activities.nodes.runner import NodeRunner
 
 pytestmark = pytest.mark.server
 
@@ -40,7 +43,7 @@ def written(cache: Path, handle: Handle) -> tuple[list[str], list[str]]:
 @pytest.mark.parametrize(
     ("after", "error"),
     [
-        ("crash", "post: RuntimeError: lost the connection; whether it took effect is not known"),
+        ("crash", "post: RuntimeError: lost the connection (tools.py:"),
         ("no json", "it has taken effect"),
         ("hang", "no result within 0.5 s; whether it took effect is not known"),
     ],
@@ -60,6 +63,25 @@ async def test_a_write_of_unknown_outcome_is_tried_once_and_repeated_only_on_dem
     assert written(cache, handle) == (["once", "once"], ["w~1", "w~2"])
 
 
+async def test_a_write_that_returns_what_it_does_not_declare_is_recorded_as_made(
+    start: Start, client: Client, cache: Path
+) -> None:
+    plan = {"nodes": [call("w", "sign", args={"text": "once"})], "answer": "$w"}
+    handle = await start(plan=plan, approval="never")
+    error = await blocked_on(handle, "BadOutput: sign returned None, which is not what it declares: must be an object")
+    assert error.endswith("; its write was made all the same")
+    view = await handle.query("plan")
+    assert view["writes"] == [{"node": "w", "status": "made"}]
+    assert "--repeat-effect" in view["blocked"][0]["command"]
+    failed = EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED
+    again = await reset(client, handle, lambda event: event.event_type == failed)
+    await blocked_on(again, "BadOutput: sign returned None")
+    assert written(cache, handle) == (["once"], ["w~1"])
+    await insist(again, "skip_node", {"node": "w"})
+    report = await again.result()
+    assert (report["status"], report["writes"]) == ("partial", [{"node": "w", "status": "made"}])
+
+
 async def test_a_write_that_says_it_did_nothing_gets_two_attempts_and_no_more(start: Start, cache: Path) -> None:
     once = await start(plan=post(after="busy"), approval="never")
     handle = await start(plan=post(after="busy", times=9), approval="never")
@@ -75,11 +97,18 @@ async def test_a_map_whose_items_may_have_written_is_not_repeated_unasked(start:
     write = {"kind": "tool", "tool": "post", "args": {"text": "item $item.n", "after": "crash"}}
     nodes = [call("n", "count", args={"count": 3}), {"id": "w", "kind": "map", "over": "$n.items", "do": write}]
     handle = await start(plan={"nodes": nodes, "answer": "$w"}, approval="never")
-    await blocked_on(handle, "MapFailed")
-    for given in ({"node": "w"}, {"node": "w[1]"}):
+    view = await until(handle, lambda view: bool(view["status"] == "blocked"))
+    assert [item["node"] for item in view["blocked"]] == ["w[0]", "w[1]", "w[2]"]
+    for given in ({"node": "w[1]"}, {}):
         with pytest.raises(WorkflowUpdateFailedError) as refused:
             await handle.execute_update("retry_node", given)
         assert "this may repeat what w wrote" in str(refused.value.cause)
+    await insist(handle, "retry_node", {"node": "w[0]", "repeat_effect": True})
+    await insist(handle, "answer", {"node": "w[1]", "value": "looked it up"})
+    await insist(handle, "skip_node", {"node": "w[2]"})
+    report = await handle.result()
+    assert (report["answer"], report["status"]) == ([{"posted": "item 0"}, "looked it up", None], "partial")
+    assert report["writes"] == [{"node": "w[2]", "status": "unknown"}]
 
 
 async def test_writes_of_a_map_are_not_repeated_when_only_their_gathering_failed(
@@ -88,19 +117,19 @@ async def test_writes_of_a_map_are_not_repeated_when_only_their_gathering_failed
     """It took longer than any item may, and then its list could not be kept."""
     full = [True]
 
-    async def keeps(*args: Any, **options: Any) -> Any:
-        if activity.info().activity_id == "w" and full.pop():
+    def encodes(output: Any) -> bytes:
+        if activity.info().activity_id == "w" and full and full.pop():
             raise OutputRefused("the output has too many bytes")
-        return await keep(*args, **options)
+        return encode_output(output)
 
-    async def gathers(nodes: NodeRunner, context: NodeContext, *more: Any) -> NodeOutput:
+    async def gathers(nodes: NodeRunner, context: NodeContext, *more: Any) -> runner.Work:
         if context.address.path == "w":
             await asyncio.sleep(0.6)
-        return await run(nodes, context, *more)
+        return await ready(nodes, context, *more)
 
-    run = NodeRunner.output
-    monkeypatch.setattr(runner, "keep", keeps)
-    monkeypatch.setattr(NodeRunner, "output", gathers)
+    ready = NodeRunner._ready
+    monkeypatch.setattr(runner, "encode_output", encodes)
+    monkeypatch.setattr(NodeRunner, "_ready", gathers)
     write = {"kind": "tool", "tool": "post", "args": {"text": "$item"}, "timeout": "500ms"}
     nodes = [call("l", args={"value": ["a", "b"]}), {"id": "w", "kind": "map", "over": "$l.value", "do": write}]
     handle = await start(plan={"nodes": nodes, "answer": "$w"}, approval="never")
@@ -108,3 +137,95 @@ async def test_writes_of_a_map_are_not_repeated_when_only_their_gathering_failed
     await insist(handle, "retry_node", {"node": "w"})
     assert (await handle.result())["answer"] == [{"posted": "a"}, {"posted": "b"}]
     assert sorted(written(cache, handle)[0]) == ["a", "b"]
+
+
+def notes(cache: Path) -> str:
+    file = cache / "notes.txt"
+    return file.read_text() if file.exists() else ""
+
+
+def crash(name: str, **fields: Any) -> dict[str, Any]:
+    return call(name, "post", args={"text": name, "after": "crash"}, **fields)
+
+
+SCRIPT = """
+async def main():
+    try:
+        await post(text="once", after="crash")
+    except RuntimeError:
+        await note(text="it failed, so something else is done")
+    return "done"
+"""
+
+TELLS = [
+    pytest.param({"nodes": [crash("w", on_error="skip"), call("n", needs=["w"])], "answer": "$n"}, id="skip"),
+    pytest.param({"nodes": [crash("w", on_error={"fallback": 1}), call("n", args={"value": "$w"})]}, id="fallback"),
+    pytest.param({"nodes": [crash("w", on_error={"instead": "n"}), call("n")], "answer": "$w"}, id="instead"),
+    pytest.param(
+        {"nodes": [crash("w"), {"id": "n", "kind": "join", "inputs": ["w"], "policy": "settled"}], "answer": "$n"},
+        id="settled",
+    ),
+    pytest.param(
+        {
+            "nodes": [crash("w"), call("n", when={"ref": "$w:status", "op": "eq", "value": "failed"})],
+            "answer": "$w",
+        },
+        id="condition",
+    ),
+    pytest.param({"nodes": [{"id": "main", "kind": "program", "script": SCRIPT}], "answer": "$main"}, id="script"),
+]
+
+
+@pytest.mark.parametrize("plan", TELLS)
+async def test_nothing_is_told_of_a_write_in_doubt_before_a_person_has_decided(
+    start: Start, cache: Path, plan: dict[str, Any]
+) -> None:
+    """Not `on_error`, no join, no condition and no script; the command that the run shows works."""
+    handle = await start(plan=plan, approval="never")
+    view = await until(handle, lambda view: bool(view["status"] == "blocked"))
+    (item,) = view["blocked"]
+    assert (item["update"], item["also"]) == ("retry_node", ["skip_node", "answer"])
+    assert "UnknownOutcome" in item["question"]
+    others = {line["id"]: line["status"] for line in view["nodes"] if line["id"] not in (item["node"], "main")}
+    assert set(others.values()) <= {"pending"}, others
+    assert "something else" not in notes(cache)
+    assert item["command"].split()[:4] == ["sennit", "retry", handle.id, item["node"]]
+    await insist(handle, "retry_node", item["example"])
+    report = await handle.result()
+    assert (report["status"], report["writes"]) == ("done", [])
+    assert "something else" not in notes(cache)
+
+
+@pytest.mark.parametrize(("on_failure", "status"), [("partial", "partial"), ("fail", "failed")])
+async def test_a_run_that_does_not_park_ends_with_the_write_in_doubt_named(
+    start: Start, on_failure: str, status: str
+) -> None:
+    plan = {"nodes": [crash("w", on_error="skip"), call("n", needs=["w"])], "answer": "$n"}
+    handle = await start(plan=plan, approval="never", on_failure=on_failure)
+    if status == "failed":
+        with pytest.raises(WorkflowFailureError) as failed:
+            await handle.result()
+        assert isinstance(failed.value.cause, ApplicationError)
+        report = failed.value.cause.details[0]
+    else:
+        report = await handle.result()
+    assert (report["status"], report["writes"]) == (status, [{"node": "w", "status": "unknown"}])
+    assert report["problem"].startswith("w: UnknownOutcome: post")
+    assert {line["id"]: line["status"] for line in report["nodes"]} == {"w": "failed", "n": "skipped"}
+
+
+async def test_after_the_park_deadline_a_run_ends_with_the_write_in_doubt_named(start: Start) -> None:
+    plan = {"nodes": [crash("w", on_error="skip"), call("n", needs=["w"])], "answer": "$n"}
+    report = await (await start(plan=plan, approval="never", park_for="1s")).result()
+    assert (report["status"], report["writes"]) == ("partial", [{"node": "w", "status": "unknown"}])
+    assert report["problem"].startswith("w: UnknownOutcome: post")
+
+
+async def test_a_fallback_in_doubt_is_decided_on_by_itself(start: Start) -> None:
+    nodes = [call("a", "fail", on_error={"instead": "w"}), crash("w")]
+    handle = await start(plan={"nodes": nodes, "answer": "$a"}, approval="never")
+    view = await until(handle, lambda view: bool(view["status"] == "blocked"))
+    assert [item["node"] for item in view["blocked"]] == ["w"]
+    await insist(handle, "answer", {"node": "w", "value": {"posted": "by hand"}})
+    report = await handle.result()
+    assert (report["status"], report["answer"]) == ("done", {"posted": "by hand"})

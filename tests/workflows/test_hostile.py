@@ -30,8 +30,8 @@ async def test_an_output_that_cannot_be_kept_fails_its_node_with_a_short_reason(
             nodes.append({"id": f"j{number}", "kind": "join", "inputs": [f"b{number}", f"c{number}"]})
             nodes[-1]["policy"] = "settled"
     ends = [f"${'a' if shape == 'answer' else 'j'}{number}" for number in range(len(LOST))]
-    groups = [[f"a{number}", f"b{number}"] for number in range(len(LOST))] if shape == "group" else []
-    handle = await start(plan={"nodes": nodes, "answer": ends, "groups": groups}, on_failure="partial")
+    fuse = "on" if shape == "group" else "off"
+    handle = await start(plan={"nodes": nodes, "answer": ends, "fuse": fuse}, on_failure="partial")
     lines = {line["id"]: line for line in (await handle.result())["nodes"]}
     queried = {line["id"]: line for line in (await handle.query("plan"))["nodes"]}
     for number, (kind, error) in enumerate(LOST.items()):

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 from doubles.local_workers import Handle, Start
-from doubles.models import ModelServer
 from doubles.runs import insist, status_of, until
 from temporalio.client import Client, WorkflowUpdateFailedError
 
-from workflows.run import drain
+from sennit.testing.model_rules import Call, Reply
+from sennit.testing.models import ModelServer
+from sennit.workflows.run import drain
 
 pytestmark = pytest.mark.server
 PLANNER, JOINER = "You plan work", "You put results together"
@@ -52,6 +53,38 @@ async def test_an_approved_replan_is_added_and_costs_no_other_call(begin: Start,
     assert [line["id"] for line in report["nodes"]] == ["n1", "n2", "n3", "n4", "n5", "n6"]
     assert [line["attempts"] for line in report["nodes"]] == [1] * 6
     assert await calls_spent(handle) == report["usage"]["calls"] == len(model_server.asked) == 3
+
+
+SCRIPT = """
+async def main():
+    first = await nap(value="one")
+    return await llm("Is it long?", first, tools=["nap"])
+"""
+
+
+async def test_a_run_whose_program_has_called_something_may_be_replanned(
+    begin: Start, model_server: ModelServer
+) -> None:
+    """The program's calls, the tool loop in it and the tool loop beside it are there when the joiner asks for more."""
+    plan = {
+        "nodes": [
+            {"id": "p", "kind": "program", "script": SCRIPT},
+            {"id": "n1", "kind": "llm", "prompt": "How much?", "tools": ["nap"]},
+            {"id": "n2", "kind": "llm", "role": "joiner", "prompt": "Which?", "inputs": ["p", "n1"]},
+        ],
+        "answer": "$n2",
+    }
+    model_server.on(PLANNER, json.dumps(plan))
+    for question, value in (("Is it long?", "two"), ("How much?", "three")):
+        model_server.on(question, Reply("", calls=(Call("nap", {"value": value}),)), results=0)
+        model_server.on(question, f"As {value}.", results=1)
+    more = r'"3. nap(value=\"four\")\n4. answer($p, $n1, $3)"'
+    model_server.on(JOINER, f'{{"replan": {{"why": "it is not enough", "nodes": {more}}}}}', ANSWER)
+    report = await (await begin(goal="Which is longer?")).result()
+    assert (report["status"], report["answer"]) == ("done", "The Nile.")
+    assert [line["id"] for line in report["nodes"]] == [
+        "p", "p_1", "p_2", "p_2_t1_1", "p_2_t1_all", "p_2_t2", "n1", "n1_t1_1", "n1_t1_all", "n1_t2", "n2", "n3", "n4",
+    ]  # fmt: skip
 
 
 async def test_a_rejected_replan_goes_back_to_its_joiner(begin: Start, model_server: ModelServer) -> None:
@@ -99,7 +132,8 @@ async def test_the_next_run_passes_a_rejection_to_the_model(
         "answer": "$n3",
     }
     model_server.on(PLANNER, json.dumps(plan))
-    model_server.on(JOINER, MORE_NODES.replace("3. nap", "7. nap").replace("$3", "$7"), ANSWER)
+    lines = r'"4. nap(value=\"a\")\n5. nap(value=\"b\")\n6. nap(value=\"c\")\n7. answer($1, $4, $5, $6)"'
+    model_server.on(JOINER, MORE_NODES.replace(LINES, lines), ANSWER)
     handle = await begin(goal="Which is longer?", approve_replans_above=0, window=1)
     await until(handle, lambda view: status_of(view, "n3") == "waiting" and status_of(view, "n2") == "running")
     await insist(handle, "reject", {"node": "n3", "reason": "fewer"})

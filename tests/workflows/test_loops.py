@@ -1,5 +1,6 @@
 """Models that call tools: each call is a node of the run, each turn too, and the first turn's node gets the answer."""
 
+import asyncio
 import json
 import re
 from pathlib import Path
@@ -7,9 +8,10 @@ from typing import Any
 
 import pytest
 from doubles.local_workers import Start
-from doubles.model_rules import Asked, Call, Reply
-from doubles.models import ModelServer
 from doubles.runs import call, happens, status_of, until
+
+from sennit.testing.model_rules import Asked, Call, Reply
+from sennit.testing.models import ModelServer
 
 pytestmark = pytest.mark.server
 
@@ -31,6 +33,29 @@ def inside(asked: Asked) -> list[str]:
 
 def lines(report: dict[str, Any]) -> dict[str, str]:
     return {line["id"]: line["status"] for line in report["nodes"]}
+
+
+async def test_a_model_reads_what_a_server_says_of_a_wrong_request(
+    begin: Start, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = json.dumps({"ignored": "x" * 1_500, "msg": "limit is at most 100"})
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        head = f"HTTP/1.1 422 Unprocessable Entity\r\nContent-Type: application/json\r\nContent-Length: {len(said)}"
+        writer.write(f"{head}\r\n\r\n{said}".encode())
+        writer.close()
+
+    monkeypatch.setenv("SENNIT_HTTP_ALLOW", "127.0.0.1")
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/items?limit=1000"
+        model_server.on("How much", Reply("", calls=(Call("http_get", {"url": url}),)), results=0)
+        model_server.on("How much", "At most 100.", results=1)
+        handle = await begin(plan={"nodes": [loop(tools=["http_get"])], "answer": "$n7"})
+        assert (await handle.result())["answer"] == "At most 100."
+    (result,) = inside(model_server.asked[-1])
+    assert "422 Unprocessable Entity" in result
+    assert "limit is at most 100" in result
 
 
 @pytest.mark.parametrize("model_host", ["openai", "anthropic"], indirect=True)

@@ -1,19 +1,26 @@
 """Runs that a language model plans and joins, over real HTTP and a real server: repaired, refused, replanned."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from doubles.local_workers import Handle, Start
-from doubles.model_rules import Asked, Reply
-from doubles.models import ModelServer
-from doubles.runs import until
+from doubles.runs import call, until
 from temporalio.api.sdk.v1 import WorkflowMetadata
 from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
-from activities import definitions
-from activities.llm.models import Models
-from workflows.plan.scheduling import termination
+from sennit.activities import definitions
+from sennit.activities.llm.models import Models
+from sennit.activities.runs.check import PlanChecker
+from sennit.activities.runs.prepare import RunPreparer
+from sennit.activities.storage.artifacts import StoreUnavailable
+from sennit.testing.model_rules import Asked, Reply
+from sennit.testing.models import ModelServer
+from sennit.workflows.messages import activity_options
+from sennit.workflows.messages.contracts import CheckResult, PreparedRun
+from sennit.workflows.plan.scheduling import termination
+from sennit.workflows.run import drain
 
 pytestmark = pytest.mark.server
 
@@ -26,13 +33,14 @@ async def test_a_model_plans_and_answers_with_evidence(begin: Start, model_serve
     model_server.on(
         JOINER,
         '{"answer": "The Nile is 6,650 km [1]; the other page is gone.", "evidence": '
-        '[{"node": "n1", "claim": "length", "quote": "6,650 km long"}, {"node": "n7"}]}',
+        '[{"node": "n1", "claim": "length", "quote": "6,650 km long"}, {"node": "n7", "claim": "none"}]}',
     )
     handle = await begin(goal="How long is the Nile?", max_replans=0, approval="never")
     report = await handle.result()
     assert report["status"] == "done"
     assert report["answer"] == "The Nile is 6,650 km [1]; the other page is gone."
     assert [(each["n"], each["node"], each["quote"]) for each in report["evidence"]] == [(1, "n1", "6,650 km long")]
+    assert 'evidence of "n7" was left out: there is no such result' in report["warnings"]
     assert {line["id"]: line["status"] for line in report["nodes"]} == {
         "n1": "succeeded",
         "n2": "failed",
@@ -53,7 +61,7 @@ async def test_a_plan_that_cannot_run_is_corrected_by_its_planner(begin: Start, 
     assert report["usage"]["calls"] == 4
     repairs = [asked.turns[-1][1] for asked in model_server.asked[1:3]]
     assert "- line 1: there is no tool `naap`; did you mean `nap`?" in repairs[0]
-    assert "- line 1: a cycle: line 1 needs line 2 needs line 1; take one of these references out" in repairs[1]
+    assert "- line 1: it refers to $2, and no line 2 stands above it" in repairs[1]
 
 
 async def test_a_planner_writes_a_program_and_corrects_it_by_line(
@@ -173,6 +181,59 @@ async def test_an_outage_while_planning_ends_a_run_that_may_not_wait(
     assert failed.value.cause.type == "ServerFailed"
 
 
+@pytest.mark.parametrize("activity", ["check_plan", "load_plan"])
+async def test_an_outage_of_the_store_while_there_is_no_plan_yet_passes_by_itself(
+    begin: Start, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch, activity: str
+) -> None:
+    monkeypatch.setattr(termination, "FIRST_PAUSE", 200)
+    monkeypatch.setattr(activity_options, "SERVICE_ATTEMPTS", 1)
+    monkeypatch.setattr(drain, "SOFT_BOUNDS", (40, *drain.SOFT_BOUNDS[1:]))
+    name = activity.removesuffix("_plan")
+    does, left = getattr(PlanChecker, name), [1, 1]
+
+    async def fails(self: PlanChecker, *given: Any) -> CheckResult:
+        if left and left.pop():
+            raise StoreUnavailable("artifact store: away")
+        found: CheckResult = await does(self, *given)
+        return found
+
+    monkeypatch.setattr(PlanChecker, name, fails)
+    if activity == "load_plan":
+        nodes = [call("n0", args={"seconds": 1.1})]
+        nodes += [call(f"n{number}", args={"seconds": 1.1}, needs=[f"n{number - 1}"]) for number in range(1, 9)]
+        handle = await begin(plan={"nodes": nodes})
+    else:
+        model_server.on(PLANNER, GOOD)
+        model_server.on(JOINER, "It is ok.")
+        handle = await begin(goal="Is it ok?")
+    assert (await handle.result())["status"] == "done"
+    assert left == []
+
+
+@pytest.mark.usefixtures("one_attempt")
+async def test_no_model_plans_while_the_store_is_away(
+    begin: Start, model_server: ModelServer, artifacts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its reply costs something, and could not be kept."""
+    monkeypatch.setattr(termination, "FIRST_PAUSE", 200)
+    model_server.on(PLANNER, GOOD)
+    model_server.on(JOINER, "It is ok.")
+    prepare, away = RunPreparer.prepare, artifacts.with_name("away")
+
+    async def prepares(self: RunPreparer, *given: Any) -> PreparedRun:
+        prepared = await prepare(self, *given)
+        artifacts.rename(away)
+        return prepared
+
+    monkeypatch.setattr(RunPreparer, "prepare", prepares)
+    handle = await begin(goal="Is it ok?")
+    view = await until(handle, lambda view: bool(view["status"] == "blocked"))
+    assert view["blocked"][0]["question"].startswith("StoreUnavailable: artifact store")
+    assert model_server.asked == []
+    away.rename(artifacts)
+    assert (await handle.result())["answer"] == "It is ok."
+
+
 async def test_an_outage_of_a_joiner_passes_by_itself(
     begin: Start, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,7 +264,8 @@ async def test_a_dead_end_leads_to_more_lines(begin: Start, model_server: ModelS
         '{"replan": {"why": "the page is gone", "nodes": '
         '"4. nap(value=\\"6,400 km long\\", needs=[$1])\\n5. answer($1, $4)"}}'
     )
-    answer = '{"answer": "The Nile, by 250 km [1][2].", "evidence": [{"node": "n1"}, {"node": "4"}]}'
+    evidence = '[{"node": "n1", "claim": "a"}, {"node": "4", "claim": "b"}]'
+    answer = f'{{"answer": "The Nile, by 250 km [1][2].", "evidence": {evidence}}}'
     model_server.on(JOINER, more, answer)
     report = await (await begin(goal="Which is longer?", approve_replans_above=2)).result()
     assert (report["status"], report["answer"]) == ("done", "The Nile, by 250 km [1][2].")

@@ -170,7 +170,7 @@ async def test_one_item_of_a_map_and_one_member_of_a_group_are_run_again_alone(s
     ]
     for index in (0, 2):
         (cache / f"item-{index}").touch()
-    handle = await start(plan={"nodes": nodes, "answer": ["$m", "$j"], "groups": [["a", "b", "c"]]})
+    handle = await start(plan={"nodes": nodes, "answer": ["$m", "$j"], "fuse": "on"})
     await until(handle, lambda view: blocked(view) and {status_of(view, "m"), status_of(view, "b")} == {"failed"})
     (cache / "item-1").touch()
     await insist(handle, "retry_node", {"node": "m[1]"})

@@ -15,8 +15,8 @@ from temporalio.client import Client, WorkflowFailureError
 from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
 
-from workflows.messages import queues
-from workflows.plan.language.packing import pack_plan
+from sennit.workflows.messages import queues
+from sennit.workflows.plan.language.packing import pack_plan
 
 pytestmark = pytest.mark.server
 EXAMPLE = 'for example {"goal": "Which is longer, the Nile or the Amazon?"}'

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 from doubles.local_workers import Handle, Start
-from doubles.models import ModelServer
 from doubles.resets import EVERYTHING, reset, scheduled
 from doubles.runs import call, happens, insist, until
 from doubles.tools import calls
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client, WorkflowUpdateFailedError
+
+from sennit.testing.models import ModelServer
 
 pytestmark = pytest.mark.server
 SECONDS = 6.0  # a write takes longer than resets do

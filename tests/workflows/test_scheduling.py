@@ -74,7 +74,7 @@ async def test_ready_nodes_start_by_priority_then_by_the_longest_path(start: Sta
     nodes = [call(f"p{priority}", priority=priority) for priority in (5, 4, 2, 1)]
     nodes += [call("short"), call("long"), call("mid"), call("tail", needs=["mid"])]
     nodes += [call("long2", needs=["long"]), call("long3", needs=["long2"])]
-    handle = await start(plan={"nodes": nodes, "answer": "$p1"}, window=1)
+    handle = await start(plan={"nodes": nodes, "answer": "$p1"}, window=1, fuse="off")
     assert (await handle.result())["status"] == "done"
     order = [name.partition("~")[0] for name in calls(cache, handle.first_execution_run_id or "")]
     assert order[:3] == ["p1", "p2", "long"]
@@ -92,4 +92,11 @@ async def test_activities_are_named_after_their_nodes(start: Start) -> None:
     ]
     handle = await start(plan={"nodes": nodes})
     await handle.result()
-    assert [name for _, name in await activities(handle)] == ["run:prepare", "list", "m[0]", "m[1]", "m", "j"]
+    assert [name for _, name in await activities(handle)] == [
+        "run:prepare",
+        "list",
+        "m[0]",
+        "m[1]",
+        "m",
+        "run:conclude",
+    ]

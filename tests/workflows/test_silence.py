@@ -12,9 +12,9 @@ from doubles.local_workers import Handle, Start, remembered_or_not
 from doubles.runs import View, call, status_of, until
 from temporalio.worker import Replayer
 
-from workers.workflow_sandbox import workflow_runner
-from workflows.agent_run import AgentRun
-from workflows.messages.converter import DATA_CONVERTER
+from sennit.workers.workflow_sandbox import workflow_runner
+from sennit.workflows.agent_run import AgentRun
+from sennit.workflows.messages.converter import DATA_CONVERTER
 
 pytestmark = [pytest.mark.server, remembered_or_not]
 

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from doubles.events import activity_positions
 from doubles.local_workers import Start
-from doubles.model_rules import Reply
-from doubles.models import ModelServer
 from doubles.runs import call, status_of, until
 from doubles.tools import calls
+
+from sennit.testing.model_rules import Reply
+from sennit.testing.models import ModelServer
 
 pytestmark = pytest.mark.server
 PLANNER, JOINER = "You plan work", "You put results together"
@@ -46,6 +47,40 @@ async def test_a_corrected_plan_replaces_its_streamed_beginning(begin: Start, mo
     events = await activity_positions(handle)
     assert "n1" in events
     assert "n1@2" in events, "the id of an activity must not repeat within a run"
+    page = await handle.query("events")
+    plans = [(event["nodes"], event.get("status", "")) for event in page["events"] if event["kind"] == "planned"]
+    assert plans[-1] == (2, "replaced")
+    assert plans[0][1] == ""
+
+
+async def test_reads_of_a_thought_are_cancelled_and_counted(
+    begin: Start, model_server: ModelServer, cache: Path
+) -> None:
+    """The chat template has written the opening tag: only its end tells that the first lines are a thought."""
+    thought = f'1. nap(seconds=60)\n2. nap(value="a")\n3. note(text="x")\n{THOUGHTS}so it is.</think>'
+    model_server.on(PLANNER, slow(f'{thought}1. nap(value="b")\n2. answer($1)'))
+    model_server.on(JOINER, "It is b.")
+    handle = await begin(goal="What is t?", approval="never")
+    report = await handle.result()
+    assert (report["status"], report["answer"]) == ("done", "It is b."), report
+    assert [line["id"] for line in report["nodes"]] == ["n1", "n2"]
+    assert calls(cache, handle.first_execution_run_id or "").count("n1~1") == 2, "once in the thought"
+    assert (await handle.query("costs"))["wasted"]["nodes"] == 2
+    assert len(model_server.asked) == 2, "no repair"
+
+
+async def test_a_call_that_is_denied_makes_the_plan_unread_and_its_reads_waste(
+    begin: Start, model_server: ModelServer, cache: Path
+) -> None:
+    first = f'1. nap(seconds=60)\n{THOUGHTS}2. Do not call note(text="no")\n3. answer($1)'
+    model_server.on(PLANNER, slow(first), '1. nap(value="b")\n2. answer($1)')
+    model_server.on(JOINER, "It is b.")
+    handle = await begin(goal="What is u?", approval="never")
+    report = await handle.result()
+    assert (report["status"], report["answer"]) == ("done", "It is b."), report
+    assert sorted(calls(cache, handle.first_execution_run_id or "")) == ["n1~1", "n1~1"], "no note"
+    assert (await handle.query("costs"))["wasted"]["nodes"] == 1
+    assert "looks like a call of note; write it as a line, 2. note(...)" in model_server.asked[1].text
 
 
 async def test_what_a_corrected_plan_shares_with_its_beginning_runs_once(

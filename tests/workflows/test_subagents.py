@@ -8,18 +8,20 @@ from typing import Any
 
 import pytest
 from doubles.local_workers import Handle, Start
-from doubles.model_rules import Reply
-from doubles.models import ModelServer
-from doubles.runs import call, happens, status_of, until
+from doubles.runs import call, happens, insist, status_of, until
 from temporalio import activity
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import CancelledError
 
-from activities.nodes import attempts
-from activities.nodes.runner import NodeRunner
-from activities.storage.artifacts import StoreUnavailable
-from activities.storage.directory import DirectoryStore
-from workflows.run import subagent
+from sennit.activities.nodes import attempts
+from sennit.activities.nodes.runner import NodeRunner
+from sennit.activities.runs import conclusion
+from sennit.activities.storage.artifacts import StoreUnavailable
+from sennit.activities.storage.directory import DirectoryStore
+from sennit.starter.client.output import read_output
+from sennit.testing.model_rules import Reply
+from sennit.testing.models import ModelServer
+from sennit.workflows.run import subagent
 
 pytestmark = pytest.mark.server
 PLANNER, JOINER = "You plan work", "You put results together"
@@ -45,7 +47,7 @@ async def test_a_sub_agent_answers_for_its_node(client: Client, start: Start) ->
     assert (await child.describe()).parent_id == handle.id
     began = [each.activity_task_scheduled_event_attributes async for each in child.fetch_history_events()]
     prepare = next(json.loads(each.input.payloads[0].data) for each in began if each.activity_type.name == "prepare")
-    assert prepare["root"] == handle.id, "what a person allows a run holds for its sub-agents"
+    assert (prepare["approval"], prepare.get("grant")) == ("never", None), "it shows nothing, but belongs to its run"
 
 
 @pytest.mark.parametrize("answer", ["$sub", {"what": "$sub", "more": "$last"}])
@@ -76,6 +78,20 @@ async def test_untrusted_text_is_given_beside_its_goal(client: Client, begin: St
         assert fence.startswith(f"{page}\nDATA ")
     below = client.get_workflow_handle(f"{handle.id}.sub.n2")
     assert (await below.query("plan", {}))["goal"] == "Check Find the length of [given n1.value]."
+
+
+async def test_a_long_answer_comes_up_whole(
+    client: Client, begin: Start, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conclusion, "MAX_ANSWER_BYTES_IN_REPORT", 1_000)
+    model_server.on(PLANNER, '1. llm("Do a part of: $goal")\n2. answer($1)')
+    model_server.on("Do a part of", "A part.")
+    model_server.on(JOINER, f"{'long ' * 10_000}end")
+    handle = await begin(plan={"nodes": [agent(), call("last", args={"value": "$sub"})]}, on_failure="partial")
+    await handle.result()
+    below = await client.get_workflow_handle(f"{handle.id}.sub").result()
+    assert "[cut: the whole answer has 50,003 bytes" in below["answer"]
+    assert await read_output(client, handle.id, "last", "value") == f"{'long ' * 10_000}end"
 
 
 async def test_long_outputs_go_to_it_by_reference(client: Client, begin: Start, model_server: ModelServer) -> None:
@@ -166,16 +182,16 @@ async def test_parallel_ones_share_what_is_left_and_one_may_have_its_own_part(
 async def test_what_one_without_an_answer_has_used_is_paid_above(
     begin: Start, model_server: ModelServer, reply: Reply, error: str
 ) -> None:
-    model_server.on(PLANNER, replace(reply, usage=(70, 30)))
-    given = {"plan": {"nodes": [agent()], "answer": "$sub"}, "on_failure": "partial", "budget": {"tokens": 5000}}
+    model_server.on(PLANNER, replace(reply, usage=(1970, 30)))
+    given = {"plan": {"nodes": [agent()], "answer": "$sub"}, "on_failure": "partial", "budget": {"tokens": 50_000}}
     handle = await begin(**given)
     report = await handle.result()
     calls = len(model_server.asked)
     assert report["nodes"][0]["error"].startswith(error)
-    used = {"input_tokens": 70 * calls, "output_tokens": 30 * calls, "calls": calls}
+    used = {"input_tokens": 1970 * calls, "output_tokens": 30 * calls, "calls": calls}
     assert {name: report["usage"][name] for name in used} == used
     costs = await handle.query("costs")
-    assert costs["budget"]["tokens"] == {"limit": 5000, "spent": 100 * calls, "reserved": 0}
+    assert costs["budget"]["tokens"] == {"limit": 50_000, "spent": 2000 * calls, "reserved": 0}
     assert [(row["node"], row["calls"]) for row in costs["nodes"]] == [("sub", calls)]
 
 
@@ -190,7 +206,11 @@ async def test_one_that_is_ended_by_hand_fails_its_node(
     report = await handle.result()
     assert (report["status"], report["answer"]) == ("partial", [None, None, {"value": 1}])
     ends = [line["error"] for line in report["nodes"][:2]]
-    assert ends == [f"SubAgentFailed: the sub-agent's run was {how}" for how in ("terminated", "cancelled")]
+    assert ends == [
+        "SubAgentFailed: the sub-agent's run was terminated; nobody knows what it has written",
+        "SubAgentFailed: the sub-agent's run was cancelled",
+    ]
+    assert report["writes"] == [{"node": "sub", "status": "unknown"}]
 
 
 async def test_an_answer_that_could_not_be_kept_at_once_is_not_lost_and_binding_a_goal_beats(
@@ -228,3 +248,21 @@ async def test_an_answer_that_could_not_be_kept_at_once_is_not_lost_and_binding_
     assert "prepare_agent" in beaten
     assert (report["status"], report["answer"]) == ("done", "Two.")
     assert len([asked for asked in model_server.asked if JOINER in asked.system]) == 1
+
+
+async def test_outputs_below_are_those_of_the_present_generation(
+    client: Client, begin: Start, model_server: ModelServer
+) -> None:
+    first = [call("n1", args={"value": 1}), call("bad", "fail")]
+    model_server.on(PLANNER, json.dumps({"nodes": first, "answer": "$bad"}), times=1)
+    model_server.on(PLANNER, json.dumps({"nodes": [call("n1", args={"value": 2})], "answer": "$n1"}))
+    handle = await begin(plan={"nodes": [agent()], "answer": "$sub"}, approval="never")
+    await until(handle, lambda view: status_of(view, "sub") == "failed")
+    assert await read_output(client, handle.id, "sub.n1") == {"value": 1}
+    await insist(handle, "retry_node", {"node": "sub", "repeat_effect": True})
+    assert (await handle.result())["answer"] == {"value": 2}
+    assert [await read_output(client, handle.id, f"{sub}.n1", "value") for sub in ("sub", "sub~1", "sub~2")] == [
+        2,
+        1,
+        2,
+    ]

@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 from doubles.local_workers import serving
 from doubles.runs import call, insist, until
+from doubles.stores import store_in
 from temporalio.client import Client, WorkflowUpdateFailedError
 
-from activities.definitions import Activities, WorkerPaths
-from activities.toolbox import Registry
-from workers.roles import ROLES
-from workers.settings import read_settings
-from workers.wiring import load_registry
-from workflows.messages import queues
+from sennit.activities.definitions import Activities, WorkerPaths
+from sennit.activities.toolbox import Registry
+from sennit.workers.roles import ROLES
+from sennit.workers.settings import read_settings
+from sennit.workers.wiring import load_registry
+from sennit.workflows.messages import queues
 
 pytest.importorskip("mcp", reason="needs the extra mcp")
 pytestmark = pytest.mark.server
@@ -47,7 +48,7 @@ async def test_they_run_together_and_the_write_waits_for_approval(
     client: Client, registry: Registry, tmp_path: Path
 ) -> None:
     docs = tmp_path / "docs"
-    host = Activities(WorkerPaths(tmp_path / "a", tmp_path / "i", docs, ()), registry, identity="tests")
+    host = Activities(WorkerPaths(store_in(tmp_path / "a"), tmp_path / "i", docs, ()), registry, identity="tests")
     nodes = [
         call("user", "count", args={"count": 3}),
         call("mcp", "sums_add", args={"a": "$user.count", "b": 39}),

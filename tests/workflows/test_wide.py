@@ -9,7 +9,7 @@ from doubles.local_workers import Handle, Start
 from doubles.runs import call
 from doubles.tools import calls
 
-from workflows.plan.language.packing import pack_plan
+from sennit.workflows.plan.language.packing import pack_plan
 
 pytestmark = pytest.mark.server
 
@@ -45,9 +45,8 @@ async def test_the_whole_window_starts_in_steps_that_a_transaction_can_hold(star
     """Ninety commands of 15 KB of references each are more than the 1 MiB that one workflow task may emit."""
     first = [call(f"a{index}", args={"value": index}) for index in range(250)]
     everything = {"value": {node["id"]: f"${node['id']}.value" for node in first}}
-    second = [call(f"b{index}", args=everything) for index in range(90)]
-    groups = [[node["id"] for node in first[start : start + 50]] for start in range(0, 250, 50)]
-    plan = {"nodes": [*first, *second], "groups": groups, "answer": "$b89.value.a249"}
+    second = [call(f"b{index}", args=everything, retry={"attempts": 1}) for index in range(90)]  # so each is alone
+    plan = {"nodes": [*first, *second], "fuse": "on", "answer": "$b89.value.a249"}
     handle = await start(plan_packed=pack_plan(plan), window=500)
     report = await handle.result()
     assert (report["status"], report["answer"]) == ("done", 249)

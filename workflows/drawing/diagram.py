@@ -3,16 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from workflows.drawing.frame import BADGE, NOTE, PADDING, SMALL, Box, Frame, frame_of
-from workflows.drawing.layout import Layout, neighbours
-from workflows.drawing.rows import Group, rows_of
-from workflows.drawing.styles import ANIMATION, STYLES, BadgePositions, Style, markers
-from workflows.drawing.text import CELL, clip, clip_name, escaped, text_at
+from sennit.workflows.drawing.frame import BADGE, NOTE, PADDING, SMALL, Box, Frame, frame_of
+from sennit.workflows.drawing.layout import Layout
+from sennit.workflows.drawing.rows import Group, rows_of
+from sennit.workflows.drawing.styles import ANIMATION, STYLES, BadgePositions, Style, markers
+from sennit.workflows.drawing.text import CELL, clip, clip_name, escaped, text_at
 
 MAX_CURVES = 40
-"""More links than these get a simpler curve, which saves bytes."""
-MIN_COMB = 6
-"""The fewest links that are drawn as a comb."""
+"""More links than these are straight, which saves bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +45,7 @@ class Diagram:
         self.rows = rows_of(layout, [node.name for node in nodes], [node.group for node in nodes])
         if layout.whole:
             self.frame = frame_of(layout, [node.name for node in nodes], [node.description for node in nodes])
-            self._edges = _edges(layout, self.frame.boxes, nodes, self.frame.down)
+            self._edges = _edges(self.frame.edges, self.frame.ends, nodes, self.frame.down) + _grids(self.frame)
             self._names = _names(self.frame, nodes, with_badges)
 
     def elements(self, marks: Sequence[Mark], badge_positions: BadgePositions, left: int, top: int) -> str:
@@ -58,25 +56,26 @@ class Diagram:
             members = [(mark, box) for mark, box in zip(marks, boxes, strict=True) if mark.status == status]
             if members:
                 parts.append(_group(members, style, animated=status == "running"))
-                own = [(box.x + left + BADGE // 2, box.y + top + box.height // 2) for _, box in members]
-                badge_positions.setdefault(status, []).extend(own)
+                centres = [(box.x + left + BADGE // 2, box.y + top + box.height // 2) for _, box in members]
+                badge_positions.setdefault(status, []).extend(centres)
         notes = _notes(marks, boxes) if self.frame.two_lines else ""
         return f"<g transform='translate({left} {top})'>{''.join(parts)}{self._names}{notes}</g>"
 
 
 def _edges(layout: Layout, boxes: Sequence[Box], nodes: Sequence[Node], down: bool) -> str:
-    """Return the links as curves, or as combs where many meet, with an arrowhead where they reach a node."""
-    solid, rest = _combs(layout, boxes, down)
+    """Return the links with an arrowhead where they reach a node."""
+    solid: list[str] = []
     dotted: list[str] = []
-    for source, node in rest:
-        curve = _curve(boxes[source], boxes[node], down, terse=len(rest) > MAX_CURVES)
+    straight = len(layout.links) > MAX_CURVES
+    for source, node in layout.links:
+        line = _line(boxes[source], boxes[node], down, straight=straight)
         exception = source < layout.count and node in nodes[source].dotted
-        (dotted if exception else solid).append(curve)
+        (dotted if exception else solid).append(line)
     solid += [_through(boxes[cell], down) for layer in layout.layers for cell in layer if cell >= layout.count]
     lines = "".join(
-        f"<path{dash} d='{''.join(curves)}'/>"
-        for curves, dash in ((solid, ""), (dotted, " stroke-dasharray='2 5'"))
-        if curves
+        f"<path{dash} d='{''.join(paths)}'/>"
+        for paths, dash in ((solid, ""), (dotted, " stroke-dasharray='2 5'"))
+        if paths
     )
     if not lines:
         return ""
@@ -86,37 +85,10 @@ def _edges(layout: Layout, boxes: Sequence[Box], nodes: Sequence[Node], down: bo
     return f"<g fill='none' stroke='currentColor' stroke-opacity='.45'>{lines}</g>{heads}"
 
 
-def _combs(layout: Layout, boxes: Sequence[Box], down: bool) -> tuple[list[str], list[tuple[int, int]]]:
-    """Return combs, and the links that are not in one.
-
-    A comb stands for many links out of one cell, or into one, whose other ends have no other link on that side. It
-    takes half the bytes of so many curves and is easier to follow.
-    """
-    above, below = neighbours(layout.links)
-    drawn: dict[tuple[int, int], None] = {}
-    combs = []
-    for cell, linked, others, out in [
-        *((cell, linked, above, True) for cell, linked in below.items()),
-        *((cell, linked, below, False) for cell, linked in above.items()),
-    ]:
-        if len(linked) >= MIN_COMB and all(len(others[other]) == 1 for other in linked):
-            combs.append(_comb(boxes[cell], [boxes[other] for other in linked], down, out=out))
-            drawn |= dict.fromkeys((cell, other) if out else (other, cell) for other in linked)
-    return combs, [link for link in layout.links if link not in drawn]
-
-
-def _comb(spine: Box, teeth: Sequence[Box], down: bool, *, out: bool) -> str:
-    """Return a comb: a bar in the gap between the layers, a line to the one end, a tooth for each of the others."""
-    ends = [(_entry if out else _exit)(box, down) for box in teeth]
-    x, y = (_exit if out else _entry)(spine, down)
-    half = ((ends[0][1] - y) if down else (ends[0][0] - x)) // 2
-    if down:
-        bar, span = y + half, sorted([x, *(end[0] for end in ends)])
-        lines = [f"M{x} {y}V{bar}M{span[0]} {bar}H{span[-1]}", *(f"M{end[0]} {bar}V{end[1]}" for end in ends)]
-    else:
-        bar, span = x + half, sorted([y, *(end[1] for end in ends)])
-        lines = [f"M{x} {y}H{bar}M{bar} {span[0]}V{span[-1]}", *(f"M{bar} {end[1]}H{end[0]}" for end in ends)]
-    return "".join(lines)
+def _grids(frame: Frame) -> str:
+    """Return a line around each grid of nodes, to which their common links lead."""
+    lines = [f"<rect x='{box.x}' y='{box.y}' width='{box.width}' height='{box.height}'/>" for box in frame.grids]
+    return f"<g fill='none' stroke='currentColor' stroke-opacity='.45'>{''.join(lines)}</g>" if lines else ""
 
 
 def _entry(box: Box, down: bool) -> tuple[int, int]:
@@ -132,18 +104,18 @@ def _through(lane: Box, down: bool) -> str:
     return f"M{x} {y}v{lane.height}" if down else f"M{x} {y}h{lane.width}"
 
 
-def _curve(source: Box, node: Box, down: bool, *, terse: bool) -> str:
-    """Return a curve from one box to the next."""
+def _line(source: Box, node: Box, down: bool, *, straight: bool) -> str:
+    """Return a line from one box to the next."""
     (x, y), end = _exit(source, down), _entry(node, down)
+    if straight:
+        return f"M{x} {y}L{end[0]} {end[1]}"
     across, along = (end[0] - x, end[1] - y) if down else (end[1] - y, end[0] - x)
     half = along // 2
     if down:
         start, bend = f"0 {half} ", f"{across} {half} {across} {along}"
     else:
         start, bend = f"{half} 0 ", f"{half} {across} {along} {across}"
-    curve = f"s{bend}" if terse else f"c{start}{bend}"
-    path = curve if across else f"v{along}" if down else f"h{along}"
-    return f"M{x} {y}{path}".replace(" -", "-")
+    return f"M{x} {y}c{start}{bend}".replace(" -", "-")
 
 
 def _group(members: Sequence[tuple[Mark, Box]], style: Style, *, animated: bool) -> str:

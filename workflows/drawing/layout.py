@@ -10,13 +10,12 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from workflows.plan.compile.graph import Graph
+from sennit.workflows.plan.compile.execution_plan import Kind
+from sennit.workflows.plan.compile.graph import Graph
 
 SWEEPS = 6
 MAX_NODES = 60
 MAX_LINKS = 240
-_LANE_WEIGHT = 64.0
-"""How much more a lane than a node resists a bend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +61,7 @@ def flow_of(graph: Graph) -> tuple[list[int], list[list[int]]]:
 
 def _ends(graph: Graph, node: int) -> list[int]:
     """Return the nodes by which a node ends: the last calls of a program, the node itself of any other."""
-    last = node
-    while graph.specs[node].kind == "program" and graph.specs[last].instead >= 0:
-        last = graph.specs[last].instead
+    last = _last(graph, node, "program")
     calls = graph.specs[last].inputs if last != node else ()
     return [end for call in calls for end in _ends(graph, call)] or [node]
 
@@ -78,11 +75,12 @@ def _read_by(graph: Graph, step: int) -> list[int]:
         return [step]
     still_open = dict.fromkeys(graph.specs[spec.instead].inputs if spec.instead >= 0 else ())
     read = [node for node in spec.inputs if node not in still_open]
-    return [end for node in read for end in _ends(graph, _last_turn(graph, node))]
+    return [end for node in read for end in _ends(graph, _last(graph, node, "llm"))]
 
 
-def _last_turn(graph: Graph, node: int) -> int:
-    while graph.specs[node].kind == "llm" and graph.specs[node].instead >= 0:
+def _last(graph: Graph, node: int, kind: Kind) -> int:
+    """Return the last step of a program, or the last turn of a model call; the node itself if it is of another kind."""
+    while graph.specs[node].kind == kind and graph.specs[node].instead >= 0:
         node = graph.specs[node].instead
     return node
 
@@ -129,21 +127,14 @@ def arrange(sources: Sequence[Sequence[int]]) -> Layout:
 def _links(sources: Sequence[Sequence[int]], level: list[int], layers: list[list[int]]) -> list[tuple[int, int]]:
     """Return every edge as steps from layer to layer, and put the lanes it passes through into `layers`.
 
-    Long edges share lanes: those into one node, or those out of one node, whichever bundles more of them.
+    Long edges into one node share lanes.
     """
-    edges = [(source, node) for node, some in enumerate(sources) for source in dict.fromkeys(some)]
-    long = [(source, node) for source, node in edges if level[node] - level[source] > 1]
-    into, out = [0] * len(level), [0] * len(level)
-    for source, node in long:
-        out[source] += 1
-        into[node] += 1
-    lanes: dict[tuple[int, bool, int], int] = {}
+    lanes: dict[tuple[int, int], int] = {}
     links: dict[tuple[int, int], None] = {}
-    for source, node in edges:
-        merging = into[node] >= out[source]
+    for source, node in [(source, node) for node, some in enumerate(sources) for source in some]:
         cell = source
         for layer in range(level[source] + 1, level[node]):
-            key = (node if merging else source, merging, layer)
+            key = node, layer
             if key not in lanes:
                 lanes[key] = len(level) + len(lanes)
                 layers[layer].append(lanes[key])
@@ -167,9 +158,9 @@ def _ordered(layers: list[list[int]], links: list[tuple[int, int]]) -> list[list
         for number in steps:
             fixed = current[number + 1 if sweep % 2 else number - 1]
             place = {cell: position for position, cell in enumerate(fixed)}
-            own = {cell: position for position, cell in enumerate(current[number])}
-            weight = {cell: _mean([place[other] for other in linked.get(cell, ())], own[cell]) for cell in own}
-            current[number].sort(key=lambda cell, weight=weight, own=own: (weight[cell], own[cell]))  # type: ignore[misc]
+            cells = {cell: position for position, cell in enumerate(current[number])}
+            weight = {cell: _mean([place[other] for other in linked.get(cell, ())], cells[cell]) for cell in cells}
+            current[number].sort(key=lambda cell, weight=weight, cells=cells: (weight[cell], cells[cell]))  # type: ignore[misc]
         crossings = _crossings(current, below)
         if crossings < fewest:
             best, fewest = current, crossings
@@ -223,37 +214,29 @@ def positions(layout: Layout, sizes: Sequence[float], gap: float) -> list[float]
         back = sweep % 2 == 0
         for layer in reversed(layout.layers) if back else layout.layers:
             near, far = (below, above) if back else (above, below)
-            preferred = [_preferred(cell, middle, near, far, layout.count) for cell in layer]
+            linked = [near.get(cell) or far.get(cell) or [] for cell in layer]
+            preferred = [
+                _mean([middle[end] for end in ends], middle[cell]) for cell, ends in zip(layer, linked, strict=True)
+            ]
             for cell, place in zip(layer, _separated(layer, preferred, sizes, gap), strict=True):
                 middle[cell] = place
     least = min((place - size / 2 for place, size in zip(middle, sizes, strict=True)), default=0.0)
     return [place - least for place in middle]
 
 
-def _preferred(
-    cell: int, middle: list[float], near: dict[int, list[int]], far: dict[int, list[int]], count: int
-) -> tuple[float, float]:
-    """Return the preferred middle of a cell, between the cells it is linked to, and its weight; lanes go straight."""
-    linked = near.get(cell) or far.get(cell) or []
-    lanes = [other for other in linked if other >= count] if cell >= count else []
-    return _mean([middle[other] for other in lanes or linked], middle[cell]), _LANE_WEIGHT if lanes else 1.0
-
-
-def _separated(
-    layer: list[int], preferred: list[tuple[float, float]], sizes: Sequence[float], gap: float
-) -> list[float]:
+def _separated(layer: list[int], preferred: list[float], sizes: Sequence[float], gap: float) -> list[float]:
     """Return the positions nearest to the preferred ones, by least squares, that keep order and distance."""
     offsets: list[float] = []
     edge = 0.0
     for cell in layer:
         offsets.append(edge + sizes[cell] / 2)
         edge += sizes[cell] + gap
-    blocks: list[tuple[float, float, int]] = []  # weighted sum, weight, length
-    for (place, weight), offset in zip(preferred, offsets, strict=True):
-        total, length = (place - offset) * weight, 1
-        while blocks and blocks[-1][0] / blocks[-1][1] > total / weight:
+    blocks: list[tuple[float, int]] = []  # sum, length
+    for place, offset in zip(preferred, offsets, strict=True):
+        total, length = place - offset, 1
+        while blocks and blocks[-1][0] / blocks[-1][1] > total / length:
             before = blocks.pop()
-            total, weight, length = total + before[0], weight + before[1], length + before[2]
-        blocks.append((total, weight, length))
-    shifts = [total / weight for total, weight, length in blocks for _ in range(length)]
+            total, length = total + before[0], length + before[1]
+        blocks.append((total, length))
+    shifts = [total / length for total, length in blocks for _ in range(length)]
     return [shift + offset for shift, offset in zip(shifts, offsets, strict=True)]

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from workflows.drawing.diagram import Diagram, Mark
-from workflows.drawing.frame import PAGE
-from workflows.drawing.rows import WIDTH, draw_rows, rows_height
-from workflows.drawing.styles import STYLES, BadgePositions, badges
-from workflows.drawing.text import CELL, text_at
+from sennit.workflows.drawing.diagram import Diagram, Mark
+from sennit.workflows.drawing.frame import PAGE
+from sennit.workflows.drawing.rows import WIDTH, draw_rows, rows_height
+from sennit.workflows.drawing.styles import STYLES, BadgePositions, badges
+from sennit.workflows.drawing.text import CELL, text_at
 
 UNIT = 0.75
 """Pixels per unit, as long as the picture fits the page."""

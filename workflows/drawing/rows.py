@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from workflows.drawing.layout import Layout
-from workflows.drawing.styles import STYLES, BadgePositions, markers
-from workflows.drawing.text import CELL, clip, clip_name, text_at
+from sennit.workflows.drawing.layout import Layout
+from sennit.workflows.drawing.styles import STYLES, BadgePositions, markers
+from sennit.workflows.drawing.text import CELL, clip, clip_name, text_at
 
 MAX_ROWS = 16
 _ROW, _STEP = 30, 42

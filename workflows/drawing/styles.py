@@ -54,6 +54,9 @@ STYLES = {
         "fill-opacity='0' stroke-width='2' stroke-dasharray='1 5'",
         f"<path stroke-width='16' d='M0 0h0'/><path {_ON} d='M-4 0h8'/>",
     ),
+    "handled": Style(
+        _GREY, _DASHED, f"<path stroke-width='12' {_SQUARE} d='M0 0h0'/><path {_ON} d='M-3-3l6 6m0-6l-6 6'/>"
+    ),
     "skipped": Style(_GREY, _DASHED, "<path fill='none' stroke-width='2' d='M-5-4l4 4-4 4m6-8l4 4-4 4'/>"),
     "cancelled": Style(_GREY, _DASHED, f"<path stroke-width='10' {_SQUARE} d='M0 0h0'/>"),
     "planned": Style(_GREY, "fill-opacity='.1' stroke-width='1.5'"),

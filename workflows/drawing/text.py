@@ -7,7 +7,7 @@ text with such characters gets an explicit width, so that it never runs into its
 import re
 import unicodedata
 
-from workflows.plan.language.text import one_line
+from sennit.workflows.plan.language.text import one_line
 
 CELL = 9.65
 """The width of a letter in a monospace font of 16 units, rounded up."""

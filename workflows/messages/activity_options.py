@@ -1,8 +1,8 @@
 """Timeouts, retries and queues of every activity; chosen so that the web UI has nothing to warn about.
 
-Each has a retry policy with an end, a start-to-close time, and a heartbeat shorter than that wherever it beats. A
-node's own timeout is kept inside the activity. The time beyond it is for binding and storing, and for waiting until the
-worker has a thread for a tool, or until its event loop is free of a tool that blocks it.
+Each has a retry policy with an end, a start-to-close time, and a heartbeat shorter than that. A node's own timeout is
+kept inside the activity. The time beyond it is for binding and storing, and for waiting: until the worker has a thread
+for a tool, until its event loop is free of a tool that blocks it, or until the artifact store is back.
 """
 
 from datetime import timedelta
@@ -11,16 +11,20 @@ from typing import Any, TypedDict
 from temporalio.common import Priority, RetryPolicy
 from temporalio.workflow import ActivityCancellationType
 
-from workflows.messages import queues
-from workflows.plan.compile.graph import NodeSpec
-from workflows.plan.language.limits import CALL_SECONDS
-from workflows.plan.language.summary import for_bar
+from sennit.workflows.messages import queues
+from sennit.workflows.plan.compile.execution_plan import NodeSpec
+from sennit.workflows.plan.language.limits import CALL_SECONDS
+from sennit.workflows.plan.language.summary import for_bar
 
 HEARTBEAT = timedelta(seconds=10)
 OVERHEAD = timedelta(seconds=5)
 QUEUE = timedelta(minutes=30)
+SERVICE = timedelta(minutes=1)
 PLANNING = timedelta(seconds=CALL_SECONDS) + QUEUE
 PATIENCE = timedelta(hours=24)
+STORE_AWAY = "StoreUnavailable"
+STORE_PATIENCE = timedelta(seconds=30)
+"""How long an activity waits for the store before its run does, which shows what it waits for."""
 FIRST_RETRY, GROWTH, LAST_RETRY = timedelta(seconds=0.25), 4.0, timedelta(seconds=30)
 """A slip costs hardly any time, and five attempts outlive an outage of 20 s."""
 USUAL_PRIORITY = 3
@@ -34,6 +38,7 @@ class Options(TypedDict, total=False):
 
     task_queue: str
     start_to_close_timeout: timedelta
+    schedule_to_start_timeout: timedelta
     schedule_to_close_timeout: timedelta
     heartbeat_timeout: timedelta
     retry_policy: RetryPolicy
@@ -44,7 +49,8 @@ class Options(TypedDict, total=False):
 
 def node_options(specs: list[NodeSpec], *, item: bool, own_work: bool) -> Options:
     """Return the options for one node or a group. `own_work` is false where only stored outputs are put together,
-    around a sub-agent too: what fails there is the store, and what its run has cost is not to be lost for that.
+    around a sub-agent too: what fails there is the store, and what its run has cost is not to be lost for that. The end
+    of a write that is cancelled is waited for.
     """
     first = specs[0]
     limit = working_time(specs, item=item, own_work=own_work)
@@ -57,7 +63,7 @@ def node_options(specs: list[NodeSpec], *, item: bool, own_work: bool) -> Option
     )
     if first.priority != USUAL_PRIORITY:
         options["priority"] = Priority(priority_key=first.priority)
-    if len(specs) > 1:
+    if len(specs) > 1 or (own_work and first.effect == "write"):
         options["cancellation_type"] = ActivityCancellationType.WAIT_CANCELLATION_COMPLETED
     if not item and first.summary and len(specs) == 1:
         options["summary"] = for_bar(first.summary)
@@ -72,18 +78,38 @@ def working_time(specs: list[NodeSpec], *, item: bool, own_work: bool = True) ->
     return OVERHEAD + timedelta(milliseconds=times * sum(spec.limit(item=item) for spec in specs))
 
 
-def service_options(summary: str, *, queue: str = queues.TOOLS, beats: bool = False) -> Options:
-    """Return the options for an activity of the run itself: preparing, checking, planning, concluding."""
-    options = Options(
+def look_up_options(spec: NodeSpec, *, item: bool) -> Options:
+    """Return the options to look up what became of a write that was cut off: as long as the write may take, and longer
+    only while a worker waits for the artifact store.
+    """
+    limit = working_time([spec], item=item)
+    return Options(
+        task_queue=queues.TOOLS,
+        start_to_close_timeout=limit + QUEUE,
+        schedule_to_start_timeout=limit + HEARTBEAT,
+        schedule_to_close_timeout=limit + QUEUE + HEARTBEAT,
+        heartbeat_timeout=min(HEARTBEAT, limit / 2),
+        retry_policy=_retry(SERVICE_ATTEMPTS),
+    )
+
+
+def service_options(summary: str, *, queue: str = queues.TOOLS, waits: bool = False) -> Options:
+    """Return the options for an activity of the run itself: preparing, checking, planning, concluding. What is no model
+    call takes a moment, but may have to wait for the artifact store. If the run `waits` for that itself, the activity
+    soon gives up; a model's reply is paid for, so its activity does not.
+    """
+    plans = queue.startswith(queues.LLM_PREFIX)
+    retry = _retry(SERVICE_ATTEMPTS + (REFUSALS if plans else 0))
+    if waits and not plans:
+        retry.non_retryable_error_types = [STORE_AWAY]
+    return Options(
         task_queue=queue,
-        start_to_close_timeout=PLANNING if beats else timedelta(minutes=1),
+        start_to_close_timeout=PLANNING if plans else SERVICE + QUEUE,
         schedule_to_close_timeout=PATIENCE,
-        retry_policy=_retry(SERVICE_ATTEMPTS + (REFUSALS if beats else 0)),
+        heartbeat_timeout=HEARTBEAT if plans else SERVICE,
+        retry_policy=retry,
         summary=summary,
     )
-    if beats:
-        options["heartbeat_timeout"] = HEARTBEAT
-    return options
 
 
 def _attempts(specs: list[NodeSpec]) -> int:

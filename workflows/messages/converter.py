@@ -11,15 +11,18 @@ from temporalio.converter import DataConverter, DefaultFailureConverter, Payload
 from temporalio.envconfig import ClientConfig
 from temporalio.exceptions import ApplicationError
 
-from workflows.messages.request import Unreadable
-from workflows.messages.updates import InvalidUpdate
+from sennit.workflows.messages.contracts import CALLS
+from sennit.workflows.messages.request import Unreadable
+from sennit.workflows.messages.updates import InvalidUpdate
+
+_RESULTS = {call.gives for call in CALLS}
 
 
 class _LeanPayloads(PydanticPayloadConverter):
     """Leaves out fields nobody set: history is paid for by the byte.
 
-    Where no type is expected, as in what people send to a run, what cannot be read is `Unreadable`: left to the SDK,
-    a run with such an input would fail the same workflow task for ever.
+    What cannot be read is `Unreadable` where people may have sent it to a run: where no type is expected, and in the
+    place of a result of an activity. Left to the SDK, the run would fail the same workflow task for ever.
     """
 
     def __init__(self) -> None:
@@ -28,13 +31,23 @@ class _LeanPayloads(PydanticPayloadConverter):
     def from_payloads(self, payloads: Sequence[Payload], type_hints: list[type] | None = None) -> list[Any]:
         if type_hints is None:
             return [self._read(payload) for payload in payloads]
+        if len(payloads) == 1 and type_hints and type_hints[0] in _RESULTS:
+            return [self._read(payloads[0], type_hints)]
         return super().from_payloads(payloads, type_hints)
 
-    def _read(self, payload: Payload) -> Any:
+    def _read(self, payload: Payload, type_hints: list[type] | None = None) -> Any:
         try:
-            return super().from_payloads([payload])[0]
+            return super().from_payloads([payload], type_hints)[0]
         except (RuntimeError, KeyError, ValueError):
             return Unreadable()
+
+
+class StackedError(ApplicationError):
+    """An expected error with frames that people may see: those of a tool's own code."""
+
+    def __init__(self, message: str, *details: Any, stack: str, **options: Any) -> None:
+        super().__init__(message, *details, **options)
+        self.stack = stack
 
 
 class _ExpectedFailures(DefaultFailureConverter):
@@ -47,7 +60,7 @@ class _ExpectedFailures(DefaultFailureConverter):
     def to_failure(self, exception: BaseException, payload_converter: PayloadConverter, failure: Failure) -> None:
         super().to_failure(exception, payload_converter, failure)
         if isinstance(exception, ApplicationError) or type(exception).__name__ == InvalidUpdate.__name__:
-            failure.stack_trace = ""
+            failure.stack_trace = exception.stack if isinstance(exception, StackedError) else ""
 
 
 DATA_CONVERTER = DataConverter(payload_converter_class=_LeanPayloads, failure_converter_class=_ExpectedFailures)

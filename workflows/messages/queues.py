@@ -8,10 +8,24 @@ TOOLS = "sennit.tools"
 SANDBOX = "sennit.sandbox"
 LLM_PREFIX = "sennit.llm."
 
+PROVIDERS = ("offline", "openai", "anthropic")
+_MODEL = re.compile(r"[^\s,]{1,110}")
+
 
 def llm_queue(model: str) -> str:
     """Return the queue of the provider in `provider:model`; a bare provider name is one too."""
     return LLM_PREFIX + model.partition(":")[0]
+
+
+def models_in(text: str, where: str = "") -> tuple[str, ...]:
+    """Return the names in `openai:NAME,anthropic:NAME`. Raises ValueError that begins with `where`, if one is none."""
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    for name in names:
+        provider, colon, model = name.partition(":")
+        if provider not in PROVIDERS or (colon and not _MODEL.fullmatch(model)):
+            forms = "offline, openai:NAME, anthropic:NAME"
+            raise ValueError(f"{where}{name!r}: is no model; give {forms}, several with commas between")
+    return names
 
 
 def rates_in(text: str, *, providers: Collection[str] | None = None, least: int = 0) -> dict[str, int]:

@@ -1,21 +1,24 @@
 """The one object that starts a run, and errors that name what is wrong with it."""
 
 import json
-from typing import Annotated, Any
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from workflows.plan.language.json_checks import MAX_DEPTH, first_violation
-from workflows.plan.language.limits import Duration, Limits, Usage
-from workflows.plan.language.nodes import MAX_GOAL_BYTES, MAX_NODES, ApprovalPolicy, OnFailure
-from workflows.plan.language.packing import MAX_PACKED_BYTES
-from workflows.plan.language.problems import place_of
-from workflows.plan.language.text import format_name
-from workflows.plan.language.validation_messages import describe_errors
+from sennit.workflows.messages.contracts import RunName
+from sennit.workflows.messages.queues import models_in
+from sennit.workflows.plan.language.json_checks import MAX_DEPTH, first_violation
+from sennit.workflows.plan.language.limits import Duration, Limits, Usage
+from sennit.workflows.plan.language.nodes import MAX_GOAL_BYTES, MAX_NODES, ApprovalPolicy, Fuse, OnFailure
+from sennit.workflows.plan.language.packing import MAX_PACKED_BYTES
+from sennit.workflows.plan.language.problems import place_of
+from sennit.workflows.plan.language.text import format_name
+from sennit.workflows.plan.language.validation_messages import describe_errors
+from sennit.workflows.plan.limits import IN_FLIGHT, MAX_PAYLOAD_BYTES
 
-MAX_REQUEST_BYTES = 1536 * 1024
+MAX_REQUEST_BYTES = MAX_PAYLOAD_BYTES * 3 // 4
 """With what a continued run carries besides, a request must stay below the 2 MiB that one payload may have."""
-MOST_ORIGINS = 50
+MAX_ORIGINS = 50
 PACK_ABOVE_BYTES = 64 * 1024
 MAX_TENANT_BYTES = 64
 """A tenant is also the fairness key of its runs, for which the server has so much room."""
@@ -33,7 +36,7 @@ class Unreadable:
 class ContinuedState(BaseModel):
     """What one run passes to the next when it continues as new; people never write it.
 
-    `execution_plan` is there if programs have added nodes to the plan.
+    `execution_plan` is there if programs have added nodes to the plan. `events` is the number of the next event.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -48,20 +51,20 @@ class ContinuedState(BaseModel):
     epoch: int = 1
     attributes: tuple[str, ...] = ()
     last_reported: str = ""
+    warnings: tuple[str, ...] = ()
+    events: int = 1
 
 
-class RunRequest(BaseModel):
-    """Starts a run: a `goal` for the planner, or a `plan`, which may have a `title`. Everything else has a default.
+class RunInput(BaseModel):
+    """What a run is to do: a `goal` for the planner, or a `plan`, which may have a `title`. Everything else has a
+    default.
 
     `model` serves every role in the place of those that the workers are set to; several stand with commas between.
 
+    `window` is how many activities are under way at once, `in_flight` how many nodes and items: several short calls
+    share an activity as `fuse` says, or the plan where that is not given.
+
     With `approve_plan` a person approves each program of the plan before its first step.
-
-    `given` and `depth` come with the goal of a sub-agent, from the run above it; nobody else may set them. So does
-    `run_prefix`, the name of its artifacts, which a run without a parent ignores.
-
-    `origins` are the names of the artifacts of runs that this one forks, the latest first: calls that it makes as they
-    did are not made, but have their results.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -82,11 +85,27 @@ class RunRequest(BaseModel):
     max_replans: int = Field(default=2, strict=True, ge=0, le=20)
     approve_replans_above: int | None = Field(default=None, strict=True, ge=0, le=MAX_NODES)
     window: int = Field(default=100, strict=True, ge=1, le=500)
+    in_flight: int = Field(default=IN_FLIGHT, strict=True, ge=1, le=MAX_NODES)
+    fuse: Fuse | None = None
     tenant: str = ""
+
+
+class RunRequest(RunInput):
+    """Starts a run, with what only Sennit itself writes.
+
+    `given` and `depth` come with the goal of a sub-agent, from the run above it; nobody else may set them. So does
+    `run_prefix`, the name of its artifacts, which a run without a parent ignores.
+
+    `grant` is a secret that the client of a local stack makes for this run alone, so that its user's `approval` counts.
+    It is of no use to another run, nor to the same one again.
+
+    `origins` are the names of the artifacts of runs that this one forks, the latest first: calls that it makes as they
+    did are not made, but have their results.
+    """
+
+    grant: str = Field(default="", max_length=100)
     given: str = Field(default="", max_length=200)
-    origins: tuple[Annotated[str, Field(pattern=r"^[0-9A-Za-z-]{1,100}$")], ...] = Field(
-        default=(), max_length=MOST_ORIGINS
-    )
+    origins: tuple[RunName, ...] = Field(default=(), max_length=MAX_ORIGINS)
     run_prefix: str = Field(default="", max_length=100)
     depth: int = Field(default=0, strict=True, ge=0, le=100)
     carry: ContinuedState | None = None
@@ -109,6 +128,10 @@ def parse_request(request: Any, *more: Any) -> RunRequest:
         parsed = RunRequest.model_validate(request)
     except ValidationError as error:
         raise InvalidRequest(f"{describe_errors(error, RunRequest.model_fields)}; for example {EXAMPLE}") from None
+    try:
+        models_in(parsed.model, "model=")
+    except ValueError as error:
+        raise InvalidRequest(str(error)) from None
     if len(parsed.goal.encode()) > MAX_GOAL_BYTES:
         size = len(parsed.goal.encode())
         raise InvalidRequest(f"goal is {size} bytes; at most {MAX_GOAL_BYTES}. Put long text in a document")
@@ -121,9 +144,9 @@ def parse_request(request: Any, *more: Any) -> RunRequest:
     return parsed
 
 
-def flaw_in(given: dict[Any, Any]) -> str | None:
+def flaw_in(fields: dict[Any, Any]) -> str | None:
     """Return a value in an input that JSON cannot carry, with its place: it would fail wherever it is sent next."""
-    found = first_violation(given, depth=MAX_DEPTH + 2)
+    found = first_violation(fields, depth=MAX_DEPTH + 2)
     return f"{format_name(place_of(found[0]) or 'input')}: {found[1]}" if found is not None else None
 
 

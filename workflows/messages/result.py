@@ -1,12 +1,18 @@
 """A run's final report, as the workflow returns it and `sennit --output json` prints it."""
 
+import shlex
 from typing import Any, Literal, Self
 
 from pydantic import Field, JsonValue
 
-from workflows.messages.contracts import Evidence, Message
-from workflows.plan.language.limits import NO_USAGE, Usage, dollars, micro_dollars
+from sennit.workflows.messages.contracts import Evidence, Message
+from sennit.workflows.plan.language.limits import NO_USAGE, Usage, dollars, micro_dollars
+from sennit.workflows.plan.scheduling.events import WriteStatus
 
+WRITES = "sennit_writes"
+"""The memo of a run that was cancelled: its `WriteLine`s, if it has any."""
+WAITS_FOR = "sennit_waits_for"
+"""The memo of a run that needs a person or a server: what for, as `gate n7 and 2 more`."""
 RunStatus = Literal["running", "blocked", "done", "partial", "failed", "cancelled"]
 
 
@@ -32,7 +38,7 @@ class NodeLine(Message):
 
     id: str
     kind: str
-    status: Literal["pending", "running", "waiting", "succeeded", "failed", "skipped", "cancelled"]
+    status: Literal["pending", "running", "waiting", "succeeded", "failed", "handled", "skipped", "cancelled"]
     attempts: int = 0
     duration_ms: int | None = None
     error: str | None = None
@@ -42,12 +48,22 @@ class NodeLine(Message):
     answered: bool = False
 
 
+class WriteLine(Message):
+    """What became of a write, where the status of its node does not tell: it was cut off, or nobody knows.
+
+    `node` is its path, with the generation if that is not the first: `n7`, `n7~2`, `sub.n1`.
+    """
+
+    node: str
+    status: WriteStatus
+
+
 class BlockedOn(Message):
     """What a person must decide: the node, why, and the update to send, with an example of its input.
 
     `question` is one line; `shown` is what stands below it: the rest of a long question, or the values of a write.
     `also` are other updates that fit. With `parts` it is about so many writes together, each of which asks by itself
-    too.
+    too. `full` is the value of an answer that is an object, with fields that may be left out; empty if it has none.
 
     If a sub-agent asks, `node` is its path from the run that shows it (`sub.n1`), and the update goes to `run`.
     """
@@ -59,6 +75,7 @@ class BlockedOn(Message):
     parts: int = 0
     update: str
     example: dict[str, JsonValue]
+    full: dict[str, JsonValue] = Field(default_factory=dict)
     command: str
     also: tuple[str, ...] = ()
     run: str = ""
@@ -75,28 +92,39 @@ class UsageReport(Message):
     @classmethod
     def of(cls, usage: Usage) -> Self:
         """Return usage as reports have it."""
-        given, written, cost, calls = usage
-        return cls(input_tokens=given, output_tokens=written, calls=calls, cost_usd=dollars(cost))
+        read, written, cost, calls = usage
+        return cls(input_tokens=read, output_tokens=written, calls=calls, cost_usd=dollars(cost))
 
 
 class RunReport(Message):
-    """One run. `answer` is text or JSON; `[n]` marks in it refer to `evidence`. `problem` says why there is none."""
+    """One run. `answer` is text or JSON; `[n]` marks in it refer to `evidence`. `problem` says why there is none.
+
+    In a history, an answer above 64 KiB is the beginning of its text; clients put the whole in its place.
+    """
 
     id: str
     run_id: str
     status: RunStatus
     answer: JsonValue = None
-    answer_ref: str | None = Field(default=None, description="digest of the whole answer when it was cut")
+    answer_ref: str | None = Field(default=None, description="digest of the whole answer where it is cut")
     evidence: tuple[Evidence, ...] = ()
     counts: dict[str, int] = Field(default_factory=dict, description="how many nodes ended in each status")
     nodes: tuple[NodeLine, ...] = Field(default=(), description="in plan order; failed ones first if any is left out")
     nodes_left_out: int = Field(default=0, description="nodes not listed because the list would be too long")
     usage: UsageReport = UsageReport()
     problem: str | None = None
+    writes: tuple[WriteLine, ...] = Field(
+        default=(), description="writes that were cut off, or of which nobody knows whether they were made"
+    )
     quote: str = Field(default="", description="what its programs could cost, from the least to the most")
     blocked: tuple[BlockedOn, ...] = Field(default=(), description="what a run that goes on waits for")
     warnings: tuple[str, ...] = ()
     ui_url: str | None = None
+
+
+def cut_warning(run: str) -> str:
+    """Return what the report of a run in its history says of an answer that is cut there."""
+    return f"the answer is cut here; the whole: {shlex.join(['sennit', 'output', run])}"
 
 
 def usage_in(report: Any) -> Usage:

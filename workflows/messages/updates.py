@@ -8,18 +8,22 @@ from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from workflows.messages.request import flaw_in, shape_of
-from workflows.plan.language.limits import Limits
-from workflows.plan.language.nodes import SCRIPT_CHARACTERS
-from workflows.plan.language.text import format_value
-from workflows.plan.language.validation_messages import describe_errors
+from sennit.workflows.messages.request import flaw_in, shape_of
+from sennit.workflows.plan.language.limits import Limits
+from sennit.workflows.plan.language.nodes import SCRIPT_CHARACTERS
+from sennit.workflows.plan.language.text import format_value
+from sennit.workflows.plan.language.validation_messages import describe_errors
 
-_UNIT = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}(\[[0-9]{1,5}\])?\Z")
+_UNIT = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}(\[[0-9]{1,5}\](\.[A-Za-z][A-Za-z0-9_]{0,39})?)?\Z")
 NOT_BUILT = ("edit_node", "add_nodes", "pause", "resume", "replan")
 
 
 class InvalidUpdate(Exception):
     """An update that is refused: the message names the field, the problem and an example."""
+
+
+class RunIsOver(InvalidUpdate):
+    """An update of a run that has ended."""
 
 
 class Update(BaseModel):
@@ -32,10 +36,10 @@ class Update(BaseModel):
     example: ClassVar[str]
 
 
-def _unit(given: str) -> str:
-    if not _UNIT.match(given):
-        raise ValueError(f"{format_value(given)} is not a node; write its id such as n7, or m[17] for an item of m")
-    return given
+def _unit(name: str) -> str:
+    if not _UNIT.match(name):
+        raise ValueError(f"{format_value(name)} is not a node; write its id such as n7, or m[17] for an item of m")
+    return name
 
 
 _REPEAT_EFFECT: Any = Field(
@@ -89,8 +93,8 @@ class Approve(NodeUpdate):
     """
 
     name = "approve"
-    about = 'Let a waiting write or large replan go on: {"node": "n7", "digest": "3f2a9c01b4d7"}'
-    example = '{"node": "n7", "digest": "3f2a9c01b4d7"}'
+    about = 'Let a waiting write or large replan go on: {"node": "n7", "digest": "3f2a9c01b4d7e85a6c21"}'
+    example = '{"node": "n7", "digest": "3f2a9c01b4d7e85a6c21"}'
     digest: str = Field(default="", max_length=100, description="which write was shown")
     args: dict[str, JsonValue] = Field(default_factory=dict, max_length=50, description="changed arguments")
     by: str = Field(default="", max_length=100, description="who decides")
@@ -144,14 +148,14 @@ def parse_update(model: type[U], request: Any, *more: Any) -> U:
     if more:
         inputs = 1 + len(more)
         raise InvalidUpdate(f"{model.name} takes one JSON object, not {inputs} inputs; for example {model.example}")
-    given = {} if request is None and model is Finish else request
-    if not isinstance(given, dict):
-        raise InvalidUpdate(f"{model.name} takes one JSON object, not {shape_of(given)}; for example {model.example}")
-    unsound = flaw_in(given)
+    fields = {} if request is None and model is Finish else request
+    if not isinstance(fields, dict):
+        raise InvalidUpdate(f"{model.name} takes one JSON object, not {shape_of(fields)}; for example {model.example}")
+    unsound = flaw_in(fields)
     if unsound:
         raise InvalidUpdate(f"{model.name}: {unsound}")
     try:
-        return model.model_validate(given)
+        return model.model_validate(fields)
     except ValidationError as error:
         raise InvalidUpdate(
             f"{model.name}: {describe_errors(error, model.model_fields)}; for example {model.example}"

@@ -1,9 +1,11 @@
 """What the query `plan` answers: the run as it stands, a page of nodes at a time."""
 
+from typing import Literal
+
 from pydantic import Field
 
-from workflows.messages.contracts import Message
-from workflows.messages.result import BlockedOn, NodeLine, RunStatus, UsageReport
+from sennit.workflows.messages.contracts import Message
+from sennit.workflows.messages.result import BlockedOn, NodeLine, RunStatus, UsageReport, WriteLine
 
 PAGE = 500
 MOST_PASSED_ON = 20
@@ -11,23 +13,28 @@ MOST_PASSED_ON = 20
 
 
 class NodeView(NodeLine):
-    """A node with what it needs and the start of its output."""
+    """A node with what it needs and the start of its output. One that runs in an activity with others has its `seat`:
+    the first of these, and its place among them.
+    """
 
     needs: tuple[str, ...] = ()
     preview: str = ""
     ref: str | None = Field(default=None, description="digest of the stored output")
+    seat: tuple[str, int] | None = None
 
 
 class SubagentView(Message):
     """A sub-agent's report to its parent: what it waits for, and whether that blocks the whole run.
 
-    `name` is its node with the generation; `run` is the first run of its chain.
+    `name` is its node with the generation; `run` is the first run of its chain. With `writes` the run is over, because
+    it was cancelled, and they are all that it has written, or may have.
     """
 
     name: str
     run: str
     is_blocked: bool = False
     blocked: tuple[BlockedOn, ...] = Field(default=(), max_length=MOST_PASSED_ON)
+    writes: tuple[WriteLine, ...] | None = None
 
 
 class RunView(Message):
@@ -46,6 +53,7 @@ class RunView(Message):
     counts: dict[str, int] = Field(default_factory=dict)
     blocked: tuple[BlockedOn, ...] = ()
     waits_for: tuple[str, ...] = ()
+    writes: tuple[WriteLine, ...] = ()
     nodes: tuple[NodeView, ...] = ()
     next: int | None = None
     usage: UsageReport = UsageReport()
@@ -54,12 +62,65 @@ class RunView(Message):
     warnings: tuple[str, ...] = ()
 
 
+EventKind = Literal[
+    "planned",
+    "started",
+    "progress",
+    "succeeded",
+    "failed",
+    "skipped",
+    "cancelled",
+    "asked",
+    "answered",
+    "lost_worker",
+    "reset",
+    "ended",
+]
+
+
+class RunEvent(Message):
+    """Something that has happened in a run, with its number and the time as seconds of the Unix clock.
+
+    `node` and `generation` say to what. `text` is what it does (started), the beginning of its output (succeeded), why
+    (failed, skipped, cancelled), the question (asked), how far it is (progress) or the problem (ended). `asks` is the
+    question with the update that answers it; `update` and `by` are what has answered it and who. `status` is how the
+    run has ended, or `replaced` for a plan in the place of one that had begun; `nodes` is how many a plan has, or adds.
+
+    `progress` and `lost_worker` are what the server knows of a node while it runs, and no history keeps them. They come
+    once, to whoever listens, with the number of the event before.
+    """
+
+    number: int
+    at: float
+    kind: EventKind
+    node: str = ""
+    generation: int = 1
+    text: str = ""
+    nodes: int = 0
+    asks: BlockedOn | None = None
+    update: str = ""
+    by: str = ""
+    status: RunStatus | Literal["replaced"] | None = None
+
+
+class EventPage(Message):
+    """A page of events. `first` is the first number of this run of the chain, `following` the one that comes after all
+    that it has, and `previous` the run before it, if it was continued. `ended` says that its last event is its end.
+    """
+
+    first: int
+    following: int
+    previous: str = ""
+    ended: bool = False
+    events: tuple[RunEvent, ...] = ()
+
+
 class ScriptLine(Message):
     """What the calls of one line of a script came to: `calls` by status, and `tasks` that it started, with all that
     they took.
 
     `duration_ms` adds up calls that ran side by side. Of `usage`, what is no longer known is left out. Line 0 stands
-    for calls whose line is not known.
+    for calls whose line is not known. `error` is what the script itself has raised on the line.
     """
 
     line: int
@@ -68,6 +129,7 @@ class ScriptLine(Message):
     taken_over: int = 0
     duration_ms: int = 0
     usage: UsageReport = UsageReport()
+    error: str = ""
 
 
 class ScriptView(Message):

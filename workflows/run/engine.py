@@ -4,60 +4,58 @@ The engine never decides. It passes every event to `step` in the order of arriva
 order they come, so a replay with the same events does the same.
 """
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
+from temporalio.exceptions import ApplicationError
 
-from workflows.messages.contracts import CheckResult, NodeReply, PlanPage
-from workflows.messages.request import ContinuedState, RunRequest, has_plan
-from workflows.messages.result import RunStatus
-from workflows.messages.updates import Update
-from workflows.messages.views import SubagentView
-from workflows.plan.compile.graph import ExecutionPlan, Graph, NodeSpec
-from workflows.plan.language.limits import NO_USAGE, Limits, Usage
-from workflows.plan.scheduling.budget import Rate
-from workflows.plan.scheduling.events import (
+from sennit.workflows.messages.contracts import CheckResult, NodeReply, PlanPage
+from sennit.workflows.messages.request import ContinuedState, RunRequest, has_plan
+from sennit.workflows.messages.result import RunStatus
+from sennit.workflows.messages.updates import Update
+from sennit.workflows.messages.views import SubagentView
+from sennit.workflows.plan.digests import digest_in
+from sennit.workflows.plan.fusion.rules import Timings
+from sennit.workflows.plan.language.limits import NO_USAGE, Limits, Usage
+from sennit.workflows.plan.limits import MAX_UNITS
+from sennit.workflows.plan.scheduling.events import (
     BudgetRaised,
     Cancel,
     CostCharged,
-    Decision,
     End,
     EndStatus,
     Event,
     Expand,
+    LookUp,
     NodeEnded,
     NodesAppended,
     Outcome,
-    PlanExtended,
+    PlanReplaced,
     ProgramEdited,
     RunStarted,
     Start,
     StopRequested,
     TimeAdvanced,
 )
-from workflows.plan.scheduling.extension import renumbered, successor
-from workflows.plan.scheduling.snapshot import load
-from workflows.plan.scheduling.state import DRAIN, OVERTIME, RUNNING, RunState
-from workflows.plan.scheduling.step import step
-from workflows.run.dispatcher import Dispatcher
-from workflows.run.drain import Drain
-from workflows.run.extension import PlanExtender
-from workflows.run.setup import RunSetup
-from workflows.run.subagent import inherited
-from workflows.run.subagent_status import SubagentStatus
-from workflows.run.timer import DeadlineTimer, milliseconds
-from workflows.run.update_rules import Verdict, judge
+from sennit.workflows.plan.scheduling.snapshot import load
+from sennit.workflows.plan.scheduling.state import RUNNING, RunState
+from sennit.workflows.plan.scheduling.step import step
+from sennit.workflows.run.dispatcher import Dispatcher
+from sennit.workflows.run.drain import Drain
+from sennit.workflows.run.extension import PlanExtender
+from sennit.workflows.run.outcomes import graph_of, invalid_result, page_of
+from sennit.workflows.run.setup import RunSetup
+from sennit.workflows.run.subagent import inherited
+from sennit.workflows.run.subagent_status import SubagentStatus
+from sennit.workflows.run.timer import DeadlineTimer, milliseconds
+from sennit.workflows.run.update_rules import Verdict, judge
+from sennit.workflows.views.joins import joined
+from sennit.workflows.views.journal import Journal
 
-KEPT_REPLIES = 2_000
-MOST_NODES = 24_000
-"""Nodes of a run to which programs still add some. What it hands on when it continues as new grows by 60 bytes a node,
-and 1.5 MB are the most.
-"""
-FULL = Outcome(error=("TooManyCalls", f"the run has {MOST_NODES:,} nodes; give a part of the work to another run"))
+KEPT_REPLIES, MOST_WARNINGS = 2_000, 20
 
 
 class Engine:
@@ -70,31 +68,32 @@ class Engine:
         subagents: SubagentStatus,
         plan: str,
         changed: Callable[[], None],
+        journal: Journal,
         *,
         epoch: int = 1,
+        has_grown: bool = False,
     ) -> None:
         self.state = state
-        self.plan = plan
-        self._is_paged = any(spec.page for spec in state.graph.specs)
+        self.has_grown = has_grown  # so that the plan in the store is not what it runs
         self.replies: dict[int, NodeReply] = {}
-        self.usage = NO_USAGE
+        self.usage, self.warnings = NO_USAGE, dict[str, None]()
         self.abandoned: list[NodeReply | None] = []  # of an earlier plan's nodes; None for a cancelled one
         self.status: EndStatus | None = None
         self.updates = 0
         self._changed = changed
+        self._journal = journal
         self.subagents = subagents
         self._awake = self._is_outdated = False
         self._alarm = DeadlineTimer(self.wake)
         self.extender = PlanExtender(self, setup)
         self._drain = Drain()
         self._broken: BaseException | None = None
-        self._dispatcher = Dispatcher(state, setup.run_prefix, plan, self.wake, subagents, epoch=epoch)
+        self._dispatcher = Dispatcher(state, setup.run_prefix, plan, self.wake, subagents, tell=self._step, epoch=epoch)
 
     def post(self, event: Event) -> None:
         """Take an event from outside at once, so that the next update is checked against the changed state."""
-        self.state.now = milliseconds()
-        self._is_paged |= isinstance(event, ProgramEdited)
-        self._carry_out(step(self.state, event))
+        self.has_grown |= isinstance(event, ProgramEdited)
+        self._step(event)
         self._dispatcher.start_waiting()
         self.wake()
 
@@ -131,9 +130,9 @@ class Engine:
         return (reply.value, reply.ref or "") if reply is not None and reply.has_value else None
 
     @property
-    def is_paged(self) -> bool:
-        """Whether a program has added nodes to the plan, or has another script than the plan says."""
-        return self._is_paged
+    def plan(self) -> str:
+        """The plan of the run's own nodes, by its digest."""
+        return self._dispatcher.plan
 
     @property
     def quiet(self) -> bool:
@@ -142,15 +141,16 @@ class Engine:
         return not (busy or self.state.running or self.state.streaming) and workflow.all_handlers_finished()
 
     def judge(self, update: Update) -> Verdict:
-        if self.status is not None:
-            return Verdict(rejection=f"the run has ended: {self.status}", is_final=True)
+        if self.state.ended:
+            ended = f"has ended: {self.status}" if self.status else "ends; it only waits for writes in flight"
+            return Verdict(rejection=f"the run {ended}", is_final=True)
         return judge(self.state, update)
 
     def final_rejection(self, update: Update) -> str:
         """Return the rejection of an update that does not fit now and will not fit later either; "" if it may still
         fit.
         """
-        if self.status is None and (self.extender.busy or self.state.streaming):
+        if not self.state.ended and (self.extender.busy or self.state.streaming):
             return ""
         verdict = self.judge(update)
         may_change = self._dispatcher.busy or bool(self.state.deadlines)
@@ -160,99 +160,92 @@ class Engine:
         """Work until the run ends (True) or is to continue as new (False). Raises what `fail` was given."""
         while True:
             self._turn()
-            if self._broken is not None:
-                raise self._broken
             if self.status is not None:
+                if self._broken is not None:
+                    raise self._broken
                 return True
             if self._should_continue():
-                self.state.deadlines.pop(DRAIN, None)
                 return False
             await self._rest()
 
-    async def suspend(self) -> None:
-        """Start nothing more, cancel what runs, but let writes end."""
-        self._drain.force()
-        self._turn()
-        while self._dispatcher.busy and self.status is None:
+    async def stop(self, status: EndStatus) -> None:
+        """End the run now, and return as soon as none of its writes is in flight."""
+        self.post(StopRequested(status))
+        while self.status is None:
             await self._rest()
             self._turn()
 
     def _turn(self) -> None:
         """Handle everything that has arrived."""
         self._awake = False
-        self.state.now = milliseconds()
-        if self._drain.update(self.state, self._dispatcher, self.updates):
-            self._carry_out(step(self.state, TimeAdvanced()))
-        settled = deque(self._dispatcher.settled())
-        while settled:
-            event, reply = settled.popleft()
-            if reply is not None and self.state.generation[event.unit] == event.generation:
+        now = milliseconds()
+        if drains := self._drain.update(self.state, self._dispatcher, self.updates, now):
+            self._step(drains)
+        ended = self._dispatcher.settled()
+        for event, reply in ended:
+            event.more = len(ended) > 1  # so that short calls that become ready together share an activity
+            if reply is not None and self.state.generation.get(event.unit) == event.generation:
                 self._note(event.unit, reply)
                 if reply.page is not None and self.expects(event):
-                    move = self.append(reply.page, event)
-                    settled = deque((replace(other, unit=move(other.unit)), later) for other, later in settled)
+                    self._delegate(reply.page, event)
                     continue
                 if reply.more and self.expects(event):
                     self.extender.take(event, reply)
                     continue
-            self._carry_out(step(self.state, event))
+            self._step(event, reply)
         due = self.state.next_due()
-        if due is not None and due <= self.state.now:
-            self._carry_out(step(self.state, TimeAdvanced()))
+        if len(ended) > 1 or (due is not None and due <= now):
+            self._step(TimeAdvanced())
         self._dispatcher.start_waiting()
         self._changed()
+
+    def _delegate(self, page: PlanPage, ended: NodeEnded) -> None:
+        """Go on with what a step of a program has called, or fail the step."""
+        try:
+            self.append(page, replace(ended, outcome=replace(ended.outcome, delegated=True)))
+        except ApplicationError as error:
+            self._step(replace(ended, outcome=Outcome(error=(error.type or "", error.message))))
 
     def expects(self, event: NodeEnded) -> bool:
         """Whether this unit's end is still open: neither the run nor the unit has stopped or started again."""
         unit, state = event.unit, self.state
-        running = unit < len(state.status) and state.status[unit] == RUNNING
-        return self.status is None and running and state.generation[unit] == event.generation
+        return not state.ended and state.status.get(unit) == RUNNING and state.generation[unit] == event.generation
 
-    def begins(self, longer: ExecutionPlan) -> bool:
-        """Whether a plan begins with the nodes of this one, and has more."""
-        own = [spec.id for spec in self.state.graph.specs]
-        return len(longer.specs) > len(own) and [spec.id for spec in longer.specs[: len(own)]] == own
+    def append(
+        self,
+        page: PlanPage,
+        ended: NodeEnded | None = None,
+        reply: NodeReply | None = None,
+        *,
+        more: bool = False,
+    ) -> None:
+        """Go on with the nodes of a page, unless the run has ended: with the end of the node that has asked for them by
+        its `reply`, or as a part of a plan of which there may be `more` to come.
 
-    def grow(self, checked: CheckResult, longer: ExecutionPlan | None = None, *, more: bool = False) -> None:
-        """Continue with a longer plan, unless the run has ended. `longer` is the plan of `checked`, if it is unpacked
-        already.
-
-        `more` says that the plan is not complete yet.
+        Raises ApplicationError if it is no page of this plan, or the run gets too many nodes by it.
         """
-        if self.status is not None:
-            return
-        graph = Graph(longer or ExecutionPlan.unpack(checked.execution_plan))
-        old, added = len(self.state.graph.specs), len(graph.specs) - len(self.state.graph.specs)
-        self.plan = checked.plan
-        self._dispatcher.renumber(lambda unit: renumbered(unit, old, added), checked.plan)
-        self.replies = {renumbered(unit, old, added): reply for unit, reply in self.replies.items()}
-        self.post(PlanExtended(graph, {graph.by_id[name]: dict(facts) for name, facts in checked.facts.items()}, more))
-
-    def append(self, page: PlanPage, ended: NodeEnded) -> Callable[[int], int]:
-        """Take over the nodes that a step of a program, or a turn in it, has added, with its end.
-
-        Returns what gives each unit its new number.
-        """
-        self.state.now = milliseconds()
-        old, specs = len(self.state.graph.specs), _specs_of(self.state.graph, page)
-        for spec in specs if self._dispatcher.origins else ():
-            spec.fills |= spec.kind == "gate"  # an activity looks whether it has been answered
-        if old + len(specs) > MOST_NODES:
-            self._carry_out(step(self.state, replace(ended, outcome=FULL)))
-            return lambda unit: unit
-        delegated = replace(ended, outcome=replace(ended.outcome, delegated=True))
-        decisions = step(self.state, NodesAppended(specs, delegated))
-        added = len(self.state.graph.specs) - old
-
-        def move(unit: int) -> int:
-            return renumbered(unit, old, added)
-
-        if self.state.owner:
-            self._dispatcher.renumber(move, self.plan)
-            self.replies = {move(unit): reply for unit, reply in self.replies.items()}
-        self._carry_out(decisions)
-        self._is_paged = True
-        return move
+        state = self.state
+        asking = state.spec_of(ended.unit) if ended is not None else None
+        is_apart = asking is not None and bool(asking.page or asking.kind == "program")
+        found = page_of(state.graph, page)
+        taken = [spec.id for spec in found.specs if spec.id in state.graph.by_id]
+        if not is_apart and (page.base != self.plan or taken):
+            raise invalid_result()
+        if len(state.status) + len(found.specs) > MAX_UNITS:
+            full = f"the run would have over {MAX_UNITS:,} nodes and items; give a part of the work to another run"
+            raise ApplicationError(full, type="TooManyCalls", non_retryable=True)
+        for spec in found.specs if is_apart else ():
+            spec.page = page.plan
+            spec.fills |= spec.kind == "gate" and bool(self._dispatcher.origins)  # has it been answered there?
+        facts, fallbacks = (
+            {state.graph.by_id[name]: dict(each) for name, each in given.items()}
+            for given in (page.facts, page.fallbacks)
+        )
+        if not is_apart:
+            self._dispatcher.plan = page.plan
+        self.has_grown = True
+        self._step(NodesAppended(found, ended, facts, fallbacks, more, page.given_up), reply)
+        self.wake()
 
     def replace_plan(self, checked: CheckResult) -> None:
         """Start on another plan from its beginning, and cancel what runs. The results of equal work are found again.
@@ -260,23 +253,22 @@ class Engine:
         The same calls have other activity ids in both plans, because an id must not repeat in a run, but the same
         content keys.
         """
-        old = self.state
+        state, graph = self.state, graph_of(checked.execution_plan)
         for event, reply in self._dispatcher.settled():
-            if reply is not None and old.generation[event.unit] == event.generation:
+            if reply is not None and state.generation.get(event.unit) == event.generation:
                 self._note(event.unit, reply)
-        for unit, status in enumerate(old.status):
-            if status == RUNNING or old.attempts[unit]:
+        for unit in state.units():
+            if state.status[unit] == RUNNING or state.attempts[unit]:
                 self.abandoned.append(self.replies.get(unit))
-        self.plan, self.replies = checked.plan, {}
-        self.state = successor(old, Graph(ExecutionPlan.unpack(checked.execution_plan)))
-        self._dispatcher = self._dispatcher.successor(self.state, checked.plan)
-        self.post(RunStarted())
+        self.replies, self.has_grown = {}, False
+        self._dispatcher = self._dispatcher.successor(checked.plan)
+        self.post(PlanReplaced(graph))
 
     @property
     def wasted(self) -> list[NodeReply | None]:
         """The replies of an earlier plan whose outputs no node of this plan has."""
-        found = {reply.ref: True for reply in self.replies.values()}
-        return [reply for reply in self.abandoned if reply is None or reply.ref not in found]
+        found = {digest_in(reply.ref or ""): True for reply in self.replies.values()}
+        return [reply for reply in self.abandoned if reply is None or digest_in(reply.ref or "") not in found]
 
     @property
     def epoch(self) -> int:
@@ -295,21 +287,18 @@ class Engine:
     def follow(self, request: RunRequest) -> None:
         """Set what the run's calls, and its sub-agents, inherit from its request."""
         self._dispatcher.child_defaults, self._dispatcher.origins = inherited(request), request.origins
-        self.state.forks = bool(request.origins)
 
     def limit(self, limits: Limits) -> None:
         """Set the limits of the whole run, from now on."""
-        self.post(BudgetRaised(limits.amounts()))
-        if limits.time is not None:
-            self.state.deadlines[OVERTIME] = self.state.now + round(limits.time * 1000)
+        self.post(BudgetRaised(limits.amounts(), round(limits.time * 1000) if limits.time is not None else None))
 
     def charge(self, spent: Usage) -> None:
         """Book usage outside the nodes."""
         self.post(CostCharged(spent))
 
     def fail(self, error: BaseException) -> None:
-        """End `run` with this error, and cancel what runs. Has no effect on a run that has ended."""
-        if self.status is None:
+        """End `run` with this error, and cancel what runs. Has no effect on a run that ends already."""
+        if not self.state.ended:
             self._broken = error
             self.post(StopRequested("failed"))
 
@@ -318,15 +307,22 @@ class Engine:
         if len(self.replies) < KEPT_REPLIES or reply.has_value or unit in self.replies:
             self.replies[unit] = reply
         self.usage = self.usage.plus(reply.usage)
+        self.warnings = dict.fromkeys([*self.warnings, *reply.warnings][:MOST_WARNINGS])
 
-    def _carry_out(self, decisions: list[Decision]) -> None:
+    def _step(self, event: Event, reply: NodeReply | None = None) -> None:
+        """Have the scheduler take an event, and carry out what it decides. `reply` is that of a node that has ended."""
+        decisions = step(self.state, event, milliseconds())
+        self.replies |= joined(self.state, self.replies) if len(self.replies) < KEPT_REPLIES else {}
+        self._journal.observe(self.state, self.replies, reply)
         for decision in decisions:
             if isinstance(decision, Start):
-                self._dispatcher.start(decision.units, asks=decision.asks, step=decision.step)
+                self._dispatcher.start(decision)
             elif isinstance(decision, Expand):
                 self.extender.resume(decision.unit)
             elif isinstance(decision, Cancel):
                 self._dispatcher.cancel(decision.unit, decision.generation)
+            elif isinstance(decision, LookUp):
+                self._dispatcher.look_up(decision.unit, decision.generation)
             elif isinstance(decision, End):
                 self.status = decision.status
 
@@ -351,47 +347,53 @@ class Engine:
         await workflow.wait_condition(lambda: self._awake)
 
 
-def _specs_of(graph: Graph, page: PlanPage) -> list[NodeSpec]:
-    """Return the nodes of a page with their indices in the whole plan."""
-    own = ExecutionPlan.unpack(page.specs).specs
-    places = [graph.by_id[name] for name in page.known]
-    places += range(len(graph.specs), len(graph.specs) + len(own))
-    for spec in own:
-        spec.page = page.plan
-        spec.needs = [places[index] for index in spec.needs]
-        spec.inputs = [places[index] for index in spec.inputs]
-        spec.reads = [places[index] for index in spec.reads]
-    return own
-
-
 def start_engine(
     request: RunRequest,
     checked: CheckResult,
     setup: RunSetup,
     subagents: SubagentStatus,
     changed: Callable[[], None],
+    journal: Journal,
     *,
     more: bool = False,
     carry: ContinuedState | None = None,
 ) -> Engine:
     """Return an engine that has started on a plan, or that goes on from where the last run of the chain has stopped."""
-    graph = Graph(ExecutionPlan.unpack(checked.execution_plan))
+    graph = graph_of(checked.execution_plan)
     if carry is not None:
-        engine = Engine(load(graph, carry.snapshot), setup, subagents, checked.plan, changed, epoch=carry.epoch)
+        state = load(graph, carry.snapshot)
+        journal.restore(state)
+        engine = Engine(
+            state,
+            setup,
+            subagents,
+            checked.plan,
+            changed,
+            journal,
+            epoch=carry.epoch,
+            has_grown=bool(carry.execution_plan),
+        )
         engine.allow_replans(carry.replans)
+        engine.warnings = dict.fromkeys(carry.warnings)
         engine.follow(request)
         engine.post(TimeAdvanced())
         return engine
-    state = RunState(graph, window=request.window, park_for=round(request.park_for * 1000))
-    state.on_failure = request.on_failure or state.on_failure
-    state.approve_above = request.approve_replans_above
-    state.streaming = more
-    state.rates = {queue: Rate(limit) for queue, limit in setup.rates.items()}
-    engine = Engine(state, setup, subagents, checked.plan, changed)
+    state = RunState(
+        graph,
+        window=request.window,
+        park_for=round(request.park_for * 1000),
+        on_failure=request.on_failure,
+        approve_above=request.approve_replans_above,
+        rates=setup.rates,
+        forks=bool(request.origins),
+        in_flight=request.in_flight,
+        timings=Timings(request.fuse or graph.execution_plan.fuse, setup.workers, setup.timings),
+    )
+    engine = Engine(state, setup, subagents, checked.plan, changed, journal)
     engine.allow_replans(0 if has_plan(request) else request.max_replans)
     engine.follow(request)
     if request.budget is not None:
         engine.limit(request.budget)
         engine.charge(setup.spent)
-    engine.post(RunStarted())
+    engine.post(RunStarted(more))
     return engine

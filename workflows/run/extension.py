@@ -1,12 +1,10 @@
 """Adds nodes to a running plan: while a planner streams, when a joiner asks for more work, when a model calls tools.
 
 A joiner's request for many nodes may have to wait for a person. It is checked before the person sees it, and again
-after approval. Every addition is a whole new plan that begins with the old one, and an activity checks it like any
-plan. Additions come one after the other.
+after approval. An activity checks every addition, and gives it as a page. Additions come one after the other.
 """
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
@@ -15,20 +13,22 @@ from pydantic import JsonValue
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
-from workflows.messages.contracts import CheckResult, NodeReply, PlanPage
-from workflows.plan.compile.graph import ExecutionPlan
-from workflows.plan.scheduling.events import Event, ExpansionRequest, NodeEnded, Outcome
-from workflows.plan.scheduling.extension import needs_approval, request_of
-from workflows.plan.scheduling.state import RUNNING, SUCCEEDED, RunState
-from workflows.run.outcomes import outcome_of
-from workflows.run.setup import Addition, RunSetup
+from sennit.workflows.messages.contracts import CheckResult, NodeReply, PlanPage
+from sennit.workflows.plan.scheduling.events import Event, NodeEnded, Outcome
+from sennit.workflows.plan.scheduling.extension import needs_approval, request_of
+from sennit.workflows.plan.scheduling.state import RUNNING, SUCCEEDED, RunState
+from sennit.workflows.run.outcomes import invalid_result, outcome_of, places_of, plan_of
+from sennit.workflows.run.setup import Addition, RunSetup
 
 
 class ExtensibleRun(Protocol):
     """The run whose plan grows."""
 
     state: RunState
-    plan: str
+
+    @property
+    def plan(self) -> str:
+        """The plan of the run's own nodes, by its digest."""
 
     @property
     def replans(self) -> int:
@@ -40,15 +40,8 @@ class ExtensibleRun(Protocol):
     def expects(self, event: NodeEnded) -> bool:
         """Whether this unit's end is still open."""
 
-    @property
-    def is_paged(self) -> bool:
-        """Whether a program has added nodes to the plan."""
-
-    def append(self, page: PlanPage, ended: NodeEnded) -> Callable[[int], int]:
-        """Take over added nodes with the end of the node that has asked for them."""
-
-    def grow(self, checked: CheckResult, *, more: bool = False) -> None:
-        """Go on with a longer plan."""
+    def append(self, page: PlanPage, ended: NodeEnded, reply: NodeReply) -> None:
+        """Take over added nodes with the end of the node that has asked for them. Raises ApplicationError."""
 
     def post(self, event: Event) -> None:
         """Take an event."""
@@ -104,9 +97,8 @@ class PlanExtender:
             refs = self._outputs(draft, unit) if adds != "calls" else {}  # calls test nothing
             node = state.address(unit) if adds else ""
             base = (state.graph.specs[unit].page if unit >= 0 else "") or engine.plan
-            paged = adds == "calls" and engine.is_paged
-            checked = await self._setup.check(draft, base, adds=adds, node=node, refs=refs, paged=paged)
-            asked = [state.graph.by_id[name] for name in checked.awaits]
+            checked = await self._setup.check(draft, base, adds=adds, node=node, refs=refs)
+            asked = places_of(state.graph, checked.awaits)
             overtaken = await self._ends(asked, lets_on=unit >= 0)
             if not overtaken and not any(state.status[node] in (RUNNING, SUCCEEDED) for node in asked):
                 return checked
@@ -136,9 +128,10 @@ class PlanExtender:
         return True
 
     def _outputs(self, draft: str, unit: int) -> dict[str, str]:
-        """Return the outputs of the nodes that have ended; for `unit`, the output is its request."""
+        """Return the outputs of the plan's own nodes that have ended; for `unit`, the output is its request."""
         state = self._engine.state
-        ended = [node for node in range(len(state.graph.specs)) if state.status[node] == SUCCEEDED]
+        own = (node for node, spec in enumerate(state.graph.specs) if not spec.page)
+        ended = [node for node in own if state.status[node] == SUCCEEDED]
         refs = {state.path(node): state.digest[node] or "" for node in ended}
         return {**refs, state.path(unit): draft} if unit >= 0 else refs
 
@@ -151,41 +144,46 @@ class PlanExtender:
 
         Nothing is added for a node that was cancelled meanwhile.
         """
-        outcome = outcome_of(reply)
-        engine = self._engine
+        engine, is_replan = self._engine, reply.more == "replan"
         async with self._turn:
             checked = await self._extended(event.unit, reply)
             if not engine.expects(event):
                 return
-            if reply.more == "replan" and event.unit not in engine.state.expansion_requests:
+            if is_replan and event.unit not in engine.state.expansion_requests:
                 engine.allow_replans(max(0, engine.replans - 1))
-            if checked.problems and reply.more == "calls":
-                outcome = Outcome(error=("ToolLoopFailed", checked.problems[0][:500]), usage=outcome.usage)
+            outcome = outcome_of(reply)
+            if checked.problems and is_replan:
+                ended: Outcome | None = replace(outcome, digest=None, again=True, objections=checked.problems)
             elif checked.problems:
-                outcome = replace(outcome, digest=None, again=True, objections=checked.problems)
-            elif request := self._to_approve(event.unit, reply, checked):
-                outcome = replace(outcome, expansion_request=request)
-            elif checked.page is not None:
-                engine.append(checked.page, replace(event, outcome=outcome))
-                engine.wake()
-                return
+                ended = Outcome(error=("ToolLoopFailed", checked.problems[0][:500]), usage=outcome.usage)
             else:
-                engine.grow(checked, more=engine.state.streaming)
-                outcome = replace(outcome, delegated=reply.more == "calls")
-            engine.post(replace(event, outcome=outcome))
+                ended = self._grown(event, reply, checked, outcome)
+            if ended is not None:
+                engine.post(replace(event, outcome=ended))
 
-    def _to_approve(self, unit: int, reply: NodeReply, checked: CheckResult) -> ExpansionRequest | None:
-        """Return the request that a person must approve before its nodes are added, or None."""
-        state = self._engine.state
-        if reply.more != "replan":
-            return None
-        added = ExecutionPlan.unpack(checked.execution_plan).specs[len(state.graph.specs) :]
-        request = request_of(reply.ref or "", added, checked.why, checked.tokens)
-        return request if needs_approval(state, unit, request) else None
+    def _grown(self, event: NodeEnded, reply: NodeReply, checked: CheckResult, outcome: Outcome) -> Outcome | None:
+        """Go on with the nodes, and with the end of the one that asked for them. If a person has to approve them, or
+        they do not fit, return how that one ends instead.
+        """
+        state, page = self._engine.state, checked.page
+        try:
+            if page is None:
+                raise invalid_result()
+            if reply.more == "replan":
+                added = plan_of(page.specs).specs
+                for spec in added:
+                    if state.graph.specs[state.graph.by_id.get(spec.id, event.unit)].page:
+                        taken = f"`{spec.id}` is a call of a program already; use another id"
+                        return replace(outcome, digest=None, again=True, objections=(taken,))
+                request = request_of(reply.ref or "", added, checked.why, checked.tokens)
+                if needs_approval(state, event.unit, request):
+                    return replace(outcome, expansion_request=request)
+            self._engine.append(page, replace(event, outcome=replace(outcome, delegated=reply.more == "calls")), reply)
+        except ApplicationError as error:
+            return Outcome(error=(error.type or "", error.message), usage=outcome.usage)
+        return None
 
     async def _extended(self, unit: int, reply: NodeReply) -> CheckResult:
-        if reply.more == "replan" and self._engine.is_paged:
-            return CheckResult(problems=("a program has added nodes to this plan, so no others can be added",))
         try:
             adds: Addition = "replan" if reply.more == "replan" else "calls"
             return await self.check(reply.ref or "", adds, unit)

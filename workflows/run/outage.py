@@ -9,14 +9,15 @@ from typing import Literal
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
-from workflows.messages.request import RunRequest
-from workflows.messages.result import BlockedOn
-from workflows.plan.scheduling import termination
-from workflows.run.outcomes import used_by
-from workflows.run.timer import milliseconds
-from workflows.views.report import tried_again_at
+from sennit.workflows.messages.request import RunRequest
+from sennit.workflows.messages.result import BlockedOn
+from sennit.workflows.plan.scheduling.termination import FIRST_PAUSE, longer
+from sennit.workflows.plan.scheduling.termination import OUTAGES as OF_MODELS
+from sennit.workflows.run.outcomes import used_by
+from sennit.workflows.run.timer import milliseconds
+from sennit.workflows.views.questions import tried_again_at
 
-OUTAGES = (*termination.OUTAGES, "ModelTimeout", "ReplyCut", "StoreUnavailable", "WorkerLost")
+OUTAGES = (*OF_MODELS, "McpUnavailable", "ModelTimeout", "ReplyCut", "StoreUnavailable", "WorkerLost")
 """Errors that may be over later, though nobody changes anything."""
 CAUSE_CHARACTERS = 400
 Decision = Literal["retry", "finish"]
@@ -41,6 +42,11 @@ class Outage:
         """Let a run wait as its request says."""
         self._park_for = round(request.park_for * 1000) if request.on_failure in (None, "park") else 0
 
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether this run waits for the end of an outage."""
+        return self._park_for > 0
+
     def decide(self, decision: Decision) -> None:
         self._decision = decision
 
@@ -51,8 +57,8 @@ class Outage:
         left = self._until - now
         if error.type not in OUTAGES or left <= 0:
             raise error
-        pause = self._pause or termination.FIRST_PAUSE
-        pause, self._pause = min(pause, left), termination.longer(pause)
+        pause = self._pause or FIRST_PAUSE
+        pause, self._pause = min(pause, left), longer(pause)
         by_itself = not used_by(error).tokens
         self._decision = None
         self.blocked = (_blocked_on(error, f"; {tried_again_at(now + pause)}" if by_itself else ""),)

@@ -1,19 +1,90 @@
-"""Turns the end of an activity into an outcome for the scheduler."""
+"""Turns the end of an activity into an outcome for the scheduler.
 
+Anybody who may use the server can complete an activity, and with anything. What is no result of its kind is a failure.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from temporalio import exceptions
 from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, ChildWorkflowError
 
-from workflows.messages.contracts import NodeReply
-from workflows.messages.result import usage_in
-from workflows.plan.language.limits import NO_USAGE, Usage
-from workflows.plan.scheduling.events import Outcome, Question
+from sennit.workflows.messages.contracts import NOT_RUN, Call, GroupReply, In, NodeReply, Out, PlanPage
+from sennit.workflows.messages.result import usage_in
+from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
+from sennit.workflows.plan.compile.graph import Graph
+from sennit.workflows.plan.compile.page import attach, check_places, parse_page
+from sennit.workflows.plan.language.limits import NO_USAGE, Usage
+from sennit.workflows.plan.scheduling.completion import LOST, NOT_WRITTEN, UNKNOWN_OUTCOME
+from sennit.workflows.plan.scheduling.events import Outcome, Question
+
+NO_RESULT = ("InvalidResult", "its activity was completed with something that is not its result, as if by hand")
+
+
+def result_of(call: Call[In, Out], found: Any) -> Out:
+    """Return what an activity gave. Raises ApplicationError of type InvalidResult if that is no result of it."""
+    if not isinstance(found, call.gives):
+        raise invalid_result()
+    return found
+
+
+def graph_of(execution_plan: str) -> Graph:
+    """Return the graph of a plan that an activity gave packed. Raises ApplicationError of type InvalidResult, also if
+    the plan has no nodes, or they do not fit each other.
+    """
+    plan = plan_of(execution_plan)
+    if not plan.specs:
+        raise invalid_result()
+    try:
+        check_places(plan, len(plan.specs))
+        return Graph(plan)
+    except (ValueError, TypeError, AttributeError, LookupError):
+        raise invalid_result() from None
+
+
+def plan_of(execution_plan: str) -> ExecutionPlan:
+    """Return a plan that an activity gave packed. Raises ApplicationError of type InvalidResult."""
+    try:
+        return parse_page(execution_plan)
+    except ValueError:
+        raise invalid_result() from None
+
+
+def page_of(graph: Graph, page: PlanPage) -> ExecutionPlan:
+    """Return the nodes of a page, by their places in the whole plan. Raises ApplicationError of type InvalidResult,
+    also if the page names a node that the plan has not.
+    """
+    known = places_of(graph, page.known)
+    places_of(graph, (*page.facts, *page.fallbacks))
+    try:
+        return attach(parse_page(page.specs), known, len(graph.specs))
+    except (ValueError, TypeError, AttributeError, LookupError):
+        raise invalid_result() from None
+
+
+def places_of(graph: Graph, names: Iterable[str]) -> list[int]:
+    """Return the nodes of these ids, which an activity gave. Raises ApplicationError of type InvalidResult."""
+    try:
+        return [graph.by_id[name] for name in names]
+    except LookupError:
+        raise invalid_result() from None
+
+
+def invalid_result() -> ApplicationError:
+    kind, message = NO_RESULT
+    return ApplicationError(message, type=kind, non_retryable=True)
+
+
+AGAIN = Outcome(attempts=0, again=True)
+"""The outcome of a unit that starts again later, as if it had not started."""
 
 
 def outcome_of(reply: NodeReply) -> Outcome:
     """Return the outcome of a reply."""
     if reply.error is not None:
+        if reply.error.again and reply.error.type == NOT_RUN:
+            return AGAIN
         again = reply.error.again
         return Outcome(error=(reply.error.type, reply.error.message), attempts=0 if again else 1, again=again)
     if reply.question is not None:
@@ -28,19 +99,55 @@ def outcome_of(reply: NodeReply) -> Outcome:
         usage=reply.usage,
         written=reply.written,
         taken_over=reply.taken_over,
+        millis=reply.millis,
+        at=reply.at,
     )
 
 
-def ends_of(handle: Any, count: int) -> list[tuple[Outcome, NodeReply | None]]:
-    """Return each unit's outcome with its reply. If the activity itself failed, there is only its usage."""
+def ends_of(handle: Any, count: int, *, steps: bool = False) -> list[tuple[Outcome, NodeReply | None]]:
+    """Return each unit's outcome with its reply, and behind them that of the step that followed, if one did; `steps`
+    says that one may. If the activity itself failed, there is only its usage.
+    """
     error = None if handle.cancelled() else handle.exception()
     if not handle.cancelled() and error is None:
-        return [(outcome_of(reply), reply) for reply in handle.result().nodes]
-    failed = failed_outcome(error)
+        replies = _replies(handle.result(), {count, count + steps})
+        if replies:
+            return [(outcome_of(reply), reply) for reply in replies]
+        failed = Outcome(error=NO_RESULT, usage=None)
+    else:
+        failed = failed_outcome(error)
     if count > 1:
         return [(Outcome(error=failed.error, attempts=0, again=True), None)] * count
     reply = NodeReply(attempt=failed.attempts, usage=failed.usage) if failed.usage and any(failed.usage) else None
     return [(failed, reply)]
+
+
+def _replies(found: Any, counts: set[int]) -> tuple[NodeReply, ...]:
+    """Return the replies in the result of an activity, none if it is no result for that many units."""
+    return found.ends(counts) if isinstance(found, GroupReply) else ()
+
+
+def restart(
+    spec: NodeSpec, outcome: Outcome, reply: NodeReply | None, *, is_write: bool
+) -> tuple[Outcome, NodeReply | None]:
+    """Return the outcome of a unit that was suspended: it starts again later, unless it came to an end of its own, as a
+    write that had begun did.
+
+    A model call is charged: for one that was cancelled nobody knows what. A sub-agent's next run counts what this one
+    has used.
+    """
+    if outcome.error is None or (is_write and outcome.error[0] not in LOST):
+        return outcome, reply
+    if not spec.calls_model:
+        return AGAIN, None
+    return replace(AGAIN, usage=None if outcome.error[0] == "Cancelled" else outcome.usage), None
+
+
+def looked_up(outcome: Outcome) -> Outcome:
+    """Return what was learned of a write that was cut off. If it could not be looked up, nobody knows."""
+    if outcome.error is None or outcome.error[0] == NOT_WRITTEN:
+        return outcome
+    return replace(outcome, error=(UNKNOWN_OUTCOME, outcome.error[1]))
 
 
 def failed_outcome(error: BaseException | None) -> Outcome:

@@ -5,30 +5,41 @@ from typing import Any
 
 from temporalio import workflow
 
-from workflows.messages.contracts import CheckResult, NodeReply
-from workflows.messages.request import RunRequest
-from workflows.messages.result import RunStatus, UsageReport
-from workflows.messages.updates import UPDATES
-from workflows.messages.views import PAGE, NodeView, RunView
-from workflows.plan.language.limits import NO_USAGE, Usage
-from workflows.plan.scheduling.budget import ledger
-from workflows.run.engine import Engine
-from workflows.run.setup import RunSetup
-from workflows.views.quote import quote_line, quote_warnings
-from workflows.views.report import blocked_on, counts, drain_waits_for, error_of, view_of, visible_units
-from workflows.views.script import script_view
+from sennit.workflows.messages.contracts import CheckResult, NodeReply
+from sennit.workflows.messages.outputs import OutputPlaces
+from sennit.workflows.messages.request import RunRequest
+from sennit.workflows.messages.result import RunStatus, UsageReport
+from sennit.workflows.messages.updates import UPDATES
+from sennit.workflows.messages.views import PAGE, NodeView, RunView
+from sennit.workflows.plan.language.limits import NO_USAGE, Usage
+from sennit.workflows.plan.scheduling.budget import ledger
+from sennit.workflows.plan.scheduling.termination import handled
+from sennit.workflows.run.engine import Engine
+from sennit.workflows.run.setup import RunSetup
+from sennit.workflows.views.journal import Journal
+from sennit.workflows.views.outputs import NO_PLAN, asked_for, output_places
+from sennit.workflows.views.questions import blocked_on
+from sennit.workflows.views.quote import quote_line, quote_warnings
+from sennit.workflows.views.report import counts, drain_waits_for, error_of, view_of, visible_units
+from sennit.workflows.views.script import script_view
+from sennit.workflows.views.sharing import explained, seats_of
+from sennit.workflows.views.writes import writes_of
 
 PAGE_BYTES = 200_000
+NOT_PLANNED = "there is no plan yet"
 
 HELP: dict[str, Any] = {
+    "updates": {update.name: {"about": update.about, "example": update.example} for update in UPDATES},
     "queries": {
         "plan": {"about": "the run, a page of nodes at a time", "example": {"from": 0, "limit": PAGE}},
         "node": {"about": "one node", "example": {"node": "n7"}},
+        "sharing": {"about": "which nodes share an activity, and why others do not", "example": {}},
         "costs": {"about": "what each node has used, the dearest first", "example": {}},
         "script": {"about": "a program's script, and what each line has called", "example": {"node": "main"}},
+        "outputs": {"about": "where outputs lie, for workers to read them", "example": {"nodes": ["n7"]}},
+        "events": {"about": "what has happened, a page of events at a time", "example": {"after": 0}},
         "help": {"about": "this", "example": {}},
     },
-    "updates": {update.name: {"about": update.about, "example": update.example} for update in UPDATES},
 }
 
 
@@ -39,6 +50,8 @@ class QueryHandlers:
     _setup: RunSetup
     _checked: CheckResult
     _engine: Engine | None
+    _answer_ref: str
+    _journal: Journal
 
     @property
     @abstractmethod
@@ -70,6 +83,12 @@ class QueryHandlers:
         del more
         return node_view(self._engine, workflow.info().workflow_id, request)
 
+    @workflow.query(name="sharing", description="Which nodes may share an activity, and why others do not")
+    def query_sharing(self, request: Any = None, *more: Any) -> dict[str, Any]:
+        """Return a sentence for each of the first 500 nodes, or `{"problem": ...}`."""
+        del request, more
+        return {"nodes": explained(self._engine.state)} if self._engine is not None else {"problem": NOT_PLANNED}
+
     @workflow.query(name="costs", description="What the run and each of its nodes have used, beside its budget")
     def query_costs(self, request: Any = None, *more: Any) -> dict[str, Any]:
         """Return the ledger, and tokens, calls and dollars by node."""
@@ -81,10 +100,28 @@ class QueryHandlers:
         """Return a program as `ScriptView`, or `{"problem": ...}`."""
         del more
         if self._engine is None:
-            return {"problem": "there is no plan yet"}
+            return {"problem": NOT_PLANNED}
         name = request.get("node") if isinstance(request, dict) else request
         found = script_view(self._engine.state, self._engine.replies, name if isinstance(name, str) else "")
         return {"problem": found} if isinstance(found, str) else found.model_dump(mode="json")
+
+    @workflow.query(name="outputs", description='Where outputs lie, for workers to read them: {"nodes": ["n7"]}')
+    def query_outputs(self, request: Any = None, *more: Any) -> dict[str, Any]:
+        """Return `OutputPlaces`: of this run alone, whoever asks."""
+        del more
+        names, engine = asked_for(request), self._engine
+        places = output_places(engine.state, names, self._answer_ref) if engine is not None else (NO_PLAN,) * len(names)
+        return OutputPlaces(places=places).model_dump(mode="json")
+
+    @workflow.query(name="events", description='What has happened, a page at a time: {} or {"after": 500}')
+    def query_events(self, request: Any = None, *more: Any) -> dict[str, Any]:
+        """Return a page of events as `EventPage`. `through` leaves out what a workflow task that began later noted."""
+        del more
+        asked = request if isinstance(request, dict) else {}
+        after, through = asked.get("after", 0), asked.get("through")
+        page = self._journal.page(after if isinstance(after, int) else 0, through if isinstance(through, int) else None)
+        previous = workflow.info().continued_run_id or ""
+        return page.model_copy(update={"previous": previous}).model_dump(mode="json", exclude_defaults=True)
 
     @workflow.query(name="help", description="What can be asked of this run and done to it")
     def query_help(self, request: Any = None, *more: Any) -> dict[str, Any]:
@@ -100,13 +137,16 @@ def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, An
     state = engine.state
     start, limit = _page(request)
     agents = engine.subagents.lines(state, view.id)
-    units = visible_units(state)
+    units, caught = visible_units(state), handled(state)
     nodes: list[NodeView] = []
     blocked = (*view.blocked, *blocked_on(state, view.id, engine.blocked_children))
     size = 2 * sum(len(item.shown) for item in blocked)
+    seats = seats_of(state)
     for unit in units[start : start + limit]:
-        node = view_of(state, unit, engine.replies.get(unit), agents.get(unit, ""))
+        node = view_of(state, unit, engine.replies.get(unit), agents.get(unit, ""), caught)
+        node = node.model_copy(update={"seat": seats[unit]}) if unit in seats else node
         size += 160 + len(node.summary) + len(node.preview) * 2 + len(node.error or "") + 12 * len(node.needs)
+        size += len(node.ref or "")
         if size > PAGE_BYTES and nodes:
             break
         nodes.append(node)
@@ -116,9 +156,10 @@ def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, An
             "counts": counts(state),
             "budget": ledger(state.budget),
             "quote": quote_line(state),
-            "warnings": (*view.warnings, *quote_warnings(state)),
+            "warnings": (*view.warnings, *engine.warnings, *quote_warnings(state)),
             "blocked": blocked,
             "waits_for": drain_waits_for(state),
+            "writes": writes_of(state),
             "nodes": tuple(nodes),
             "next": end if end < len(units) else None,
         }
@@ -133,7 +174,7 @@ def cost_view(engine: Engine | None, planning: Usage) -> dict[str, Any]:
     rows = [{"node": "planner", **UsageReport.of(planning).model_dump()}] if any(planning) else []
     for unit, reply in engine.replies.items() if engine is not None else ():
         if any(reply.usage) and state is not None:
-            rows.append({"node": state.path(unit), **UsageReport.of(reply.usage).model_dump()})
+            rows.append({"node": state.shown(unit), **UsageReport.of(reply.usage).model_dump()})
     rows.sort(key=lambda row: (-row["cost_usd"], -row["input_tokens"] - row["output_tokens"], row["node"]))
     return {
         "budget": ledger(state.budget) if state is not None else {},
@@ -159,13 +200,16 @@ def _page(request: Any) -> tuple[int, int]:
 
 
 def node_view(engine: Engine | None, run: str, request: Any) -> dict[str, Any]:
-    """Return one node, or `{"problem": ...}` that says what to ask instead."""
+    """Return one node, or `{"problem": ...}` that says what to ask instead. `subagent` is what follows the run's id in
+    that of a sub-agent that the node has, or will have, in its present generation.
+    """
     if engine is None:
-        return {"problem": "there is no plan yet"}
+        return {"problem": NOT_PLANNED}
     name = request.get("node") if isinstance(request, dict) else request
     unit = engine.state.find(name) if isinstance(name, str) else None
     if unit is None:
         return {"problem": f'there is no such node; ask with {{"node": "{engine.state.path(0)}"}}'}
     agent = engine.subagents.lines(engine.state, run).get(unit, "")
-    view = view_of(engine.state, unit, engine.replies.get(unit), agent).model_dump(mode="json")
-    return {**view, "generation": engine.state.generation[unit], "error": error_of(engine.state, unit)}
+    view = view_of(engine.state, unit, engine.replies.get(unit), agent, handled(engine.state)).model_dump(mode="json")
+    own = {"subagent": engine.state.subagent(unit)} if engine.state.kind_of(unit) == "agent" else {}
+    return {**view, **own, "generation": engine.state.generation[unit], "error": error_of(engine.state, unit)}

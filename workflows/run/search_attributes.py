@@ -13,11 +13,12 @@ from typing import Any
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
 
-from workflows.messages.result import BlockedOn, RunStatus
-from workflows.messages.views import SubagentView
-from workflows.plan.language.limits import Usage, dollars
-from workflows.plan.scheduling.state import FAILED, SUCCEEDED, RunState
-from workflows.views.report import blocked_on, visible_units
+from sennit.workflows.messages.result import BlockedOn, RunStatus
+from sennit.workflows.messages.views import SubagentView
+from sennit.workflows.plan.language.limits import Usage, dollars
+from sennit.workflows.plan.scheduling.state import FAILED, IN_DOUBT, SUCCEEDED, RunState
+from sennit.workflows.views.questions import blocked_on
+from sennit.workflows.views.report import visible_units
 
 EVERY = timedelta(seconds=10)
 KEYS: dict[str, SearchAttributeKey[Any]] = {
@@ -86,7 +87,8 @@ class SearchAttributes:
         if state is not None:
             values |= progress(state)
         if state is not None or outage:
-            values["SennitBlockedOn"] = blocker(state, blocked_children or {}, outage) if open_ else None
+            below = blocked_on(state, "", blocked_children or {}) if state is not None else ()
+            values["SennitBlockedOn"] = blocker((*outage, *below)) if open_ else None
         changes = self._changes(values)
         if changes:
             workflow.upsert_search_attributes(changes)
@@ -116,19 +118,16 @@ def progress(state: RunState) -> dict[str, Value]:
     return {
         "SennitNodesTotal": len(ended),
         "SennitNodesDone": ended.count(SUCCEEDED),
-        "SennitNodesFailed": ended.count(FAILED),
+        "SennitNodesFailed": ended.count(FAILED) + ended.count(IN_DOUBT),
     }
 
 
-def blocker(
-    state: RunState | None, blocked_children: Mapping[int, SubagentView], outage: Sequence[BlockedOn] = ()
-) -> str | None:
-    """Return what waits for a person, or None: `gate n7`, `approval sub.n3 and 2 more`, `failed n5`, `budget`,
+def blocker(items: Sequence[BlockedOn]) -> str | None:
+    """Return what a run waits for, or None: `gate n7`, `approval sub.n3 and 2 more`, `failed n5`, `budget`,
     `planning`.
     """
-    items = [*outage, *(blocked_on(state, "", blocked_children) if state is not None else ())]
-    items.sort(key=lambda item: bool(item.node))
     if not items:
         return None
+    first = min(items, key=lambda item: bool(item.node))
     more = f" and {len(items) - 1} more" if len(items) > 1 else ""
-    return f"{items[0].why} {items[0].node}".rstrip() + more
+    return f"{first.why} {first.node}".rstrip() + more

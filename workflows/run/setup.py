@@ -6,10 +6,12 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, JsonValue
 from temporalio import workflow
+from temporalio.common import SearchAttributeKey
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
-from workflows.messages.activity_options import as_keywords, service_options
-from workflows.messages.contracts import (
+from sennit.workflows.messages.activity_ids import RUN
+from sennit.workflows.messages.activity_options import as_keywords, service_options
+from sennit.workflows.messages.contracts import (
     CHECK_PLAN,
     CONCLUDE,
     LOAD_PLAN,
@@ -26,18 +28,21 @@ from workflows.messages.contracts import (
     PreparedRun,
     conclusion_of,
 )
-from workflows.messages.queues import TOOLS
-from workflows.messages.request import ContinuedState, InvalidRequest, RunRequest, has_work, parse_request
-from workflows.messages.result import UsageReport
-from workflows.plan.language.limits import NO_USAGE, Usage
-from workflows.plan.scheduling.state import SUCCEEDED, RunState
-from workflows.run.outage import Outage
-from workflows.run.outcomes import failed_outcome, used_by
-from workflows.run.search_attributes import SearchAttributes
+from sennit.workflows.messages.queues import TOOLS
+from sennit.workflows.messages.request import ContinuedState, InvalidRequest, RunRequest, has_work, parse_request
+from sennit.workflows.messages.result import UsageReport
+from sennit.workflows.plan.language.limits import NO_USAGE, Usage
+from sennit.workflows.plan.scheduling.state import SUCCEEDED, RunState
+from sennit.workflows.run.outage import Outage
+from sennit.workflows.run.outcomes import failed_outcome, invalid_result, result_of, used_by
+from sennit.workflows.run.search_attributes import SearchAttributes
 
 Addition = Literal["", "replan", "calls"]
+_SCHEDULE = SearchAttributeKey.for_keyword("TemporalScheduledById")
+"""What the server itself writes on a run that one of its schedules starts."""
 REPAIRS = 2
 """How often a planner is shown what is wrong with its plan."""
+BETTER_PLANS = "What may help: another model as the planner, or SENNIT_PLAN_FORMAT=tools for the workers."
 In = TypeVar("In", bound=BaseModel)
 Out = TypeVar("Out", bound=BaseModel)
 
@@ -53,15 +58,18 @@ class RunSetup:
     spent: Usage = NO_USAGE
     attributes: SearchAttributes = field(default_factory=SearchAttributes)
     rates: dict[str, int] = field(default_factory=dict)
+    workers: dict[str, int] = field(default_factory=dict)
+    timings: dict[str, int] = field(default_factory=dict)
     calls: dict[str, int] = field(default_factory=dict)
     origins: tuple[str, ...] = ()
 
-    async def load(self, carry: ContinuedState) -> CheckResult:
+    async def load(self, request: RunRequest, carry: ContinuedState) -> CheckResult:
         """Return the plan that the previous run of the chain worked on."""
+        self.outage.allow(request)
         self.run_context, self.spent, self.attributes.names = carry.run_context, carry.usage, carry.attributes
         if carry.execution_plan:
             return CheckResult(plan=carry.plan, execution_plan=carry.execution_plan)
-        return await self._do(LOAD_PLAN, LoadCall(run=self.run_prefix, plan=carry.plan), "load the plan")
+        return await self._do(LOAD_PLAN, LoadCall(run=self.run_prefix, plan=carry.plan), "load the plan", waits=True)
 
     async def prepare(self, request: RunRequest) -> PreparedRun:
         """Open the run; the request's own plan comes back checked. Raises ApplicationError."""
@@ -71,11 +79,13 @@ class RunSetup:
         for name in ("given", "depth"):
             if getattr(request, name) and info.parent is None:
                 raise ApplicationError(f"{name}: only a sub-agent has it", type="InvalidRequest", non_retryable=True)
-        call = PrepareCall(run=self.run_prefix, first_run=info.first_execution_run_id, **_given(request))
-        if request.approval != "writes":
-            call = call.model_copy(update={"root": info.root.workflow_id if info.root else info.workflow_id})
+        extra = {"scheduled": True} if info.typed_search_attributes.get(_SCHEDULE) else {}
+        call = PrepareCall(run=self.run_prefix, first_run=info.first_execution_run_id, **_given(request), **extra)
         prepared = await self._do(PREPARE, call, "prepare the run", waits=True)
+        if prepared.checked is None and not prepared.planner:
+            raise invalid_result()
         self.run_context, self.attributes.names, self.rates = prepared.run_context, prepared.attributes, prepared.rates
+        self.workers, self.timings = prepared.workers, prepared.timings
         return prepared
 
     async def ask(self, prepared: PreparedRun, check: Callable[[str], Awaitable[CheckResult]]) -> CheckResult:
@@ -86,11 +96,11 @@ class RunSetup:
         """
         self.phase = "planning"
         self.attributes.publish("running", self.phase, None, self.spent)
-        extra = {"stream": True} if prepared.streams else {}
-        call = PlanCall(run=self.run_prefix, run_context=self.run_context, **extra)
-        call = call.model_copy(update={"origins": self.origins}) if self.origins else call
+        extra: dict[str, Any] = {"stream": prepared.streams, "origins": self.origins}
+        given = {name: value for name, value in extra.items() if value}
+        call = PlanCall(run=self.run_prefix, run_context=self.run_context, **given)
         for _ in range(1 + REPAIRS):
-            planned = await self._do(PLAN, call, "plan the goal", queue=prepared.planner, beats=True, waits=True)
+            planned = await self._do(PLAN, call, "plan the goal", queue=prepared.planner, waits=True)
             self.spent = self.spent.plus(planned.usage)
             wrong = planned.problems
             checked = CheckResult(problems=wrong) if wrong else await check(planned.draft)
@@ -100,8 +110,10 @@ class RunSetup:
             repair = {"problems": checked.problems, "draft": planned.draft, "text": planned.text}
             call = PlanCall(run=self.run_prefix, run_context=self.run_context, **repair)
         if planned.warnings:
-            checked = checked.model_copy(update={"warnings": (*planned.warnings, *checked.warnings)})
-        return raise_if_invalid(checked, "PlannerFailed", "the planner wrote no plan that can run: ")
+            warnings = tuple(dict.fromkeys((*planned.warnings, *checked.warnings)))
+            checked = checked.model_copy(update={"warnings": warnings})
+        wrote = f'\nIt wrote: "{planned.beginning}"\n{BETTER_PLANS}' if planned.beginning else ""
+        return raise_if_invalid(checked, "PlannerFailed", "the planner wrote no plan that can run: ", wrote)
 
     async def check(
         self,
@@ -111,26 +123,26 @@ class RunSetup:
         adds: Addition = "",
         node: str = "",
         refs: dict[str, str] | None = None,
-        paged: bool = False,
     ) -> CheckResult:
-        """Return the verdict on a draft. `base`, `refs` and `paged` as in `CheckCall`."""
+        """Return the verdict on a draft. `base` and `refs` as in `CheckCall`."""
         call = CheckCall(run=self.run_prefix, run_context=self.run_context, draft=draft)
         if base:
-            call = call.model_copy(
-                update={"base": base, "adds": adds, "node": node, "refs": refs or {}, "paged": paged}
-            )
-        return await self._do(CHECK_PLAN, call, "check the plan")
+            call = call.model_copy(update={"base": base, "adds": adds, "node": node, "refs": refs or {}})
+        return await self._do(CHECK_PLAN, call, "check the plan", waits=True)
 
     async def check_script(self, script: str, base: str, node: str) -> CheckResult:
         """Return the verdict on another script for a program of the plan `base`."""
-        call = CheckCall(run=self.run_prefix, run_context=self.run_context, base=base, node=node, script=script)
-        return await self._do(CHECK_PLAN, call.model_copy(update={"adds": "script"}), "check the script")
+        call = CheckCall(
+            run=self.run_prefix, run_context=self.run_context, base=base, node=node, adds="script", script=script
+        )
+        return await self._do(CHECK_PLAN, call, "check the script")
 
     async def check_answer(self, answer: JsonValue, base: str, node: str) -> CheckResult:
         """Return the verdict on what a person gives as the result of a call of the plan `base`."""
-        call = CheckCall(run=self.run_prefix, run_context=self.run_context, base=base, node=node)
-        given = call.model_copy(update={"adds": "answer", "answer": answer})
-        return await self._do(CHECK_PLAN, given, f"check the answer for {node}")
+        call = CheckCall(
+            run=self.run_prefix, run_context=self.run_context, base=base, node=node, adds="answer", answer=answer
+        )
+        return await self._do(CHECK_PLAN, call, f"check the answer for {node}")
 
     async def conclude(self, state: RunState, plan: str, inline: tuple[Any, str] | None) -> Conclusion:
         """Return the answer: the last node's reply if that is the whole answer, else bound from the store.
@@ -143,7 +155,10 @@ class RunSetup:
             return Conclusion()
         if inline is not None and state.graph.execution_plan.direct and inline[1] in refs.values():
             return conclusion_of(inline[0])
-        return await self._do(CONCLUDE, ConcludeCall(run=self.run_prefix, plan=plan, refs=refs), "conclude")
+        found = await self._do(CONCLUDE, ConcludeCall(run=self.run_prefix, plan=plan, refs=refs), "conclude")
+        if "answer" not in found.model_fields_set:
+            raise invalid_result()
+        return found
 
     async def _do(
         self,
@@ -152,7 +167,6 @@ class RunSetup:
         summary: str,
         *,
         queue: str = TOOLS,
-        beats: bool = False,
         waits: bool = False,
     ) -> Out:
         """Run one activity of the run itself. Its failure fails the run, with the same type and message; one that
@@ -160,19 +174,19 @@ class RunSetup:
         """
         while True:
             try:
-                return await self._try(call, given, summary, queue=queue, beats=beats)
+                return await self._try(call, given, summary, queue=queue, waits=waits and self.outage.is_waited_for)
             except ApplicationError as error:
                 self.spent = self.spent.plus(used_by(error))
                 if not waits:
                     raise
                 await self.outage.wait(error)
 
-    async def _try(self, call: Call[In, Out], given: In, summary: str, *, queue: str, beats: bool) -> Out:
+    async def _try(self, call: Call[In, Out], given: In, summary: str, *, queue: str, waits: bool) -> Out:
         times = self.calls[call.name] = self.calls.get(call.name, 0) + 1
-        name = f"run:{call.name}" if times == 1 else f"run:{call.name}~{times}"
-        options = as_keywords(service_options(summary, queue=queue, beats=beats))
+        name = f"{RUN}{call.name}" if times == 1 else f"{RUN}{call.name}~{times}"
+        options = as_keywords(service_options(summary, queue=queue, waits=waits))
         try:
-            found: Out = await workflow.execute_activity(
+            found = await workflow.execute_activity(
                 call.name, given, result_type=call.gives, activity_id=name, **options
             )
         except ActivityError as error:
@@ -182,7 +196,7 @@ class RunSetup:
             used = used_by(error)
             details = (1, [*used]) if any(used) else ()
             raise ApplicationError(message, *details, type=kind, non_retryable=True) from None
-        return found
+        return result_of(call, found)
 
 
 def parse_input(request: Any, *more: Any) -> tuple[RunRequest | None, str]:
@@ -213,11 +227,15 @@ def run_prefix_of(request: RunRequest | None) -> str:
     return given or info.first_execution_run_id
 
 
-def raise_if_invalid(checked: CheckResult, otherwise: str = "InvalidPlan", prefix: str = "") -> CheckResult:
-    """Return a plan without problems. Raises ApplicationError of type `otherwise`; its text begins with `prefix`."""
+def raise_if_invalid(
+    checked: CheckResult, otherwise: str = "InvalidPlan", prefix: str = "", suffix: str = ""
+) -> CheckResult:
+    """Return a plan without problems. Raises ApplicationError of type `otherwise`, with its problems between `prefix`
+    and `suffix`.
+    """
     if checked.problems:
         problems = list(checked.problems)
-        raise ApplicationError(prefix + "\n".join(problems), problems, type=otherwise, non_retryable=True)
+        raise ApplicationError(prefix + "\n".join(problems) + suffix, problems, type=otherwise, non_retryable=True)
     return checked
 
 
@@ -230,5 +248,6 @@ def with_usage(error: ApplicationError, spent: Usage) -> ApplicationError:
 def _given(request: RunRequest) -> dict[str, Any]:
     """Return what `prepare` needs of a request; unset fields are not sent."""
     what = ("goal", "plan", "plan_packed", "inputs", "docs", "given", "origins")
-    names = (*what, "tools", "model", "approval", "approve_plan")
-    return {name: getattr(request, name) for name in names if name in request.model_fields_set}
+    names = (*what, "tools", "model", "approval", "approve_plan", "grant", "on_failure")
+    given = {name: getattr(request, name) for name in names if name in request.model_fields_set}
+    return given | ({"priced": True} if request.budget is not None and request.budget.cost_usd else {})

@@ -1,20 +1,25 @@
 """A sub-agent: a run of its own as a child workflow, with some of its parent's tools and a part of its budget."""
 
 import hashlib
+import re
+from dataclasses import replace
 from typing import Any
 
 from temporalio import workflow
 from temporalio.common import WorkflowIDReusePolicy
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ApplicationError, ChildWorkflowError
 from temporalio.workflow import ParentClosePolicy
 
-from workflows.messages.activity_options import Options, as_keywords
-from workflows.messages.contracts import AGENT, PREPARE_AGENT, GroupReply, NodeCall
-from workflows.messages.queues import WORKFLOW
-from workflows.messages.request import RunRequest
-from workflows.run.subagent_status import SubagentStatus
+from sennit.workflows.messages.activity_ids import ActivityId
+from sennit.workflows.messages.activity_options import Options, as_keywords
+from sennit.workflows.messages.contracts import AGENT, PREPARE_AGENT, GroupReply, NodeCall, SubagentRequest
+from sennit.workflows.messages.queues import WORKFLOW
+from sennit.workflows.messages.request import RunRequest
+from sennit.workflows.run.outcomes import invalid_result, result_of
+from sennit.workflows.run.subagent_status import SubagentStatus
 
 RUN_ID_CHARACTERS = 36
+_WAY = re.compile(r"[0-9a-f]{16}")
 GIVEN_UP = "the run above it does not need it any more"
 SUSPENDED = "the run above it continues as new, and starts it again"
 """Why a run cancels a sub-agent. A server that cancels it because its parent is over gives no reason."""
@@ -23,30 +28,28 @@ DEEPEST = 3
 
 
 async def run_subagent(
-    call: NodeCall, name: str, ident: str, options: Options, given: dict[str, Any], subagents: SubagentStatus
+    call: NodeCall, name: str, ident: ActivityId, options: Options, given: dict[str, Any], subagents: SubagentStatus
 ) -> GroupReply:
     """Bind the goal, run the child, and store its answer as the node's output. Raises the error of the step that
     failed.
 
     The child is `<parent id>.<name>`; the activities around it have the id `ident`. It ends `partial` where it would
     park. Its request has the fields `given`, and no larger budget than they allow. It is cancelled when its parent
-    ends. If that is not because it was given up, its writes end first. It does not start if a run that this one forks
-    has its result.
+    ends, and its writes end first. It does not start if a run that this one forks has its result.
 
     A child that was left running by a reset of this run is ended. The new one takes over what is finished, because its
     artifacts have the same place.
     """
     if given["depth"] > DEEPEST:
         raise ApplicationError(f"sub-agents are {DEEPEST} deep already", type="TooDeep", non_retryable=True)
-    prepared = await workflow.execute_activity(
-        PREPARE_AGENT.name, call, activity_id=f"{ident}.goal", result_type=PREPARE_AGENT.gives, **as_keywords(options)
+    goal = str(replace(ident, work="goal"))
+    found = await workflow.execute_activity(
+        PREPARE_AGENT.name, call, activity_id=goal, result_type=PREPARE_AGENT.gives, **as_keywords(options)
     )
+    prepared = result_of(PREPARE_AGENT, found)
     if prepared.taken is not None:
         return GroupReply(nodes=(prepared.taken,))
-    budget = prepared.request.get("budget")
-    if given["budget"]:
-        budget = {**given["budget"], **_tighter(budget or {}, given["budget"])}
-    request = {**prepared.request, **given, "budget": budget}
+    request = _request(prepared, given)
     child = await workflow.start_child_workflow(
         "AgentRun",
         request,
@@ -59,21 +62,38 @@ async def run_subagent(
     subagents.begun(name, child.first_execution_run_id or "")
     try:
         report = await child
+        subagents.wrote(name, report)
+    except ChildWorkflowError as error:
+        subagents.wrote(name, _report_in(error))
+        raise
     finally:
         subagents.over(name)
     reply: GroupReply = await workflow.execute_activity(
         AGENT.name,
-        call.model_copy(update={"answer": _kept(report)}),
-        activity_id=ident,
+        call.model_copy(update={"answer": _kept(report, given["run_prefix"])}),
+        activity_id=str(ident),
         result_type=AGENT.gives,
         **as_keywords(options),
     )
     return reply
 
 
+def _report_in(error: ChildWorkflowError) -> Any:
+    """Return the report of a sub-agent that failed, empty if it has none; None if it came to no end of its own."""
+    if not isinstance(error.cause, ApplicationError):
+        return None
+    return next((each for each in error.cause.details if isinstance(each, dict)), {})
+
+
 def prefix_below(run_prefix: str, name: str) -> str:
     """Return the run prefix of a sub-agent: the first run id of the root, and what stands for the way down from it."""
     return f"{run_prefix[:RUN_ID_CHARACTERS]}-{hashlib.sha256(f'{run_prefix}/{name}'.encode()).hexdigest()[:16]}"
+
+
+def is_below(run_prefix: str, above: str) -> bool:
+    """Whether a run prefix has the form of a sub-agent's in the tree of the run with the prefix `above`."""
+    root, _, way = run_prefix.rpartition("-")
+    return root == above[:RUN_ID_CHARACTERS] and _WAY.fullmatch(way) is not None
 
 
 def inherited(request: RunRequest) -> dict[str, Any]:
@@ -83,11 +103,24 @@ def inherited(request: RunRequest) -> dict[str, Any]:
     return {"depth": request.depth + 1, "max_replans": request.max_replans, **known}
 
 
+def _request(prepared: SubagentRequest, given: dict[str, Any]) -> dict[str, Any]:
+    """Return what the child runs with: its own request, and what comes from its parent."""
+    if not prepared.request:
+        raise invalid_result()
+    budget = prepared.request.get("budget")
+    if given["budget"]:
+        asked = budget if isinstance(budget, dict) else {}
+        budget = {**given["budget"], **_tighter(asked, given["budget"])}
+    return {**prepared.request, **given, "budget": budget}
+
+
 def _tighter(asked: dict[str, Any], left: dict[str, Any]) -> dict[str, Any]:
     return {name: min(limit, left.get(name, limit)) if name != "time" else limit for name, limit in asked.items()}
 
 
-def _kept(report: Any) -> dict[str, Any]:
-    """Return the part of a child's report that its parent keeps."""
-    kept = ("answer", "status", "evidence", "usage", "problem", "id")
-    return {name: report.get(name) for name in kept} if isinstance(report, dict) else {"answer": None}
+def _kept(report: Any, run_prefix: str) -> dict[str, Any]:
+    """Return the part of a child's report that its parent keeps, and where the answer is if it is cut there."""
+    if not isinstance(report, dict):
+        return {"answer": None}
+    kept = {name: report.get(name) for name in ("answer", "status", "evidence", "usage", "problem", "id")}
+    return {**kept, "whole": f"{run_prefix}/{report['answer_ref']}"} if report.get("answer_ref") else kept

@@ -3,21 +3,24 @@
 import asyncio
 import hashlib
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pydantic import ValidationError
 from temporalio import workflow
 from temporalio.exceptions import FailureError
 
-from workflows.messages.result import BlockedOn, RunStatus
-from workflows.messages.views import MOST_PASSED_ON, SubagentView
-from workflows.plan.scheduling.state import RUNNING, RunState
-from workflows.views.report import blocked_on
+from sennit.workflows.messages.result import BlockedOn, RunStatus, WriteLine
+from sennit.workflows.messages.views import MOST_PASSED_ON, SubagentView
+from sennit.workflows.plan.scheduling.events import WriteStatus
+from sennit.workflows.plan.scheduling.state import RUNNING, RunState
+from sennit.workflows.views.questions import blocked_on
 
 ITEM_BYTES = 2_000
 SHOWN_CHARACTERS = 500
 REPORT_BYTES = ITEM_BYTES * (MOST_PASSED_ON + 1)
 MOST_VIEWS = 500
+MOST_WRITES = 300
+"""Of a sub-agent that was cancelled, for its parent; those come first of which nobody knows."""
 FIRST_EVENTS = 3
 """The length of a history at the first workflow task, if its first try succeeds."""
 
@@ -39,11 +42,8 @@ class SubagentStatus:
         self._reporting: asyncio.Task[None] | None = None
         self._views: dict[str, SubagentView] = {}
         self._runs: dict[str, str] = {}
-
-    @property
-    def any_runs(self) -> bool:
-        """Whether a sub-agent runs, even one that has been cancelled."""
-        return bool(self._runs)
+        self._effects: dict[str, tuple[tuple[str, WriteStatus], ...] | None] = {}
+        self._last: dict[str, SubagentView] = {}
 
     @property
     def busy(self) -> bool:
@@ -52,10 +52,23 @@ class SubagentStatus:
 
     def begun(self, name: str, run: str) -> None:
         """Note that the sub-agent called `name` has started, as the chain of runs that begins with `run`."""
-        self._runs[name] = run
+        self._runs[name], self._effects[name] = run, None
+
+    def wrote(self, name: str, report: object) -> None:
+        """Note what the report of a sub-agent says of its writes; without a report it may still tell of them itself."""
+        if isinstance(report, dict):
+            self._effects[name] = _effects([WriteLine.model_validate(each) for each in report.get("writes", ())])
+
+    def effects_of(self, name: str) -> tuple[tuple[str, WriteStatus], ...] | None:
+        """Return what a sub-agent that is over has said of its writes: nothing if it has never begun, and None if it
+        could not say it.
+        """
+        return self._effects.pop(name, ())
 
     def over(self, name: str) -> None:
-        self._runs.pop(name, None)
+        run, last = self._runs.pop(name, None), self._last.pop(name, None)
+        if last is not None and last.run == run and self._effects.get(name, ()) is None:
+            self._effects[name] = _effects(last.writes or ())
         if self._views.pop(name, None):
             self._wake()
 
@@ -68,10 +81,13 @@ class SubagentStatus:
         if more or len(view.model_dump_json()) > REPORT_BYTES:
             return
         self._views.pop(view.name, None)
+        if view.writes is not None:
+            self._last[view.name] = view
         if view.blocked:
             self._views[view.name] = view
-        if len(self._views) > MOST_VIEWS:
-            del self._views[next(iter(self._views))]
+        for views in (self._views, self._last):
+            if len(views) > MOST_VIEWS:
+                del views[next(iter(views))]
         self._wake()
 
     def running(self, state: RunState) -> dict[int, str]:
@@ -107,7 +123,7 @@ class SubagentStatus:
         waits = status in ("running", "blocked") and (state.waiting or blocked_children)
         blocked = blocked_on(state, info.workflow_id, blocked_children)[:MOST_PASSED_ON] if waits else ()
         view = SubagentView(
-            name=info.workflow_id.removeprefix(f"{info.parent.workflow_id}."),
+            name=_own_name(info),
             run=info.first_execution_run_id,
             is_blocked=status == "blocked",
             blocked=tuple(for_parent(item, info.workflow_id) for item in blocked),
@@ -116,6 +132,15 @@ class SubagentStatus:
         if mark != self.last_reported:
             self.last_reported = mark
             self._reporting = asyncio.create_task(self._send(info.parent.workflow_id, view))
+
+    async def tell_writes(self, writes: Sequence[WriteLine]) -> None:
+        """Tell the parent what this run, which was cancelled, has written. Returns when that knows it, or is over."""
+        info = workflow.info()
+        if info.parent is not None:
+            if self._reporting is not None:
+                await self._reporting
+            view = SubagentView(name=_own_name(info), run=info.first_execution_run_id, writes=writes[:MOST_WRITES])
+            await self._send(info.parent.workflow_id, view)
 
     async def _send(self, parent: str, view: SubagentView) -> None:
         try:
@@ -140,6 +165,16 @@ class SubagentStatus:
         self._wake()
 
 
+def _own_name(info: workflow.Info) -> str:
+    """Return what the parent calls this sub-agent: its node with the generation."""
+    assert info.parent is not None
+    return info.workflow_id.removeprefix(f"{info.parent.workflow_id}.")
+
+
+def _effects(writes: Sequence[WriteLine]) -> tuple[tuple[str, WriteStatus], ...]:
+    return tuple((each.node, each.status) for each in writes)
+
+
 def for_parent(item: BlockedOn, run: str) -> BlockedOn:
     """Return an item as the parent gets it: with the run that asks, and with too long a text left out."""
     item = item if item.run else item.model_copy(update={"run": run})
@@ -149,5 +184,5 @@ def for_parent(item: BlockedOn, run: str) -> BlockedOn:
         item = item.model_copy(update={"shown": f"{item.shown[:SHOWN_CHARACTERS]}\n{rest}"})
     if len(item.model_dump_json()) <= ITEM_BYTES:
         return item
-    short = {"question": f"{item.question[:500]}…", "shown": "", "example": {}, "command": command}
+    short = {"question": f"{item.question[:500]}…", "shown": "", "example": {}, "full": {}, "command": command}
     return item.model_copy(update=short)

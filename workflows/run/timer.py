@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from temporalio import workflow
 
-from workflows.plan.scheduling.state import AGAIN, DRAIN, OVERTIME, PARK, RunState
+from sennit.workflows.plan.scheduling.state import AGAIN, DRAIN, OVERTIME, PARK, RunState
 
 
 class DeadlineTimer:

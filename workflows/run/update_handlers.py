@@ -8,22 +8,27 @@ from temporalio import workflow
 from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
 
-from workflows.messages.contracts import CheckResult
-from workflows.messages.updates import (
+from sennit.workflows.messages.contracts import CheckResult
+from sennit.workflows.messages.updates import (
     NOT_BUILT,
     UPDATES,
+    Approve,
     EditProgram,
     Finish,
     InvalidUpdate,
     RetryNode,
+    RunIsOver,
     Update,
     parse_update,
 )
-from workflows.plan.compile.graph import ExecutionPlan
-from workflows.plan.scheduling.events import Answered, Event, ProgramEdited
-from workflows.run.engine import Engine
-from workflows.run.setup import RunSetup
-from workflows.run.update_rules import Verdict
+from sennit.workflows.plan.scheduling.events import TOKEN_CHARACTERS, Answered, Event, ProgramEdited
+from sennit.workflows.run.engine import Engine
+from sennit.workflows.run.outcomes import plan_of
+from sennit.workflows.run.setup import RunSetup
+from sennit.workflows.run.update_rules import Verdict
+from sennit.workflows.views.journal import Journal
+
+MAX_WARNINGS = 10
 
 
 class UpdateHandlers:
@@ -31,6 +36,7 @@ class UpdateHandlers:
 
     _engine: Engine | None
     _setup: RunSetup
+    _journal: Journal
 
     @workflow.update(dynamic=True)
     def other(self, name: str, args: Sequence[RawValue]) -> str:
@@ -51,6 +57,10 @@ class UpdateHandlers:
         that.
         """
         rejection = self._engine.final_rejection(update) if self._engine is not None else ""
+        if isinstance(update, Approve) and 0 < len(update.digest.partition("-")[0]) < TOKEN_CHARACTERS:
+            rejection = f"a digest has {TOKEN_CHARACTERS} digits; read again what `{update.node}` would write"
+        if rejection and self._engine is not None and self._engine.state.ended:
+            raise RunIsOver(rejection)
         if rejection:
             raise InvalidUpdate(rejection)
 
@@ -63,9 +73,11 @@ class UpdateHandlers:
         await workflow.sleep(timedelta(milliseconds=1), summary=f"{update.name} after what ended before it")
         engine, outage = self._engine, self._setup.outage
         if outage.blocked and isinstance(update, RetryNode) and not update.node:
+            self._journal.answered(update)
             outage.decide("retry")
             return "the run tries again to plan"
         if engine is None and outage.blocked and isinstance(update, Finish):
+            self._journal.answered(update)
             outage.decide("finish")
             return "the run ends without a plan"
         if engine is None:
@@ -77,15 +89,17 @@ class UpdateHandlers:
         if checked is not None:
             verdict = engine.judge(update)  # much may have happened meanwhile
             if isinstance(verdict.event, ProgramEdited) and isinstance(update, EditProgram) and not checked.problems:
-                [spec] = ExecutionPlan.unpack(checked.execution_plan).specs
+                [spec] = plan_of(checked.execution_plan).specs
                 verdict.event.page, verdict.event.script, verdict.event.quote = checked.plan, update.script, spec.quote
             if checked.problems:
                 verdict = Verdict(rejection="\n".join(checked.problems))
         if verdict.event is None:
             engine.wake()  # the run may have waited for this update to continue as new
             raise ApplicationError(verdict.rejection, type="InvalidUpdate", non_retryable=True)
+        self._journal.answered(update)
         engine.post(verdict.event)
-        return verdict.confirmation
+        warnings = checked.warnings[:MAX_WARNINGS] if checked is not None else ()
+        return "\n".join([verdict.confirmation, *(f"warning: {warning}" for warning in warnings)])
 
     async def _checked_by_worker(self, engine: Engine, update: Update, event: Event | None) -> CheckResult | None:
         """Return the verdict on what only a worker can check: a script, and the form of a model's result."""

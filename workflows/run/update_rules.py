@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from workflows.messages.updates import (
+from sennit.workflows.messages.updates import (
     Answer,
     Approve,
     EditProgram,
@@ -14,13 +14,13 @@ from workflows.messages.updates import (
     SkipNode,
     Update,
 )
-from workflows.plan.compile.graph import NodeSpec
-from workflows.plan.language import json_schema
-from workflows.plan.language.problems import place_of
-from workflows.plan.language.text import format_names
-from workflows.plan.scheduling.admission import token_of, waiting_in
-from workflows.plan.scheduling.budget import ledger
-from workflows.plan.scheduling.events import (
+from sennit.workflows.plan.compile.execution_plan import NodeSpec
+from sennit.workflows.plan.language import json_schema
+from sennit.workflows.plan.language.problems import place_of
+from sennit.workflows.plan.language.text import format_names
+from sennit.workflows.plan.scheduling.admission import token_of, waiting_in
+from sennit.workflows.plan.scheduling.budget import ledger
+from sennit.workflows.plan.scheduling.events import (
     Answered,
     ApprovalDecided,
     BudgetRaised,
@@ -30,17 +30,18 @@ from workflows.plan.scheduling.events import (
     SkipRequested,
     StopRequested,
 )
-from workflows.plan.scheduling.retry import is_passed, names_of, repeated
-from workflows.plan.scheduling.state import (
+from sennit.workflows.plan.scheduling.retry import failed_in, is_passed, names_of, repeated
+from sennit.workflows.plan.scheduling.state import (
     CANCELLED,
     FAILED,
+    IN_DOUBT,
     SKIPPED,
     STATUS_NAMES,
     SUCCEEDED,
     WAITING,
     RunState,
 )
-from workflows.plan.scheduling.termination import blocking_failures
+from sennit.workflows.plan.scheduling.termination import blocking_failures
 
 MAX_ANSWER_CHARACTERS = 64 * 1024
 _UNANSWERABLE = {
@@ -48,7 +49,7 @@ _UNANSWERABLE = {
     "map": "is a map: answer the item that has failed, by its number in brackets",
     "join": "is a join and calls nothing: answer the input that has failed",
 }
-_RETRIABLE = (SUCCEEDED, FAILED, SKIPPED, CANCELLED)
+_RETRIABLE = (SUCCEEDED, FAILED, SKIPPED, CANCELLED, IN_DOUBT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +77,17 @@ def judge(state: RunState, update: Update) -> Verdict:
     node = state.graph.by_id.get(update.node.partition("[")[0])
     unknown = f"there is no node `{update.node}`; `sennit status` and the query `plan` list them"
     if isinstance(update, EditProgram) and node is None:
-        programs = [spec.id for spec in state.graph.specs if spec.kind == "program" and spec.maker < 0]
+        programs = [spec.id for spec in state.graph.specs if spec.is_program]
         unknown = f"there is no program `{update.node}`; the programs are {format_names(programs)}"
     if node is None:  # a query may have seen it before this task has taken the end of the step that has added it
         return Verdict(rejection=unknown, is_final=all(spec.kind != "program" for spec in state.graph.specs))
-    misfit = _misfit(state.graph.specs[node], update)
+    unit = state.find(update.node)
+    if unit is not None and isinstance(update, RetryNode | SkipNode):
+        unit = failed_in(state, unit)
+    is_in_doubt = unit is not None and state.status[unit] == IN_DOUBT
+    misfit = _misfit(state.graph.specs[node], update, is_in_doubt=is_in_doubt)
     if misfit:
         return Verdict(rejection=misfit, is_final=True)
-    unit = state.find(update.node)
     if unit is None:
         return Verdict(rejection=unknown)
     too_early = _too_early(state, unit, update)
@@ -115,15 +119,18 @@ def _retry_all(state: RunState, update: NodeUpdate) -> Verdict:
     return refused or Verdict(RetryRequested(units[0], units[1:]), f"{names_of(state, list(units))} run again")
 
 
-def _misfit(spec: NodeSpec, update: NodeUpdate) -> str | None:
-    """Return why an update can never fit a node, or None."""
+def _misfit(spec: NodeSpec, update: NodeUpdate, *, is_in_doubt: bool) -> str | None:
+    """Return why an update can never fit a node, or None. What stands in for another node is decided on by itself only
+    while it is in doubt: the other one has not been told yet that it failed.
+    """
     name, gate = update.node, spec.kind == "gate"
-    if isinstance(update, RetryNode) and spec.is_fallback and not spec.is_step:
+    stands_in = spec.is_fallback and not spec.is_step and not is_in_doubt
+    if isinstance(update, RetryNode) and stands_in:
         return f"`{name}` stands in for another node; retry that one"
-    if isinstance(update, EditProgram) and (spec.kind != "program" or spec.maker >= 0):
+    if isinstance(update, EditProgram) and not spec.is_program:
         return f"`{name}` has no script of its own; name the program, as the plan calls it"
     if isinstance(update, Answer):
-        return _answer(spec, update)
+        return _answer(spec, update, stands_in=stands_in)
     return f"`{name}` is a gate: use answer" if gate and isinstance(update, Approve | Reject) else None
 
 
@@ -188,17 +195,17 @@ def _answer_of_call(state: RunState, unit: int, update: Answer) -> str | None:
     status = state.status[unit]
     if status == WAITING:
         return f"`{update.node}` is no gate; approve or reject decide on what else waits"
-    if status != FAILED:
+    if status not in (FAILED, IN_DOUBT):
         return f"`{update.node}` is {STATUS_NAMES[status]}; only a gate, and a call that has failed, take an answer"
     return _repeats(state, update, repeated(state, unit, runs=False))
 
 
-def _answer(spec: NodeSpec, update: Answer) -> str | None:
+def _answer(spec: NodeSpec, update: Answer, *, stands_in: bool) -> str | None:
     """Return why a node can never take an answer, or not this one, or None."""
     size, name = len(str(update.value)), update.node
     if size > MAX_ANSWER_CHARACTERS:
         return f"the answer has {size} characters; at most {MAX_ANSWER_CHARACTERS}"
-    if spec.kind != "gate" and spec.is_fallback and not spec.is_step:
+    if spec.kind != "gate" and stands_in:
         return f"`{name}` stands in for another node; answer that one"
     if spec.kind in _UNANSWERABLE and "[" not in name:
         return f"`{name}` {_UNANSWERABLE[spec.kind]}"

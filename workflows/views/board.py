@@ -12,38 +12,45 @@ import json
 import re
 import shlex
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import quote
 
-from workflows.drawing.diagram import Diagram, Mark, Node
-from workflows.drawing.layout import arrange, flow_of
-from workflows.drawing.picture import picture
-from workflows.drawing.rows import row_lines
-from workflows.drawing.text import cells, clip_name, plain
-from workflows.messages.result import BlockedOn
-from workflows.messages.views import SubagentView
-from workflows.plan.compile.graph import Graph
-from workflows.plan.language.limits import duration_text
-from workflows.plan.language.text import clean
-from workflows.plan.scheduling.state import BLOCKED, ENDED, EXPANDED, STATUS_NAMES, RunState
-from workflows.views.places import groups_of, place_of_call, short_name
-from workflows.views.quote import quote_line, quote_warnings
-from workflows.views.report import (
-    blocked_on,
+from sennit.workflows.drawing.diagram import Diagram, Mark, Node
+from sennit.workflows.drawing.layout import arrange, flow_of
+from sennit.workflows.drawing.picture import picture
+from sennit.workflows.drawing.rows import row_lines
+from sennit.workflows.drawing.text import cells, clip_name, plain
+from sennit.workflows.messages.result import BlockedOn
+from sennit.workflows.messages.views import SubagentView
+from sennit.workflows.plan.compile.graph import Graph
+from sennit.workflows.plan.language.limits import duration_text
+from sennit.workflows.plan.language.text import clean
+from sennit.workflows.plan.scheduling.state import BLOCKED, ENDED, EXPANDED, STATUS_NAMES, RunState
+from sennit.workflows.plan.scheduling.termination import handled
+from sennit.workflows.views.places import groups_of, place_of_call, short_name
+from sennit.workflows.views.questions import blocked_on
+from sennit.workflows.views.quote import quote_line, quote_warnings
+from sennit.workflows.views.report import (
+    counted,
     drain_waits_for,
     error_at_place,
     error_of,
     is_answered,
+    status_of,
     visible_units,
 )
+from sennit.workflows.views.writes import writes_of
 
 USUAL_BYTES = 7_900
 """Bytes as sent that every proxy lets through; about 6 KB of text."""
 MAX_BYTES = 24 * 1024
 _MAX_CODE = 400
 _MOST_OF_ROWS = 1_500
-_STATUSES = ("waiting", "failed", "running", "blocked", "skipped", "cancelled", "pending", "succeeded")
+_MOST_WRITES = 5
+_MOST_OF_ANSWER, _MOST_LINES = 600, 12
+_STATUSES = ("waiting", "failed", "running", "blocked", "handled", "skipped", "cancelled", "pending", "succeeded")
 _URGENT = _STATUSES[:2]
 _OUTER = ("program", "join")
 """What fails because something in it has failed: its row comes after that."""
@@ -65,10 +72,19 @@ _ALTERNATIVES = {
     "skip_node": "go on without it",
     "answer": "give its result yourself",
     "edit_program": "give the program another script",
+    "retry_node": "run it again",
 }
 _OF_YOURS = {"answer": "a `value`", "edit_program": "a `script`"}
 
 BlockedChildren = Mapping[int, SubagentView]
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnd:
+    """How a run ended: with an answer, and what is wrong with it or why there is none."""
+
+    answer: Any = None
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,20 +121,24 @@ def board(
     blocked_children: BlockedChildren | None = None,
     outage: Sequence[BlockedOn] = (),
     notes: Sequence[str] = (),
+    end: RunEnd | None = None,
 ) -> str:
-    """Return the board, at most 24 KB as sent: what is blocked and what to do, the picture, the nodes, `notes`.
+    """Return the board, at most 24 KB as sent: how the run ended, what is blocked and what to do, the picture, the
+    nodes, `notes`.
 
     `blocked_children` is what sub-agents wait for, `outage` what planning waits for. Text from users is escaped, so
     that it cannot become markup. Notes are short Markdown of our own.
     """
     blocked_children = blocked_children or {}
     units = visible_units(state)
-    statuses = [_status(state, unit) for unit in units]
-    counts = {status: statuses.count(status) for status in _STATUSES if status in statuses}
+    caught = handled(state)
+    statuses = [_status(state, unit, caught) for unit in units]
+    each = [_status(state, unit, caught) for unit in counted(state, units)]
+    counts = {status: each.count(status) for status in _STATUSES if status in each}
     blocked = (*outage, *blocked_on(state, run, blocked_children))
     shown, diagram = _diagram_of(state.graph)
-    drawn_statuses = [_status(state, node) for node in shown]
-    head = [*_head(run, title, counts), *_quote(state), *_draining(state)]
+    drawn_statuses = [_status(state, node, caught) for node in shown]
+    head = [*_quote(state), *_draining(state), *_writes(state)]
     ranked = sorted(
         (pair for pair in zip(units, statuses, strict=True) if not state.is_item(pair[0]) or pair[1] in _URGENT),
         key=lambda pair: (_STATUSES.index(pair[1]), state.spec_of(pair[0]).kind in _OUTER, pair[0]),
@@ -133,10 +153,29 @@ def board(
         rows = [pair for pair in ranked if pair[1] in detail.statuses]
         questions = _questions(blocked, run, detail)
         table = _table(state, rows, blocked_children, len(units), detail.rows)
-        text = "\n".join([*head, *questions, f"<div>{pictures[drawn]}</div>", "", *table, *rows_text, *notes])
+        first = [*_head(run, title, counts), *_end(end, run, detail)]
+        text = "\n".join([*first, *head, *questions, f"<div>{pictures[drawn]}</div>", "", *table, *rows_text, *notes])
         if sent_bytes(text) <= detail.limit:
             break
     return text
+
+
+def _end(end: RunEnd | None, run: str, detail: _Detail) -> list[str]:
+    """Return the answer of a run that is over, or why there is none: lines of a text, and of anything else JSON."""
+    if end is None:
+        return []
+    problem = [f"**why:** {prose(end.problem, 600)}", ""] if end.problem else []
+    if end.answer is None:
+        return problem
+    most = min(detail.shown, _MOST_OF_ANSWER)
+    if not isinstance(end.answer, str):
+        text = json.dumps(end.answer, ensure_ascii=False, indent=1)
+        text = text if text.count("\n") < _MOST_LINES else json.dumps(end.answer, ensure_ascii=False)
+        return [*_block(text, most, run, "output"), *problem]
+    text = end.answer.strip()
+    lines = [prose(line, most) for line in clean(text[:most]).splitlines() if line.strip()]
+    whole = f"… the whole: {_code(shlex.join(['sennit', 'output', run]))}"
+    return [*lines, *([whole] if len(text) > most else []), "", *problem]
 
 
 def board_without_plan(run: str, title: str, outage: Sequence[BlockedOn]) -> str:
@@ -150,13 +189,12 @@ def sent_bytes(text: str) -> int:
     return len(data) + 2 * len(data.translate(None, _UNRESERVED))
 
 
-def _status(state: RunState, unit: int) -> str:
-    status = state.status[unit]
-    return "blocked" if status == BLOCKED and not state.ended else STATUS_NAMES[status]
+def _status(state: RunState, unit: int, caught: Container[int]) -> str:
+    return "blocked" if state.status[unit] == BLOCKED and not state.ended else status_of(state, unit, caught)
 
 
 def _head(run: str, title: str, counts: dict[str, int]) -> list[str]:
-    ended = sum(counts.get(STATUS_NAMES[status], 0) for status in ENDED)
+    ended = sum(counts.get(status, 0) for status in (*(STATUS_NAMES[status] for status in ENDED), "handled"))
     total = sum(counts.values())
     parts = [f"{ended:,} of {total:,} node{'s' * (total != 1)} ended"]
     name = quote(run, safe="")
@@ -180,6 +218,14 @@ def _draining(state: RunState) -> list[str]:
     return [f"{why} {', '.join(names)}{' …' * (state.running > len(names))}", ""] if names else []
 
 
+def _writes(state: RunState) -> list[str]:
+    """Return what became of writes that were cut off, or of which nobody knows whether they were made."""
+    lines = writes_of(state)
+    named = [f"`{clip_name(line.node, 40)}` {line.status}" for line in lines[:_MOST_WRITES]]
+    more = f" and {len(lines) - _MOST_WRITES} more" if len(lines) > _MOST_WRITES else ""
+    return [f"Writes that were cut off, or are in doubt: {', '.join(named)}{more}", ""] if lines else []
+
+
 def _questions(blocked: Sequence[BlockedOn], run: str, detail: _Detail) -> list[str]:
     """Return what the run asks and how to answer. The page keeps line breaks inside a paragraph."""
     lines: list[str] = []
@@ -201,7 +247,7 @@ def _questions(blocked: Sequence[BlockedOn], run: str, detail: _Detail) -> list[
     return lines
 
 
-def _block(text: str, most: int, run: str) -> list[str]:
+def _block(text: str, most: int, run: str, command: str = "status") -> list[str]:
     """Return text as a block of code, at most so many characters of it: as it is, and never markup."""
     text = clean(text)
     if not text.strip():
@@ -209,7 +255,7 @@ def _block(text: str, most: int, run: str) -> list[str]:
     left = len(text) - most
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
     lines = [part for line in _PLACEHOLDER.sub("{\u2060", text[:most]).split("\n") for part in _folded(line)]
-    more = [f"… {left:,} more characters: {_code(shlex.join(['sennit', 'status', run]))}"] if left > 0 else []
+    more = [f"… {left:,} more characters: {_code(shlex.join(['sennit', command, run]))}"] if left > 0 else []
     return [fence, *lines, fence, *more]
 
 
@@ -248,12 +294,12 @@ def _diagram_of(graph: Graph) -> tuple[list[int], Diagram]:
         groups = groups_of(graph)
         nodes = [
             Node(
-                short_name(graph.specs[node]),
-                plain(_what(graph.specs[node].summary), 60),
-                (place[graph.specs[node].instead],) if graph.specs[node].instead in place else (),
+                short_name(spec),
+                plain(_what(spec.summary), 60),
+                (place[spec.instead],) if spec.instead in place else (),
                 groups[node],
             )
-            for node in shown
+            for node, spec in ((node, graph.specs[node]) for node in shown)
         ]
         graph.sketch = known = len(graph.specs), shown, Diagram(arrange(sources), nodes)
     return known[1:]
@@ -266,7 +312,7 @@ def _marks(state: RunState, shown: Sequence[int], statuses: Sequence[str], detai
     titled = detail.statuses if detail.titles else ()
     marks = []
     for node, status in zip(shown, statuses, strict=True):
-        items = state.items.get(node, ())
+        items = state.values(node)
         ended = sum(state.status[item] in ENDED for item in items)
         note = duration_text(state.millis[node]) if state.attempts[node] else ""
         if items and state.status[node] == EXPANDED:
@@ -311,7 +357,7 @@ def _row(state: RunState, unit: int, status: str, blocked_children: BlockedChild
     what = (is_asked and place_of_call(spec)) or ("" if state.is_item(unit) else _what(spec.summary))
     note = waits or error_at_place(state, unit) or what
     time = _time(state, unit).replace(" ", "\u00a0").replace(",\u00a0", f",{_SPACE} ")
-    name = clip_name(state.path(unit), 20)
+    name = clip_name(state.shown(unit), 20)
     cells = (f"`{name}`", _SPACE + status, f"{_SPACE}{time}{_SPACE}" if time else "", prose(note, 80, word=20))
     return f"| {' | '.join(cells)} |"
 

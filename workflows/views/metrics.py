@@ -4,9 +4,9 @@ from collections import Counter
 
 from temporalio import workflow
 
-from workflows.messages.result import RunStatus
-from workflows.plan.scheduling.state import STATUS_NAMES, RunState
-from workflows.views.report import visible_units
+from sennit.workflows.messages.result import RunStatus
+from sennit.workflows.plan.scheduling.state import STATUS_NAMES, RunState
+from sennit.workflows.views.report import visible_units
 
 
 class RunMetrics:

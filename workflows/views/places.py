@@ -2,8 +2,9 @@
 
 import re
 
-from workflows.drawing.rows import Group
-from workflows.plan.compile.graph import Graph, NodeSpec
+from sennit.workflows.drawing.rows import Group
+from sennit.workflows.plan.compile.execution_plan import NodeSpec
+from sennit.workflows.plan.compile.graph import Graph
 
 _PLACE = re.compile(r"\S+ (\S+):(\d+)(?= |\Z)")
 """In the summary of a call. What other nodes do begins with the name of a tool, a role or a kind."""
@@ -54,9 +55,10 @@ def groups_of(graph: Graph) -> list[Group]:
     groups: list[Group] = []
     for spec in graph.specs:
         host = groups[spec.maker] if 0 <= spec.maker < len(groups) else ()
-        if place_of_call(spec):
-            groups.append(group_of(spec.summary, spec.kind))
-        elif spec.kind == "program" and spec.maker < 0:
+        group = group_of(spec.summary, spec.kind) if spec.page and not spec.is_step else ()
+        if group:
+            groups.append(group)
+        elif spec.is_program:
             groups.append((spec.id,))
         else:
             groups.append((*host, short_name(spec)) if host and spec.kind == "tool" else host)
@@ -71,18 +73,5 @@ def in_order(graph: Graph) -> list[int]:
         node = left.pop()
         if graph.specs[node].is_shown:
             order.append(node)
-        left += made_by(graph, node)[::-1]
+        left += graph.made_by(node)[::-1]
     return order
-
-
-def is_left_behind(graph: Graph, made: int) -> bool:
-    """Whether a step of a program made this call when it ran before, and has not made it again."""
-    maker = graph.specs[graph.specs[made].maker]
-    return maker.kind == "program" and (maker.instead < 0 or graph.specs[maker.instead].page != graph.specs[made].page)
-
-
-def made_by(graph: Graph, node: int) -> list[int]:
-    """Return the nodes that a step of a program, or a turn of a model call, has added; some may have another maker by
-    now, or are noted twice.
-    """
-    return [made for made in dict.fromkeys(graph.made.get(node, ())) if graph.specs[made].maker == node]

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from workflows.plan.language.limits import dollars
-from workflows.plan.scheduling.ready import lacking
-from workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.language.limits import dollars
+from sennit.workflows.plan.scheduling.ready import lacking
+from sennit.workflows.plan.scheduling.state import RunState
 
 MOST = 3
 """Programs whose quotes are shown."""
@@ -42,4 +42,4 @@ def shortage(state: RunState, units: Iterable[int]) -> tuple[int, str] | None:
     if not lack or state.budget is None:
         return None
     left = state.budget.left("calls")
-    return lack, f"`{state.path(unit)}` makes at least {left + lack} model calls; the budget has {left} left"
+    return lack, f"`{state.shown(unit)}` makes at least {left + lack} model calls; the budget has {left} left"

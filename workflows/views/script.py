@@ -4,14 +4,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from workflows.messages.contracts import NodeReply
-from workflows.messages.result import UsageReport
-from workflows.messages.views import ScriptLine, ScriptView
-from workflows.plan.compile.graph import Graph
-from workflows.plan.language.limits import NO_USAGE, Usage
-from workflows.plan.language.text import format_name, format_names
-from workflows.plan.scheduling.state import STATUS_NAMES, RunState
-from workflows.views.places import is_left_behind, made_by, path_and_line
+from sennit.workflows.messages.contracts import NodeReply
+from sennit.workflows.messages.result import UsageReport
+from sennit.workflows.messages.views import ScriptLine, ScriptView
+from sennit.workflows.plan.compile.graph import Graph
+from sennit.workflows.plan.language.limits import NO_USAGE, Usage
+from sennit.workflows.plan.language.text import format_name, format_names, one_line
+from sennit.workflows.plan.scheduling.state import FAILED, RunState
+from sennit.workflows.plan.scheduling.termination import PROGRAM_FAILED, handled
+from sennit.workflows.views.places import path_and_line
+from sennit.workflows.views.report import status_of
 
 
 @dataclass(slots=True)
@@ -19,6 +21,7 @@ class _Sums:
     calls: Counter[str] = field(default_factory=Counter)
     tasks: Counter[str] = field(default_factory=Counter)
     taken_over: int = 0
+    error: str = ""
     millis: int = 0
     usage: Usage = NO_USAGE
 
@@ -29,7 +32,7 @@ def script_view(state: RunState, replies: Mapping[int, NodeReply], name: str) ->
     Without a `name` it is the only program of the run.
     """
     graph = state.graph
-    programs = {spec.id: node for node, spec in enumerate(graph.specs) if spec.kind == "program" and spec.maker < 0}
+    programs = {spec.id: node for node, spec in enumerate(graph.specs) if spec.is_program}
     if not programs:
         return "the run has no program; its nodes come from a plan"
     if not name and len(programs) > 1:
@@ -41,13 +44,16 @@ def script_view(state: RunState, replies: Mapping[int, NodeReply], name: str) ->
     if not spec.script:
         return f"the script of {format_name(spec.id)} is too long to be shown"
     lines = _lines(state, replies, found)
+    for line, error in _own_errors(state, found, spec.script):
+        lines.setdefault(line, _Sums()).error = error
     return ScriptView(node=spec.id, script=spec.script, lines=tuple(_line(line, lines[line]) for line in sorted(lines)))
 
 
 def _lines(state: RunState, replies: Mapping[int, NodeReply], program: int) -> dict[int, _Sums]:
     lines: dict[int, _Sums] = {}
+    caught = handled(state)
     for node, line in _calls(state.graph, program):
-        spec, status = state.graph.specs[node], STATUS_NAMES[state.status[node]]
+        spec, status = state.graph.specs[node], status_of(state, node, caught)
         sums = lines.setdefault(line, _Sums())
         if node in replies:
             sums.usage = sums.usage.plus(replies[node].usage)
@@ -60,6 +66,34 @@ def _lines(state: RunState, replies: Mapping[int, NodeReply], program: int) -> d
     return lines
 
 
+def _own_errors(state: RunState, program: int, script: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines on which the script itself has failed, in its tasks too, each with the error. An error ends with
+    its line and the text of that, which may be cut.
+    """
+    graph = state.graph
+    rows = [(number, row.strip()) for number, row in enumerate(script.splitlines(), 1)]
+    for step in state.units_in(FAILED):
+        kind, error = state.notes.get(step, ("", ""))
+        if (
+            state.is_item(step)
+            or kind != PROGRAM_FAILED
+            or graph.is_replaced(step)
+            or _program_of(graph, step) != program
+        ):
+            continue
+        for number, row in rows:
+            message, found, rest = error.rpartition(f" (line {number}: ")
+            if found and one_line(row).startswith(rest.removesuffix(")").rstrip("…")):
+                yield number, message
+                break
+
+
+def _program_of(graph: Graph, node: int) -> int:
+    while graph.specs[node].maker >= 0:
+        node = graph.specs[node].maker
+    return node
+
+
 def _calls(graph: Graph, program: int) -> Iterator[tuple[int, int]]:
     """Yield the calls that a program has made, in its tasks too, each with its line; not those that an earlier script
     has made and this one has not. The turns of a model call and what it calls have its line.
@@ -67,9 +101,9 @@ def _calls(graph: Graph, program: int) -> Iterator[tuple[int, int]]:
     left = [(program, 0)]
     while left:
         node, line = left.pop()
-        for made in made_by(graph, node):
+        for made in graph.made_by(node):
             spec = graph.specs[made]
-            if is_left_behind(graph, made):
+            if graph.is_left_behind(made):
                 continue
             if not spec.is_step:
                 line_of_call = path_and_line(spec)[1] or line
@@ -87,4 +121,5 @@ def _line(line: int, sums: _Sums) -> ScriptLine:
         taken_over=sums.taken_over,
         duration_ms=sums.millis,
         usage=UsageReport.of(sums.usage),
+        error=sums.error,
     )

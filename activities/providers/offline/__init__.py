@@ -1,26 +1,27 @@
 """The `offline` model: rules instead of a model, so that everything works without a key.
 
-It plans look-ups, comparisons, differences and sums over a folder of documents and answers with citations. It knows the
-wording of questions and units of measure, nothing about the world. What it cannot tell it does not guess: it says so,
-quotes the nearest sentences, and its answer is `partial`.
+It looks up, compares, subtracts and adds over any folder of documents. A look-up is answered by the one sentence that
+carries the words of the question, arithmetic by figures and their units in such sentences. What no sentence plainly
+says it does not guess: it says so, quotes the nearest sentences, and its answer is `partial`.
 """
 
 import json
 import re
 from typing import Any
 
-from activities.providers.model import ModelReply, ModelRequest, ProviderError
-from activities.providers.offline.answers import Answer, Material, answer, quoted, summary
-from activities.providers.offline.facts import find, nearest
-from activities.providers.offline.questions import Question, core, question
-from activities.providers.offline.words import read_phrase
-from workflows.plan.language.json_schema import violations
-from workflows.plan.language.limits import Usage
+from sennit.activities.providers.model import ModelReply, ModelRequest, ProviderError
+from sennit.activities.providers.offline.answers import Answer, Material, answer, quoted, summary
+from sennit.activities.providers.offline.figures import core, find, measure
+from sennit.activities.providers.offline.questions import Question, question
+from sennit.activities.providers.offline.statements import nearest
+from sennit.workflows.plan.language.json_schema import violations
+from sennit.workflows.plan.language.limits import Usage
 
 _SUMMARISE = re.compile(r"(?is)summari[sz]e\b.*?(?:(?P<count>\d{1,2}|one|two|three) sentences?\b|$)")
 _TAKEN = ("input", "goal", "answer", "lead", "difference", "sum")
 _FIND = re.compile(
-    r"(?s)Find the (?P<what>.{1,400}?) in the (?:passages|document)(?:, in (?P<unit>[^\s,.]+))?\.(?=\s|$)"
+    r"(?s)Find the (?P<property>(?:number of )?[^.]{1,100}?) of (?P<subject>.{1,300}?) in the (?:passages|document)"
+    r"(?:, in (?P<unit>[^\s,.]+))?\.(?=\s|$)"
 )
 _TEXT = {"type": "string"}
 _FIELDS = {"found": {"type": "boolean"}, "value": {"type": ["number", "null"]}, "subject": _TEXT, "unit": _TEXT}
@@ -42,8 +43,8 @@ class Offline:
             raise OfflineCannot(f"the offline rules cannot fill this output_schema: {place} {sentence}; set a model")
         text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
         request.on_text(text)
-        sent, given = (-(-len(each.encode("utf-8", "replace")) // 3) for each in (request.prompt, text))
-        return ModelReply(output, Usage(sent, given, calls=1), text=text)
+        sent, received = (-(-len(each.encode("utf-8", "replace")) // 3) for each in (request.prompt, text))
+        return ModelReply(output, Usage(sent, received, calls=1), text=text)
 
     async def default_model(self) -> str:
         return "offline"
@@ -53,8 +54,10 @@ def _plan(request: ModelRequest) -> Any:
     goal = request.goal.strip()
     if not re.search(r"[^\W_]", goal[:200]):
         raise OfflineCannot("the goal has no word to search for")
-    asked = question(goal)  # where the rules read no question, the plan only finds passages
-    nodes, inputs = _look_ups(asked) if asked else ([_search("passages", goal)], ["passages"])
+    # One sentence answers a look-up. Where the rules read no question, passages are all they find.
+    asked = question(goal)
+    several = asked if asked and (asked.shape != "lookup" or len(asked.subjects) > 1) else None
+    nodes, inputs = _figures(several) if several else ([_search("passages", goal, 8)], ["passages"])
     allowed = [tool.get("name") for tool in request.tools]
     lacking = {node["tool"] for node in nodes if "tool" in node and node["tool"] not in allowed}
     if allowed and lacking:
@@ -65,19 +68,18 @@ def _plan(request: ModelRequest) -> Any:
     return {"goal": goal, "nodes": [*nodes, joiner], "answer": "$answer"}
 
 
-def _look_ups(question: Question) -> tuple[list[dict[str, Any]], list[str]]:
+def _figures(question: Question) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the nodes that find what the question needs, and which of them the answer is made from."""
     nodes: list[dict[str, Any]] = []
-    attribute = question.attribute
-    word = (*attribute.nouns, *attribute.happened, attribute.did)[0]
-    unit = f", in {unit}" if (unit := question.unit or attribute.unit) else ""
+    unit = question.unit or measure(question.property)
+    in_unit = f", in {unit}" if unit else ""
     for subject in question.subjects:
         name, taken = _slug(subject), [*_TAKEN, *(node["id"] for node in nodes)]
         while any(f"{other}_".startswith(f"{name}_") for other in taken):
             name += "x"
-        what = attribute.phrase.format(subject)
-        prompt = f"Find the {_escaped(what)} in the passages{unit}.\n\n${name}"
-        find = {"id": f"{name}_{_slug(word)}", "kind": "llm", "role": "worker", "prompt": prompt}
+        what = f"{question.property} of {subject}"
+        prompt = f"Find the {_escaped(what)} in the passages{in_unit}.\n\n${name}"
+        find = {"id": f"{name}_{_slug(question.property)}", "kind": "llm", "role": "worker", "prompt": prompt}
         nodes += [_search(name, what), {**find, "output_schema": _FACT}]
     inputs = [node["id"] for node in nodes[1::2]]
     values = ", ".join(f"${{{node}.value}}" for node in inputs)
@@ -91,8 +93,8 @@ def _look_ups(question: Question) -> tuple[list[dict[str, Any]], list[str]]:
     return nodes, inputs
 
 
-def _search(name: str, query: str) -> dict[str, Any]:
-    return {"id": name, "kind": "tool", "tool": "search", "args": {"query": _escaped(query[:200]), "k": 5}}
+def _search(name: str, query: str, k: int = 5) -> dict[str, Any]:
+    return {"id": name, "kind": "tool", "tool": "search", "args": {"query": _escaped(query[:200]), "k": k}}
 
 
 def _slug(text: str) -> str:
@@ -113,8 +115,8 @@ def _work(request: ModelRequest) -> Any:
     """Return a fact, if the prompt asks for one as the planner does; a summary, if it asks for one; else quotations."""
     material, asked = Material(request.inputs), _instruction(request.template)
     found = _FIND.match(asked)
-    if found and (read := read_phrase(found["what"])):
-        fact = find(*read, found["unit"] or "", material.passages)
+    if found:
+        fact = find(found["property"], found["subject"], found["unit"] or "", material.passages)
         schema = request.output_schema or {}
         allowed = schema.get("properties", ()) if schema.get("additionalProperties") is False else fact
         return {name: value for name, value in fact.items() if name in allowed}
@@ -124,12 +126,13 @@ def _work(request: ModelRequest) -> Any:
         chosen = summary(material.passages, count)
         text = " ".join(sentence for _, sentence in chosen)
     else:
-        chosen = nearest(asked, material.passages)
+        chosen = [(each.passage, each.text) for each in nearest(asked, material.passages)]
         quotes = (f"{sentence} [{item.path}]" if item.path else sentence for item, sentence in chosen)
         text = f"Nearest sentences (offline rules, no model): {' '.join(quotes)}"
     source = chosen[0][0] if chosen else material.passages[0]
-    given = {"path": source.path, "title": source.title, "text": text}
-    return {name: given[name] for name in (request.output_schema or {}).get("properties", ()) if name in given} or text
+    fields = {"path": source.path, "title": source.title, "text": text}
+    wanted = (request.output_schema or {}).get("properties", ())
+    return {name: fields[name] for name in wanted if name in fields} or text
 
 
 def _join(request: ModelRequest) -> Any:
@@ -140,7 +143,9 @@ def _join(request: ModelRequest) -> Any:
         return said.output()
     goal = asked.partition("Answer from these findings alone")[0].strip() or request.goal
     read = question(goal) or question(request.goal)
-    return answer(read, material) if read and material.facts else quoted(goal, material)
+    facts_needed = read is not None and (read.shape != "lookup" or len(read.subjects) > 1)
+    answered = read is not None and bool(material.facts or not facts_needed)
+    return answer(read, material) if read and answered else quoted(goal, material)
 
 
 def _length(asked: str) -> int:

@@ -1,11 +1,8 @@
 """What a file would become, as a person reads it before it is written."""
 
 from difflib import unified_diff
-from typing import Final
 
-_MOST_BYTES: Final = 200_000
-_MOST_LINES: Final = 2_000
-"""Comparing takes time that grows with the square of the lines."""
+from sennit.activities.limits import MAX_DIFFERENCE_BYTES, MAX_DIFFERENCE_LINES
 
 
 def difference(name: str, old: bytes | None, new: str) -> str:
@@ -17,7 +14,7 @@ def difference(name: str, old: bytes | None, new: str) -> str:
         return f"{name} is this already, {size}\n{new}"
     before = _lines(old)
     after = new.splitlines(keepends=True)
-    if before is None or len(new) > _MOST_BYTES or len(after) > _MOST_LINES:
+    if before is None or len(new) > MAX_DIFFERENCE_BYTES or len(after) > MAX_DIFFERENCE_LINES:
         return f"{name}, {len(old):,} bytes, would be replaced by {size}\n{new}"
     diff = unified_diff(before, after, f"{name} (now)", f"{name} (then)")
     return "".join(line if line.endswith("\n") else f"{line}\n\\ no newline at the end\n" for line in diff)
@@ -26,7 +23,7 @@ def difference(name: str, old: bytes | None, new: str) -> str:
 def _lines(body: bytes) -> list[str] | None:
     """Return the lines of a text that is not too long to compare."""
     try:
-        lines = body.decode().splitlines(keepends=True) if len(body) <= _MOST_BYTES else []
+        lines = body.decode().splitlines(keepends=True) if len(body) <= MAX_DIFFERENCE_BYTES else []
     except UnicodeDecodeError:
         return None
-    return lines if 0 < len(lines) <= _MOST_LINES or not body else None
+    return lines if 0 < len(lines) <= MAX_DIFFERENCE_LINES or not body else None

@@ -1,21 +1,23 @@
 """A document's title, its text, and the passages that are searched."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Final
 
-from activities.toolbox.files.markup import html_to_text
-
-LONGEST_PASSAGE: Final = 700
-"""Characters; a longer paragraph is divided at sentence ends."""
+from sennit.activities.limits import MAX_PASSAGE_CHARACTERS, MAX_TITLE_CHARACTERS
+from sennit.activities.limits import MAX_PDF_BYTES as PDF_BYTES
+from sennit.activities.toolbox.errors import DocumentUnreadable
+from sennit.activities.toolbox.files.encodings import NotText, decoded
+from sennit.activities.toolbox.files.markup import html_to_text
+from sennit.activities.toolbox.files.pdf import is_pdf, pdf_text
 
 _SHORT_PARAGRAPH: Final = 200
-_LONGEST_TITLE: Final = 120
 _HTML: Final = (".html", ".htm")
 _MARKDOWN: Final = (".md", ".markdown")
-SEARCHABLE: Final = (*_HTML, *_MARKDOWN, ".txt")
+_PDF: Final = ".pdf"
+SEARCHABLE: Final = (*_HTML, *_MARKDOWN, ".txt", _PDF)
 """Endings, in lower case, of the files that are searched."""
 
 _FRONT_MATTER: Final = re.compile(r"---[ \t]*\n(.*?\n)??---[ \t]*(?:\n|\Z)", re.DOTALL)
@@ -27,10 +29,16 @@ _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
 
 @dataclass(frozen=True, slots=True)
 class ReadableDocument:
-    """A document as text; headings are Markdown when the document has them."""
+    """A document as text; headings are Markdown when the document has them. `encoding` is what it was read by."""
 
     title: str
     text: str
+    encoding: str = "utf-8"
+
+    @property
+    def is_taken_for(self) -> str:
+        """The encoding, if nothing in the document says that it is that."""
+        return self.encoding if self.encoding in ("windows-1252", "latin-1") else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +49,26 @@ class Passage:
     text: str
 
 
-def is_text(content: bytes) -> bool:
-    """Whether a file is text, judged by its beginning."""
-    return b"\0" not in content[:8192]
+def most_bytes(path: str, usual: int) -> int:
+    """Return how much of the file at `path` to read: `usual`, or a PDF whole."""
+    return PDF_BYTES + 1 if path.lower().endswith(_PDF) else usual
 
 
-def readable_text(path: str, content: bytes) -> ReadableDocument:
-    """Return title and text of the document at `path`; undecodable bytes become U+FFFD, never an error."""
-    text = content.decode("utf-8-sig", errors="replace").replace("\r\n", "\n").replace("\r", "\n")
+def readable_text(
+    path: str, content: bytes, *, whole: bool = True, of_pdf: Callable[[bytes], str] = pdf_text
+) -> ReadableDocument:
+    """Return title and text of the document at `path`. `whole` says whether `content` is all of it, `of_pdf` how the
+    text of a PDF is found. Raises DocumentUnreadable for what is no text.
+    """
     suffix = PurePosixPath(path).suffix.lower()
+    try:
+        if is_pdf(content):
+            text, encoding = of_pdf(content), "pdf"
+        else:
+            text, encoding = decoded(content, whole=whole, html=suffix in _HTML)
+    except NotText as problem:
+        raise DocumentUnreadable(f"{path!r} {problem}") from None
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     title = ""
     if suffix in _HTML:
         title, text = html_to_text(text)
@@ -58,7 +77,7 @@ def readable_text(path: str, content: bytes) -> ReadableDocument:
     elif suffix == ".txt":
         title = _first_line(text)
     fallback = PurePosixPath(path).stem.replace("_", " ").replace("-", " ").strip()
-    return ReadableDocument(title[:_LONGEST_TITLE] or fallback, text)
+    return ReadableDocument(title[:MAX_TITLE_CHARACTERS] or fallback, text, encoding)
 
 
 def passages(document: ReadableDocument) -> list[Passage]:
@@ -67,7 +86,12 @@ def passages(document: ReadableDocument) -> list[Passage]:
     for heading, paragraph in _paragraphs(document):
         last = found[-1] if found else None
         joined = f"{last.text}\n\n{paragraph}" if last else ""
-        if last and last.heading == heading and len(last.text) < _SHORT_PARAGRAPH and len(joined) <= LONGEST_PASSAGE:
+        if (
+            last
+            and last.heading == heading
+            and len(last.text) < _SHORT_PARAGRAPH
+            and len(joined) <= MAX_PASSAGE_CHARACTERS
+        ):
             found[-1] = Passage(heading, joined)
         else:
             found.extend(Passage(heading, piece) for piece in _pieces(paragraph))
@@ -125,11 +149,14 @@ def _paragraphs(document: ReadableDocument) -> Iterator[tuple[str, str]]:
 def _pieces(paragraph: str) -> Iterator[str]:
     """Divide a long paragraph at sentence ends, then at spaces, then anywhere."""
     start = 0
-    while len(paragraph) - start > LONGEST_PASSAGE:
-        window = paragraph[start : start + LONGEST_PASSAGE]
+    while len(paragraph) - start > MAX_PASSAGE_CHARACTERS:
+        window = paragraph[start : start + MAX_PASSAGE_CHARACTERS]
         ends = [found.start() for found in _SENTENCE_END.finditer(window)]
-        space = window.rfind(" ")
-        cut = ends[-1] if ends else space if space > 0 else LONGEST_PASSAGE
+        cut = window.rfind(" ")
+        if ends:
+            cut = ends[-1]
+        elif cut <= 0:
+            cut = MAX_PASSAGE_CHARACTERS
         yield window[:cut].strip()
         start += cut
         while start < len(paragraph) and paragraph[start].isspace():

@@ -6,10 +6,10 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from activities.toolbox.definition import ToolContext
-from activities.toolbox.errors import PathRefused
-from activities.toolbox.paths import documents_root, scan
-from activities.toolbox.registry import tool
+from sennit.activities.toolbox.definition import ToolContext
+from sennit.activities.toolbox.errors import PathRefused
+from sennit.activities.toolbox.paths import documents_root, scan
+from sennit.activities.toolbox.registry import tool
 
 
 class ListFilesArguments(BaseModel):

@@ -10,14 +10,13 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from activities.toolbox.definition import Preview, Tool
-from activities.toolbox.errors import PathRefused, ToolError, ToolSetupError
-from activities.toolbox.files.difference import difference
-from activities.toolbox.paths import LONGEST_PATH, inner_parts, open_folder
-from activities.toolbox.registry import Registry, tool
+from sennit.activities.limits import MAX_COMPARED_BYTES, MAX_DOCUMENT_PATH_CHARACTERS, MAX_WRITTEN_CHARACTERS
+from sennit.activities.toolbox.definition import Preview, Tool
+from sennit.activities.toolbox.errors import PathRefused, ToolError, ToolSetupError
+from sennit.activities.toolbox.files.difference import difference
+from sennit.activities.toolbox.paths import inner_parts, open_folder
+from sennit.activities.toolbox.registry import Registry, tool
 
-_MOST_CHARACTERS: Final = 2_000_000
-MAX_COMPARED_BYTES: Final = 16 * 1024 * 1024
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -27,8 +26,10 @@ class WriteArguments(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    path: Annotated[str, Field(min_length=1, max_length=LONGEST_PATH, description="Relative to the folder")]
-    text: Annotated[str, Field(max_length=_MOST_CHARACTERS)]
+    path: Annotated[
+        str, Field(min_length=1, max_length=MAX_DOCUMENT_PATH_CHARACTERS, description="Relative to the folder")
+    ]
+    text: Annotated[str, Field(max_length=MAX_WRITTEN_CHARACTERS)]
     mode: Annotated[Literal["replace", "create"], Field(description="create: fail if it exists")] = "replace"
 
 

@@ -1,22 +1,19 @@
-"""HTTP endpoints as tools: those that the file named by SENNIT_HTTP_TOOLS declares."""
+"""An HTTP endpoint as a tool."""
 
 import asyncio
 import json
 import re
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import quote, urlencode, urlsplit
 
 from pydantic import AfterValidator, BaseModel, Field, JsonValue, TypeAdapter, model_validator
 
-from activities.http.addresses import LONGEST_URL
-from activities.http.client import check_headers
-from activities.http.download import Download, Sending, exchange
-from activities.toolbox.configuration import Resource, Secrets, Strict, read_declared, without_credentials
-from activities.toolbox.definition import Effect, Tool, ToolContext
-from activities.toolbox.errors import (
-    LONGEST_MESSAGE,
+from sennit.activities.http.client import check_headers
+from sennit.activities.http.download import Download, Sending, exchange
+from sennit.activities.limits import MAX_MESSAGE_CHARACTERS, MAX_URL_CHARACTERS
+from sennit.activities.toolbox.configuration import Resource, Secrets, Strict, without_credentials
+from sennit.activities.toolbox.definition import Effect, Tool, ToolContext
+from sennit.activities.toolbox.errors import (
     ContentRefused,
     FetchFailed,
     HttpStatusError,
@@ -25,10 +22,10 @@ from activities.toolbox.errors import (
     ToolSetupError,
     UnknownOutcome,
 )
-from workflows.plan.checking.schemas import unknown_keywords
-from workflows.plan.language.limits import Duration
-from workflows.plan.language.problems import place_of
-from workflows.plan.language.text import one_line
+from sennit.workflows.plan.checking.schemas import unknown_keywords
+from sennit.workflows.plan.language.limits import Duration
+from sennit.workflows.plan.language.problems import place_of
+from sennit.workflows.plan.language.text import one_line
 
 _SLOT: Final = re.compile(r"\{(\w+)\}")
 _IN_URL: Final = ("GET", "HEAD", "DELETE")
@@ -36,7 +33,8 @@ _IN_URL: Final = ("GET", "HEAD", "DELETE")
 
 class Endpoint(Strict):
     """One endpoint. `{name}` in path or query of `url` stands for an argument; the other arguments go into the query,
-    or for POST, PUT and PATCH into a JSON body.
+    or for POST, PUT and PATCH into a JSON body. Those in `query` go into the query with any method, and the one called
+    `body` is the whole body.
 
     In `headers` `$NAME` stands for a variable of the worker. `idempotency_header` names the header in which the server
     takes an idempotency key; with it, a write may be tried again. `resource` says what no other node may use meanwhile.
@@ -46,9 +44,13 @@ class Endpoint(Strict):
     description: Annotated[str, Field(min_length=1, max_length=2_000)]
     method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] = "GET"
     url: Annotated[
-        str, Field(pattern=r"^https?://[^/?#{}]+([/?#]|$)", max_length=LONGEST_URL), AfterValidator(without_credentials)
+        str,
+        Field(pattern=r"^https?://[^/?#{}]+([/?#]|$)", max_length=MAX_URL_CHARACTERS),
+        AfterValidator(without_credentials),
     ]
     arguments: dict[str, Any] = Field(default_factory=lambda: {"type": "object"})
+    query: tuple[str, ...] = ()
+    body: str | None = None
     headers: dict[str, str] = Field(default_factory=dict)
     effect: Effect
     timeout: Duration = 30.0
@@ -67,18 +69,14 @@ class Endpoint(Strict):
         if self.arguments.get("type") != "object" or missing:
             names = f" and list {', '.join(missing)} under `required`" if missing else ""
             raise ValueError(f"arguments must be a schema of type object{names}")
+        if self.body is not None and self.method in _IN_URL:
+            raise ValueError(f"body: {self.method} has none; use POST, PUT or PATCH")
         return self
 
     @property
     def safe(self) -> bool:
         """Whether a second attempt does no harm."""
         return self.effect != "write" or self.idempotency_header is not None
-
-
-class Endpoints(Strict):
-    """The whole file."""
-
-    tools: tuple[Endpoint, ...]
 
 
 class HttpAnswer(BaseModel):
@@ -91,18 +89,13 @@ class HttpAnswer(BaseModel):
     location: str
 
 
-def http_tools(path: Path, env: Mapping[str, str]) -> list[Tool]:
-    """Return the tools that the file at `path` declares. Raises ToolSetupError naming what to correct."""
-    secrets = Secrets(env)
-    return [_tool(each, secrets) for each in read_declared(path, Endpoints).tools]
-
-
-def _tool(endpoint: Endpoint, secrets: Secrets) -> Tool:
-    headers = secrets.filled(endpoint.headers, f"tools.{endpoint.name}.headers")
+def endpoint_tool(endpoint: Endpoint, secrets: Secrets, where: str) -> Tool:
+    """Return the tool that calls an endpoint, declared at `where`. Raises ToolSetupError naming what to correct."""
+    headers = secrets.filled(endpoint.headers, f"{where}.headers")
     try:
         check_headers(headers)
     except ValueError:
-        raise ToolSetupError(f"tools.{endpoint.name}.headers: a value is no plain text") from None
+        raise ToolSetupError(f"{where}.headers: a value is no plain text") from None
 
     async def call(arguments: dict[str, Any], context: ToolContext) -> HttpAnswer:
         extra = {endpoint.idempotency_header: context.idempotency_key} if endpoint.idempotency_header else {}
@@ -118,7 +111,7 @@ def _tool(endpoint: Endpoint, secrets: Secrets) -> Tool:
 
     return Tool(
         name=endpoint.name,
-        description=one_line(endpoint.description, LONGEST_MESSAGE),
+        description=one_line(endpoint.description, MAX_MESSAGE_CHARACTERS),
         effect=endpoint.effect,
         timeout=endpoint.timeout + 5,
         resource=endpoint.resource,
@@ -141,12 +134,18 @@ def _filled(endpoint: Endpoint, arguments: dict[str, Any]) -> tuple[str, bytes |
         return quote(text, safe="")
 
     url = _SLOT.sub(value, endpoint.url)
-    rest = {name: given for name, given in arguments.items() if name not in in_path}
-    if endpoint.method not in _IN_URL:
-        return url, json.dumps(rest).encode()
-    lists = {name: given if isinstance(given, list) else [given] for name, given in rest.items()}
-    query = urlencode([(name, _text(each)) for name, given in lists.items() for each in given])
-    return (url + ("&" if urlsplit(url).query else "?") + query if query else url), None
+    rest = {name: argument for name, argument in arguments.items() if name not in in_path}
+    in_query = {
+        name: argument for name, argument in rest.items() if endpoint.method in _IN_URL or name in endpoint.query
+    }
+    lists = {name: argument if isinstance(argument, list) else [argument] for name, argument in in_query.items()}
+    if query := urlencode([(name, _text(each)) for name, argument in lists.items() for each in argument]):
+        url += ("&" if urlsplit(url).query else "?") + query
+    if endpoint.method in _IN_URL:
+        return url, None
+    if endpoint.body is not None:
+        return url, json.dumps(rest[endpoint.body]).encode() if endpoint.body in rest else None
+    return url, json.dumps({name: argument for name, argument in rest.items() if name not in in_query}).encode()
 
 
 def _text(value: Any) -> str:
@@ -156,8 +155,8 @@ def _text(value: Any) -> str:
 def _failure(endpoint: Endpoint, error: Exception) -> ToolError:
     """Return the error as it is, or UnknownOutcome where a write may have happened."""
     late = isinstance(error, TimeoutError)
-    told = f"no answer within {endpoint.timeout:g} s" if late else str(error)
-    message = f"{endpoint.name}: {told}"
+    reason = f"no answer within {endpoint.timeout:g} s" if late else str(error)
+    message = f"{endpoint.name}: {reason}"
     status = error.status if isinstance(error, HttpStatusError) else 0
     unread = isinstance(error, ContentRefused)  # the server did what it was asked; only its answer cannot be read
     unknown = late or unread or (isinstance(error, FetchFailed) and error.sent) or status >= 500 or status == 408
@@ -184,5 +183,5 @@ def _answer(answer: Download) -> HttpAnswer:
         content_type=answer.content_type[:200],
         data=data,
         truncated=answer.truncated,
-        location=answer.location[:LONGEST_URL],
+        location=answer.location[:MAX_URL_CHARACTERS],
     )

@@ -7,11 +7,11 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from activities.http.addresses import LONGEST_URL
-from activities.http.download import Download, download
-from activities.toolbox.errors import ContentRefused, FetchFailed
-from activities.toolbox.files.markup import html_to_text
-from activities.toolbox.registry import tool
+from sennit.activities.http.download import Download, download
+from sennit.activities.limits import MAX_URL_CHARACTERS
+from sennit.activities.toolbox.errors import ContentRefused, FetchFailed
+from sennit.activities.toolbox.files.markup import html_to_text
+from sennit.activities.toolbox.registry import tool
 
 _TEXT_TYPE: Final = re.compile(
     r"text/.+|application/(?:.+\+)?(?:json|xml|yaml|x-yaml|javascript|x-ndjson|ld\+json|toml)|image/svg\+xml"
@@ -26,7 +26,7 @@ class HttpGetArguments(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    url: Annotated[str, Field(min_length=1, max_length=LONGEST_URL, description="http or https, public")]
+    url: Annotated[str, Field(min_length=1, max_length=MAX_URL_CHARACTERS, description="http or https, public")]
     max_bytes: Annotated[int, Field(ge=1, le=4_000_000, description="Of the decoded body")] = 1_000_000
     timeout_s: Annotated[float, Field(ge=0.1, le=60, allow_inf_nan=False, description="For everything")] = 20
 

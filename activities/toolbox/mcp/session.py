@@ -1,44 +1,45 @@
-"""The session with one MCP server, reopened when it has died.
+"""The session with one MCP server, opened again when its transport has ended.
 
 All sessions live in a thread of their own, so that tools can be listed before a worker's event loop runs, and a server
 that floods its pipe delays nobody else.
 """
 
 import asyncio
-import logging
-import os
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, Final, TextIO, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from typing import Any, NamedTuple, TypeVar
 
-from mcp import Client, StdioServerParameters
-from mcp.client.stdio import stdio_client
-from mcp.client.streamable_http import streamable_http_client
-from mcp.shared._httpx_utils import create_mcp_http_client
+from mcp import Client
 from mcp.shared.exceptions import MCPError
-from mcp_types import CONNECTION_CLOSED, CallToolResult, Tool
+from mcp_types import (
+    BlobResourceContents,
+    CallToolResult,
+    Resource,
+    ResourceTemplate,
+    TextResourceContents,
+    Tool,
+)
 
-from activities.http.addresses import admit
-from activities.toolbox.configuration import Secrets
-from activities.toolbox.errors import LONGEST_MESSAGE, McpUnavailable, ToolError
-from activities.toolbox.mcp.configuration import ServerDeclaration
-from activities.toolbox.redaction import redact
-from workflows.plan.language.text import one_line
-
-START_SECONDS: Final = 60.0
-"""How long a server may take to start; the first start of `npx` downloads."""
+from sennit.activities.limits import MAX_TOOL_PAGES
+from sennit.activities.toolbox.configuration import Secrets
+from sennit.activities.toolbox.errors import AddressRefused, McpUnavailable, ToolError, ToolSetupError
+from sennit.activities.toolbox.mcp.configuration import ServerDeclaration
+from sennit.activities.toolbox.mcp.transport import NOT_BEGUN, Server, Transport, leave_out
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
-_MOST_PAGES = 100
-_LONGEST_LINE = 10_000
-_MOST_BYTES = 16 * 1024 * 1024
-_PLAIN = {"accept-encoding": "identity"}
-
-log = logging.getLogger("mcp.server")
 
 T = TypeVar("T")
+
+
+class Listed(NamedTuple):
+    """What a server offers: its version, its tools, and its resources, also those whose URI has parameters."""
+
+    version: str
+    tools: Sequence[Tool]
+    resources: Sequence[Resource] = ()
+    templates: Sequence[ResourceTemplate] = ()
 
 
 class SessionThread:
@@ -57,6 +58,34 @@ class SessionThread:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
 
+class Connection:
+    """An open session. It ends when its transport has ended and nobody waits for an answer any more."""
+
+    def __init__(self, client: Client, transport: Transport) -> None:
+        self.client = client
+        self.transport = transport
+        self._calls = 0
+        self._idle = asyncio.Event()
+
+    @asynccontextmanager
+    async def used(self) -> AsyncIterator[Client]:
+        """Keep the session for the block."""
+        self._calls += 1
+        self._idle.clear()
+        try:
+            yield self.client
+        finally:
+            self._calls -= 1
+            if not self._calls:
+                self._idle.set()
+
+    async def over(self) -> None:
+        """Return when the session can be closed."""
+        await self.transport.ended.wait()
+        if self._calls:
+            await self._idle.wait()
+
+
 class Session:
     """The session with one server. Its coroutines run in the thread of sessions."""
 
@@ -64,143 +93,168 @@ class Session:
         """Raises ToolSetupError when a variable that the declaration names is not set."""
         self.name = name
         self.declared = declared
-        self._env = secrets.filled(declared.env, f"mcpServers.{name}.env")
-        self._headers = secrets.filled(declared.headers, f"mcpServers.{name}.headers")
+        env = secrets.filled(declared.env, f"mcpServers.{name}.env")
+        self.server = Server(name, declared, env, secrets.filled(declared.headers, f"mcpServers.{name}.headers"))
         self._opening = asyncio.Lock()
         self._owner: asyncio.Task[None] | None = None
-        self._client: Client | None = None
-        self._closed = asyncio.Event()
-        self._last_line = ""
+        self._owners: set[asyncio.Task[None]] = set()  # also of sessions that are about to end
+        self._connection: Connection | None = None
         self._failures = 0
         self._not_before = 0.0
 
-    async def list_tools(self) -> tuple[str, list[Tool]]:
-        """Return the server's version and its tools. Raises McpUnavailable."""
-        client = await self.open()
-        tools: list[Tool] = []
-        cursor: str | None = None
+    def check_command(self) -> None:
+        """Raise ToolSetupError if the declared command is not there."""
+        if not self.declared.has_command(self.server.env):
+            raise ToolSetupError(f"mcpServers.{self.name}.command: there is no command {self.declared.command!r}")
+
+    async def list_offers(self) -> Listed:
+        """Return what the server offers, in the time that a start may take. Raises McpUnavailable, or AddressRefused
+        for a URL that must not be asked.
+        """
         try:
-            for _ in range(_MOST_PAGES):
-                page = await client.list_tools(cursor=cursor)
-                tools += page.tools
-                cursor = page.next_cursor
-                if cursor is None:
-                    break
-        except MCPError as error:
-            raise self._unavailable(str(error)) from None
-        return client.server_info.version if client.server_info is not None else "", tools
+            async with asyncio.timeout(self.declared.start_timeout), (await self.open()).used() as client:
+                version = client.server_info.version if client.server_info is not None else ""
+                tools = await _pages(client.list_tools, "tools")
+                listed = Listed(version, tools, *await self._resources(client))
+        except TimeoutError:
+            raise self._unavailable(self._late) from None
+        except (MCPError, RuntimeError, ValueError) as error:  # a list that the SDK does not understand, too
+            raise self._unavailable(f"does not list its tools: {error}") from None
+        self._failures = 0
+        return listed
+
+    async def _resources(self, client: Client) -> tuple[Sequence[Resource], Sequence[ResourceTemplate]]:
+        """Return the resources of a server that has any; a server that cannot list them has its tools all the same."""
+        if client.server_capabilities.resources is None:
+            return (), ()
+        try:
+            found = await _pages(client.list_resources, "resources")
+            return found, await _pages(client.list_resource_templates, "resource_templates")
+        except (MCPError, ValueError) as error:
+            leave_out(self.server, "its resources", f"it does not list them: {error}")
+            return (), ()
 
     async def call(
         self, tool: str, arguments: dict[str, Any], seconds: float, show: Callable[[str], None]
     ) -> CallToolResult:
-        """Call a tool. A cancellation is passed on to the server. Raises McpUnavailable before anything was sent, and
-        MCPError after it."""
-        client = await self.open()
+        """Call a tool. A cancellation is passed on to the server. An error that the server answers is this call's
+        alone. Raises McpUnavailable before anything was done, and MCPError after it.
+        """
 
         async def report(progress: float, total: float | None, message: str | None) -> None:
             show(f"{progress:g}{f'/{total:g}' if total else ''} {message or ''}".strip())
 
-        try:
-            answer = await client.call_tool(tool, arguments, read_timeout_seconds=seconds, progress_callback=report)
-        except MCPError as error:
-            died = error.code == CONNECTION_CLOSED or self.declared.url is not None
-            if died and self._client is client:  # else another call has opened a new session already
-                self._client = None
-                self._closed.set()
-            raise
+        return await self._asked(
+            lambda client: client.call_tool(tool, arguments, read_timeout_seconds=seconds, progress_callback=report)
+        )
+
+    async def read(self, uri: str, seconds: float) -> Sequence[TextResourceContents | BlobResourceContents]:
+        """Return the contents of a resource. Raises as `call` does, and TimeoutError."""
+        async with asyncio.timeout(seconds):
+            return (await self._asked(lambda client: client.read_resource(uri))).contents
+
+    async def _asked(self, ask: Callable[[Client], Awaitable[T]]) -> T:
+        connection = await self.open()
+        async with connection.used() as client:
+            try:
+                answer = await ask(client)
+            except MCPError as error:
+                if error.data == NOT_BEGUN:
+                    raise self._unavailable(f"did not take the call: {error}") from None
+                await self._ask_again(connection)
+                raise
         self._failures = 0
         return answer
 
-    async def open(self) -> Client:
-        """Return the client of the open session; start the server if there is none. Raises McpUnavailable.
+    async def _ask_again(self, connection: Connection) -> None:
+        """End a session if the server has refused a call of it and refuses even to list its tools now: servers that
+        have lost a session say so by 404, and some by 400, as they do of a wrong call.
+        """
+        transport = connection.transport
+        if not transport.doubted or transport.ended.is_set():
+            return
+        transport.doubted = False
+        with suppress(TimeoutError, MCPError, RuntimeError, ValueError):
+            async with asyncio.timeout(self.declared.start_timeout):
+                await connection.client.list_tools()
+        if transport.doubted:
+            transport.ended.set()
+
+    async def open(self) -> Connection:
+        """Return the open session; start the server if there is none. Raises as `list_tools` does.
 
         After a failure a server is started again only after a pause, which grows with every failure.
         """
         async with self._opening:
-            if self._client is not None and self._owner is not None and not self._owner.done():
-                return self._client
+            found = self._connection
+            if found is not None and not found.transport.ended.is_set() and self._owner and not self._owner.done():
+                return found
             pause = self._not_before - time.monotonic()
             if pause > 0:
-                raise self._unavailable("it failed and is started again", after=pause)
+                raise self._unavailable("failed and is started again", after=pause)
             self._failures += 1
             self._not_before = time.monotonic() + min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (self._failures - 1))
-            ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
-            self._client, self._closed = None, asyncio.Event()
-            self._owner = asyncio.create_task(self._own(ready, self._closed))
+            ready: asyncio.Future[Connection] = asyncio.get_running_loop().create_future()
+            owner = self._owner = asyncio.create_task(self._own(ready))
+            self._owners.add(owner)
+            owner.add_done_callback(self._owners.discard)
             try:
-                async with asyncio.timeout(START_SECONDS):
+                async with asyncio.timeout(self.declared.start_timeout):
                     return await asyncio.shield(ready)
             except TimeoutError:
-                raise self._unavailable(f"it did not start within {START_SECONDS:g} s") from None
+                raise self._unavailable(self._late) from None
             finally:
                 if not ready.done():  # too late, or the call was cancelled: the next one starts a server of its own
-                    self._owner.cancel()
+                    owner.cancel()
                     ready.cancel()
 
-    async def _own(self, ready: "asyncio.Future[Client]", closed: asyncio.Event) -> None:
+    @property
+    def _late(self) -> str:
+        return f"did not answer within {self.declared.start_timeout:g} s"
+
+    async def _own(self, ready: "asyncio.Future[Connection]") -> None:
         """Hold the session from its opening to its end in one task, as its cancellation scopes require."""
+        transport = Transport(self.server)
         try:
-            async with self._connected() as client:
-                self._client = client  # even if the call was cancelled just now: the next one uses it
-                ready.set_result(client)
-                await closed.wait()
+            async with self._connected(transport) as client:
+                connection = self._connection = Connection(client, transport)
+                if not ready.done():  # even if the call was cancelled just now: the next one uses it
+                    ready.set_result(connection)
+                await connection.over()
         except (ExceptionGroup, MCPError, ToolError, OSError, RuntimeError, ValueError) as error:
             if not ready.done():
-                wrote = f"; it wrote: {self._last_line}" if self._last_line else ""
-                ready.set_exception(self._unavailable(f"it does not start: {_innermost(error)}{wrote}"))
+                ready.set_exception(self._failure(_innermost(error), transport))
         finally:
             if not ready.done():
-                ready.set_exception(self._unavailable("it does not start"))
+                ready.set_exception(self._unavailable("does not start"))
 
-    @asynccontextmanager
-    async def _connected(self) -> AsyncIterator[Client]:
-        declared = self.declared
-        async with AsyncExitStack() as stack:
-            if declared.command is not None:
-                command = StdioServerParameters(
-                    command=declared.command, args=list(declared.args), env=self._env, cwd=declared.cwd
-                )
-                transport = stdio_client(command, errlog=stack.enter_context(self._stderr()))
-            else:
-                await admit(declared.url or "", declared=True)  # its own client follows no redirect to another host
-                http = await stack.enter_async_context(create_mcp_http_client(_PLAIN | self._headers))
-                http.event_hooks = {"response": [_read_bounded]}
-                transport = streamable_http_client(declared.url or "", http_client=http)
-            yield await stack.enter_async_context(Client(transport, cache=None))
+    def _connected(self, transport: Transport) -> AbstractAsyncContextManager[Client]:
+        return transport.connected()
 
-    def _stderr(self) -> TextIO:
-        """Return a file for what the server writes to stderr; its lines go to the log of this worker."""
-        read, write = os.pipe()
-        threading.Thread(target=self._log_lines, args=(read,), name=f"mcp-{self.name}", daemon=True).start()
-        return os.fdopen(write, "w")
-
-    def _log_lines(self, read: int) -> None:
-        with os.fdopen(read, errors="replace") as lines:
-            while line := lines.readline(_LONGEST_LINE):
-                self._last_line = redact(one_line(line))[:LONGEST_MESSAGE]
-                log.info("%s: %s", self.name, self._last_line)
+    def _failure(self, error: BaseException, transport: Transport) -> ToolError:
+        if isinstance(error, AddressRefused):
+            return error
+        wrote = f"; it wrote: {transport.last_line}" if transport.last_line else ""
+        return self._unavailable(f"does not start: {str(error) or type(error).__name__}{wrote}")
 
     def _unavailable(self, problem: str, after: float | None = None) -> McpUnavailable:
-        return McpUnavailable(f"MCP server {self.name}: {problem}", retryable=True, retry_after=after)
+        return McpUnavailable(f"MCP server {self.name} {problem}", retryable=True, retry_after=after)
 
 
-async def _read_bounded(response: Any) -> None:
-    """Read an answer, of at most 16 MiB, for the client of the SDK, which reads and unpacks any amount. A stream of
-    events is left to it: each of those has a bound. Raises ValueError.
-    """
-    if response.headers.get("content-encoding", "identity").lower() != "identity":
-        raise ValueError("it answers compressed, which it was not asked to")
-    if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
-        return
-    body = bytearray()
-    async for piece in response.aiter_raw():
-        body += piece
-        if len(body) > _MOST_BYTES:
-            raise ValueError(f"its answer has over {_MOST_BYTES:,} bytes")
-    response._content = bytes(body)
+async def _pages(ask: Callable[..., Awaitable[Any]], field: str) -> list[Any]:
+    """Return all that a server lists, page by page."""
+    found: list[Any] = []
+    cursor: str | None = None
+    for _ in range(MAX_TOOL_PAGES):
+        page = await ask(cursor=cursor)
+        found += getattr(page, field)
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    return found
 
 
-def _innermost(error: BaseException) -> str:
+def _innermost(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return str(error) or type(error).__name__
+    return error

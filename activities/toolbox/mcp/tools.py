@@ -1,116 +1,193 @@
 """The tools of the declared MCP servers, which plans call as `server_tool`."""
 
 import asyncio
+import logging
 import re
+import threading
+from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 from mcp.shared.exceptions import MCPError
-from mcp_types import (
-    INVALID_PARAMS,
-    METHOD_NOT_FOUND,
-    REQUEST_TIMEOUT,
-    CallToolResult,
-    EmbeddedResource,
-    ResourceLink,
-    TextContent,
-    TextResourceContents,
-)
 from mcp_types import Tool as McpTool
-from pydantic import BaseModel, TypeAdapter
+from pydantic import TypeAdapter
 
-from activities.toolbox.configuration import Secrets, read_declared
-from activities.toolbox.definition import NAME, Tool, ToolContext
-from activities.toolbox.errors import (
-    LONGEST_MESSAGE,
+from sennit.activities.limits import MAX_MESSAGE_CHARACTERS, MAX_START_SECONDS
+from sennit.activities.toolbox.configuration import Secrets, flaw_of, is_deep, read_declared
+from sennit.activities.toolbox.definition import NAME, Tool, ToolContext
+from sennit.activities.toolbox.errors import (
+    AddressRefused,
     McpToolFailed,
     McpUnavailable,
-    ToolError,
     ToolResultError,
     ToolSetupError,
-    UnknownOutcome,
 )
-from activities.toolbox.mcp.configuration import Declarations
-from activities.toolbox.mcp.session import Session, SessionThread
-from activities.toolbox.redaction import mask
-from workflows.plan.language.text import one_line
+from sennit.activities.toolbox.mcp.answers import McpText, failure_of, output_of
+from sennit.activities.toolbox.mcp.configuration import Declarations
+from sennit.activities.toolbox.mcp.resources import TOOL, resource_tool
+from sennit.activities.toolbox.mcp.session import Listed, Session, SessionThread
+from sennit.activities.toolbox.mcp.transport import leave_out
+from sennit.activities.toolbox.redaction import mask
+from sennit.activities.toolbox.registry import Registry
+from sennit.workflows.plan.language.text import one_line, printable
 
-_MOST_CHARACTERS: Final = 1_000_000
 _MARKED: Final = (
     'the server marks it as read-only; if you trust that, give it "effects": {{"{name}": "read"}} in SENNIT_MCP'
 )
 _ODD: Final = re.compile(r"[^A-Za-z0-9_]")
+_PAUSE, _LONG_PAUSE = 1.0, 60.0
+
+log = logging.getLogger("mcp.server")
 
 
-class McpText(BaseModel):
-    """The result of a tool that has no schema of its output.
+class McpServers:
+    """The servers that a file declares, and the tools of those that have listed them.
 
-    `links` are URIs of resources; `left_out` names pictures, sounds and other bytes; `truncated` when the text had
-    more than 1,000,000 characters.
+    What a server lists first is what plans can call until this worker ends. One that does not answer is started again,
+    after a pause that grows to 60 s, until it does.
     """
 
-    text: str
-    links: list[str]
-    left_out: list[str]
-    truncated: bool
+    def __init__(self, path: Path, env: Mapping[str, str]) -> None:
+        """Start the servers, and wait as long as their starts may take, at most 45 s.
+
+        Raises ToolSetupError naming the field that is wrong, the command that is not there, the variable that is not
+        set, or the address that must not be asked.
+        """
+        declared, secrets = read_declared(path, Declarations), Secrets(env)
+        for place in declared.foreign():
+            log.warning("%s: %s means nothing here and is ignored", path, place)
+        self._sessions = [Session(name, each, secrets) for name, each in declared.enabled.items()]
+        for session in self._sessions:
+            session.check_command()
+        self._tools: dict[str, list[Tool]] = {}
+        self._absences: dict[str, str] = {}
+        self._registry: Registry | None = None
+        self._changes = threading.Lock()
+        self._thread = SessionThread()
+        self._tasks = self._thread.wait(self._start())
+
+    def offer(self, registry: Registry) -> None:
+        """Let a registry have the tools: those listed by now, and others as soon as they are. One whose name is taken
+        is left out.
+        """
+        with self._changes:
+            self._registry = registry
+            for session in self._sessions:
+                self._show(session)
+
+    async def _start(self) -> list[asyncio.Task[None]]:
+        """Have every server list its tools; return when each has tried once. Raises ToolSetupError."""
+        tried = [asyncio.Event() for _ in self._sessions]
+        tasks = [asyncio.create_task(self._list(each, done)) for each, done in zip(self._sessions, tried, strict=True)]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(MAX_START_SECONDS):
+                for done in tried:
+                    await done.wait()
+        for session, task, done in zip(self._sessions, tasks, tried, strict=True):
+            if task.done():
+                task.result()
+            elif not done.is_set():
+                self._change(session, absence=f"MCP server {session.name} has not answered yet")
+        return tasks
+
+    async def _list(self, session: Session, tried: asyncio.Event) -> None:
+        """Return when the server has listed its tools. Raises ToolSetupError at the first try."""
+        while True:
+            try:
+                listed = await session.list_offers()
+            except McpUnavailable as problem:
+                if problem.retry_after is None:
+                    self._change(session, absence=str(problem))
+                tried.set()
+                await asyncio.sleep(problem.retry_after or _PAUSE)
+            except AddressRefused as problem:
+                if not tried.is_set():
+                    tried.set()
+                    raise ToolSetupError(f"mcpServers.{session.name}.url: {problem}") from None
+                self._change(session, absence=str(problem))  # a name may lead elsewhere again
+                await asyncio.sleep(_LONG_PAUSE)
+            else:
+                self._change(session, tools=_tools_of(session, self._thread, listed))
+                tried.set()
+                return
+
+    def _change(self, session: Session, *, tools: list[Tool] | None = None, absence: str = "") -> None:
+        before = self._absences.get(session.name, "")
+        with self._changes:
+            self._absences[session.name] = absence
+            self._tools[session.name] = tools or []
+            if self._registry is not None:
+                self._show(session)
+        if absence and absence != before:
+            log.warning("unavailable: %s", absence)
+        elif before and not absence:
+            log.info("MCP server %s answers now; it offers %d tools", session.name, len(tools or ()))
+
+    def _show(self, session: Session) -> None:
+        assert self._registry is not None
+        for tool in self._tools.get(session.name, ()):
+            if tool.name in self._registry:
+                leave_out(session.server, tool.name.removeprefix(_name(session, "")), "another tool has this name")
+            else:
+                self._registry.add(tool)
+        self._registry.leave_out(session.server.left_out)
+        self._registry.set_absent(_name(session, ""), self._absences.get(session.name, ""))
 
 
-def mcp_tools(path: Path, env: Mapping[str, str]) -> list[Tool]:
-    """Start the servers that the file at `path` declares and return their tools.
+def _tools_of(session: Session, thread: SessionThread, listed: Listed) -> list[Tool]:
+    """Return the tools to offer; one that cannot be is left out, as are those that would have the same name."""
+    offered = [each for each in listed.tools if session.declared.offers(each.name)]
+    names = Counter(_name(session, each.name) for each in offered)
+    tools = []
+    for each in offered:
+        name = _name(session, each.name)
+        if not NAME.match(name):
+            leave_out(session.server, each.name, f"{printable(name, 80)!r} cannot be a tool's name")
+        elif names[name] > 1:
+            leave_out(session.server, each.name, f"{names[name]} tools would be called {name}")
+        elif flaw := flaw_of(each.input_schema) or ("its output is nested too deep" * is_deep(each.output_schema)):
+            leave_out(session.server, each.name, flaw)
+        else:
+            tools.append(_tool(session, thread, each, listed.version))
+    if (listed.resources or listed.templates) and session.declared.offers(TOOL):
+        if (name := _name(session, TOOL)) in names:
+            leave_out(session.server, "its resources", f"a tool of its own is called {name}")
+        else:
+            tools.append(resource_tool(name, session, thread, listed))
+    return tools
 
-    What a server lists now is what plans can call until this worker ends. Raises ToolSetupError naming the server
-    that does not start, the variable that is not set, or the name that two tools would have.
-    """
-    secrets = Secrets(env)
-    sessions = [Session(name, each, secrets) for name, each in read_declared(path, Declarations).mcp_servers.items()]
-    thread = SessionThread()
-    try:
-        lists = thread.wait(_list_tools(sessions))
-    except McpUnavailable as problem:
-        raise ToolSetupError(str(problem)) from None
-    tools: dict[str, Tool] = {}
-    for session, (version, found) in zip(sessions, lists, strict=True):
-        for each in found:
-            if session.declared.offers(each.name):
-                tool = _tool(session, thread, each, version)
-                if tool.name in tools:
-                    raise ToolSetupError(f"mcpServers.{session.name}: two tools would be called {tool.name}")
-                tools[tool.name] = tool
-    return list(tools.values())
 
-
-async def _list_tools(sessions: list[Session]) -> list[tuple[str, list[McpTool]]]:
-    return await asyncio.gather(*(session.list_tools() for session in sessions))
+def _name(session: Session, tool: str) -> str:
+    return _ODD.sub("_", f"{session.name}_{tool}")
 
 
 def _tool(session: Session, thread: SessionThread, declared: McpTool, version: str) -> Tool:
     server, hints = session.declared, declared.annotations
-    given = server.effect_of(declared.name)
-    effect = given or "write"
+    declared_effect = server.effect_of(declared.name)
+    effect = declared_effect or "write"
     idempotent = bool(hints and hints.idempotent_hint)
-    name = _ODD.sub("_", f"{session.name}_{declared.name}")
-    if not NAME.match(name):
-        raise ToolSetupError(f"mcpServers.{session.name}: {name[:80]!r} is too long for a tool's name")
+    name = _name(session, declared.name)
     repeatable = effect != "write" or idempotent
 
     async def call(arguments: dict[str, Any], context: ToolContext) -> Any:
         try:
             answer = await thread.start(session.call(declared.name, arguments, server.timeout, context.progress))
-            return _output(answer, structured=declared.output_schema is not None)
+            return output_of(answer, structured=declared.output_schema is not None)
         except MCPError as error:
-            failure = _failure(str(error), error.code, repeatable=repeatable)
+            failure = failure_of(str(error), error.code, repeatable=repeatable)
         except (OSError, RuntimeError, ValueError) as error:
-            failure = _failure(str(error), 0, repeatable=repeatable)
+            failure = failure_of(str(error), 0, repeatable=repeatable)
         except (McpToolFailed, ToolResultError) as error:
             failure = error
         raise type(failure)(f"{name}: {failure}", retryable=failure.retryable)
 
     return Tool(
         name=name,
-        description=one_line(mask(declared.description or declared.title or declared.name), LONGEST_MESSAGE),
+        description=one_line(mask(declared.description or declared.title or declared.name), MAX_MESSAGE_CHARACTERS),
         effect=effect,
-        hint=_MARKED.format(name=declared.name) if given is None and hints and hints.read_only_hint else "",
+        hint=_MARKED.format(name=declared.name) if declared_effect is None and hints and hints.read_only_hint else "",
         version=version,
         timeout=server.timeout + 5,
         resource=server.resources.get(declared.name),
@@ -118,45 +195,4 @@ def _tool(session: Session, thread: SessionThread, declared: McpTool, version: s
         schema=mask(declared.input_schema),
         output_schema=mask(declared.output_schema) or TypeAdapter(McpText).json_schema(mode="serialization"),
         function=call,
-    )
-
-
-def _failure(message: str, code: int, *, repeatable: bool) -> ToolError:
-    if code in (INVALID_PARAMS, METHOD_NOT_FOUND):
-        return McpToolFailed(message)
-    if code == REQUEST_TIMEOUT:
-        message = "no answer in time"
-    if not repeatable:
-        return UnknownOutcome(f"{message}; whether it took effect is not known")
-    return McpUnavailable(message, retryable=True)
-
-
-def _output(answer: CallToolResult, *, structured: bool) -> Any:
-    """Return the output; raises McpToolFailed, or ToolResultError if it does not keep to its schema's promise."""
-    plain = _plain(answer)
-    if answer.is_error:
-        raise McpToolFailed(plain.text or "it failed without a reason")
-    if not structured:
-        return plain
-    if answer.structured_content is None:
-        raise ToolResultError("it promises structured output and gave none")
-    return answer.structured_content
-
-
-def _plain(answer: CallToolResult) -> McpText:
-    texts, links, left_out = [], [], []
-    for block in answer.content:
-        if isinstance(block, TextContent):
-            texts.append(block.text)
-        elif isinstance(block, ResourceLink):
-            links.append(str(block.uri))
-        elif isinstance(block, EmbeddedResource):
-            links.append(str(block.resource.uri))
-            if isinstance(block.resource, TextResourceContents):
-                texts.append(block.resource.text)
-        else:
-            left_out.append(f"{block.mime_type}, {len(block.data) * 3 // 4} bytes")
-    text = "\n".join(texts)
-    return McpText(
-        text=text[:_MOST_CHARACTERS], links=links[:100], left_out=left_out[:100], truncated=len(text) > _MOST_CHARACTERS
     )

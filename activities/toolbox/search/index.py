@@ -17,14 +17,13 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
-from activities.toolbox.errors import IndexUnusable, ToolError
-from activities.toolbox.files.documents import SEARCHABLE, is_text, passages, readable_text
-from activities.toolbox.paths import FoundFile, open_inside, scan
+from sennit.activities.limits import MAX_INDEXED_BYTES, MAX_NAMED_FILES
+from sennit.activities.toolbox.errors import DocumentUnreadable, IndexUnusable, ToolError
+from sennit.activities.toolbox.files.documents import SEARCHABLE, most_bytes, passages, readable_text
+from sennit.activities.toolbox.files.pdf import PdfTexts, can_read_pdf
+from sennit.activities.toolbox.paths import FoundFile, open_inside, scan
 
-MOST_BYTES: Final = 2 * 1024 * 1024
-"""Of each file, only the first 2 MiB are indexed."""
-
-_FORMAT: Final = "2"
+_FORMAT: Final = "3"
 _SETTLED_NS: Final = 2_000_000_000
 _KEPT: Final = 4
 _ABANDONED_SECONDS: Final = 3600
@@ -32,7 +31,9 @@ _SCHEMA: Final = """
 CREATE VIRTUAL TABLE passages USING fts5(
     title, heading, text, path UNINDEXED,
     tokenize = "porter unicode61 remove_diacritics 2"
-)
+);
+CREATE TABLE unread (path, reason);
+CREATE TABLE taken (path, encoding)
 """
 
 
@@ -72,6 +73,27 @@ def open_index(index: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{index.as_uri()}?mode=ro&immutable=1", uri=True)
 
 
+def shortcomings(index: Path) -> list[str]:
+    """Return what a run should know of documents that are not in the index, or may be wrong there. Raises
+    sqlite3.DatabaseError.
+    """
+    found = []
+    with closing(open_index(index)) as connection:
+        unread = [reason for (reason,) in connection.execute("SELECT reason FROM unread ORDER BY path")]
+        rows = connection.execute("SELECT path, encoding FROM taken ORDER BY path")
+        taken = [f"{path} as {name}" for path, name in rows]
+    if unread:
+        found.append(f"{len(unread)} of the documents could not be read and were not searched: {_some(unread)}")
+    if taken:
+        found.append(f"{len(taken)} of the documents are not UTF-8 and do not say what they are; read: {_some(taken)}")
+    return found
+
+
+def _some(texts: list[str]) -> str:
+    more = f", and {len(texts) - MAX_NAMED_FILES} more" if len(texts) > MAX_NAMED_FILES else ""
+    return ", ".join(texts[:MAX_NAMED_FILES]) + more
+
+
 def discard_index(index: Path) -> None:
     """Remove a damaged index, so that the next call builds it again."""
     with suppress(OSError):
@@ -91,7 +113,7 @@ def _digest(root: Path, files: Sequence[FoundFile]) -> str:
 
 
 def _new_digest() -> blake2b:
-    return blake2b(_FORMAT.encode(), digest_size=16)
+    return blake2b(f"{_FORMAT} {can_read_pdf()}".encode(), digest_size=16)
 
 
 def _add(state: blake2b, file: FoundFile, content: bytes) -> None:
@@ -99,12 +121,10 @@ def _add(state: blake2b, file: FoundFile, content: bytes) -> None:
 
 
 def _contents(root: Path, files: Sequence[FoundFile]) -> Iterator[tuple[FoundFile, bytes]]:
-    """Yield what can be read as text; a file that vanished or may not be read is left out."""
+    """Yield the content of each file as far as it is indexed; a file that vanished or may not be read is left out."""
     for file in files:
         with suppress(ToolError), open_inside(root, file.path) as opened:
-            content = opened.read(MOST_BYTES)
-            if is_text(content):
-                yield file, content
+            yield file, opened.read(most_bytes(file.path, MAX_INDEXED_BYTES))
 
 
 def _build(root: Path, cache: Path, files: Sequence[FoundFile]) -> Path:
@@ -113,7 +133,8 @@ def _build(root: Path, cache: Path, files: Sequence[FoundFile]) -> Path:
     unfinished = folder / f"building-{os.getpid()}-{secrets.token_hex(4)}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        index = _index_path(root, cache, _write(unfinished, root, files))
+        texts = PdfTexts(cache / "pdf")
+        index = _index_path(root, cache, _write(unfinished, root, files, texts))
         unfinished.chmod(cache.stat().st_mode & 0o644)
         with unfinished.open("rb") as written:
             os.fsync(written.fileno())
@@ -126,13 +147,19 @@ def _build(root: Path, cache: Path, files: Sequence[FoundFile]) -> Path:
     return index
 
 
-def _write(unfinished: Path, root: Path, files: Sequence[FoundFile]) -> str:
+def _write(unfinished: Path, root: Path, files: Sequence[FoundFile], texts: PdfTexts) -> str:
     state = _new_digest()
     with closing(sqlite3.connect(unfinished, isolation_level=None)) as connection:
         connection.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN;" + _SCHEMA)
         for file, content in _contents(root, files):
             _add(state, file, content)
-            document = readable_text(file.path, content)
+            try:
+                document = readable_text(file.path, content, whole=len(content) == file.size, of_pdf=texts.of)
+            except DocumentUnreadable as problem:
+                connection.execute("INSERT INTO unread VALUES (?, ?)", (file.path, str(problem)))
+                continue
+            if document.is_taken_for:
+                connection.execute("INSERT INTO taken VALUES (?, ?)", (file.path, document.encoding))
             rows = [(document.title, passage.heading, passage.text, file.path) for passage in passages(document)]
             connection.executemany("INSERT INTO passages VALUES (?, ?, ?, ?)", rows)
         connection.execute("INSERT INTO passages(passages) VALUES ('optimize')")

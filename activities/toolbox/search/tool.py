@@ -9,13 +9,13 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from activities.toolbox.definition import ToolContext
-from activities.toolbox.errors import IndexUnusable, ToolArgumentError
-from activities.toolbox.paths import documents_root
-from activities.toolbox.registry import tool
-from activities.toolbox.search.index import current_index, discard_index, open_index
+from sennit.activities.limits import MAX_QUERY_WORDS
+from sennit.activities.toolbox.definition import ToolContext
+from sennit.activities.toolbox.errors import IndexUnusable, ToolArgumentError
+from sennit.activities.toolbox.paths import documents_root
+from sennit.activities.toolbox.registry import tool
+from sennit.activities.toolbox.search.index import current_index, discard_index, open_index, shortcomings
 
-_MOST_WORDS: Final = 32
 _BEST: Final = """
 SELECT path, title, text,
     round(-2.0 * bm25(passages, 1.0, 0.0, 0.0) - bm25(passages, 0.0, 2.0, 1.0), 4) AS score
@@ -80,24 +80,26 @@ def _any_word_of(query: str) -> str:
     """
     words = _WORD.findall(unicodedata.normalize("NFC", query).lower())
     telling = [word for word in words if word not in _STOP_WORDS] or words
-    return " OR ".join(f'"{word}"' for word in list(dict.fromkeys(telling))[:_MOST_WORDS])
+    return " OR ".join(f'"{word}"' for word in list(dict.fromkeys(telling))[:MAX_QUERY_WORDS])
 
 
 def _search(root: Path, match: str, k: int, context: ToolContext) -> list[FoundPassage]:
     """Search the index; one that is damaged, or removed since it was found, is built again once."""
     try:
         index = current_index(root, context.cache, context.progress)
-        return _best(index, match, k)
+        return _best(index, match, k, context)
     except sqlite3.DatabaseError:
         discard_index(index)
     index = current_index(root, context.cache, context.progress)
     try:
-        return _best(index, match, k)
+        return _best(index, match, k, context)
     except sqlite3.DatabaseError as error:
         raise IndexUnusable(f"the search index cannot be read: {error}", retryable=True) from error
 
 
-def _best(index: Path, match: str, k: int) -> list[FoundPassage]:
+def _best(index: Path, match: str, k: int, context: ToolContext) -> list[FoundPassage]:
+    for text in shortcomings(index):
+        context.warn(text)
     with closing(open_index(index)) as connection:
         rows = connection.execute(_BEST, (match, k)).fetchall()
     return [FoundPassage(path=path, title=title, passage=text, score=score) for path, title, text, score in rows]

@@ -3,9 +3,9 @@ from ipaddress import ip_address
 
 import pytest
 
-from activities.http import addresses
-from activities.http.addresses import admit, is_blocked
-from activities.toolbox.errors import AddressRefused, FetchFailed
+from sennit.activities.http import addresses
+from sennit.activities.http.addresses import admit, is_blocked
+from sennit.activities.toolbox.errors import AddressRefused, FetchFailed
 
 
 @pytest.fixture

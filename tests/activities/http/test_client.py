@@ -8,7 +8,8 @@ from email.utils import format_datetime
 
 import pytest
 
-from activities.http.client import LONGEST_WAIT, HttpClient, HttpError, Request, retry_after
+from sennit.activities.http.client import HttpClient, HttpError, Request, retry_after
+from sennit.activities.limits import MAX_WAIT_SECONDS
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -26,16 +27,16 @@ def at(seconds: float) -> str:
         ({"retry-after": at(20)}, 20),
         ({"retry-after": at(-300)}, 0),
         ({"retry-after": "-5"}, 0),
-        ({"retry-after": "1000000000"}, LONGEST_WAIT),
-        ({"retry-after": "inf"}, LONGEST_WAIT),
-        ({"retry-after": at(10**8)}, LONGEST_WAIT),
-        ({"retry-after-ms": "1e300"}, LONGEST_WAIT),
+        ({"retry-after": "1000000000"}, MAX_WAIT_SECONDS),
+        ({"retry-after": "inf"}, MAX_WAIT_SECONDS),
+        ({"retry-after": at(10**8)}, MAX_WAIT_SECONDS),
+        ({"retry-after-ms": "1e300"}, MAX_WAIT_SECONDS),
     ],
 )
 def test_every_form_of_a_wait_is_read_and_capped(
     headers: dict[str, str], seconds: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("activities.http.client.time.time", NOW.timestamp)
+    monkeypatch.setattr("sennit.activities.http.client.time.time", NOW.timestamp)
     assert retry_after(headers) == seconds
 
 

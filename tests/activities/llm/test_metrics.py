@@ -3,9 +3,10 @@
 import pytest
 from temporalio.runtime import MetricBuffer, Runtime, TelemetryConfig
 
-from activities.llm.metrics import MOST_PAIRS, CallMeter
-from activities.providers.model import ModelReply
-from workflows.plan.language.limits import Usage
+from sennit.activities.limits import MAX_PAIRS
+from sennit.activities.llm.metrics import CallMeter
+from sennit.activities.providers.model import ModelReply
+from sennit.workflows.plan.language.limits import Usage
 
 
 def test_so_many_pairs_of_model_and_tenant_have_series_and_the_rest_share_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -13,7 +14,7 @@ def test_so_many_pairs_of_model_and_tenant_have_series_and_the_rest_share_one(mo
     runtime = Runtime(telemetry=TelemetryConfig(metrics=buffer))
     monkeypatch.setattr(Runtime, "default", lambda: runtime)
     meter = CallMeter()
-    for number in (*range(MOST_PAIRS + 50), 0):
+    for number in (*range(MAX_PAIRS + 50), 0):
         meter.called(f"openai:m{number}", "ok", ModelReply("yes", Usage(2, 1, 7, 1)))
     meter.called("openai:m0", "RateLimited", None)
     cost: dict[tuple[str, str], float] = {}
@@ -21,5 +22,5 @@ def test_so_many_pairs_of_model_and_tenant_have_series_and_the_rest_share_one(mo
         if update.metric.name == "sennit_model_cost":
             pair = str(update.attributes["model"]), str(update.attributes["tenant"])
             cost[pair] = cost.get(pair, 0) + update.value
-    assert len(cost) == MOST_PAIRS + 1
+    assert len(cost) == MAX_PAIRS + 1
     assert (cost["openai:m0", "none"], cost["openai:m1", "none"], cost["other", "other"]) == (14, 7, 350)

@@ -3,20 +3,22 @@
 import re
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 from doubles.model_bench import KEY
-from doubles.model_rules import Reply
-from doubles.models import ModelServer, model_server
 
-from activities.llm.models import Models, unpriced
-from activities.providers import ModelReply, ModelRequest, ProviderError, Usage
-from activities.providers.limiter import Limiter, ProviderBusy
-from activities.providers.prices import DEFAULTS, price_of, with_cost
-from activities.providers.settings import ModelSettings
-from workflows.plan.language.limits import NO_USAGE
-from workflows.plan.language.nodes import Role
+from sennit.activities.llm.metrics import CallMeter
+from sennit.activities.llm.models import Models
+from sennit.activities.providers import ModelReply, ModelRequest, ProviderError, Usage
+from sennit.activities.providers.limiter import Limiter, ProviderBusy
+from sennit.activities.providers.prices import DEFAULTS, price_of, unpriced, with_cost
+from sennit.activities.providers.settings import ModelSettings
+from sennit.testing.model_rules import Reply
+from sennit.testing.models import ModelServer, model_server
+from sennit.workflows.plan.language.limits import NO_USAGE
+from sennit.workflows.plan.language.nodes import Role
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 
@@ -70,7 +72,13 @@ def test_a_provider_may_have_a_rate() -> None:
         ({"SENNIT_RATES": "openai"}, "SENNIT_RATES='openai': is no rate"),
         ({"SENNIT_RATES": "openai=0"}, "SENNIT_RATES='openai=0': is no rate"),
         ({"SENNIT_RATES": "openai=1.5"}, "SENNIT_RATES='openai=1.5': is no rate"),
-        ({"SENNIT_PLAN_FORMAT": "yaml"}, "SENNIT_PLAN_FORMAT='yaml': is no format of plans; give auto, lines, json or"),
+        (
+            {"SENNIT_PLAN_FORMAT": "yaml"},
+            "SENNIT_PLAN_FORMAT='yaml': is no format of plans; give auto, lines, tools or",
+        ),
+        ({"SENNIT_CONTEXT": "4k"}, "SENNIT_CONTEXT='4k': give a number of tokens, at least 1,000"),
+        ({"SENNIT_CONTEXT": "999"}, "SENNIT_CONTEXT='999': give a number of tokens"),
+        ({"SENNIT_PRICES": "/nowhere/prices.toml"}, "SENNIT_PRICES='/nowhere/prices.toml': cannot be read: "),
         ({"OPENAI_BASE_URL": "localhost:8000"}, "OPENAI_BASE_URL="),
         ({"OPENAI_BASE_URL": "http://"}, "OPENAI_BASE_URL="),
         ({"OPENAI_BASE_URL": "http://[::1"}, "OPENAI_BASE_URL: is no URL"),
@@ -83,6 +91,24 @@ def test_a_wrong_setting_names_its_variable_and_no_secret(env: dict[str, str], m
     with pytest.raises(ValueError, match=f"^{re.escape(message)}") as caught:
         ModelSettings.read(env)
     assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("openai =", "cannot be read: "),
+        ("[openai]\nm = [1]", 'openai."m" is no price; write openai."NAME" = [0, 0]'),
+        ("[openai]\nm = [1.5, 2]", 'openai."m" is no price'),
+        ("[openai]\nm = [-1, 2]", 'openai."m" is no price'),
+        ("[mistral]\nm = [1, 2]", "mistral is no price"),
+        ("openai = 3", "openai is no price"),
+    ],
+)
+def test_wrong_prices_are_named(tmp_path: Path, text: str, message: str) -> None:
+    own = tmp_path / "prices.toml"
+    own.write_text(text)
+    with pytest.raises(ValueError, match=re.escape(f"SENNIT_PRICES={str(own)!r}: {message}")):
+        ModelSettings.read({"SENNIT_PRICES": str(own)})
 
 
 @pytest.fixture
@@ -209,13 +235,14 @@ def test_prices_are_micro_dollars_rounded_up() -> None:
     assert unpriced(["openai:x", "openai:x"]) == "no price is known for openai:x: it counts as 0"
 
 
-class Seen:
+class Seen(CallMeter):
     def __init__(self) -> None:
+        super().__init__()
         self.calls: list[tuple[str, str, int]] = []
         self.pressure: list[float] = []
 
-    def called(self, provider: str, outcome: str, reply: ModelReply | None) -> None:
-        self.calls.append((provider, outcome, reply.usage.cost if reply else 0))
+    def called(self, model: str, outcome: str, reply: ModelReply | None) -> None:
+        self.calls.append((model, outcome, reply.usage.cost if reply else 0))
 
     def pressed(self, limiter: Limiter) -> None:
         self.pressure.append(round(limiter.pressure, 1))

@@ -7,18 +7,20 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from doubles.denied_calls import ROWS as DENIED_ROWS
+from doubles.denied_calls import THOUGHTS, UNOPENED, WORDS, denied
 from doubles.reply_forms import DAMAGED, damaged, rows
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.llm.reply import JoinerFormat, JoinerReply, PromptFormat, UnreadableReply, read_reply
-from activities.prompts.joiner import Replanning
-from activities.prompts.outputs import Result
-from activities.providers import ModelReply, ModelRequest, ProviderError, Usage
-from activities.providers.errors import SchemaMismatch
-from activities.providers.reply_builder import ReplyBuilder
-from workflows.messages.contracts import conclusion_of
-from workflows.plan.language.json_schema import violations
+from sennit.activities.llm.reply import JoinerFormat, JoinerReply, PromptFormat, UnreadableReply, read_reply
+from sennit.activities.prompts.joiner import Replanning
+from sennit.activities.prompts.outputs import Result
+from sennit.activities.providers import ModelReply, ModelRequest, ProviderError, Usage
+from sennit.activities.providers.errors import SchemaMismatch
+from sennit.activities.providers.reply_builder import ReplyBuilder
+from sennit.workflows.messages.contracts import conclusion_of
+from sennit.workflows.plan.language.json_schema import violations
 
 PASSAGES = {
     "items": [
@@ -61,46 +63,103 @@ def test_an_answer_comes_with_evidence_and_its_documents() -> None:
     assert len(conclusion_of(joined.output).evidence) == 3
 
 
-def test_evidence_of_nothing_is_left_out_with_its_marks_and_the_rest_is_numbered_again() -> None:
-    evidence = [{"node": "n9"}, "n1", {"node": "n1", "quote": "made up"}, {"node": 2}]
-    joined = read({"answer": "A [1] b [2], c [3]; d [9].", "evidence": evidence})
-    assert joined.output == {"answer": "A b, c [1]; d [9]. [2]", "evidence": [piece(1, "n1"), piece(2, "n2")]}
-    assert joined.warnings == (
+def test_evidence_that_does_not_stand_loses_its_mark_and_the_text_says_so() -> None:
+    evidence = [{"node": "n9", "claim": "a"}, "n1", {"node": "n1", "claim": "it is made", "quote": "made up by nobody"},
+                {"node": 2, "claim": "d"}, {"node": "n1", "quote": "6,400 kilometres"}]  # fmt: skip
+    joined = read({"answer": "A [1] b [2], c [3]; d [4][9], e [5].", "evidence": evidence})
+    told = "A [unproven] b [unproven], c [unproven]; d [1], e [unproven]."
+    warnings = (
         'evidence of "n9" was left out: there is no such result',
         'evidence "n1" is no object and was left out',
-        'a quotation of n1 was left out: "made up" does not stand in it',
+        '"it is made" is unproven: the quote "made up by nobody" does not stand in n1 as a passage or a whole value',
+        "evidence of n1 was left out: it has no claim",
+        "the mark [9] was left out: there is no evidence with that number",
     )
+    assert joined.output == {"answer": told, "evidence": [piece(1, "n2", "d")]}
+    assert joined.warnings == warnings
+    reply = json.dumps({"answer": "A [1].", "evidence": evidence[:1]})
+    output = JoinerFormat(results=RESULTS).read(ModelReply(reply, Usage(), text=reply), lambda _: None).output
+    assert conclusion_of(output).warnings == warnings[:1]
+
+
+FACTS = {"n1": Result("n1", value={"text": "The Nile is 6,650 km long, at 27 °C. It costs -5 € in 1,889 of 18 cases. "
+                           "The Amazon has 6 400 km."}),
+         "n2": Result("n2", value=[{"name": "Nile", "km": 6650, "rate": 0.5}])}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("node", "quote", "held"),
+    [
+        ("n1", "the nile is 6,650 km long", True),
+        ("n1", "6,650 km", True),
+        ("n1", "6,650 km long", True),
+        ("n1", "27 °C", True),
+        ("n1", "18 cases", True),
+        ("n1", "650 km", False),
+        ("n1", "400 km", False),
+        ("n1", "The Amazon has 6", False),
+        ("n1", "6 400 km", True),
+        ("n1", "650 km long, at 27", False),
+        ("n1", "6,650", False),
+        ("n1", "5 €", False),
+        ("n1", "Nile", False),
+        ("n1", "le is 6,650 km long", False),
+        ("n1", "The Nile is 6,650 k", False),
+        ("n1", "at 27 °C. It costs", True),
+        ("n1", "889 of 18 cases", False),
+        ("n2", "Nile", True),
+        ("n2", "6650", True),
+        ("n2", "0.5", True),
+        ("n2", "665", False),
+        ("n2", "Nil", False),
+        ("n2", "Amazon", False),
+    ],
+)
+def test_a_quote_is_a_passage_of_whole_words_or_a_whole_value(node: str, quote: str, held: bool) -> None:
+    evidence = [{"node": node, "claim": "c", "quote": quote}]
+    told = read_reply(json.dumps({"answer": "A [1].", "evidence": evidence}), FACTS).output
+    assert told is not None
+    assert told["answer"] == ("A [1]." if held else "A [unproven].")
 
 
 @pytest.mark.parametrize(
     ("answer", "entries", "expected"),
     [
-        ("Use `items[0]`, then `m[12]`; see page [404] [1].", [1], "Use `items[0]`, then `m[12]`; see page [404] [1]."),
-        ("`m[1]` [1], then [2].", [0, 1], "`m[1]`, then [1]."),
+        ("Use `items[0]`, then `m[12]` [1].", [1], "Use `items[0]`, then `m[12]` [1]."),
+        ("`m[1]` [1], then [2].", [0, 1], "`m[1]` [unproven], then [1]."),
         ("```py\nx[1] = x[2]\n``` [2]", [0, 1], "```py\nx[1] = x[2]\n``` [1]"),
         ("x[0] is 5 [1].", [1], "x[0] is 5 [1]."),
+        ("[1](https://x.org) and the vector [7, 8] [1].", [1], "[1](https://x.org) and the vector [7, 8] [1]."),
         ("``a `m[1]` b``, a tick ` and [2].", [0, 1], "``a `m[1]` b``, a tick ` and [1]."),
     ],
 )
 def test_brackets_that_are_no_marks_are_left(answer: str, entries: list[int], expected: str) -> None:
-    evidence = [{"node": "n1" if stands else "n9"} for stands in entries]
-    assert read({"answer": answer, "evidence": evidence}).output == {"answer": expected, "evidence": [piece(1, "n1")]}
+    evidence = [{"node": "n1" if stands else "n9", "claim": "c"} for stands in entries]
+    output = read({"answer": answer, "evidence": evidence}).output
+    assert output == {"answer": expected, "evidence": [piece(1, "n1", "c")]}
 
 
 @pytest.mark.parametrize(
     "answer", ["42", "6,650.5", "-7 %", "$ 1,200", "true", '{"km": [2]}', "[ [1] ]", "```\nx\n```"]
 )
 def test_no_marks_are_put_into_numbers_json_and_code(answer: str) -> None:
-    evidence = [{"node": "n1"}, {"node": "n9"}]
+    evidence = [{"node": "n1", "claim": "c"}, {"node": "n9", "claim": "c"}]
     assert (read({"answer": answer, "evidence": evidence}).output or {})["answer"] == answer
+
+
+C = {"node": "n1", "claim": "c"}
+LOST = {"node": "n9", "claim": "c"}
 
 
 @pytest.mark.parametrize(
     ("entries", "answer", "expected"),
     [
-        ([{"n": 7, "node": "n1"}], "A [7], b [1].", "A [1], b."),
-        ([{"n": 0, "node": "n9"}, {"n": 1, "node": "n1"}], "A [0], b [1].", "A, b [1]."),
-        ([{"node": "n1"}] * 51, "A [51].", f"A. {''.join(f'[{n}]' for n in range(1, 51))}"),
+        ([{"n": 7, **C}], "A [7], b [1].", "A [1], b."),
+        ([{"n": 0, **LOST}, {"n": 1, **C}], "A [0], b [1].", "A [unproven], b [1]."),
+        ([LOST, C, C], "A [2, 3], b [1; 2].", "A [1][2], b [1][unproven]."),
+        ([C], "A [1] [9].", "A [1]."),
+        ([], "A [1].", "A."),
+        ([C] * 51, "A [51].", f"A [unproven]. {''.join(f'[{n}]' for n in range(1, 51))}"),
     ],
 )
 def test_a_mark_never_names_what_it_did_not_mean(entries: list[Any], answer: str, expected: str) -> None:
@@ -115,7 +174,6 @@ def test_a_mark_never_names_what_it_did_not_mean(entries: list[Any], answer: str
         ('Here:\n```json\n{"answer": "The Nile."}\n```\nbye', "The Nile."),
         ('{"answer": {"km": 3}, "evidence": null}', {"km": 3}),
         ('{"answer": 0}', 0),
-        ('{"km": 3}', '{"km": 3}'),
         ("{not JSON}", "{not JSON}"),
         ('{"answer": "x", "replan": null}', "x"),
     ],
@@ -147,13 +205,6 @@ def test_a_replan_is_a_delta(replan: dict[str, Any]) -> None:
     assert delta.nodes[1]["inputs"] == ["n1", "n4"]
 
 
-@pytest.mark.parametrize("form", ["{}", "```\n{}\n```", "The results lack it.\n\n{}"])
-def test_bare_lines_are_added_too(form: str) -> None:
-    delta = read(form.format('4. search("Amazon km", 2)\n5. answer($1, $4)')).delta
-    assert delta is not None
-    assert ([node["id"] for node in delta.nodes], delta.answer) == (["n4", "n5"], "$n5")
-
-
 @pytest.mark.parametrize(
     "text", ["1. The Nile (6,650 km)\n2. The Amazon", "1. f(x) is 2x", "I would search (again).", "Search: nothing"]
 )
@@ -173,13 +224,12 @@ def test_new_lines_without_an_answer_get_one_over_all_results() -> None:
         ("", "empty"),
         (" \n", "empty"),
         ('{"answer": "cut', "no whole answer: the JSON breaks at line 1"),
-        ('```json\n{"replan": {"why": ', "no whole answer"),
+        ('```json\n{"replan": {"why": ', "JSON in the midst of text"),
         ({"replan": {"why": "more"}}, "asks for another plan and writes none"),
         ({"replan": True}, "asks for another plan and writes none"),
         ({"replan": ["x"]}, "cannot be read: the reply holds no plan"),
         ({"replan": [1]}, "asks for another plan and writes none"),
         ({"replan": "look again"}, "the joiner's new lines cannot be read: the reply holds no plan"),
-        ('4. search("x")\n5. search("y"', "the joiner's new lines cannot be read: line 5: `)` is missing at its end"),
         ({"replan": {"nodes": "4. rm(x)"}}, "cannot be read: line 4: there is no tool `rm`"),
         ({"replan": {"nodes": [{"id": "a"}] * 61}}, "adds 61 nodes; at most 60"),
     ],
@@ -298,9 +348,32 @@ def test_nothing_of_a_damaged_reply_is_lost_or_told_as_the_answer(section: str) 
             assert not re.search(RAW[section], answer, re.MULTILINE), text
 
 
-def test_a_joiner_that_was_cut_has_not_answered() -> None:
-    """The length is the server's count: its context may end before our limit."""
-    cut = ModelReply("The Nile", Usage(90, 37), text="The Nile", stop="length")
-    assert PromptFormat().read(cut, lambda _: None).output == "The Nile\n[cut at 37 tokens]"
-    with pytest.raises(SchemaMismatch, match="the joiner's reply was cut at 37 tokens; write a shorter one"):
-        JoinerFormat().read(cut, lambda _: None)
+def test_no_text_of_a_joiner_adds_to_the_plan() -> None:
+    """Calls that are denied, told of or thought, and bare lines, are an answer or asked for again."""
+    chance = random.Random(5)
+    call, in_json = 'search("b")', '{"name": "search", "arguments": {"query": "b"}}'
+    for _ in range(DAMAGED // 5):
+        told = denied(chance, 3, call, in_json, [*WORDS, *DENIED_ROWS, *THOUGHTS, *UNOPENED, "{line}", "{json}"])
+        text = chance.choice(["{}", "The Nile.\n{}", "{}\nThe Nile.", "Thought: so.\n{}\n4. answer($3)"]).format(told)
+        try:
+            found = output_of("Joiners", text)
+        except ProviderError:
+            continue
+        assert "replan" not in found, text
+
+
+def test_what_the_rules_answer_is_the_output() -> None:
+    """They take over where no model is there, and write no text."""
+    reply = ModelReply({"answer": "The Nile.", "evidence": []}, Usage(9, 1))
+    assert JoinerFormat().read(reply, lambda _: None).output == reply.output
+
+
+def test_a_joiner_is_asked_for_the_json_that_it_is_told_of() -> None:
+    form = JoinerFormat("You put results together.", "Sum up.", replanning=Replanning(CATALOGUE, ["n1"])).form
+    assert form is not None
+    assert form.system == "You put results together."
+    told = {"answer": "The Nile [1].", "evidence": [{"node": "n1", "claim": "it is longer", "quote": ""}]}
+    more = {"replan": {"why": "no hits", "nodes": '3. search("b")'}}
+    assert form.schema is not None
+    assert [list(violations(reply, form.schema)) for reply in (told, more)] == [[], []]
+    assert list(violations({"anwser": "The Nile."}, form.schema))

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from activities.nodes.arguments import arguments_digest
+from sennit.activities.nodes.effect_ledger import arguments_digest
 
 GIVEN = {"path": "a.txt", "text": "x", "mode": ["a", 1]}
 

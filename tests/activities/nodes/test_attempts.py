@@ -11,13 +11,13 @@ from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.testing import ActivityEnvironment
 
-from activities.definitions import _typed
-from activities.nodes.attempts import Attempts
-from activities.nodes.error_mapping import BudgetExceeded, NodeTimeout
-from activities.providers import ProviderError, Usage
-from activities.providers.errors import SchemaMismatch
-from activities.providers.limiter import ProviderBusy
-from workflows.plan.language.limits import NO_USAGE
+from sennit.activities.definitions import _typed
+from sennit.activities.nodes.attempts import Attempts
+from sennit.activities.nodes.error_mapping import BudgetExceeded, NodeTimeout
+from sennit.activities.providers import ProviderError, Usage
+from sennit.activities.providers.errors import SchemaMismatch
+from sennit.activities.providers.limiter import ProviderBusy
+from sennit.workflows.plan.language.limits import NO_USAGE
 
 
 def within(attempt: int, beat: list[Any], work: Callable[[], Any]) -> tuple[Any, list[Any]]:
@@ -41,13 +41,13 @@ def failed(error: ProviderError, allowed: int | None) -> Callable[[], Applicatio
 
 def test_refusals_of_earlier_attempts_do_not_count() -> None:
     found, _ = within(9, ["writing", 6, [10, 2, 5, 1], [7, 8, 9, 1]], Attempts.of_this_activity)
-    assert (found.own, found.refused, found.spent, found.cut) == (3, 6, (10, 2, 5, 1), (7, 8, 9, 1))
+    assert (found.number, found.refused, found.spent, found.cut) == (3, 6, (10, 2, 5, 1), (7, 8, 9, 1))
 
 
 @pytest.mark.parametrize("beat", [[], ["planning"], [[7]]])
 def test_without_a_full_heartbeat_every_attempt_counts(beat: list[Any]) -> None:
     found, _ = within(3, beat, Attempts.of_this_activity)
-    assert (found.own, found.refused) == (3, 0)
+    assert (found.number, found.refused) == (3, 0)
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from doubles.stores import made
 
-from activities.nodes.binding import Binder, parse_address
-from activities.storage import run_context
-from activities.storage.directory import DirectoryStore
-from activities.storage.run_context import ArtifactReader
-from workflows.messages.contracts import NodeCall
-from workflows.plan.language.nodes import MapNode
-from workflows.plan.language.parser import parse_plan
+from sennit.activities.nodes.binding import Binder, parse_address
+from sennit.activities.storage import run_context
+from sennit.activities.storage.directory import DirectoryStore
+from sennit.activities.storage.run_context import ArtifactReader
+from sennit.workflows.messages.contracts import NodeCall
+from sennit.workflows.plan.language.nodes import MapNode
+from sennit.workflows.plan.language.parser import parse_plan
 
 HOME = "space/run"
 CHECKED: Any = SimpleNamespace(inputs={"x": [7]}, goal="Sum up")
@@ -34,7 +35,7 @@ class Reads(DirectoryStore):
 
 @pytest.fixture
 def store(tmp_path: Path) -> Reads:
-    return Reads(tmp_path)
+    return made(Reads(tmp_path))
 
 
 def each(over: str = "$a.items", as_: str = "item", **args: Any) -> MapNode:
@@ -53,7 +54,7 @@ async def bound(library: ArtifactReader, node: MapNode, digest: str, index: int)
     call = NodeCall(run="run", plan="plan", nodes=(f"m[{index}]",))
     binder = Binder(library, HOME, CHECKED, call, {"a": digest})
     await binder.load(node, address)
-    return binder.bound(node.do.args)  # type: ignore[union-attr]
+    return binder.bound(node.do[0].args)  # type: ignore[union-attr]
 
 
 async def test_the_items_of_a_map_read_their_list_once(store: Reads) -> None:
@@ -77,7 +78,7 @@ async def test_who_changes_an_item_changes_it_for_nobody_else(store: Reads) -> N
 
 
 async def test_only_so_much_is_kept(store: Reads, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_context, "_SHARED_BYTES", 100)
+    monkeypatch.setattr(run_context, "MAX_CACHED_BYTES", 100)
     library = ArtifactReader(store)
     one, two, long = [await library.put(HOME, [text]) for text in ("1" * 40, "2" * 40, "3" * 200)]
     for digest in (one, two, one, two):

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from doubles.plan.samples import CATALOGUE, llm, stored, tool
 
-from activities.nodes.binding import parse_address
-from activities.nodes.content_key import content_key
-from activities.storage.run_context import StoredPlan
-from workflows.messages.contracts import NodeCall
-from workflows.plan.language.nodes import Plan, ProgramNode, Step
+from sennit.activities.nodes.binding import parse_address
+from sennit.activities.nodes.content_key import content_key
+from sennit.activities.storage.run_context import StoredPlan
+from sennit.workflows.messages.contracts import NodeCall
+from sennit.workflows.plan.language.nodes import Plan, ProgramNode, Step
 
 WRITES = next(entry["name"] for entry in CATALOGUE if entry["effect"] == "write")
 
@@ -74,11 +74,10 @@ def test_a_call_in_the_place_of_a_failed_write_is_other_work_than_the_call_alone
     [
         lambda name: llm(name, prompt="Go on", role="joiner"),
         lambda name: llm(name, prompt="Go on", tools=["search"]),
-        lambda name: llm(name, prompt="Go on", context={"over": "summarise"}),
         lambda name: llm(name, prompt="Go on", context={"over": "reference"}),
         lambda name: {"id": name, "kind": "gate", "question": "Which?"},
     ],
-    ids=("joiner", "loop", "summarise", "reference", "gate"),
+    ids=("joiner", "loop", "reference", "gate"),
 )
 def test_what_may_add_nodes_is_known_by_its_path(node: Any) -> None:
     assert key(stored(node("a")), "a") != key(stored(node("b")), "b")

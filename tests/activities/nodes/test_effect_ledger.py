@@ -6,16 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles.stores import new_store
 
-from activities.nodes import effect_ledger
-from activities.nodes.effect_ledger import EffectLedger, Write
-from activities.nodes.error_mapping import NodeTimeout, OutputRefused
-from activities.storage.artifacts import StoreUnavailable
-from activities.storage.directory import DirectoryStore
-from activities.toolbox import ToolError
-from activities.toolbox.errors import AlreadyWritten, ToolResultError, UnknownOutcome
-from workflows.messages.contracts import NodeQuestion, NodeReply
-from workflows.plan.language.facts import FactTooLarge
+from sennit.activities.nodes import effect_ledger
+from sennit.activities.nodes.effect_ledger import EffectLedger, Write
+from sennit.activities.nodes.error_mapping import NodeTimeout, OutputRefused
+from sennit.activities.storage.artifacts import StoreUnavailable
+from sennit.activities.storage.directory import DirectoryStore
+from sennit.activities.toolbox import ToolError
+from sennit.activities.toolbox.errors import AlreadyWritten, ToolResultError, UnknownOutcome
+from sennit.workflows.messages.contracts import NodeQuestion, NodeReply
+from sennit.workflows.plan.language.facts import FactTooLarge
 
 Call = Callable[[], Awaitable[NodeReply]]
 Ask = Callable[[], Awaitable[NodeReply | None]]
@@ -31,7 +32,7 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def store(tmp_path: Path) -> DirectoryStore:
-    return DirectoryStore(tmp_path)
+    return new_store(tmp_path)
 
 
 def write(amount: int = 100, *, generation: int = 1, seconds: float = 0.05, idempotent: bool = False) -> Write:
@@ -116,7 +117,7 @@ async def test_an_error_that_knows_nothing_was_done_leaves_the_way_free(store: D
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (RuntimeError("lost"), "pay: RuntimeError: lost; whether it took effect is not known"),
+        (RuntimeError("lost"), r"pay: RuntimeError: lost \(.*, in call\); whether it took effect is not known"),
         (NodeTimeout("no result within 1 s"), "no result within 1 s; whether"),
         (ToolResultError("no JSON"), "no JSON; it has taken effect"),
         (OutputRefused("too long"), "too long; it has taken effect"),

@@ -2,8 +2,9 @@
 
 import pytest
 
-from activities.nodes.attempts import Attempts
-from activities.nodes.error_mapping import LONGEST_MESSAGE, failure
+from sennit.activities.limits import MAX_FAILURE_CHARACTERS
+from sennit.activities.nodes.attempts import Attempts
+from sennit.activities.nodes.error_mapping import failure
 
 
 @pytest.mark.parametrize(
@@ -13,7 +14,7 @@ from activities.nodes.error_mapping import LONGEST_MESSAGE, failure
         ("\udfff", "LookupError"),
         ("", "LookupError"),
         ("\ud800" * 9_000 + "x", "…"),
-        ("é" * 600, "é" * (LONGEST_MESSAGE - 1) + "…"),
+        ("é" * 600, "é" * (MAX_FAILURE_CHARACTERS - 1) + "…"),
     ],
 )
 def test_any_text_keeps_the_type_and_can_be_sent(said: str, message: str) -> None:

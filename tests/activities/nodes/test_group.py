@@ -2,9 +2,9 @@
 
 from doubles.plan.samples import stored, tool
 
-from activities.nodes.group import GroupRun
-from activities.toolbox.errors import WorkerLost
-from workflows.messages.contracts import NodeReply
+from sennit.activities.nodes.group import GroupRun
+from sennit.activities.toolbox.errors import WorkerLost
+from sennit.workflows.messages.contracts import NodeReply
 
 
 async def test_a_member_that_kills_its_process_fails_and_does_not_start_again() -> None:

@@ -2,44 +2,37 @@
 
 import asyncio
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from temporalio.activity import ActivityCancellationDetails
-from temporalio.client import WorkflowExecutionStatus
-from temporalio.service import RPCError, RPCStatusCode
 
-from activities.nodes import in_flight
-from activities.nodes.in_flight import finish
+from sennit.activities.nodes import in_flight
+from sennit.activities.nodes.in_flight import finish
 
-GONE = ActivityCancellationDetails(not_found=True)
-LOST = RPCError("no connection", RPCStatusCode.UNAVAILABLE, b"")
+ASKED = ActivityCancellationDetails(cancel_requested=True)
 
 
 @pytest.mark.parametrize(
-    ("details", "status", "goes_on"),
+    ("details", "times", "stopping", "goes_on"),
     [
-        (GONE, WorkflowExecutionStatus.TERMINATED, True),
-        (GONE, WorkflowExecutionStatus.CANCELED, False),
-        (GONE, WorkflowExecutionStatus.COMPLETED, False),
-        (GONE, LOST, True),
-        (ActivityCancellationDetails(timed_out=True), WorkflowExecutionStatus.RUNNING, True),
-        (None, WorkflowExecutionStatus.RUNNING, False),
-        (ActivityCancellationDetails(cancel_requested=True), WorkflowExecutionStatus.RUNNING, False),
+        pytest.param(ASKED, 1, False, True, id="its node or its run is cancelled: that waits for it"),
+        pytest.param(ActivityCancellationDetails(not_found=True), 1, False, True, id="its run is over"),
+        pytest.param(ActivityCancellationDetails(timed_out=True), 1, False, True, id="it was taken for lost"),
+        pytest.param(ActivityCancellationDetails(paused=True), 1, False, True, id="it is paused"),
+        pytest.param(None, 1, True, False, id="the worker stops it"),
+        pytest.param(ActivityCancellationDetails(worker_shutdown=True), 1, True, False, id="the worker shuts down"),
+        pytest.param(ASKED, 1, True, True, id="cancelled while the worker drains"),
+        pytest.param(ASKED, 2, True, False, id="cancelled, and then stopped by the worker"),
     ],
-    ids=str,
 )
-async def test_it_goes_on_if_its_outcome_may_be_asked_for(
-    monkeypatch: pytest.MonkeyPatch, details: Any, status: Any, goes_on: bool
+async def test_it_is_cut_off_only_when_its_worker_stops(
+    monkeypatch: pytest.MonkeyPatch,
+    details: ActivityCancellationDetails | None,
+    times: int,
+    stopping: bool,
+    goes_on: bool,
 ) -> None:
-    async def describe() -> Any:
-        if isinstance(status, Exception):
-            raise status
-        return SimpleNamespace(status=status)
-
-    client = SimpleNamespace(get_workflow_handle=lambda *_, **__: SimpleNamespace(describe=describe))
-    info = SimpleNamespace(workflow_id="run", workflow_run_id="r")
-    server = SimpleNamespace(cancellation_details=lambda: details, info=lambda: info, client=lambda: client)
+    server = SimpleNamespace(cancellation_details=lambda: details, is_worker_shutdown=lambda: stopping)
     monkeypatch.setattr(in_flight, "activity", server)
     ends: list[str] = []
 
@@ -52,7 +45,8 @@ async def test_it_goes_on_if_its_outcome_may_be_asked_for(
         return "written"
 
     running = asyncio.ensure_future(finish(write()))
-    await asyncio.sleep(0)
-    running.cancel()
+    for _ in range(times):
+        await asyncio.sleep(0)
+        running.cancel()
     (ended,) = await asyncio.gather(running, return_exceptions=True)
     assert (ended == "written", ends) == (goes_on, [] if goes_on else ["cut off"])

@@ -5,8 +5,8 @@ from typing import Any, cast
 
 import pytest
 
-from activities.nodes import questions
-from workflows.plan.language.nodes import ProgramNode
+from sennit.activities.nodes import questions
+from sennit.workflows.plan.language.nodes import ProgramNode
 
 
 class Store:

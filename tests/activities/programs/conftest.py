@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from doubles.programs import Play
 
-from activities.programs.interpreter import Interpreter
+from sennit.activities.programs.interpreter import Interpreter
 
 
 @pytest.fixture

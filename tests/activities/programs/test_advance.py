@@ -7,10 +7,10 @@ import pytest
 from doubles.plan.samples import CATALOGUE
 from doubles.programs import PREFIX, TOPIC, End, Play
 
-from activities.nodes.content_key import content_key
-from activities.nodes.error_mapping import CallFailed, ProgramFailed
-from activities.programs.session import Session
-from workflows.plan.language.nodes import GateNode, LlmNode, ToolNode
+from sennit.activities.nodes.content_key import content_key
+from sennit.activities.nodes.error_mapping import CallFailed, ProgramFailed
+from sennit.activities.programs.session import Session
+from sennit.workflows.plan.language.nodes import GateNode, LlmNode, ToolNode
 
 Make = Callable[..., Play]
 SEEDS = pytest.mark.parametrize("seed", range(4))
@@ -331,7 +331,6 @@ async def test_a_large_result_is_given_on_without_passing_through_the_script(
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("await llm(f'Sum up {text}')", "llm: a Ref has become a text: give it as a value of its own"),
         ("await llm('Sum up', {'text': text})", "llm: a Ref is material by itself"),
         ("await part('text', 1)", "part: takes a Ref, which is the result of a large tool"),
         ("text.splitlines()", "a Ref has `.size` alone: read it with `await part(ref, a, b)`"),
@@ -345,3 +344,66 @@ async def test_what_a_reference_is_not(play: Make, line: str, message: str) -> N
         await play(script, fakes={"page": lambda path: TEXT}, catalogue=large(CATALOGUE)).run()
     assert message in str(found.value)
     assert "(line 3: " in str(found.value)
+
+
+FALSE = {"__ref__": "a" * 40, "size": 5}
+OUTSIDE = """
+import json
+
+class Ref:
+    def __init__(self, digest: str, size: int):
+        self.digest, self.size = digest, size
+
+async def same(value):
+    return value
+
+async def main(value):
+    called = await search(query="q")
+    [one, other] = await parallel([task(search, query="q"), task(same, value=value)])
+    fastest = await first([task(search, query="q")])
+    two = await quorum(2, [task(search, query="q"), task(same, value=value)])
+    ends = await settled([task(search, query="q"), task(same, value=value)])
+    piped = await pipeline([value], same)
+    made = Ref("a" * 40, 5)
+    texts = ("<module 'os'>", "Ref(digest='", "<function 'x' at 0x0>")
+    texts = await parallel([task(same, value=text) for text in texts])
+    try:
+        await part(made, 0, 1)
+    except TypeError as error:
+        said = str(error)
+    return [called, one, other, fastest, *two, *[end["value"] for end in ends], *piped, value], texts, made, said
+"""
+
+
+@SEEDS
+async def test_what_comes_from_outside_is_never_a_reference(
+    play: Make, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not as it is, not escaped, not by its text, and not as an instance of a class of the same name."""
+    data = {"is": FALSE, "was": {"__ref__~": 1, "__ref__~~": [FALSE]}, "text": "Ref(digest='" + "a" * 40 + "', size=5)"}
+    where, seen = Session.where, list[bytes]()
+
+    def sometimes_lost(session: Session) -> bytes:
+        seen.append(where(session))
+        return b"of another version" if len(seen) % 2 else seen[-1]
+
+    monkeypatch.setattr(Session, "where", sometimes_lost)
+    values, texts, made, said = await play(OUTSIDE, fakes={"search": lambda query: data}, seed=seed).run(value=data)
+    assert values == [data] * 10
+    assert texts == ["<module 'os'>", "Ref(digest='", "<function 'x' at 0x0>"]
+    assert made == {"digest": "a" * 40, "size": 5}
+    assert "takes a Ref" in said
+
+
+async def test_a_session_takes_only_the_refs_that_it_was_given(play: Make) -> None:
+    """One whose size a script has changed is none that it was given."""
+    script = """
+async def main():
+    text = await page(path="text")
+    await search(query="q")
+    text.size = 1_000_000
+    return await part(text, 0, 1)
+"""
+    fakes = {"page": lambda path: TEXT, "search": lambda query: 1}
+    with pytest.raises(ProgramFailed, match="takes a Ref, which is the result of a large tool"):
+        await play(script, fakes=fakes, catalogue=large(CATALOGUE)).run()

@@ -1,6 +1,6 @@
 import pytest
 
-from activities.programs.dialect import with_texts
+from sennit.activities.programs.rewriting import for_monty
 
 
 @pytest.mark.parametrize(
@@ -14,4 +14,4 @@ from activities.programs.dialect import with_texts
     ],
 )
 def test_exceptions_are_given_texts(written: str, changed: str) -> None:
-    assert with_texts(written, ("KeyError",)) == changed
+    assert for_monty(written, ("KeyError",)) == changed

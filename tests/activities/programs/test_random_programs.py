@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from doubles.programs import Play
 
-from activities.programs.session import Session
+from sennit.activities.programs.session import Session
 
 TASKS = """
 async def leaf(a):

@@ -2,7 +2,10 @@ from typing import Any
 
 import pytest
 
-from activities.programs.schemas import schema_of
+from sennit.activities.programs.dialect import classes_of
+from sennit.activities.programs.schemas import schema_of
+from sennit.workflows.plan.checking.schemas import unknown_keywords
+from sennit.workflows.plan.language.json_schema import violations
 
 SCRIPT = """
 @dataclass
@@ -62,7 +65,21 @@ POINT = {
     ],
 )  # fmt: skip
 def test_a_type_becomes_a_schema(written: Any, schema: Any) -> None:
-    assert schema_of(written, SCRIPT) == schema
+    assert schema_of(written, classes_of(SCRIPT)) == schema
+
+
+def test_a_class_that_is_named_again_is_written_once() -> None:
+    """So a schema is as long as the script, not twice as long with each class that names the next one twice."""
+    classes = {f"C{n}": [("a", f"C{n + 1}", False), ("b", f"list[C{n + 1}]", True)] for n in range(20)}
+    found = schema_of("C0", {**classes, "C20": [("a", "int", False)]})
+    assert (found["required"], found["properties"]["b"]) == (["a"], {"type": "array", "items": {"$ref": "#/$defs/C1"}})
+    assert list(found["$defs"]) == sorted(f"C{n}" for n in range(1, 21))
+    assert found["$defs"]["C20"]["properties"] == {"a": {"type": "integer"}}
+    assert list(unknown_keywords(found)) == []
+    value: Any = {"a": 1}
+    for _ in range(20):
+        value = {"a": value}
+    assert list(violations(value, found)) == []
 
 
 @pytest.mark.parametrize(
@@ -74,9 +91,17 @@ def test_a_type_becomes_a_schema(written: Any, schema: Any) -> None:
         ("1 + 1", "no type"),
         ("not a type at all", "no type"),
         ([], "one type"),
+        ("list[()]", "no type that a model"),
+        ("Optional[()]", "no type that a model"),
+        ("|".join(["int"] * 3_000), "too large"),
+        ("list[" * 100 + "int" + "]" * 100, "levels deep"),
+        ("Literal[1e999]", "is no JSON"),
+        ("Literal[b'x']", "is no JSON"),
+        ({f"a{n}": "int" for n in range(3_000)}, "more than 2,000 types"),
+        ({"type": "object", "properties": {f"a{n}": {} for n in range(3_000)}}, "more than 2,000 parts"),
         ({"type": "string", "maxLengthh": 3}, "maxLengthh"),
     ],
 )
 def test_what_is_no_type_says_so(written: Any, why: str) -> None:
     with pytest.raises(ValueError, match=why.replace("+", r"\+")):
-        schema_of(written, SCRIPT)
+        schema_of(written, classes_of(SCRIPT))

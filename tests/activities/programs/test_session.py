@@ -3,11 +3,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from doubles.stores import new_store
 
-from activities.programs.session import LONGEST_STEM, Counts, Session
-from activities.storage.artifacts import digest_of
-from activities.storage.directory import DirectoryStore
-from activities.storage.run_context import ArtifactReader
+from sennit.activities.limits import MAX_STEM_CHARACTERS
+from sennit.activities.programs.session import Counts, Session
+from sennit.activities.storage.artifacts import digest_of
+from sennit.activities.storage.run_context import ArtifactReader
 
 PREFIX = "space/run"
 
@@ -36,7 +37,7 @@ def test_ids_stay_short(node: str, mark: str) -> None:
     session = begun(node, 9_999, mark)
     session.made = 10_000
     session.number = 10_000
-    assert len(session.stems[-1][1]) <= LONGEST_STEM
+    assert len(session.stems[-1][1]) <= MAX_STEM_CHARACTERS
     assert max(len(session.call_id(10_000)), len(session.step_id)) <= 36
 
 
@@ -50,7 +51,7 @@ def test_only_a_ticket_of_this_session_names_a_call(ticket: object) -> None:
 
 
 async def test_counts_are_those_of_all_calls_and_little_is_stored_anew(tmp_path: Path) -> None:
-    store = DirectoryStore(tmp_path)
+    store = new_store(tmp_path)
     session, seen = begun(), Counter[str]()
     dice = random.Random(1)
     written = 0

@@ -3,12 +3,13 @@ from typing import Any
 import pytest
 from doubles.plan.samples import TOOLS
 
-from activities.nodes.error_mapping import ProgramFailed
-from activities.programs import words as module
-from activities.programs.interpreter import Call, Ended
-from activities.programs.session import MAX_DEPTH, Counts, Session
-from activities.programs.words import Surroundings, Words
-from workflows.plan.language.nodes import AgentNode, GateNode, JoinNode, LlmNode, Node, ProgramNode, ToolNode
+from sennit.activities.limits import MAX_PROGRAM_LEVELS
+from sennit.activities.nodes.error_mapping import ProgramFailed
+from sennit.activities.programs import words as module
+from sennit.activities.programs.session import Counts, Session
+from sennit.activities.programs.turns import Call, Ended
+from sennit.activities.programs.words import Surroundings, Words
+from sennit.workflows.plan.language.nodes import AgentNode, GateNode, JoinNode, LlmNode, Node, ProgramNode, ToolNode
 
 Fields = dict[str, Any]
 
@@ -52,6 +53,16 @@ def test_a_tools_arguments_are_bound_by_place_and_name(words: Words, args: Any, 
         ("search", ("a",), {"q": 1}, "ValueError", "q"),
         ("search", ("a", "two"), {}, "ValueError", "search: k: "),
         ("read_output", (), {}, "NameError", "name 'read_output' is not defined"),
+        ("sleep", (), {}, "TypeError", "sleep: missing a required argument: 'seconds'"),
+        ("sleep", (-1,), {}, "ValueError", "sleep: sleeps 0 to 31,622,400 seconds, not -1"),
+        ("sleep", ("1",), {}, "ValueError", "sleep: sleeps 0 to 31,622,400 seconds, not '1'"),
+        ("sleep", (True,), {}, "ValueError", "sleep: sleeps 0 to"),
+        ("sleep", (10**9,), {}, "ValueError", "sleep: sleeps 0 to"),
+        ("sleep_until", ("soon",), {}, "ValueError", "is a datetime, or a text like 2026-01-31T09:00, not 'soon'"),
+        ("sleep_until", (5,), {}, "ValueError", "sleep_until: `time` is a datetime"),
+        ("sleep_until", ("9999-01-01",), {}, "ValueError", "sleep_until: sleeps at most 31,622,400 seconds"),
+        ("cancel", ("x",), {}, "ValueError", "cancel: takes tickets that task(...) has returned here; 'x' is none"),
+        ("cancel", (), {}, "TypeError", "cancel: missing a required argument: 'ticket'"),
         ("llm", (), {}, "TypeError", "llm: missing a required argument: 'prompt'"),
         ("llm", (1,), {}, "TypeError", "llm: `prompt` is a text, not 1"),
         ("llm", ("a",), {"rol": "critic"}, "TypeError", "unexpected keyword argument 'rol'"),
@@ -64,7 +75,7 @@ def test_a_tools_arguments_are_bound_by_place_and_name(words: Words, args: Any, 
         ("llm", ("a",), {"max_turns": 99}, "ValueError", "llm: max_turns: "),
         ("agent", ("a",), {"budget": {"tokns": 1}}, "ValueError", "agent: budget.tokns: "),
         ("ask", ("",), {}, "TypeError", "ask: `question` is a text"),
-        ("task", ("llm",), {"prompt": "a"}, "TypeError", "write an `async def` that calls it"),
+        ("task", ("part",), {"ref": "a"}, "TypeError", "write an `async def` that calls it"),
         ("task", ("search",), {}, "ValueError", "`query` is missing"),
         ("parallel", ("ticket:1",), {}, "TypeError", "takes a list of tickets"),
         ("parallel", (["ticket:00000000:1"],), {}, "ValueError", "takes tickets that task(...) has returned here"),
@@ -89,7 +100,7 @@ def test_a_wrong_call_is_raised_in_the_script_and_makes_no_node(
 
 
 def test_tasks_do_not_start_tasks_without_end(words: Words) -> None:
-    words.session.depth = MAX_DEPTH
+    words.session.depth = MAX_PROGRAM_LEVELS
     ended = said(words, "task", "look")
     assert ended is not None
     assert ended.error is not None
@@ -167,7 +178,7 @@ def test_a_question_has_as_much_of_the_material_as_there_is_room_for(
 
 
 def test_a_script_cannot_catch_that_it_makes_too_many_calls(words: Words, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_CALLS", 1)
+    monkeypatch.setattr(module, "MAX_PROGRAM_CALLS", 1)
     said(words, "search", query="a")
     for function, args in (("search", ["a"]), ("task", ["look"])):
         with pytest.raises(ProgramFailed, match="over 1 calls, the last on line 3"):

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from activities.prompts import joiner
-from activities.prompts.outputs import Budget, results_of
-from activities.toolbox import load_tools
+from sennit.activities.prompts import joiner
+from sennit.activities.prompts.outputs import Budget, results_of
+from sennit.activities.toolbox import load_tools
 
 SETTLED: list[dict[str, Any]] = [
     {"id": "n1", "status": "succeeded", "value": {"text": "6,650 km"}, "error": None},

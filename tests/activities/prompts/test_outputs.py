@@ -7,20 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.prompts.outputs import (
-    MOST_PARTS,
-    MOST_SUMMARIES,
-    PART_TOKENS,
+from sennit.activities.prompts.outputs import (
     Budget,
     bind_goal,
     fair_shares,
     fenced,
-    fenced_blocks,
     fill_prompt,
-    oversized_parts,
     tokens_of,
 )
-from workflows.plan.language.references import BindError
+from sennit.workflows.plan.language.references import BindError
 
 LONG = "word " * 600
 VALUES: dict[str, Any] = {
@@ -52,7 +47,7 @@ def test_a_goal_is_passed_on_with_names_for_untrusted_text() -> None:
     goal, given = bind_goal("$goal In $input.city, $a.count of $a.text for $$5: $c", VALUES.__getitem__)
     assert goal == "Which is longer? In Rome, 3 of [given a.text] for $5: [given c]"
     assert given == {"given a.text": VALUES["a"]["text"], "given c": LONG}
-    text = fill_prompt("Do $goal", {"goal": goal}.__getitem__, Budget(), given=given)
+    text = fill_prompt("Do $goal", {"goal": goal}.__getitem__, Budget(), material=given)
     assert [block.split("\n")[0][-6:] for block in text.split("\n\n")[1:]] == ["a.text", "iven c"]
 
 
@@ -77,49 +72,6 @@ def test_what_is_far_too_large_is_left_to_the_reading_tool() -> None:
     assert '[cut: 2,880 more characters of c; read_output(node="c", from=120) reads on]' in text
     huge = fill_prompt("$x", {"x": "word " * 60_000}.__getitem__, Budget(2_000, "read_output"))
     assert tokens_of(huge) < 300
-
-
-def test_what_is_over_its_share_is_cut_into_parts_for_summaries() -> None:
-    text = "\n".join(f"line {number} of a long text" for number in range(8_000))
-    found = oversized_parts({"small": "word", "long": text}, Budget(1_000))
-    assert {piece.name for piece in found} == {"long"}
-    assert "".join(piece.text for piece in found) == text
-    assert [piece.part for piece in found] == list(range(1, len(found) + 1))
-    assert all(piece.parts == len(found) for piece in found)
-    assert all(piece.text.startswith("\nline") for piece in found[1:])
-    assert sum(piece.tokens for piece in found) <= 1_000
-
-
-@given(st.text(min_size=1), st.integers(200, 20_000))
-def test_parts_are_the_beginning_of_the_text_and_none_is_too_long(words: str, tokens: int) -> None:
-    text = words * 9_000
-    found = oversized_parts({"x": text}, Budget(tokens))
-    assert bool(found) == (tokens_of(text) > tokens)
-    assert text.encode("utf-8", "replace").decode().startswith("".join(piece.text for piece in found))
-    assert all(piece.text and tokens_of(piece.text) <= PART_TOKENS for piece in found)
-    assert len(found) <= MOST_PARTS
-
-
-def test_there_is_a_bound_to_what_is_summed_up_and_the_rest_is_cut_with_a_mark() -> None:
-    values = {f"n{number}": "word " * 200_000 for number in range(5)}
-    found = oversized_parts(values, Budget(1_000))
-    assert len(found) == MOST_SUMMARIES
-    assert {piece.name for piece in found} == {"n0", "n1"}
-    summaries = {name: ["said"] * MOST_PARTS for name in ("n0", "n1")}
-    blocks = fenced_blocks(values, Budget(1_000, summaries=summaries))
-    assert "summary of n0\nsaid\n\nsaid" in blocks["n0"]
-    assert re.search(r"\n\n\[cut: [0-9,]+ more characters of n0\]\n", blocks["n0"])
-    assert re.search(r"word.*\n\[cut: [0-9,]+ more characters of n4\]\n", blocks["n4"])
-
-
-def test_a_part_without_a_summary_has_its_beginning_and_summaries_keep_to_the_budget() -> None:
-    blocks = fenced_blocks({"n": "word " * 20_000}, Budget(1_000, summaries={"n": ["said", None, "talked " * 9_000]}))[
-        "n"
-    ]
-    assert "said\n\n" in blocks
-    assert "more characters of part 2 of n]" in blocks
-    assert re.search(r"talked.*\n\[cut: [0-9,]+ more characters of n\]\n", blocks)
-    assert tokens_of(blocks) < 1_100
 
 
 def test_a_missing_part_is_an_error_as_it_is_in_arguments() -> None:

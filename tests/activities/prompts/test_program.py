@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from activities.programs.interpreter import Interpreter
-from activities.prompts import program
-from activities.prompts.plan_schema import MOST_BYTES
-from activities.prompts.planner import Example
-from activities.toolbox import load_tools
-from workflows.plan.programs.reply import script_in
-from workflows.plan.programs.stubs import stubs_of
-from workflows.plan.programs.syntax import problems_in
-from workflows.plan.programs.vocabulary import WORDS
+from sennit.activities.limits import MAX_PROGRAM_PROMPT_BYTES
+from sennit.activities.programs.interpreter import Interpreter
+from sennit.activities.prompts import program
+from sennit.activities.prompts.planner import Example
+from sennit.activities.toolbox import load_tools
+from sennit.workflows.plan.programs.reply import script_in
+from sennit.workflows.plan.programs.stubs import stubs_of
+from sennit.workflows.plan.programs.syntax import problems_in
+from sennit.workflows.plan.programs.vocabulary import WORDS
 
 CATALOGUE = load_tools([]).catalogue()
 TEXT = {"type": "string"}
@@ -29,7 +29,7 @@ WIDE = {"type": "object", "properties": {f"a_rather_long_name_{n}": {"type": "in
 def test_sixty_tools_fit_and_each_is_there(schema: Any, shown: str) -> None:
     entry = {"description": "What it does. " * 99, "effect": "write", "schema": schema, "output_schema": RESULT}
     text = program.system([{"name": f"some_server__create_the_thing_{n}", **entry} for n in range(60)])
-    assert len(text.encode()) <= MOST_BYTES
+    assert len(text.encode()) <= MAX_PROGRAM_PROMPT_BYTES
     assert f"async def some_server__create_the_thing_59{shown}" in text
     assert ("# gives {number: integer, labels: [string]}" in text) is (schema is FEW)
 

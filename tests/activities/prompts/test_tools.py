@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from activities.prompts.tools import shape
+from sennit.activities.prompts.tools import shape
 
 _NAMES = [f"x{number}" for number in range(100)]
 _TEXT = {"type": "string"}

@@ -5,12 +5,12 @@ from contextlib import AsyncExitStack
 
 import pytest
 from doubles.model_bench import KEY, QUICK, Bench, MakeRemote
-from doubles.models import ModelServer, model_server
 
-from activities.providers.anthropic import Anthropic
-from activities.providers.http_provider import HttpProvider, Limits
-from activities.providers.openai import OpenAI
-from activities.providers.settings import Server
+from sennit.activities.providers.anthropic import Anthropic
+from sennit.activities.providers.http_provider import HttpProvider, Limits
+from sennit.activities.providers.openai import OpenAI
+from sennit.activities.providers.settings import Server
+from sennit.testing.models import ModelServer, model_server
 
 
 @pytest.fixture

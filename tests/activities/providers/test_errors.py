@@ -4,11 +4,11 @@ import json
 
 import pytest
 from doubles.model_bench import KEY, Bench
-from doubles.model_rules import Reply
 
-from activities.providers import ProviderError
-from activities.providers.errors import error_of, error_within
-from activities.providers.settings import Server
+from sennit.activities.providers import ProviderError
+from sennit.activities.providers.errors import error_of, error_within
+from sennit.activities.providers.settings import Server
+from sennit.testing.model_rules import Reply
 
 SERVER = Server("openai", "http://models.test/v1", KEY)
 
@@ -26,7 +26,10 @@ CASES = [
     (413, "Request too large", "request_too_large", "ContextTooLong", False),
     (400, "messages.0: unexpected field", "", "CallRefused", False),
     (422, "temperature: not a number", "", "CallRefused", False),
-    (402, "Insufficient balance", "", "CallRefused", False),
+    (402, "Insufficient balance", "", "QuotaUsedUp", False),
+    (402, "", "", "QuotaUsedUp", False),
+    (400, "test-model is not a valid model ID", "", "UnknownModel", False),
+    (400, "Model Not Exist", "invalid_request_error", "UnknownModel", False),
     (400, "Your credit balance is too low", "", "QuotaUsedUp", False),
     (429, "You exceeded your current quota", "insufficient_quota", "QuotaUsedUp", False),
     (429, "Rate limit reached", "rate_limit_exceeded", "RateLimited", True),

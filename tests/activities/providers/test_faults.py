@@ -6,10 +6,10 @@ import tracemalloc
 
 import pytest
 from doubles.model_bench import KEY, Bench, MakeRemote
-from doubles.model_rules import Reply
 
-from activities.providers import ProviderError
-from workflows.plan.language.limits import CALL_SECONDS
+from sennit.activities.providers import ProviderError
+from sennit.testing.model_rules import Reply
+from sennit.workflows.plan.language.limits import CALL_SECONDS
 
 # How long a call may take is no matter of a format.
 any_format = pytest.mark.parametrize("bench", ["openai"], indirect=True)
@@ -23,8 +23,7 @@ WORDS = "one two three four five six seven eight nine ten"
         ("reset", "ReplyCut", True),
         ("huge", "ReplyTooLarge", False),
         ("bomb", "ReplyTooLarge", False),
-        ("html", "BadReply", False),
-        ("wrong type", "BadReply", False),
+        ("html", "BadReply", True),
         ("not utf-8", "BadReply", True),
         ("not json", "BadReply", True),
         ("odd json", "BadReply", True),
@@ -77,9 +76,11 @@ async def test_a_stream_that_goes_on_for_ever_ends_with_the_call(bench: Bench) -
 
 async def test_a_model_that_rambles_is_stopped_where_its_server_does_not(bench: Bench) -> None:
     bench.server.on("", Reply(text="word " * 30_000))
-    reply = await bench.ask(seconds=60, max_output_tokens=1)
+    reply = await bench.ask(role="planner", seconds=60, max_output_tokens=1)
     assert reply.stop == "length"
     assert len(reply.text) < 70_000
+    with pytest.raises(ProviderError, match="write a shorter one"):
+        await bench.ask(seconds=60, max_output_tokens=1)
 
 
 @any_format

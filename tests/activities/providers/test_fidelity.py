@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from doubles.model_bench import KEY
-from doubles.model_rules import Call, Reply
-from doubles.models import ModelServer
+
+from sennit.testing.model_rules import Call, Reply
+from sennit.testing.models import ModelServer
 
 if TYPE_CHECKING:  # three seconds of imports that only the process which runs these tests is to spend
     from anthropic import AsyncAnthropic

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 from doubles.model_bench import Bench, MakeRemote
-from doubles.model_rules import Call, Reply
-from doubles.models import ModelServer
 
-from activities.providers import Message, ToolRequest, Usage
-from activities.providers.errors import (
+from sennit.activities.limits import MAX_KNOWN_SCHEMAS
+from sennit.activities.providers import Message, ToolRequest, Usage, prices
+from sennit.activities.providers.errors import (
     BadReply,
     CallRefused,
     ModelRefused,
@@ -19,8 +18,9 @@ from activities.providers.errors import (
     SchemaMismatch,
     ServerFailed,
 )
-from activities.providers.http_provider import MOST_SCHEMAS
-from activities.providers.model import ModelRequest, ReplyForm
+from sennit.activities.providers.model import ModelRequest, ReplyForm
+from sennit.testing.model_rules import Call, Reply
+from sennit.testing.models import ModelServer
 
 TEXT = "Grüße aus dem Süden: 6,650 km — “long”, sagt man.\n"
 SCHEMA = {"type": "object", "properties": {"km": {"type": "number"}}, "required": ["km"]}
@@ -35,6 +35,7 @@ async def test_text_arrives_piece_by_piece_however_it_is_cut(bench: Bench, cut: 
     assert len(bench.pieces) > 5
     assert (reply.usage, reply.stop, reply.calls) == (Usage(12, 34, calls=1), "end", ())
     assert bench.server.asked[0].system == "Be short."
+    assert reply.model == bench.server.asked[0].model
     assert bench.server.asked[0].turns == (("user", "Hello"),)
     assert bench.progress[-1].startswith(f"about {len(TEXT.encode()) // 4} tokens so far")
 
@@ -174,10 +175,10 @@ def test_refused_schemas_are_forgotten_in_the_end(make_remote: MakeRemote) -> No
     remote = make_remote("openai", "http://models.test/v1")
     requests = [ModelRequest("worker", "openai:m", "", "", "", output_schema={"const": n}) for n in range(1200)]
     for request in requests:
-        remote._learn(request, {"response_format"})
-    assert len(remote._schemas) == MOST_SCHEMAS
-    assert remote._known_refusals(requests[-1]) == {"response_format"}
-    assert remote._known_refusals(requests[0]) == set()
+        remote.known.learn(request, {"response_format"}, "")
+    assert len(remote.known._schemas) == MAX_KNOWN_SCHEMAS
+    assert remote.known.without(requests[-1]) == {"response_format"}
+    assert remote.known.without(requests[0]) == set()
 
 
 @pytest.mark.parametrize(
@@ -261,12 +262,6 @@ async def test_a_model_may_refuse(bench: Bench) -> None:
     assert not caught.value.retryable
 
 
-async def test_a_text_cut_at_its_limit_says_so(bench: Bench) -> None:
-    bench.server.on("", Reply(text="Once upon", stop="length"))
-    reply = await bench.ask()
-    assert (reply.output, reply.stop) == ("Once upon", "length")
-
-
 CUT = Reply(thinking="so many thoughts " * 20, text="and so few words", fault="cut")
 
 
@@ -301,7 +296,7 @@ async def test_half_of_json_or_nothing_at_all_is_an_error(bench: Bench, text: st
         await bench.ask(output_schema=schema)
 
 
-@pytest.mark.parametrize("role", ["worker", "joiner", "critic", "judge", "summariser"])
+@pytest.mark.parametrize("role", ["worker", "joiner", "critic", "judge"])
 @pytest.mark.parametrize(
     "form", ["<think>Draft: {}</think>{}", "<thinking>\n{}\n</thinking>\n{}", "{}\n</think>\n\n{}"]
 )
@@ -367,3 +362,63 @@ async def test_many_calls_at_once_do_not_wait_for_each_other(bench: Bench) -> No
     replies = await asyncio.gather(*(bench.ask() for _ in range(40)))
     assert {reply.output for reply in replies} == {"ok"}
     assert bench.server.most_open == 40
+
+
+async def test_a_count_that_cannot_be_true_is_not_believed(bench: Bench) -> None:
+    """Less than a third of what the texts are estimated at, three bytes a token."""
+    bench.server.on("", Reply(text="long " * 90, usage=(1, 1)), Reply(text="long " * 90, usage=(90, 60)))
+    assert (await bench.ask("word " * 120)).usage == Usage(200, 150, calls=1)
+    assert (await bench.ask("word " * 120)).usage == Usage(90, 60, calls=1)
+
+
+@pytest.mark.parametrize(
+    ("usage", "written"),
+    [
+        ({"completion_tokens": 10, "completion_tokens_details": {"reasoning_tokens": 300}}, 310),
+        ({"completion_tokens": 310, "completion_tokens_details": {"reasoning_tokens": 300}}, 310),
+        ({"completion_tokens": 10, "total_tokens": 410}, 310),
+        ({"completion_tokens": 10, "total_tokens": "?", "completion_tokens_details": []}, 10),
+        ({"completion_tokens": 10**30}, 1),
+        ({"completion_tokens": True}, 1),
+        ({"completion_tokens": 10, "total_tokens": 10**30}, 10),
+    ],
+)
+@pytest.mark.parametrize("bench", ["openai"], indirect=True)
+async def test_thoughts_are_counted_where_they_are_told(bench: Bench, usage: dict[str, Any], written: int) -> None:
+    whole = {"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}]}
+    body = json.dumps({**whole, "usage": {"prompt_tokens": 100, **usage}})
+    bench.server.on("", Reply(body=body, headers={"content-type": "application/json"}))
+    assert (await bench.ask()).usage == Usage(100, written, calls=1)
+
+
+@pytest.mark.parametrize("bench", ["openai"], indirect=True)
+async def test_a_call_without_arguments_is_paid_too(bench: Bench) -> None:
+    call = {"index": 0, "id": "x", "function": {"name": "search", "arguments": None}}
+    whole = {"choices": [{"message": {"tool_calls": [call]}, "finish_reason": "tool_calls"}]}
+    bench.server.on("", Reply(body=json.dumps(whole), headers={"content-type": "application/json"}))
+    assert (await bench.ask(tools=(SEARCH,))).usage.input_tokens > 0
+
+
+@pytest.mark.parametrize(
+    ("usage", "headers", "cost"),
+    [
+        ({"cost": 0.00125}, {}, 1250),
+        ({"cost": {"input": 0.1, "total_cost": 0.25}}, {}, 250_000),
+        ({}, {"x-litellm-response-cost": "0.00000041"}, 1),
+        ({"cost": 0}, {}, 0),
+        ({"cost": "free"}, {"x-litellm-response-cost": "?"}, 1200),
+        ({"cost": -1}, {"x-litellm-response-cost": "nan"}, 1200),
+    ],
+)
+@pytest.mark.parametrize("bench", ["openai"], indirect=True)
+async def test_a_told_cost_overrides_the_price(
+    bench: Bench, usage: dict[str, Any], headers: dict[str, str], cost: int
+) -> None:
+    prices.use({"openai": {"test-model": [10_000_000, 20_000_000]}})
+    whole = {"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}]}
+    body = json.dumps({**whole, "usage": {"prompt_tokens": 100, "completion_tokens": 10, **usage}})
+    bench.server.on("", Reply(body=body, headers={"content-type": "application/json", **headers}))
+    try:
+        assert (await bench.ask()).usage == Usage(100, 10, cost, calls=1)
+    finally:
+        prices.use({})

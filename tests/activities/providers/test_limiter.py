@@ -4,9 +4,10 @@ from contextlib import ExitStack, suppress
 
 import pytest
 
-from activities.providers import ProviderError
-from activities.providers.errors import BadReply, ModelTimeout, RateLimited, SchemaMismatch, ServerFailed
-from activities.providers.limiter import HALF_LIFE, LIMITED_HALF_LIFE, MOST_PRESSURE, Limiter, ProviderBusy
+from sennit.activities.limits import MAX_PRESSURE
+from sennit.activities.providers import ProviderError
+from sennit.activities.providers.errors import BadReply, ModelTimeout, RateLimited, SchemaMismatch, ServerFailed
+from sennit.activities.providers.limiter import HALF_LIFE, LIMITED_HALF_LIFE, Limiter, ProviderBusy
 
 
 class Clock:
@@ -73,7 +74,7 @@ def test_one_rate_limit_holds_the_others_for_as_long_as_the_server_says(limiter:
 def test_no_wait_is_longer_than_a_minute(limiter: Limiter) -> None:
     for _ in range(50):
         limiter._failed(RateLimited("x"))
-    assert limiter.pressure == MOST_PRESSURE
+    assert limiter.pressure == MAX_PRESSURE
     wait = refused(limiter)
     assert wait is not None
     assert wait <= 60.0

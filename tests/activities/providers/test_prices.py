@@ -2,8 +2,8 @@
 
 import pytest
 
-from activities.providers.prices import DEFAULTS, price_list, price_of
-from activities.providers.settings import ModelSettings
+from sennit.activities.providers.prices import DEFAULTS, price_list, price_of
+from sennit.activities.providers.settings import ModelSettings
 
 USUAL = f"openai:{DEFAULTS['openai']}"
 

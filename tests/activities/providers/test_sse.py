@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.providers.sse import Event, EventParser
+from sennit.activities.providers.sse import Event, EventParser
 
 STREAM = (
     "\ufeff: hello\r\n"

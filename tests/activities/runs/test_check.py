@@ -3,13 +3,14 @@ from typing import Any
 
 import pytest
 from doubles.plan.samples import CATALOGUE
+from doubles.stores import new_store
 
-from activities.llm.models import Models
-from activities.programs.interpreter import Interpreter
-from activities.providers.settings import ModelSettings
-from activities.runs.check import PlanChecker, Run
-from activities.storage.directory import DirectoryStore
-from activities.storage.run_context import ArtifactReader, RunContext
+from sennit.activities.llm.models import Models
+from sennit.activities.programs.interpreter import Interpreter
+from sennit.activities.programs.reading import read
+from sennit.activities.providers.settings import ModelSettings
+from sennit.activities.runs.check import PlanChecker, Run
+from sennit.activities.storage.run_context import ArtifactReader, RunContext
 
 CONTEXT = RunContext(goal="g", inputs={}, docs=None, approval="never", catalogue=CATALOGUE)
 
@@ -35,12 +36,12 @@ CONTEXT = RunContext(goal="g", inputs={}, docs=None, approval="never", catalogue
 async def test_a_script_that_cannot_run_is_refused_with_all_that_is_wrong(
     tmp_path: Path, script: str, arguments: dict[str, Any], problems: list[str]
 ) -> None:
-    store = DirectoryStore(tmp_path)
+    store = new_store(tmp_path)
     library = ArtifactReader(store)
     run = Run("space/run", await library.keep("space/run", CONTEXT), CONTEXT)
     node = {"id": "p", "kind": "program", "script": script, "arguments": arguments}
     async with Interpreter() as interpreter:
-        checker = PlanChecker(store, library, Models.of(ModelSettings()), interpreter)
+        checker = PlanChecker(store, library, Models.of(ModelSettings()), interpreter, read)
         found = await checker.check_draft(run, {"nodes": [node]})
     assert len(found.problems) == len(problems), found.problems
     assert all(text.startswith(start) for text, start in zip(found.problems, problems, strict=True)), found.problems

@@ -7,8 +7,8 @@ import pytest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.runs.namespace import NamespaceAttributes, usable
-from workflows.run.search_attributes import KEYS
+from sennit.activities.runs.namespace import NamespaceAttributes, usable
+from sennit.workflows.run.search_attributes import KEYS
 
 
 @pytest.mark.server

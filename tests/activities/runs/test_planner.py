@@ -2,78 +2,16 @@
 
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles.model_rules import Reply
-from doubles.models import ModelServer, model_server
+from doubles.planner_desk import GOAL, HOME, LINES, Desk, Nodes
 
-from activities.llm.models import Models
-from activities.nodes.attempts import Attempts
-from activities.prompts.planner import MOST_NODES
-from activities.providers.errors import CallRefused
-from activities.providers.settings import ModelSettings, PlanFormat, Server
-from activities.runs.planner import Planner
-from activities.storage.directory import DirectoryStore
-from activities.storage.run_context import ArtifactReader, RunContext, plan_marker
-from activities.toolbox import load_tools
-from workflows.messages.contracts import PlanCall, PlanResult
-
-HOME = "default/run"
-GOAL = "Which is longer, the Nile or the Amazon?"
-LINES = '1. search("Nile length")\n2. search("Amazon length", 5)\n3. answer($1, $2)\n'
-
-Nodes = list[dict[str, Any]]
-
-
-class Desk:
-    """A planner before a model server, and what was asked of it."""
-
-    def __init__(
-        self, place: Path, server: ModelServer, planner: str = "openai:test-model", plan_format: PlanFormat = "auto"
-    ) -> None:
-        self.server = server
-        self.store = DirectoryStore(place)
-        self.library = ArtifactReader(self.store)
-        servers = {"openai": Server("openai", server.openai_url)}
-        self.models = Models.of(ModelSettings(servers=servers, plan_format=plan_format))
-        self._planner = planner
-        self.run_context = ""
-        self.fault = ""
-
-    async def ask(
-        self,
-        *,
-        tools: tuple[str, ...] = ("search", "read"),
-        on_nodes: Callable[[Nodes], Awaitable[None]] | None = None,
-        goal: str = GOAL,
-        given: str = "",
-        **fields: Any,
-    ) -> PlanResult:
-        catalogue = [entry for entry in load_tools([]).catalogue() if entry["name"] in tools]
-        models = {"planner": [self._planner]}
-        run_context = RunContext(
-            goal=goal, inputs={}, docs=None, approval="writes", catalogue=catalogue, models=models, given=given
-        )
-        self.run_context = await self.library.keep(HOME, run_context)
-        call = PlanCall(run="run", run_context=self.run_context, **fields)
-        planning = Planner(self.store, self.library, self.models)
-        self.attempts = Attempts(1, 0, fault=self.fault)
-        return await planning.plan(HOME, call, self.attempts, on_nodes)
-
-    async def plan(self, planned: PlanResult) -> Any:
-        return await self.library.value(HOME, planned.draft)
-
-
-@pytest.fixture
-async def desk(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Desk]:
-    """A planner; the parameter is the format it is held to."""
-    async with model_server() as server:
-        found = Desk(tmp_path, server, plan_format=getattr(request, "param", "auto"))
-        yield found
-        await found.models.close()
+from sennit.activities.limits import MAX_PLANNED_NODES
+from sennit.activities.storage.run_context import plan_marker
+from sennit.testing.model_rules import Reply
+from sennit.testing.models import model_server
 
 
 async def test_lines_become_a_draft_in_the_plan_language(desk: Desk) -> None:
@@ -88,7 +26,7 @@ async def test_lines_become_a_draft_in_the_plan_language(desk: Desk) -> None:
 
 
 async def test_people_see_the_lines_as_they_come_and_how_fast(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("activities.providers.reply_builder.PACE_AFTER", 0.2)
+    monkeypatch.setattr("sennit.activities.providers.reply_builder.PACE_AFTER", 0.2)
     desk.server.on("", Reply(f"Thought: two searches.\n{LINES}", rate=24))
     seen: list[str] = []
 
@@ -139,12 +77,12 @@ async def test_a_plan_in_json_is_a_draft_too(desk: Desk) -> None:
         ('1. search("a"\n2. answer($1)', "line 1: `)` is missing at its end"),
         (
             '1. search("a")\nThen call read("b").\n2. answer($1)',
-            "looks like a call of read; write it as a line, 3. read(",
+            "looks like a call of read; write it as a line, 2. read(",
         ),
-        ('1. search("$2")\n2. search("$1")\n3. answer()', "line 1: a cycle: line 1 needs line 2 needs line 1"),
+        ('1. search("$2")\n2. search("$1")\n3. answer()', "line 1: it refers to $2, and no line 2 stands above it"),
         (
             "".join(f'{line}. search("a {line}")\n' for line in range(1, 501)) + "501. answer()",
-            f"the plan has 501 nodes; at most {MOST_NODES} are planned for one goal",
+            f"the plan has 501 nodes; at most {MAX_PLANNED_NODES} are planned for one goal",
         ),
         (Reply(text='1. search("a")\n2. answer($1)', stop="length"), "the plan was cut off because it is too long"),
     ],
@@ -214,56 +152,7 @@ async def test_nodes_come_while_the_planner_writes(desk: Desk) -> None:
     assert batches[0][0], "the server is still writing"
 
 
-in_json = pytest.mark.parametrize("desk", ["json"], indirect=True)
 in_program = pytest.mark.parametrize("desk", ["program"], indirect=True)
-IN_JSON = json.dumps(
-    {
-        "calls": [
-            {"n": 1, "tool": "search", "arguments": {"query": "Nile length"}},
-            {"n": 2, "tool": "search", "arguments": {"query": "Amazon length", "k": 5}},
-        ],
-        "answer": {"text": "Which", "results": ["$1", "$2"]},
-    }
-)
-
-
-@in_json
-async def test_a_planner_may_be_held_to_json_whose_calls_begin_as_they_come(desk: Desk) -> None:
-    desk.server.on("", Reply(text=IN_JSON + " " * 3 + "\n" * 40, rate=60, characters=4))
-    batches: list[tuple[bool, Nodes]] = []
-
-    async def on_nodes(nodes: Nodes) -> None:
-        batches.append((bool(desk.server.busy), nodes))
-
-    planned = await desk.ask(on_nodes=on_nodes)
-    asked = desk.server.asked[0]
-    assert asked.schema is not None
-    assert "Write a plan as one JSON object" in asked.system
-    assert "numbered lines" not in asked.system
-    assert (planned.problems, planned.warnings) == ((), ())
-    assert [node["id"] for _, nodes in batches for node in nodes] == ["n1", "n2"]
-    assert batches[0][0], "the server is still writing"
-    assert desk.attempts.status.startswith('{"n": 2, "tool": "search"')
-    assert [node["id"] for node in (await desk.plan(planned))["nodes"]] == ["n1", "n2", "n3"]
-
-
-@in_json
-@pytest.mark.parametrize("cut", [100, 150, -1])
-async def test_json_that_was_cut_is_no_plan(desk: Desk, cut: int) -> None:
-    desk.server.on("", IN_JSON[:cut], Reply(text=IN_JSON[:cut], stop="length"))
-    assert "the reply is no plan: the JSON breaks" in (await desk.ask()).problems[0]
-    assert "the plan was cut off" in (await desk.ask()).problems[0]
-
-
-@in_json
-async def test_a_server_that_takes_no_schema_cannot_hold_to_json(desk: Desk) -> None:
-    desk.server.refuse["response_format"] = "response_format json_schema is not supported"
-    for _ in range(2):
-        with pytest.raises(CallRefused, match=r"test-model takes no schema .* set SENNIT_PLAN_FORMAT to auto or lines"):
-            await desk.ask()
-    assert len(desk.server.asked) == 1
-
-
 SCRIPT = """\
 async def main(goal: str):
     found = await parallel([task(search, query=f"{name} length") for name in ["Nile", "Amazon"]])
@@ -334,7 +223,7 @@ async def test_nothing_is_streamed_after_a_line_that_is_wrong_or_beyond_the_boun
     got.clear()
     desk.server.on("", Reply(text="".join(f'{line}. search("a")\n' for line in range(99)) + "x " * 9, rate=2_000))
     await desk.ask(on_nodes=on_nodes)
-    assert len(got) == MOST_NODES
+    assert len(got) == MAX_PLANNED_NODES
 
 
 async def test_a_listener_that_fails_costs_no_plan(desk: Desk) -> None:

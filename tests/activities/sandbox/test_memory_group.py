@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from activities.sandbox import memory_group
+from sennit.activities.sandbox import memory_group
 
 VERSION_1 = {
     "memory.limit_in_bytes": "",

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from doubles.sandboxes import found
 
-from activities.sandbox import SandboxChoice, memory_group, runner
-from activities.sandbox.runner import NoSandbox, Sandbox, find_sandbox
-from activities.sandbox.tools import code_tools
+from sennit.activities.sandbox import SandboxChoice, memory_group, runner
+from sennit.activities.sandbox.runner import NoSandbox, Sandbox, find_sandbox
+from sennit.activities.sandbox.tools import code_tools
 
 GROUP = Path("/sys/fs/cgroup/worker")
 

@@ -9,14 +9,16 @@ import pytest
 from doubles.local_workers import serving
 from doubles.runs import call
 from doubles.sandboxes import sandbox_of
+from doubles.stores import store_in
 from temporalio.client import Client
 
-from activities.definitions import Activities, WorkerPaths
-from activities.sandbox.runner import LONGEST_SECONDS
-from activities.sandbox.tools import MOST_CHARACTERS, MOST_FILES, code_tools
-from activities.toolbox import Tool, ToolArgumentError, ToolContext, ToolError, load_tools
-from activities.toolbox.errors import SandboxLimit, ToolResultError
-from workflows.messages import queues
+from sennit.activities.definitions import Activities, WorkerPaths
+from sennit.activities.limits import MAX_SANDBOX_CHARACTERS, MAX_SANDBOX_SECONDS
+from sennit.activities.sandbox.output_files import MAX_SANDBOX_FILES
+from sennit.activities.sandbox.tools import code_tools
+from sennit.activities.toolbox import Tool, ToolArgumentError, ToolContext, ToolError, load_tools
+from sennit.activities.toolbox.errors import SandboxLimit, ToolResultError
+from sennit.workflows.messages import queues
 
 
 @pytest.fixture(scope="module")
@@ -94,9 +96,9 @@ async def test_a_file_cannot_be_put_elsewhere(tools: dict[str, Tool], context: T
 @pytest.mark.parametrize(
     ("more", "problem"),
     [
-        ({"timeout_s": LONGEST_SECONDS + 1}, "120"),
-        ({"files": {f"{n}": "" for n in range(MOST_FILES + 1)}}, "50"),
-        ({"files": {"a": "x" * MOST_CHARACTERS, "b": "x"}}, "more than 1,000,000 characters in all"),
+        ({"timeout_s": MAX_SANDBOX_SECONDS + 1}, "120"),
+        ({"files": {f"{n}": "" for n in range(MAX_SANDBOX_FILES + 1)}}, "50"),
+        ({"files": {"a": "x" * MAX_SANDBOX_CHARACTERS, "b": "x"}}, "more than 1,000,000 characters in all"),
         ({"files": {"x" * 201: ""}}, "is not a relative path"),
         ({"code": "x" * 100_001}, "100,?000"),
     ],
@@ -119,7 +121,7 @@ async def test_a_shell_command_runs_likewise(tools: dict[str, Tool], context: To
 async def test_a_plan_runs_code_on_the_sandbox_queue(client: Client, tmp_path: Path, tools: dict[str, Tool]) -> None:
     registry = load_tools(["doubles.tools"], (), tools.values())
     assert {each["name"]: each["queue"] for each in registry.catalogue()}["python"] == queues.SANDBOX
-    host = Activities(WorkerPaths(tmp_path / "a", tmp_path / "i", None, ()), registry, identity="tests")
+    host = Activities(WorkerPaths(store_in(tmp_path / "a"), tmp_path / "i", None, ()), registry, identity="tests")
     shout = {"kind": "tool", "tool": "shell", "args": {"command": "printf x$(cat data.json)", "data": "$item.n"}}
     plan = {
         "nodes": [

@@ -41,4 +41,4 @@ def url(s3: S3Proxy) -> str:
 @pytest.fixture(params=["folder", "bucket"])
 def location(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
     """A place for each kind of store."""
-    return tmp_path if request.param == "folder" else str(request.getfixturevalue("url"))
+    return tmp_path / "store" if request.param == "folder" else str(request.getfixturevalue("url"))

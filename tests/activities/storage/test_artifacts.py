@@ -1,6 +1,8 @@
 """What every artifact store does, wherever it keeps its bodies."""
 
 import asyncio
+import re
+import shutil
 import time
 from pathlib import Path
 
@@ -8,15 +10,25 @@ import obstore
 import pytest
 from obstore.store import S3Store as Bucket
 
-from activities.storage.artifacts import MAX_BODY_BYTES, ArtifactStore, BodyMissing, digest_of
-from activities.storage.location import open_store
+from sennit.activities.limits import MAX_BODY_BYTES
+from sennit.activities.storage.artifacts import (
+    ArtifactStore,
+    BodyMissing,
+    StoreUnavailable,
+    digest_of,
+    in_marker,
+    reference_to,
+)
+from sennit.activities.storage.location import open_store
 
 RUN = "default/4f2a-run"
 
 
 @pytest.fixture
 def store(location: Path | str) -> ArtifactStore:
-    return open_store(location)
+    store = open_store(location)
+    assert [store.create(), store.create()] == [True, False]
+    return store
 
 
 def overwrite(location: Path | str, name: str, body: bytes) -> None:
@@ -49,6 +61,48 @@ async def test_a_damaged_body_is_missing_until_it_is_put_again(store: ArtifactSt
     assert not await store.has(RUN, digest)
     await store.put(RUN, b"body")
     assert await store.get(RUN, digest) == b"body"
+
+
+async def test_a_body_in_a_marker_is_read_by_its_reference(store: ArtifactStore, location: Path | str) -> None:
+    body, key = b'"two\nlines"', digest_of(b"key")
+    reference = reference_to(body, key)
+    assert not await store.has(RUN, reference)
+    await store.mark(RUN, key, in_marker(b'{"reply":{}}', body))
+    assert await store.get(RUN, reference) == body
+    assert await store.has(RUN, reference)
+    assert store.place(RUN, reference) == f"{location}/{RUN}/done/{key}"
+    for missing in (f"default/other {reference}", f"{RUN} {digest_of(body)}", f"{RUN} {reference_to(b'0', key)}"):
+        with pytest.raises(BodyMissing):
+            await store.get(*missing.split())
+    overwrite(location, f"{RUN}/done/{key}", in_marker(b'{"reply":{}}', body[:-1]))
+    with pytest.raises(BodyMissing, match="is damaged"):
+        await store.get(RUN, reference)
+    assert await store.marked(RUN, key), "the marker is for the node that finds it damaged to take back"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../../victim",
+        f"{'a' * 40}.",
+        f"{'a' * 40}./../../b",
+        f"{'a' * 40}.{'b' * 39}",
+        "../other/body",
+        "",
+        "A" * 40,
+        "a" * 39,
+        ".store-id",
+    ],
+)
+async def test_what_is_no_digest_leads_to_no_file(store: ArtifactStore, location: Path | str, name: str) -> None:
+    await store.put(RUN, b"body")
+    await store.put("default/other", b"body")
+    if isinstance(location, Path):
+        (location / "victim").write_bytes(b"precious")
+    assert not await store.has(RUN, name)
+    with pytest.raises(BodyMissing, match=f"no body {re.escape(name)} under"):
+        await store.get(RUN, name)
+    assert not isinstance(location, Path) or (location / "victim").read_bytes() == b"precious"
 
 
 async def test_of_many_who_mark_all_learn_who_was_first(store: ArtifactStore, location: Path | str) -> None:
@@ -85,6 +139,85 @@ async def test_what_is_stored_is_listed_by_run_and_deleted_by_name(store: Artifa
     assert [each async for each in store.list_objects("nowhere")] == []
 
 
-def test_the_id_is_that_of_the_place(store: ArtifactStore, location: Path | str) -> None:
-    other = location / "below" if isinstance(location, Path) else f"{location}/below"
-    assert open_store(location).store_id == store.store_id != open_store(other).store_id
+async def test_the_id_is_that_of_the_place(store: ArtifactStore, location: Path | str) -> None:
+    other = open_store(location / "below" if isinstance(location, Path) else f"{location}/below")
+    other.create()
+    assert await open_store(location).identify() == await store.identify() != await other.identify()
+
+
+class Place:
+    """Where a store is, and what can happen to it."""
+
+    def __init__(self, location: Path | str) -> None:
+        self._location = location
+        self._names = list[str]()
+
+    def _bucket(self) -> Bucket:
+        bucket, _, prefix = str(self._location).removeprefix("s3://").partition("/")
+        return Bucket(bucket, prefix=prefix, client_options={"allow_http": True})
+
+    @property
+    def names(self) -> list[str]:
+        """What lies there."""
+        if isinstance(self._location, Path):
+            return [str(path.relative_to(self._location)) for path in self._location.rglob("*")]
+        return [each["path"] for page in obstore.list(self._bucket()) for each in page]
+
+    def go(self, *, leaves: bool) -> None:
+        """Move all away, as a volume that is unmounted leaves an empty folder, or none if it is no mount point."""
+        if isinstance(self._location, Path):
+            self._location.rename(self._location.with_name("away"))
+            if leaves:
+                self._location.mkdir()
+            return
+        self._names = self.names
+        for name in self._names:
+            obstore.rename(self._bucket(), name, f"away/{name}")
+
+    def come_back(self) -> None:
+        if isinstance(self._location, Path):
+            if self._location.exists():
+                shutil.rmtree(self._location)
+            self._location.with_name("away").rename(self._location)
+            return
+        for name in self._names:
+            obstore.rename(self._bucket(), f"away/{name}", name)
+
+
+@pytest.mark.parametrize("leaves", [False, True], ids=["nothing", "an-empty-one"])
+async def test_a_store_that_goes_away_is_never_taken_for_one_in_which_nothing_is(
+    store: ArtifactStore, location: Path | str, leaves: bool
+) -> None:
+    place = Place(location)
+    digest = await store.put(RUN, b"body")
+    await store.mark(RUN, "k.intent", b"intent")
+    place.go(leaves=leaves)
+    late = open_store(location)  # a worker that starts meanwhile
+    for each in (store, late):
+        for call in (
+            each.identify(),
+            each.get(RUN, digest),
+            each.has(RUN, digest),
+            each.marked(RUN, "k.intent"),
+            each.mark(RUN, "new.intent", b"mine"),
+            *([each.put(RUN, b"body")] if isinstance(location, Path) else ()),
+        ):
+            with pytest.raises(StoreUnavailable, match=r"there is no \.store-id"):
+                await call
+    place.come_back()
+    for each in (store, late):
+        assert await each.marked(RUN, "k.intent") == await each.mark(RUN, "k.intent", b"other") == b"intent"
+        assert await each.get(RUN, digest) == b"body"
+        assert await each.marked(RUN, "nothing") is None
+
+
+async def test_another_store_in_its_place_is_not_it(store: ArtifactStore, location: Path | str) -> None:
+    place = Place(location)
+    await store.mark(RUN, "k.intent", b"intent")
+    place.go(leaves=True)
+    other = open_store(location)
+    assert other.create()
+    for call in (store.identify(), store.marked(RUN, "k.intent"), store.mark(RUN, "k.intent", b"mine")):
+        with pytest.raises(StoreUnavailable, match="another store is there now"):
+            await call
+    assert await other.marked(RUN, "other.intent") is None

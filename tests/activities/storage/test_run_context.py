@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
-from activities.storage.artifacts import BodyMissing
-from activities.storage.directory import DirectoryStore
-from activities.storage.run_context import ArtifactReader, StoredPlan
-from workflows.plan.checking.validation import parse_plan
+from doubles.stores import made, new_store
+
+from sennit.activities.storage.artifacts import BodyMissing
+from sennit.activities.storage.directory import DirectoryStore
+from sennit.activities.storage.run_context import ArtifactReader, StoredPlan
+from sennit.workflows.plan.checking.validation import parse_plan
 
 NODES = [
     {"id": "a", "kind": "tool", "tool": "search", "args": {"z": 1, "query": ["x", {"y": "$input.q"}]}},
@@ -32,8 +34,8 @@ async def test_a_plan_just_kept_is_not_parsed_again_and_the_same_as_if_it_were(t
         execution_plan="",
         wanted={"a": ["items.length"]},
     )
-    library = ArtifactReader(Closed(tmp_path))
+    library = ArtifactReader(made(Closed(tmp_path)))
     digest = await library.keep("ns/run", checked)
     kept = await library.plan("ns/run", digest)
-    assert repr(kept) == repr(await ArtifactReader(DirectoryStore(tmp_path)).plan("ns/run", digest))
+    assert repr(kept) == repr(await ArtifactReader(new_store(tmp_path)).plan("ns/run", digest))
     assert kept.node("a").id == "a"

@@ -6,16 +6,18 @@ import re
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
+import obstore
 import pytest
 from doubles.local_workers import Start
 from doubles.runs import call
 from doubles.s3_server import BUCKET, KEY, SECRET, Fault, S3Proxy, refusal
 from doubles.tools import calls
+from obstore.store import S3Store as Bucket
 
-from activities.definitions import Activities, WorkerPaths
-from activities.storage.artifacts import StoreUnavailable
-from activities.storage.s3 import S3Store
-from activities.toolbox import load_tools
+from sennit.activities.definitions import Activities, WorkerPaths
+from sennit.activities.storage.artifacts import StoreUnavailable
+from sennit.activities.storage.s3 import S3Store
+from sennit.activities.toolbox import load_tools
 
 RUN = "default/run"
 
@@ -23,8 +25,16 @@ RUN = "default/run"
 @pytest.fixture
 def host(cache: Path, url: str) -> Activities:
     """The activities of a worker with a bucket."""
+    opened(url)
     places = WorkerPaths(url, cache, None, ())
     return Activities(places, load_tools(["doubles.tools"]), identity="tests", approval="never")
+
+
+def opened(url: str, seconds: float = 60.0) -> S3Store:
+    """Create a store at a place, and return it."""
+    store = S3Store(url, seconds)
+    assert store.create()
+    return store
 
 
 def unreliable(proxy: S3Proxy) -> Fault:
@@ -47,7 +57,7 @@ def first(kind: str, fault: str | bytes) -> Fault:
 async def test_who_marks_first_is_told_so_also_if_the_first_answer_is_lost(
     s3: S3Proxy, url: str, fault: str | bytes
 ) -> None:
-    store, s3.late = S3Store(url, seconds=3.0), 1.5
+    store, s3.late = opened(url, seconds=3.0), 1.5
     s3.fault = first("PUT", fault)
     assert await store.mark(RUN, "k", b"mine") == b"mine"
     s3.fault = first("PUT", fault)
@@ -56,7 +66,7 @@ async def test_who_marks_first_is_told_so_also_if_the_first_answer_is_lost(
 
 
 async def test_a_body_damaged_on_its_way_is_read_again(s3: S3Proxy, url: str) -> None:
-    store = S3Store(url)
+    store = opened(url)
     digest = await store.put(RUN, b"body")
     damaged = (
         b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nLast-Modified: Mon, 01 Jan 2024 00:00:00 GMT\r\nETag: x\r\n\r\nb0dy"
@@ -66,7 +76,7 @@ async def test_a_body_damaged_on_its_way_is_read_again(s3: S3Proxy, url: str) ->
 
 
 async def test_nothing_is_lost_on_a_network_that_fails_often(s3: S3Proxy, url: str) -> None:
-    store = S3Store(url)
+    store = opened(url)
     s3.fault = unreliable(s3)
 
     async def work(number: int) -> bytes:
@@ -84,7 +94,7 @@ async def test_nothing_is_lost_on_a_network_that_fails_often(s3: S3Proxy, url: s
 
 
 async def test_a_list_that_is_late_does_no_harm(s3: S3Proxy, url: str) -> None:
-    store, marker = S3Store(url), "done/k"
+    store, marker = opened(url), "done/k"
     names = [await store.put(RUN, str(number).encode()) for number in range(20)]
     await store.mark(RUN, "k", b"marker")
     first = [each.name async for each in store.list_objects("default")]
@@ -114,7 +124,7 @@ async def test_a_run_whose_bucket_fails_often_does_everything_once_and_tells_no_
     assert report["answer"] == {"all": [{"value": n} for n in range(8)], "written": {"value": 4}}
     made = calls(cache, run.first_execution_run_id or "")
     assert sorted(made) == [*(f"all[{n}]~1" for n in range(8)), "written~1"]
-    assert len([each for each in s3.requests if each.startswith("PUT")]) > 20
+    assert len([each for each in s3.requests if each.startswith("PUT")]) > 12
     history = (await run.fetch_history()).to_json()
     assert (SECRET in history, KEY in history) == (False, False)
 
@@ -139,7 +149,7 @@ async def test_a_run_whose_bucket_fails_often_does_everything_once_and_tells_no_
 async def test_what_the_server_refuses_is_one_line_that_says_what_to_do(
     s3: S3Proxy, url: str, fault: str | bytes, remedy: str
 ) -> None:
-    store, s3.late = S3Store(url, seconds=3.0), 1.5
+    store, s3.late = opened(url, seconds=3.0), 1.5
     s3.fault = lambda request: fault
     calls = (store.put(RUN, b"body"), store.mark(RUN, "k", b"body"), store.get(RUN, "0" * 40))
     for error in await asyncio.gather(*calls, return_exceptions=True):
@@ -157,18 +167,46 @@ async def test_what_the_server_refuses_is_one_line_that_says_what_to_do(
         ({"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}, "no credentials were found; set AWS_ACCESS_KEY_ID"),
     ],
 )
-def test_wrong_variables_are_named_when_the_store_is_opened(
+async def test_wrong_variables_are_named_when_the_store_is_asked(
     s3: S3Proxy, url: str, monkeypatch: pytest.MonkeyPatch, env: dict[str, str], remedy: str
 ) -> None:
     for name, value in env.items():
         monkeypatch.setenv(name, value) if value else monkeypatch.delenv(name)
     with pytest.raises(StoreUnavailable, match=remedy):
-        S3Store(url, seconds=0.6)
+        await S3Store(url, seconds=0.6).identify()
 
 
-def test_a_bucket_that_is_not_there_or_keeps_no_markers_is_not_opened(s3: S3Proxy, url: str) -> None:
+async def test_no_store_is_created_where_there_is_no_bucket_or_no_markers_are_kept(s3: S3Proxy, url: str) -> None:
     with pytest.raises(StoreUnavailable, match="there is no such bucket"):
-        S3Store("s3://another-bucket")
+        S3Store("s3://another-bucket").create()
     s3.fault = lambda request: "forget"
     with pytest.raises(StoreUnavailable, match=f"{BUCKET}/.*: it ignores If-None-Match"):
-        S3Store(url)
+        S3Store(url).create()
+    with pytest.raises(StoreUnavailable, match=r"there is no \.store-id"):
+        await S3Store(url).identify()
+
+
+async def test_what_is_missing_at_the_same_time_is_believed_by_few_requests(s3: S3Proxy, url: str) -> None:
+    store = opened(url)
+    s3.requests.clear()
+    assert await asyncio.gather(*(store.marked(RUN, f"k{number}") for number in range(40))) == [None] * 40
+    asked = [each for each in s3.requests if each.endswith("/.store-id")]
+    assert (len(asked) < 20, len(s3.requests) - len(asked)) == (True, 40)
+    s3.requests.clear()
+    await store.mark(RUN, "k", b"body")
+    assert await store.marked(RUN, "k") == b"body"
+    await store.put(RUN, b"body")
+    assert [each.partition(" ")[0] for each in s3.requests] == ["PUT", "GET", "GET", "PUT"]
+
+
+async def test_an_id_that_was_asked_for_before_a_look_says_nothing_about_it(s3: S3Proxy, url: str) -> None:
+    """The bucket goes away while a request for the id is on its way back."""
+    store, s3.late = opened(url), 0.5
+    await store.identify()
+    s3.fault = first("GET", "late")
+    early = asyncio.create_task(store.identify())
+    await asyncio.sleep(0.2)
+    obstore.delete(Bucket(BUCKET, prefix=url.rpartition("/")[2], client_options={"allow_http": True}), ".store-id")
+    with pytest.raises(StoreUnavailable, match=r"there is no \.store-id"):
+        await store.marked(RUN, "k")
+    await asyncio.gather(early, return_exceptions=True)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from activities.toolbox.registry import default_registry
+from sennit.activities.toolbox.registry import default_registry
 
 
 @pytest.fixture

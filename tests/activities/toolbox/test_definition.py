@@ -1,6 +1,8 @@
+import asyncio
 import math
 import pickle
 import threading
+from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -8,9 +10,10 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from activities.toolbox import Preview, Registry, Tool, ToolArgumentError, ToolContext, definition, tool
-from activities.toolbox.errors import ToolResultError
-from workflows.messages import queues
+from sennit.activities.toolbox import Preview, Registry, Tool, ToolArgumentError, ToolContext, definition, tool
+from sennit.activities.toolbox.batch import Batches, Seat
+from sennit.activities.toolbox.errors import BadOutput, ToolResultError
+from sennit.workflows.messages import queues
 
 
 class Arguments(BaseModel):
@@ -103,6 +106,54 @@ async def test_a_result_that_json_cannot_carry_is_an_error(value: object, contex
 
 
 @pytest.mark.parametrize(
+    ("declared", "value", "result"),
+    [
+        (Found, {"day": "2024-05-01", "where": "a"}, {"day": "2024-05-01", "where": "a"}),
+        (int, "5", 5),
+        (list[float], (1, "2.5"), [1.0, 2.5]),
+        (Iterable[int], iter([1, 2]), [1, 2]),
+        (str | None, None, None),
+        (dict, None, None),
+        (Any, None, None),
+        (object, None, None),
+    ],
+)
+async def test_a_result_is_of_the_type_that_is_declared(
+    declared: Any, value: Any, result: Any, context: ToolContext
+) -> None:
+    def given(args: Arguments) -> Any:
+        return value
+
+    given.__annotations__["return"] = declared
+    assert await made(given).call({"word": "x"}, context) == result
+
+
+@pytest.mark.parametrize(
+    ("declared", "value", "problem"),
+    [
+        (Found, None, "given returned None, which is not what it declares: must be an object"),
+        (Found, {"day": "2024-05-01"}, "given returned a value of type dict, which is not what it declares: where: is"),
+        (int, "sk-secret", "given returned a value of type str, which is not what it declares: must be a whole number"),
+        (dict[str, int], {"a": "x"}, "given returned a value of type dict, which is not what it declares: a: must be"),
+        (None, 3, "given returned a value of type int, which is not what it declares: "),
+    ],
+)
+async def test_another_result_is_refused_for_good_and_without_its_value(
+    declared: Any, value: Any, problem: str, context: ToolContext
+) -> None:
+    async def given(args: Arguments) -> Any:
+        return value
+
+    given.__annotations__["return"] = declared
+    with pytest.raises(BadOutput) as caught:
+        await made(given).call({"word": "x"}, context)
+    assert str(caught.value).startswith(problem)
+    assert "sk-secret" not in str(caught.value)
+    assert (caught.value.retryable, caught.value.value) == (False, value)
+    assert pickle.loads(pickle.dumps(caught.value)).value == value
+
+
+@pytest.mark.parametrize(
     ("arguments", "field", "problem"),
     [
         ({}, "word", "is missing"),
@@ -145,3 +196,33 @@ async def test_a_tool_can_be_sent_to_another_process_whatever_its_preview_is(
     monkeypatch.setattr(Tool, "_can_be_sent", True)
     sent = made(repeat, effect="write", preview=lambda args: Preview(args.word))
     assert await sent.call({"word": "x"}, context, isolated=True) == "x"
+
+
+class Even(BaseModel):
+    number: int
+
+    @field_validator("number")
+    @classmethod
+    def is_even(cls, value: int) -> int:
+        if value % 2:
+            raise RuntimeError("a validator's own error")
+        return value
+
+
+async def test_each_call_of_a_batch_has_its_own_end_whatever_that_is() -> None:
+    async def all_of_them(calls: list[Arguments]) -> list[Any]:
+        return [{"number": 2}, {"number": 3}, StopIteration(4), asyncio.CancelledError()]
+
+    async def find(args: Arguments) -> Even:
+        return Even(number=len(args.word))
+
+    async def end(place: Seat, word: str) -> Any:
+        return await place.run(place.call(found, Arguments(word=word)))
+
+    found, batches = made(find, batch=all_of_them), Batches()
+    async with asyncio.timeout(20):
+        ends = await asyncio.gather(
+            *[end(each, "x") for each in [batches.seat() for _ in range(4)]], return_exceptions=True
+        )
+    assert ends[0] == {"number": 2}
+    assert [type(each).__name__ for each in ends[1:]] == ["RuntimeError", "ToolExit", "ToolResultError"]

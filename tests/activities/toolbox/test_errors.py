@@ -1,6 +1,6 @@
 import pickle
 
-from activities.toolbox.errors import HttpStatusError, ToolError, ToolModuleError
+from sennit.activities.toolbox.errors import HttpStatusError, ToolError, ToolModuleError
 
 
 def test_a_message_is_one_printable_line_of_at_most_500_characters() -> None:

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from activities.toolbox.errors import ToolArgumentError, ToolExit, WorkerLost
-from activities.toolbox.isolation import _portable, run_isolated
+from sennit.activities.toolbox.errors import ToolArgumentError, ToolExit, WorkerLost
+from sennit.activities.toolbox.isolation import _portable, run_isolated
 
 
 async def test_a_function_runs_in_another_process_whose_start_is_not_its_time() -> None:

@@ -2,11 +2,11 @@ from pathlib import Path
 
 import pytest
 
-from activities.toolbox import ToolModuleError, load_tools
+from sennit.activities.toolbox import ToolModuleError, load_tools
 
 BODY = """
 from pydantic import BaseModel
-from activities.toolbox import tool
+from sennit.activities.toolbox import tool
 
 class Arguments(BaseModel):
     text: str
@@ -49,7 +49,7 @@ def test_loading_again_gives_the_same_tools_and_nothing_of_other_modules(modules
         ("def broken(", r"SyntaxError: .*line 1"),
         ("raise SystemExit(3)", "SystemExit: 3"),
         ("x = 1", "has no tools; mark its functions with @tool"),
-        (BODY.format(name="search"), "the name 'search' is taken by activities.toolbox.search.tool.search"),
+        (BODY.format(name="search"), "the name 'search' is taken by sennit.activities.toolbox.search.tool.search"),
         (BODY.replace('"pure"', '"none"').format(name="odd"), "effect 'none' is not one of"),
         (BODY.format(name="twice") * 2, "the name 'twice' is taken by broken_tools.twice"),
     ],

@@ -5,13 +5,13 @@ import time
 
 import pytest
 
-from activities.toolbox import loop
-from activities.toolbox.loop import SteadyLoop
+from sennit.activities.toolbox import loop
+from sennit.activities.toolbox.loop import SteadyLoop
 
 
 def test_time_limits_spare_what_waits_while_the_process_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stopped process and a blocked loop look alike. Time limits end what takes too long by itself."""
-    monkeypatch.setattr(loop, "LONGEST_PAUSE", 0.1)
+    monkeypatch.setattr(loop, "MAX_PAUSE_SECONDS", 0.1)
     monkeypatch.setattr(loop, "TICK", 0.02)
 
     async def wait(seconds: float) -> str:

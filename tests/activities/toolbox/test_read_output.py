@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from activities.toolbox import ToolArgumentError, ToolContext, load_tools
-from activities.toolbox.read_output import offered
+from sennit.activities.toolbox import ToolArgumentError, ToolContext, load_tools
+from sennit.activities.toolbox.read_output import offered
 
 OUTPUT = {"text": "One. " * 5_000 + "The NEEDLE. " + "Two. " * 5_000}
 

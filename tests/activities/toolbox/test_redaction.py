@@ -8,10 +8,10 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-from activities.nodes.error_mapping import failure
-from activities.providers import ProviderError
-from activities.toolbox import ToolError
-from activities.toolbox.redaction import MASK, Redactor, mask, remember
+from sennit.activities.nodes.error_mapping import failure
+from sennit.activities.providers import ProviderError
+from sennit.activities.toolbox import ToolError
+from sennit.activities.toolbox.redaction import MASK, Redactor, mask, remember
 
 SECRET = 'sk-"quoted"\\and-long'
 

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from activities.toolbox import Registry, ToolContext, ToolDefinitionError, UnknownTool, load_tools, tool
+from sennit.activities.toolbox import Registry, ToolContext, ToolDefinitionError, UnknownTool, load_tools, tool
 
 
 class Arguments(BaseModel):
@@ -24,12 +24,13 @@ def filled(*names: str) -> Registry:
 @pytest.mark.parametrize(
     ("source", "options", "problem"),
     [
-        ("def bad() -> str: ...", {}, "a tool takes"),
-        ("def bad(args: Arguments, context: ToolContext, more: int) -> str: ...", {}, "a tool takes"),
-        ("def bad(*args: Arguments) -> str: ...", {}, "a tool takes"),
-        ("def bad(args): ...", {}, "annotate 'args' with a pydantic model"),
-        ("def bad(args: dict) -> str: ...", {}, "annotate 'args' with a pydantic model"),
-        ("def bad(args: Arguments, context: object) -> str: ...", {}, "annotate 'context' with ToolContext"),
+        ("def bad(*words: str) -> str: ...", {}, "a call names its arguments; *words: str in the signature"),
+        ("def bad(word: str, /) -> str: ...", {}, "a call names its arguments"),
+        ("def bad(**words: str) -> str: ...", {}, "a call names its arguments"),
+        ("def bad(word): ...", {}, "annotate 'word' with its type, such as `str`"),
+        ("def bad(one: ToolContext, two: ToolContext) -> str: ...", {}, "one parameter takes the ToolContext"),
+        ("def bad(word: str, thread: Thread) -> str: ...", {}, "its arguments have no JSON schema"),
+        ("def bad(word: str) -> str: ...", {"resource": "file:{path}"}, "names 'path', which is no argument"),
         ("def bad(args: Arguments) -> str: yield 1", {}, "yields"),
         ("def bad(args: 'Missing') -> str: ...", {}, "'Missing' is not defined"),
         ("def bad(args: Arguments) -> Thread: ...", {}, "Thread has no JSON schema"),

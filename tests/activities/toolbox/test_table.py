@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.toolbox import ToolArgumentError, ToolContext, load_tools
-from activities.toolbox.table import TableArguments, table
+from sennit.activities.toolbox import ToolArgumentError, ToolContext, load_tools
+from sennit.activities.toolbox.table import TableArguments, table
 
 ROWS = [
     {"name": "a", "size": 2, "year": 2020},

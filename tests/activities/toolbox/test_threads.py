@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from activities.toolbox import threads
-from activities.toolbox.errors import ToolExit
-from activities.toolbox.threads import LoopBlocked, ToolThreads
+from sennit.activities.limits import MAX_LOST_THREADS
+from sennit.activities.toolbox import threads
+from sennit.activities.toolbox.errors import ToolExit
+from sennit.activities.toolbox.threads import LoopBlocked, ToolThreads
 
 LONG = 30.0  # seconds; nothing here takes that long unless it hangs
 
@@ -193,7 +194,7 @@ async def test_a_cancelled_coroutine_may_tidy_up_first(pool: ToolThreads) -> Non
 
 async def test_threads_that_are_given_up_count_as_lost_until_they_end(pool: ToolThreads, gate: threading.Event) -> None:
     async with asyncio.timeout(LONG):
-        for _ in range(threads.MOST_LOST):
+        for _ in range(MAX_LOST_THREADS):
             assert pool.exhausted is None
             with suppress(TimeoutError):
                 async with asyncio.timeout(0.001):

@@ -1,17 +1,20 @@
 """The agent benchmark still measures what it says: every question fits, and two run by all means, ten times faster."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from doubles.model_rules import Asked
 
-from activities.toolbox import load_tools
 from benchmarks.agents import oracle as model
 from benchmarks.agents.comparison import bench, print_row, print_totals
+from benchmarks.agents.formats import Planned, print_table
 from benchmarks.agents.oracle import Oracle, lines, plan
 from benchmarks.agents.questions import Question, questions
-from workflows.plan.checking.validation import parse_plan, problems_of
-from workflows.plan.planner_format.lines import LineReader
+from sennit.activities.toolbox import load_tools
+from sennit.testing.model_rules import Asked
+from sennit.workflows.plan.checking.validation import parse_plan, problems_of
+from sennit.workflows.plan.planner_format.calls import Tools
+from sennit.workflows.plan.planner_format.lines import LineReader
 
 every_question = pytest.mark.parametrize("question", questions(), ids=lambda question: question.name)
 
@@ -70,3 +73,32 @@ async def test_two_questions_by_all_means(tmp_path: Path, capsys: pytest.Capture
     assert [row.sennit.turns for row in rows] == [3, 2], "a dead end takes the joiner twice"
     print_totals(rows)
     assert "same answers: yes" in capsys.readouterr().out
+
+
+@every_question
+def test_a_plan_says_the_same_in_each_form(question: Question) -> None:
+    catalogue = load_tools(["benchmarks.agents.lookups"]).catalogue()
+    tools = {entry["name"]: entry["schema"] for entry in catalogue}
+    asks = asked("You plan work.", question.goal)
+    plan = parse_plan(_read(Oracle().reply(asks).text, tools).plan)
+    reader = LineReader(tools)
+    for call in Oracle().reply(replace(asks, tools=("join",))).calls:
+        reader.call(call.name, call.arguments)
+    reader.close()
+    assert (reader.errors, reader.warnings) == ([], [])
+    assert plan == parse_plan(reader.plan)
+
+
+def _read(text: str, tools: Tools) -> LineReader:
+    reader = LineReader(tools)
+    reader.feed(text)
+    reader.close()
+    return reader
+
+
+def test_the_table_says_what_auto_is(capsys: pytest.CaptureFixture[str]) -> None:
+    good, late, wrong = (Planned(first, right, 9) for first, right in ((1.0, True), (1.2, True), (1.0, False)))
+    assert print_table({"lines": [good] * 3, "tools": [good] * 3})
+    assert not print_table({"lines": [good] * 3, "tools": [late] * 3})
+    assert not print_table({"lines": [good] * 3, "tools": [good, good, wrong]})
+    assert "`auto` is lines" in capsys.readouterr().out

@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from workflows.plan.compile.graph import ExecutionPlan, Graph, NodeSpec
-from workflows.plan.language.limits import Usage
-from workflows.plan.language.nodes import OnFailure
-from workflows.plan.scheduling.events import (
+from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
+from sennit.workflows.plan.compile.graph import Graph
+from sennit.workflows.plan.fusion.rules import Timings
+from sennit.workflows.plan.language.limits import Usage
+from sennit.workflows.plan.language.nodes import Fuse, OnFailure
+from sennit.workflows.plan.scheduling.events import (
     Answered,
     ApprovalDecided,
     Cancel,
@@ -16,7 +18,9 @@ from workflows.plan.scheduling.events import (
     Event,
     Expand,
     ExpansionRequest,
+    LookUp,
     NodeEnded,
+    NodesAppended,
     Outcome,
     Question,
     RetryRequested,
@@ -26,13 +30,22 @@ from workflows.plan.scheduling.events import (
     StopRequested,
     TimeAdvanced,
 )
-from workflows.plan.scheduling.snapshot import dump, load
-from workflows.plan.scheduling.state import AWAITING_FALLBACK, BLOCKED, EXPANDED, STATUS_NAMES, WAITING, RunState
-from workflows.plan.scheduling.step import step
-from workflows.plan.scheduling.termination import blocking_failures
+from sennit.workflows.plan.scheduling.snapshot import dump, load
+from sennit.workflows.plan.scheduling.state import (
+    AWAITING_FALLBACK,
+    BLOCKED,
+    EXPANDED,
+    IN_DOUBT,
+    STATUS_NAMES,
+    SUCCEEDED,
+    WAITING,
+    RunState,
+)
+from sennit.workflows.plan.scheduling.step import step
+from sennit.workflows.plan.scheduling.termination import blocking_failures
 
 Fields = dict[str, Any]
-STATUSES = {BLOCKED: "blocked", AWAITING_FALLBACK: "delegated", EXPANDED: "opened"}
+STATUSES = {BLOCKED: "blocked", AWAITING_FALLBACK: "delegated", EXPANDED: "opened", IN_DOUBT: "in doubt"}
 
 
 def node(name: str, *needs: str, kind: str = "tool", **fields: Any) -> Fields:
@@ -64,14 +77,18 @@ def when(name: str, op: str = "eq", value: Any = None) -> Fields:
 
 
 class Play:
-    """One run. What happens returns the decisions as words: `start a`, `cancel a~2`, `ask g`, `park a`, `end done`."""
+    """One run. What happens returns the decisions as words: `start a`, `cancel a~2`, `ask g`, `park a`, `end done`; and
+    `close j` for each join that has got its value without an activity.
+    """
 
     def __init__(
         self,
         *nodes: Fields,
         answer: str | Sequence[str] = (),
         on_failure: OnFailure = "park",
-        groups: Sequence[Sequence[str]] = (),
+        in_flight: int = 1_000,
+        fuse: Fuse = "off",
+        workers: dict[str, int] | None = None,
         window: int = 100,
     ) -> None:
         index = {fields["id"]: position for position, fields in enumerate(nodes)}
@@ -80,15 +97,16 @@ class Play:
             [_spec(fields, index) for fields in nodes],
             [index[name] for name in answers],
             on_failure,
-            [[index[name] for name in group] for group in groups],
         )
+        self.index = index
         self.graph = Graph(execution_plan)
-        self.state = RunState(self.graph, window=window, park_for=1_000_000)
+        self.state = RunState(self.graph, window=window, park_for=1_000_000, in_flight=in_flight)
+        self.state.timings = Timings(fuse, workers or {})
         self.decisions: list[str] = []
 
-    def begin(self) -> list[str]:
-        """The plan is here."""
-        return self.act(RunStarted())
+    def begin(self, *, more: bool = False) -> list[str]:
+        """The plan is here, or its beginning."""
+        return self.act(RunStarted(more))
 
     def ok(self, *names: str, digest: str = "", **facts: Any) -> list[str]:
         """These units succeed, one after the other; the decisions on all of them."""
@@ -112,6 +130,24 @@ class Play:
             expansion_request=ExpansionRequest(f"of {name}", nodes, "the page is gone", ("n4 nap",)),
         )
         return self.end(name, made)
+
+    def grow(
+        self,
+        *nodes: Fields,
+        answer: str = "",
+        of: str = "",
+        outcome: Outcome | None = None,
+        more: bool = False,
+        **facts: Fields,
+    ) -> list[str]:
+        """The plan goes on with more nodes: what the unit `of` has asked for, or its planner still writes."""
+        for position, fields in enumerate(nodes, len(self.graph.specs)):
+            self.index[fields["id"]] = position
+        page = ExecutionPlan([_spec(fields, self.index) for fields in nodes], [self.index[answer]] if answer else [])
+        unit = self.unit(of) if of else -1
+        said = outcome or Outcome("said", delegated=True)
+        ended = NodeEnded(unit, self.state.generation[unit], said) if of else None
+        return self.act(NodesAppended(page, ended, {self.unit(name): each for name, each in facts.items()}, more=more))
 
     def end(self, name: str, outcome: Outcome) -> list[str]:
         """A unit ends with this outcome."""
@@ -158,10 +194,16 @@ class Play:
         asked = [f"ask {name.partition('~')[0]}" for name in self._waiting() if name not in before[0]]
         calls = sum(word.startswith("cancel") for word in words)
         parked = self._parked()
-        words[calls:calls] = asked
+        words[calls:calls] = [*self._closed(), *asked]
         words += [f"park {' '.join(parked)}"] if parked is not None and parked != before[1] else []
         self.decisions += words
         return words
+
+    def _closed(self) -> list[str]:
+        status = self.state.status
+        joins = [unit for unit in status.touched if self.state.kind_of(unit) == "join" and status[unit] == SUCCEEDED]
+        joins = [unit for unit in joins if unit in self.state.chosen and not self.state.attempts[unit]]
+        return [f"close {self.state.address(unit)}" for unit in joins]
 
     def _step(self, event: Event) -> list[Decision]:
         """Take an event. What a node asks is put together at once, as is what it asks again."""
@@ -176,6 +218,13 @@ class Play:
                 out.append(decision)
         return out
 
+    def effects(self, name: str) -> list[str]:
+        """Return what became of a unit's writes that were cut off, or are in doubt."""
+        found = self.state.effects.get(self.unit(name), ())
+        return [
+            f"{each.below} {each.status}".strip() + f" ~{each.generation}" * (each.generation > 1) for each in found
+        ]
+
     def asked(self, name: str) -> Question:
         """Return what a unit asks; the digest is that of what it reads."""
         unit = self.unit(name)
@@ -185,7 +234,7 @@ class Play:
     def _waiting(self) -> list[str]:
         if not self.state.waiting:
             return []
-        return [self.state.address(unit) for unit, status in enumerate(self.state.status) if status == WAITING]
+        return [self.state.address(unit) for unit in self.state.units_in(WAITING)]
 
     def _parked(self) -> list[str] | None:
         if not self.state.parked or self.state.ended:
@@ -228,6 +277,8 @@ class Play:
         if isinstance(decision, Cancel):
             late = f"~{decision.generation}" if decision.generation > 1 else ""
             return f"cancel {state.path(decision.unit)}{late}"
+        if isinstance(decision, LookUp):
+            return f"look up {state.address(decision.unit, decision.generation)}"
         assert isinstance(decision, End)
         return f"end {decision.status}"
 

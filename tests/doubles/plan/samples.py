@@ -4,14 +4,15 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-from activities.storage.run_context import StoredPlan
-from workflows.plan.checking.inputs import bind_inputs
-from workflows.plan.compile.compiler import PlanCompiler
-from workflows.plan.compile.graph import ExecutionPlan, Graph
-from workflows.plan.language import dependencies
-from workflows.plan.language.nodes import Plan
-from workflows.plan.language.parser import parse_plan
-from workflows.plan.scheduling.events import (
+from sennit.activities.storage.run_context import StoredPlan
+from sennit.workflows.plan.checking.inputs import bind_inputs
+from sennit.workflows.plan.compile.compiler import PlanCompiler
+from sennit.workflows.plan.compile.execution_plan import ExecutionPlan
+from sennit.workflows.plan.compile.graph import Graph
+from sennit.workflows.plan.language import dependencies
+from sennit.workflows.plan.language.nodes import Plan
+from sennit.workflows.plan.language.parser import parse_plan
+from sennit.workflows.plan.scheduling.events import (
     Answered,
     ApprovalDecided,
     Decision,
@@ -23,8 +24,8 @@ from workflows.plan.scheduling.events import (
     Start,
     TimeAdvanced,
 )
-from workflows.plan.scheduling.state import WAITING, RunState
-from workflows.plan.scheduling.step import step
+from sennit.workflows.plan.scheduling.state import WAITING, RunState
+from sennit.workflows.plan.scheduling.step import step
 
 Data = dict[str, Any]
 Facts = Callable[[RunState, int], dict[str, Any]]
@@ -212,9 +213,7 @@ PLANS: dict[str, Data] = {
         goal="The Nile",
     ),
     "writes": plan(tool("n", "note", {"text": "x"}), tool("s", "save", {"text": "$n"})),
-    "groups": plan(
-        tool("a"), tool("b", needs=["a"]), tool("c", needs=["a"]), llm("d", "$b $c"), groups=[["a", "b", "c"]]
-    ),
+    "fused": plan(tool("a"), tool("b", needs=["a"]), tool("c", needs=["a"]), llm("d", "$b $c"), fuse="on"),
 }
 
 
@@ -257,8 +256,8 @@ class Drive:
     def run(self) -> str:
         """Return how the run ended."""
         while not self.status:
-            if WAITING in self.state.status:
-                unit = self.state.status.index(WAITING)
+            if waiting := self.state.units_in(WAITING):
+                unit = waiting[0]
                 gate = self.state.spec_of(unit).kind == "gate"
                 self._events.insert(0, Answered(unit, "yes") if gate else ApprovalDecided(unit, True))
             elif not self._events:

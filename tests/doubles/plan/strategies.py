@@ -6,8 +6,8 @@ from typing import Any, Protocol, TypeVar
 
 from hypothesis import strategies as st
 
-from workflows.plan.compile.graph import ExecutionPlan, NodeSpec, Policy
-from workflows.plan.language.nodes import OnFailure
+from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec, Policy
+from sennit.workflows.plan.language.nodes import OnFailure
 
 T = TypeVar("T")
 
@@ -70,13 +70,15 @@ class Planner:
         self._specs: list[NodeSpec] = []
         self._usable: list[int] = []
         self._hidden = 0
+        self._short = False
 
     def plan(self) -> ExecutionPlan:
-        """Return a plan that keeps every rule of the plan language."""
+        """Return a plan that keeps every rule of the plan language. Of ten, three are mostly short calls."""
+        self._short = self._chance(30)
         for _ in range(self._choices.integer(*self._sizes)):
             self._node()
         answer = self._some(self._usable, 1, 2)
-        execution_plan = ExecutionPlan(self._specs, answer, self._choices.pick(ENDINGS), self._islands())
+        execution_plan = ExecutionPlan(self._specs, answer, self._choices.pick(ENDINGS))
         return shuffled(execution_plan, self._choices)
 
     def _chance(self, percent: int) -> bool:
@@ -90,6 +92,7 @@ class Planner:
         self._hidden = len(self._specs)
         fallback = self._fallback() if self._trouble and self._chance(12) else -1
         kind = self._choices.pick(("tool", "tool", "tool", "llm", "join", "join", "map", "gate"))
+        kind = "tool" if self._short and self._chance(60) else kind
         if kind in ("join", "map") and not self._usable:
             kind = "tool"
         spec = self._spec(kind)
@@ -120,6 +123,10 @@ class Planner:
             self._map(spec)
         elif kind == "gate" and self._early and self._chance(30):
             spec.deadline, spec.fills = self._choices.integer(1, 60), self._chance(50)
+        spec.typical, spec.tool = self._choices.pick((0, 5, 50, 5_000)), self._choices.pick(("short", "long"))
+        if self._short:
+            spec.typical = 5
+            return spec
         if kind in ("tool", "map") and self._chance(15):
             spec.approval, spec.effect = True, "write"
         if kind in ("tool", "llm", "map") and self._chance(25):
@@ -129,7 +136,11 @@ class Planner:
     def _join(self, spec: NodeSpec) -> None:
         spec.inputs = self._some(self._usable, 1, 4)
         spec.policy = self._choices.pick(POLICIES if self._early else POLICIES[:2])
+        maps = [node for node in spec.inputs if self._specs[node].kind == "map"]
+        if maps and spec.policy in ("first", "quorum") and self._chance(70):
+            spec.inputs, spec.of_items = maps[:1], True
         spec.quorum = self._choices.integer(1, len(spec.inputs)) if spec.policy == "quorum" else 0
+        spec.quorum = -self._choices.pick((1, 40, 100)) if spec.of_items and spec.quorum else spec.quorum
         spec.deadline = self._choices.integer(1, 60) if self._early and self._chance(40) else 0
 
     def _map(self, spec: NodeSpec) -> None:
@@ -137,6 +148,24 @@ class Planner:
         spec.needs = list(dict.fromkeys([*spec.needs, source]))
         spec.watches = [node for node in spec.watches if node != source]
         spec.over, spec.cap = (source, "items.length"), 3 if self._chance(10) else 9
+        self._item(spec)
+        spec.stages = [self._stage(f"s{number}") for number in range(self._choices.integer(-2, 2))]
+        tested = repr(spec.when)
+        before = self._specs[source]
+        is_plain = before.fallback is None and before.instead < 0 and not before.skip_on_error
+        if before.kind == "map" and is_plain and f"'at': [{source}," not in tested:
+            spec.source = source
+
+    def _stage(self, name: str) -> NodeSpec:
+        spec = NodeSpec(name, "map")
+        if self._chance(15):
+            spec.approval, spec.effect = True, "write"
+        if self._chance(25):
+            spec.locks = [(self._choices.pick(LOCKS), self._chance(50))]
+        self._item(spec)
+        return spec
+
+    def _item(self, spec: NodeSpec) -> None:
         if self._trouble and self._chance(40):
             spec.item_skip = self._chance(50)
             spec.item_fallback = None if spec.item_skip else (f"instead of {spec.id}[]", 1, {})
@@ -161,18 +190,6 @@ class Planner:
         spec.skip_on_error = choice == 1
         spec.fallback = (f"instead of {spec.id}", 1, {"count": 3, "items.length": 2}) if choice == 2 else None
 
-    def _islands(self) -> list[list[int]]:
-        fit = [
-            index
-            for index, spec in enumerate(self._specs)
-            if spec.kind == "tool" and not (spec.locks or spec.approval or spec.instead >= 0 or spec.is_fallback)
-        ]
-        if not self._chance(40) or len(fit) < 2:
-            return []
-        members = self._some(fit, 2, 5)
-        rest = [index for index in fit if index not in members]
-        return [group for group in (members, self._some(rest, 0, 3)) if len(group) > 1]
-
 
 def shuffled(execution_plan: ExecutionPlan, choices: Choices) -> ExecutionPlan:
     """Move the nodes about, so that the order in the plan says nothing about the order of running."""
@@ -188,9 +205,9 @@ def shuffled(execution_plan: ExecutionPlan, choices: Choices) -> ExecutionPlan:
             setattr(spec, name, [places[node] for node in getattr(spec, name)])
         spec.instead = places[spec.instead] if spec.instead >= 0 else -1
         spec.over = (places[spec.over[0]], spec.over[1]) if spec.over else None
+        spec.source = places[spec.source] if spec.source >= 0 else -1
         spec.when = _moved(spec.when, places)
-    groups = [[places[node] for node in group] for group in execution_plan.groups]
-    return ExecutionPlan(moved, [places[node] for node in execution_plan.answer], execution_plan.on_failure, groups)
+    return ExecutionPlan(moved, [places[node] for node in execution_plan.answer], execution_plan.on_failure)
 
 
 def _moved(condition: Any, places: list[int]) -> Any:

@@ -7,7 +7,11 @@ from datetime import timedelta
 from typing import Any, cast
 
 import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
 from temporalio import activity, workflow
+from temporalio.api.common.v1 import Payload, Payloads
+from temporalio.api.enums.v1 import PendingActivityState, TimeoutType
+from temporalio.api.failure.v1 import Failure, TimeoutFailureInfo
 from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionResponse
 from temporalio.client import Client
@@ -15,11 +19,12 @@ from temporalio.common import RetryPolicy
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from starter.client.activity_details import activity_details, why_silent
-from starter.client.client import Sennit
-from starter.client.connection import local_server
-from starter.client.errors import NoAnswer
-from workflows.messages.views import NodeView, RunView
+from sennit.starter.client.activity_details import activity_details, live_details, why_silent
+from sennit.starter.client.client import Sennit
+from sennit.starter.client.connection import local_server
+from sennit.starter.client.errors import NoAnswer
+from sennit.starter.client.events import EventReader
+from sennit.workflows.messages.views import NodeView, RunView
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(60)]
 QUEUE = "closely"
@@ -96,10 +101,62 @@ async def test_of_a_replaced_plan_only_the_newest_activity_counts(monkeypatch: p
         pending = [PendingActivityInfo(activity_id=name, paused=name == "n1~2@10") for name in names]
         return DescribeWorkflowExecutionResponse(pending_activities=pending)
 
-    monkeypatch.setattr("starter.client.activity_details._describe", describe)
+    monkeypatch.setattr("sennit.starter.client.activity_details._describe", describe)
     nodes = (NodeView(id="n1", kind="tool", status="running"),)
     view = RunView(id="r", run_id="r", status="running", phase="running", nodes=nodes)
     assert (await activity_details(cast("Client", None), view)).nodes[0].preview == "paused in Temporal"
+
+
+async def test_a_lost_worker_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def describe(*_: Any) -> DescribeWorkflowExecutionResponse:
+        lost = Failure(timeout_failure_info=TimeoutFailureInfo(timeout_type=TimeoutType.TIMEOUT_TYPE_HEARTBEAT))
+        item = PendingActivityInfo(activity_id="n1", attempt=2, maximum_attempts=3, last_failure=lost)
+        return DescribeWorkflowExecutionResponse(pending_activities=[item])
+
+    monkeypatch.setattr("sennit.starter.client.activity_details._describe", describe)
+    nodes = (NodeView(id="n1", kind="tool", status="running"),)
+    view = RunView(id="r", run_id="r", status="running", phase="running", nodes=nodes)
+    found = (await activity_details(cast("Client", None), view)).nodes[0]
+    assert found.preview == "its worker was lost, so its call starts again: attempt 2 of 3"
+
+
+@pytest.mark.parametrize("name", ["n1~2.ledger", "n1~2+49", "n1~2.goal", "n1~2.question@3", "n1~2@3.goal"])
+async def test_what_is_done_for_a_node_is_told_of_its_generation(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    async def describe(*_: Any) -> DescribeWorkflowExecutionResponse:
+        details = Payloads(payloads=[Payload(data=b'"half done"')])
+        item = PendingActivityInfo(activity_id=name, attempt=1, heartbeat_details=details)
+        return DescribeWorkflowExecutionResponse(pending_activities=[item])
+
+    monkeypatch.setattr("sennit.starter.client.activity_details._describe", describe)
+    (event,) = await live_details(cast("Client", None), "r")
+    assert (event.kind, event.node, event.generation, event.text) == ("progress", "n1", 2, "half done")
+
+
+async def test_after_a_lost_worker_the_next_attempt_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    lost = Failure(timeout_failure_info=TimeoutFailureInfo(timeout_type=TimeoutType.TIMEOUT_TYPE_HEARTBEAT))
+
+    def item(attempt: int, begun: int, beaten: int, said: bytes) -> PendingActivityInfo:
+        return PendingActivityInfo(
+            activity_id="n1",
+            attempt=attempt,
+            state=PendingActivityState.PENDING_ACTIVITY_STATE_STARTED,
+            last_failure=lost,
+            last_started_time=Timestamp(seconds=begun),
+            last_heartbeat_time=Timestamp(seconds=beaten),
+            heartbeat_details=Payloads(payloads=[Payload(data=said)]),
+        )
+
+    seen = [item(2, 9, 5, b'"old"'), item(2, 9, 10, b'"half"'), item(2, 9, 11, b'"all"'), item(3, 20, 11, b'"all"')]
+
+    async def describe(*_: Any) -> DescribeWorkflowExecutionResponse:
+        return DescribeWorkflowExecutionResponse(pending_activities=[seen[0]])
+
+    monkeypatch.setattr("sennit.starter.client.activity_details._describe", describe)
+    reader, told = EventReader(cast("Client", None), "r", cast("Any", None)), []
+    while seen:
+        told += [event.text for event in (*await reader._live(0), *await reader._live(0))]
+        del seen[0]
+    assert told == ["its worker was lost; attempt 2 follows", "half", "all", "its worker was lost; attempt 3 follows"]
 
 
 async def test_planning_shows_how_it_gets_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +165,7 @@ async def test_planning_shows_how_it_gets_on(monkeypatch: pytest.MonkeyPatch) ->
             pending_activities=[PendingActivityInfo(activity_id="run:plan~2", paused=True)]
         )
 
-    monkeypatch.setattr("starter.client.activity_details._describe", describe)
+    monkeypatch.setattr("sennit.starter.client.activity_details._describe", describe)
     view = RunView(id="r", run_id="r", status="running", phase="planning")
     assert (await activity_details(cast("Client", None), view)).progress == "paused in Temporal"
 
@@ -122,8 +179,8 @@ async def test_a_run_whose_code_fails_says_why(client: Client, begin: Callable[[
 
 
 async def test_a_run_without_workers_says_so(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("starter.client.client.WORKFLOW", "never-served")
-    monkeypatch.setattr("starter.client.run.QUERY_TIMEOUT", timedelta(seconds=1))
+    monkeypatch.setattr("sennit.starter.client.client.WORKFLOW", "never-served")
+    monkeypatch.setattr("sennit.starter.client.run.QUERY_TIMEOUT", timedelta(seconds=1))
     run = await Sennit(client, local_server("127.0.0.1:1", None)).start(goal="x")
     with pytest.raises(NoAnswer, match="no worker serves never-served; the run waits for one: sennit worker workflow"):
         await run.view()
@@ -134,3 +191,18 @@ async def test_what_the_server_does_not_say_leaves_the_view_as_it_was(client: Cl
     view = RunView(id="nobody", run_id="r", status="running", phase="running", nodes=nodes)
     assert await activity_details(client, view) == view
     assert await why_silent(client, "nobody") is None
+
+
+async def test_of_a_shared_activity_each_call_shows_whether_it_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def describe(*_: Any) -> DescribeWorkflowExecutionResponse:
+        said = Payloads(payloads=[Payload(data=b'"33 of 40 done"'), Payload(data=b"[1,2]")])
+        item = PendingActivityInfo(activity_id="a+39", attempt=1, heartbeat_details=said)
+        return DescribeWorkflowExecutionResponse(pending_activities=[item])
+
+    monkeypatch.setattr("sennit.starter.client.activity_details._describe", describe)
+    seats = {"a": 0, "b": 1, "c": 33, "d": 40}
+    nodes = tuple(NodeView(id=name, kind="tool", status="running", seat=("a", at)) for name, at in seats.items())
+    view = RunView(id="r", run_id="r", status="running", phase="running", nodes=nodes)
+    found = {node.id: node.preview for node in (await activity_details(cast("Client", None), view)).nodes}
+    done, going = "done, as its activity last reported", "in an activity with others; its activity: 33 of 40 done"
+    assert found == {"a": done, "b": going, "c": done, "d": going}

@@ -1,27 +1,44 @@
 """The client against a real Temporal server, with a fake AgentRun workflow."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
+from dataclasses import replace
+from datetime import timedelta
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import pytest
 from doubles.resets import reset
+from pydantic import BaseModel
 from temporalio import workflow
+from temporalio.api.common.v1 import Payload
 from temporalio.client import Client
+from temporalio.converter import DataConverter, PayloadCodec
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from starter.client.client import Sennit
-from starter.client.connection import local_server
-from starter.client.errors import NoAnswer, Refused
-from workflows.messages.queues import WORKFLOW
-from workflows.plan.programs.program_plan import program_plan
+from sennit.starter.client.client import Sennit
+from sennit.starter.client.connection import local_server
+from sennit.starter.client.errors import (
+    InvalidRequest,
+    NoAnswer,
+    NoResult,
+    NotAllowed,
+    Refused,
+    RunIsOver,
+    RunNotFound,
+    ServerUnreachable,
+)
+from sennit.starter.client.run import FAST, SLOW, pause_after
+from sennit.workflows.messages.queues import WORKFLOW
+from sennit.workflows.plan.programs.program_plan import program_plan
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(60)]
 
-SLOW: list[str] = []
+SECOND = timedelta(seconds=1)
+SLOW_PAGES: list[str] = []
 """Runs whose next later page is not answered."""
 
 
@@ -44,6 +61,9 @@ class StandIn:
         if goal == "new":
             request = {**request, "goal": "wait"}
             workflow.continue_as_new(request)
+        if "plan" in request or "plan_packed" in request:
+            self.called = workflow.start_activity("tool", task_queue="nobody's", start_to_close_timeout=SECOND)
+            await workflow.sleep(0.01)
         if goal == "wait":
             await workflow.wait_condition(lambda: bool(self.answers))
         return self.report("partial" if goal == "partial" else "done")
@@ -55,8 +75,8 @@ class StandIn:
     @workflow.query
     def plan(self, page: Any = None) -> dict[str, Any]:
         start, limit = page["from"], min(page["limit"], 2)
-        if start and workflow.info().workflow_id in SLOW:
-            SLOW.remove(workflow.info().workflow_id)
+        if start and workflow.info().workflow_id in SLOW_PAGES:
+            SLOW_PAGES.remove(workflow.info().workflow_id)
             raise ApplicationError("a slow page")
         nodes = [{"id": f"n{i}", "kind": "tool", "status": "running"} for i in range(start, min(start + limit, 5))]
         after = start + limit if start + limit < 5 else None
@@ -95,7 +115,7 @@ async def test_a_started_run_has_the_slug_of_its_goal_and_a_link(sennit: Sennit)
     assert (ending.report.answer, ending.report.ui_url, ending.code) == ("42", run.ui_url, 0)
     found = await sennit.client.get_workflow_handle(run.id).describe()
     assert await found.static_summary() == "How high is Mont Blanc?"
-    assert await found.memo() == {"sennit": version("sennit")}
+    assert await found.memo() == {"sennit": version("sennit"), "title": "How high is Mont Blanc?"}
 
 
 async def test_the_memo_describes_the_plan_and_queues_are_fair_to_tenants(sennit: Sennit) -> None:
@@ -105,6 +125,14 @@ async def test_the_memo_describes_the_plan_and_queues_are_fair_to_tenants(sennit
     assert found.raw_description.workflow_execution_info.priority.fairness_key == "acme"
     with pytest.raises(Refused, match="tenant is a name of at most 64 bytes"):
         await sennit.start(goal="x", tenant="é" * 33)
+
+
+async def test_a_run_takes_the_trace_of_its_caller_along(sennit: Sennit, monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    monkeypatch.setenv("TRACEPARENT", trace)
+    run = await sennit.start(plan={"nodes": [{"id": "a"}]})
+    described = await sennit.client.get_workflow_handle(run.id).describe()
+    assert (await described.memo())["traceparent"] == trace
 
 
 async def test_a_fork_has_the_request_of_its_origin_but_for_what_it_is_given(sennit: Sennit) -> None:
@@ -170,11 +198,17 @@ async def test_a_program_is_shown_or_it_says_why_not(sennit: Sennit) -> None:
 
 async def test_a_later_page_that_nobody_answers_is_asked_for_again(sennit: Sennit) -> None:
     run, silences = await sennit.start(goal="wait"), list[str]()
-    SLOW.append(run.id)
+    SLOW_PAGES.append(run.id)
     async for view in run.watch(on_silence=silences.append):
         assert len(view.nodes) == 5
         await run.update("answer", node="n1", value="x")
     assert ["a slow page" in silence for silence in silences] == [True]
+
+
+def test_a_run_whose_worker_was_lost_is_asked_again_at_once() -> None:
+    assert pause_after(10.0, SLOW, answered=False) == FAST
+    assert pause_after(10.0, SLOW, answered=True) == 20.0
+    assert pause_after(0.01, SLOW, answered=True) == SLOW
 
 
 async def test_watching_may_stop_without_ending_the_run(sennit: Sennit) -> None:
@@ -258,8 +292,8 @@ async def test_without_a_worker_a_run_is_silent_but_its_end_is_known(
 ) -> None:
     from datetime import timedelta
 
-    monkeypatch.setattr("starter.client.run.QUERY_TIMEOUT", timedelta(seconds=1))
-    monkeypatch.setattr("starter.client.run.UPDATE_TIMEOUT", 1.0)
+    monkeypatch.setattr("sennit.starter.client.run.QUERY_TIMEOUT", timedelta(seconds=1))
+    monkeypatch.setattr("sennit.starter.client.decisions.UPDATE_TIMEOUT", 1.0)
     sennit = Sennit(client, local_server("127.0.0.1:1", None))
     run = await sennit.start(goal="wait", id="alone")
     with pytest.raises(NoAnswer):
@@ -280,3 +314,76 @@ def _end(messages: list[str], text: str, sennit: Sennit) -> None:
     if not messages:
         _ENDERS.add(asyncio.create_task(sennit.client.get_workflow_handle("alone").terminate(reason="enough")))
     messages.append(text)
+
+
+async def test_a_plan_of_a_wrong_form_is_for_the_run_to_refuse(sennit: Sennit) -> None:
+    run = await sennit.start(plan={"nodes": 7}, title="odd")
+    found = await sennit.client.get_workflow_handle(run.id).describe()
+    assert await found.memo() == {"sennit": version("sennit"), "title": "odd"}
+
+
+class Height(BaseModel):
+    metres: int
+
+
+async def test_a_result_has_the_type_that_was_asked_for_or_there_is_none(sennit: Sennit) -> None:
+    run = await sennit.start(goal="wait", result=Height)
+    assert await run.answer("metres", 4806) == "metres has its answer"
+    assert await run.result() == Height(metres=4806)
+    assert (await run.report()).answer == {"metres": 4806}
+    text = await sennit.start(goal="now", result=Height)
+    with pytest.raises(NoResult, match="the answer is no Height") as wrong:
+        await text.result()
+    assert wrong.value.report.answer == "42"
+    assert await (await sennit.find(text.id, result=int)).result() == 42
+    part = await sennit.start(goal="partial", result=str)
+    with pytest.raises(NoResult, match="answers only a part"):
+        await part.result()
+    assert (await (await sennit.find(part.id)).result()).status == "partial"
+
+
+async def test_each_cause_has_an_error_of_its_own(sennit: Sennit) -> None:
+    with pytest.raises(RunNotFound):
+        await sennit.find("nobody")
+    with pytest.raises(InvalidRequest):
+        await sennit.start(goal="x", window=0)
+    refused = await sennit.start(goal="refuse")
+    with pytest.raises(InvalidRequest, match="nodes"):
+        await refused.result()
+    run = await sennit.start(goal="wait")
+    with pytest.raises(NotAllowed, match="7 is not one of"):
+        await run.answer("n1", 7)
+    with pytest.raises(NotAllowed, match="still runs"):
+        await run.fork()
+    await run.answer("n1", "yes")
+    await run.result()
+    with pytest.raises(RunIsOver):
+        await run.answer("n1", "yes")
+
+
+async def test_a_client_of_ones_own_may_have_any_converter_and_codec(sennit: Sennit, client: Client) -> None:
+    class Counting(PayloadCodec):
+        seen = 0
+
+        async def encode(self, payloads: Sequence[Payload]) -> list[Payload]:
+            Counting.seen += len(payloads)
+            return list(payloads)
+
+        async def decode(self, payloads: Sequence[Payload]) -> list[Payload]:
+            return list(payloads)
+
+    converter = replace(DataConverter.default, payload_codec=Counting())
+    own = await Client.connect(client.service_client.config.target_host, data_converter=converter)
+    run = await Sennit(own).start(goal="now")
+    assert (await run.result()).answer == "42"
+    assert Counting.seen > 0
+
+
+async def test_no_connection_starts_a_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("TEMPORAL_ADDRESS", "TEMPORAL_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("SENNIT_STATE", str(tmp_path / "state"))
+    with pytest.raises(ServerUnreachable, match=r"Sennit.local\(\)"):
+        await Sennit.connect()
+    assert not (tmp_path / "state").exists()

@@ -2,12 +2,14 @@
 
 import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from starter.client.connection import configured_server, connect_client, local_server
-from starter.client.errors import Refused, Unreachable
+from sennit.starter.client.connection import configured_server, connect_client, local_server
+from sennit.starter.client.errors import Refused, ServerUnreachable
 
 
 @pytest.fixture(autouse=True)
@@ -51,6 +53,9 @@ def test_a_flag_beats_the_environment_which_beats_the_profile(
         ("[::1]:7233", True, "http://[::1]:8233"),
         ("localhost:7234", True, None),
         ("temporal.example.com:7233", False, None),
+        ("agents.a1b2c.tmprl.cloud:7233", False, "https://cloud.temporal.io"),
+        ("eu-central-1.aws.api.temporal.io:7233", False, "https://cloud.temporal.io"),
+        ("tmprl.cloud.example.com:7233", False, None),
     ],
 )
 def test_only_a_server_here_shares_our_files_and_only_its_usual_port_has_a_known_ui(
@@ -90,13 +95,49 @@ async def test_a_server_that_is_not_there_is_unreachable_with_address_and_cause(
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
-        with pytest.raises(Unreachable, match=f"no Temporal server at {address}: Connection refused"):
+        with pytest.raises(ServerUnreachable, match=f"no Temporal server at {address}: Connection refused"):
             await connect_client(local_server(address, None))
 
 
 async def test_a_server_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("starter.client.connection.CONNECT_TIMEOUT", 0.2)
+    monkeypatch.setattr("sennit.starter.client.connection.CONNECT_TIMEOUT", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as listening:  # accepted by the system, answered by nobody
         port = listening.getsockname()[1]
-        with pytest.raises(Unreachable, match="no answer within"):
+        with pytest.raises(ServerUnreachable, match="no answer within"):
             await connect_client(local_server(f"127.0.0.1:{port}", None))
+
+
+SCRIPTS = """
+import asyncio, os, sys, threading, time
+from temporalio.client import Client
+from sennit import Sennit
+for _ in range(20):
+    if os.fork() == 0:
+        break
+else:
+    print(*(os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(20)))
+    sys.exit()
+main, hand_over = threading.get_ident(), asyncio.BaseEventLoop.call_soon_threadsafe
+
+def hand_over_slowly(self, *args, **named):
+    handle = hand_over(self, *args, **named)
+    if threading.get_ident() != main:
+        time.sleep(0.2)
+    return handle
+
+asyncio.BaseEventLoop.call_soon_threadsafe = hand_over_slowly
+
+async def script():
+    await Sennit(await Client.connect(sys.argv[1])).runs()
+
+asyncio.run(script())
+"""
+
+
+@pytest.mark.server
+def test_no_script_is_aborted_at_its_end_by_a_thread_of_the_sdk(server_address: str) -> None:
+    """The end of a script overtakes a thread that hands over a result: seldom, so this one is made slow."""
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPTS, server_address], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.stdout.split() == ["0"] * 20, done.stderr

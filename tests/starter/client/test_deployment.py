@@ -19,11 +19,11 @@ from temporalio.api.history.v1 import HistoryEvent
 from temporalio.api.workflowservice.v1 import RegisterNamespaceRequest
 from temporalio.client import Client, WorkflowHandle
 
-from starter.client.deployment import Version, promote
-from starter.client.errors import Refused
-from workers.server_check import ServerCheck
-from workflows.messages.converter import DATA_CONVERTER
-from workflows.messages.queues import WORKFLOW
+from sennit.starter.client.deployment import Version, promote
+from sennit.starter.client.errors import Refused
+from sennit.workers.server_check import ServerCheck
+from sennit.workflows.messages.converter import DATA_CONVERTER
+from sennit.workflows.messages.queues import WORKFLOW
 
 pytestmark = pytest.mark.server
 NAMESPACE = "rollout"

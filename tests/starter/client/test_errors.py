@@ -2,8 +2,8 @@
 
 from typing import get_args
 
-from starter.client.errors import exit_of
-from workflows.messages.result import RunStatus
+from sennit.starter.client.errors import exit_of
+from sennit.workflows.messages.result import RunStatus
 
 
 def test_every_status_of_a_run_has_its_exit_code() -> None:

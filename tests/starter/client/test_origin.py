@@ -9,11 +9,12 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.api.update.v1 import Input, Meta, Outcome, Request
 
-from starter.client import origin as module
-from starter.client.errors import Refused
-from starter.client.origin import LONGEST_NAME, Origin
-from workflows.messages.converter import DATA_CONVERTER
-from workflows.plan.programs.program_plan import program_plan
+from sennit.starter.client import origin as module
+from sennit.starter.client.errors import Refused
+from sennit.starter.client.origin import Origin
+from sennit.starter.limits import MAX_WORKFLOW_NAME_CHARACTERS
+from sennit.workflows.messages.converter import DATA_CONVERTER
+from sennit.workflows.plan.programs.program_plan import program_plan
 
 OLD, NEW = "async def main(a):\n    return a\n", "async def main(b):\n    return b\n"
 
@@ -62,7 +63,7 @@ def test_it_must_be_clear_which_program_gets_the_script(origin: Origin, node: st
 def test_the_id_of_a_fork_is_new_and_not_too_long() -> None:
     origin = Origin("r" * 255, {}, ())
     assert origin.fork_id != origin.fork_id
-    assert len(origin.fork_id) <= LONGEST_NAME + 10
+    assert len(origin.fork_id) <= MAX_WORKFLOW_NAME_CHARACTERS + 10
 
 
 @pytest.mark.parametrize("was_reset", [False, True])

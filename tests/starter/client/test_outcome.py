@@ -6,8 +6,8 @@ import pytest
 from temporalio.exceptions import ApplicationError, CancelledError, TerminatedError, TimeoutType
 from temporalio.exceptions import TimeoutError as RunTimeout
 
-from starter.client.errors import Refused
-from starter.client.outcome import outcome_of_failure, outcome_of_result
+from sennit.starter.client.errors import Refused
+from sennit.starter.client.outcome import outcome_of_failure, outcome_of_result
 
 REPORT = {"id": "a", "run_id": "b", "status": "failed", "problem": "n1 failed"}
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starter.client.errors import Refused
-from starter.client.request import (
+from sennit.starter.client.errors import Refused
+from sennit.starter.client.request import (
     build_request,
     checked_goal,
     checked_id,
@@ -21,8 +21,8 @@ from starter.client.request import (
     slug,
     summary,
 )
-from workflows.messages.request import parse_request
-from workflows.plan.language.packing import unpack_plan
+from sennit.workflows.messages.request import parse_request
+from sennit.workflows.plan.language.packing import unpack_plan
 
 PLAN: dict[str, Any] = {"nodes": [{"id": "a", "kind": "tool", "tool": "t", "args": {"x": None}}]}
 

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from temporalio.service import RPCError, RPCStatusCode
 
-from starter.client.errors import CliError, NoAnswer, Refused, Unreachable
-from starter.client.server_errors import cause_of, cli_error, retry_outages, unless_stopped
+from sennit.starter.client.errors import NoAnswer, Refused, SennitError, ServerUnreachable
+from sennit.starter.client.server_errors import cause_of, error_of, retry_outages, unless_stopped
 
 
 def failure(status: RPCStatusCode) -> RPCError:
@@ -20,14 +20,14 @@ def failure(status: RPCStatusCode) -> RPCError:
         (RPCStatusCode.INVALID_ARGUMENT, Refused),
         (RPCStatusCode.DEADLINE_EXCEEDED, NoAnswer),
         (RPCStatusCode.FAILED_PRECONDITION, NoAnswer),
-        (RPCStatusCode.PERMISSION_DENIED, Unreachable),
-        (RPCStatusCode.UNAUTHENTICATED, Unreachable),
-        (RPCStatusCode.UNAVAILABLE, Unreachable),
-        (RPCStatusCode.DATA_LOSS, Unreachable),
+        (RPCStatusCode.PERMISSION_DENIED, ServerUnreachable),
+        (RPCStatusCode.UNAUTHENTICATED, ServerUnreachable),
+        (RPCStatusCode.UNAVAILABLE, ServerUnreachable),
+        (RPCStatusCode.DATA_LOSS, ServerUnreachable),
     ],
 )
-def test_a_status_means_one_way_to_stop(status: RPCStatusCode, kind: type[CliError]) -> None:
-    stop = cli_error(failure(status))
+def test_a_status_means_one_way_to_stop(status: RPCStatusCode, kind: type[SennitError]) -> None:
+    stop = error_of(failure(status))
     assert type(stop) is kind
     assert "said so" in str(stop)
 
@@ -36,7 +36,7 @@ def test_a_run_whose_code_fails_says_where_to_look() -> None:
     stuck = RPCError(
         "Unable to query workflow due to Workflow Task in failed state.", RPCStatusCode.FAILED_PRECONDITION, b""
     )
-    assert "its log and the web UI say why" in str(cli_error(stuck))
+    assert "its log and the web UI say why" in str(error_of(stuck))
 
 
 def test_the_cause_of_a_connection_error_is_its_innermost_message() -> None:
@@ -62,10 +62,10 @@ async def test_a_server_that_comes_back_is_waited_for(status: RPCStatusCode) -> 
 
 @pytest.mark.parametrize(
     ("status", "patience", "kind"),
-    [(RPCStatusCode.UNAVAILABLE, 0.0, Unreachable), (RPCStatusCode.NOT_FOUND, 30.0, Refused)],
+    [(RPCStatusCode.UNAVAILABLE, 0.0, ServerUnreachable), (RPCStatusCode.NOT_FOUND, 30.0, Refused)],
 )
 async def test_what_does_not_pass_is_not_waited_for(
-    status: RPCStatusCode, patience: float, kind: type[CliError]
+    status: RPCStatusCode, patience: float, kind: type[SennitError]
 ) -> None:
     async def call() -> None:
         raise failure(status)
@@ -76,8 +76,8 @@ async def test_what_does_not_pass_is_not_waited_for(
 
 async def test_a_server_that_nobody_runs_any_more_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that another client has just replaced is."""
-    monkeypatch.setattr("starter.client.server_errors.STOPPED_FOR", 1)
+    monkeypatch.setattr("sennit.starter.client.server_errors.STOPPED_FOR", 1)
     looks = iter([True, False, True])
     assert await unless_stopped(asyncio.sleep(2.2, "there"), lambda: next(looks)) == "there"
-    with pytest.raises(Unreachable, match="was stopped; its runs go on at the next start"):
+    with pytest.raises(ServerUnreachable, match="was stopped; its runs go on at the next start"):
         await unless_stopped(asyncio.Event().wait(), lambda: True)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from starter.client.errors import Refused
-from starter.commands.ask import program_for
+from sennit.starter.client.errors import Refused
+from sennit.starter.commands.ask import program_for
 
 
 @pytest.mark.parametrize(("name", "argument"), [("debate", "question"), ("research", "topic"), ("race", "goal")])

@@ -1,11 +1,17 @@
 """The command line."""
 
+import os
+import re
 import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from starter.commands.command_line import COMMANDS, EXIT_CODES, parse
-from workflows.messages.updates import UPDATES
+from sennit.starter.commands.command_line import COMMANDS, EXIT_CODES, HEADINGS, parse
+from sennit.workflows.messages.updates import UPDATES
 
 
 @pytest.mark.parametrize(
@@ -54,7 +60,11 @@ def test_a_line_is_read(line: str, expected: dict[str, object]) -> None:
             "ask g --dosc",
             "usage: sennit ask GOAL [flags]\nsennit ask: error: unrecognized arguments: --dosc; did you mean `--docs`?",
         ),
-        ("tools extra", "usage: sennit tools [flags]\nsennit tools: error: unrecognized arguments: extra"),
+        ("dev extra", "usage: sennit dev [flags]\nsennit dev: error: unrecognized arguments: extra"),
+        (
+            "ask g --model foo:bar",
+            "argument --model: 'foo:bar': is no model; give offline, openai:NAME, anthropic:NAME",
+        ),
         ("ask", "required: GOAL"),
         ("ask g --timeout 3", "'3' is not a duration; write one such as 500ms, 30s, 5m, 24h"),
         ("ask g --window 501", "'501' is not a whole number from 1 to 500"),
@@ -93,6 +103,7 @@ def test_every_command_has_help_with_two_examples_that_parse(name: str, capsys: 
     text = capsys.readouterr().out
     assert max(map(len, text.splitlines())) <= 100
     assert EXIT_CODES in text
+    assert ("--address HOST" in text) == ("--quiet" in text) == (name == "sennit")
     if name == "update":
         assert all(f"  {model.name:<12} " in text and model.example in text for model in UPDATES)
         assert "not built yet: edit_node" in text
@@ -101,3 +112,44 @@ def test_every_command_has_help_with_two_examples_that_parse(name: str, capsys: 
     assert len(examples) == 2
     for line in examples:
         parse(shlex.split(line[line.index("sennit ") :])[1:])
+
+
+def test_the_list_of_commands_has_each_once_in_its_group(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse(["--help"])
+    groups = re.findall(r"^([a-z ]+):\n((?:  [a-z]+ +.+\n)+)", capsys.readouterr().out, re.MULTILINE)
+    listed = {title: [line.split()[0] for line in body.splitlines()] for title, body in groups if title != "examples"}
+    assert list(listed) == list(HEADINGS.values())
+    assert [name for names in listed.values() for name in names] == list(COMMANDS)
+
+
+@pytest.mark.parametrize("line", ["--address a:1 status r", "status r --address a:1", "status --address a:1 r"])
+def test_flags_of_the_connection_may_stand_anywhere(line: str) -> None:
+    assert parse(line.split()).address == "a:1"
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("sennit sta", {"status"}),
+        ("sennit ask x --approv", {"--approval", "--approve-plan", "--approve-replans-above"}),
+        ("sennit ask x --approval ", {"writes", "never"}),
+        ("sennit schedule re", {"resume", "remove"}),
+        ("sennit list --status bl", {"blocked"}),
+        ("sennit --outp", {"--output"}),
+    ],
+)
+def test_bash_completes_commands_flags_and_choices(line: str, words: set[str]) -> None:
+    """The code that is printed, in a real shell, with the program as it is installed."""
+    script = f"""
+eval "$(sennit --completion bash)"
+COMP_LINE={shlex.quote(line)} COMP_POINT={len(line)} COMP_TYPE=9
+_python_argcomplete sennit
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "--norc", "-c", script], env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=60
+    )
+    assert set(done.stdout.split()) == words, done.stderr

@@ -1,13 +1,27 @@
 """Fields of an update from the command line."""
 
+import asyncio
+import os
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles.local_workers import serving
+from doubles.stores import store_in
+from temporalio.client import Client, WorkflowHandle
+from temporalio.service import RPCError
 
-from starter.client.errors import Refused
-from starter.commands.command_line import parse
-from starter.commands.update import fields_of, read_fields
+from sennit.activities.definitions import Activities, WorkerPaths
+from sennit.activities.toolbox import load_tools
+from sennit.starter.client.errors import Exit, Refused
+from sennit.starter.commands import update
+from sennit.starter.commands.command_line import parse
+from sennit.starter.commands.update import fields_of, read_fields
+from sennit.starter.terminal.console import Terminal
+from sennit.workflows.messages.queues import WORKFLOW
 
 
 @pytest.mark.parametrize(
@@ -62,3 +76,52 @@ def test_a_script_is_read_and_looked_through_before_it_is_sent(tmp_path: Path) -
 def test_a_changed_argument_has_a_name() -> None:
     with pytest.raises(Refused, match="write an argument as name=value"):
         fields_of(parse(["approve", "r", "n7", "--set", "text"]))
+
+
+FORM = {
+    "type": "object",
+    "properties": {
+        "good": {"type": "boolean"},
+        "note": {"type": "string"},
+        "why": {"type": "string"},
+        "by": {"type": "object", "properties": {"name": {"type": "string"}, "age": {"type": "integer"}}},
+    },
+    "required": ["good", "why"],
+}
+
+
+@pytest.mark.server
+async def test_an_answer_without_a_value_is_asked_for_on_a_terminal_and_refused_without_one(
+    client: Client, server_address: str, tmp_path: Path, make_terminal: Callable[..., Terminal]
+) -> None:
+    host = Activities(WorkerPaths(store_in(tmp_path / "store"), tmp_path, None, ()), load_tools(), identity="tests")
+    name = f"asks-{uuid.uuid4().hex[:8]}"
+    args = ["answer", name, "ok", "--address", server_address]
+    plan = {"nodes": [{"id": "ok", "kind": "gate", "question": "Good?", "schema": FORM}]}
+    async with serving(client, host):
+        run = await client.start_workflow("AgentRun", {"plan": plan}, id=name, task_queue=WORKFLOW)
+        await until_blocked(run)
+        with pytest.raises(Refused) as refused:
+            await update.run(parse(args), make_terminal())
+        command = f"""sennit answer {name} ok '{{"good": true, "why": "yes"}}'"""
+        assert str(refused.value) == f"nobody is at a terminal to be asked; give the value: {command}"
+        with pytest.raises(Refused, match="other asks for no value now; give one, or see: sennit status"):
+            await update.run(parse([*args[:2], "other", *args[3:]]), make_terminal())
+        keyboard, line = os.openpty()
+        terminal = make_terminal(tty=True)
+        with os.fdopen(line) as terminal.stdin:
+            os.write(keyboard, b"false\n\n7\nIda\n\n")
+            assert await update.run(parse(args), terminal) == Exit.ANSWER
+        assert (await run.result())["answer"] == {"good": False, "why": "7", "by": {"name": "Ida"}}
+        os.close(keyboard)
+    asked = terminal.err.getvalue()  # type: ignore[attr-defined]
+    assert "ok takes an object: answer field by field" in asked
+    assert 'note (such as "yes"; Enter leaves it out): why (such as "yes"): by.name (such as "yes"; Enter' in asked
+
+
+async def until_blocked(run: WorkflowHandle[Any, Any]) -> None:
+    while True:
+        with suppress(RPCError):
+            if (await run.query("plan")).get("status") == "blocked":
+                return
+        await asyncio.sleep(0.1)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from starter.dev.binary import obtain
-from starter.dev.server import free_port
-from starter.dev.stack import LocalStack
-from starter.dev.state import ProcessIdentity, StackRecord, StateDir
+from sennit.starter.dev.binary import obtain
+from sennit.starter.dev.server import free_port
+from sennit.starter.dev.stack import LocalStack
+from sennit.starter.dev.state import ProcessIdentity, StackRecord, StateDir
 
 FAKE_WORKER = """
 import http.server, json, os, pathlib, sys

@@ -6,9 +6,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from starter.dev import binary
-from starter.dev.binary import cache_dir, cache_key, obtain
-from starter.dev.messages import LocalStackFailed
+from sennit.starter.dev import binary
+from sennit.starter.dev.binary import cache_dir, cache_key, obtain
+from sennit.starter.dev.messages import LocalStackFailed
 
 GOOD = "temporal version 1.8.2 (Server 1.31.2, UI 2.50.1)"
 OLD = "temporal version 1.4.1 (Server 1.28.0, UI 2.39.0)"

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from starter.dev import child
-from starter.dev.child import Child
-from starter.dev.messages import LocalStackFailed, WrongSettings
-from starter.dev.state import ProcessIdentity
+from sennit.starter.dev import child
+from sennit.starter.dev.child import Child
+from sennit.starter.dev.messages import LocalStackFailed, WrongSettings
+from sennit.starter.dev.state import ProcessIdentity
 
 Eventually = Callable[[Callable[[], object]], Awaitable[None]]
 
@@ -164,7 +164,7 @@ class Fated(Script):
 async def test_a_child_that_keeps_dying_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fates: list[LocalStackFailed | None], starts: int
 ) -> None:
-    monkeypatch.setattr(child, "LONGEST_PAUSE", 0.0)
+    monkeypatch.setattr(child, "MAX_RESTART_PAUSE_SECONDS", 0.0)
     fated = Fated(tmp_path, fates)
     messages: list[str] = []
     with pytest.raises(LocalStackFailed, match=r"never ready|a setting|the script ended"):
@@ -175,7 +175,7 @@ async def test_a_child_that_keeps_dying_is_given_up(
 
 
 async def test_one_that_lived_long_starts_again_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(child, "LONGEST_PAUSE", 0.0)
+    monkeypatch.setattr(child, "MAX_RESTART_PAUSE_SECONDS", 0.0)
     monkeypatch.setattr(child, "STEADY", -1.0)
     fated = Fated(tmp_path, [None] * 50 + [WrongSettings("the end")])
 

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from starter.dev.download import probe
+from sennit.starter.dev.download import probe
 
 
 @pytest.fixture(autouse=True)

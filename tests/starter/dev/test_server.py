@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from starter.dev.server import DevServer, answers
+from sennit.starter.dev.server import DevServer, answers
 
 pytestmark = pytest.mark.server
 

@@ -3,21 +3,28 @@
 import asyncio
 import json
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Awaitable, Callable
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import pytest
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSearchAttributes
 
-from starter.client.errors import Refused
-from starter.client.local import join_local_stack
-from starter.dev.messages import LocalStackFailed
-from starter.dev.stack import LocalStack
-from starter.dev.state import ProcessIdentity, StateDir
+from sennit.starter.client.errors import Refused
+from sennit.starter.client.local import join_local_stack
+from sennit.starter.commands import setup
+from sennit.starter.commands.command_line import parse
+from sennit.starter.dev.messages import LocalStackFailed, WrongSettings
+from sennit.starter.dev.stack import LocalStack
+from sennit.starter.dev.state import ProcessIdentity, StateDir
 
+WORKS = (sys.executable, "-c", "")
+"""Instead of real workers that try their settings."""
 Eventually = Callable[[Callable[[], object]], Awaitable[None]]
 
 pytestmark = pytest.mark.server
@@ -32,7 +39,7 @@ def lines() -> list[str]:
 @pytest.fixture
 def local(state: StateDir, fake_worker: tuple[str, ...], lines: list[str]) -> LocalStack:
     """A client at the stack."""
-    return LocalStack(state, say=lines.append, worker_command=fake_worker)
+    return LocalStack(state, say=lines.append, worker_command=fake_worker, check_command=WORKS)
 
 
 def processes(state: StateDir) -> tuple[ProcessIdentity, ProcessIdentity, ProcessIdentity]:
@@ -150,9 +157,9 @@ async def test_a_stack_whose_server_hangs_is_replaced(
         os.killpg(process.pid, signal.SIGSTOP)
 
     with pytest.MonkeyPatch.context() as sooner:
-        sooner.setattr("starter.dev.stack.SILENT_LIMIT", 0.5)
+        sooner.setattr("sennit.starter.dev.stack.SILENT_LIMIT", 0.5)
         if supervisor_too:
-            sooner.setattr("starter.dev.stack.STOP_LIMIT", 0.5)
+            sooner.setattr("sennit.starter.dev.stack.STOP_LIMIT", 0.5)
         again = await local.join()
 
     assert not any(process.alive for process in old)
@@ -190,6 +197,75 @@ async def test_an_idle_stack_starts_anew_with_new_settings_and_a_busy_one_keeps_
     assert lines[-1].startswith("warning: code or settings have changed, but the local stack is busy")
 
 
+async def test_nothing_is_stopped_for_a_successor_that_could_not_start(
+    state: StateDir, fake_worker: tuple[str, ...], local: LocalStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await local.join()
+    first = processes(state)
+    monkeypatch.setenv("OPENAI_API_KEY", "new")
+    broken = (sys.executable, "-c", "import sys; sys.exit('wrong: mytools')")
+    unable = LocalStack(state, say=print, worker_command=fake_worker, check_command=broken)
+    for attempt in (unable.join, unable.restart, unable.serve):
+        with pytest.raises(WrongSettings, match="workers cannot start with these settings: wrong: mytools"):
+            await attempt()
+    monkeypatch.setenv("SENNIT_TEMPORAL_CLI", "/nowhere/temporal")
+    for attempt in (local.join, local.restart, local.serve):
+        with pytest.raises(LocalStackFailed, match="/nowhere/temporal"):
+            await attempt()
+    assert processes(state) == first
+    assert all(process.alive for process in first)
+
+
+async def test_a_stack_of_another_installation_is_used_as_it_is_until_somebody_restarts_it(
+    state: StateDir, local: LocalStack, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await local.join()
+    first = processes(state)
+    for module in ("stack", "supervisor", "workers"):
+        monkeypatch.setattr(f"sennit.starter.dev.{module}.INSTALLATION", "/opt/other")
+    monkeypatch.setenv("OPENAI_API_KEY", "other")
+    before = len(lines)
+    await local.join()
+    await local.join(as_it_is=True)
+    (line,) = lines[before:]
+    assert line.startswith("another installation of Sennit has started the local stack (")
+    assert line.endswith("); it is used as it is. `sennit dev --restart` replaces it")
+    with pytest.raises(LocalStackFailed, match="`sennit dev --restart` replaces it, `sennit dev --stop` ends it"):
+        await local.serve()
+    assert processes(state) == first
+    await local.restart()
+    assert not any(process in processes(state) for process in first)
+    assert [start["environ"].get("OPENAI_API_KEY") for start in starts(state)] == [None, "other"]
+
+
+async def test_a_stack_starts_anew_when_a_module_has_changed_that_its_workers_have_imported(
+    state: StateDir, local: LocalStack, lines: list[str], tmp_path: Path
+) -> None:
+    tool = tmp_path / "mytool.py"
+    tool.write_text("a = 1")
+    await local.join()
+    first = processes(state)
+    state.modules.write_text(json.dumps({str(tool): sha256(tool.read_bytes()).hexdigest()}))
+    await local.join()
+    assert processes(state) == first
+    tool.write_text("a = 2")
+    await local.join()
+    assert not any(process in processes(state) for process in first)
+    assert "code or settings have changed: restarting the local stack" in lines
+
+
+@pytest.mark.parametrize("named", ["/elsewhere", "s3://bucket/runs"])
+async def test_another_store_is_refused(
+    state: StateDir, local: LocalStack, monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    monkeypatch.setenv("SENNIT_ARTIFACTS", named)
+    message = f"SENNIT_ARTIFACTS={named}: the local stack keeps artifacts in {state.artifacts}"
+    for attempt in (local.join, local.restart, local.serve):
+        with pytest.raises(WrongSettings, match=message):
+            await attempt()
+    assert not state.running()
+
+
 @pytest.mark.parametrize(
     ("ending", "message", "starts"),
     [
@@ -206,6 +282,36 @@ async def test_workers_that_cannot_start_are_one_clear_error_and_wrong_settings_
     assert not state.running()
 
 
+async def test_a_stack_without_its_store_does_not_start_until_it_is_back_or_a_new_one_is_asked_for(
+    state: StateDir, local: LocalStack, make_terminal: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in os.environ if name.startswith("TEMPORAL_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("SENNIT_STATE", str(state.root))
+    await local.join()
+    store_id = (state.artifacts / ".store-id").read_text()
+    await local.stop()
+    away = state.artifacts.rename(state.root / "away")
+    with pytest.raises(LocalStackFailed, match=r"the artifact store of this stack is not in .*`sennit setup --store`"):
+        await local.join()
+    assert not state.artifacts.exists()
+    away.rename(state.artifacts)
+    await local.join()
+    await local.stop()
+    assert (state.artifacts / ".store-id").read_text() == store_id
+    shutil.rmtree(state.artifacts)
+    said = []
+    for _ in range(2):
+        terminal = make_terminal("text")
+        await setup.run(parse(["setup", "--store"]), terminal)
+        said.append(terminal.out.getvalue())
+    assert said == [
+        f"created the artifact store {state.artifacts}\n",
+        f"the artifact store is there: {state.artifacts}\n",
+    ]
+    await local.join()
+
+
 async def test_a_wrong_setting_is_a_wrong_call_and_not_an_unreachable_server(
     state: StateDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,11 +326,11 @@ async def test_sennit_dev_replaces_the_background_shows_its_addresses_and_stops_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """Once a day it deletes artifacts of runs that the server has forgotten."""
-    monkeypatch.setattr("starter.dev.supervisor.FIRST_COLLECTION", 0.0)
-    monkeypatch.setattr("starter.dev.supervisor.HOUR", 1.0)
+    monkeypatch.setattr("sennit.starter.dev.supervisor.FIRST_COLLECTION", 0.0)
+    monkeypatch.setattr("sennit.starter.dev.supervisor.HOUR", 1.0)
     background = await local.join()
     messages: list[str] = []
-    foreground = LocalStack(state, say=messages.append, worker_command=fake_worker)
+    foreground = LocalStack(state, say=messages.append, worker_command=fake_worker, check_command=WORKS)
     serving = asyncio.ensure_future(foreground.serve())
     await eventually(lambda: any("Ctrl-C" in line for line in messages) or serving.done())
     assert messages[0].startswith("stopping the local stack in the background")

@@ -7,13 +7,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from starter.dev.messages import LocalStackFailed
-from starter.dev.state import ProcessIdentity, StackRecord, StateDir, try_lock
+from sennit.starter.dev.messages import LocalStackFailed
+from sennit.starter.dev.state import ProcessIdentity, StackRecord, StateDir, try_lock
 
 RECORD = StackRecord(phase="ready", supervisor=ProcessIdentity(pid=1, created=0.5), port=7233)
 HOLDER = """
 import pathlib, signal, sys
-from starter.dev.state import StateDir, try_lock
+from sennit.starter.dev.state import StateDir, try_lock
 lock = try_lock(StateDir(pathlib.Path(sys.argv[1])).supervisor_lock)
 print("held", flush=True)
 signal.pause()
@@ -36,6 +36,16 @@ def test_only_its_owner_may_look_into_a_new_state_directory(tmp_path: Path) -> N
     state.root.chmod(0o755)
     with pytest.raises(LocalStackFailed, match=f"other users may enter the state directory .*`chmod 700 {state.root}`"):
         state.prepare()
+
+
+def test_the_store_is_made_only_together_with_the_database(tmp_path: Path) -> None:
+    state = StateDir(tmp_path / "state")
+    state.prepare()
+    assert state.artifacts.is_dir()
+    state.database.touch()
+    state.artifacts.rename(tmp_path / "away")
+    state.prepare()
+    assert not state.artifacts.exists()
 
 
 NEWER = RECORD.model_dump_json().replace('"phase"', '"new_field":1,"phase"')

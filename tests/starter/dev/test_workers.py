@@ -1,11 +1,13 @@
+import json
 import os
-import sys
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
-from starter.dev.state import StateDir
-from starter.dev.workers import CORPUS, settings_digest, with_absolute_paths, worker_environment
+from sennit.folders import CORPUS, PACKAGE
+from sennit.starter.dev.state import StateDir
+from sennit.starter.dev.workers import changed_modules, settings_digest, with_absolute_paths, worker_environment
 
 
 @pytest.mark.parametrize(
@@ -29,30 +31,22 @@ def test_the_digest_follows_what_workers_inherit(tmp_path: Path, more: dict[str,
     [
         ("mcp.json", True),  # SENNIT_MCP
         ("http.json", True),  # SENNIT_HTTP_TOOLS
-        ("tools/mine.py", True),  # SENNIT_TOOLS on SENNIT_TOOLS_PATH
-        ("tools/acme/search.py", True),
-        ("tools/acme/deep/helper.py", True),
-        ("tools/helper.py", True),  # which they may import
-        ("tools/deep/other.py", False),
-        ("lib/installed.py", True),  # found on the path of this Python, PYTHONPATH and editable packages included
-        ("lib/other.py", False),
+        ("tools/mine.py", False),  # the workers say what they have imported
+        ("tools/helper.py", False),
         ("sennit/workers/deep/role.py", True),
         ("sennit/activities/prices.toml", True),
         ("sennit/workers/notes.txt", False),
         ("sennit/tests/test_x.py", False),
     ],
 )
-def test_the_digest_follows_the_content_of_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, follows: bool
-) -> None:
-    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path / "lib")])
+def test_the_digest_follows_the_content_of_files(tmp_path: Path, file: str, follows: bool) -> None:
     environ = {
         "SENNIT_MCP": str(tmp_path / "mcp.json"),
         "SENNIT_HTTP_TOOLS": str(tmp_path / "http.json"),
-        "SENNIT_TOOLS": "mine, acme.search, installed, nowhere",
+        "SENNIT_TOOLS": "mine",
         "SENNIT_TOOLS_PATH": f"{tmp_path / 'none'}:{tmp_path / 'tools'}",
     }
-    for name in ("tools/mine.py", "tools/acme/__init__.py", "lib/installed.py", file):
+    for name in ("tools/mine.py", file):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("a = 1")
     first = settings_digest(environ, tmp_path / "sennit")
@@ -62,15 +56,39 @@ def test_the_digest_follows_the_content_of_files(
     assert (settings_digest(environ, tmp_path / "sennit") == first) is not follows
 
 
-def test_the_digest_is_the_same_for_tools_that_are_on_the_path_twice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "tools.py").touch()
-    environ = {"SENNIT_TOOLS": "mine.tools", "SENNIT_TOOLS_PATH": str(tmp_path)}
-    once = settings_digest(environ, tmp_path)
-    monkeypatch.setattr("sys.path", [*sys.path, str(tmp_path)])
-    assert settings_digest(environ, tmp_path) == once
+def test_the_digest_follows_the_source_behind_the_links_of_a_checkout(tmp_path: Path) -> None:
+    (tmp_path / "workers" / "deep").mkdir(parents=True)
+    (tmp_path / "sennit").mkdir()
+    (tmp_path / "sennit" / "workers").symlink_to("../workers")
+    first = settings_digest({}, tmp_path / "sennit")
+    (tmp_path / "workers" / "deep" / "role.py").write_text("a = 1")
+    assert settings_digest({}, tmp_path / "sennit") != first
+
+
+def test_the_digest_of_this_checkout_has_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = set()
+
+    def content(path: Path) -> bytes:
+        read.add(str(path))
+        return b""
+
+    monkeypatch.setattr("sennit.starter.dev.workers._content", content)
+    settings_digest({})
+    assert {f"{PACKAGE}/{name}" for name in ("__main__.py", "workers/__main__.py", "workflows/agent_run.py")} <= read
+
+
+def test_modules_have_changed_when_one_differs_from_what_the_workers_have_noted(tmp_path: Path) -> None:
+    state = StateDir(tmp_path)
+    assert changed_modules(state) == []
+    file = tmp_path / "mine.py"
+    file.write_text("a = 1")
+    state.modules.write_text(json.dumps({str(file): sha256(b"a = 1").hexdigest()}))
+    (tmp_path / "beside.py").touch()
+    assert changed_modules(state) == []
+    file.write_text("a = 2")
+    assert changed_modules(state) == [str(file)]
+    file.unlink()
+    assert changed_modules(state) == [str(file)]
 
 
 def test_the_digest_follows_the_variables_that_a_file_mentions(tmp_path: Path) -> None:
@@ -102,6 +120,7 @@ def test_workers_are_led_to_this_server_only() -> None:
         "SENNIT_INDEX": "/s/index",
         "SENNIT_DOCS": str(CORPUS),
         "SENNIT_GRANTS": "/s/grants.json",
+        "SENNIT_IMPORTED": "/s/modules.json",
         "SENNIT_DRAIN": "10",
         "SENNIT_HEALTH_PORT": "127.0.0.1:9",
     }

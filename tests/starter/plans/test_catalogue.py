@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from starter.client.errors import Refused
-from starter.plans.catalogue import read_catalogue
+from sennit.starter.client.errors import Refused
+from sennit.starter.plans.catalogue import read_catalogue
 
 
 def child(code: str) -> tuple[str, ...]:
@@ -35,6 +35,6 @@ async def test_what_is_wrong_with_the_tools_is_reported(code: str, message: str)
 
 
 async def test_a_child_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("starter.plans.catalogue.PATIENCE", 0.2)
+    monkeypatch.setattr("sennit.starter.plans.catalogue.PATIENCE", 0.2)
     with pytest.raises(Refused, match="did not come within"):
         await read_catalogue(child("import time; time.sleep(60)"))

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from starter.client.errors import Refused
-from starter.plans.inputs import read_inputs, read_value
-from workflows.plan.language.nodes import InputSpec
+from sennit.starter.client.errors import Refused
+from sennit.starter.plans.inputs import read_inputs, read_value
+from sennit.workflows.plan.language.nodes import InputSpec
 
 SPECS = {"city": InputSpec(type="string"), "count": InputSpec(type="integer", default=None)}
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from starter.plans.catalogue import Catalogue
-from starter.plans.plan_file import BadPlan, PlanFile, read_plan
+from sennit.starter.plans.catalogue import Catalogue
+from sennit.starter.plans.plan_file import BadPlan, PlanFile, read_plan
+from sennit.workflows.plan.language.parser import parse_plan
 
 GOOD = """\
 goal: Which is longer?
@@ -195,12 +196,16 @@ def test_a_program_is_a_plan_of_one_node_with_the_arguments_of_main_as_inputs(pl
 @pytest.mark.parametrize(
     ("script", "catalogue", "expected"),
     [
-        (PROGRAM + "    import os\n    yield 1\n", None, ["look.py:7: there is no module `os`", "look.py:8: there is"]),
+        (
+            PROGRAM + "    import os\n    yield 1\n",
+            None,
+            ["look.py:7: there is no module `os`", "look.py:8: a generator"],
+        ),
         (PROGRAM.replace("search(", "serch("), CATALOGUE, ["look.py:6: there is no `serch`; did you mean `search`?"]),
         ("def (", None, ["look.py:1: this is not Python"]),
         ("", None, ["look.py:1: a script has an `async def main(...)`"]),
         (b"# \xff", None, ["look.py:1: not UTF-8 text"]),
-        (PROGRAM + "#" * (1 << 20), None, ["look.py: the script has more than 1 MB"]),
+        (PROGRAM + "#" * (1 << 20), None, ["look.py:1: the script is too large: it has more than 256 KB"]),
     ],
 )
 def test_what_is_wrong_with_a_program_has_the_line(
@@ -227,3 +232,101 @@ def test_a_problem_of_a_script_in_a_plan_has_its_line_in_the_file(plan_of: Any) 
     assert problem_of(plan_of, json.dumps(data), "plan.json").startswith(
         "plan.json: nodes[0].script, line 2: there is no"
     )
+
+
+CHOICES = "YAML reads `yes` and `no` here as true and false; if you mean the words, quote them"
+BAD = """\
+goal: Which?
+nodes:
+- {id: a, kind: tool, tool: serch, args: {query: x}}
+- {id: b, kind: llm, prompt: 7, timeout: soon}
+- id: c
+  kind: llm
+  prompt: $b.length and $d
+- {id: e, kind: tool, tool: write, args: {path: a}}
+- {id: f, kind: tool, tool: github_find, args: {}}
+- {id: g, kind: tool, tool: search, args: {query: 7}}
+- id: h
+  kind: program
+  script: |
+    async def main():
+        return open("x")
+on_failure: shrug
+answer: $c
+"""
+OFF = CATALOGUE.model_copy(
+    update={
+        "left_out": {"write": "no folder"},
+        "unavailable": {"github_": "the server is away"},
+        "models": ("offline",),
+    }
+)
+
+
+def test_all_that_is_wrong_is_said_at_once_in_the_order_of_the_lines(plan_of: Any) -> None:
+    lines = problem_of(plan_of, BAD, catalogue=OFF).splitlines()
+    numbers = [int(line.split(":")[1]) for line in lines]
+    assert numbers == sorted(numbers)
+    expected = [
+        (3, "there is no tool `serch`; did you mean `search`?"),
+        (4, "string"),
+        (4, "'soon' is not a duration"),
+        (7, "refers to no node"),
+        (8, "the tool `write` is off here: no folder"),
+        (9, "the tool `github_find` is off here: the server is away"),
+        (10, "string"),
+        (15, "there is no `open`"),
+        (16, "on_failure"),
+    ]
+    assert len(lines) == len(expected), lines
+    for line, (number, message) in zip(lines, expected, strict=True):
+        assert line.startswith(f"plan.yaml:{number}: "), line
+        assert message in line
+
+
+def test_problems_of_json_are_in_the_order_of_the_file(plan_of: Any) -> None:
+    data = {"answer": "$x", "nodes": [{"id": "a", "kind": "llm"}, {"id": "b", "kind": "llm", "prompt": "$y"}]}
+    places = [line.split(": ")[1] for line in problem_of(plan_of, json.dumps(data), "plan.json").splitlines()]
+    assert places == ["answer", "nodes[0]", "nodes[1].prompt"]
+
+
+@pytest.mark.parametrize("name", ["7b", "a", None, ["x"]])
+def test_where_a_wrong_node_has_no_id_nothing_is_said_of_who_refers_to_it(plan_of: Any, name: Any) -> None:
+    data = {"nodes": [{"id": name, "kind": "llm", "prompt": 7}, {"id": "b", "kind": "llm", "prompt": "$a"}]}
+    lines = problem_of(plan_of, json.dumps(data), "plan.json", OFF).splitlines()
+    assert all("nodes[0]" in line for line in lines), lines
+
+
+def test_unused_nodes_and_words_that_yaml_reads_as_true_are_warnings(plan_of: Any) -> None:
+    file = plan_of("""\
+nodes:
+- {id: a, kind: tool, tool: search, args: {query: x}}
+- {id: b, kind: llm, prompt: "x", tools: [search], max_turns: 2}
+- {id: c, kind: tool, tool: send, args: {}}
+- {id: d, kind: gate, question: "Go on?", schema: {type: string, enum: [yes, no, 'off']}}
+- {id: e, kind: agent, goal: x}
+- {id: f, kind: join, inputs: [d, e]}
+- {id: g, kind: tool, tool: search, args: {query: [yes]}, on_error: {instead: h}}
+- {id: h, kind: llm, prompt: x}
+- {id: i, kind: agent, goal: "$g"}
+answer: $e
+""")
+    tools = [*CATALOGUE.tools, {"name": "send", "effect": "write"}]
+    tools[0] = {"name": "search", "effect": "read"}
+    catalogue = CATALOGUE.model_copy(update={"tools": tools})
+    assert file.warnings(parse_plan(file.data), catalogue) == [
+        "plan.yaml:2: nodes[0].id: nothing uses `a`; it runs all the same. Refer to it, or take it out",
+        "plan.yaml:3: nodes[1].id: nothing uses `b`; it runs all the same. Refer to it, or take it out",
+        f"plan.yaml:5: nodes[3].schema.enum: {CHOICES}",
+        "plan.yaml:7: nodes[5].id: nothing uses `f`; it runs all the same. Refer to it, or take it out",
+    ]
+
+
+def test_a_program_has_all_its_problems_at_once(plan_of: Any) -> None:
+    script = PROGRAM.replace("search(", "write(") + "    open('x')\n    github_find()\n"
+    lines = problem_of(plan_of, script, "look.py", OFF).splitlines()
+    assert [line.split(": ", 1)[1][:38] for line in lines] == [
+        "the tool `write` is off here: no folder"[:38],
+        "there is no `open`: "[:38] + lines[1].split(": ", 1)[1][20:38],
+        "the tool `github_find` is off here: the server"[:38],
+    ]

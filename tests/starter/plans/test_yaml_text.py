@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starter.plans.yaml_text import BadSyntax, YamlText
+from sennit.starter.plans.yaml_text import BadSyntax, YamlText
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,15 @@
 """Plans as pictures."""
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from doubles.svg import Drawing
 from rich.cells import cell_len
 
-from starter.terminal.draw import mermaid, sources_of, svg, text_picture
-from workflows.plan.language.parser import parse_plan
+from sennit.starter.terminal.draw import mermaid, sources_of, svg, text_picture
+from sennit.workflows.plan.language.nodes import Node
+from sennit.workflows.plan.language.parser import parse_plan
+from sennit.workflows.plan.language.summary import DRAWINGS
 
 PLAN = parse_plan(
     {
@@ -45,19 +47,19 @@ def test_a_picture_shows_layers_kinds_and_arrows() -> None:
     assert text_picture(PLAN, 100).splitlines() == [
         "goal    Which is longer, the Nile or the Amazon?",
         "",
-        '  a     tool  search query="length of the Nile" k=3',
+        '  a     tool  search "length of the Nile" k=3',
         '  b     tool  calculate "1 < 2"',
         "  │",
         "  ▼",
-        "  both  join  quorum 60%  <- a, b",
-        '  m     map   $a.items as item: read "$item"  <- a',
+        "  both  join  quorum 60% of 2  <- a, b",
+        '  m     map   read "$item" over $a.items  <- a',
         "  z     tool  list_files  <- b",
         "  │",
         "  ▼",
         '  ok    gate  Is "it" right? Is "it" right? Is "it" right? Is "it" right? Is "it" right? I…  <- both',
         "  │",
         "  ▼",
-        '  c     llm   worker "Compare $both $m"  <- both, m, ok',
+        "  c     llm   worker Compare $both $m  <- both, m, ok",
         "  │",
         "  ▼",
         "answer  $c",
@@ -94,11 +96,41 @@ def test_an_svg_file_has_every_node_with_what_it_does() -> None:
     drawing = Drawing(text)
     assert drawing.clashes() == []
     texts = [area.text for area in drawing.texts]
-    assert {"a", "both", "join quorum 60%", 'calculate "1 < 2"'} < set(texts)
+    assert {"a", "both", "join quorum 60% of 2", 'calculate "1 < 2"'} < set(texts)
     assert len(drawing.boxes) == len(PLAN.nodes)
     assert text.count("stroke-dasharray='2 5'") == 1
     assert text.startswith("<svg ")
     assert "xmlns='http://www.w3.org/2000/svg'" in text
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        {"kind": "tool", "tool": "t"},
+        {"kind": "llm", "prompt": "p"},
+        {"kind": "agent", "goal": "g"},
+        {"kind": "program", "script": '"""Look it up."""\nasync def main():\n    return 1'},
+        {"kind": "map", "over": "$input.list", "do": {"kind": "tool", "tool": "t"}},
+        {"kind": "join", "inputs": ["a"]},
+        {"kind": "gate", "question": "q"},
+    ],
+    ids=lambda node: node["kind"],
+)
+def test_every_kind_of_node_is_drawn_in_every_way(node: dict[str, Any]) -> None:
+    first = {"id": "a", "kind": "tool", "tool": "t"}
+    plan = parse_plan({"inputs": {"list": {"type": "array"}}, "nodes": [first, {"id": "n", **node}]})
+    (line,) = [line for line in mermaid(plan).splitlines() if line.startswith("  n_n")]
+    assert line.endswith(DRAWINGS[node["kind"]].closing)
+    assert f"  {node['kind']}" in text_picture(plan, 100)
+    about = "Look it up." if node["kind"] == "program" else ""
+    assert about in line
+    assert about in text_picture(plan, 100)
+    assert len(Drawing(svg(plan)).boxes) == 2
+
+
+def test_every_kind_has_its_drawing() -> None:
+    union, _ = get_args(Node)
+    assert [kind for node in get_args(union) for kind in get_args(node.model_fields["kind"].annotation)] == [*DRAWINGS]
 
 
 def test_a_long_chain_is_drawn_at_once() -> None:

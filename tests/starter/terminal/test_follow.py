@@ -5,12 +5,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
 from doubles.followed import make_gate, make_node, make_run, make_view
 
-from starter.client.outcome import RunOutcome
-from starter.terminal.follow import Follower, OpenRun
-from workflows.messages.result import BlockedOn, RunReport
-from workflows.messages.views import RunView
+from sennit.starter.client.outcome import RunOutcome
+from sennit.starter.terminal.follow import Follower, OpenRun
+from sennit.workflows.messages.result import BlockedOn, RunReport
+from sennit.workflows.messages.views import RunView
 
 Make = Callable[..., Any]
 
@@ -103,6 +104,42 @@ async def test_a_refused_answer_is_reported_and_asked_for_again() -> None:
     assert [name for name, _ in run.updates] == ["approve", "reject"]
     assert "notice approve does not fit" in screen.log
     assert len(person.asked) == 3
+
+
+FORM = {"title": "yes", "count": 1, "who": {"name": "yes", "notify": True}, "tags": []}
+
+
+@pytest.mark.parametrize(
+    ("typed", "value"),
+    [
+        (
+            ["7", "3", " ", "Ann", "false", '["a"]'],
+            {"title": "7", "count": 3, "who": {"name": "Ann", "notify": False}, "tags": ["a"]},
+        ),
+        (['{"title": "x", "count": 2, "who": {}, "tags": []}'], {"title": "x", "count": 2, "who": {}, "tags": []}),
+        (
+            ['{"title": "x"}', "many", "Ann", "no", "[]"],
+            {"title": '{"title": "x"}', "count": "many", "who": {"name": "Ann", "notify": "no"}, "tags": []},
+        ),
+    ],
+)
+async def test_an_object_is_answered_field_by_field_or_whole(typed: list[str], value: dict[str, Any]) -> None:
+    """What does not fit its field goes on as it was typed: the run knows the schema and says what is wrong."""
+    screen, person = Seen(), Scripted(*typed)
+    run = make_run(make_view(status="blocked", blocked=[make_gate("a", value=FORM)]), takes=["answer"])
+    assert isinstance(await Follower(run, screen, person.ask).follow(), RunOutcome)
+    assert run.updates == [("answer", {"node": "a", "value": value})]
+    assert person.asked[0] == 'title (such as "yes"): '
+    assert ("who.notify (such as true): " in person.asked) == (len(typed) > 1)
+    assert "notice a takes an object: answer field by field, or type it whole as JSON" in screen.log
+    assert ("notice a value is needed; Ctrl-D leaves the run waiting" in screen.log) == (" " in typed)
+
+
+async def test_who_leaves_in_the_middle_of_an_object_has_answered_nothing() -> None:
+    blocked = make_view(status="blocked", blocked=[make_gate("a", value=FORM)])
+    run = make_run(blocked, takes=["answer"])
+    assert await Follower(run, Seen(), Scripted("x", "1").ask).follow() == OpenRun(blocked, blocked=True)
+    assert run.updates == []
 
 
 async def test_writes_of_a_map_are_decided_one_by_one_on_request() -> None:

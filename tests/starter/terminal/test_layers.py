@@ -7,8 +7,8 @@ from doubles.followed import make_node
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starter.terminal.layers import Band, bands_of, bar_of, layers_of
-from workflows.messages.views import NodeView
+from sennit.starter.terminal.layers import Band, bands_of, bar_of, layers_of
+from sennit.workflows.messages.views import NodeView
 
 STATUSES = ("pending", "running", "waiting", "succeeded", "failed", "skipped", "cancelled")
 

@@ -1,13 +1,11 @@
 """Progress as lines and as events."""
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 from doubles.followed import make_gate, make_node, make_report, make_run, make_view, settled
 
-from starter.terminal.lines import Changes, Events, Lines
-from workflows.messages.result import NodeLine
+from sennit.starter.terminal.lines import Changes, Lines
 
 Make = Callable[..., Any]
 
@@ -36,9 +34,9 @@ def test_a_pipe_gets_the_run_first_and_then_a_line_a_change(make_terminal: Make)
         == [
             "run run-1",
             "ui  http://localhost:8233/r",
-            'a  running                 search "a"',
-            "a  failed                  gone",
-            'b  succeeded               search "b"',
+            'a started: search "a"',
+            "a failed: gone",
+            'b succeeded: search "b"',
             "partial · 2 of 2 nodes, 1 failed",
             "  a failed: gone",
         ]
@@ -67,9 +65,9 @@ def test_a_big_map_prints_only_its_failures(make_terminal: Make) -> None:
     lines.show(make_view(*big, make_node("small[0]", "running", attempts=1)))
     ended = [settled(f"big[{n}]", "failed" if n == 7 else "succeeded") for n in range(30)]
     lines.finished(make_report("partial", nodes=tuple(ended)))
-    assert [line.split()[:2] for line in terminal.err.getvalue().splitlines()[:2]] == [
-        ["small[0]", "running"],
-        ["big[7]", "failed"],
+    assert [line.partition(":")[0] for line in terminal.err.getvalue().splitlines()[:2]] == [
+        "small[0] started",
+        "big[7] failed",
     ]
 
 
@@ -81,19 +79,3 @@ def test_quiet_says_only_what_must_be_read(make_terminal: Make) -> None:
     lines.blocked(make_gate("a"))
     lines.finished(make_report("failed", problem="no budget"))
     assert terminal.err.getvalue().splitlines() == ["a: a?", "    sennit answer run-1 a", "  no budget"]
-
-
-def test_events_are_one_json_object_a_line_and_end_with_the_report(make_terminal: Make) -> None:
-    terminal = make_terminal("jsonl")
-    events = Events(terminal)
-    events.started(make_run())
-    events.show(make_view(make_node("a", "running"), make_node("b")))
-    events.blocked(make_gate("a"))
-    events.finished(make_report(nodes=(NodeLine(id="a", kind="tool", status="succeeded"),)))
-    written = [json.loads(line) for line in terminal.out.getvalue().splitlines()]
-    assert [each["event"] for each in written] == ["run_started", "node", "blocked", "node", "finished"]
-    assert written[0]["id"] == "run-1"
-    assert (written[1]["node"]["status"], written[3]["node"]["status"]) == ("running", "succeeded")
-    assert written[2]["example"] == {"node": "a", "value": "yes"}
-    assert written[4]["report"]["answer"] == "42"
-    assert terminal.err.getvalue().splitlines()[:1] == ["run run-1"]

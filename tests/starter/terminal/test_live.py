@@ -8,7 +8,7 @@ from doubles.followed import make_gate, make_node, make_report, make_run, make_v
 from rich.cells import cell_len
 from rich.text import Text
 
-from starter.terminal.live import LiveTable
+from sennit.starter.terminal.live import LiveTable
 
 Make = Callable[..., Any]
 

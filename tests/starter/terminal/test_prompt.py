@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from doubles.followed import make_gate
 
-from starter.client.errors import Refused
-from starter.terminal.console import Terminal
-from starter.terminal.prompt import Typist, decision, question, value_of
-from starter.terminal.render import blocked_lines
-from workflows.messages.result import BlockedOn
+from sennit.starter.client.errors import Refused
+from sennit.starter.terminal.console import Terminal
+from sennit.starter.terminal.prompt import Typist, decision, question, value_of
+from sennit.starter.terminal.render import blocked_lines
+from sennit.workflows.messages.result import BlockedOn
 
 Make = Callable[..., Any]
 

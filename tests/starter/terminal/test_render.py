@@ -8,20 +8,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from starter.terminal.render import (
+from sennit.starter.terminal.render import (
     answer_text,
     blocked_lines,
     closing_lines,
     counts_text,
     fit_label,
     node_line,
+    node_sentence,
     report_of,
     report_text,
     usage_text,
     view_text,
 )
-from workflows.messages.contracts import Evidence
-from workflows.messages.result import BlockedOn, NodeLine, RunReport, UsageReport
+from sennit.workflows.messages.contracts import Evidence
+from sennit.workflows.messages.result import BlockedOn, NodeLine, RunReport, UsageReport
+from sennit.workflows.messages.views import NodeView
 
 LONG = 'n2 search "' + "length of the Nile " * 12 + '" <- n1,n3'
 
@@ -53,8 +55,35 @@ def test_a_node_is_a_line_with_its_state_time_tries_and_what_it_does() -> None:
     assert line == "n2   succeeded     1.5 s x3  search x <- n1"
 
 
+def test_a_part_of_an_item_says_what_it_does() -> None:
+    line = node_line(make_node("m[3].page", "succeeded", summary="m.page map read x over $a", duration_ms=7), 80, 9)
+    assert line == "m[3].page succeeded      7 ms     map read x over $a"
+
+
 def test_a_failed_node_tells_why_instead_of_what() -> None:
     assert "ToolFailed: gone" in node_line(make_node("n2", "failed", error="ToolFailed: gone"), 80)
+
+
+@pytest.mark.parametrize(
+    ("node", "sentence"),
+    [
+        (make_node("n2", "running", attempts=1), 'n2 started: search "n2"'),
+        (make_node("n2", "running", attempts=3), 'n2 started again, attempt 3: search "n2"'),
+        (make_node("n2", "succeeded", duration_ms=243), 'n2 succeeded in 243 ms: search "n2"'),
+        (make_node("n2", "failed", attempts=3, duration_ms=1200, error="gone"), "n2 failed in 1.2 s, attempt 3: gone"),
+        (
+            make_node("n2", "handled", duration_ms=1200, error="gone"),
+            "n2 failed in 1.2 s, and its script has caught that: gone",
+        ),
+        (make_node("n2", "waiting"), "n2 waits for a person"),
+        (make_node("n2[1]", "succeeded", duration_ms=20, summary=""), "n2[1] succeeded in 20 ms"),
+        (make_node("n2", "skipped"), 'n2 was skipped: search "n2"'),
+        (make_node("n2", "cancelled", duration_ms=1200), 'n2 was cancelled after 1.2 s: search "n2"'),
+    ],
+)
+def test_a_change_of_a_node_is_a_sentence(node: NodeView, sentence: str) -> None:
+    assert node_sentence(node, 160) == sentence
+    assert cell_len(node_sentence(node.model_copy(update={"error": LONG, "summary": LONG}), 60)) <= 60
 
 
 @given(st.text(st.characters(), max_size=120), st.integers(1, 100))
@@ -174,3 +203,26 @@ def test_a_report_is_shown_with_nodes_and_answer() -> None:
 def test_an_open_run_has_the_form_of_a_report() -> None:
     report = report_of(make_view(make_node("n1", "running"), status="blocked"), "http://ui")
     assert (report.status, report.ui_url, [node.id for node in report.nodes]) == ("blocked", "http://ui", ["n1"])
+
+
+def calls_of_a_program(count: int) -> list[NodeView]:
+    calls = [
+        make_node(f"main_{n}", "failed" if n == 7 else "succeeded", summary=f"main_{n} look#{n}/search:4 {n}", error="")
+        for n in range(count)
+    ]
+    return [make_node("main", "running", kind="program", summary="main program"), *calls]
+
+
+def test_many_calls_of_a_program_are_grouped_and_what_failed_is_listed() -> None:
+    text = view_text(make_view(*calls_of_a_program(200)), 100)
+    assert len(text.splitlines()) < 20
+    assert "search:4" in text
+    assert "200 of 200 nodes, 1 failed" in text
+    assert "✗ main_7" in text
+    assert "✓ main_8" in view_text(make_view(*calls_of_a_program(20)), 100)
+
+
+def test_only_what_has_failed_is_listed_if_that_is_asked_for() -> None:
+    text = view_text(make_view(*calls_of_a_program(200)), 100, failed=True)
+    assert [line.split()[1] for line in text.splitlines() if line.startswith("  ✗")] == ["main_7"]
+    assert "main_8" not in text

@@ -2,9 +2,9 @@
 
 from rich.cells import cell_len
 
-from starter.terminal.script import script_text
-from workflows.messages.result import UsageReport
-from workflows.messages.views import ScriptLine, ScriptView
+from sennit.starter.terminal.script import script_text
+from sennit.workflows.messages.result import UsageReport
+from sennit.workflows.messages.views import ScriptLine, ScriptView
 
 SCRIPT = """async def look(q):
 \treturn await search(query=q)

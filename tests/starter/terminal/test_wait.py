@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from doubles.followed import NEVER_ENDING, make_gate, make_report, make_run, make_view
 
-from starter.client.errors import Exit, Unreachable
-from starter.client.outcome import RunOutcome
-from starter.terminal.wait import detach, screen_for, wait_for_run
+from sennit.starter.client.errors import Exit, NoAnswer, ServerUnreachable
+from sennit.starter.client.outcome import RunOutcome
+from sennit.starter.terminal.wait import detach, screen_for, wait_for_run
+from sennit.workflows.messages.result import RunReport
+from sennit.workflows.messages.views import RunEvent
 
 Make = Callable[..., Any]
 
@@ -47,11 +49,55 @@ async def test_json_is_the_report(make_terminal: Make) -> None:
     assert terminal.out.getvalue().count("\n") == 1
 
 
-async def test_jsonl_ends_with_the_report(make_terminal: Make) -> None:
+HAPPENED = [
+    RunEvent(number=1, at=1.5, kind="planned", nodes=1),
+    RunEvent(number=2, at=2.0, kind="started", node="a", text="search"),
+    RunEvent(number=3, at=2.5, kind="ended", status="done"),
+]
+
+
+async def test_jsonl_is_the_events_of_the_client_between_the_report_as_it_begins_and_as_it_ends(
+    make_terminal: Make,
+) -> None:
     terminal = make_terminal("jsonl")
-    assert await wait_for_run(make_run(make_view()), terminal) == Exit.ANSWER
-    events = [json.loads(line) for line in terminal.out.getvalue().splitlines()]
-    assert [event["event"] for event in events] == ["run_started", "finished"]
+    assert await wait_for_run(make_run(make_view(), happened=HAPPENED), terminal) == Exit.ANSWER
+    first, *lines, last = terminal.out.getvalue().splitlines()
+    assert RunReport.model_validate_json(first).status == "running"
+    assert [RunEvent.model_validate_json(line) for line in lines] == HAPPENED
+    assert RunReport.model_validate_json(last) == make_report()
+
+
+async def test_jsonl_of_a_run_that_is_left_has_all_that_has_happened(make_terminal: Make) -> None:
+    terminal = make_terminal("jsonl")
+    run = make_run(make_view(status="blocked", blocked=[make_gate("a")]), takes=["answer"], happened=HAPPENED[:2])
+    assert await wait_for_run(run, terminal) == Exit.OPEN
+    *_, event, last = terminal.out.getvalue().splitlines()
+    assert RunEvent.model_validate_json(event) == HAPPENED[1]
+    assert RunReport.model_validate_json(last).status == "blocked"
+
+
+async def test_jsonl_whose_reader_has_left_waits_for_nothing(make_terminal: Make) -> None:
+    terminal = make_terminal("jsonl")
+    run = make_run(make_view(), end=NEVER_ENDING, happened=HAPPENED[:1])
+    write, written = terminal.out.write, []
+
+    def until_it_closes(text: str) -> int:
+        written.append(text)
+        if len(written) > 1:
+            raise BrokenPipeError
+        return int(write(text))
+
+    terminal.out.write = until_it_closes
+    with pytest.raises(BrokenPipeError):
+        await wait_for_run(run, terminal)
+
+
+async def test_jsonl_without_a_worker_still_has_the_report(make_terminal: Make) -> None:
+    terminal = make_terminal("jsonl")
+    run = make_run(make_view(), happened=HAPPENED[:1], silent=NoAnswer("no worker answers"))
+    assert await wait_for_run(run, terminal) == Exit.ANSWER
+    assert RunReport.model_validate_json(terminal.out.getvalue().splitlines()[-1]) == make_report()
+    assert "no worker answers" in terminal.err.getvalue()
 
 
 async def test_a_blocked_run_on_a_pipe_shows_question_and_commands_and_exits_4(make_terminal: Make) -> None:
@@ -88,8 +134,8 @@ async def test_an_interrupt_says_how_to_come_back(make_terminal: Make) -> None:
 
 async def test_a_lost_server_says_how_to_come_back(make_terminal: Make) -> None:
     terminal = make_terminal()
-    with pytest.raises(Unreachable):
-        await wait_for_run(make_run(make_view(), gone=Unreachable("gone")), terminal)
+    with pytest.raises(ServerUnreachable):
+        await wait_for_run(make_run(make_view(), gone=ServerUnreachable("gone")), terminal)
     assert "the run goes on" in terminal.err.getvalue()
 
 
@@ -98,7 +144,7 @@ async def test_a_lost_server_says_how_to_come_back(make_terminal: Make) -> None:
     [
         ("text", lambda out: out == "run-1\n"),
         ("json", lambda out: json.loads(out)["status"] == "running"),
-        ("jsonl", lambda out: json.loads(out)["event"] == "run_started"),
+        ("jsonl", lambda out: json.loads(out)["status"] == "running"),
         ("none", lambda out: out == ""),
     ],
 )
@@ -110,7 +156,7 @@ def test_a_detached_start_gives_the_id(make_terminal: Make, output: str, check: 
 
 @pytest.mark.parametrize(
     ("output", "tty", "name"),
-    [("text", True, "LiveTable"), ("text", False, "Lines"), ("json", True, "LiveTable"), ("jsonl", True, "Events")],
+    [("text", True, "LiveTable"), ("text", False, "Lines"), ("json", True, "LiveTable"), ("jsonl", True, "Notices")],
 )
 def test_progress_is_shown_as_the_terminal_allows(make_terminal: Make, output: str, tty: bool, name: str) -> None:
     assert type(screen_for(make_terminal(output, tty=tty))).__name__ == name

@@ -6,7 +6,7 @@ from doubles.plan.play import Play, join, node
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflows.drawing.layout import MAX_LINKS, MAX_NODES, Layout, arrange, flow_of, layered, levels, positions
+from sennit.workflows.drawing.layout import MAX_LINKS, MAX_NODES, Layout, arrange, flow_of, layered, levels, positions
 
 
 @st.composite

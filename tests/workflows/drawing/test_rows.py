@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflows.drawing.layout import arrange
-from workflows.drawing.rows import MAX_ROWS, Group, row_lines, rows_by, rows_of
+from sennit.workflows.drawing.layout import arrange
+from sennit.workflows.drawing.rows import MAX_ROWS, Group, row_lines, rows_by, rows_of
 
 X = "\N{MULTIPLICATION SIGN}"
 LOOK: tuple[Group, ...] = (("main",), ("look",), ("look",), ("llm:9",), ("look", "search:4"), ("look", "search:4"))

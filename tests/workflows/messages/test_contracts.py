@@ -7,17 +7,21 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
+from doubles.stores import store_in
+from pydantic import ValidationError
 from temporalio import activity, workflow
 
-from activities.definitions import Activities, WorkerPaths
-from activities.toolbox import load_tools
-from workflows.agent_run import AgentRun
-from workflows.messages.contracts import CALLS, Call, Message
-from workflows.messages.request import ContinuedState, RunRequest
-from workflows.messages.result import RunReport
-from workflows.messages.updates import NOT_BUILT, UPDATES, Update, parse_update
-from workflows.run.queries import HELP
+from sennit.activities.definitions import Activities, WorkerPaths
+from sennit.activities.toolbox import load_tools
+from sennit.workflows.agent_run import AgentRun
+from sennit.workflows.messages.contracts import CALLS, PLAN, PREPARE, TOOL, Call, Message
+from sennit.workflows.messages.outputs import OUTPUTS
+from sennit.workflows.messages.request import ContinuedState, RunRequest
+from sennit.workflows.messages.result import RunReport
+from sennit.workflows.messages.updates import NOT_BUILT, UPDATES, Update, parse_update
+from sennit.workflows.run.queries import HELP
 
+ALL = (*CALLS, OUTPUTS)
 # The SDK's own definitions: there is no public way to ask which updates and queries a class has.
 DEFINITION = workflow._Definition.must_from_class(AgentRun)
 
@@ -25,7 +29,7 @@ DEFINITION = workflow._Definition.must_from_class(AgentRun)
 @pytest.fixture
 def served(tmp_path: Path) -> dict[str, Callable[..., Any]]:
     """Every activity that a worker registers, by the name Temporal knows."""
-    host = Activities(WorkerPaths(tmp_path / "a", tmp_path / "i", None, ()), load_tools([]), identity="test")
+    host = Activities(WorkerPaths(store_in(tmp_path / "a"), tmp_path / "i", None, ()), load_tools([]), identity="test")
     found: dict[str, Callable[..., Any]] = {}
     for function in (*host.tools(), *host.llm()):
         name = activity._Definition.must_from_callable(function).name
@@ -36,10 +40,10 @@ def served(tmp_path: Path) -> dict[str, Callable[..., Any]]:
 
 
 def test_every_call_has_exactly_one_activity(served: dict[str, Callable[..., Any]]) -> None:
-    assert sorted(served) == sorted(call.name for call in CALLS)
+    assert sorted(served) == sorted(call.name for call in ALL)
 
 
-@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.name)
+@pytest.mark.parametrize("call", ALL, ids=lambda call: call.name)
 def test_an_activity_takes_and_gives_what_its_call_says(
     served: dict[str, Callable[..., Any]], call: Call[Any, Any]
 ) -> None:
@@ -52,7 +56,7 @@ def test_an_activity_takes_and_gives_what_its_call_says(
     assert inspect.iscoroutinefunction(function)
 
 
-TRAVELLING: list[type[Message]] = list(dict.fromkeys(model for call in CALLS for model in (call.takes, call.gives)))
+TRAVELLING: list[type[Message]] = list(dict.fromkeys(model for call in ALL for model in (call.takes, call.gives)))
 
 
 @pytest.mark.parametrize("model", TRAVELLING)
@@ -105,7 +109,7 @@ def test_the_queries_are_there_and_described() -> None:
     assert (
         {str(name) for name in DEFINITION.queries}
         == set(HELP["queries"])
-        == {"plan", "node", "script", "costs", "help"}
+        == {"plan", "node", "script", "costs", "outputs", "events", "sharing", "help"}
     )
     assert all(query.description for query in DEFINITION.queries.values())
 
@@ -116,3 +120,21 @@ def test_an_update_is_described_and_its_example_can_be_sent(update: type[Update]
     assert parse_update(update, json.loads(update.example)).model_fields_set <= set(update.model_fields)
     assert HELP["updates"][update.name] == {"about": update.about, "example": update.example}
     assert update.example in update.about or update.example == "{}"
+
+
+@pytest.mark.parametrize("origin", ["../other/run", "a/b", "..", "", "run\n"])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        (PREPARE, {"run": "r", "first_run": "r"}),
+        (PLAN, {"run": "r", "run_context": "d"}),
+        (TOOL, {"run": "r", "plan": "d", "nodes": ["n"]}),
+    ],
+    ids=lambda fields: fields[0].name,
+)
+def test_no_activity_takes_over_what_lies_in_another_namespace(fields: Any, origin: str) -> None:
+    """Whoever reaches the server can ask for an activity by hand."""
+    call, given = fields
+    call.takes.model_validate({**given, "origins": ["0a1b2c3d-0000"]})
+    with pytest.raises(ValidationError, match="origins"):
+        call.takes.model_validate({**given, "origins": [origin]})

@@ -8,9 +8,9 @@ from doubles.plan.junk import anything
 from doubles.plan.samples import NILE
 from hypothesis import given, settings
 
-from workflows.messages.request import EXAMPLE, InvalidRequest, RunRequest, parse_request
-from workflows.plan.language.nodes import MAX_GOAL_BYTES
-from workflows.plan.language.packing import MAX_PACKED_BYTES
+from sennit.workflows.messages.request import EXAMPLE, InvalidRequest, RunRequest, parse_request
+from sennit.workflows.plan.language.nodes import MAX_GOAL_BYTES
+from sennit.workflows.plan.language.packing import MAX_PACKED_BYTES
 
 
 def refused(request: Any, *more: Any) -> str:

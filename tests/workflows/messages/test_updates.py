@@ -20,8 +20,8 @@ from temporalio.client import (
 from temporalio.common import RawValue, WorkflowIDConflictPolicy
 from temporalio.exceptions import ApplicationError
 
-from workflows.messages import queues
-from workflows.messages.updates import NOT_BUILT, UPDATES
+from sennit.workflows.messages import queues
+from sennit.workflows.messages.updates import NOT_BUILT, UPDATES
 
 pytestmark = pytest.mark.server
 Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
@@ -205,7 +205,7 @@ async def test_a_query_with_any_payload_is_answered(waiting: WorkflowHandle[Any,
         assert (await waiting.query("help", args=given))["updates"].keys() == {update.name for update in UPDATES}
     assert (await waiting.query("node", {"node": "ok"}))["status"] == "succeeded"
     assert (await waiting.query("node", "ok"))["status"] == "succeeded"
-    with pytest.raises(WorkflowQueryFailedError, match=r"known queries: .*help node plan"):
+    with pytest.raises(WorkflowQueryFailedError, match=r"known queries: .*help node outputs plan"):
         await waiting.query("plans")
 
 

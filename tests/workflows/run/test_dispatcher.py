@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from workflows.plan.compile.graph import ExecutionPlan, Graph, NodeSpec
-from workflows.plan.language.limits import NO_USAGE, Usage
-from workflows.plan.scheduling.state import RunState
-from workflows.run.dispatcher import Dispatcher
-from workflows.run.subagent_status import SubagentStatus
+from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
+from sennit.workflows.plan.compile.graph import Graph
+from sennit.workflows.plan.language.limits import NO_USAGE, Usage
+from sennit.workflows.plan.scheduling.state import RUNNING, RunState
+from sennit.workflows.run.dispatcher import Dispatcher, InFlight
+from sennit.workflows.run.subagent_status import SubagentStatus
 
 
 async def never() -> Any:
@@ -35,11 +36,12 @@ async def fails() -> Any:
 )
 async def test_a_suspended_call_starts_again_and_is_charged(kind: Any, work: Any, usage: Usage | None) -> None:
     state = RunState(Graph(ExecutionPlan([NodeSpec("n", kind)], [], "park")))
-    dispatcher = Dispatcher(state, "run", "plan", lambda: None, SubagentStatus(lambda: None))
+    state.status[0] = RUNNING
+    dispatcher = Dispatcher(state, "run", "plan", lambda: None, SubagentStatus(lambda: None), tell=print)
     handle = asyncio.ensure_future(work())
-    dispatcher._follow((0,), handle)
+    dispatcher._follow(InFlight((0,), (1,), handle))
     await asyncio.sleep(0)
-    dispatcher.suspend(writes=True)
+    dispatcher.suspend()
     await asyncio.wait([handle])
     await asyncio.sleep(0)
     ((event, reply),) = dispatcher.settled()

@@ -7,17 +7,21 @@ from typing import Any
 
 import pytest
 from doubles.plan.play import Fields, Play, node, when
+from temporalio.exceptions import ApplicationError
 
-from workflows.messages.contracts import CheckResult, GroupReply, NodeReply
-from workflows.plan.language.limits import Usage
-from workflows.plan.scheduling.events import ApprovalDecided, NodeEnded, Outcome, RetryRequested, SkipRequested
-from workflows.plan.scheduling.state import OVERTIME, RUNNING, SUCCEEDED, WAITING, RunState
-from workflows.run import engine as engines
-from workflows.run import extension as extenders
-from workflows.run.dispatcher import Dispatcher
-from workflows.run.drain import Drain
-from workflows.run.engine import Engine
-from workflows.run.subagent_status import SubagentStatus
+from sennit.workflows.messages.contracts import CheckResult, GroupReply, NodeReply, PlanPage
+from sennit.workflows.plan.compile.page import page_behind
+from sennit.workflows.plan.language.limits import Usage
+from sennit.workflows.plan.scheduling.events import ApprovalDecided, NodeEnded, Outcome, RetryRequested, SkipRequested
+from sennit.workflows.plan.scheduling.state import FAILED, OVERTIME, RUNNING, SUCCEEDED, WAITING, RunState
+from sennit.workflows.run import engine as engines
+from sennit.workflows.run import extension as extenders
+from sennit.workflows.run.dispatcher import Dispatcher, InFlight
+from sennit.workflows.run.drain import Drain
+from sennit.workflows.run.engine import Engine
+from sennit.workflows.run.outcomes import NO_RESULT
+from sennit.workflows.run.subagent_status import SubagentStatus
+from sennit.workflows.views.journal import Journal, Moment
 
 REPLAN = NodeReply(ref="request", more="replan")
 CALLS = NodeReply(ref="said", more="calls")
@@ -35,9 +39,7 @@ class Checks:
         self.refs: list[dict[str, str]] = []
         self.asked: list[tuple[str, str]] = []
 
-    async def check(
-        self, draft: str, base: str, *, adds: str, node: str, refs: dict[str, str], paged: bool
-    ) -> CheckResult:
+    async def check(self, draft: str, base: str, *, adds: str, node: str, refs: dict[str, str]) -> CheckResult:
         self.refs.append(refs)
         self.asked.append((draft, base))
         await self.now.wait()
@@ -57,20 +59,36 @@ def outside(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(engines, "milliseconds", lambda: 0)
     monkeypatch.setattr(extenders, "workflow", SimpleNamespace(wait_condition=hold))
-    monkeypatch.setattr(Drain, "update", lambda *_: False)
+    monkeypatch.setattr(Drain, "update", lambda *_: None)
     for name in ("start", "start_waiting"):
         monkeypatch.setattr(Dispatcher, name, lambda *_, **__: None)
 
 
-def longer(*nodes: Fields, answer: str = "a", **fields: Any) -> CheckResult:
-    fields = {"plan": "p1", "continues": True, **fields}
-    return CheckResult(execution_plan=Play(*nodes, answer=answer).graph.execution_plan.pack(), **fields)
+def whole(*nodes: Fields, answer: str = "a") -> CheckResult:
+    return CheckResult(plan="p1", execution_plan=Play(*nodes, answer=answer).graph.execution_plan.pack())
+
+
+def longer(
+    *nodes: Fields,
+    old: int,
+    answer: str = "a",
+    plan: str = "p1",
+    base: str = "p0",
+    facts: dict[str, dict[str, Any]] | None = None,
+    **fields: Any,
+) -> CheckResult:
+    """The plan goes on with those of these nodes that are behind the `old` ones."""
+    known, page = page_behind(Play(*nodes, answer=answer).graph.execution_plan, old)
+    names = tuple(nodes[place]["id"] for place in known)
+    found = PlanPage(plan=plan, base=base, known=names, specs=page.pack(), facts=facts or {})
+    return CheckResult(page=found, **fields)
 
 
 def begun(checks: Checks, *nodes: Fields, answer: str = "a") -> Engine:
     run = Play(*nodes, answer=answer)
     run.begin()
-    engine = Engine(run.state, checks, SubagentStatus(print), "p0", lambda: None)  # type: ignore[arg-type]
+    journal = Journal(lambda: Moment(0, 0))
+    engine = Engine(run.state, checks, SubagentStatus(print), "p0", lambda: None, journal)  # type: ignore[arg-type]
     engine.allow_replans(1)
     return engine
 
@@ -81,11 +99,11 @@ async def settle() -> None:
 
 
 def statuses(state: RunState) -> dict[str, int]:
-    return {state.path(unit): status for unit, status in enumerate(state.status)}
+    return {state.path(unit): state.status[unit] for unit in state.units()}
 
 
 async def test_nothing_is_added_for_a_node_that_was_given_up_while_its_calls_were_checked() -> None:
-    checks = Checks(longer(node("a", kind="llm", instead="b"), node("b", kind="llm", is_fallback=True)))
+    checks = Checks(longer(A, node("c"), node("b", kind="llm"), old=2))
     engine = begun(checks, A, node("c"))
     engine.extender.take(NodeEnded(0, 1, Outcome()), CALLS)
     await settle()
@@ -96,8 +114,34 @@ async def test_nothing_is_added_for_a_node_that_was_given_up_while_its_calls_wer
     assert list(statuses(engine.state)) == ["a", "c"]
 
 
+JUNK = PlanPage(plan="p1", base="p0", specs="junk")
+MORE = longer(A, node("c"), node("d"), old=2).page or JUNK
+
+
+@pytest.mark.parametrize("reply", [CALLS, REPLAN])
+@pytest.mark.parametrize(
+    "checked",
+    [
+        CheckResult(),
+        CheckResult(plan="p1", execution_plan="junk"),
+        CheckResult(page=JUNK),
+        CheckResult(page=MORE.model_copy(update={"known": ("nobody",)})),
+        CheckResult(page=MORE.model_copy(update={"base": "another"})),
+        longer(A, node("c"), old=1),
+    ],
+    ids=["nothing", "no plan", "no page", "of other nodes", "of another plan", "of a node that is there"],
+)
+async def test_a_check_that_somebody_completed_by_hand_fails_the_node(reply: NodeReply, checked: CheckResult) -> None:
+    checks = Checks(checked)
+    engine = begun(checks, A, node("c"))
+    checks.now.set()
+    engine.extender.take(NodeEnded(0, 1, Outcome()), reply)
+    await settle()
+    assert (statuses(engine.state)["a"], engine.state.notes[0]) == (FAILED, NO_RESULT)
+
+
 async def test_an_addition_does_not_complete_a_plan_that_is_still_being_written() -> None:
-    checks = Checks(longer(A, node("b")))
+    checks = Checks(longer(A, node("b"), old=1))
     engine = begun(checks, A)
     engine.state.streaming = True
     checks.now.set()
@@ -107,7 +151,7 @@ async def test_an_addition_does_not_complete_a_plan_that_is_still_being_written(
 
 
 async def test_a_node_that_ran_again_meanwhile_may_add_in_its_turn() -> None:
-    checks = Checks(longer(A, node("c"), node("b")), longer(A, node("c"), node("b")))
+    checks = Checks(*[longer(A, node("c"), node("b"), old=2)] * 2)
     engine = begun(checks, A, node("c"))
     engine.extender.take(NodeEnded(0, 1, Outcome()), REPLAN)
     await settle()
@@ -133,7 +177,7 @@ async def test_what_nobody_expected_ends_the_run() -> None:
 
 
 async def test_a_request_for_more_nodes_may_test_itself() -> None:
-    checks = Checks(longer(A, node("b", **when("a.count")), facts={"a": {"count": None}}))
+    checks = Checks(longer(A, node("b", **when("a.count")), old=1, facts={"a": {"count": None}}))
     engine = begun(checks, A)
     engine.extender.take(NodeEnded(0, 1, Outcome()), REPLAN)
     checks.now.set()
@@ -144,7 +188,7 @@ async def test_a_request_for_more_nodes_may_test_itself() -> None:
 
 async def test_only_what_runs_is_waited_for() -> None:
     """A node that starts later is asked for its facts then; one behind a failure would never come."""
-    checks = Checks(longer(A, node("f"), node("later", "f"), awaits=("later",)))
+    checks = Checks(longer(A, node("f"), node("later", "f"), node("b"), old=3, awaits=("later",)))
     engine = begun(checks, A, node("f"), node("later", "f"))
     engine.post(NodeEnded(1, 1, Outcome(error=("Boom", "it broke"))))
     engine.extender.take(NodeEnded(0, 1, Outcome()), REPLAN)
@@ -155,12 +199,12 @@ async def test_only_what_runs_is_waited_for() -> None:
 
 async def test_a_request_that_waits_for_a_loop_lets_the_loop_go_on() -> None:
     """The call of the loop is added while the request waits, which is checked against the plan with that call."""
-    loop = node("f", kind="llm", instead="f_t2"), node("f_t2", kind="llm", is_fallback=True)
+    loop = node("f", kind="llm"), node("f_t2", kind="llm")
     wished = node("b", **when("f.count"))
     checks = Checks(
-        longer(A, node("f", kind="llm"), wished, awaits=("f",)),
-        longer(A, *loop, plan="p2"),
-        longer(A, *loop, wished, plan="p3", facts={"f": {"count": 1}}),
+        longer(A, node("f", kind="llm"), wished, old=2, awaits=("f",)),
+        longer(A, *loop, old=2, plan="p2"),
+        longer(A, *loop, wished, old=3, plan="p3", base="p2", facts={"f": {"count": 1}}),
     )
     engine = begun(checks, A, node("f", kind="llm"))
     checks.now.set()
@@ -178,14 +222,15 @@ async def test_a_request_that_waits_for_a_loop_lets_the_loop_go_on() -> None:
 async def test_a_plan_in_the_place_of_its_beginning_keeps_the_time_limit() -> None:
     engine = begun(Checks(), A)
     engine.state.deadlines[OVERTIME] = 5_000
-    engine.replace_plan(longer(A))
+    engine.replace_plan(whole(A))
     assert engine.state.deadlines == {OVERTIME: 5_000}
 
 
 def fly(engine: Engine, *units: int) -> asyncio.Future[GroupReply]:
     """Put an activity of these units in flight; the test ends it."""
     handle: asyncio.Future[GroupReply] = asyncio.get_running_loop().create_future()
-    engine._dispatcher._follow(units, handle)  # type: ignore[arg-type]
+    generations = tuple(engine.state.generation[unit] for unit in units)
+    engine._dispatcher._follow(InFlight(units, generations, handle))  # type: ignore[arg-type]
     return handle
 
 
@@ -195,11 +240,11 @@ async def test_another_plan_starts_over_and_counts_what_the_first_has_spent() ->
     a, b, group = fly(engine, 0), fly(engine, 1), fly(engine, 2, 3)
     a.set_result(GroupReply(nodes=(NodeReply(ref="A", usage=Usage(1, 2, 3, 1)),)))
     await settle()
-    engine.replace_plan(longer(node("x"), node("a"), answer="x"))
+    engine.replace_plan(whole(node("x"), node("a"), answer="x"))
     assert [b.cancelled(), group.cancelled()] == [True, True]
     await settle()
     engine._turn()
-    assert engine.state.status == [RUNNING, RUNNING]
+    assert engine.state.units_in(RUNNING) == [0, 1]
     assert (tuple(engine.usage), engine.epoch) == ((1, 2, 3, 1), 2)
     assert [reply and reply.ref for reply in engine.wasted] == ["A", None, None, None, None]
     engine._note(0, NodeReply(ref="A"))
@@ -208,7 +253,7 @@ async def test_another_plan_starts_over_and_counts_what_the_first_has_spent() ->
 
 async def waiting(*found: CheckResult | Exception) -> tuple[Engine, Checks]:
     """A run whose joiner's request for `b` waits, with what comes of the checks after that."""
-    checks = Checks(longer(A, node("c"), node("b"), why="it is gone", tokens=70), *found)
+    checks = Checks(longer(A, node("c"), node("b"), old=2, why="it is gone", tokens=70), *found)
     engine = begun(checks, A, node("c"))
     engine.state.approve_above = 0
     checks.now.set()
@@ -223,8 +268,8 @@ async def waiting(*found: CheckResult | Exception) -> tuple[Engine, Checks]:
 
 async def test_an_approved_request_is_checked_against_the_current_plan() -> None:
     grown = (A, node("c"), node("c_t1", "c"))
-    engine, checks = await waiting(longer(*grown, node("b"), plan="p2"))
-    engine.grow(longer(*grown))
+    engine, checks = await waiting(longer(*grown, node("b"), old=3, plan="p2", base="p1"))
+    engine.append(longer(*grown, old=2).page or JUNK, NodeEnded(1, 1, Outcome("said", delegated=True)))
     engine.post(ApprovalDecided(0, True))
     assert engine.state.status[0] == RUNNING
     await settle()
@@ -242,8 +287,20 @@ async def test_a_request_that_no_longer_fits_goes_back_to_its_model() -> None:
     assert (engine.state.status[0], engine.state.expansion_requests) == (RUNNING, {})
 
 
+async def test_a_request_that_names_a_node_as_a_program_has_named_a_call_goes_back_to_its_model() -> None:
+    checks = Checks(longer(A, node("c"), node("b"), old=2))
+    engine = begun(checks, A, node("c", kind="program"))
+    call = Play(node("b", kind="llm"), node("c_s2", kind="program", policy="any")).graph.execution_plan
+    engine.append(PlanPage(plan="p2", specs=call.pack()), NodeEnded(1, 1, Outcome("session", delegated=True)))
+    checks.now.set()
+    engine.extender.take(NodeEnded(0, 1, Outcome()), REPLAN)
+    await settle()
+    assert engine.state.objections == {0: ("`b` is a call of a program already; use another id",)}
+    assert (engine.plan, engine.state.graph.specs[2].page) == ("p0", "p2")
+
+
 async def test_an_approved_request_of_a_node_skipped_during_its_check_adds_nothing() -> None:
-    engine, checks = await waiting(longer(A, node("c"), node("b")))
+    engine, checks = await waiting(longer(A, node("c"), node("b"), old=2))
     checks.now.clear()
     engine.post(ApprovalDecided(0, True))
     await settle()
@@ -252,3 +309,39 @@ async def test_an_approved_request_of_a_node_skipped_during_its_check_adds_nothi
     await settle()
     assert not engine.extender.busy
     assert list(statuses(engine.state)) == ["a", "c"]
+
+
+UNKNOWN: list[dict[str, Any]] = [
+    {"known": ("nobody",)}, {"facts": {"nobody": {}}}, {"fallbacks": {"nobody": {}}}, {"facts": {"x": {"length": 2}}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("named", UNKNOWN)
+async def test_a_page_that_names_a_node_that_the_run_has_not_fails_the_node(named: dict[str, Any]) -> None:
+    found = longer(A, node("c"), node("b", kind="llm"), old=2).page
+    assert found is not None
+    checks = Checks(CheckResult(page=found.model_copy(update=named)))
+    engine = begun(checks, A, node("c"))
+    checks.now.set()
+    engine.extender.take(NodeEnded(0, 1, Outcome()), CALLS)
+    await settle()
+    assert engine.state.notes[0] == NO_RESULT
+    assert list(statuses(engine.state)) == ["a", "c"]
+
+
+async def test_a_verdict_that_waits_for_a_node_that_the_run_has_not_fails_the_node() -> None:
+    checks = Checks(CheckResult(awaits=("nobody",)))
+    engine = begun(checks, A)
+    checks.now.set()
+    engine.extender.take(NodeEnded(0, 1, Outcome()), CALLS)
+    await settle()
+    assert "InvalidResult" in engine.state.notes[0][1]
+    assert not engine.state.ended
+
+
+@pytest.mark.parametrize("named", [{"facts": {"nobody": {}}}, {"fallbacks": {"nobody": {}}}])
+def test_a_part_of_a_plan_that_names_a_node_that_the_run_has_not_is_none(named: dict[str, Any]) -> None:
+    found = longer(A, node("c"), node("b", kind="llm"), old=2).page
+    assert found is not None
+    with pytest.raises(ApplicationError, match="not its result"):
+        begun(Checks(), A, node("c")).append(found.model_copy(update=named), more=True)

@@ -3,17 +3,21 @@
 from typing import Any
 
 import pytest
+from temporalio.exceptions import ApplicationError
 
-from workflows.messages.contracts import PlanDraft
-from workflows.plan.compile.graph import ExecutionPlan, NodeSpec, parse_execution_plan
-from workflows.run.plan_drafts import MAX_DRAFTS, MAX_PACKED_BYTES, MAX_UNPACKED_BYTES, PlanDrafts
+from sennit.workflows.messages.contracts import PlanDraft, PlanPage
+from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
+from sennit.workflows.plan.compile.page import parse_page
+from sennit.workflows.plan.limits import MAX_DRAFT_BYTES
+from sennit.workflows.run.outcomes import graph_of
+from sennit.workflows.run.plan_drafts import MAX_DRAFTS, MAX_UNPACKED_BYTES, PlanDrafts
 
 PLAN = ExecutionPlan([NodeSpec("a", "tool")], [0]).pack()
 LARGE = ExecutionPlan([NodeSpec("a", "tool", summary="x" * MAX_UNPACKED_BYTES)], [0]).pack()
 
 
-def draft(sequence: int = 1, attempt: int = 1, run: str = "r", execution_plan: str = PLAN) -> dict[str, Any]:
-    found = PlanDraft(run=run, attempt=attempt, sequence=sequence, plan="d", execution_plan=execution_plan)
+def draft(sequence: int = 1, attempt: int = 1, run: str = "r", specs: str = PLAN) -> dict[str, Any]:
+    found = PlanDraft(run=run, attempt=attempt, sequence=sequence, page=PlanPage(plan="d", specs=specs))
     return found.model_dump(mode="json")
 
 
@@ -39,20 +43,38 @@ def test_what_has_another_run_attempt_or_sequence_is_dropped_unread(
 ) -> None:
     read: list[str] = []
 
-    def parse(text: str, most: int) -> ExecutionPlan | None:
+    def parse(text: str, *bounds: Any, **options: Any) -> ExecutionPlan:
         read.append(text)
-        return parse_execution_plan(text, most)
+        return parse_page(text, *bounds, **options)
 
-    monkeypatch.setattr("workflows.run.plan_drafts.parse_execution_plan", parse)
+    monkeypatch.setattr("sennit.workflows.run.plan_drafts.parse_page", parse)
     assert taken(draft(1), wrong, draft(2)) == [0, 2]
     assert read == [PLAN] * 2
 
 
-def test_a_plan_that_unpacks_to_too_much_is_none() -> None:
-    assert taken(draft(1, execution_plan=LARGE), draft(2)) == [1]
+def test_what_follows_a_part_that_unpacks_to_too_much_is_none_either() -> None:
+    assert taken(draft(1), draft(2, specs=LARGE), draft(3)) == [0]
 
 
 def test_a_run_takes_so_many_drafts_and_so_many_bytes() -> None:
     assert taken(*(draft(sequence) for sequence in range(1, MAX_DRAFTS + 10)))[-1] == MAX_DRAFTS - 1
-    junk = draft(1, execution_plan="x" * MAX_PACKED_BYTES)
+    junk = draft(1, specs="x" * MAX_DRAFT_BYTES)
     assert taken(junk, draft(2)) == []
+
+
+NO_PLANS = [
+    ExecutionPlan([], []),
+    ExecutionPlan([NodeSpec("a", "tool", maker=99)], [0]),
+    ExecutionPlan([NodeSpec("a", "tool", when={"op": "eq", "at": [0, "x"]})], [0]),
+]
+
+
+@pytest.mark.parametrize("plan", NO_PLANS, ids=["empty", "maker", "condition"])
+def test_a_first_draft_that_no_run_can_begin_is_dropped(plan: ExecutionPlan) -> None:
+    assert taken(draft(1, specs=plan.pack()), draft(1)) == [1]
+
+
+@pytest.mark.parametrize("plan", NO_PLANS, ids=["empty", "maker", "condition"])
+def test_a_plan_that_came_by_hand_and_that_no_run_can_begin_is_an_invalid_result(plan: ExecutionPlan) -> None:
+    with pytest.raises(ApplicationError, match="not its result"):
+        graph_of(plan.pack())

@@ -10,9 +10,9 @@ from doubles.events import kinds
 from doubles.runs import call, insist, until
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 
-from activities.definitions import Activities
-from workflows.run import drain, search_attributes
-from workflows.run.search_attributes import KEYS
+from sennit.activities.definitions import Activities
+from sennit.workflows.run import drain, search_attributes
+from sennit.workflows.run.search_attributes import KEYS
 
 pytestmark = pytest.mark.server
 Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]

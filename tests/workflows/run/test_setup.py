@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from temporalio import workflow
 
-from workflows.run.setup import parse_input
+from sennit.workflows.run.setup import parse_input
 
 GOAL = {"goal": "Count"}
 STATE = {"run_prefix": "r", "run_context": "c", "plan": "p", "snapshot": "s", "usage": [0, 0, 0, 0]}

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from doubles.events import failed_tasks, kinds
 from doubles.local_workers import remembered_or_not, serving
-from doubles.models import ModelServer
 from doubles.resets import reset, scheduled
 from doubles.runs import View, call, insist, until
 from temporalio import workflow
@@ -19,13 +18,14 @@ from temporalio.api.sdk.v1 import WorkflowMetadata
 from temporalio.client import Client, WorkflowHandle
 from temporalio.worker import UnsandboxedWorkflowRunner
 
-from activities.definitions import Activities
-from activities.nodes.arguments import arguments_digest
-from starter.client.client import Sennit
-from starter.client.connection import local_server
-from workflows.agent_run import AgentRun
-from workflows.messages import queues
-from workflows.run import drain
+from sennit.activities.definitions import Activities
+from sennit.activities.nodes.effect_ledger import arguments_digest
+from sennit.starter.client.client import Sennit
+from sennit.starter.client.connection import local_server
+from sennit.testing.models import ModelServer
+from sennit.workflows.agent_run import AgentRun
+from sennit.workflows.messages import queues
+from sennit.workflows.run import drain
 
 pytestmark = pytest.mark.server
 Handle = WorkflowHandle[Any, Any]
@@ -76,7 +76,7 @@ async def test_a_question_below_is_shown_above_until_it_is_settled(
     view = await until(handle, lambda view: view["status"] == "blocked")
     [item] = view["blocked"]
     assert (item["node"], item["why"], item["update"], item["run"]) == ("sub.n1", "approval", "approve", child)
-    digest = arguments_digest("note", {"text": "x"})[:12]
+    digest = arguments_digest("note", {"text": "x"})[:20]
     assert (item["example"], item["shown"]) == ({"node": "n1", "digest": digest}, 'text: "x"')
     assert item["command"] == f"sennit approve {child} n1 --digest {digest}"
     assert view["nodes"][0]["preview"] == f"run {child} waits for a person"

@@ -3,9 +3,9 @@
 import pytest
 from doubles.plan.play import Play, each, join, node
 
-from workflows.messages.updates import Answer, Approve, EditProgram, RetryNode, SkipNode, Update
-from workflows.plan.scheduling.state import SKIPPED
-from workflows.run.update_rules import judge
+from sennit.workflows.messages.updates import Answer, Approve, EditProgram, RetryNode, SkipNode, Update
+from sennit.workflows.plan.scheduling.state import SKIPPED
+from sennit.workflows.run.update_rules import judge
 
 
 @pytest.mark.parametrize("update", [RetryNode(node="a"), SkipNode(node="b")], ids=["retry", "skip"])

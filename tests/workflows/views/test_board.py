@@ -13,12 +13,12 @@ from doubles.svg import Drawing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workflows.drawing.text import plain
-from workflows.messages.result import BlockedOn
-from workflows.messages.views import SubagentView
-from workflows.plan.compile.graph import Graph
-from workflows.plan.scheduling.events import Question
-from workflows.plan.scheduling.state import (
+from sennit.workflows.drawing.text import plain
+from sennit.workflows.messages.result import BlockedOn
+from sennit.workflows.messages.views import SubagentView
+from sennit.workflows.plan.compile.graph import Graph
+from sennit.workflows.plan.scheduling.events import Question
+from sennit.workflows.plan.scheduling.state import (
     BLOCKED,
     CANCELLED,
     FAILED,
@@ -29,7 +29,7 @@ from workflows.plan.scheduling.state import (
     WAITING,
     RunState,
 )
-from workflows.views.board import _DETAILS, MAX_BYTES, USUAL_BYTES, board, prose, sent_bytes
+from sennit.workflows.views.board import _DETAILS, MAX_BYTES, USUAL_BYTES, board, prose, sent_bytes
 
 RUN = "agent-which-is-longer-1a2b3c4d"
 HOSTILE = (
@@ -248,7 +248,7 @@ def test_whatever_a_run_holds_the_board_is_whole(execution_plan: Any, chance: ra
 def fill(state: RunState, chance: random.Random, texts: list[str]) -> None:
     """Give every node some status, and those that did not succeed a reason."""
     statuses = (PENDING, RUNNING, WAITING, SUCCEEDED, FAILED, SKIPPED, CANCELLED, BLOCKED)
-    for unit in range(len(state.status)):
+    for unit in state.units():
         state.status[unit] = chance.choice(statuses)
         state.attempts[unit], state.millis[unit] = chance.randrange(12), chance.randrange(10_000_000)
         state.notes[unit] = ("Boom", chance.choice(texts))
@@ -296,7 +296,7 @@ def test_layers_stand_for_nodes_when_a_board_would_be_too_long(monkeypatch: pyte
     play = layers(40, 5)
     play.begin()
     assert len(drawing(board_text(play)).boxes) == 40
-    monkeypatch.setattr("workflows.views.board._DETAILS", _DETAILS[-1:])
+    monkeypatch.setattr("sennit.workflows.views.board._DETAILS", _DETAILS[-1:])
     assert drawing(board_text(play)).texts[-2].text == "layer 8: n36…n39"
 
 
@@ -309,7 +309,7 @@ def test_calls_of_a_program_are_named_by_task_and_line(monkeypatch: pytest.Monke
         play.ok(name)
     play.fail("m_0_1", "ToolError")
     assert "look#0/search&#58;4 ToolError" in board_text(play)
-    monkeypatch.setattr("workflows.views.board._DETAILS", _DETAILS[-1:])
+    monkeypatch.setattr("sennit.workflows.views.board._DETAILS", _DETAILS[-1:])
     named = [text.text for text in drawing(board_text(play)).texts]
     assert {"look \N{MULTIPLICATION SIGN}3", "search:4 \N{MULTIPLICATION SIGN}3"} <= set(named)
 

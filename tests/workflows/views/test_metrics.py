@@ -10,10 +10,10 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 from temporalio.runtime import MetricBuffer, Runtime, TelemetryConfig
 
-from activities.definitions import Activities
-from starter.dev.server import DevServer
-from workflows.messages import queues
-from workflows.messages.converter import DATA_CONVERTER
+from sennit.activities.definitions import Activities
+from sennit.starter.dev.server import DevServer
+from sennit.workflows.messages import queues
+from sennit.workflows.messages.converter import DATA_CONVERTER
 
 pytestmark = pytest.mark.server
 

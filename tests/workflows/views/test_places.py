@@ -2,8 +2,9 @@
 
 import pytest
 
-from workflows.plan.compile.graph import ExecutionPlan, Graph, NodeSpec
-from workflows.views.places import group_of, groups_of, in_order, path_and_line, place_of_call, short_name
+from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
+from sennit.workflows.plan.compile.graph import Graph
+from sennit.workflows.views.places import group_of, groups_of, in_order, path_and_line, place_of_call, short_name
 
 
 def called(name: str, what: str, kind: str = "tool", inputs: tuple[int, ...] = ()) -> NodeSpec:

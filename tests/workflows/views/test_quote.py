@@ -3,14 +3,15 @@
 import pytest
 from doubles.plan.play import Play, node
 
-from workflows.messages.contracts import Conclusion
-from workflows.messages.updates import RaiseBudget
-from workflows.plan.compile.graph import ExecutionPlan, Quoted
-from workflows.plan.scheduling.budget import Budget
-from workflows.run.update_rules import judge
-from workflows.views.board import board
-from workflows.views.quote import quote_line, quote_warnings
-from workflows.views.report import blocked_on, report_of
+from sennit.workflows.messages.contracts import Conclusion
+from sennit.workflows.messages.updates import RaiseBudget
+from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, Quoted
+from sennit.workflows.plan.scheduling.budget import Budget
+from sennit.workflows.run.update_rules import judge
+from sennit.workflows.views.board import board
+from sennit.workflows.views.questions import blocked_on
+from sennit.workflows.views.quote import quote_line, quote_warnings
+from sennit.workflows.views.report import report_of
 
 QUOTED = Quoted("calls 6; tokens about 9,000; writes none", 6, 9_000, 2_000_000)
 

@@ -9,10 +9,10 @@ from doubles.runs import call, until
 from temporalio.client import WorkflowHandle
 from temporalio.converter import default
 
-from workflows.messages.contracts import Conclusion
-from workflows.messages.result import BlockedOn
-from workflows.run.subagent_status import for_parent
-from workflows.views import report as reporting
+from sennit.workflows.messages.contracts import Conclusion
+from sennit.workflows.messages.result import BlockedOn
+from sennit.workflows.run.subagent_status import for_parent
+from sennit.workflows.views import report as reporting
 
 pytestmark = pytest.mark.server
 Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]

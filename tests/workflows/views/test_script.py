@@ -2,12 +2,13 @@
 
 import pytest
 
-from workflows.messages.contracts import NodeReply
-from workflows.messages.views import ScriptView
-from workflows.plan.compile.graph import ExecutionPlan, Graph, NodeSpec
-from workflows.plan.language.limits import Usage
-from workflows.plan.scheduling.state import FAILED, RUNNING, SUCCEEDED, WAITING, RunState
-from workflows.views.script import script_view
+from sennit.workflows.messages.contracts import NodeReply
+from sennit.workflows.messages.views import ScriptView
+from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
+from sennit.workflows.plan.compile.graph import Graph
+from sennit.workflows.plan.language.limits import Usage
+from sennit.workflows.plan.scheduling.state import FAILED, RUNNING, SUCCEEDED, WAITING, RunState
+from sennit.workflows.views.script import script_view
 
 
 def called(name: str, what: str, kind: str = "tool", inputs: tuple[int, ...] = ()) -> NodeSpec:
@@ -34,9 +35,9 @@ def test_calls_in_tasks_add_up_by_line_with_time_and_tokens() -> None:
         graph.append([*calls, called(f"m_{task}_s2", "", "program", (first, first + 1))], task)
     graph.append([called("m_1_1_t1_1", "calculate 6"), called("m_1_1_t2", "worker a", "llm", (11,))], 5)
     state = RunState(graph)
-    state.status = [RUNNING, SUCCEEDED, FAILED, FAILED, RUNNING, SUCCEEDED, SUCCEEDED, RUNNING, SUCCEEDED, WAITING]
-    state.status += [RUNNING, FAILED, SUCCEEDED]
-    state.millis = [7] * 13
+    statuses = [RUNNING, SUCCEEDED, FAILED, FAILED, RUNNING, SUCCEEDED, SUCCEEDED, RUNNING, SUCCEEDED, WAITING]
+    state.status |= enumerate([*statuses, RUNNING, FAILED, SUCCEEDED])
+    state.millis = dict.fromkeys(range(13), 7)
     state.taken_over = {6: True}
     usage = NodeReply(usage=Usage(10, 5, cost=2_000_000, calls=1))
     found = {line.line: line for line in view_of(state, {5: usage, 12: usage}).lines}

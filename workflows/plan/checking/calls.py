@@ -3,14 +3,15 @@
 from collections.abc import Iterator
 from typing import Any
 
-from workflows.plan.checking.symbols import SymbolTable
-from workflows.plan.language import json_schema
-from workflows.plan.language.dependencies import work_of
-from workflows.plan.language.json_schema import Schema, Violation
-from workflows.plan.language.nodes import AgentCall, Instead, MapNode, ModelCall, Node, ToolCall
-from workflows.plan.language.problems import Problem, Where
-from workflows.plan.language.references import parse_reference, references_in
-from workflows.plan.language.text import format_name, nearest_or_known
+from sennit.workflows.plan.checking.output_types import Tools
+from sennit.workflows.plan.checking.symbols import SymbolTable
+from sennit.workflows.plan.language import json_schema
+from sennit.workflows.plan.language.dependencies import works_of
+from sennit.workflows.plan.language.json_schema import Schema, Violation
+from sennit.workflows.plan.language.nodes import AgentCall, Instead, MapNode, ModelCall, Node, ToolCall
+from sennit.workflows.plan.language.problems import Problem, Where, no_such_tool
+from sennit.workflows.plan.language.references import parse_reference, references_in
+from sennit.workflows.plan.language.text import format_name
 
 
 def argument_problems(scope: SymbolTable, node: Node, where: Where) -> Iterator[Problem]:
@@ -18,13 +19,15 @@ def argument_problems(scope: SymbolTable, node: Node, where: Where) -> Iterator[
 
     Nothing without a catalogue.
     """
-    work = work_of(node)
-    if scope.tools is None or not isinstance(work, ToolCall):
-        return
-    inside: Where = (*where, "do") if isinstance(node, MapNode) else where
-    tool = scope.tools.get(work.tool)
+    for field, work in works_of(node):
+        if scope.tools is not None and work.kind == "tool":
+            yield from _arguments(scope, scope.tools, node, work, (*where, *field))
+
+
+def _arguments(scope: SymbolTable, tools: Tools, node: Node, work: ToolCall, inside: Where) -> Iterator[Problem]:
+    tool = tools.get(work.tool)
     if tool is None:
-        yield _unknown_tool(scope.tools, work.tool, (*inside, "tool"))
+        yield _unknown_tool(tools, work.tool, (*inside, "tool"))
         return
     schema = tool.get("schema") or {}
     defs = json_schema.definitions(schema)
@@ -47,39 +50,37 @@ def _text_violations(
         return None
     whole = parse_reference(text)
     if whole is not None:
-        given = scope.outputs.types_at(whole, node if isinstance(node, MapNode) else None)
+        found = scope.outputs.types_at(whole, node if isinstance(node, MapNode) else None)
     else:
-        given = frozenset(("string",))
+        found = frozenset(("string",))
     wanted = json_schema.types_of(schema, defs)
-    if not given or not wanted or given & wanted or ("integer" in given and "number" in wanted):
+    if not found or not wanted or found & wanted or ("integer" in found and "number" in wanted):
         return iter(())
     what = f"{format_name(text)} gives" if whole is not None else "text with references in it is"
-    return iter([(place, f"{what} {' or '.join(sorted(given))}; wanted {' or '.join(sorted(wanted))}")])
+    return iter([(place, f"{what} {' or '.join(sorted(found))}; wanted {' or '.join(sorted(wanted))}")])
 
 
 def model_problems(node: Node, index: int, models: tuple[str, ...]) -> Iterator[Problem]:
     """Yield the problem of a model that no provider serves."""
-    work = work_of(node)
-    if isinstance(work, ModelCall) and work.model is not None and work.model.partition(":")[0] not in models:
-        message = f"model {format_name(work.model)} is not built yet; built: {', '.join(models)}"
-        yield Problem("model", ("nodes", index, *(("do",) if isinstance(node, MapNode) else ()), "model"), message)
+    for field, work in works_of(node):
+        if work.kind == "llm" and work.model is not None and work.model.partition(":")[0] not in models:
+            message = f"model {format_name(work.model)} is not built yet; built: {', '.join(models)}"
+            yield Problem("model", ("nodes", index, *field, "model"), message)
 
 
 def turn_problems(scope: SymbolTable, node: Node, where: Where) -> Iterator[Problem]:
     """Yield what is wrong with the tools of a model or sub-agent, and with a model's further turns."""
-    work = work_of(node)
-    inside: Where = (*where, "do") if isinstance(node, MapNode) else where
-    if isinstance(work, ModelCall):
-        yield from _turns(node, work, where, inside)
-    for position, name in enumerate((isinstance(work, ModelCall | AgentCall) and work.tools) or ()):
-        if scope.tools is not None and name not in scope.tools:
-            yield _unknown_tool(scope.tools, name, (*inside, "tools", position))
+    for field, work in works_of(node):
+        inside = (*where, *field)
+        if isinstance(work, ModelCall):
+            yield from _turns(node, work, where, inside)
+        for position, name in enumerate((isinstance(work, ModelCall | AgentCall) and work.tools) or ()):
+            if scope.tools is not None and name not in scope.tools:
+                yield _unknown_tool(scope.tools, name, (*inside, "tools", position))
 
 
 def _unknown_tool(tools: dict[str, dict[str, Any]], name: str, where: Where) -> Problem:
-    return Problem(
-        "unknown_tool", where, f"there is no tool {format_name(name)}{nearest_or_known(name, sorted(tools))}"
-    )
+    return Problem("unknown_tool", where, no_such_tool(name, tools))
 
 
 def _turns(node: Node, work: ModelCall, where: Where, inside: Where) -> Iterator[Problem]:
@@ -89,9 +90,9 @@ def _turns(node: Node, work: ModelCall, where: Where, inside: Where) -> Iterator
             message = "a model call in a map cannot use tools yet; leave `tools` out"
             yield Problem("not_built", (*inside, "tools"), message)
         if over != "truncate":
-            message = f"a model call in a map cannot {over} long inputs yet; leave `over` out"
+            message = "a model call in a map cannot read on in long inputs; leave `over` out"
             yield Problem("not_built", (*inside, "context", "over"), message)
-    elif isinstance(node.on_error, Instead) and (work.loops or over == "summarise"):
+    elif isinstance(node.on_error, Instead) and work.loops:
         has = "tools" if work.tools else f"`over: {over}`"
         message = f"a model with {has} cannot have a fallback node; use a fallback value or skip"
         yield Problem("instead", where, message)

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 
-from workflows.plan.checking.symbols import SymbolTable
-from workflows.plan.language.conditions import AllOf, AnyOf, Condition, Not, Test
-from workflows.plan.language.json_schema import type_of
-from workflows.plan.language.nodes import Node
-from workflows.plan.language.problems import Problem, Where
-from workflows.plan.language.references import Reference, parse_reference, parse_status_reference
-from workflows.plan.language.text import did_you_mean, format_name, format_value
+from sennit.workflows.plan.checking.symbols import SymbolTable
+from sennit.workflows.plan.language.conditions import AllOf, AnyOf, Condition, Not, Test
+from sennit.workflows.plan.language.dependencies import names_in, stage_place
+from sennit.workflows.plan.language.json_schema import type_of
+from sennit.workflows.plan.language.nodes import MapNode, Node
+from sennit.workflows.plan.language.problems import Problem, Where
+from sennit.workflows.plan.language.references import Reference, parse_reference, parse_status_reference
+from sennit.workflows.plan.language.text import did_you_mean, format_name, format_value
 
 STATUSES = ("succeeded", "failed", "skipped", "cancelled")
 _ORDER = ("lt", "le", "gt", "ge")
@@ -28,15 +29,26 @@ def placed_tests(condition: Condition, where: Where) -> Iterator[tuple[Where, Te
 
 
 def condition_problems(scope: SymbolTable, node: Node, where: Where) -> Iterator[Problem]:
-    """Yield what is wrong with a node's `when`."""
-    if node.when is None:
+    """Yield what is wrong with a node's `when`, and with those in a map's `do`."""
+    if node.when is not None:
+        yield from _problems(scope, node, node.when, where)
+    if not isinstance(node, MapNode):
         return
-    for place, test in placed_tests(node.when, (*where, "when")):
+    for position, stage in enumerate(node.do):
+        if stage.when is not None:
+            yield from _problems(scope, node, stage.when, (*where, *stage_place(node, position)))
+
+
+def _problems(scope: SymbolTable, node: Node, condition: Condition, where: Where) -> Iterator[Problem]:
+    for place, test in placed_tests(condition, (*where, "when")):
         reference, status = parse_reference(test.ref), parse_status_reference(test.ref)
         sentence = _value(scope, test)
         if sentence:
             yield Problem("condition", place, sentence)
-        if status is not None:
+        if status is not None and "do" in where:
+            message = "for each item only values can be tested; what follows a node in `do` runs only if that has one"
+            yield Problem("condition", (*place, "ref"), message)
+        elif status is not None:
             yield from scope.check_name(status[0], node, (*place, "ref"))
             yield from _status(test, status[1], place) if not sentence else ()
         elif reference is None:
@@ -46,17 +58,18 @@ def condition_problems(scope: SymbolTable, node: Node, where: Where) -> Iterator
             yield Problem("reference", (*place, "ref"), message)
         else:
             yield from scope.check_reference(reference, node, (*place, "ref"))
-            sentence = None if sentence else _types(scope, test, reference)
+            own = node if "do" in where and reference.node in names_in(node) else None
+            sentence = None if sentence else _types(scope, test, reference, own)
             if sentence:
                 yield Problem("condition", place, sentence)
 
 
 def _value(scope: SymbolTable, test: Test) -> str | None:
     """Return why a test cannot compare with its constant."""
-    given, value, op = "value" in test.model_fields_set, test.value, test.op
+    has_value, value, op = "value" in test.model_fields_set, test.value, test.op
     if op == "exists":
-        return "`exists` takes no `value`; leave it out" if given else None
-    if not given:
+        return "`exists` takes no `value`; leave it out" if has_value else None
+    if not has_value:
         return f"`value` is missing: what `{op}` compares with"
     if op == "in":
         return None if isinstance(value, list) and value else f"`in` needs a list of values, not {format_value(value)}"
@@ -82,9 +95,9 @@ def _status(test: Test, name: str, place: Where) -> Iterator[Problem]:
             yield Problem("condition", (*place, "value"), message)
 
 
-def _types(scope: SymbolTable, test: Test, reference: Reference) -> str | None:
+def _types(scope: SymbolTable, test: Test, reference: Reference, own: Node | None) -> str | None:
     """Return why a value of the reference's type can never be compared so."""
-    have = scope.outputs.types_at(reference)
+    have = scope.outputs.types_at(reference, own)
     if not have or test.op == "exists":
         return None
     gives = f"{format_name(test.ref)} gives {' or '.join(sorted(have))}"

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from itertools import pairwise
 
-from workflows.plan.checking.symbols import SymbolTable
-from workflows.plan.language.dag import first_cycle, format_path
-from workflows.plan.language.problems import Problem
-from workflows.plan.language.references import references_in
+from sennit.workflows.plan.checking.symbols import SymbolTable
+from sennit.workflows.plan.language.dag import first_cycle, format_path
+from sennit.workflows.plan.language.problems import Problem
+from sennit.workflows.plan.language.references import references_in
 
 
 def fallback_problems(scope: SymbolTable) -> Iterator[Problem]:

@@ -3,48 +3,48 @@
 from collections.abc import Iterator
 from typing import Any
 
-from workflows.plan.checking.conditions import placed_tests
-from workflows.plan.checking.output_types import schema_of_input
-from workflows.plan.language import json_schema
-from workflows.plan.language.facts import FactTooLarge, facts_of
-from workflows.plan.language.json_checks import first_violation
-from workflows.plan.language.nodes import MapNode, Plan
-from workflows.plan.language.problems import Problem
-from workflows.plan.language.references import BindError, parse_reference, resolve
-from workflows.plan.language.text import did_you_mean, format_name, format_names
+from sennit.workflows.plan.checking.conditions import placed_tests
+from sennit.workflows.plan.checking.output_types import schema_of_input
+from sennit.workflows.plan.language import json_schema
+from sennit.workflows.plan.language.facts import FactTooLarge, facts_of
+from sennit.workflows.plan.language.json_checks import first_violation
+from sennit.workflows.plan.language.nodes import MapNode, Plan
+from sennit.workflows.plan.language.problems import Problem
+from sennit.workflows.plan.language.references import BindError, parse_reference, resolve
+from sennit.workflows.plan.language.text import did_you_mean, format_name, format_names
 
 
-def bind_inputs(plan: Plan, given: dict[str, Any]) -> dict[str, Any]:
+def bind_inputs(plan: Plan, inputs: dict[str, Any]) -> dict[str, Any]:
     """Return every declared input with its value: the given one, else the default."""
-    return {name: given.get(name, spec.default) for name, spec in plan.inputs.items()}
+    return {name: inputs.get(name, spec.default) for name, spec in plan.inputs.items()}
 
 
-def input_problems(plan: Plan, given: dict[str, Any]) -> Iterator[Problem]:
+def input_problems(plan: Plan, inputs: dict[str, Any]) -> Iterator[Problem]:
     """Yield unknown, missing and mistyped inputs; when there are none, those that maps and conditions cannot use."""
     is_valid = True
-    for problem in _each(plan, given):
+    for problem in _each(plan, inputs):
         is_valid = False
         yield problem
     if is_valid:
-        values = bind_inputs(plan, given)
+        values = bind_inputs(plan, inputs)
         yield from _lists(plan, values)
         yield from _tested(plan, values)
 
 
-def _each(plan: Plan, given: dict[str, Any]) -> Iterator[Problem]:
-    found = first_violation(given)
+def _each(plan: Plan, inputs: dict[str, Any]) -> Iterator[Problem]:
+    found = first_violation(inputs)
     if found is not None:
         yield Problem("input", ("inputs", *found[0]), found[1])
         return
-    for name in given:
+    for name in inputs:
         if name not in plan.inputs:
             message = f"the plan declares no input {format_name(name)}{did_you_mean(name, plan.inputs)}"
             yield Problem("input", ("inputs", name), f"{message}; declared: {format_names(plan.inputs)}")
     for name, spec in plan.inputs.items():
-        if name not in given and "default" not in spec.model_fields_set:
+        if name not in inputs and "default" not in spec.model_fields_set:
             yield Problem("input", ("inputs", name), f"input `{name}` is missing; give it with --input {name}=...")
-        elif name in given:
-            for path, sentence in json_schema.violations(given[name], schema_of_input(spec)):
+        elif name in inputs:
+            for path, sentence in json_schema.violations(inputs[name], schema_of_input(spec)):
                 yield Problem("input", ("inputs", name, *path), sentence)
 
 

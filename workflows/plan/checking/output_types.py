@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from workflows.plan.language import json_schema
-from workflows.plan.language.nodes import (
+from sennit.workflows.plan.language import json_schema
+from sennit.workflows.plan.language.nodes import (
     AgentCall,
     GateNode,
     InputSpec,
@@ -15,8 +15,8 @@ from workflows.plan.language.nodes import (
     ProgramNode,
     ToolCall,
 )
-from workflows.plan.language.references import Reference, Step, parse_reference
-from workflows.plan.language.text import did_you_mean, format_name, format_names
+from sennit.workflows.plan.language.references import Reference, Step, parse_reference
+from sennit.workflows.plan.language.text import did_you_mean, format_name, format_names
 
 Tools = dict[str, dict[str, Any]]
 Found = tuple[json_schema.Schema | None, str | None]
@@ -64,6 +64,8 @@ class OutputTypes:
         if isinstance(reader, MapNode) and reference.node == reader.as_:
             over = parse_reference(reader.over)
             return _items(self.at(over)[0]) if over is not None else None
+        if isinstance(reader, MapNode) and reference.node in reader.stages:
+            return self._of_call(reader.do[reader.stages.index(reference.node)])
         if reference.node == "goal":
             return {"type": "string"}
         if reference.node == "input":
@@ -74,9 +76,15 @@ class OutputTypes:
 
     def _of_node(self, node: Node) -> Any:
         if isinstance(node, MapNode):
-            inner = self._of_call(node.do)
+            inner = self._of_call(node.do[-1])
             defs = json_schema.definitions(inner)
-            return {"type": "array", "$defs": defs} | ({"items": inner} if isinstance(inner, dict) else {})
+            may_skip = any(stage.when is not None or stage.on_error == "skip" for stage in node.do)
+            items = (
+                {"items": {"anyOf": [inner, {"type": "null"}]} if may_skip else inner}
+                if isinstance(inner, dict)
+                else {}
+            )
+            return {"type": "array", "$defs": defs} | items
         if isinstance(node, ProgramNode):
             return None
         if isinstance(node, JoinNode):

@@ -7,11 +7,11 @@ are refused before the run.
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from workflows.plan.language.dag import first_cycle
-from workflows.plan.language.json_checks import MAX_DEPTH
-from workflows.plan.language.json_schema import TYPES, Violation, compile_pattern
-from workflows.plan.language.problems import Where
-from workflows.plan.language.text import did_you_mean, format_name, format_names, format_value
+from sennit.workflows.plan.language.dag import first_cycle
+from sennit.workflows.plan.language.json_checks import MAX_DEPTH
+from sennit.workflows.plan.language.json_schema import TYPES, Violation, compile_pattern
+from sennit.workflows.plan.language.problems import Where
+from sennit.workflows.plan.language.text import did_you_mean, format_name, format_names, format_value
 
 MAX_PATTERN_CHARACTERS = 200
 _NOTES = ("$schema", "$id", "$comment", "title", "description", "default", "examples", "format", "deprecated")
@@ -40,6 +40,11 @@ def unknown_keywords(schema: Any, where: Where = (), *, defs: Any = None) -> Ite
             yield (*where, name), f"{format_name(name)} {wrong}"
         else:
             yield from _inside(name, value, (*where, name), defs)
+
+
+def is_known(keyword: str, value: Any) -> bool:
+    """Whether a check looks at this keyword of a schema, or could."""
+    return keyword in _NOTES or (keyword in _CHECKS and _CHECKS[keyword](value) is None)
 
 
 def _inside(name: str, value: Any, where: Where, defs: Any) -> Iterator[Violation]:

@@ -3,12 +3,18 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from workflows.plan.checking.output_types import OutputTypes, Tools
-from workflows.plan.language.dependencies import links_of
-from workflows.plan.language.nodes import RESERVED_IDS, MapNode, Node, Plan
-from workflows.plan.language.problems import Problem, Where
-from workflows.plan.language.references import Reference, parse_reference
-from workflows.plan.language.text import did_you_mean, format_name, format_names
+from sennit.workflows.plan.checking.output_types import OutputTypes, Tools
+from sennit.workflows.plan.language.dependencies import links_of, names_in
+from sennit.workflows.plan.language.nodes import RESERVED_IDS, MapNode, Node, Plan
+from sennit.workflows.plan.language.problems import Problem, Where
+from sennit.workflows.plan.language.references import Reference, parse_reference
+from sennit.workflows.plan.language.text import did_you_mean, format_name, format_names
+
+
+def _is_above(node: MapNode, name: str, where: Where) -> bool:
+    """Whether a name in a map's `do` is that of the item, or of a node before the one that has the reference."""
+    place = where[where.index("do") + 1]
+    return name == node.as_ or (isinstance(place, int) and name in node.stages[:place])
 
 
 class SymbolTable:
@@ -37,23 +43,26 @@ class SymbolTable:
     def check_reference(self, reference: Reference, node: Node | None, where: Where) -> Iterator[Problem]:
         """Yield the problem of a reference to nothing. `node` is who refers, None for the answer."""
         name = reference.node
-        item = isinstance(node, MapNode) and name == node.as_ and "do" in where
+        item = name in names_in(node) and "do" in where if node is not None else False
         if name == "input":
             if not reference.path or reference.path[0] not in self.plan.inputs:
                 yield Problem("input", where, self._no_input(reference))
                 return
         elif not item and name != "goal":
             if name not in self.known:
-                hint = self._hint(name, node.as_ if isinstance(node, MapNode) and "do" in where else None)
+                hint = self._hint(name, names_in(node) if node is not None and "do" in where else ())
                 yield Problem("dangling", where, f"`${name}` refers to no node{hint}; `$${name}` writes the text")
                 return
             yield from self.check_name(name, node, where)
+        elif item and isinstance(node, MapNode) and not _is_above(node, name, where):
+            yield Problem("dangling", where, f"`${name}` has no value here; a node in `do` reads only those above it")
+            return
         sentence = self.outputs.at(reference, node if item else None)[1]
         if sentence:
             yield Problem("path", where, sentence)
 
-    def _hint(self, name: str, item: str | None = None) -> str:
-        names = {item: -1, **self.known} if item is not None else self.known
+    def _hint(self, name: str, own: tuple[str, ...] = ()) -> str:
+        names = [*own, *self.known]
         return did_you_mean(name, names) or f"; there are {format_names(names, 8)}"
 
     def _no_input(self, reference: Reference) -> str:

@@ -3,38 +3,37 @@
 from collections.abc import Iterator
 from typing import Any
 
-from workflows.plan.checking.calls import argument_problems, model_problems, turn_problems
-from workflows.plan.checking.conditions import condition_problems
-from workflows.plan.checking.fallbacks import fallback_problems
-from workflows.plan.checking.groups import group_problems
-from workflows.plan.checking.schemas import unknown_keywords
-from workflows.plan.checking.symbols import SymbolTable
-from workflows.plan.language import dependencies
-from workflows.plan.language.dag import first_cycle, format_path
-from workflows.plan.language.facts import FACTS_A_NODE, FactTooLarge, facts_of
-from workflows.plan.language.json_schema import violations
-from workflows.plan.language.nodes import (
+from sennit.workflows.plan.checking.calls import argument_problems, model_problems, turn_problems
+from sennit.workflows.plan.checking.conditions import condition_problems
+from sennit.workflows.plan.checking.fallbacks import fallback_problems
+from sennit.workflows.plan.checking.schemas import unknown_keywords
+from sennit.workflows.plan.checking.symbols import SymbolTable
+from sennit.workflows.plan.language import dependencies
+from sennit.workflows.plan.language.dag import first_cycle, format_path
+from sennit.workflows.plan.language.facts import FACTS_A_NODE, FactTooLarge, facts_of, own_facts
+from sennit.workflows.plan.language.json_schema import violations
+from sennit.workflows.plan.language.nodes import (
     RESERVED_IDS,
     Fallback,
-    GateNode,
     Instead,
     JoinNode,
     MapNode,
-    ModelCall,
     Node,
     Plan,
     Quorum,
 )
-from workflows.plan.language.parser import parse_plan
-from workflows.plan.language.problems import Problem, Where
-from workflows.plan.language.references import malformed_in, parse_reference, references_in
-from workflows.plan.language.text import format_name, format_names, format_value
+from sennit.workflows.plan.language.parser import parse_plan
+from sennit.workflows.plan.language.problems import Problem, Where
+from sennit.workflows.plan.language.references import malformed_in, parse_reference, references_in
+from sennit.workflows.plan.language.text import format_name, format_names, format_value
 
 __all__ = ["parse_plan", "problems_of"]
 
 Catalogue = list[dict[str, Any]]
 MAX_PROBLEMS = 100
 MAX_EDGES = 100_000
+STAGE_WORDS = ("question", "ledger")
+"""No ids in a map's `do`: activities that ask, or look up, for an item have them behind its name."""
 
 
 def problems_of(
@@ -73,7 +72,6 @@ def _problems(scope: SymbolTable, models: tuple[str, ...] | None) -> Iterator[Pr
         yield from _end(plan)
     yield from _facts(scope)
     yield from fallback_problems(scope)
-    yield from group_problems(scope)
 
 
 def _node(scope: SymbolTable, node: Node, index: int) -> Iterator[Problem]:
@@ -85,15 +83,18 @@ def _node(scope: SymbolTable, node: Node, index: int) -> Iterator[Problem]:
         yield from scope.check_reference(reference, node, (*where, *field))
     for field, text in dependencies.bound_texts(node):
         yield from _malformed(text, (*where, *field))
-    yield from condition_problems(scope, node, where)
-    yield from _joined(scope, node, where)
-    if isinstance(node, JoinNode):
+    if node.when is not None or node.kind == "map":
+        yield from condition_problems(scope, node, where)
+    if scope.links[index].inputs:
+        yield from _joined(scope, node, where)
+    if node.kind == "join":
         yield from _quorum(node, where)
-    if isinstance(node, MapNode):
+    if node.kind == "map":
         yield from _map(scope, node, where)
     yield from _schemas(node, where)
     yield from _locks(node, where)
-    yield from turn_problems(scope, node, where)
+    if node.kind != "tool":
+        yield from turn_problems(scope, node, where)
     yield from _on_error(scope, node, where)
 
 
@@ -116,6 +117,9 @@ def _malformed(text: str, where: Where) -> Iterator[Problem]:
 
 def _joined(scope: SymbolTable, node: Node, where: Where) -> Iterator[Problem]:
     first: dict[str, int] = {}
+    if isinstance(node, JoinNode) and node.items is not None:
+        yield from _items(scope, node, node.items, where)
+        return
     for position, name in enumerate(dependencies.inputs_of(node)):
         yield from scope.check_name(name, node, (*where, "inputs", position))
         if first.setdefault(name, position) != position:
@@ -123,9 +127,24 @@ def _joined(scope: SymbolTable, node: Node, where: Where) -> Iterator[Problem]:
             yield Problem("arity", (*where, "inputs", position), message)
 
 
+def _items(scope: SymbolTable, node: JoinNode, name: str, where: Where) -> Iterator[Problem]:
+    """Yield what is wrong with a join of a map's items."""
+    place = (*where, "items")
+    found = next(scope.check_name(name, node, place), None)
+    if found is not None:
+        yield found
+    elif not isinstance(scope.plan.nodes[scope.known[name]], MapNode):
+        yield Problem("items", place, f"`{name}` is no map, so it has no items; write `inputs: [{name}]`")
+    if node.inputs != (name,):
+        yield Problem("items", (*where, "inputs"), "a join has `inputs` or `items`; leave one of them out")
+    if node.policy in ("all", "settled"):
+        message = f"the map itself waits for all its items; refer to ${name}, or write `policy: first` or a quorum"
+        yield Problem("items", place, message)
+
+
 def _quorum(node: JoinNode, where: Where) -> Iterator[Problem]:
     quorum = node.policy.quorum if isinstance(node.policy, Quorum) else None
-    if isinstance(quorum, int) and quorum > len(node.inputs):
+    if isinstance(quorum, int) and node.items is None and quorum > len(node.inputs):
         message = f"a quorum of {format_value(quorum)} can never be reached with {len(node.inputs)} inputs; lower it"
         yield Problem("arity", (*where, "policy", "quorum"), message)
 
@@ -145,43 +164,67 @@ def _map(scope: SymbolTable, node: MapNode, where: Where) -> Iterator[Problem]:
         what = "is reserved" if node.as_ in RESERVED_IDS else "is a node"
         place = (*where, "as") if "as_" in node.model_fields_set else where
         yield Problem("reserved_id", place, f"`{node.as_}` {what}; give the item another name with `as`")
-    if isinstance(node.do.on_error, Instead):
-        place = (*where, "do", "on_error")
-        yield Problem("not_built", place, "`instead` for items of a map is not built yet; use skip or a fallback")
+    for position, stage in enumerate(node.do):
+        inside = (*where, *dependencies.stage_place(node, position))
+        if isinstance(stage.on_error, Instead):
+            message = "`instead` for items of a map is not built yet; use skip or a fallback"
+            yield Problem("not_built", (*inside, "on_error"), message)
+        yield from _stage_id(scope, node, position, inside)
+
+
+def _stage_id(scope: SymbolTable, node: MapNode, position: int, where: Where) -> Iterator[Problem]:
+    """Yield what is wrong with the id of a node in `do`: all have one but the last, which is the item itself."""
+    name, is_last = node.do[position].id, position == len(node.do) - 1
+    if is_last and name is not None:
+        what = "the last node of `do`" if position else "`do` is a node"
+        message = "the map names its copies m[0], m[1] ..."
+        yield Problem("unknown_field", (*where, "id"), f"{what} {'has no' if position else 'without'} `id`: {message}")
+    elif not is_last and name is None:
+        message = (
+            "`id` is missing: those below refer to this node by it, and it names its copies m[0].page, m[1].page ..."
+        )
+        yield Problem("missing_field", where, message)
+    elif name is not None and not is_last:
+        taken = (*RESERVED_IDS, *STAGE_WORDS, node.as_, *node.stages[:position])
+        if name in taken or name in scope.known:
+            message = f"`{name}` is {'a node' if name in scope.known else 'taken'}; choose another id"
+            yield Problem("reserved_id", (*where, "id"), message)
 
 
 def _schemas(node: Node, where: Where) -> Iterator[Problem]:
-    if isinstance(node, GateNode):
-        found, place = node.answer_schema, (*where, "schema")
+    if node.kind == "gate":
+        schemas = [((*where, "schema"), node.answer_schema)]
     else:
-        work = dependencies.work_of(node)
-        found = work.output_schema if isinstance(work, ModelCall) else None
-        place = (*where, *(("do",) if isinstance(node, MapNode) else ()), "output_schema")
-    for path, sentence in unknown_keywords(found) if found is not None else ():
-        yield Problem("schema", (*place, *path), sentence)
+        schemas = [
+            ((*where, *field, "output_schema"), work.output_schema)
+            for field, work in dependencies.works_of(node)
+            if work.kind == "llm"
+        ]
+    for place, found in schemas:
+        for path, sentence in unknown_keywords(found) if found is not None else ():
+            yield Problem("schema", (*place, *path), sentence)
 
 
 def _locks(node: Node, where: Where) -> Iterator[Problem]:
-    work = dependencies.work_of(node)
-    inside = ("do",) if isinstance(node, MapNode) else ()
-    names: dict[str, int] = {}
-    for position, lock in enumerate(work.locks if work is not None else ()):
-        if names.setdefault(lock.name, position) != position:
-            message = f"the lock {format_name(lock.name)} is named twice; a node holds it once"
-            yield Problem("locks", (*where, *inside, "locks", position), message)
+    for inside, work in dependencies.works_of(node):
+        names: dict[str, int] = {}
+        for position, lock in enumerate(work.locks):
+            if names.setdefault(lock.name, position) != position:
+                message = f"the lock {format_name(lock.name)} is named twice; a node holds it once"
+                yield Problem("locks", (*where, *inside, "locks", position), message)
 
 
 def _on_error(scope: SymbolTable, node: Node, where: Where) -> Iterator[Problem]:
+    if node.on_error == "fail" and node.kind != "map":
+        return
     if isinstance(node.on_error, Instead):
         name, place = node.on_error.instead, (*where, "on_error", "instead")
         if name == node.id:
             yield Problem("instead", place, f"`{name}` cannot be its own fallback node; name another one")
         else:
             yield from scope.check_name(name, node, place)
-    for inside, on_error in (
-        ((), node.on_error),
-        *([(("do",), node.do.on_error)] if isinstance(node, MapNode) else []),
-    ):
+    stages = [(field, work.on_error) for field, work in dependencies.works_of(node) if isinstance(node, MapNode)]
+    for inside, on_error in (((), node.on_error), *stages):
         reference = scope.format_reference(on_error.fallback) if isinstance(on_error, Fallback) else None
         if reference:
             other = "; write the value itself" if inside else "; write the value itself, or use {instead: node}"
@@ -238,8 +281,8 @@ def _facts(scope: SymbolTable) -> Iterator[Problem]:
         index = scope.known.get(name)
         if index is None:
             continue
-        if len(wanted) > FACTS_A_NODE:
-            message = f"conditions test {len(wanted)} values of `{name}`; at most {FACTS_A_NODE}"
+        if (count := len(own_facts(wanted))) > FACTS_A_NODE:
+            message = f"conditions test {count} values of `{name}`; at most {FACTS_A_NODE}"
             yield Problem("facts", ("nodes", index), message)
         on_error = scope.plan.nodes[index].on_error
         if isinstance(on_error, Fallback):

@@ -4,32 +4,36 @@ from collections.abc import Callable, Iterator
 from math import ceil
 from typing import Any
 
-from workflows.plan.compile.forecast import ranks
-from workflows.plan.compile.graph import ExecutionPlan, NodeSpec, Policy, shown_script
-from workflows.plan.compile.resource_locks import locks_of
-from workflows.plan.language import dependencies
-from workflows.plan.language.conditions import Condition, ConditionError, Test, holds, tests_of
-from workflows.plan.language.facts import MISSING, FactTooLarge, facts_of
-from workflows.plan.language.limits import CALL_SECONDS
-from workflows.plan.language.nodes import (
+from sennit.workflows.plan.compile.execution_plan import (
+    EXCLUSIVE,
+    SHARED,
+    ExecutionPlan,
+    NodeSpec,
+    Policy,
+    shown_script,
+)
+from sennit.workflows.plan.compile.forecast import ranks
+from sennit.workflows.plan.compile.resource_locks import locks_of
+from sennit.workflows.plan.language import dependencies
+from sennit.workflows.plan.language.conditions import Condition, ConditionError, Test, holds, tests_of
+from sennit.workflows.plan.language.facts import MISSING, FactTooLarge, facts_of
+from sennit.workflows.plan.language.limits import CALL_SECONDS
+from sennit.workflows.plan.language.nodes import (
     AgentCall,
     ApprovalPolicy,
     Fallback,
-    GateNode,
     Instead,
     JoinNode,
-    LlmNode,
     MapNode,
     ModelCall,
     Node,
     OnFailure,
     Plan,
-    ProgramNode,
     Quorum,
     ToolCall,
     Work,
 )
-from workflows.plan.language.references import (
+from sennit.workflows.plan.language.references import (
     BindError,
     Reference,
     parse_reference,
@@ -37,7 +41,7 @@ from workflows.plan.language.references import (
     references_in,
     resolve,
 )
-from workflows.plan.language.summary import summary_of
+from sennit.workflows.plan.language.summary import summary_of
 
 Keep = Callable[[Any], tuple[str, int]]
 Fallen = tuple[str, int, dict[str, Any]]
@@ -78,8 +82,9 @@ class PlanCompiler:
         self._prices = prices
         self._approval = approval
         self._index = {node.id: index for index, node in enumerate(plan.nodes)}
+        self._nodes = {node.id: node for node in plan.nodes}
         self._wanted = dependencies.facts_wanted(plan)
-        self._locks = locks_of(plan, tools, docs)
+        self._docs = docs
 
     def execution_plan(self, on_failure: OnFailure | None) -> ExecutionPlan:
         """Return the execution plan. `on_failure` of the request wins over the plan's."""
@@ -89,24 +94,14 @@ class PlanCompiler:
             spec.rank = rank
             if spec.instead >= 0:
                 specs[spec.instead].is_fallback = True
-        self._turns(specs)
         answer = dependencies.answer_of(self._plan)
         names = [reference.node for reference in references_in(answer)]
         nodes = [self._index[name] for name in dict.fromkeys(names) if name in self._index]
         whole = parse_reference(answer) if isinstance(answer, str) else None
         direct = whole is not None and not whole.path and len(nodes) == 1
-        groups = [[self._index[name] for name in members] for members in self._plan.groups]
-        return ExecutionPlan(specs, nodes, on_failure or self._plan.on_failure or "park", groups, direct)
-
-    def _turns(self, specs: list[NodeSpec]) -> None:
-        """A turn of a tool loop is the fallback of the turn before; of a loop that ran again only the last one does."""
-        for index, node in enumerate(self._plan.nodes):
-            turn = dependencies.turn_of(node)
-            if turn is not None:
-                host = specs[self._index[turn.node]]
-                if host.instead >= 0:
-                    specs[host.instead].is_fallback = False
-                host.instead, specs[index].is_fallback = index, True
+        return ExecutionPlan(
+            specs, nodes, on_failure or self._plan.on_failure or "park", self._plan.fuse or "auto", direct
+        )
 
     def _spec(self, node: Node, links: dependencies.Links) -> NodeSpec:
         spec = NodeSpec(node.id, node.kind, summary=summary_of(node, links), queue=self._queues(node))
@@ -117,24 +112,23 @@ class PlanCompiler:
         spec.when = self._condition(node.when, self._index[node.id]) if node.when is not None else None
         spec.priority = getattr(node, "priority", 3)
         self._on_error(spec, node)
-        work = dependencies.work_of(node)
-        if work is not None:
+        for _, work in dependencies.works_of(node)[-1:]:
             self._work(spec, work)
-        if isinstance(node, ProgramNode):
+        if node.kind == "program":
             given = {name: self._input(value) for name, value in node.arguments.items()}
             spec.summary = summary_of(node.model_copy(update={"arguments": given}), links)
             spec.script = shown_script(node.script)
             spec.timeout, spec.attempts = _milliseconds(node.timeout or STEP_SECONDS), READ_ATTEMPTS
             spec.policy = "any"
-        elif isinstance(node, LlmNode) and node.inputs:
+        elif node.kind == "llm" and node.inputs:
             spec.policy = "settled"
-        elif isinstance(node, JoinNode):
+        elif node.kind == "join":
             join_policy(spec, node)
-        elif isinstance(node, GateNode):
+        elif node.kind == "gate":
             spec.question, spec.schema = node.question, node.answer_schema
             spec.fills = bool(dependencies.bound_texts(node))
             spec.deadline = _milliseconds(node.timeout or GATE_SECONDS)
-        elif isinstance(node, MapNode):
+        elif node.kind == "map":
             self._map(spec, node)
         return spec
 
@@ -152,12 +146,13 @@ class PlanCompiler:
         return [self._index[name] for name in names]
 
     def _work(self, spec: NodeSpec, work: ToolCall | ModelCall | AgentCall) -> None:
-        tool = self._tools.get(work.tool, {}) if isinstance(work, ToolCall) else {}
-        if isinstance(work, ToolCall):
+        tool = self._tools.get(work.tool, {}) if work.kind == "tool" else {}
+        if work.kind == "tool":
             spec.effect = tool.get("effect", "read")
             seconds = tool.get("timeout", 30.0)
+            spec.tool, spec.typical = work.tool, round(1000 * tool.get("typical", 0))
             tries = WRITE_ATTEMPTS if spec.effect == "write" and not tool.get("idempotent") else READ_ATTEMPTS
-        elif isinstance(work, AgentCall):
+        elif work.kind == "agent":
             seconds, tries, spec.effect = AGENT_SECONDS, 1, self._effect(work)
         else:
             seconds, tries, spec.effect = CALL_SECONDS, MODEL_ATTEMPTS, "read"
@@ -165,11 +160,11 @@ class PlanCompiler:
         spec.timeout = _milliseconds(work.timeout or seconds)
         asked = work.retry.attempts if work.retry else tries
         spec.attempts = min(asked, tries) if tries == WRITE_ATTEMPTS else asked
-        budget = work.budget.tokens if isinstance(work, AgentCall) and work.budget else None
+        budget = work.budget.tokens if work.kind == "agent" and work.budget else None
         spec.tokens = budget or (work.estimate.tokens if work.estimate else None) or 0
-        spec.locks = [(lock.name, lock.mode == "exclusive") for lock in work.locks]
-        spec.locks += self._locks.get(spec.id, [])
-        spec.approval = isinstance(work, ToolCall) and spec.effect == "write" and self._approval == "writes"
+        spec.locks = [(lock.name, EXCLUSIVE if lock.mode == "exclusive" else SHARED) for lock in work.locks]
+        spec.locks += locks_of(work, self._tools, self._docs) if work.kind == "tool" else []
+        spec.approval = work.kind == "tool" and spec.effect == "write" and self._approval == "writes"
 
     def _effect(self, work: AgentCall) -> str:
         """Return what a sub-agent may do; it asks for what it writes itself."""
@@ -178,6 +173,8 @@ class PlanCompiler:
 
     def _on_error(self, spec: NodeSpec, node: Node) -> None:
         spec.skip_on_error = node.on_error == "skip"
+        if isinstance(node.on_error, str):
+            return
         if isinstance(node.on_error, Fallback):
             spec.fallback = self._fallback(node.on_error.fallback, self._wanted.get(node.id, []))
         elif isinstance(node.on_error, Instead):
@@ -188,13 +185,31 @@ class PlanCompiler:
         return digest, size, facts_of(value, wanted)
 
     def _map(self, spec: NodeSpec, node: MapNode) -> None:
-        spec.cap, spec.item_kind = node.max_items, node.do.kind
+        spec.cap, spec.item_kind = node.max_items, node.do[-1].kind
+        spec.stages = [self._stage(node.at_stage(name), name) for name in node.stages[:-1]]
+        source = dependencies.source_of(node, self._nodes)
+        if source is not None:
+            spec.source = self._index[source]
+        reads = dependencies.reads_of(node.at_stage("")) if spec.stages else []
+        spec.reads = self._indices([name for name in reads or dependencies.reads_of(node) if name != source])
         over = parse_reference(node.over)
         if over is not None and over.node in self._index:
             spec.over = (self._index[over.node], dependencies.length_fact(over))
         elif over is not None:
             spec.length = self._length(over)
-        self._item_on_error(spec, node.do)
+        self._item_on_error(spec, node.do[-1])
+
+    def _stage(self, node: MapNode, name: str) -> NodeSpec:
+        """Return a node of a chain as the scheduler sees it: a map over the same list that is no node of the plan."""
+        links = dependencies.links_of(node)
+        summary = summary_of(node.model_copy(update={"id": f"{node.id}.{name}"}), links)
+        spec = NodeSpec(name, "map", summary=summary, queue=self._queues(node))
+        source = dependencies.source_of(node, self._nodes)
+        spec.reads = self._indices([name for name in links.reads if name != source])
+        self._work(spec, node.do[0])
+        spec.item_kind = node.do[0].kind
+        self._item_on_error(spec, node.do[0])
+        return spec
 
     def _length(self, over: Reference) -> int:
         try:
@@ -246,11 +261,11 @@ class PlanCompiler:
 def join_policy(spec: NodeSpec, node: JoinNode) -> None:
     """Give a join's annotations its policy, and its deadline."""
     policy: Policy = "quorum" if isinstance(node.policy, Quorum) else node.policy
-    spec.policy = policy
+    spec.policy, spec.of_items = policy, node.items is not None
     if isinstance(node.policy, Quorum):
         wanted = node.policy.quorum
         share = int(wanted[:-1]) * len(node.inputs) / 100 if isinstance(wanted, str) else wanted
-        spec.quorum = max(1, ceil(share))
+        spec.quorum = max(1, ceil(share)) if node.items is None or isinstance(wanted, int) else -int(wanted[:-1])
     spec.deadline = _milliseconds(node.deadline) if node.deadline is not None else 0
 
 

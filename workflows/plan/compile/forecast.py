@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from workflows.plan.language.dag import topological_order
-from workflows.plan.language.dependencies import Links, links_of, work_of
-from workflows.plan.language.nodes import AgentCall, Estimate, MapNode, ModelCall, Node, Plan
+from sennit.workflows.plan.language.dag import topological_order
+from sennit.workflows.plan.language.dependencies import Links, links_of, works_of
+from sennit.workflows.plan.language.nodes import AgentCall, MapNode, ModelCall, Node, Plan, ToolCall
 
 GUESSED_SECONDS = {"tool": 1.0, "llm": 5.0, "agent": 60.0, "program": 10.0, "map": 2.0, "join": 0.05, "gate": 60.0}
 GUESSED_TOKENS = 1_000
@@ -14,11 +14,11 @@ AGENT_TOKENS = 20_000
 def ranks(plan: Plan, links: Sequence[Links]) -> list[int]:
     """Return for each node the longest estimated path from its start to the end of the plan, in milliseconds."""
     before = _before(plan, links)
-    own = [round(_seconds(node) * 1000) for node in plan.nodes]
-    longest = list(own)
+    durations = [round(_seconds(node) * 1000) for node in plan.nodes]
+    longest = list(durations)
     for index in reversed(topological_order(before)):
         for other in before[index]:
-            longest[other] = max(longest[other], own[other] + longest[index])
+            longest[other] = max(longest[other], durations[other] + longest[index])
     return longest
 
 
@@ -43,22 +43,18 @@ def _before(plan: Plan, links: Sequence[Links]) -> list[list[int]]:
     return [list(dict.fromkeys(position[name] for name in each.waits)) for each in links]
 
 
-def _estimate(node: Node) -> Estimate | None:
-    work = work_of(node)
-    return work.estimate if work is not None else None
-
-
 def _seconds(node: Node) -> float:
-    estimate = _estimate(node)
-    if estimate is not None and estimate.seconds is not None:
-        return estimate.seconds
-    return GUESSED_SECONDS[node.kind]
+    given = [work.estimate.seconds if work.estimate else None for _, work in works_of(node)] or [None]
+    return sum(GUESSED_SECONDS[node.kind] if seconds is None else seconds for seconds in given)
 
 
 def _tokens(node: Node) -> int:
-    estimate, work = _estimate(node), work_of(node)
-    if estimate is not None and estimate.tokens is not None:
-        return estimate.tokens
+    return sum(_tokens_of(node, work) for _, work in works_of(node))
+
+
+def _tokens_of(node: Node, work: ToolCall | ModelCall | AgentCall) -> int:
+    if work.estimate is not None and work.estimate.tokens is not None:
+        return work.estimate.tokens
     if isinstance(work, AgentCall):
         return (work.budget.tokens if work.budget else None) or AGENT_TOKENS
     if not isinstance(work, ModelCall):

@@ -1,192 +1,23 @@
-"""The plan as the scheduler sees it: annotated nodes by index, and the edges among them.
+"""The edges among the nodes of an execution plan, derived from it. During a run a graph grows by pages only."""
 
-`check_plan` builds an execution plan from a validated plan, an activity hands it over packed, and `Graph` adds what is
-derived. Nothing here changes during a run.
-"""
-
-import base64
-import json
-import re
-import zlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
-from pydantic import TypeAdapter
-
-from workflows.plan.language.dag import topological_order
-from workflows.plan.language.nodes import OnFailure
-from workflows.plan.language.packing import inflate
-
-MAX_UNPACKED_BYTES = 64 * 1024 * 1024
-SHOWN_SCRIPT = 64 * 1024
-KEY_CHARACTERS = 12
-"""Of the key of a program's call, what the scheduler knows it by."""
-GATHER_MILLIS = 120_000
-"""What a map may take to put the values of its items together: thousands of reads of the store."""
-
-_TURN = re.compile(r"(?P<stem>.*t)(?P<number>\d+)\Z")
-
-Kind = Literal["tool", "llm", "agent", "program", "map", "join", "gate"]
-Policy = Literal["all", "settled", "first", "quorum", "any"]
-
-
-class Quoted(NamedTuple):
-    """What a program can cost, as a line for people, and the least of it: exact of its model `calls`, about how many
-    `tokens`, and about how many millionths of a dollar.
-    """
-
-    text: str
-    calls: int
-    tokens: int
-    cost: int
-
-
-@dataclass(slots=True)
-class NodeSpec:
-    """One node with its annotations. Indices are positions in the plan; times are milliseconds.
-
-    `needs` must succeed, `watches` only have to end (a condition reads their status), `inputs` are those of
-    a join, or of a model that reads how they ended.
-    `fallback` is (digest, size, facts) of the fallback value, `instead` the fallback node.
-    `price` is what a million tokens of a model call may cost in millionths of a dollar, 0 where nobody knows.
-    `rank` is the longest estimated path from here to the end. `is_fallback` says that this node runs only in place
-    of another. `attempts`, `timeout`, `locks`, `tokens` and `item_*` of a map are those of its items. `tokens` is
-    the plan's estimate. `fills` says that a gate's `question` has references for an activity to fill in. `page` is
-    the plan, by its digest, where an activity finds a node that a program has added; "" for the run's own plan;
-    `maker` is the step of the program that has added it. `key` is what a program's call is known by when the program
-    runs again; of a task, a `.` and the mark of its script follow. `formerly` are the ids that it had before that.
-    `script` is that of a program, for people to see, "" if it is longer than 64 KiB. A program of the plan has a
-    `quote`.
-    """
-
-    id: str
-    kind: Kind
-    needs: list[int] = field(default_factory=list)
-    watches: list[int] = field(default_factory=list)
-    inputs: list[int] = field(default_factory=list)
-    when: dict[str, Any] | None = None
-    reads: list[int] = field(default_factory=list)
-    queue: str = ""
-    effect: str = "pure"
-    approval: bool = False
-    timeout: int = 30_000
-    attempts: int = 4
-    priority: int = 3
-    rank: int = 0
-    locks: list[tuple[str, bool]] = field(default_factory=list)
-    skip_on_error: bool = False
-    fallback: tuple[str, int, dict[str, Any]] | None = None
-    instead: int = -1
-    is_fallback: bool = False
-    policy: Policy = "all"
-    quorum: int = 0
-    deadline: int = 0
-    question: str = ""
-    fills: bool = False
-    schema: dict[str, Any] | None = None
-    over: tuple[int, str] | None = None
-    length: int = -1
-    cap: int = 0
-    item_kind: Kind = "tool"
-    item_skip: bool = False
-    item_fallback: tuple[str, int, dict[str, Any]] | None = None
-    summary: str = ""
-    tokens: int = 0
-    price: int = 0
-    page: str = ""
-    maker: int = -1
-    formerly: list[str] = field(default_factory=list)
-    key: str = ""
-    script: str = ""
-    quote: Quoted | None = None
-
-    def limit(self, *, item: bool) -> int:
-        """Return how long one attempt may take. A map's timeout is that of its items; gathering them is the map's."""
-        return GATHER_MILLIS if self.kind == "map" and not item else self.timeout
-
-    @property
-    def is_step(self) -> bool:
-        """Whether the node is a further step of a program, which people see as one node with its first."""
-        return self.kind == "program" and self.is_fallback and self.maker >= 0
-
-    @property
-    def is_shown(self) -> bool:
-        """Whether people see the node: no further step of a program, and no join that a program has given up."""
-        return not self.is_step and (self.kind != "join" or not self.page or bool(self.inputs))
-
-    @property
-    def call(self) -> str:
-        """What a program's call is known by, whatever script a task runs."""
-        return self.key.partition(".")[0]
-
-    @property
-    def calls_model(self) -> bool:
-        """Whether the node, or each item of it, is a model call."""
-        return self.kind == "llm" or (self.kind == "map" and self.item_kind == "llm")
-
-
-def shown_script(script: str) -> str:
-    """Return a script that people may see, "" for a long one: a run hands it on when it continues as new."""
-    return script if len(script) <= SHOWN_SCRIPT else ""
-
-
-_DEFAULTS = asdict(NodeSpec("", "tool")) | {"id": None, "kind": None}
-_NAMES = [item.name for item in fields(NodeSpec)]
-
-
-@dataclass(slots=True)
-class ExecutionPlan:
-    """A checked plan without its arguments."""
-
-    specs: list[NodeSpec]
-    answer: list[int]
-    on_failure: OnFailure = "park"
-    groups: list[list[int]] = field(default_factory=list)
-    direct: bool = False
-
-    def pack(self) -> str:
-        """Return the execution plan as compressed text, which `unpack` reads back."""
-        rows = [
-            {name: value for name in _NAMES if (value := getattr(spec, name)) != _DEFAULTS[name]} for spec in self.specs
-        ]
-        body = [rows, self.answer, self.on_failure, self.groups, self.direct]
-        return base64.b85encode(zlib.compress(json.dumps(body, separators=(",", ":")).encode(), 9)).decode()
-
-    @classmethod
-    def unpack(cls, text: str, most: int = MAX_UNPACKED_BYTES) -> "ExecutionPlan":
-        """Return the execution plan in `text`. Raises ValueError before more than `most` bytes of it are unpacked."""
-        rows, *rest = json.loads(inflate(base64.b85decode(text), most))
-        for row in rows:
-            if "quote" in row:
-                row["quote"] = Quoted(*row["quote"])
-        return cls([NodeSpec(**row) for row in rows], *rest)
-
-
-def parse_execution_plan(text: str, most: int) -> ExecutionPlan | None:
-    """Return the execution plan in a text that may be anything, None if it is none or unpacks to over `most` bytes."""
-    try:
-        found = ExecutionPlan.unpack(text, most)
-        _SHAPE.validate_python(asdict(found))
-        graph = Graph(found)
-    except (ValueError, TypeError, AttributeError, LookupError, RecursionError, zlib.error):
-        return None
-    count = len(found.specs)
-    places = [place for spec in found.specs for place in (*spec.needs, *spec.watches, *spec.inputs, *spec.reads)]
-    places += [*found.answer, *(spec.instead for spec in found.specs if spec.instead != -1)]
-    whole = len(graph.by_id) == count and all(0 <= place < count for place in places)
-    return found if whole else None
-
-
-_SHAPE = TypeAdapter(ExecutionPlan)
+from sennit.workflows.plan.compile.execution_plan import SHARED, ExecutionPlan, NodeSpec, locks_of
+from sennit.workflows.plan.language.conditions import facts_read
+from sennit.workflows.plan.language.dag import topological_order
+from sennit.workflows.plan.language.facts import fact_of_input
 
 
 class Graph:
-    """An execution plan with its derived edges: who consumes whom, who joins whom, who belongs together.
+    """An execution plan with its derived edges: who consumes whom, who joins whom.
 
-    `order` puts each node behind all that it waits for, and `place` is a node's place in it. Nodes that are appended
-    have places behind all others until `sort` is called, which whoever follows edges backwards does first. `by_key` has
-    the latest node of each call of a program.
+    `early` are the nodes below a join that may close before all of its inputs have ended, and `contended` the locks
+    that somebody may hold alone. `order` puts each node behind all that it waits for, and `place` is a node's place in
+    it. Nodes that are appended have places behind all others until `sort` is called, which whoever follows edges
+    backwards does first. `by_key` has the latest node of each call of a program, and `wanted` the facts of joins: true
+    for those that conditions and maps read, false for those that only other joins have from them. `pipes` are the maps
+    that run item by item behind each map's items.
     """
 
     __slots__ = (
@@ -194,22 +25,23 @@ class Graph:
         "by_id",
         "by_key",
         "consumers",
+        "contended",
         "deps",
+        "early",
         "execution_plan",
         "fallback_for",
-        "floor",
-        "group_of",
-        "groups",
         "is_sorted",
         "joins",
         "keys",
         "locks",
         "made",
         "order",
+        "pipes",
         "place",
         "sketch",
         "specs",
         "timed",
+        "wanted",
     )
 
     def __init__(self, execution_plan: ExecutionPlan) -> None:
@@ -225,15 +57,16 @@ class Graph:
         self.consumers: list[list[int]] = [[] for _ in range(count)]
         self.joins: list[list[int]] = [[] for _ in range(count)]
         self.fallback_for: dict[int, int] = {}
+        self.pipes: dict[int, list[int]] = {}
         self.timed: dict[int, list[int]] = {}
+        self.wanted: dict[int, dict[str, bool]] = {}
         self.keys = [(spec.priority, -spec.rank, index) for index, spec in enumerate(specs)]
-        self.locks = [_locks(spec) for spec in specs]
+        self.locks = [locks_of(spec) for spec in specs]
         self.answers = dict.fromkeys(execution_plan.answer)
+        self.early: dict[int, bool] = {}
+        self.contended: dict[str, bool] = {}
         for index, spec in enumerate(specs):
             self._link(index, spec)
-        self.groups = [tuple(members) for members in execution_plan.groups]
-        self.group_of = {member: group for group, members in enumerate(self.groups) for member in members}
-        self.floor = [self._inside(index) for index in range(count)]
         self.order: list[int] = []
         self.place = [0] * count
         self.is_sorted = False
@@ -247,32 +80,35 @@ class Graph:
         for position, node in enumerate(self.order):
             self.place[node] = position
 
-    def append(self, specs: list[NodeSpec], after: int) -> int:
+    def append(self, specs: list[NodeSpec], after: int = -1) -> None:
         """Add nodes that only wait for each other and for older ones, in time that does not depend on the older ones.
 
-        The last one takes over the end of `after`. Returns the one that did so before, -1 for none.
+        If they are those with which the node `after` goes on, the last one takes over its end.
         """
-        before, first = self.specs[after].instead, len(self.specs)
+        first = len(self.specs)
         self.specs += specs
         for index, spec in enumerate(specs, first):
             spec.maker = after
-            self.by_id[spec.id] = index
+            self.by_id |= dict.fromkeys((*spec.formerly, spec.id), index)
             if spec.key:
                 self.by_key[spec.call] = index
             self.deps.append(spec.needs + spec.watches)
             self.consumers.append([])
             self.joins.append([])
             self.keys.append((spec.priority, -spec.rank, index))
-            self.locks.append(_locks(spec))
-            self.floor.append(0)
+            self.locks.append(locks_of(spec))
             self.place.append(index)
         for index, spec in enumerate(specs, first):
             self._link(index, spec)
-        last = len(self.specs) - 1
-        self.specs[after].instead, self.specs[last].is_fallback = last, True
-        self.fallback_for[last] = after
+        if after >= 0:
+            self.put_behind(len(self.specs) - 1, after)
+            self._hurry([len(self.specs) - 1] if after in self.early else [])
         self.sketch, self.is_sorted = None, False
-        return before
+
+    def answer_with(self, nodes: list[int], *, direct: bool) -> None:
+        """Have other nodes be the answer."""
+        self.execution_plan.answer, self.execution_plan.direct = nodes, direct
+        self.answers = dict.fromkeys(nodes)
 
     def rename(self, index: int, spec: NodeSpec, after: int) -> None:
         """Have a call of a program be the one that the program made when it ran again: with the id of that, and on its
@@ -280,15 +116,23 @@ class Graph:
         """
         old = self.specs[index]
         spec.instead, spec.maker, spec.formerly = old.instead, after, [*old.formerly, old.id]
+        spec.show_as(spec.formerly[0])
         self.specs[index] = spec
         self.by_id[spec.id] = index
         self.made.setdefault(after, []).append(index)
         self.sketch = None
 
     def put_behind(self, step: int, later: int) -> None:
-        """Keep the steps of an earlier run, `step` and those behind it, behind a step that has none yet."""
-        self.specs[later].instead = step
+        """Have `step`, and what is behind that, take over the end of `later`."""
+        self.specs[later].instead, self.specs[step].is_fallback = step, True
         self.fallback_for[step] = later
+
+    def fallback_of(self, node: int) -> int:
+        """Return the fallback of a node, behind the steps and turns with which it went on when it ran before; or -1."""
+        found = self.specs[node].instead
+        while found >= 0 and self.specs[found].maker >= 0:
+            found = self.specs[found].instead
+        return found
 
     def cut_off(self, gone: Sequence[int]) -> None:
         """Take steps and joins of a program that ran again out of the graph: they wait for nothing any more."""
@@ -297,6 +141,27 @@ class Graph:
                 self.joins[dep].remove(node)
             self.fallback_for.pop(node, None)
             self.specs[node].inputs, self.specs[node].instead = [], -1
+
+    def made_by(self, node: int) -> list[int]:
+        """Return the nodes that a step of a program, or a turn of a model call, has added: without those that have
+        another maker by now, each once.
+        """
+        return [made for made in dict.fromkeys(self.made.get(node, ())) if self.specs[made].maker == node]
+
+    def is_left_behind(self, made: int) -> bool:
+        """Whether a step of a program made this call when it ran before, and has not made it again."""
+        maker = self.specs[self.specs[made].maker]
+        return maker.kind == "program" and (
+            maker.instead < 0 or self.specs[maker.instead].page != self.specs[made].page
+        )
+
+    def is_replaced(self, node: int) -> bool:
+        """Whether a call was left behind, or belongs to a task that was."""
+        while self.specs[node].maker >= 0:
+            if self.is_left_behind(node):
+                return True
+            node = self.specs[node].maker
+        return False
 
     def _link(self, index: int, spec: NodeSpec) -> None:
         if spec.maker >= 0:
@@ -309,23 +174,47 @@ class Graph:
                 self.timed.setdefault(dep, []).append(index)
         if spec.instead >= 0:
             self.fallback_for[spec.instead] = index
+        if spec.source >= 0:
+            self.pipes.setdefault(spec.source, []).append(index)
+        read = facts_read(spec.when) + ([spec.over] if spec.over is not None else [])
+        self._want([(node, name, True) for node, name in read])
+        locks = [*self.locks[index], *(lock for stage in spec.stages for lock in locks_of(stage))]
+        self.contended |= {name: True for name, mode in locks if mode != SHARED}
+        if _closes_early(spec):
+            self._hurry(spec.inputs)
 
-    def _inside(self, index: int) -> int:
-        """How many of a node's dependencies its own group covers."""
-        group = self.group_of.get(index)
-        if group is None:
-            return 0
-        return sum(self.group_of.get(dep) == group for dep in self.deps[index])
+    def _want(self, facts: list[tuple[int, str, bool]]) -> None:
+        """Note facts of joins, and those of joins among their inputs from which they have them."""
+        for node, name, is_read in facts:  # which grows
+            spec, known = self.specs[node], self.wanted.get(node, {}).get(name)
+            if spec.kind != "join" or known or known == is_read:
+                continue
+            self.wanted.setdefault(node, {})[name] = is_read
+            if spec.of_items:  # nobody asks items for facts
+                continue
+            place, inner = fact_of_input(spec.policy, name) or (0, "")
+            inputs = spec.inputs if spec.policy in ("first", "quorum") else spec.inputs[place : place + 1]
+            facts += [(other, inner, False) for other in inputs if inner]
+
+    def readers(self, node: int) -> list[int]:
+        """Return those whose activities are given a node's output, and the joins that it is an input of."""
+        return [*(other for other in self.consumers[node] if node in self.specs[other].reads), *self.joins[node]]
+
+    def _hurry(self, nodes: Sequence[int]) -> None:
+        """Note that these, and all that they wait for, may be cancelled at any time, or are waited for one by one."""
+        stack = list(nodes)
+        while stack:
+            node = stack.pop()
+            if node not in self.early:
+                self.early[node] = True
+                stack += _before(self.specs[node])
 
     def calls_before(self, turn: int) -> list[int]:
-        """Return the calls that led to a turn of a tool loop, or to a step of a program: `n7_t1_all` joins those before
-        `n7_t2`.
-        """
-        if self.specs[turn].kind == "program":
-            return self.specs[turn].inputs
-        found = _TURN.match(self.specs[turn].id)
-        join = self.by_id.get(f"{found['stem']}{int(found['number']) - 1}_all") if found else None
-        return self.specs[join].inputs if join is not None else []
+        """Return the calls that led to a turn of a tool loop, or to a step of a program."""
+        specs, maker = self.specs, self.specs[turn].maker
+        if specs[turn].kind == "program" or maker < 0:
+            return specs[turn].inputs if specs[turn].kind == "program" else []
+        return [call for join in self.deps[turn] if specs[join].maker == maker for call in specs[join].inputs]
 
     def behind(self, node: int) -> tuple[int, ...]:
         """Return those that read a node's end: consumers, joins, the node it is the fallback of."""
@@ -333,15 +222,14 @@ class Graph:
         return (*self.consumers[node], *self.joins[node], *(() if host is None else (host,)))
 
 
+def _closes_early(spec: NodeSpec) -> bool:
+    """Whether a join may close, or a program go on, before all of its inputs have ended."""
+    if spec.policy == "any":
+        return len(spec.inputs) > 1
+    return spec.policy in ("first", "quorum") or (spec.kind == "join" and spec.deadline > 0)
+
+
 def _before(spec: NodeSpec) -> list[int]:
     """Return the nodes that must end before this one can, its fallback node among them."""
     fallback = [spec.instead] if spec.instead >= 0 else []
     return [*spec.needs, *spec.watches, *spec.inputs, *fallback]
-
-
-def _locks(spec: NodeSpec) -> list[tuple[str, bool]]:
-    """A node's locks, each once: asked for twice, the exclusive one counts."""
-    found: dict[str, bool] = {}
-    for name, exclusive in spec.locks:
-        found[name] = exclusive or found.get(name, False)
-    return list(found.items())

@@ -1,9 +1,11 @@
 """Which nodes use the same resource, and the locks that keep a write apart from everything else on it.
 
 A tool's catalogue entry names what it uses: `file:{docs}/{path}`, a kind and a key made of arguments and of the run's
-folder of documents, or a kind alone, for all of it. A kind that nobody in the plan writes needs no locks. Where the
-arguments of every user are known, the lock is that of the key. As soon as one of them is a reference, whose value
-comes only when the node runs, all users of the kind share one lock: many readers, or one writer.
+folder of documents, or a kind alone, for all of it. A node's locks depend on nothing but its own arguments, because the
+plan may go on with nodes that nobody knows of yet. Where the arguments are known, it takes the lock of the key; where
+one of them is a reference, whose value comes only when the node runs, that of the whole kind. So that these see each
+other, a node with a key also has its share of two locks of the kind: of `file`, which only a write without a key has
+alone, and if it writes of `file*`, which writes with a key and reads without one never have together.
 """
 
 import re
@@ -11,13 +13,13 @@ from posixpath import normpath
 from typing import Any
 from unicodedata import normalize
 
-from workflows.plan.language import dependencies
-from workflows.plan.language.nodes import Plan, ToolCall
+from sennit.workflows.plan.compile.execution_plan import APART, EXCLUSIVE, SHARED
+from sennit.workflows.plan.language.nodes import ToolCall
 
 _SLOT = re.compile(r"\{(\w+)\}")
 DOCS = "docs"
 
-Locks = dict[str, list[tuple[str, bool]]]
+Lock = tuple[str, int]
 
 
 class _Later(Exception):
@@ -29,22 +31,17 @@ def slots_of(resource: str) -> list[str]:
     return [name for name in _SLOT.findall(resource) if name != DOCS]
 
 
-def locks_of(plan: Plan, tools: dict[str, dict[str, Any]], docs: str | None) -> Locks:
-    """Return the locks of each node by its id, (name, exclusive); nodes without any are left out."""
-    uses: list[tuple[str, str, str | None, bool]] = []
-    for node in plan.nodes:
-        work = dependencies.work_of(node)
-        tool = tools.get(work.tool, {}) if isinstance(work, ToolCall) else {}
-        if isinstance(work, ToolCall) and tool.get("resource"):
-            kind, _, form = tool["resource"].partition(":")
-            uses.append((node.id, kind, _key(kind, form, work.args, docs), tool.get("effect") == "write"))
-    written = {kind: True for _, kind, _, writes in uses if writes}
-    whole = {kind: True for _, kind, key, _ in uses if key is None}
-    return {
-        name: [(kind if kind in whole else f"{kind}:{key}", writes)]
-        for name, kind, key, writes in uses
-        if kind in written
-    }
+def locks_of(work: ToolCall, tools: dict[str, dict[str, Any]], docs: str | None) -> list[Lock]:
+    """Return the locks of a call by what it uses."""
+    tool = tools.get(work.tool, {})
+    kind, _, form = (tool.get("resource") or "").partition(":")
+    key, writes = _key(kind, form, work.args, docs), tool.get("effect") == "write"
+    if not kind:
+        return []
+    if key is None:
+        return [(kind, EXCLUSIVE)] if writes else [(kind, SHARED), (f"{kind}*", SHARED)]
+    lock = (f"{kind}:{key}", EXCLUSIVE if writes else SHARED)
+    return [(kind, SHARED), lock, *([(f"{kind}*", APART)] if writes else [])]
 
 
 def _key(kind: str, form: str, args: dict[str, Any], docs: str | None) -> str | None:
@@ -53,10 +50,10 @@ def _key(kind: str, form: str, args: dict[str, Any], docs: str | None) -> str | 
         return None
 
     def value(found: re.Match[str]) -> str:
-        given = (docs or "") if found[1] == DOCS else args.get(found[1])
-        if not isinstance(given, str | int) or (found[1] != DOCS and "$" in str(given)):
+        value = (docs or "") if found[1] == DOCS else args.get(found[1])
+        if not isinstance(value, str | int) or (found[1] != DOCS and "$" in str(value)):
             raise _Later
-        return str(given)
+        return str(value)
 
     try:
         text = normalize("NFC", _SLOT.sub(value, form))

@@ -1,1 +1,1 @@
-"""What is added to a plan while it runs: replans, tool loops, summaries."""
+"""What is added to a plan while it runs: replans, tool loops."""

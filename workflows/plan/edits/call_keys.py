@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from workflows.plan.language import dependencies
-from workflows.plan.language.dag import topological_order
-from workflows.plan.language.nodes import Node, Plan, ToolNode
-from workflows.plan.language.references import renamed
+from sennit.workflows.plan.language import dependencies
+from sennit.workflows.plan.language.dag import topological_order
+from sennit.workflows.plan.language.nodes import Node, Plan
+from sennit.workflows.plan.language.references import renamed
+
+_SORTED = json.JSONEncoder(sort_keys=True)
 
 
 def call_keys(plan: Plan) -> dict[str, str]:
@@ -21,9 +23,10 @@ def call_keys(plan: Plan) -> dict[str, str]:
     """
     place = {node.id: position for position, node in enumerate(plan.nodes)}
     digests: dict[str, str] = {}
-    for position in topological_order([[place[name] for name in _sources(node)] for node in plan.nodes]):
+    sources = [_sources(node) for node in plan.nodes]
+    for position in topological_order([[place[name] for name in names] for names in sources]):
         node = plan.nodes[position]
-        digests[node.id] = _digest(node, digests)
+        digests[node.id] = _digest(node, sources[position], digests)
     seen: Counter[str] = Counter()
     keys = {}
     for node in plan.nodes:
@@ -39,12 +42,12 @@ def _sources(node: Node) -> list[str]:
     return [*links.needs, *links.watches, *links.inputs]
 
 
-def _digest(node: Node, digests: Mapping[str, str]) -> str:
-    if isinstance(node, ToolNode):
+def _digest(node: Node, sources: list[str], digests: Mapping[str, str]) -> str:
+    if node.kind == "tool":
         written: dict[str, Any] = {"tool": node.tool, "args": node.args}
     else:
         written = node.model_dump(mode="json", by_alias=True, exclude={"id", "needs", "on_error"})
         written["inputs"] = [digests[name] for name in dependencies.inputs_of(node)]
-    written["after"] = sorted(digests[name] for name in _sources(node))
-    text = json.dumps(renamed(written, digests), sort_keys=True)
+    written["after"] = sorted(digests[name] for name in sources)
+    text = _SORTED.encode(renamed(written, digests))
     return hashlib.sha256(text.encode()).hexdigest()[:40]

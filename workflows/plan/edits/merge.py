@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from workflows.plan.language import dependencies
-from workflows.plan.language.nodes import MAX_NODES, JoinNode, LlmNode, Node, Plan
-from workflows.plan.language.parser import parse_plan
-from workflows.plan.language.problems import InvalidPlan, Problem
-from workflows.plan.language.references import renamed
+from sennit.workflows.plan.language import dependencies
+from sennit.workflows.plan.language.nodes import MAX_NODES, JoinNode, LlmNode, Node, Plan
+from sennit.workflows.plan.language.parser import parse_plan
+from sennit.workflows.plan.language.problems import InvalidPlan, Problem
+from sennit.workflows.plan.language.references import renamed
 
 _BOUND = ("args", "prompt", "goal", "question", "over", "when", "do")
 """The fields of a node in which references are read."""
@@ -81,8 +81,16 @@ def _free_names(wanted: Iterable[str], taken: Mapping[str, None]) -> dict[str, s
 
 def _renamed(node: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """Return a node of the delta, its shape not yet known, with its ids and references renamed."""
-    own = names if not isinstance(node.get("as"), str) else {k: v for k, v in names.items() if k != node["as"]}
+    do = node.get("do")
+    inside = (
+        [node.get("as"), *(stage.get("id") for stage in do if isinstance(stage, dict))]
+        if isinstance(do, list)
+        else [node.get("as")]
+    )
+    own = {name: new for name, new in names.items() if name not in inside}
     made = {field: renamed(value, own) if field in _BOUND else value for field, value in node.items()}
+    if isinstance(node.get("items"), str):
+        made["items"] = names.get(node["items"], node["items"])
     for field in ("needs", "inputs"):
         if isinstance(node.get(field), list):
             made[field] = [names.get(name, name) if isinstance(name, str) else name for name in node[field]]

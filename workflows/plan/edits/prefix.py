@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from workflows.plan.language import dependencies
-from workflows.plan.language.nodes import MAX_NODES, LlmNode, Node, Plan, ToolNode
-from workflows.plan.language.parser import parse_plan
-from workflows.plan.language.problems import InvalidPlan
+from sennit.workflows.plan.language import dependencies
+from sennit.workflows.plan.language.nodes import MAX_NODES, LlmNode, Node, Plan, ToolNode
+from sennit.workflows.plan.language.parser import parse_plan
+from sennit.workflows.plan.language.problems import InvalidPlan
 
 
 class PlanPrefix:
@@ -13,7 +13,7 @@ class PlanPrefix:
 
     These are calls that change nothing and depend on nothing but their inputs: no writes, conditions or fallback nodes.
     Models that may add nodes are left out, because they would change the plan being written: tool loops, joiners, and
-    models whose context may need summaries or further reading.
+    models that may read on in their context.
     """
 
     def __init__(self) -> None:

@@ -5,16 +5,16 @@ is never paid twice.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import ValidationError
 
-from workflows.plan.checking.calls import argument_problems
-from workflows.plan.checking.symbols import SymbolTable
-from workflows.plan.language import dependencies
-from workflows.plan.language.nodes import JoinNode, LlmNode, ModelCall, Node, Plan, ToolNode, Turn
-from workflows.plan.language.references import literal
+from sennit.workflows.plan.checking.calls import argument_problems
+from sennit.workflows.plan.checking.symbols import SymbolTable
+from sennit.workflows.plan.language import dependencies
+from sennit.workflows.plan.language.nodes import JoinNode, LlmNode, ModelCall, Node, Plan, ToolNode, Turn
+from sennit.workflows.plan.language.references import literal
 
 MAX_CALLS = 32
 """Calls that one turn may make; the others are refused, and the model reads that they were."""
@@ -40,9 +40,9 @@ def expand_tool_calls(
     what was said, the calls included. `outputs` are references to what the model may read on in, by the names that it
     knows them by; without any it cannot.
     """
-    node = host_of(plan, name)
+    node = _host(plan, name)
     number = node.turn.number if node.turn is not None else 1
-    stem = f"{stem_of(plan, node, generation)}t"
+    stem = f"{_stem(plan, node, generation)}t"
     allowed = (*node.tools, *([READER] if outputs else []))
     scope = SymbolTable(plan, {tool: tools[tool] for tool in allowed if tool in tools})
     made: list[Node] = []
@@ -63,12 +63,13 @@ def expand_tool_calls(
         transcript=transcript,
         results=f"${made[-1].id}" if made else "",
         refused=refused,
-        summaries=node.turn.summaries if node.turn is not None else "",
     )
-    return with_next_turn(plan, node, made, f"{stem}{number + 1}", turn)
+    following = node.model_copy(update={"id": f"{stem}{number + 1}", "turn": turn, "needs": (), "when": None})
+    answer = plan.answer if plan.answer is not None else dependencies.answer_of(plan)
+    return plan.model_copy(update={"nodes": (*plan.nodes, *made, following), "answer": answer})
 
 
-def host_of(plan: Plan, name: str) -> LlmNode:
+def _host(plan: Plan, name: str) -> LlmNode:
     """Return the model call of that id. Raises ValueError for any other node."""
     node = next(node for node in plan.nodes if node.id == name)
     if not isinstance(node, LlmNode):
@@ -76,14 +77,7 @@ def host_of(plan: Plan, name: str) -> LlmNode:
     return node
 
 
-def with_next_turn(plan: Plan, node: LlmNode, made: Sequence[Node], name: str, turn: Turn) -> Plan:
-    """Return the plan with the nodes that were made, and then the next turn of `node` under that name."""
-    following = node.model_copy(update={"id": name, "turn": turn, "needs": (), "when": None})
-    answer = plan.answer if plan.answer is not None else dependencies.answer_of(plan)
-    return plan.model_copy(update={"nodes": (*plan.nodes, *made, following), "answer": answer})
-
-
-def stem_of(plan: Plan, node: LlmNode, generation: int) -> str:
+def _stem(plan: Plan, node: LlmNode, generation: int) -> str:
     """Return what the ids of a loop begin with. A loop, or a turn of it, that runs again begins a new one."""
     if node.turn is not None and generation == 1:
         return node.id[: node.id.rindex("t")]

@@ -5,13 +5,15 @@ workflow never needs the outputs themselves.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag
 
-from workflows.plan.language.facts import Missing, Scalar
+from sennit.workflows.plan.language.facts import Missing, Scalar
 
 Op = Literal["eq", "ne", "lt", "le", "gt", "ge", "in", "exists", "contains"]
+MAX_LEVELS: Final = 250
+"""Of parts within parts, in a compiled condition: no check lets a deeper one pass, and reading it is recursive."""
 Lookup = Callable[[dict[str, Any]], Scalar | Missing]
 
 
@@ -95,6 +97,51 @@ def holds(condition: dict[str, Any], lookup: Lookup) -> bool:
     if "not" in condition:
         return not holds(condition["not"], lookup)
     return _compare(condition["ref"], condition["op"], lookup(condition), condition.get("value"))
+
+
+def check_compiled(condition: object, levels: int = MAX_LEVELS) -> None:
+    """Raise ValueError unless this is a condition in its JSON form whose every test has its place or is decided."""
+    if not isinstance(condition, dict) or not levels:
+        raise ValueError("this is no condition")
+    parts = condition.get("and", condition.get("or"))
+    if len(condition) == 1 and isinstance(parts, list) and parts:
+        for part in parts:
+            check_compiled(part, levels - 1)
+    elif len(condition) == 1 and "not" in condition:
+        check_compiled(condition["not"], levels - 1)
+    else:
+        _check_test(condition)
+
+
+def facts_read(condition: Any) -> list[tuple[int, str]]:
+    """Return the places of the facts that a compiled condition, or a part of it, reads."""
+    if isinstance(condition, list):
+        return [place for part in condition for place in facts_read(part)]
+    if not isinstance(condition, dict):
+        return []
+    if "at" in condition:
+        return [(condition["at"][0], condition["at"][1])]
+    return [place for name in ("and", "or", "not") for place in facts_read(condition.get(name))]
+
+
+def moved(condition: Any, to: Callable[[int], int]) -> Any:
+    """Return a compiled condition, or a part of it, with the places that its nodes have elsewhere."""
+    if isinstance(condition, list):
+        return [moved(part, to) for part in condition]
+    if not isinstance(condition, dict):
+        return condition
+    if "at" in condition:
+        return condition | {"at": [to(condition["at"][0]), condition["at"][1]]}
+    return {name: moved(part, to) if name in ("and", "or", "not") else part for name, part in condition.items()}
+
+
+def _check_test(test: dict[str, Any]) -> None:
+    known = all(name in ("ref", "op", "value", "at", "is") for name in test)
+    is_comparison = isinstance(test.get("ref"), str) and test.get("op") in get_args(Op)
+    place = test.get("at")
+    is_place = isinstance(place, list) and [type(part) for part in place] == [int, str]
+    if not (known and is_comparison and (is_place if "at" in test else isinstance(test.get("is"), bool))):
+        raise ValueError("this is no condition")
 
 
 def _compare(ref: str, op: Op, fact: Scalar | Missing, value: Any) -> bool:

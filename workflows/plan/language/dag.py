@@ -9,12 +9,27 @@ def topological_order(before: Sequence[Iterable[int]]) -> list[int]:
 
     Raises graphlib.CycleError, which is a ValueError.
     """
-    sorter = TopologicalSorter[int]()
-    for vertex in range(len(before)):
-        sorter.add(vertex)
+    order = _order(before)
+    if len(order) < len(before):
+        raise CycleError("nodes are in a cycle", first_cycle(before))
+    return order
+
+
+def _order(before: Sequence[Iterable[int]]) -> list[int]:
+    """Return the order of the vertices that are on no cycle, and behind none."""
+    behind: list[list[int]] = [[] for _ in before]
+    waits = [0] * len(before)
     for vertex, others in enumerate(before):
-        sorter.add(vertex, *others)
-    return list(sorter.static_order())
+        for other in others:
+            behind[other].append(vertex)
+            waits[vertex] += 1
+    order = [vertex for vertex, count in enumerate(waits) if not count]
+    for vertex in order:  # it grows
+        for later in behind[vertex]:
+            waits[later] -= 1
+            if not waits[later]:
+                order.append(later)
+    return order
 
 
 def first_cycle(after: Sequence[Iterable[int]]) -> list[int] | None:
@@ -22,6 +37,8 @@ def first_cycle(after: Sequence[Iterable[int]]) -> list[int] | None:
 
     `after[vertex]` are the vertices that it leads to.
     """
+    if len(_order(after)) == len(after):
+        return None
     sorter = TopologicalSorter[int]()
     for vertex in range(len(after)):
         sorter.add(vertex)

@@ -1,27 +1,24 @@
 """Which nodes a node depends on, by explicit need, by reference, by condition, as input, as fallback."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
-from workflows.plan.language.conditions import tests_of
-from workflows.plan.language.nodes import (
+from sennit.workflows.plan.language.conditions import tests_of
+from sennit.workflows.plan.language.facts import OF_A_JOIN, fact_of_input
+from sennit.workflows.plan.language.nodes import (
     RESERVED_IDS,
     AgentCall,
-    GateNode,
     Instead,
-    JoinNode,
-    LlmNode,
     MapNode,
     ModelCall,
     Node,
     Plan,
-    ProgramNode,
+    Quorum,
     ToolCall,
     Turn,
 )
-from workflows.plan.language.problems import Where
-from workflows.plan.language.references import (
+from sennit.workflows.plan.language.problems import Where
+from sennit.workflows.plan.language.references import (
     Reference,
     parse_reference,
     parse_status_reference,
@@ -30,26 +27,43 @@ from workflows.plan.language.references import (
 
 
 def work_of(node: Node) -> ToolCall | ModelCall | AgentCall | None:
-    """Return the call a node makes: its own, or a map's template."""
-    if isinstance(node, MapNode):
-        return node.do
-    return node if isinstance(node, ToolCall | ModelCall | AgentCall) else None
-
-
-def arguments_of(node: Node) -> tuple[str, Any] | None:
-    """Return (field, value) of what is bound before a node acts: `args`, `prompt`, `goal`, `arguments`, a gate's
-    `question`.
-    """
-    if isinstance(node, GateNode):
-        return "question", node.question
-    if isinstance(node, ProgramNode):
-        return "arguments", node.arguments
-    work = work_of(node)
-    if work is None:
+    """Return the call a node makes: its own, or the last of a map's `do`."""
+    # by kind and not by class: pydantic's classes take ten times as long to tell, and every node is asked often
+    if node.kind == "map":
+        return node.do[-1]
+    if node.kind == "join" or node.kind == "gate" or node.kind == "program":
         return None
-    if isinstance(work, AgentCall):
-        return "goal", work.goal
-    return ("args", work.args) if isinstance(work, ToolCall) else ("prompt", work.prompt)
+    return node
+
+
+def works_of(node: Node) -> list[tuple[Where, ToolCall | ModelCall | AgentCall]]:
+    """Return (place in the node, call) of each call a node makes: one as a rule, of a map those in its `do`."""
+    if node.kind == "map":
+        return [(stage_place(node, position), stage) for position, stage in enumerate(node.do)]
+    work = work_of(node)
+    return [] if work is None else [((), work)]
+
+
+def stage_place(node: MapNode, position: int) -> Where:
+    """Return where a node of a map's `do` is written; one alone is no list."""
+    return ("do", position) if len(node.do) > 1 else ("do",)
+
+
+def arguments_of(node: Node) -> list[tuple[Where, Any]]:
+    """Return (place in the node, value) of what is bound before a node acts: `args`, `prompt`, `goal`, `arguments`, a
+    gate's `question`.
+    """
+    if node.kind == "gate":
+        return [(("question",), node.question)]
+    if node.kind == "program":
+        return [(("arguments",), node.arguments)]
+    return [_bound(where, work) for where, work in works_of(node)]
+
+
+def _bound(where: Where, work: ToolCall | ModelCall | AgentCall) -> tuple[Where, Any]:
+    if work.kind == "agent":
+        return (*where, "goal"), work.goal
+    return ((*where, "args"), work.args) if work.kind == "tool" else ((*where, "prompt"), work.prompt)
 
 
 def marked_texts(value: Any, where: Where = ()) -> list[tuple[Where, str]]:
@@ -72,10 +86,7 @@ def _mark(value: Any, where: Where, found: list[tuple[Where, str]]) -> None:
 
 def bound_texts(node: Node) -> list[tuple[Where, str]]:
     """Return (place in the node, text) of every string with a `$` that is bound before the node acts."""
-    bound = arguments_of(node)
-    if bound is None:
-        return []
-    return marked_texts(bound[1], ("do", bound[0]) if isinstance(node, MapNode) else (bound[0],))
+    return [found for where, value in arguments_of(node) for found in marked_texts(value, where)]
 
 
 def value_references(node: Node) -> Iterator[tuple[Where, Reference]]:
@@ -83,22 +94,31 @@ def value_references(node: Node) -> Iterator[tuple[Where, Reference]]:
     for where, text in bound_texts(node):
         for reference in references_in(text):
             yield where, reference
-    if isinstance(node, MapNode):
+    if node.kind == "map":
         over = parse_reference(node.over)
         if over is not None:
             yield ("over",), over
+        yield from _tested_in(node)
     turn = turn_of(node)
-    for name in ("results", "summaries") if turn is not None else ():
-        yield from ((("turn", name), reference) for reference in references_in(getattr(turn, name)))
+    if turn is not None:
+        yield from ((("turn", "results"), reference) for reference in references_in(turn.results))
+
+
+def _tested_in(node: MapNode) -> Iterator[tuple[Where, Reference]]:
+    """Yield what the conditions in a map's `do` test: it is read for each item, by its activity."""
+    for position, stage in enumerate(node.do):
+        for test in tests_of(stage.when) if stage.when is not None else ():
+            reference = parse_reference(test.ref)
+            if reference is not None:
+                yield (*stage_place(node, position), "when"), reference
 
 
 def turn_of(node: Node) -> Turn | None:
     """Return which further turn of a tool loop the node is, None for any other node."""
-    return node.turn if isinstance(node, ModelCall) else None
+    return node.turn if node.kind == "llm" else None
 
 
-@dataclass(frozen=True, slots=True)
-class Links:
+class Links(NamedTuple):
     """What one node depends on, each without repeats and in the order written.
 
     `needs` must succeed before it starts, `watches` only have to end, because a condition reads their status;
@@ -120,21 +140,25 @@ class Links:
 
 def links_of(node: Node) -> Links:
     """Return what a node depends on."""
-    own = node.as_ if isinstance(node, MapNode) else None
-    reads = dict.fromkeys(
-        reference.node
-        for _, reference in value_references(node)
-        if reference.node not in RESERVED_IDS and reference.node != own
-    )
-    needs, watched = dict.fromkeys((*node.needs, *reads)), []
+    own = (*RESERVED_IDS, *names_in(node))
+    reads: dict[str, None] = {}
+    for _, read in value_references(node):
+        if read.node not in own:
+            reads[read.node] = None
+    needs, watched = dict.fromkeys((*node.needs, *reads)), list[str]()
     for test in tests_of(node.when) if node.when is not None else ():
         reference, status = parse_reference(test.ref), parse_status_reference(test.ref)
         if reference is not None and reference.node not in RESERVED_IDS:
             needs[reference.node] = None
         elif status is not None:
             watched.append(status[0])
-    watches = [name for name in dict.fromkeys(watched) if name not in needs]
+    watches = [name for name in dict.fromkeys(watched) if name not in needs] if watched else []
     return Links(list(needs), watches, inputs_of(node), list(reads), fallback_of(node))
+
+
+def names_in(node: Node) -> tuple[str, ...]:
+    """Return the names that have a meaning of their own inside a node: in a map's `do`."""
+    return node.names if isinstance(node, MapNode) else ()
 
 
 def reads_of(node: Node) -> list[str]:
@@ -153,13 +177,14 @@ def watches_of(node: Node) -> list[str]:
 
 
 def inputs_of(node: Node) -> list[str]:
-    """Return the nodes whose ends a join, or a model call, takes as they come."""
-    return list(node.inputs) if isinstance(node, JoinNode | LlmNode | ProgramNode) else []
+    """Return the nodes whose ends a join, or a model call, takes as they come; for a join of items their map."""
+    return list(node.inputs) if node.kind == "join" or node.kind == "llm" or node.kind == "program" else []
 
 
 def fallback_of(node: Node) -> str | None:
     """Return the node that runs when this one fails."""
-    return node.on_error.instead if isinstance(node.on_error, Instead) else None
+    on_error = node.on_error
+    return on_error.instead if not isinstance(on_error, str) and isinstance(on_error, Instead) else None
 
 
 def waits_for(node: Node) -> list[str]:
@@ -169,7 +194,7 @@ def waits_for(node: Node) -> list[str]:
 
 def facts_wanted(plan: Plan) -> dict[str, list[str]]:
     """Return for each node the facts that conditions and maps read, in the order of the plan. Those of a node are also
-    read from its fallback node, and from every turn of its tool loop.
+    read from its fallback node, and from every turn of its tool loop; those of a join from its inputs.
     """
     wanted: dict[str, list[str]] = {}
     for node in plan.nodes:
@@ -177,9 +202,10 @@ def facts_wanted(plan: Plan) -> dict[str, list[str]]:
             reference = parse_reference(test.ref)
             if reference is not None and reference.node not in RESERVED_IDS:
                 wanted.setdefault(reference.node, []).append(fact_name(reference, test.op))
-        over = parse_reference(node.over) if isinstance(node, MapNode) else None
+        over = parse_reference(node.over) if node.kind == "map" else None
         if over is not None and over.node not in RESERVED_IDS:
             wanted.setdefault(over.node, []).append(length_fact(over))
+    _want_of_inputs(plan, wanted)
     fallbacks = {node.id: fallback for node in plan.nodes if (fallback := fallback_of(node))}
     for host, facts in [(name, list(facts)) for name, facts in wanted.items()]:
         seen: dict[str, None] = {}
@@ -193,6 +219,24 @@ def facts_wanted(plan: Plan) -> dict[str, list[str]]:
     return {name: list(dict.fromkeys(facts)) for name, facts in wanted.items()}
 
 
+def _want_of_inputs(plan: Plan, wanted: dict[str, list[str]]) -> None:
+    """Add what the inputs of joins are to tell, so that the joins have the facts that are wanted of them."""
+    joins = {node.id: node for node in plan.nodes if node.kind == "join" and node.items is None}
+    asked = [(name, fact) for name in joins for fact in wanted.get(name, ())]
+    for name, fact in asked:  # which grows
+        node = joins[name]
+        policy = "quorum" if isinstance(node.policy, Quorum) else node.policy
+        found = fact_of_input(policy, fact)
+        if found is None:
+            continue
+        place, inner = found
+        for other in node.inputs if policy in ("first", "quorum") else node.inputs[place : place + 1]:
+            facts = wanted.setdefault(other, [])
+            if OF_A_JOIN + inner not in facts:
+                facts.append(OF_A_JOIN + inner)
+                asked += [(other, inner)] if other in joins else []
+
+
 def fact_name(reference: Reference, op: str) -> str:
     """Return the fact a test reads; `exists` only asks for the path."""
     return f"?{reference.fact}" if op == "exists" else reference.fact
@@ -201,6 +245,25 @@ def fact_name(reference: Reference, op: str) -> str:
 def length_fact(over: Reference) -> str:
     """Return the fact that tells how long a map's list is."""
     return f"{over.fact}.length" if over.path else "length"
+
+
+def source_of(node: Node, others: Mapping[str, Node]) -> str | None:
+    """Return the map item by item behind whose items those of this map run, so that they need not wait for its end.
+
+    It goes over the whole output of that map, and needs nothing else of it; and that map's failure has no other value.
+    """
+    over = parse_reference(node.over) if isinstance(node, MapNode) else None
+    source = others.get(over.node) if over is not None and not over.path else None
+    if over is None or not isinstance(source, MapNode) or source.on_error != "fail" or over.node in node.needs:
+        return None
+    tests = [test.ref for test in (tests_of(node.when) if node.when is not None else ())]
+    found = [
+        *(parse_reference(ref) for ref in tests),
+        *(each for at, each in value_references(node) if at != ("over",)),
+    ]
+    named = [each.node for each in found if each is not None]
+    named += [status[0] for ref in tests if (status := parse_status_reference(ref)) is not None]
+    return over.node if over.node not in named else None
 
 
 def leaves(plan: Plan) -> list[str]:

@@ -5,10 +5,12 @@ The validator names them, the activity computes them beside its result, and the 
 
 from typing import Any
 
-from workflows.plan.language.references import BindError, Reference, parse_path, resolve
+from sennit.workflows.plan.language.references import BindError, Reference, parse_path, resolve
 
 FACT_BYTES = 256
 FACTS_A_NODE = 16
+OF_A_JOIN = "~"
+"""What the name of a fact begins with that is wanted because a join wants it: left out if it is too large."""
 
 Scalar = str | int | float | bool | None
 
@@ -28,18 +30,40 @@ class FactTooLarge(Exception):
 
 
 def facts_of(output: Any, wanted: list[str]) -> dict[str, Scalar]:
-    """Return the wanted facts which `output` has, by name; `?path` is true where the path exists.
+    """Return the wanted facts which `output` has, by name; `?path` is true where the path exists. Of what only joins
+    want, those that are too large are left out.
 
     Raises FactTooLarge.
     """
     found: dict[str, Scalar] = {}
-    for name in wanted:
+    for wish in wanted:
+        name = wish.removeprefix(OF_A_JOIN)
         try:
             value = resolve(Reference("", parse_path(name.removeprefix("?"))), output)
+            found[name] = True if name.startswith("?") else _scalar(name, value)
         except BindError:
             continue
-        found[name] = True if name.startswith("?") else _scalar(name, value)
+        except FactTooLarge:
+            if wish == name:
+                raise
     return found
+
+
+def own_facts(wanted: list[str]) -> list[str]:
+    """Return the wanted facts without those that only joins want."""
+    return [name for name in wanted if not name.startswith(OF_A_JOIN)]
+
+
+def fact_of_input(policy: str, name: str) -> tuple[int, str] | None:
+    """Return which of the values that a join takes has the fact `name` of the join's own value, and its name there;
+    None if it is a part of none of them.
+    """
+    asks, (*steps,) = name[: name.startswith("?")], parse_path(name.removeprefix("?"))
+    if policy == "first":
+        return 0, name
+    if not steps or not isinstance(steps[0], int) or (policy == "settled" and steps[1:2] != ["value"]):
+        return None
+    return steps[0], asks + Reference("", tuple(steps[2 if policy == "settled" else 1 :])).fact
 
 
 def _scalar(name: str, value: Any) -> Scalar:

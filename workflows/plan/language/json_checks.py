@@ -4,18 +4,19 @@ Python's reader lets NaN, lone surrogates and numbers of any size through, and w
 fails much later, in a place that cannot say what was wrong.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from math import isfinite
 from typing import Any
 
-from workflows.plan.language.problems import Where
-from workflows.plan.language.text import format_name, format_value, printable
+from sennit.workflows.plan.language.problems import Where
+from sennit.workflows.plan.language.text import format_name, format_value, printable
 
 MAX_DEPTH = 60
 MAX_VALUES = 1_000_000
 MAX_NUMBER_BITS = 1024
 
 _Trail = tuple["_Trail", str | int] | None
+_HOLDERS = (dict, list)
 
 
 def first_violation(data: Any, *, depth: int = MAX_DEPTH) -> tuple[Where, str] | None:
@@ -32,13 +33,13 @@ def first_violation(data: Any, *, depth: int = MAX_DEPTH) -> tuple[Where, str] |
             wrong = _wrong(value)
             if wrong:
                 return _path(trail), wrong
-            seen += len(value) if isinstance(value, dict | list) else 1
+            seen += len(value) if isinstance(value, _HOLDERS) else 1
             if seen > MAX_VALUES:
                 return (), f"holds over {MAX_VALUES:,} values; use a `map` for many alike nodes"
             for key, item in _parts(value):
-                if isinstance(item, dict | list):
+                if isinstance(item, _HOLDERS):
                     inner.append((item, (trail, key)))
-                elif (bad := _wrong(item)) is not None:
+                elif (not isinstance(item, str) or not item.isascii()) and (bad := _wrong(item)) is not None:
                     return _path((trail, key)), bad
         if not inner:
             return None
@@ -46,11 +47,10 @@ def first_violation(data: Any, *, depth: int = MAX_DEPTH) -> tuple[Where, str] |
     return (), f"nested more than {depth} levels deep; flatten it, or put the text in a document"
 
 
-def _parts(value: Any) -> Iterator[tuple[Any, Any]]:
+def _parts(value: Any) -> Iterable[tuple[Any, Any]]:
     if isinstance(value, dict):
-        yield from value.items()
-    elif isinstance(value, list):
-        yield from enumerate(value)
+        return value.items()
+    return enumerate(value) if isinstance(value, list) else ()
 
 
 def _wrong(value: object) -> str | None:
@@ -67,7 +67,10 @@ def _wrong(value: object) -> str | None:
     if isinstance(value, float):
         return None if isfinite(value) else f"{format_value(value)} is no number that JSON can hold; use null or text"
     if isinstance(value, dict):
-        return next((_wrong_key(key) for key in value if not isinstance(key, str) or not _encodable(key)), None)
+        for key in value:
+            if not isinstance(key, str) or not _encodable(key):
+                return _wrong_key(key)
+        return None
     return None if isinstance(value, list) else f"{_kind(value)} is nothing that JSON can hold"
 
 

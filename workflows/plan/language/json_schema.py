@@ -9,16 +9,18 @@ Patterns run in the Rust engine of pydantic-core, never in `re`: it has no backt
 proportion to the text and to the size of the pattern, and both are bounded.
 """
 
+import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
+from math import isfinite
 from operator import ge, gt, le, lt
 from typing import Any
 
 from pydantic_core import SchemaError, SchemaValidator, core_schema
 
-from workflows.plan.language.problems import Where
-from workflows.plan.language.text import (
+from sennit.workflows.plan.language.problems import Where
+from sennit.workflows.plan.language.text import (
     did_you_mean,
     format_name,
     format_names,
@@ -27,6 +29,10 @@ from workflows.plan.language.text import (
     printable,
 )
 
+_LIMITING = frozenset(
+    ("minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+)
+"""The keywords that `_limits` reads."""
 Schema = dict[str, Any]
 Violation = tuple[Where, str]
 OnText = Callable[[Where, str, Schema], Iterator[Violation] | None]
@@ -129,6 +135,21 @@ def type_of(value: Any) -> str:
     return next((name for name, kinds in TYPES.items() if isinstance(value, kinds)), "object")
 
 
+def typed_value(text: str, types: frozenset[str] = frozenset()) -> Any:
+    """Return what somebody typed: JSON where it is JSON of one of these types, or of any if there are none, else the
+    text itself.
+    """
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    if isinstance(value, float) and not isfinite(value):
+        return text
+    allowed = not types or any(isinstance(value, TYPES[name]) for name in types)
+    mistaken = isinstance(value, bool) and bool(types) and "boolean" not in types
+    return value if allowed and not mistaken else text
+
+
 class _Check:
     """One check of one value."""
 
@@ -154,11 +175,15 @@ class _Check:
             yield from self.violations(value, part, where, level + 1)
         choices = choices_of(schema) if "anyOf" in schema or "oneOf" in schema else None
         wrong = self._no_choice(value, choices, where, level) if choices else None
-        wrong = wrong or ((where, sentence) if (sentence := self._wrong_type(value, schema)) else None)
         if wrong:
             yield wrong
             return
-        yield from ((where, sentence) for sentence in _limits(value, schema))
+        sentence = self._wrong_type(value, schema)
+        if sentence:
+            yield where, sentence
+            return
+        if not _LIMITING.isdisjoint(schema):
+            yield from ((where, sentence) for sentence in _limits(value, schema))
         if isinstance(value, str) and isinstance(schema.get("pattern"), str):
             yield from ((where, sentence) for sentence in self._mismatch(value, schema["pattern"]))
         if isinstance(value, dict):
@@ -236,6 +261,8 @@ class _Check:
                 near = self._near(value, [each for each in values if isinstance(each, str)])
                 return f"must be one of {format_names(values, 10, format_value)}, not {format_value(value)}{near}"
         kinds = schema.get("type")
+        if isinstance(kinds, str) and _is(value, kinds):
+            return None
         kinds = [kinds] if isinstance(kinds, str) else [kind for kind in _list(schema, "type") if isinstance(kind, str)]
         self._spend(len(kinds) // _VALUES_A_STEP)
         if not kinds or any(_is(value, kind) for kind in kinds):
@@ -272,15 +299,21 @@ def _is(value: Any, kind: str) -> bool:
     return isinstance(value, TYPES.get(kind, (object,)))
 
 
-def _count_values(given: Any) -> int:
+def _count_values(value: Any) -> int:
     """Return how many values a JSON value is made of: so many are compared at most."""
-    count, pending = 0, [given]
+    count, pending = 0, [value]
     while pending:
         each = pending.pop()
         count += 1
-        if isinstance(each, dict | list):
-            pending += each.values() if isinstance(each, dict) else each
+        pending += parts_of(each)
     return count
+
+
+def parts_of(value: Any) -> Collection[Any]:
+    """Return the values directly inside a JSON value; a text, a number, true, false and null have none."""
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def _limits(value: Any, schema: Schema) -> Iterator[str]:

@@ -68,10 +68,10 @@ class Limits(BaseModel):
 
     def amounts(self) -> dict[str, int]:
         """Return the limits as the scheduler counts: money in millionths of a dollar. Time is no amount."""
-        given = {"tokens": self.tokens, "calls": self.calls, "nodes": self.nodes}
+        limits = {"tokens": self.tokens, "calls": self.calls, "nodes": self.nodes}
         if self.cost_usd is not None:
-            given["cost"] = micro_dollars(self.cost_usd)
-        return {name: value for name, value in given.items() if value is not None}
+            limits["cost"] = micro_dollars(self.cost_usd)
+        return {name: value for name, value in limits.items() if value is not None}
 
 
 class Usage(NamedTuple):

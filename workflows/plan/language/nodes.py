@@ -17,17 +17,20 @@ from pydantic import (
     JsonValue,
     SerializerFunctionWrapHandler,
     Tag,
+    WrapSerializer,
     model_serializer,
+    model_validator,
 )
 
-from workflows.plan.language.conditions import Condition
-from workflows.plan.language.limits import Duration, Limits
-from workflows.plan.language.text import format_value
+from sennit.workflows.plan.language.conditions import Condition
+from sennit.workflows.plan.language.limits import Duration, Limits
+from sennit.workflows.plan.language.text import format_value
 
 ID_PATTERN = r"^[A-Za-z][A-Za-z0-9_]{0,39}$"
 RESERVED_IDS = ("input", "goal")
 MAX_NODES = 10_000
 MAX_GOAL_BYTES = 32 * 1024
+MAX_STAGES = 20
 
 _SHARE = re.compile(r"(?:[1-9][0-9]?|100)%\Z")
 WORD = "<word>"
@@ -35,9 +38,11 @@ FORM_TAGS = (WORD, "<fallback>", "<instead>", "<quorum>")
 """Names of the forms that `on_error` and `policy` may take, as they stand in the paths of pydantic's errors."""
 
 NodeId = Annotated[str, Field(pattern=ID_PATTERN)]
-Over = Literal["truncate", "summarise", "reference"]
-Role = Literal["planner", "worker", "critic", "judge", "joiner", "summariser"]
+Over = Literal["truncate", "reference"]
+Role = Literal["planner", "worker", "critic", "judge", "joiner"]
 OnFailure = Literal["park", "partial", "fail"]
+Fuse = Literal["auto", "on", "off"]
+"""Whether one activity runs several calls: those known to be short, all that may share one, or none."""
 ApprovalPolicy = Literal["writes", "never"]
 """What needs a person's approval."""
 Priority = Annotated[int, Field(strict=True, ge=1, le=5)]
@@ -103,11 +108,10 @@ OnError = Annotated[
 
 
 class Turn(Frozen):
-    """A further turn of a model that has called tools or waits for summaries; written by the engine, never by people.
+    """A further turn of a model that has called tools; written by the engine, never by people.
 
     Its output replaces that of `node`, the turn before. `transcript` is the digest of the conversation so far,
     `results` a reference to the results of the calls in it, and `refused` says why others were not made, by call id.
-    `summaries` is a reference to the ends of the nodes that sum up what is too long for the prompt.
     """
 
     number: int
@@ -115,32 +119,15 @@ class Turn(Frozen):
     transcript: str = ""
     results: str = ""
     refused: dict[str, str] = Field(default_factory=dict)
-    summaries: str = ""
 
 
 class Context(Frozen):
     """How many tokens of other nodes' outputs a model is given, and what becomes of an output that is over its share:
-    it is cut, summed up by other model calls, or left for the model to read on in by calls of a tool.
+    it is cut, or left for the model to read on in by calls of a tool.
     """
 
     tokens: int = Field(default=16_000, strict=True, ge=200, le=1_000_000)
     over: Over = "truncate"
-
-
-class Excerpt(Frozen):
-    """What a summary is made of; written by the engine, never by people.
-
-    `text` is the digest of one of the `parts` of the output that the prompt of `node` calls `name`, of about `size`
-    tokens; its summary may have about `tokens`.
-    """
-
-    node: NodeId
-    name: str
-    part: int
-    parts: int
-    text: str
-    size: int
-    tokens: int
 
 
 class Work(Frozen):
@@ -185,7 +172,6 @@ class ModelCall(Work):
     max_turns: int = Field(default=8, strict=True, ge=1, le=50)
     context: Context = Context()
     turn: Turn | None = None
-    excerpt: Excerpt | None = None
 
     @property
     def loops(self) -> bool:
@@ -194,8 +180,8 @@ class ModelCall(Work):
 
     @property
     def adds_nodes(self) -> bool:
-        """Whether the call may add nodes to the plan: calls of tools, summaries, or what a joiner asks for."""
-        return self.loops or self.context.over == "summarise" or self.role == "joiner"
+        """Whether the call may add nodes to the plan: calls of tools, or what a joiner asks for."""
+        return self.loops or self.role == "joiner"
 
 
 class AgentCall(Work):
@@ -248,23 +234,78 @@ class ProgramNode(Placed, ProgramCall):
     inputs: tuple[NodeId, ...] = Field(default=(), max_length=MAX_NODES)
 
 
+class Stage(Frozen):
+    """What a node in a map's `do` has beside its call: an id of its own there, and a condition on the item."""
+
+    id: NodeId | None = None
+    when: Condition | None = None
+
+
+class ToolStage(Stage, ToolCall):
+    """A tool call in a map's `do`."""
+
+
+class ModelStage(Stage, ModelCall):
+    """A model call in a map's `do`."""
+
+
+def _chain(do: Any) -> Any:
+    if isinstance(do, list) and len(do) == 1:
+        raise ValueError("a chain has two nodes or more; write one alone without the list")
+    return do if isinstance(do, list | tuple) else (do,)
+
+
+def _as_written(do: Any, write: SerializerFunctionWrapHandler) -> Any:
+    written = write(do)
+    return written[0] if len(written) == 1 else written
+
+
 class MapNode(Placed):
-    """One copy of `do` for each item of a list known at run time; the output is the list of the items' values."""
+    """One copy of `do` for each item of a list known at run time; the output is the list of the items' values, null
+    for one that was skipped.
+
+    `do` is one node, or a chain of nodes. In a chain each begins when the one before it has a value, and may read all
+    before it by their ids; the last one's value is the item's. `earlier` are those ids where the node is `at_stage`.
+    """
 
     kind: Literal["map"]
     over: str
     as_: NodeId = Field(default="item", alias="as")
-    do: Annotated[ToolCall | ModelCall, Field(discriminator="kind")]
+    do: Annotated[
+        tuple[Annotated[ToolStage | ModelStage, Field(discriminator="kind")], ...],
+        Field(min_length=1, max_length=MAX_STAGES),
+        BeforeValidator(_chain),
+        WrapSerializer(_as_written),
+    ]
     max_items: int = Field(default=200, strict=True, ge=1, le=MAX_NODES)
     on_error: OnError = "fail"
     priority: Priority = 3
+    _earlier: tuple[str, ...] = ()
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """The ids of the nodes in `do`, "" for the last one."""
+        return (*(stage.id or "" for stage in self.do[:-1]), "")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names that mean something in `do` only: the item's, and the ids of the chain's nodes."""
+        return (self.as_, *self._earlier, *(stage.id for stage in self.do if stage.id is not None))
+
+    def at_stage(self, stage: str) -> "MapNode":
+        """Return the map as if only this node of the chain were its `do`. Raises KeyError if there is none."""
+        if stage not in self.stages:
+            raise KeyError(stage)
+        place = self.stages.index(stage)
+        found = self.model_copy(update={"do": (self.do[place].model_copy(update={"id": None}),)})
+        found._earlier = self.stages[:place]
+        return found
 
 
 def _quorum(value: Any) -> Any:
     """Let a count of at least 1 pass, and a share of 1% to 100%."""
-    if isinstance(value, str) and _SHARE.match(value):
-        return value
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+    is_count = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+    if is_count or (isinstance(value, str) and _SHARE.match(value)):
         return value
     raise ValueError(f'{format_value(value)} is no quorum; write a count such as 2 or a share such as "60%"')
 
@@ -288,14 +329,25 @@ Policy = Annotated[
 
 
 class JoinNode(Placed):
-    """Aggregates its inputs by policy; the output is a list in `inputs` order, for `first` the value alone."""
+    """Aggregates its inputs by policy; the output is a list in `inputs` order, for `first` the value alone.
+
+    With `items` that map is its only input, and each of its items counts for itself.
+    """
 
     kind: Literal["join"]
     inputs: tuple[NodeId, ...] = Field(min_length=1, max_length=MAX_NODES)
+    items: NodeId | None = None
     policy: Policy = "all"
     deadline: Duration | None = None
     on_error: OnError = "fail"
     priority: Priority = 3
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_map(cls, data: Any) -> Any:
+        if isinstance(data, dict) and isinstance(data.get("items"), str):
+            return {"inputs": [data["items"]], **data}
+        return data
 
 
 class GateNode(Placed):
@@ -322,25 +374,27 @@ class InputSpec(Frozen):
 
     @model_serializer(mode="wrap")
     def _as_given(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        written: dict[str, Any] = write(self)
-        if "default" not in self.model_fields_set:
-            written.pop("default", None)
-        return written
+        is_set = "default" in self.model_fields_set
+        return {name: value for name, value in write(self).items() if is_set or name != "default"}
 
 
 def _short_goal(goal: str) -> str:
-    size = len(goal.encode())
-    if size > MAX_GOAL_BYTES:
+    if (size := len(goal.encode())) > MAX_GOAL_BYTES:
         raise ValueError(f"is {size:,} bytes; at most {MAX_GOAL_BYTES:,}. Put long text in a document")
     return goal
 
 
+def _switch(value: Any) -> Any:
+    """Let the truth values pass as which YAML reads the words `on` and `off`."""
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
+
+
 class Plan(Frozen):
-    """A whole plan. `groups` lists nodes that one activity may run together."""
+    """A whole plan. `fuse` says whether one activity may run several short calls together."""
 
     goal: Annotated[str, AfterValidator(_short_goal)] | None = None
     inputs: dict[NodeId, InputSpec] = Field(default_factory=dict, max_length=100)
     nodes: tuple[Node, ...] = Field(min_length=1, max_length=MAX_NODES)
     answer: JsonValue = None
     on_failure: OnFailure | None = None
-    groups: tuple[tuple[NodeId, ...], ...] = ()
+    fuse: Annotated[Fuse, BeforeValidator(_switch)] | None = None

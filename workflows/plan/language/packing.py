@@ -9,7 +9,9 @@ import json
 import zlib
 from typing import Any
 
-MAX_PACKED_BYTES = 1024 * 1024
+from sennit.workflows.plan.limits import MAX_PAYLOAD_BYTES
+
+MAX_PACKED_BYTES = MAX_PAYLOAD_BYTES // 2
 MAX_UNPACKED_BYTES = 16 * 1024 * 1024
 MAX_VALUES = 500_000
 

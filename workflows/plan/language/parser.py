@@ -7,12 +7,12 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from workflows.plan.language import conditions, nodes
-from workflows.plan.language.json_checks import first_violation
-from workflows.plan.language.nodes import ID_PATTERN, MAX_NODES, Plan
-from workflows.plan.language.problems import InvalidPlan, Problem, Where
-from workflows.plan.language.text import did_you_mean, format_name, format_names, format_value
-from workflows.plan.language.validation_messages import describe_error
+from sennit.workflows.plan.language import conditions, nodes
+from sennit.workflows.plan.language.json_checks import first_violation
+from sennit.workflows.plan.language.nodes import ID_PATTERN, MAX_NODES, Plan
+from sennit.workflows.plan.language.problems import InvalidPlan, Problem, Where
+from sennit.workflows.plan.language.text import did_you_mean, format_name, format_names, format_value
+from sennit.workflows.plan.language.validation_messages import describe_error
 
 MAX_PROBLEMS = 50
 KINDS_TO_COME = ("loop", "route")
@@ -31,7 +31,7 @@ _NODES: dict[str, type[BaseModel]] = {
     "join": nodes.JoinNode,
     "gate": nodes.GateNode,
 }
-_TEMPLATES: dict[str, type[BaseModel]] = {"tool": nodes.ToolCall, "llm": nodes.ModelCall}
+_STAGES: dict[str, type[BaseModel]] = {"tool": nodes.ToolStage, "llm": nodes.ModelStage}
 KINDS = tuple(_NODES)
 _PARTS: dict[str, type[BaseModel]] = {
     "retry": nodes.Retry,
@@ -44,10 +44,9 @@ _PARTS: dict[str, type[BaseModel]] = {
 _EXAMPLES = {
     "retry": "{attempts: 3}",
     "estimate": "{seconds: 20, tokens: 500}",
-    "context": "{tokens: 16000, over: summarise}",
+    "context": "{tokens: 16000, over: reference}",
     "locks": "[{name: repo, mode: exclusive}]",
     "needs": "[a, b]",
-    "groups": "[[a, b], [c, d]]",
     "args": "{query: length of the Nile}",
     "do": "{kind: tool, tool: read, args: {path: $item.path}}",
     "nodes": "[{id: a, kind: tool, tool: search, args: {query: ...}}]",
@@ -73,15 +72,15 @@ def _outline(data: Any) -> list[Problem]:
     """Return what makes the fields not worth looking at: no object, too big, not plain JSON, kinds not built yet."""
     if not isinstance(data, dict):
         return [Problem("shape", (), f"a plan is an object with `nodes`, not {format_value(data)}")]
-    given = data.get("nodes")
-    if isinstance(given, list) and len(given) > MAX_NODES:
-        return [Problem("too_many_nodes", ("nodes",), f"{len(given):,} nodes; at most {MAX_NODES:,}. Use a `map`")]
+    listed = data.get("nodes")
+    if isinstance(listed, list) and len(listed) > MAX_NODES:
+        return [Problem("too_many_nodes", ("nodes",), f"{len(listed):,} nodes; at most {MAX_NODES:,}. Use a `map`")]
     violation = first_violation(data)
     if violation is not None:
         return [Problem("not_json", *violation)]
-    if not isinstance(given, list):
+    if not isinstance(listed, list):
         return []
-    problems = (problem for index, node in enumerate(given) for problem in _not_built(node, ("nodes", index)))
+    problems = (problem for index, node in enumerate(listed) for problem in _not_built(node, ("nodes", index)))
     return list(problems)[:MAX_PROBLEMS]
 
 
@@ -98,47 +97,50 @@ def _not_built(node: Any, where: Where) -> Iterator[Problem]:
     if kind == "join" and name in POLICIES_TO_COME:
         message = f"join policy `{name}` is not built yet; built: all, settled, first, quorum"
         yield Problem("not_built", (*where, "policy"), message)
-    for name in ("turn", "excerpt") if kind == "llm" else ():
-        if node.get(name) is not None:
-            yield Problem("not_built", (*where, name), f"`{name}` is written by the engine; leave it out")
+    if kind == "llm" and node.get("turn") is not None:
+        yield Problem("not_built", (*where, "turn"), "`turn` is written by the engine; leave it out")
     if kind == "program":
         if node.get("step") is not None or node.get("inputs"):
             yield Problem("not_built", where, "`step` and `inputs` are written by the engine; leave them out")
         elif not node.get("script"):
             yield Problem("missing_field", where, "`script` is missing: the text of the program")
     if kind == "map":
-        yield from _not_built(node.get("do"), (*where, "do"))
+        do = node.get("do")
+        for position, stage in enumerate(do) if isinstance(do, list) else ():
+            yield from _not_built(stage, (*where, "do", position))
+        yield from _not_built(do, (*where, "do"))
 
 
 def _problem(item: ErrorDetails, data: Any) -> Problem:
     """Return one of pydantic's errors on `data` as a problem at its place in `data`."""
     where, kind = _place(item["loc"], data), item["type"]
     field = next((part for part in reversed(where) if isinstance(part, str)), "")
-    given = item["input"]
+    value = item["input"]
     if kind == "extra_forbidden":
         return Problem("unknown_field", where, _unknown_field(where, data))
     if kind == "missing":
         return Problem("missing_field", where[:-1], f"`{where[-1]}` is missing{_example(where)}")
     if kind in ("union_tag_not_found", "union_tag_invalid") and field in ("nodes", "do"):
-        return _wrong_kind(where, given, KINDS if field == "nodes" else tuple(_TEMPLATES))
+        return _wrong_kind(where, value, KINDS if field == "nodes" else tuple(_STAGES))
     if kind == "string_pattern_mismatch":
-        return Problem("id", where, _wrong_id(str(given)))
+        return Problem("id", where, _wrong_id(str(value)))
     form = _form(where, kind)
     if form is not None:
-        return Problem("form", where, f"{format_value(given)} is not a {form[0]}; write {form[1]}")
+        return Problem("form", where, f"{format_value(value)} is not a {form[0]}; write {form[1]}")
     code, sentence = describe_error(item)
-    return Problem(code, where, _wrong_type(where, given, sentence) if code == "type" else sentence)
+    return Problem(code, where, _wrong_type(where, value, sentence) if code == "type" else sentence)
 
 
 def _place(loc: Sequence[str | int], data: Any) -> Where:
     """Return the path through `data` that pydantic's `loc` means, without the names of the forms it tried."""
     where: list[str | int] = []
     here = data
-    for position, part in enumerate(_untagged(loc)):
+    parts = _untagged(loc)
+    for position, part in enumerate(parts):
         if _contains(here, part):
             here = here[part]
-        elif position < len(loc) - 1 and not isinstance(here, dict):
-            continue
+        elif (position < len(loc) - 1 and not isinstance(here, dict)) or parts[position - 1 : position] == ["do"]:
+            continue  # `do` is a list for pydantic, also where one node is written
         where.append(part)
     return tuple(where)
 
@@ -156,13 +158,21 @@ def _untagged(loc: Sequence[str | int]) -> list[str | int]:
     while parts:
         part = parts.pop(0)
         kept.append(part)
-        at_kind = (len(kept) == 2 and kept[0] == "nodes" and isinstance(part, int)) or (len(kept) == 3 and part == "do")
-        at_form = len(kept) in (3, 4) and part in ("on_error", "policy")
+        field = kept[_base(kept) :]  # of a node, or of a node in a map's `do`
+        at_kind = not field and isinstance(part, int)
+        at_form = len(field) in (1, 2) and part in ("on_error", "policy")
         if parts and (at_kind or (at_form and parts[0] in nodes.FORM_TAGS)):
             parts.pop(0)
-        elif len(kept) == 3 and kept[0] == "nodes" and part == "when":
+        elif field == ["when"]:
             return kept + _untagged_condition(parts)
     return [part for part in kept if part != "[key]"]
+
+
+def _base(where: Sequence[str | int]) -> int:
+    """Return how many parts of a path lead to a node, or to a node in a map's `do`."""
+    if where[:1] != ["nodes"]:
+        return 0
+    return 4 if len(where) > 3 and where[2] == "do" else 2
 
 
 def _untagged_condition(parts: list[str | int]) -> list[str | int]:
@@ -178,34 +188,34 @@ def _untagged_condition(parts: list[str | int]) -> list[str | int]:
 
 def _form(where: Where, kind: str) -> tuple[str, str] | None:
     """Return (what, its forms) for a field that has several forms, of which none was given."""
-    if len(where) > 2 and where[2] == "when" and kind == "model_type":
+    if "when" in where[2:5] and kind == "model_type":
         return "condition", CONDITION_FORM
     field = str(where[-1]) if where else ""
     return (f"valid `{field}`", FORMS[field]) if field in FORMS else None
 
 
-def _wrong_kind(where: Where, given: Any, kinds: Collection[str]) -> Problem:
-    if not isinstance(given, dict) or "kind" not in given:
+def _wrong_kind(where: Where, kind: Any, kinds: Collection[str]) -> Problem:
+    if not isinstance(kind, dict) or "kind" not in kind:
         return Problem("kind", where, f"`kind` is missing; write one of {', '.join(kinds)}")
-    name = given["kind"]
+    name = kind["kind"]
     hint = did_you_mean(name, kinds) if isinstance(name, str) else ""
     only = "a map repeats one of" if len(kinds) < len(KINDS) else "there are"
     message = f"there is no kind {format_value(name)} here; {only} {', '.join(kinds)}{hint}"
     return Problem("kind", (*where, "kind"), message)
 
 
-def _wrong_id(given: str) -> str:
-    bare = given.lstrip("$").strip("{}")
-    if given.startswith("$") and re.fullmatch(ID_PATTERN, bare):
+def _wrong_id(name: str) -> str:
+    bare = name.lstrip("$").strip("{}")
+    if name.startswith("$") and re.fullmatch(ID_PATTERN, bare):
         return f"write the id `{bare}` here, without `$`"
-    return f"{format_value(given)} is not an id; an id is a letter, then up to 39 letters, digits or _"
+    return f"{format_value(name)} is not an id; an id is a letter, then up to 39 letters, digits or _"
 
 
-def _wrong_type(where: Where, given: Any, sentence: str) -> str:
+def _wrong_type(where: Where, value: Any, sentence: str) -> str:
     if where[:1] == ("nodes",) and len(where) == 2:
-        return f"a node is an object with `id` and `kind`, not {format_value(given)}"
+        return f"a node is an object with `id` and `kind`, not {format_value(value)}"
     if where[:1] == ("inputs",) and len(where) == 2:
-        return f"an input is declared as an object such as {{type: string}}, not {format_value(given)}"
+        return f"an input is declared as an object such as {{type: string}}, not {format_value(value)}"
     return sentence + _example(where)
 
 
@@ -222,8 +232,6 @@ def _unknown_field(where: Where, data: Any) -> str:
     for part in where[:-1]:
         here = here[part]
     thing, fields = _fields_of(where[:-1], here if isinstance(here, dict) else {})
-    if where[-2:] == ("do", "id"):
-        return "`do` is a node without `id`: the map names its copies m[0], m[1] ..."
     hint = did_you_mean(field, fields) or f"; it has {format_names(fields)}"
     return f"{format_name(field)} is not a field of {thing}{hint}"
 
@@ -236,14 +244,14 @@ def _fields_of(where: Where, here: dict[str, Any]) -> tuple[str, list[str]]:
         return "an input", _field_names(nodes.InputSpec)
     if len(where) == 2:
         return f"a node of kind {here.get('kind')}", _field_names(_NODES[str(here.get("kind"))])
-    if where[2] == "when":
+    if "when" in where[2:5]:
         found: type[BaseModel] = conditions.Test
         for name, kind in (("and", conditions.AllOf), ("or", conditions.AnyOf), ("not", conditions.Not)):
             found = kind if name in here and found is conditions.Test else found
         return "a condition", _field_names(found)
     field = next(part for part in reversed(where) if isinstance(part, str))
     if field == "do":
-        return f"a call of kind {here.get('kind')} in a map", _field_names(_TEMPLATES[str(here.get("kind"))])
+        return f"a call of kind {here.get('kind')} in a map", _field_names(_STAGES[str(here.get("kind"))])
     return f"`{field}`", _field_names(_PARTS[field]) if field in _PARTS else []
 
 

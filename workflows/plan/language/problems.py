@@ -1,11 +1,13 @@
 """What is wrong with a plan: for a planner a repair prompt, for a person a sentence with its place."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from workflows.plan.language.text import VALUE_CHARACTERS, format_value, printable
+from sennit.workflows.plan.language.text import VALUE_CHARACTERS, format_name, format_value, nearest_or_known, printable
 
 Where = tuple[str | int, ...]
+OFFERED = {"write": "workers offer it where SENNIT_WRITE_ROOT is set"}
+"""When tools of ours are there that are not always there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,12 @@ class InvalidPlan(Exception):
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
         super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+def no_such_tool(name: str, known: Collection[str]) -> str:
+    """Return that there is no tool of that name, with when it is there, the nearest name, or all names."""
+    hint = f": {OFFERED[name]}" if name in OFFERED else nearest_or_known(name, sorted(known))
+    return f"there is no tool {format_name(name)}{hint}"
 
 
 def place_of(where: Where) -> str:

@@ -16,6 +16,7 @@ _TOKEN = re.compile(
     rf"\$\$|\$\{{(?P<braced>{_NAME})(?P<braced_path>{STEP}*)\}}|\$(?P<plain>{_NAME})(?P<plain_path>(?:\.[A-Za-z_][A-Za-z0-9_]*|\[\d{{1,6}}\])*)"
 )
 _OPEN = re.compile(r"\$\{[^}]{0,60}\}?")
+_PATH = re.compile(rf"(?:[A-Za-z_][A-Za-z0-9_-]*)?{STEP}*")
 _PART = re.compile(r"\.([A-Za-z_][A-Za-z0-9_-]*)|\[(\d{1,6})\]")
 _STATUS = re.compile(rf"\$(?P<node>{_NAME}):(?P<name>status|error\.type)\Z")
 
@@ -164,6 +165,15 @@ def as_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def part_of(value: Any, path: str, name: str) -> Any:
+    """Return what is at a path of a value, such as `items[0].title`; the whole for "". `name` is what the value is
+    called. Raises BindError, which says what is there instead.
+    """
+    if path and not _PATH.fullmatch(path):
+        raise BindError(f"{path[:100]!r} is no path into {name}; write it like items[0].title")
+    return resolve(Reference(name, parse_path(path)), value)
 
 
 def resolve(reference: Reference, value: Any) -> Any:

@@ -1,13 +1,12 @@
 """One line a node for timelines and lists: `n7 search "length of the Nile" <- n2,n3`."""
 
-import json
 import re
-from itertools import islice
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
 
-from workflows.plan.language import dependencies
-from workflows.plan.language.nodes import AgentCall, GateNode, JoinNode, MapNode, Node, ProgramNode, Quorum, ToolCall
-from workflows.plan.language.text import one_line
+from sennit.workflows.plan.language import dependencies
+from sennit.workflows.plan.language.nodes import ModelCall, Node, Quorum, ToolCall
+from sennit.workflows.plan.language.text import arguments_text, one_line
 
 SUMMARY_CHARACTERS = 120
 TAIL_CHARACTERS = 44
@@ -29,6 +28,35 @@ _LOOKALIKES = {
 formulas between two `$`: so a sign can be neither left as it is nor escaped."""
 
 
+def _policy_text(policy: Any) -> str:
+    return f"quorum {policy.quorum}" if isinstance(policy, Quorum) else str(policy)
+
+
+class Drawing(NamedTuple):
+    """How a kind of node is drawn: what encloses its text in Mermaid's language, and what it does in a few words."""
+
+    opening: str
+    closing: str
+    words: Callable[[Any], str]
+
+
+DRAWINGS: Final[Mapping[str, Drawing]] = {
+    "tool": Drawing("[", "]", lambda node: f"{node.tool} {arguments_text(node.args)}".rstrip()),
+    "llm": Drawing("(", ")", lambda node: f"{node.role} {node.prompt}"),
+    "agent": Drawing("[/", "/]", lambda node: str(node.goal)),
+    "program": Drawing("([", "])", lambda node: arguments_text(node.arguments)),
+    "map": Drawing("[[", "]]", lambda node: f"{' | '.join(map(what_of, node.do))} over {node.over}"),
+    "join": Drawing("{{", "}}", lambda node: f"{_policy_text(node.policy)} of {node.items or len(node.inputs)}"),
+    "gate": Drawing("{", "}", lambda node: str(node.question)),
+}
+"""How each kind of node is drawn, in text and in pictures."""
+
+
+def what_of(node: Node | ToolCall | ModelCall) -> str:
+    """Return what a node does, in a few words, without its kind."""
+    return DRAWINGS[node.kind].words(node)
+
+
 def summary_of(node: Node, links: dependencies.Links | None = None, what: str = "") -> str:
     """Return the summary: id first, what it does, what it waits for; at most 120 characters on one line.
 
@@ -42,7 +70,8 @@ def summary_of(node: Node, links: dependencies.Links | None = None, what: str = 
     tail = f" <- {','.join(names)}" if names else ""
     if len(tail) > TAIL_CHARACTERS:
         tail = f" <- {len(names)} nodes"
-    head = one_line(f"{node.id} {_what(node)[:LOOKED_AT]}")
+    does = what_of(node) if node.kind in ("tool", "llm") else f"{node.kind} {what_of(node)}"
+    head = one_line(f"{node.id} {does[:LOOKED_AT].rstrip()}")
     return clipped(head, SUMMARY_CHARACTERS - len(tail)) + tail
 
 
@@ -60,37 +89,7 @@ def for_bar(summary: str) -> str:
 
 def clipped(text: str, most: int) -> str:
     """Return at most `most` characters of `text` and 340 bytes, with a mark where it was cut."""
+    if len(text) <= most <= SUMMARY_BYTES and text.isascii():
+        return text
     short = text[:most].encode(errors="replace")[:SUMMARY_BYTES].decode(errors="ignore")
     return text if short == text else short[: most - 1] + "…"
-
-
-def _what(node: Node) -> str:
-    if isinstance(node, JoinNode):
-        policy = f"quorum {node.policy.quorum}" if isinstance(node.policy, Quorum) else node.policy
-        return f"join {policy} of {len(node.inputs)}"
-    if isinstance(node, GateNode):
-        return f"gate {node.question}"
-    if isinstance(node, ProgramNode):
-        return f"program {arguments_text(node.arguments)}".strip()
-    work = dependencies.work_of(node)
-    if isinstance(work, AgentCall):
-        return f"agent {work.goal}"
-    if isinstance(work, ToolCall):
-        call = f"{work.tool} {arguments_text(work.args)}".strip()
-    else:
-        call = f"{work.role} {work.prompt}" if work is not None else ""
-    return f"map {call} over {node.over}" if isinstance(node, MapNode) else call
-
-
-def arguments_text(args: dict[str, Any]) -> str:
-    """Return arguments as a summary has them: the first speaks for itself; the rest are named."""
-    parts = [
-        _text(value, 150) if index == 0 else f"{name}={value[:30] if isinstance(value, str) else _text(value, 30)}"[:30]
-        for index, (name, value) in enumerate(islice(args.items(), 10))
-    ]
-    return " ".join(parts)
-
-
-def _text(value: Any, most: int) -> str:
-    short = value[:most] if isinstance(value, str) else value
-    return json.dumps(short, ensure_ascii=False)[:most]

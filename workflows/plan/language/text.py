@@ -19,9 +19,35 @@ _ESCAPES = re.compile(f"{_STRING}|{_CONTROL}|{_SHORT}")
 _RETURNS = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 DIRECTION_MARKS = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _HIDDEN = re.compile(rf"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufeff\ud800-\udfff{DIRECTION_MARKS}]")
-_THOUGHT = r"(?:seed:)?(?:think|thinking|thoughts?|reasoning|reflection|scratchpad)"
-_THOUGHT_BEGINS = re.compile(rf"\s*(?:<{_THOUGHT}>|\[THINK\]|◁think▷)", re.IGNORECASE)
-_THOUGHT_ENDS = re.compile(rf"</{_THOUGHT}>|\[/THINK\]|◁/think▷", re.IGNORECASE)
+
+_TAGS = r"(?:(?:seed|mm):)?(?:think|thinking|thoughts?|reasoning|reflection|scratchpad)"
+_PAIRS = {
+    "[think]": "[/think]",
+    "◁think▷": "◁/think▷",
+    "<|start_thinking|>": "<|end_thinking|>",
+    "<|begin_of_thought|>": "<|end_of_thought|>",
+    "<|inner_prefix|>": "<|inner_suffix|>",
+    "<|channel>thought": "<channel|>",
+}
+_CLOSING = rf"</{_TAGS}>|\[BEGIN FINAL RESPONSE\]|" + "|".join(map(re.escape, _PAIRS.values()))
+IN_TICKS = r"(?<!`)(?P<ticks>`{1,8})(?!`).*?(?<!`)(?P=ticks)(?!`)"
+"""Code in a row. It ends with as many backticks: their number is bounded, so that few are searched for in vain."""
+_IN_QUOTES = r"\"(?:[^\"\\]|\\.)*\""
+_ANY_TAG = (
+    rf"(?P<opens><{_TAGS}>|{'|'.join(map(re.escape, _PAIRS))})"
+    rf"|(?P<closes>{_CLOSING})|(?P<final>(?:<\|start\|>assistant)?<\|channel\|>final[^<\n]*(?:<\|constrain\|>\w+)?<\|message\|>)"
+    r"|(?P<aside>(?:<\|start\|>assistant)?<\|channel\|>(?![^<\n]*\bto=)[^<\n]*<\|message\|>)"
+    r"|(?P<frame><\|(?:return|end|(?:START|END)_(?:RESPONSE|TEXT)|CHATBOT_TOKEN|(?:begin|end)_of_solution)\|>"
+    r"|\[END FINAL RESPONSE\])"
+)
+_CALLS = r"\bto=[\w.-]{1,80}\s?<\|channel\|>"
+_TAG = re.compile(rf"(?P<code>{IN_TICKS}|{_CALLS})|{_ANY_TAG}", re.IGNORECASE)
+_TAG_IN_JSON = re.compile(rf"(?P<code>{IN_TICKS}|{_CALLS}|{_IN_QUOTES})|{_ANY_TAG}", re.IGNORECASE)
+_JSON_ROW = re.compile(r"\s*(?:\[\s*)?[{\"]")
+_ASIDE_ENDS = re.compile(r"<\|end\|>|(?=<\|start\|>|<\|channel\|>)")
+_FENCE = re.compile(r"\s*+(?P<marks>```++|~~~++)(?P<info>[^`\n]*+)\s*+\Z")
+_FENCE_IN_THOUGHT = re.compile(rf"\s*+(?P<marks>```++|~~~++)(?:{_CLOSING})", re.IGNORECASE)
+"""The end of a fence, and behind it the end of the thought that it stands in."""
 
 
 def clean(text: str) -> str:
@@ -95,40 +121,108 @@ def nearest_or_known(name: str, names: Collection[str]) -> str:
 class ThoughtFilter:
     """Takes a text row by row, each with its line end, and gives back what is no thought.
 
-    A thought begins where a row does, so that a tag in a sentence is text, and ends at its closing tag. One that is
-    never closed takes the rest of the text. Some servers leave out the opening tag: a closing tag without it, at the
-    beginning or end of a row, makes all that came before a thought.
+    Thoughts are what stands between tags such as `<think>` and `</think>`, and channels of harmony but the final one.
+    Tags count wherever they stand, but not in code: in a fence, between backticks of a row, or in strings of JSON.
+    Servers and chat templates may keep the opening tag back: a closing tag that is the first tag of all makes
+    everything before it a thought.
     """
 
     def __init__(self) -> None:
-        self.open = False
+        self._closing: re.Pattern[str] | None = None
+        self._opened = ""
+        self._fence = ""
+        self._hidden = ""
+        self._stray = ""
+        self._begun = False
+
+    @property
+    def open(self) -> bool:
+        """Whether the next row begins inside a thought."""
+        return self._closing is not None
+
+    @property
+    def wrong(self) -> str:
+        """Why nobody can tell what of the rows so far is a thought, if they are all; "" if that is plain."""
+        if self._closing is not None:
+            return f"a thought, `{self._opened}`, is never closed"
+        if self._stray:
+            return f"`{self._stray}` closes a thought that was never opened"
+        return f"`{self._hidden}` stands in a code fence that is never closed" if self._fence and self._hidden else ""
 
     def take(self, row: str) -> tuple[str, bool]:
         """Return what of the row is no thought, and whether all rows before turn out to be one."""
-        was_thought = False
-        found = None if self.open else _THOUGHT_ENDS.search(row)
-        if (
-            found
-            and not _THOUGHT_BEGINS.match(row)
-            and (not row[found.end() :].strip() or not row[: found.start()].strip())
-        ):
-            row, was_thought = row[found.end() :], True
-        at = 0
-        while self.open or _THOUGHT_BEGINS.match(row, at):
-            closed = _THOUGHT_ENDS.search(row, at)
-            self.open = closed is None
-            if closed is None:
-                return "", was_thought
-            at = closed.end()
-        return row[at:], was_thought
+        kept, at, was_thought, blank = list[str](), 0, False, True
+        sign = _TAG_IN_JSON if _JSON_ROW.match(row) else _TAG
+        while at < len(row):
+            if self._closing is not None:
+                closed = self._closing.search(row, at)
+                at, self._closing = (closed.end(), None) if closed else (len(row), self._closing)
+                continue
+            found = None if blank and self._fenced(row, at) else sign.search(row, at)
+            kept.append(row[at : found.start() if found else len(row)])
+            if found is None:
+                break
+            at, blank = found.end(), blank and not kept[-1].strip()
+            if found["code"]:
+                kept.append(found[0])
+            elif (found["closes"] or found["final"]) and not self._begun:
+                kept, was_thought = [], True
+            elif found["closes"]:
+                self._stray = found[0]
+                kept.append(found[0])
+            elif not found["frame"] and not found["final"]:
+                self._open(found)
+            self._begun |= not (found["code"] or found["frame"])
+        return "".join(kept), was_thought
+
+    def _open(self, found: re.Match[str]) -> None:
+        self._opened = found[0]
+        closing = _PAIRS.get(found[0].lower(), f"</{found[0][1:]}")
+        self._closing = _ASIDE_ENDS if found["aside"] else re.compile(re.escape(closing), re.IGNORECASE)
+
+    def _fenced(self, row: str, at: int) -> bool:
+        """Whether what is left of a row stands in a code fence or is one of its ends."""
+        found, last = _FENCE.match(row, at), _FENCE_IN_THOUGHT.match(row, at)
+        if self._fence and last and last["marks"].startswith(self._fence):
+            self._fence = ""
+            return False
+        if not self._fence:
+            self._fence, self._hidden = (found["marks"], "") if found else ("", "")
+            return found is not None
+        if found and found["marks"].startswith(self._fence) and not found["info"].strip():
+            self._fence = ""
+        elif not self._hidden and (sign := _TAG.search(row, at)) and (sign["opens"] or sign["closes"]):
+            self._hidden = sign[0]
+        return True
 
 
 def without_thoughts(text: str) -> str:
-    """Return the text of a whole reply without the model's thoughts."""
+    """Return the text of a whole reply without thoughts; nothing if nobody can tell what of it is one."""
     thoughts, kept = ThoughtFilter(), list[str]()
     for row in text.splitlines(keepends=True):
         rest, was_thought = thoughts.take(row)
         if was_thought:
             kept.clear()
         kept.append(rest)
-    return "".join(kept)
+    return "" if thoughts.wrong else "".join(kept)
+
+
+def arguments_text(args: dict[str, Any]) -> str:
+    """Return arguments in a few words: the first speaks for itself; the rest are named."""
+    parts: list[str] = []
+    for name, value in islice(args.items(), 10):
+        if not parts:
+            parts.append(_argument_text(value, 150))
+            continue
+        text = value[:30] if isinstance(value, str) else _argument_text(value, 30)
+        parts.append(f"{name}={text}"[:30])
+    return " ".join(parts)
+
+
+def _argument_text(value: Any, most: int) -> str:
+    short = value[:most] if isinstance(value, str) else value
+    return _ENCODER.encode(short)[:most]
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
+"""Made once: `json.dumps` with an option makes another one each time."""

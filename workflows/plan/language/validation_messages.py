@@ -7,8 +7,8 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from workflows.plan.language.problems import place_of
-from workflows.plan.language.text import did_you_mean, format_name, format_value, nearest_or_known, printable
+from sennit.workflows.plan.language.problems import place_of
+from sennit.workflows.plan.language.text import did_you_mean, format_name, format_value, nearest_or_known, printable
 
 MAX_ERRORS = 5
 _TYPES = {
@@ -63,33 +63,33 @@ def first_error(error: ValidationError, known: Collection[str] = ()) -> tuple[st
 
 def describe_error(item: ErrorDetails, *, with_value: bool = True) -> tuple[str, str]:
     """Return (code, sentence) of one error: `choice`, `type`, `limit` or `value`. It is one printable line."""
-    kind, given = item["type"], item["input"]
-    but = f", not {format_value(given)}" if with_value else ""
+    kind, value = item["type"], item["input"]
+    but = f", not {format_value(value)}" if with_value else ""
     if kind == "literal_error":
         choices = _CHOICE.findall(str(item["ctx"]["expected"]))
-        hint = did_you_mean(given, choices) if isinstance(given, str) else ""
+        hint = did_you_mean(value, choices) if isinstance(value, str) else ""
         return "choice", f"must be one of {', '.join(choices)}{but}{hint}"
     if kind in _TYPES:
-        return "type", f"must be {_TYPES[kind]}{but}{_unquoted(given, _TYPES[kind])}"
+        return "type", f"must be {_TYPES[kind]}{but}{_unquoted(value, _TYPES[kind])}"
     if kind == "string_pattern_mismatch":
         return "value", f"must match {item['ctx']['pattern']}{but}"
-    limit = _limit(kind, item.get("ctx") or {}, given, but)
+    limit = _limit(kind, item.get("ctx") or {}, value, but)
     if limit:
         return "limit", limit
     return "value", printable(item["msg"].removeprefix("Value error, "), 300)
 
 
-def _unquoted(given: Any, wanted: str) -> str:
-    number = wanted.endswith("number") and isinstance(given, str) and given.strip().replace(".", "", 1).isdecimal()
+def _unquoted(value: Any, wanted: str) -> str:
+    number = wanted.endswith("number") and isinstance(value, str) and value.strip().replace(".", "", 1).isdecimal()
     return "; write it without quotes" if number else ""
 
 
-def _limit(kind: str, bounds: dict[str, Any], given: Any, but: str) -> str:
+def _limit(kind: str, bounds: dict[str, Any], value: Any, but: str) -> str:
     if kind in ("too_short", "string_too_short"):
         return "is empty; give at least one" if kind == "too_short" else "is empty; it needs a text"
     if kind in ("too_long", "string_too_long"):
-        unit = "characters" if isinstance(given, str) else "items"
-        return f"has {len(given):,} {unit}; at most {bounds['max_length']:,}"
+        unit = "characters" if isinstance(value, str) else "items"
+        return f"has {len(value):,} {unit}; at most {bounds['max_length']:,}"
     for name, words in (("ge", "at least"), ("le", "at most"), ("gt", "greater than"), ("lt", "less than")):
         bound = bounds.get(name)
         if bound is not None:

@@ -1,12 +1,11 @@
 """A call's arguments while they arrive, rewritten as Python would write them.
 
-Models quote carelessly, so a string opens only where a value may begin (`what's` holds none) and closes only where a
-value may end (`"the "Nile" river"` is one). Curly quotes and full-width brackets count as plain ones outside strings.
-A `$` outside strings becomes a letter, so that references are names. Linear: no character is looked at more than a
-fixed number of times.
+Curly quotes and full-width brackets count as plain ones outside strings. A `$` outside strings becomes a letter, so
+that references are names. Linear: no character is looked at more than a fixed number of times.
 """
 
 import re
+from keyword import iskeyword
 
 MAX_DEPTH = 60
 """How deep brackets may nest."""
@@ -22,14 +21,13 @@ _QUOTES = r"\"'\u201c-\u201e\u2018\u2019\u00ab\u00bb\uff02\uff07"
 _OUTSIDE = re.compile(
     rf"\$\{{[^{{}}\n]{{0,200}}\}}|[()\[\]{{}},:=+\uff08\uff09\uff3b\uff3d\uff5b\uff5d\uff0c\uff1a\uff1d\uff0b{_QUOTES}]"
 )
-_PREFIX = re.compile(r"\s*[rRbBfFuU]{0,2}\Z")
-_ENDS = r"(?=\s*+(?:[,)\]}:=+\uff0c\uff09\uff3d\uff5d\uff1a\uff1d\uff0b]|\Z)|\s++[\"'])"
+_PREFIX = re.compile(r"(?<![A-Za-z0-9_])[rRbBfFuU]{0,2}\Z")
 _ENDINGS = (
     {'"': '"', "'": "'", "\u2018": "[\u2019']", "\u2019": "[\u2019']"}
     | dict.fromkeys("\u201c\u201d\u201e", '[\u201d\u201c"]')
     | dict.fromkeys("\u00ab\u00bb", "[\u00bb\u00ab]")
 )
-_INSIDE = {sign: re.compile(rf"\\.?|{ending}{_ENDS}", re.DOTALL) for sign, ending in _ENDINGS.items()}
+_INSIDE = {sign: re.compile(rf"\\.?|{ending}", re.DOTALL) for sign, ending in _ENDINGS.items()}
 _INSIDE |= {sign * 3: re.compile(rf"\\.?|{sign * 3}", re.DOTALL) for sign in "\"'"}
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "\n": "", "$": "$$"}
@@ -48,22 +46,15 @@ class CallText:
     def __init__(self) -> None:
         self.quote = ""
         """What opened the string that has not ended yet."""
-        self.quoted: list[str] = []
-        """What stood between single or double quotes, one each."""
         self._python: list[str] = []
+        self._behind_string = False
         self._closers = [")"]
         self._text: list[str] = []
-        self._plain = False
 
     @property
     def python(self) -> str:
         """The arguments as Python writes them."""
         return "".join(self._python)
-
-    @property
-    def source(self) -> str:
-        """The arguments without white space, to compare calls by."""
-        return "".join(self.python.split())
 
     @property
     def missing(self) -> str:
@@ -93,7 +84,10 @@ class CallText:
             return end
         if sign in _ENDINGS:
             return self._opened(row, found.start(), sign)
+        if sign == "=" and iskeyword(name := "".join(self._text).strip()):
+            self._text = [chr(ord(name[0]) + 0xFEE0), name[1:]]  # to Python it is the same name, and no keyword
         self._end_text()
+        self._behind_string = False
         if sign in _CLOSERS:
             if len(self._closers) > MAX_DEPTH:
                 raise Unbalanced(f"brackets nest more than {MAX_DEPTH} levels deep; nest fewer")
@@ -105,14 +99,15 @@ class CallText:
         return end
 
     def _opened(self, row: str, at: int, sign: str) -> int:
-        """Open a string, or take the quote as text where no value begins."""
-        before = "" if self._plain else "".join(self._text)
-        if self._plain or not _PREFIX.match(before):
-            self._plain = True
-            self._text.append(row[at])
-            return at + 1
+        """Open a string, with the letters before it that say how it is written."""
+        before = "".join(self._text)
+        begins = found.start() if (found := _PREFIX.search(before)) else len(before)
+        if self._behind_string and not begins:  # as in "the letter "b"", and not as in "two " "parts"
+            raise Unbalanced(f"a text begins right behind another; write \\{sign} for a quote inside")
+        self._text = [before[:begins]]
+        self._end_text()
         self.quote = sign * 3 if sign * 3 in _INSIDE and row.startswith(sign * 3, at) else sign
-        self._text = [before]
+        self._text = [before[begins:]]
         return at + len(self.quote)
 
     def _string(self, row: str, at: int) -> int:
@@ -127,15 +122,13 @@ class CallText:
     def _end_text(self) -> None:
         text = _NUMBER_SIGN.sub("$", "".join(self._text))  # `#1` and `#E1` are how ReWOO (arXiv 2305.18323) refers
         self._python.append(text.replace("$", DOLLAR))
-        self._text, self._plain = [], False
+        self._text = []
 
     def _end_string(self) -> None:
         prefix, body = self._text[0].lower(), "".join(self._text[1:])
         text = body if "r" in prefix else unescaped(body)
-        if len(self.quote) == 1:
-            self.quoted.append(text)
         self._python.append(f"{' f' if 'f' in prefix and '{' in body else ' '}{text!r}")
-        self._text, self.quote = [], ""
+        self._text, self.quote, self._behind_string = [], "", True
 
 
 def with_dollars(python: str) -> str:

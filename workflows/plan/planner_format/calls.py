@@ -9,12 +9,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from workflows.plan.language import json_schema
-from workflows.plan.language.nodes import Over
-from workflows.plan.language.references import Reference, as_text, parse_reference, path_text, references_in, rewrite
-from workflows.plan.language.text import format_name, format_names, format_value, nearest_or_known
-from workflows.plan.planner_format.call_text import CallText, Unbalanced
-from workflows.plan.planner_format.values import Arguments, CallError, Scope, arguments_of, parse_call
+from sennit.workflows.plan.language import json_schema
+from sennit.workflows.plan.language.nodes import Over
+from sennit.workflows.plan.language.problems import no_such_tool
+from sennit.workflows.plan.language.references import (
+    Reference,
+    as_text,
+    parse_reference,
+    path_text,
+    references_in,
+    rewrite,
+)
+from sennit.workflows.plan.language.text import format_name, format_names, format_value, nearest_or_known
+from sennit.workflows.plan.planner_format.values import Arguments, CallError, Scope, arguments_of
 
 Node = dict[str, Any]
 Tools = Mapping[str, json_schema.Schema]
@@ -50,25 +57,25 @@ class InnerCall:
     """The call that a map makes for each item."""
 
     name: str
-    given: Arguments
+    arguments: Arguments
 
 
 class NoResults(CallError):
     """An answer that has nothing to answer from."""
 
 
-def node_of(name: str, node: str, given: Arguments, context: Context) -> Node:
+def node_of(name: str, node: str, arguments: Arguments, context: Context) -> Node:
     """Return the node with the id `node` that a call makes. Raises CallError."""
     form = FORMS.get(name)
-    return {"id": node, **(form(given, context) if form else _tool_call(name, given, context))}
+    return {"id": node, **(form(arguments, context) if form else _tool_call(name, arguments, context))}
 
 
-def _tool_call(name: str, given: Arguments, context: Context) -> Node:
+def _tool_call(name: str, arguments: Arguments, context: Context) -> Node:
     if name not in context.tools:
-        raise CallError(f"there is no tool {format_name(name)}{nearest_or_known(name, sorted(context.tools))}")
+        raise CallError(no_such_tool(name, context.tools))
     properties = context.tools[name].get("properties")
     names = [str(each) for each in properties] if isinstance(properties, dict) else []
-    ordered, by_name = given.ordered, dict(given.by_name)
+    ordered, by_name = arguments.ordered, dict(arguments.by_name)
     only = ordered[0] if len(ordered) == 1 and not by_name else None
     if isinstance(only, dict) and (not names or all(name in (*names, *COMMON) for name in only)):
         ordered, by_name = [], dict(only)
@@ -82,9 +89,9 @@ def _tool_call(name: str, given: Arguments, context: Context) -> Node:
     return {"kind": "tool", "tool": name, "args": by_place | by_name, **_common(fields, context)}
 
 
-def _llm(given: Arguments, context: Context) -> Node:
-    fields = _fields(given, ("prompt", "context", "role", "model", "output_schema", "schema", "tools", "max_turns"))
-    parts = [*([fields.pop("prompt")] if "prompt" in fields else []), *given.ordered]
+def _llm(arguments: Arguments, context: Context) -> Node:
+    fields = _fields(arguments, ("prompt", "context", "role", "model", "output_schema", "schema", "tools", "max_turns"))
+    parts = [*([fields.pop("prompt")] if "prompt" in fields else []), *arguments.ordered]
     added = fields.pop("context", [])
     if added in get_args(Over):
         fields["context"] = {"over": added}
@@ -97,71 +104,55 @@ def _llm(given: Arguments, context: Context) -> Node:
     return {"kind": "llm", "prompt": "\n\n".join(map(as_text, parts)), **_common(fields, context)}
 
 
-def _agent(given: Arguments, context: Context) -> Node:
-    fields = _fields(given, ("goal", "tools", "budget"))
-    if len(given.ordered) + ("goal" in fields) != 1:
+def _agent(arguments: Arguments, context: Context) -> Node:
+    fields = _fields(arguments, ("goal", "tools", "budget"))
+    if len(arguments.ordered) + ("goal" in fields) != 1:
         raise CallError('agent takes one goal: agent("Find out when $1 was built", tools=["search"])')
-    return {"kind": "agent", "goal": as_text(fields.pop("goal", *given.ordered)), **_common(fields, context)}
+    return {"kind": "agent", "goal": as_text(fields.pop("goal", *arguments.ordered)), **_common(fields, context)}
 
 
-def _map(given: Arguments, context: Context) -> Node:
-    fields = _fields(given, ("over", "do", "as", "max_items"))
-    fields |= dict(zip(("over", "do"), given.ordered, strict=False))
+def _map(arguments: Arguments, context: Context) -> Node:
+    fields = _fields(arguments, ("over", "do", "as", "max_items"))
+    fields |= dict(zip(("over", "do"), arguments.ordered, strict=False))
     do = fields.get("do")
-    if len(given.ordered) > 2 or "over" not in fields or not isinstance(do, ast.Call | InnerCall | str):
+    if len(arguments.ordered) > 2 or "over" not in fields or not isinstance(do, ast.Call | InnerCall):
         raise CallError("map takes a list and a call for each item: map($1.items, read(path=$item.path))")
     return {"kind": "map", **_common(fields, context), "do": _inner_node(do, context)}
 
 
-def _inner_node(do: ast.Call | InnerCall | str, context: Context) -> Node:
+def _inner_node(do: ast.Call | InnerCall, context: Context) -> Node:
     if not isinstance(do, InnerCall):
-        call = _quoted_call(do) if isinstance(do, str) else do
-        do = InnerCall(ast.unparse(call.func), arguments_of(call, context.scope))
+        do = InnerCall(ast.unparse(do.func), arguments_of(do, context.scope))
     name = context.scope.call_name(do.name)
     if name in FORMS and name != "llm":
         raise CallError(f"map can do a tool call or an llm call for each item, not {format_name(name)}")
-    return _llm(do.given, context) if name == "llm" else _tool_call(name or do.name, do.given, context)
+    return _llm(do.arguments, context) if name == "llm" else _tool_call(name or do.name, do.arguments, context)
 
 
-def _quoted_call(text: str) -> ast.Call:
-    """Return the call that a string holds, as models write it: `map($1, "read($item)")`."""
-    name, bracket, rest = text.partition("(")
-    arguments = CallText()
-    try:
-        end = arguments.take(rest) if bracket else None
-    except Unbalanced as error:
-        raise CallError(str(error)) from None
-    if end is None or rest[end:].strip() or not name.strip().replace(".", "_").isidentifier():
-        raise CallError(f"map needs a call for each item, such as read(path=$item.path), not {format_name(text)}")
-    call = parse_call(arguments.python)
-    call.func = ast.Name(name.strip())
-    return call
-
-
-def _gate(given: Arguments, context: Context) -> Node:
-    fields = _fields(given, ("question", "schema"))
-    if len(given.ordered) + ("question" in fields) != 1:
+def _gate(arguments: Arguments, context: Context) -> Node:
+    fields = _fields(arguments, ("question", "schema"))
+    if len(arguments.ordered) + ("question" in fields) != 1:
         raise CallError('gate takes one question: gate("May this be sent?")')
-    return {"kind": "gate", "question": fields.pop("question", *given.ordered), **_common(fields, context)}
+    return {"kind": "gate", "question": fields.pop("question", *arguments.ordered), **_common(fields, context)}
 
 
-def _join(given: Arguments, context: Context) -> Node:
+def _join(arguments: Arguments, context: Context) -> Node:
     """A join with a policy; without one it is the end of a plan, as LLMCompiler (arXiv 2312.04511) writes it."""
-    if "policy" not in given.by_name:
-        return _answer(given, context)
-    fields = _fields(given, ("policy", "inputs", "deadline"))
-    inputs = _nodes([*given.ordered, *_listed(fields.pop("inputs", []))], context)
+    if "policy" not in arguments.by_name:
+        return _answer(arguments, context)
+    fields = _fields(arguments, ("policy", "inputs", "deadline"))
+    inputs = _nodes([*arguments.ordered, *_listed(fields.pop("inputs", []))], context)
     if not inputs:
         raise CallError('join needs the results to join: join($1, $2, policy="first")')
     return {"kind": "join", "inputs": inputs, **_common(fields, context)}
 
 
-def _answer(given: Arguments, context: Context) -> Node:
+def _answer(arguments: Arguments, context: Context) -> Node:
     """The end: a joiner that reads how each of its inputs ended, so that a failed one is not fatal."""
-    fields = _fields(given, tuple(given.by_name))
+    fields = _fields(arguments, tuple(arguments.by_name))
     kept = {name: fields.pop(name) for name in ("model", "output_schema", *COMMON) if name in fields}
-    texts = [text for text in _texts([given.ordered, fields]) if parse_reference(text) is None]
-    inputs = _named_in([given.ordered, fields]) or list(context.loose)
+    texts = [text for text in _texts([arguments.ordered, fields]) if parse_reference(text) is None]
+    inputs = _named_in([arguments.ordered, fields]) or list(context.loose)
     if not inputs:
         raise NoResults("there is no result to answer from; write the calls before it")
     prompt = " ".join(rewrite(text, _spoken) for text in texts).strip() or "$goal"
@@ -175,11 +166,11 @@ def _spoken(reference: Reference) -> str | None:
     return f"{reference.node}{path_text(reference.path)}"
 
 
-def _fields(given: Arguments, allowed: tuple[str, ...]) -> Node:
-    for name in given.by_name:
+def _fields(arguments: Arguments, allowed: tuple[str, ...]) -> Node:
+    for name in arguments.by_name:
         if name not in allowed and name not in COMMON:
             raise CallError(f"{format_name(name)} is no argument here{nearest_or_known(name, allowed)}")
-    return dict(given.by_name)
+    return dict(arguments.by_name)
 
 
 def _common(fields: Node, context: Context) -> Node:

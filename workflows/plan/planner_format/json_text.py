@@ -4,11 +4,10 @@ import json
 import re
 from typing import Any
 
-from workflows.plan.language.json_checks import first_violation
-from workflows.plan.language.problems import place_of
-from workflows.plan.language.text import format_value
+from sennit.workflows.plan.language.json_checks import first_violation
+from sennit.workflows.plan.language.problems import place_of
+from sennit.workflows.plan.language.text import format_value
 
-_BEGINS = re.compile(r"^[^\S\n]*[{\[]", re.MULTILINE)
 _TOKEN = re.compile(
     r'"(?:[^"\\]|\\.)*+"?|\'(?:[^\'\\]|\\.)*+\'?|\u201c(?:[^\u201d\\]|\\.)*+\u201d?'
     r"|[{}\[\]:,]|\s++|//[^\n]*+|/|[^\s{}\[\]:,\"'\u201c/]++",
@@ -27,27 +26,12 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object of these fields. Raises NoJson if one would take the place of another."""
     found: dict[str, Any] = {}
     for name, value in pairs:
-        if found.setdefault(name, value) != value:
+        if (before := found.setdefault(name, value)) is not value and before != value:
             raise NoJson(f"{format_value(name)} stands twice in one object of the JSON")
     return found
 
 
 _DECODER = json.JSONDecoder(strict=False, object_pairs_hook=_object)  # line breaks stand in its texts
-
-
-def begins_json(row: str) -> bool:
-    """Whether JSON that goes on over rows may begin with this row: `{`, or `[` with nothing or an object behind it."""
-    text = row.lstrip()
-    return text.startswith("{") or (text.startswith("[") and text[1:].lstrip()[:1] in ("", "{"))
-
-
-def extract_json(text: str) -> tuple[Any, str]:
-    """Return (value, text behind it) of the first JSON that begins a row. Raises NoJson; nothing else."""
-    found = _BEGINS.search(text)
-    if found is None:
-        raise NoJson("there is no JSON in it")
-    value, end = decode(text, found.end() - 1)
-    return value, text[end:].strip().removeprefix("```").strip()
 
 
 def decode(text: str, start: int = 0) -> tuple[Any, int]:
@@ -79,6 +63,15 @@ def decode_whole(text: str) -> Any:
     if end < len(written):
         raise NoJson("more stands behind the JSON")
     return value
+
+
+def flaw(text: str) -> str:
+    """Return why a text is no JSON, "" if it is some."""
+    try:
+        decode_whole(text)
+    except NoJson as error:
+        return str(error)
+    return ""
 
 
 def _repaired(text: str, start: int) -> tuple[str, int]:

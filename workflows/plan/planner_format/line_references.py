@@ -7,8 +7,8 @@ What may be either is refused with both ways to write it.
 import re
 from collections.abc import Callable
 
-from workflows.plan.language.text import format_name
-from workflows.plan.planner_format.values import CallError
+from sennit.workflows.plan.language.text import format_name
+from sennit.workflows.plan.planner_format.values import CallError
 
 MOST_LINES = 99
 """The highest number that can be meant as a line which is not there."""
@@ -40,16 +40,11 @@ _PRICED = re.compile(
     r"(?:price|cost|fee|fine|budget|total|sum|amount|salary|value) of)\s+\Z",
     re.IGNORECASE,
 )
-_NAMED_RESULT = re.compile(
-    r"(?:\A|[.:;!?\n(\[]|\b(?:from|in|of|using|use|with|on|between|compare|and|or|given|summari[sz]e|sum up|see|to|"
-    r"read|combine|results?|lines?|steps?|against|versus|vs))\Z",
-    re.IGNORECASE,
-)
 
 
-def resolve(text: str, id_of: Callable[[str], str | None], warn: Callable[[str], None]) -> str:
+def resolve(text: str, id_of: Callable[[str], str | None]) -> str:
     """Return `text` with references by line as references by node. `id_of` gives the node of a line above, by number
-    or name. What stays text although it may have been meant as a reference is told to `warn`. Raises CallError.
+    or name. Raises CallError.
     """
     if "$" not in text:
         return text
@@ -64,7 +59,7 @@ def resolve(text: str, id_of: Callable[[str], str | None], warn: Callable[[str],
         if not found["head"].isdigit():
             node = id_of(found["head"])
             return found[0] if node is None else f"${{{node}{_dotted(found['path'])}}}"
-        return _numbered(found, id_of, warn, in_words=in_words)
+        return _numbered(found, id_of, in_words=in_words)
 
     return _REFERENCE.sub(put, text)
 
@@ -82,9 +77,7 @@ def _braced(found: re.Match[str], id_of: Callable[[str], str | None]) -> str:
     return f"${{{node or inside['head']}{_dotted(inside['path'] + found['more'])}}}"
 
 
-def _numbered(
-    found: re.Match[str], id_of: Callable[[str], str | None], warn: Callable[[str], None], *, in_words: bool
-) -> str:
+def _numbered(found: re.Match[str], id_of: Callable[[str], str | None], *, in_words: bool) -> str:
     text, number, path = found.string, found["head"], found["path"]
     before, after = text[max(0, found.start() - 30) : found.start()], text[found.end() : found.end() + 20]
     if not path and (_FIGURE.match(after) or _LETTER.match(before[-1:])):
@@ -101,10 +94,7 @@ def _numbered(
         return f"${node}{path}" if path == _dotted(path) else f"${{{node}{_dotted(path)}}}"
     if price or (not path and int(number) > MOST_LINES):
         return found[0]
-    if path or not in_words or _NAMED_RESULT.search(before.rstrip()[-20:]):
-        raise _dangling(found[0], number)
-    warn(f"${number} is taken as an amount, because no line {number} stands above")
-    return found[0]
+    raise _dangling(found[0], number)
 
 
 def _dotted(path: str) -> str:
@@ -122,4 +112,4 @@ def _refuse_subscript(found: re.Match[str]) -> None:
 
 def _dangling(written: str, number: str) -> CallError:
     wrong = f"it refers to {written}, and no line {number} stands above it"
-    return CallError(f"{wrong}; write that line first, or $$ for a dollar sign", int(number))
+    return CallError(f"{wrong}; write that line first, or $$ for a dollar sign")

@@ -3,17 +3,15 @@
 import re
 from collections.abc import Collection, Sequence
 
-from workflows.plan.language.nodes import RESERVED_IDS
-from workflows.plan.language.references import references_in
-from workflows.plan.language.text import format_value, printable
-from workflows.plan.planner_format.call_text import CallText
-from workflows.plan.planner_format.calls import Context, Node, NoResults, Tools, call_name, node_of
-from workflows.plan.planner_format.json_calls import JsonCall
-from workflows.plan.planner_format.line_references import resolve
-from workflows.plan.planner_format.values import Arguments, CallError, Scope, arguments_of, parse_call
+from sennit.workflows.plan.language.nodes import RESERVED_IDS
+from sennit.workflows.plan.language.references import references_in
+from sennit.workflows.plan.language.text import printable
+from sennit.workflows.plan.planner_format.call_text import CallText
+from sennit.workflows.plan.planner_format.calls import Context, Node, NoResults, Tools, call_name, node_of
+from sennit.workflows.plan.planner_format.json_calls import JsonCall
+from sennit.workflows.plan.planner_format.line_references import resolve
+from sennit.workflows.plan.planner_format.values import Arguments, CallError, Scope, arguments_of, parse_call
 
-_LONGEST_CYCLE = 20
-_QUOTED_CALL = re.compile(r"(?<!\w)([A-Za-z_][\w.-]{0,79}+)\s*+[(\uff08][\"'\u201c]", re.ASCII)
 _HASH = re.compile(r"#([A-Za-z]\w{0,39})", re.ASCII)
 
 
@@ -29,13 +27,13 @@ class PlanBuilder:
         self.sound: int | None = None
         """How many nodes were read before the first error; None without one."""
         self.last = max((int(found[1]) for name in known if (found := re.fullmatch(r"n(\d{1,9})", name))), default=0)
-        self.read: dict[tuple[str, str], None] = {}
         self._writes = writes
         self._known = dict.fromkeys(known)
         self._ids: dict[int, str] = {}
-        self._lines: dict[int, tuple[str, str]] = {}
-        self._broken: dict[int, int | None] = {}
+        self._lines: set[int] = set()
+        self._broken: set[int] = set()
         self._left_out: dict[int, str] = {}
+        self._between = ""
         self._results: dict[str, int] = {}
         self._loose = dict.fromkeys(gathered)
 
@@ -55,28 +53,34 @@ class PlanBuilder:
     def begun(self) -> bool:
         return bool(self._lines)
 
-    def leave_out(self, number: int, text: str) -> None:
-        """Remember that a line with that number is no call."""
-        self._left_out[number] = text
+    def leave_out(self, number: int | None, text: str) -> None:
+        """Leave out a row that is no call, with the number that it begins with. No line may follow it."""
+        self.warn(f"{text} is no call and was left out")
+        if number is not None:
+            self._left_out.setdefault(number, text)
+        self._between = self._between or (text if self.begun else "")
 
     def broken(self, number: int, text: str) -> None:
         """Tell what is wrong with a line."""
         self.last = max(self.last, number)
-        self._lines.setdefault(number, ("", ""))
-        self._broken.setdefault(number, None)
+        self._lines.add(number)
+        self._broken.add(number)
         self.fail(f"line {number}: {text}")
 
     def add(self, number: int, name: str, arguments: CallText | JsonCall, result: str = "") -> None:
         """Make the node of a whole call, if all that it refers to stands above."""
-        call = (name, arguments.source)
-        if self._lines.get(number) == call:  # the model has written its plan twice
-            return
         if number in self._lines:
             self.fail(f"line {number} is there twice; give each line a number of its own")
             return
-        self._lines[number], self.read[call] = call, None
+        if self.last and number <= self.last:
+            self.fail(f"line {number} stands behind line {self.last}; write the lines in the order of their numbers")
+            return
+        if self._between:
+            self.fail(f"{self._between} stands between the lines; write nothing but lines from the first to the last")
+            self._between = ""
+        self._lines.add(number)
         self.last = max(self.last, number)
-        scope = Scope(self.known_call, self._results, lambda text: self._resolve(text, number))
+        scope = Scope(self.known_call, self._results, self._resolve)
         context = Context(scope, self.tools, self._loose)
         try:
             made = node_of(name, f"n{number}", self._given(name, arguments, context), context)
@@ -89,37 +93,19 @@ class PlanBuilder:
 
     def _given(self, name: str, arguments: CallText | JsonCall, context: Context) -> Arguments:
         if isinstance(arguments, JsonCall):
-            return arguments.given(context)
-        if name != "map" and (inner := [text for text in arguments.quoted if self._holds_call(text)]):
-            hint = "close the quotes before it, or put the text in triple quotes"
-            raise CallError(f"{format_value(inner[0])} holds a call; {hint}")
+            return arguments.as_arguments(context)
         return arguments_of(parse_call(arguments.python), context.scope, may_call=name == "map")
 
     def _refuse(self, number: int, error: CallError) -> None:
         """Keep what is wrong with a line, unless it is only that another is wrong."""
-        self._broken[number] = error.line
+        self._broken.add(number)
         if str(error) and not (isinstance(error, NoResults) and self.errors):
             self.broken(number, str(error))
 
-    def _name_cycles(self) -> None:
-        """Say where lines wait for each other, which is known only now that all of them are there."""
-        for index, text in enumerate(self.errors):
-            found = re.match(r"line (\d+): it refers to", text)
-            path = [int(found[1])] if found else []
-            while path and path[-1] not in path[:-1] and len(path) <= _LONGEST_CYCLE:
-                path.append(self._broken.get(path[-1]) or 0)
-            if path and path[0] == path[-1]:
-                cycle = " needs ".join(f"line {number}" for number in path)
-                self.errors[index] = f"line {path[0]}: a cycle: {cycle}; take one of these references out"
-
-    def _holds_call(self, text: str) -> bool:
-        """Whether a text holds what looks like a call, which a missing quote may have put there."""
-        return any(self.known_call(found[1]) for found in _QUOTED_CALL.finditer(text))
-
-    def _resolve(self, text: str, number: int) -> str:
+    def _resolve(self, text: str) -> str:
         if self._results:  # `#E1` for `E1 = ...`
             text = _HASH.sub(lambda found: f"${found[1]}" if found[1] in self._results else found[0], text)
-        return resolve(text, self._id, lambda what: self.warn(f"line {number}: {what}"))
+        return resolve(text, self._id)
 
     def _id(self, name: str) -> str | None:
         """Return the node of a line above, by its number, its node's id, or the name that its result was given."""
@@ -129,13 +115,11 @@ class PlanBuilder:
         if number is None or number in self._ids or f"n{number}" in self._known:
             return None if number is None else f"n{number}"
         if number in self._broken:
-            raise CallError("", number)
+            raise CallError("")
         if number in self._left_out:
             raise CallError(f"it refers to ${number}, but line {number} is no call: {self._left_out[number]}")
         if not name.isdecimal():
-            raise CallError(
-                f"it refers to ${name}, and no line {number} stands above it; write that line first", number
-            )
+            raise CallError(f"it refers to ${name}, and no line {number} stands above it; write that line first")
         return None
 
     def _take(self, number: int, made: Node) -> None:
@@ -149,9 +133,17 @@ class PlanBuilder:
         self._loose[made["id"]] = None
         self.nodes.append(made)
 
-    def finish(self) -> None:
-        """See that the plan has an end and that every result is used."""
-        self._name_cycles()
+    def finish(self, *, numbered: bool | None = None) -> None:
+        """See that the plan has an end and that every result is used. If its lines are `numbered`, all numbers have to
+        be lines, and if they are not, no row may have one.
+        """
+        for number, text in self._left_out.items() if self.begun and numbered is not None else ():
+            if not numbered:
+                self.fail(f"{text} has a number, and the lines have none; give each line its number")
+            elif number not in self._lines:
+                self.fail(f"line {number}, {text}, is no call; write {number}. name(...) or leave it out")
+        if self._between and not self.answer:
+            self.fail(f"{self._between} stands behind the lines; write the answer as the last line, and nothing else")
         if self.errors:
             return
         if not self.nodes:

@@ -1,18 +1,16 @@
 """The values in a call's arguments: JSON, Python literals, references, expressions of them, and single words."""
 
 import ast
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 from warnings import catch_warnings, simplefilter
 
-from workflows.plan.language.text import format_name, format_value
-from workflows.plan.planner_format.call_text import DOLLAR, with_dollars
+from sennit.workflows.plan.language.text import format_name, format_value
+from sennit.workflows.plan.planner_format.call_text import DOLLAR, with_dollars
 
 _CONSTANTS = {"true": True, "false": False, "null": None}
-_ONE_TEXT = re.compile(r"(?:[^\"',=]|(?<=\w)'(?=\w))+|\s*https?://[^\"',\s]+\s*")
 _NOT_IN_EXPRESSIONS = (
     ast.JoinedStr, ast.Lambda, ast.Starred, ast.List, ast.Dict, ast.Set, ast.ListComp, ast.SetComp, ast.DictComp,
     ast.GeneratorExp, ast.NamedExpr,
@@ -20,13 +18,7 @@ _NOT_IN_EXPRESSIONS = (
 
 
 class CallError(Exception):
-    """Arguments that cannot be read; the message says which and what to write. `line` is one that they refer to and
-    that does not stand above, or is wrong itself.
-    """
-
-    def __init__(self, message: str = "", line: int | None = None) -> None:
-        super().__init__(message)
-        self.line = line
+    """Arguments that cannot be read; the message says which and what to write, or nothing if it was told already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +41,7 @@ class Scope:
 
 
 def parse_call(python: str) -> ast.Call:
-    """Return the arguments of a call as Python reads them, or as the inside of an object, or as one text without
-    quotes. Raises CallError.
-    """
+    """Return the arguments of a call as Python reads them, or as the inside of an object. Raises CallError."""
     try:
         return _parsed(f"f({python}\n)")
     except SyntaxError as error:
@@ -59,8 +49,7 @@ def parse_call(python: str) -> ast.Call:
     try:
         return _parsed(f"f(**{{{python}\n}})")
     except SyntaxError:
-        if _ONE_TEXT.fullmatch(python):
-            return ast.Call(ast.Name("f"), [ast.Constant(with_dollars(python).strip())], [])
+        pass
     shown = format_value(" ".join(with_dollars(python).split()))
     raise CallError(f'{shown} cannot be read ({wrong}); put text in double quotes, and write \\" for a quote inside')
 
@@ -78,27 +67,23 @@ def _parsed(text: str) -> ast.Call:
 
 def arguments_of(call: ast.Call, scope: Scope, *, may_call: bool = False) -> Arguments:
     """Return the arguments of a call; a call among them, where one may be, as it is. Raises CallError."""
+    arguments, reader = Arguments(), _Reader(scope)
     try:
-        return _arguments(call, scope, may_call)
+        for node in call.args:
+            arguments.ordered.append(node if may_call and reader.called(node) else reader.value(node))
+        for keyword in _flat(call.keywords):
+            if keyword.arg is None or keyword.arg in arguments.by_name:
+                wrong = f"{format_name(keyword.arg or '**')} is given twice or as a whole"
+                raise CallError(f"{wrong}; give each argument once")
+            inner = may_call and reader.called(keyword.value)
+            arguments.by_name[keyword.arg] = keyword.value if inner else reader.value(keyword.value)
     except RecursionError:
         raise _too_long() from None
+    return arguments
 
 
 def _too_long() -> CallError:
     return CallError("its arguments are too long or too deep; write less in one line")
-
-
-def _arguments(call: ast.Call, scope: Scope, may_call: bool) -> Arguments:
-    given = Arguments()
-    reader = _Reader(scope)
-    for node in call.args:
-        given.ordered.append(node if may_call and reader.called(node) else reader.value(node))
-    for keyword in _flat(call.keywords):
-        if keyword.arg is None or keyword.arg in given.by_name:
-            raise CallError(f"{format_name(keyword.arg or '**')} is given twice or as a whole; give each argument once")
-        inner = may_call and reader.called(keyword.value)
-        given.by_name[keyword.arg] = keyword.value if inner else reader.value(keyword.value)
-    return given
 
 
 def _flat(keywords: list[ast.keyword]) -> list[ast.keyword]:

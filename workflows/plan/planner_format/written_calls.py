@@ -1,60 +1,197 @@
 """Calls of tools that a model has written as text, in its chat template's way, where the server did not read them.
 
-Read are the ways of Hermes and Qwen (`<tool_call>{...}</tool_call>`), Mistral (`[TOOL_CALLS]...`), Llama
-(`<function=name>{...}</function>`, `<|python_tag|>{...}`) and Qwen Coder (`<parameter=name>`). Other ways are known by
-their marks, and refused.
+One table has each way: what stands before a call, with its name, and how its arguments are written. Calls begin at a
+mark, outside of code; a special token that is none, and a mark without a call, are no answer: they are refused.
 """
 
+import json
 import re
-from typing import Any
+from bisect import bisect_right
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, NamedTuple
 
-from workflows.plan.language import json_schema
-from workflows.plan.language.text import format_value
-from workflows.plan.planner_format.calls import Tools
-from workflows.plan.planner_format.json_calls import JsonCall, call_in
-from workflows.plan.planner_format.json_text import NoJson, decode, decode_whole
+from sennit.workflows.plan.language import json_schema
+from sennit.workflows.plan.language.text import format_value
+from sennit.workflows.plan.planner_format.call_text import CallText, Unbalanced
+from sennit.workflows.plan.planner_format.calls import Tools
+from sennit.workflows.plan.planner_format.json_calls import JsonCall, call_in
+from sennit.workflows.plan.planner_format.json_text import NoJson, decode, decode_whole, flaw
+from sennit.workflows.plan.planner_format.values import CallError, Scope, arguments_of, parse_call
 
-_TAGS = r"</?tool_calls?>|</?function_calls?>|<\|/?tool_calls?(?:_begin|_end)?\|>|\[/?TOOL_CALLS\]|<\|python_tag\|>"
-_MARK = re.compile(
-    rf"(?:^[^\S\n]*(?:{_TAGS}|<\uff5ctool)|(?<!`)(?:{_TAGS})(?=\s*[\[{{<])|^[^\S\n]*<function=)", re.MULTILINE
+Found = tuple[list[tuple[str, Any]], int]
+"""Names and arguments of calls, and where in the text they end."""
+
+_N = r"(?:functions?\.)?(?P<name>[\w.-]{1,80}?)"
+_SEP = r"<\uff5ctool\u2581sep\uff5c>"
+_SPECIAL = r"<\|/?[A-Za-z][\w/ .:-]{0,40}\|>|<\uff5c/?[^\uff5c<>\n]{1,40}\uff5c>|<\|[a-z_]{2,40}>|<[a-z_]{2,40}\|>"
+_TAGS = (
+    r"</?(?:minimax:|seed:|\uff5cDSML\uff5c)?(?:tool_calls?|function_calls?)>|</?TOOLCALL>|</?tools>"
+    r"|<(?:start|end)_function_call>|<\|tool_call>|<tool_call\|>|\[/?TOOL_CALLS\]|functools(?=\s*\[)"
+    r"|Action:\s*+```(?:json)?\s*+(?=\[)"
 )
-_NOISE = re.compile(rf"(?:\s|{_TAGS}|<\|(?:im_end|eom_id|eot_id)\|>|</s>|```\w*|[,;])+")
-_NAME = re.compile(r"(?P<name>[\w.-]{1,80})\s*(?:\[CALL_ID\]\w*\s*)?(?:\[ARGS\]\s*)?(?=\{)")
-_FUNCTION = re.compile(r"<function=(?P<name>[\w.-]{1,80})>(?P<body>.*?)</function>", re.DOTALL)
-_PARAMETER = re.compile(r"\s*<parameter=(?P<name>[\w.-]{1,80})>\n?(?P<text>.*?)\n?</parameter>", re.DOTALL)
+_ENDS = (
+    r"<\|(?:im_end|eom_id|eot_id|eot|end|endoftext|end_of_text|return|call|END_OF_TURN_TOKEN|END_RESPONSE)\|>"
+    r"|</s>|<end_of_turn>|<eos>|\[END FINAL RESPONSE\]|<\uff5cend\u2581of\u2581sentence\uff5c>"
+)
+_MARKS = (
+    r"<\|/?(?:tool_calls?(?:_begin|_start|_section_begin)?|python_tag|python_start|START_ACTION|tools_prefix)\|>"
+    r"|<\uff5ctool\u2581calls?\u2581begin\uff5c>|<\uff5cDSML\uff5c(?:function|tool)_calls>"
+    r"|<(?:minimax|seed):tool_call>|<start_function_call>|<\|tool_call>|\[TOOL_CALLS\]"
+    r"|(?:<\|start\|>assistant(?:<\|channel\|>commentary)?|<\|channel\|>commentary|(?<!\s)|(?<=`\s))"
+    r"\s*+to=functions\.(?=\w)"
+)
+_MARK = re.compile(
+    rf"(?<!`)(?:{_MARKS})|^[^\S\n]*+(?:{_TAGS}|<function(?:=|\sname=)|<invoke name=|```tool_code(?=\n))"
+    rf"|(?<!`)(?:{_TAGS})(?=\s*[\[{{<])",
+    re.MULTILINE,
+)
+_NOISE = re.compile(rf"(?:\s|{_TAGS}|(?!<\|(?:start|channel)\|>)(?:{_SPECIAL})|{_ENDS}|```\w*|[,;])+")
+_TOKEN = re.compile(_SPECIAL)
+_AT_END = re.compile(rf"(?<!\s)(?:\s*+(?:{_ENDS}))++\s*+")
+_FENCE = re.compile("```")
 _FENCED = re.compile(r"```\w*\s*")
-_NAMED = re.compile(r"[\"'](?:name|tool)[\"']\s*:\s*(?=[\"'](?P<name>[\w.-]{1,80})[\"'])")
-_REMAINS = re.compile(r"\{\s*[\"'\u201c]|</tool_call|</function")
+_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
+_REMAINS = re.compile(r"\{\s*[\"'\u201c]|</tool_call|</function|</invoke|<arg_")
+_NAMED = re.compile(r"[\"'](?:name|tool|tool_name)[\"']\s*:\s*(?=[\"'](?P<name>[\w.-]{1,80})[\"'])")
 _HAS_ARGUMENTS = re.compile(r"[\"'](?:arguments|parameters)[\"']\s*:")
+_BARE = re.compile(r"\s*+(?P<read>\[?+)\s*+(?P<name>[A-Za-z_][\w.]{0,79})(?:\(|\s*+\{)|\s*+(?P<gemma>call:\w)")
+_TAGS_END = re.compile(r"\s*</(?:\uff5cDSML\uff5c)?(?:function|invoke|tool_call)>")
+_PARAMETER = re.compile(
+    r"\s*<(?:\uff5cDSML\uff5c)?param(?:eter)?(?:=| name=\")(?P<name>[\w.-]{1,80})\"?"
+    r"(?: string=\"(?P<string>true|false)\")?>\n?"
+    r"(?P<text>.*?)\n?</(?:\uff5cDSML\uff5c)?param(?:eter)?>"
+    r"|\s*<arg_key>(?P<key>[^<]{1,80}+)</arg_key>\s*+<arg_value>(?P<value>.*?)</arg_value>",
+    re.DOTALL,
+)
+_GEMMA = re.compile(r"\s*+(?:<\|tool_call>|<start_function_call>)?+\s*+call:")
+_QUOTED = re.compile(r"<escape>(.*?)<escape>|<\|\"\|>(.*?)<\|\"\|>", re.DOTALL)
+_PYTHON = re.compile(r"\s*+[\[,]?+\s*+(?P<name>[A-Za-z_][\w.]{0,79})\(")
+_LIST_ENDS = re.compile(r"\s*+,?+\s*+\]")
+_AS_WRITTEN = Scope(lambda _: "", {}, lambda text: text)
+
+
+def _json_at(text: str, at: int, name: str, _tools: Tools) -> Found:
+    """The arguments are JSON."""
+    value, end = decode(text, at)
+    return [(name, value)], end
+
+
+def _tags_at(text: str, at: int, name: str, tools: Tools) -> Found:
+    """Each argument is a text between tags, whose type the tool knows; or they are JSON. A tag ends the call."""
+    fields: Any = {}
+    if text[at : at + 1] == "{":
+        fields, at = decode(text, at)
+    while (found := _PARAMETER.match(text, at)) is not None:
+        field, written = found["name"] or (found["key"] or "").strip(), found["text"] or found["value"] or ""
+        if field in fields:
+            raise NoJson(f"{format_value(field)} stands twice in one call")
+        fields[field] = _typed(written, field, tools.get(name, {}), found["string"])
+        at = found.end()
+    if (end := _TAGS_END.match(text, at)) is None:
+        raise NoJson(f"{format_value(text[at:][:80])} stands where a parameter or the end is expected")
+    return [(name, fields)], end.end()
+
+
+def _python_at(text: str, at: int, _name: str, _tools: Tools) -> Found:
+    """A call with arguments by name, or a list of them, as the lines of a plan write them."""
+    calls, listed = list[tuple[str, Any]](), text.startswith("[", at)
+    while (head := _PYTHON.match(text, at)) is not None and (listed or not calls):
+        arguments, fields, end = CallText(), None, None
+        with suppress(Unbalanced, CallError):
+            if (end := arguments.take(text, head.end())) is not None:
+                fields = arguments_of(parse_call(arguments.python), _AS_WRITTEN)
+        if end is None or fields is None or fields.ordered:
+            raise NoJson(f"{format_value(text[at:][:80])} is no list of calls with arguments by name")
+        calls.append((head["name"].removesuffix(".call"), fields.by_name))
+        at = end
+    ended = _LIST_ENDS.match(text, at) if listed else None
+    if not calls or (listed and ended is None):
+        raise NoJson(f"{format_value(text[at:][:80])} stands in a list of calls")
+    return calls, ended.end() if ended else at
+
+
+def _objects_at(text: str, at: int, _name: str, tools: Tools) -> Found:
+    """Calls as JSON, each with its name and arguments."""
+    value, end = decode(text, at)
+    found = list[tuple[str, Any]]()
+    for item in value if isinstance(value, list) else [value]:
+        call = call_in(item, 0)
+        if call is not None and not call.fields:
+            found.append((call.name, call.arguments))
+        elif isinstance(item, dict) and len(item) == 1 and item.keys() <= tools.keys():
+            found += item.items()
+        else:
+            raise NoJson(f"{format_value(text[at:end][:80])} stands where `name` and `arguments` are expected")
+    return found, end
+
+
+class Form(NamedTuple):
+    """A way to write calls: what stands before the arguments, with the call's name, and what reads them."""
+
+    head: re.Pattern[str]
+    arguments: Callable[[str, int, str, Tools], Found]
+
+
+FORMS = {
+    "Qwen Coder, Llama": Form(re.compile(rf"<function(?:=|\sname=\"){_N}\"?>\s*"), _tags_at),
+    "MiniMax, DeepSeek DSML": Form(re.compile(rf"<(?:\uff5cDSML\uff5c)?invoke name=\"{_N}\">\s*"), _tags_at),
+    "GLM": Form(re.compile(rf"{_N}\s*(?=<arg_key>|</tool_call>)"), _tags_at),
+    "DeepSeek": Form(re.compile(rf"(?:function)?(?:{_SEP})?{_N}(?:{_SEP})?\s*(?:```json\s*)?(?=\{{)"), _json_at),
+    "Kimi K2": Form(re.compile(rf"{_N}:\d+\s*<\|tool_call_argument_begin\|>\s*"), _json_at),
+    "Mistral": Form(re.compile(rf"{_N}\s*(?:\[CALL_ID\]\w*\s*)?(?:\[ARGS\]\s*)?(?=\{{)"), _json_at),
+    "harmony": Form(
+        re.compile(
+            rf"(?:<\|start\|>assistant)?(?:<\|channel\|>\w+)?\s*+to={_N}\s*+(?:<\|channel\|>\w+)?\s*+"
+            r"(?:(?:<\|constrain\|>)?json)?\s*+<\|message\|>\s*+"
+        ),
+        _json_at,
+    ),
+    "Gemma": Form(re.compile(rf"call:{_N}(?=\{{)"), _json_at),
+    "LFM2, Llama 4": Form(re.compile(r"(?=\[?\s*[A-Za-z_][\w.]{0,79}\()(?P<name>)"), _python_at),
+    "Hermes, Command-R": Form(re.compile(r"(?=[\[{])(?P<name>)"), _objects_at),
+}  # fmt: skip
 
 
 def mark_of_call(text: str) -> int | None:
     """Return where in a text the first written call begins, None if there is none. In code, one is only shown."""
+    opening = _FENCED.match(text, len(text) - len(text.lstrip()))
+    fences = [fence.end() for fence in _FENCE.finditer(text)]
     for found in _MARK.finditer(text):
-        before = text[: found.start()]
-        if before.count("```") % 2 == 0 or _FENCED.fullmatch(before.lstrip()):
+        before = bisect_right(fences, found.start())
+        if before % 2 == 0 or (opening and opening.end() >= found.start()):
             return found.start()
     return None
 
 
 def calls_of(text: str, tools: Tools) -> tuple[str, list[JsonCall]]:
-    """Return (words before, calls) of a whole reply; no calls if it holds none. Raises NoJson; nothing else."""
-    begins = mark_of_call(text)
-    if begins is None:
-        return text, _bare_calls(text, tools)
-    if _REMAINS.search(text, 0, begins):
-        raise _unreadable(text)
-    return text[:begins].strip(), written_calls(text[begins:], tools)[0]
+    """Return (words, calls) of a whole reply, without the special tokens that end it. Raises NoJson; nothing else."""
+    whole = len(text)
+    text = _AT_END.sub(lambda found: "" if found.end() == whole else found[0], text)
+    if (begins := mark_of_call(text)) is not None:
+        if _REMAINS.search(text, 0, begins) or text[:begins].replace("```", "").count("`") % 2:  # code is still open
+            raise _unreadable(text)
+        calls, behind = written_calls(text[begins:], tools)
+        return f"{text[:begins].strip()}\n{behind}".strip(), calls
+    if calls := _bare_calls(text, tools):
+        return "", calls
+    if not text.lstrip().startswith(("{", "[")) and (found := _TOKEN.search(_CODE.sub("", text))):
+        raise NoJson(f"{format_value(found[0])} is a special token; leave it out, or write it between backticks")
+    return text, []
 
 
 def written_calls(text: str, tools: Tools) -> tuple[list[JsonCall], str]:
     """Return (calls, text behind them) of a text that begins with a mark. Raises NoJson; nothing else."""
     calls, at, why = list[JsonCall](), 0, ""
+    if _GEMMA.match(text):  # whose texts stand between special tokens
+        text = _QUOTED.sub(lambda found: json.dumps(found[1] if found[2] is None else found[2]), text)
     while True:
         noise = _NOISE.match(text, at)
         at = noise.end() if noise else at
         try:
-            found, at = _next(text, at, tools)
+            found, at = _next(
+                text, at, tools, marked=not calls or bool(noise and noise[0].rstrip().endswith("start|>"))
+            )
         except NoJson as error:
             found, why = [], f": {error}"
         if not found:
@@ -65,66 +202,41 @@ def written_calls(text: str, tools: Tools) -> tuple[list[JsonCall], str]:
     return calls, text[at:].strip()
 
 
+def _next(text: str, at: int, tools: Tools, *, marked: bool) -> Found:
+    """Return the calls that stand at a place, and where they end; none if what stands there is none, or is Python that
+    is not `marked`. Raises NoJson.
+    """
+    for form in FORMS.values():
+        if (head := form.head.match(text, at)) is not None and (marked or form.arguments is not _python_at):
+            return form.arguments(text, head.end(), head["name"], tools)
+    return [], at
+
+
 def _bare_calls(text: str, tools: Tools) -> list[JsonCall]:
-    """Return the calls that a whole text is in JSON without any mark; none if it calls no known tool. Raises NoJson."""
-    if not any(found["name"] in tools for found in _NAMED.finditer(text)) or not _HAS_ARGUMENTS.search(text):
-        return []
-    try:
-        value = decode_whole(text)
-    except NoJson:
-        raise _unreadable(text) from None
-    items = value if isinstance(value, list) else [value]
-    calls = [call_in(item, place) for place, item in enumerate(items, 1)]
-    found = [call for call in calls if call and call.name in tools and not call.fields]
-    if len(found) < len(calls):
+    """Return the calls that a whole text is without a mark, in JSON or as Python lists them. Raises NoJson."""
+    bare = _BARE.match(text)
+    if not (bare and (bare["gemma"] or bare["name"] in tools)):
+        named = any(found["name"] in tools for found in _NAMED.finditer(text))
+        if not named or not (_HAS_ARGUMENTS.search(text) or (text.lstrip().startswith(("{", "[")) and flaw(text))):
+            return []
+    elif not (bare["gemma"] or bare["read"]):
         raise _unreadable(text)
-    return found
+    calls, behind = written_calls(text, tools)
+    if behind or not all(call.name in tools for call in calls):
+        raise _unreadable(text)
+    return calls
 
 
 def _unreadable(text: str, why: str = "") -> NoJson:
     return NoJson(f"{format_value(text[:80])} looks like a call of a tool, and cannot be read{why}")
 
 
-def _next(text: str, at: int, tools: Tools) -> tuple[list[tuple[str, Any]], int]:
-    """Return the calls that stand at a place, and where they end; none if what stands there is none. Raises NoJson."""
-    if (function := _FUNCTION.match(text, at)) is not None:
-        name = function["name"]
-        return [(name, _arguments(function["body"].strip(), tools.get(name, {})))], function.end()
-    named = _NAME.match(text, at)
-    start = named.end() if named else at
-    if text[start : start + 1] not in ("{", "["):
-        return [], at
-    value, end = decode(text, start)
-    if named:
-        return [(named["name"], value)], end
-    items = value if isinstance(value, list) else [value]
-    calls = [call for item in items if (call := call_in(item, 0)) is not None and not call.fields]
-    if not calls or len(calls) < len(items):
-        raise NoJson(f"{format_value(text[start:end][:80])} stands where `name` and `arguments` are expected")
-    return [(call.name, call.arguments) for call in calls], end
-
-
-def _arguments(body: str, schema: json_schema.Schema) -> Any:
-    """Return arguments that are JSON, or one text each, whose type the tool knows. Raises NoJson."""
-    if not body or body.startswith("{"):
-        return decode(body)[0] if body else {}
-    found, at = {}, 0
-    while (parameter := _PARAMETER.match(body, at)) is not None:
-        found[parameter["name"]] = _typed(parameter["text"], parameter["name"], schema)
-        at = parameter.end()
-    if body[at:].strip():
-        raise NoJson(f"{format_value(body[at:][:80])} stands where a parameter is expected")
-    return found
-
-
-def _typed(text: str, name: str, schema: json_schema.Schema) -> Any:
-    fields = schema.get("properties")
-    types = json_schema.types_of(
-        fields.get(name) if isinstance(fields, dict) else None, json_schema.definitions(schema)
-    )
-    if not types or "string" in types:
+def _typed(text: str, name: str, schema: json_schema.Schema, is_text: str | None) -> Any:
+    """Return an argument as its type wants it: a text as it was written, all else as JSON."""
+    fields = schema.get("properties") or {}
+    types = json_schema.types_of(fields.get(name), json_schema.definitions(schema)) or ("string",)
+    if is_text == "true" or (is_text is None and "string" in types):
         return text
-    try:
+    with suppress(NoJson):
         return decode_whole(text)
-    except NoJson:
-        return text
+    return text

@@ -2,20 +2,22 @@
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
-from workflows.plan.language.nodes import Instead, Plan, ProgramNode
-from workflows.plan.language.problems import Problem, Where
-from workflows.plan.language.text import format_name, nearest_or_known
-from workflows.plan.programs.source import Source, parsed
-from workflows.plan.programs.syntax import parameters_of, problems_in
-from workflows.plan.programs.vocabulary import BUILTINS, INSTEAD
+from sennit.workflows.plan.language.nodes import Instead, Plan, ProgramNode
+from sennit.workflows.plan.language.problems import Problem, Where
+from sennit.workflows.plan.language.text import format_name, nearest_or_known
+from sennit.workflows.plan.programs.source import Source, parsed
+from sennit.workflows.plan.programs.syntax import MAX_PROBLEMS, parameters_of, problems_in
+from sennit.workflows.plan.programs.vocabulary import BUILTINS, CALL_ERRORS, INSTEAD
 
 Plain = dict[str, Any]
 _TYPES = {"int": "integer", "float": "number", "bool": "boolean", "list": "array", "dict": "object"}
 """The type of an input by how its annotation begins; every other is text."""
 
+_NO_TOOLS = (*BUILTINS, *INSTEAD, *CALL_ERRORS)
 _NO_INSTEAD = "a program has no `instead`; catch the error in its script, and call there what is to run"
 
 
@@ -45,38 +47,62 @@ def program_problems(plan: Plan, tools: Mapping[str, Any] | None) -> Iterator[Pr
     """Yield what is wrong with the scripts of a plan, each problem with its line in the script, and with the arguments
     that they are given.
     """
+    for index, node in programs_of(plan):
+        for problem in (*policy_problems(node), *wrong_in(node.script, node.arguments, tools)):
+            yield problem_at(index, problem)
+
+
+def programs_of(plan: Plan) -> Iterator[tuple[int, ProgramNode]]:
+    """Yield the programs of a plan that have a script, with their places."""
     for index, node in enumerate(plan.nodes):
         if isinstance(node, ProgramNode) and node.step is None:
-            if isinstance(node.on_error, Instead):
-                yield Problem("on_error", ("nodes", index, "on_error"), _NO_INSTEAD)
-            found = script_problems(node.script, tools)
-            for problem in found:
-                yield Problem(problem.code, ("nodes", index, "script", *problem.where), problem.message)
-            is_readable = all(problem.code != "syntax" for problem in found)
-            for where, sentence in _wrong_arguments(node) if is_readable else ():
-                yield Problem("argument", ("nodes", index, "arguments", *where), sentence)
+            yield index, node
 
 
-def _wrong_arguments(node: ProgramNode) -> Iterator[tuple[Where, str]]:
-    parameters = parameters_of(node.script)
-    for name in node.arguments:
+def problem_at(index: int, problem: Problem) -> Problem:
+    """Return a problem of a program as one of the plan in which it has that place."""
+    return Problem(problem.code, ("nodes", index, *problem.where), problem.message)
+
+
+def policy_problems(node: ProgramNode) -> Iterator[Problem]:
+    """Yield what a program has that only other nodes may have."""
+    if isinstance(node.on_error, Instead):
+        yield Problem("on_error", ("on_error",), _NO_INSTEAD)
+
+
+def wrong_in(script: str, arguments: Collection[str], tools: Mapping[str, Any] | None) -> Iterator[Problem]:
+    """Yield what is wrong with the script of a program, and with the arguments of these names that it is given."""
+    found = script_problems(script, tools)
+    for problem in found:
+        yield Problem(problem.code, ("script", *problem.where), problem.message)
+    is_readable = all(problem.code not in ("syntax", "size") for problem in found)
+    for where, sentence in islice(_wrong_arguments(script, arguments), MAX_PROBLEMS) if is_readable else ():
+        yield Problem("argument", ("arguments", *where), sentence)
+
+
+def _wrong_arguments(script: str, arguments: Collection[str]) -> Iterator[tuple[Where, str]]:
+    parameters = parameters_of(script)
+    for name in arguments:
         if name not in parameters:
             hint = nearest_or_known(name, list(parameters)) if parameters else "; it takes none"
             yield (name,), f"`main` has no argument {format_name(name)}{hint}"
     for name, parameter in parameters.items():
-        if parameter.required and name not in node.arguments:
+        if parameter.required and name not in arguments:
             yield (), f"`main` needs the argument {format_name(name)}"
 
 
 def tools_called(script: str) -> Iterator[str]:
-    """Yield the names that a script calls, or gives to others, and defines nowhere."""
+    """Yield the names that a script calls, or gives to others, and defines nowhere; and those in lists of `tools`."""
     try:
         source = Source(parsed(script))
     except SyntaxError:
         return
     for node in source.nodes:
-        if isinstance(node, ast.Name) and source.meaning(node) is None and node.id not in (*BUILTINS, *INSTEAD):
+        if isinstance(node, ast.Name) and source.meaning(node) is None and node.id not in _NO_TOOLS:
             yield node.id
+        if isinstance(node, ast.keyword) and node.arg == "tools" and isinstance(node.value, ast.List | ast.Tuple):
+            names = (each.value for each in node.value.elts if isinstance(each, ast.Constant))
+            yield from (name for name in names if isinstance(name, str))
 
 
 def title_of(script: str) -> str:

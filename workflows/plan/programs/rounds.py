@@ -1,13 +1,23 @@
 """How often a loop of a script goes round, where the script says so."""
 
 import ast
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import NamedTuple
 
-from workflows.plan.programs.source import Source
+from sennit.workflows.plan.language.text import one_line
+from sennit.workflows.plan.programs.source import Source
 
 MANY = 10**18
 _WORK = 100_000
+_SHOWN = 100
+"""So many parts of an expression are written."""
+_SIGNS: dict[type, Callable[[int, int], bool]] = {
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}  # fmt: skip
+_READERS = (ast.For, ast.comprehension, ast.UnaryOp, ast.Compare, ast.Return, ast.FormattedValue)
 _SAME_SIZE = ("list", "tuple", "sorted", "reversed", "enumerate", "parallel", "settled", "pipeline")
 
 
@@ -37,11 +47,17 @@ class Rounds:
         self.inputs: set[ast.AST] = set()
         self.assumed: set[str] = set()
         self._left = _WORK
+        self._each: dict[ast.AST, str] = {}
+        self._assumed: dict[ast.AST, Size] = {}
+        self.stores: dict[str, list[ast.Name]] = {}
+        for node in source.nodes:
+            if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+                self.stores.setdefault(node.id, []).append(node)
 
-    def spend(self) -> None:
-        """Count a step."""
-        self._left -= 1
-        if not self._left:
+    def spend(self, steps: int = 1) -> None:
+        """Count steps."""
+        self._left -= steps
+        if self._left <= 0:
             raise TooLong
 
     def number(self, node: ast.AST, values: Values) -> int | None:
@@ -50,6 +66,9 @@ class Rounds:
         match node:
             case ast.Constant(value=int(value)) if value < MANY:
                 return value
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                number = self.number(operand, values)
+                return None if number is None else -number
             case ast.BinOp(left=left, op=ast.Add() | ast.Sub() | ast.Mult() as op, right=right):
                 one, other = self.number(left, values), self.number(right, values)
                 if one is None or other is None:
@@ -73,27 +92,105 @@ class Rounds:
         match node:
             case ast.List(elts=items) | ast.Tuple(elts=items):
                 return Size(*map(len, (items, items))) if not _has_stars(items) else Size()
-            case ast.Call(func=ast.Name(id="range"), args=args) if self.is_free(node.func):
-                numbers = [number for arg in args if (number := self.number(arg, values)) is not None]
-                if len(numbers) < len(args) or numbers[2:] == [0] or not 0 < len(numbers) < 4:
-                    return Size()
-                steps = range(*numbers)
-                return Size(len(steps), len(steps))
-            case ast.Call(func=ast.Name(id=name), args=[items, *_]) if name in _SAME_SIZE and self.is_free(node.func):
-                return self.size(items, values)
+            case ast.Call(func=ast.Name(id=name), args=args) if self.is_free(node.func):
+                return self._size_of_call(name, args, values)
             case ast.Await(value=value):
                 return self.size(value, values)
+            case ast.IfExp(body=body, orelse=orelse):
+                one, other = self.size(body, values), self.size(orelse, values)
+                return Size(min(one.least, other.least), max(one.most, other.most))
             case ast.ListComp(generators=[each]):
                 return self.size(each.iter, values)._replace(**{"least": 0} if each.ifs else {})
+            case ast.Subscript(value=ast.Name() as name, slice=ast.Constant(str())):
+                return Size(0, self._limit(self.assigned(name), values))
             case ast.Subscript(value=items, slice=ast.Slice(lower=None, upper=ast.expr() as upper, step=None)):
                 least, most = self.size(items, values)
                 end = self.number(upper, values)
                 return Size(0, most) if end is None or end < 0 else Size(min(least, end), min(most, end))
-            case ast.Name() if (argument := self._argument(node, values)) is not None and self._only_read(node):
-                return values[argument][1]
-            case ast.Name() if (made_of := self.assigned(node)) is not None and self._only_read(node):
-                return self.size(made_of, values)
+            case ast.Name() if self._only_read(node):
+                return self._size_of_name(node, values)
         return Size()
+
+    def _size_of_call(self, name: str, args: list[ast.expr], values: Values) -> Size:
+        if name == "range":
+            return self._size_of_range(args, values)
+        if name == "zip" and args:
+            sizes = [self.size(arg, values) for arg in args]
+            return Size(min(each.least for each in sizes), min(each.most for each in sizes))
+        return self.size(args[0], values) if name in _SAME_SIZE and args else Size()
+
+    def _size_of_range(self, args: list[ast.expr], values: Values) -> Size:
+        numbers = [number for arg in args if (number := self.number(arg, values)) is not None]
+        if len(numbers) == len(args) and numbers[2:] != [0] and 0 < len(numbers) < 4:
+            steps = range(*numbers)
+            return Size(len(steps), len(steps))
+        match args:
+            case [start, ast.BinOp(left=left, op=ast.Add(), right=many)] if ast.dump(start) == ast.dump(left):
+                return Size(0, self.most(many, values))
+            case [ast.Constant(0), end, ast.Constant(int(step))] if step > 0:
+                most = self.most(end, values)
+                return Size(0, most if most == MANY else -(-most // step))
+        return Size()
+
+    def most(self, node: ast.expr, values: Values) -> int:
+        """Return what a number is at most, MANY if that is not known."""
+        match node:
+            case ast.Call(func=ast.Name(id="min"), args=[_, _, *_] as args) if self.is_free(node.func):
+                return min(self.most(arg, values) for arg in args)
+            case ast.Call(func=ast.Name(id="len"), args=[items]) if self.is_free(node.func):
+                return self.size(items, values).most
+        number = self.number(node, values)
+        return MANY if number is None else max(number, 0)
+
+    def _limit(self, call: ast.expr | None, values: Values) -> int:
+        """Return how many items a tool was told to give at most."""
+        call = call.value if isinstance(call, ast.Await) else None
+        keywords = call.keywords if isinstance(call, ast.Call) and self.is_free(call.func) else []
+        return min((self.most(each.value, values) for each in keywords if each.arg in ("k", "max_items")), default=MANY)
+
+    def _size_of_name(self, name: ast.Name, values: Values) -> Size:
+        argument, made_of = self._argument(name, values), self.assigned(name)
+        if argument is not None:
+            return values[argument][1]
+        return self.size(made_of, values) if made_of is not None else self._size_of_all(name, values)
+
+    def _size_of_all(self, name: ast.Name, values: Values) -> Size:
+        """Return the size of a name that is assigned several times: if what does not depend on it has at most n items,
+        and the rest of it has no more where it has n, it never has more.
+        """
+        meaning = self.source.meaning(name)
+        if meaning is None or meaning not in self.source.again or not isinstance(meaning, ast.Name):
+            return Size()
+        if meaning in self._assumed:
+            return self._assumed[meaning]
+        scope, most = self.source.function(meaning), 0
+        stores = [each for each in self.stores[name.id] if self.source.function(each) is scope]
+        around = [self.source.parents[each] for each in stores]
+        if not all(isinstance(each, ast.Assign) and len(each.targets) == 1 for each in around):
+            return Size()
+        made_of = [each.value for each in around if isinstance(each, ast.Assign)]
+        for assumed in (None, most):
+            self._assumed[meaning] = Size(0, MANY if assumed is None else most)
+            sizes = [self.size(each, values).most for each in made_of]
+            most = max((each for each in sizes if each < MANY), default=MANY) if assumed is None else max(sizes)
+        found = self._assumed.pop(meaning)
+        return Size(0, found.most if most <= found.most else MANY)
+
+    def truth(self, test: ast.expr, values: Values) -> bool | None:
+        """Return whether a comparison of numbers always holds, None if it is not known."""
+        match test:
+            case ast.Compare(left=left, ops=[sign], comparators=[right]) if type(sign) in _SIGNS:
+                one, other = self.number(left, values), self.number(right, values)
+                return _SIGNS[type(sign)](one, other) if one is not None and other is not None else None
+        return None
+
+    def each(self, items: ast.expr) -> str:
+        """Return the words for a round of a loop over `items`."""
+        if items not in self._each:
+            is_long = len(list(islice(ast.walk(items), _SHOWN + 1))) > _SHOWN
+            text = "the items" if is_long else f"`{one_line(ast.unparse(items), 40)}`"
+            self._each[items] = f"for each of {text}"
+        return self._each[items]
 
     def assigned(self, name: ast.Name) -> ast.expr | None:
         """Return what a name always stands for; None if it is no name of an assignment, or of several."""
@@ -126,9 +223,14 @@ class Rounds:
             return True
         for use in self.source.uses[name.id]:
             self.spend()
+            if self.source.meaning(use) is not meaning:
+                continue
             around = self.source.parents[use]
-            is_given = isinstance(around, ast.Call) and self.is_free(around.func)
-            if not (is_given or isinstance(around, ast.For | ast.comprehension)):
+            call = self.source.parents[around] if isinstance(around, ast.keyword) else around
+            is_given = isinstance(call, ast.Call) and self.is_free(call.func)
+            is_part = isinstance(around, ast.Subscript) and around.value is use and isinstance(around.ctx, ast.Load)
+            is_test = isinstance(around, ast.If | ast.While | ast.IfExp) and around.test is use
+            if not (is_given or is_part or is_test or isinstance(around, _READERS)):
                 return False
         return True
 

@@ -1,13 +1,27 @@
 """A script as a tree in which each node knows what is around it, and each name what it stands for."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from functools import lru_cache
+from typing import Any, TypeVar
 
+from sennit.workflows.plan.programs.vocabulary import WORDS
+
+MAX_SCRIPT_BYTES = 256 << 10
+MAX_NODES = 50_000
+MAX_DEPTH = 120
+"""Of the tree of a script. What walks one may call itself, and takes time by its nodes. Monty takes a few levels more,
+also with what is put into the script.
+"""
+MAX_EXPRESSION = 10_000
 MAX_BRACES = 20_000
 """Python 3.11 parses an f-string in quadratic time."""
+_NUMBER_BITS = 14_000
+"""Python writes no longer numbers as text."""
+Tree = TypeVar("Tree", ast.Module, ast.Expression)
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+_NO_PLACE = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.Module)
 
 
@@ -26,6 +40,8 @@ class Source:
     """Where names are bound first of those that are bound again in the same scope."""
     uses: dict[str, list[ast.Name]] = field(default_factory=dict)
     """Where each name is read."""
+    _scope: dict[ast.AST, ast.AST] = field(default_factory=dict)
+    """The innermost scope that each node stands in."""
 
     def __post_init__(self) -> None:
         self.nodes.append(self.tree)
@@ -33,6 +49,8 @@ class Source:
             children = [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr_context)]
             self.nodes.extend(children)
             self.parents.update(dict.fromkeys(children, node))
+            scope = node if isinstance(node, _SCOPES) else self._scope[node]
+            self._scope.update(dict.fromkeys(children, scope))
         for node in self.nodes:
             for name in _names_bound(node):
                 first = self.bound.setdefault(self._scope_bound_in(node), {}).setdefault(name, node)
@@ -51,7 +69,9 @@ class Source:
 
     def scopes(self, node: ast.AST) -> Iterator[ast.AST]:
         """Yield the functions and classes a node stands in, from the inside out, and the module."""
-        return (scope for scope in self.around(node) if isinstance(scope, _SCOPES))
+        while (scope := self._scope.get(node)) is not None:
+            yield scope
+            node = scope
 
     def function(self, node: ast.AST) -> ast.AST:
         """Return the innermost function that a node stands in, or the module."""
@@ -85,14 +105,115 @@ def _names_bound(node: ast.AST) -> Iterator[str]:
             yield name
 
 
+class TooLarge(SyntaxError):
+    """The text is over the budget."""
+
+    def __init__(self, message: str, line: int = 1) -> None:
+        super().__init__(message, (None, line, None, None))
+
+
+@lru_cache(maxsize=1)  # a check asks for the same tree several times
 def parsed(script: str) -> ast.Module:
-    """Return the tree of a script. Raises SyntaxError."""
+    """Return the tree of a script, which nobody changes. Raises SyntaxError, also for a script that is over the budget:
+    its bytes are counted first, and nothing walks its tree before its nodes and their depth are.
+    """
+    if len(script) > MAX_SCRIPT_BYTES or len(script.encode(errors="replace")) > MAX_SCRIPT_BYTES:
+        most = f"{MAX_SCRIPT_BYTES >> 10} KB"
+        raise TooLarge(f"it has more than {most}: read data with tools, or give it as arguments")
     if script.count("{") > MAX_BRACES:
-        raise SyntaxError(f"it has more than {MAX_BRACES:,} `{{`; read data with tools")
+        raise TooLarge(f"it has more than {MAX_BRACES:,} `{{`: read data with tools")
+    return _within_budget(script, ast.parse)
+
+
+def done_by_the_run(tree: ast.Module) -> list[ast.stmt]:
+    """Return the statements at the top of a script that say what the run does anyway: imports of words and tools, and a
+    call of `main`, as scripts have it that are run by themselves.
+    """
+    return [statement for statement in tree.body if _imports_words(statement) or _calls_main(statement)]
+
+
+def _imports_words(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.Import):
+        return all(name.name == "sennit" and name.asname is None for name in statement.names)
+    if not isinstance(statement, ast.ImportFrom) or any(name.asname for name in statement.names):
+        return False
+    is_ours = (statement.module or "").partition(".")[0] in ("sennit", "tools")
+    return (is_ours and all(name.name != "*" for name in statement.names)) or all(
+        name.name in WORDS for name in statement.names
+    )
+
+
+def _calls_main(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.If(
+            test=ast.Compare(left=ast.Name(id="__name__"), ops=[ast.Eq()], comparators=[ast.Constant("__main__")])
+        ):
+            return not statement.orelse
+        case ast.Expr(value=ast.Call(func=ast.Name(id="print"), args=[value])) | ast.Expr(value=value):
+            if isinstance(value, ast.Call) and ast.unparse(value.func) == "asyncio.run" and len(value.args) == 1:
+                value = value.args[0]
+            elif isinstance(value, ast.Await):
+                value = value.value
+            return isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "main"
+    return False
+
+
+def own_text(script: str) -> str:
+    """Return a script without what the run does anyway, each other line in its place. One that does not parse stays as
+    it is.
+    """
     try:
-        return ast.parse(script)
-    except (ValueError, RecursionError, MemoryError) as error:
-        raise SyntaxError(str(error) or "it is nested too deep") from None
+        tree = ast.parse(script)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return script
+    lines = script.encode().split(b"\n")
+    for statement in done_by_the_run(tree):
+        first, last = statement.lineno - 1, (statement.end_lineno or 1) - 1
+        after = lines[last][statement.end_col_offset or 0 :]
+        lines[first : last + 1] = [lines[first][: statement.col_offset] + b"pass", *[b""] * (last - first)]
+        lines[last] += after
+    return b"\n".join(lines).decode(errors="replace")
+
+
+def expression(text: str) -> ast.expr:
+    """Return the tree of an expression. Raises SyntaxError, also for one that is over the budget."""
+    if len(text) > MAX_EXPRESSION:
+        raise TooLarge(f"it has more than {MAX_EXPRESSION:,} characters")
+    return _within_budget(text, lambda text: ast.parse(text, mode="eval")).body
+
+
+def _within_budget(text: str, parse: Callable[[str], Tree]) -> Tree:
+    try:
+        tree = parse(text)
+    except ValueError as error:
+        raise SyntaxError(str(error), (None, 1, None, None)) from None
+    except (RecursionError, MemoryError):
+        raise TooLarge("it is too large or nested too deep: write it in several steps") from None
+    _count(tree)
+    if isinstance(tree, ast.Module):
+        ignored = {id(statement) for statement in done_by_the_run(tree)}
+        tree.body = [statement for statement in tree.body if id(statement) not in ignored]
+    return tree
+
+
+def _count(tree: ast.AST) -> None:
+    """Raise TooLarge for a tree of too many nodes or too many levels, and for a number too long to be written."""
+    level: list[tuple[ast.AST, int]] = [(tree, 1)]
+    count = depth = 0
+    while level:
+        depth += 1
+        below = list[tuple[ast.AST, int]]()
+        for node, above in level:
+            count += 1
+            line = getattr(node, "lineno", above)
+            if count > MAX_NODES:
+                raise TooLarge(f"it has more than {MAX_NODES:,} parts: give a part of it to tools", line)
+            if depth > MAX_DEPTH:
+                raise TooLarge(f"it is nested more than {MAX_DEPTH} levels deep: write it in several steps", line)
+            if isinstance(node, ast.Constant) and type(node.value) is int and node.value.bit_length() > _NUMBER_BITS:
+                raise TooLarge("the number is too long: compute it", line)
+            below += [(child, line) for child in ast.iter_child_nodes(node) if not isinstance(child, _NO_PLACE)]
+        level = below
 
 
 def line_of(node: Any) -> int:

@@ -4,11 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from keyword import iskeyword
 from typing import Any
 
-from workflows.plan.language.json_schema import Schema, definitions, resolve
-from workflows.plan.language.text import one_line
-from workflows.plan.programs.vocabulary import ROLES
+from sennit.workflows.plan.language.json_schema import Schema, definitions, resolve
+from sennit.workflows.plan.language.text import one_line
+from sennit.workflows.plan.programs.vocabulary import ROLES
 
 _LEVELS = 6
+_PARTS = 300
+"""So many parts of the types of a tool are written; what comes after them is `Any`."""
 _CHOICES = 20
 _WIDTH = 40
 _LITERALS = (str, int, bool)
@@ -16,7 +18,7 @@ _SCALARS = (*_LITERALS, float)
 _TYPES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 _LLM = 'role: _Role = "worker", model: str | None = None, tools: list[str] = [], max_turns: int = 8'
 _WORDS = f'''\
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from typing import Any, Generic, Literal, ParamSpec, TypeVar, overload
 
 _P = ParamSpec("_P")
@@ -27,6 +29,7 @@ _Role = Literal[{", ".join(f'"{role}"' for role in ROLES)}]
 
 class Ticket(Generic[_R]):
     """A call that goes on by itself."""
+    def __await__(self) -> Generator[Any, Any, _R]: ...
 class Ref:
     """The result of a large tool: give it to `llm`, to tools and tasks, or return it, and it is given whole."""
     @property
@@ -49,6 +52,10 @@ async def ask(question: str, *material: Any, schema: type[_J]) -> _J:
 async def ask(question: str, *material: Any, schema: Any = None) -> Any: ...
 async def part(ref: Ref, a: int = 0, b: int | None = None) -> Any:
     """Return a slice of it: characters or items, from `a` up to `b`."""
+async def sleep(seconds: float) -> None:
+    """Wait, with nothing that runs."""
+async def sleep_until(time: Any) -> None:
+    """Wait until a datetime, or a time as an ISO text, in UTC if it names no zone."""
 def task(function: Callable[_P, Coroutine[Any, Any, _T]], /, *args: _P.args, **arguments: _P.kwargs) -> Ticket[_T]:
     """Start a tool, or an `async def` of the script; give its arguments by name."""
 async def parallel(tickets: Sequence[Ticket[_T]]) -> list[_T]:
@@ -61,6 +68,8 @@ async def quorum(k: int, tickets: Sequence[Ticket[_T]]) -> list[_T]:
     """Return the first k values, in the order of their tickets, and cancel the others."""
 async def pipeline(items: Sequence[Any], *stages: Callable[..., Coroutine[Any, Any, Any]]) -> list[Any]:
     """Send each item through all stages; no item waits for another."""
+def cancel(ticket: Ticket[Any]) -> None:
+    """Give up what nothing else waits for."""
 def phase(name: str) -> None:
     """Begin a group of calls on the board."""
 async def budget_left() -> dict[str, Any]:
@@ -91,6 +100,7 @@ def tool_stub(entry: Mapping[str, Any], characters: int = 300, levels: int = _LE
 def _parameters(schema: Schema, levels: int) -> Iterator[str]:
     """Yield parameters in the order of the schema: by name alone from where an optional one precedes a required one."""
     properties, required, defs = schema.get("properties") or {}, schema.get("required") or (), definitions(schema)
+    left = [_PARTS]
     names = [name for name in properties if _is_name(name)]
     optional = next((place for place, name in enumerate(names) if name not in required), len(names))
     star = next((name for name in names[optional:] if name in required), None)
@@ -98,7 +108,7 @@ def _parameters(schema: Schema, levels: int) -> Iterator[str]:
         if name == star:
             yield "*"
         default = "" if name in required else _default(properties[name])
-        yield f"{name}: {type_of(properties[name], defs, levels)}{default}"
+        yield f"{name}: {type_of(properties[name], defs, levels, left)}{default}"
     if schema.get("additionalProperties", True) is not False or len(names) < len(properties):
         yield "**others: Any"
 
@@ -108,24 +118,28 @@ def _default(schema: Any) -> str:
     return f" = {default!r}" if type(default) in _SCALARS and len(repr(default)) <= _WIDTH else " = ..."
 
 
-def type_of(schema: Any, defs: Mapping[str, Any], levels: int = _LEVELS) -> str:
-    """Return the type of a schema's values as Python writes it, `Any` for what it cannot say."""
-    if not isinstance(schema, dict) or not levels:
+def type_of(schema: Any, defs: dict[str, Any], levels: int = _LEVELS, left: list[int] | None = None) -> str:
+    """Return the type of a schema's values as Python writes it, `Any` for what it cannot say, or not in as many parts
+    as are `left`.
+    """
+    left = [_PARTS] if left is None else left
+    left[0] -= 1
+    if not isinstance(schema, dict) or not levels or left[0] < 0:
         return "Any"
-    schema = resolve(schema, dict(defs))
+    schema = resolve(schema, defs)
     values = [schema["const"]] if "const" in schema else schema.get("enum")
     if isinstance(values, list) and 0 < len(values) <= _CHOICES and all(type(value) in _LITERALS for value in values):
         return f"Literal[{', '.join(map(repr, values))}]"
     parts = schema.get("anyOf") or schema.get("oneOf") or schema.get("type")
     if isinstance(parts, list):
-        each = [part if isinstance(part, dict) else {**schema, "type": part} for part in parts]
-        types = dict.fromkeys(type_of(part, defs, levels - 1) for part in each)
+        each = (part if isinstance(part, dict) else {**schema, "type": part} for part in parts[: left[0] + 1])
+        types = dict.fromkeys(type_of(part, defs, levels - 1, left) for part in each)
         return "Any" if "Any" in types else " | ".join(types)
     if parts == "array":
-        return f"list[{type_of(schema.get('items'), defs, levels - 1)}]"
+        return f"list[{type_of(schema.get('items'), defs, levels - 1, left)}]"
     if parts == "object":
         others = None if schema.get("properties") else schema.get("additionalProperties")
-        return f"dict[str, {type_of(others, defs, levels - 1)}]"
+        return f"dict[str, {type_of(others, defs, levels - 1, left)}]"
     return _TYPES.get(str(parts), "Any")
 
 

@@ -1,25 +1,38 @@
 """What is wrong with a script before it runs: all of it at once, each with its line and what to write instead."""
 
 import ast
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from workflows.plan.language.problems import Problem
-from workflows.plan.language.text import did_you_mean, format_name
-from workflows.plan.programs.source import Function, Source, line_of, parsed
-from workflows.plan.programs.vocabulary import AWAITED, BUILTINS, INSTEAD, JOINS, MODULES, PLAIN, WORDS
+from sennit.workflows.plan.language.problems import OFFERED, Problem
+from sennit.workflows.plan.language.text import did_you_mean, format_name
+from sennit.workflows.plan.programs.arguments import Arguments
+from sennit.workflows.plan.programs.classes import ENUMS, is_enum, is_named_tuple, is_typed_dict
+from sennit.workflows.plan.programs.endings import (
+    CHANGING,
+    deleted_names_read,
+    endless_loop_in,
+    endless_recursion_in,
+    is_collectable,
+    is_session,
+    without_json,
+)
+from sennit.workflows.plan.programs.errors import OwnErrors, class_refused, parts_begun
+from sennit.workflows.plan.programs.lacks import lacking_import, lacking_method, lacking_name, lacking_option
+from sennit.workflows.plan.programs.shapes import Shapes
+from sennit.workflows.plan.programs.source import Function, Source, TooLarge, line_of, parsed
+from sennit.workflows.plan.programs.uses import CONTAINERS, Uses
+from sennit.workflows.plan.programs.vocabulary import AS_TASKS, ASYNCIO, BUILTINS, INSTEAD, MODULES, PLAIN, WORDS
 
-MAX_SCRIPT_BYTES = 1 << 20
 MAX_PROBLEMS = 50
+DOUBT = "doubt"
+"""The code of what is only suspected."""
 
 _CONSTRUCTS: dict[str, str] = {
-    "Yield": "there is no `yield`: collect a list and return it",
-    "YieldFrom": "there is no `yield`: collect a list and return it",
     "AsyncFor": "there is no `async for`: await the list, and go through it with `for`",
-    "AsyncWith": "there is no `async with`: call the function with `await`, and clean up in `finally`",
     "TryStar": "there is no `except*`: write `except`",
-    "Delete": "there is no `del`: write .pop(...), or assign None",
     "TypeAlias": "there is no `type`: write the type itself",
     "TemplateStr": "there are no t-strings: write an f-string",
     "Global": "a script's globals never change: return the value, or give it as an argument",
@@ -27,16 +40,10 @@ _CONSTRUCTS: dict[str, str] = {
 _TOP_LEVEL = (
     ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign,
 )  # fmt: skip
-_CONTAINERS = (
-    ast.List, ast.Tuple, ast.Set, ast.Dict, ast.Starred, ast.IfExp, ast.ListComp, ast.SetComp, ast.DictComp,
-    ast.GeneratorExp, ast.keyword,
-)  # fmt: skip
-"""What hands a value on to what is around it."""
-_ASSIGNING = (ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.AugAssign)
-_CHANGING = (
-    "append", "appendleft", "add", "clear", "discard", "extend", "insert", "pop", "popitem", "remove", "reverse",
-    "setdefault", "sort", "update",
-)  # fmt: skip
+_BRACED = re.compile(r"(?<!\{)\{(\w{1,60})\}(?!\})")
+_TEXT = 20_000
+_NO_MODULE = ": use a tool; scripts have json, re, math and the like"
+_CALL_IT = "call it, or give it to task(function, ...)"
 _JSON_TYPES = ("str", "int", "float", "bool", "None", "list", "dict", "Any", "Optional", "Union", "Literal", "object")
 
 Found = Iterator[tuple[str, ast.AST, str]]
@@ -53,16 +60,27 @@ class Parameter:
 
 
 def problems_in(script: str, tools: Mapping[str, Any]) -> list[Problem]:
-    """Return what is wrong with a script that may call the tools, by line, the first 50. Never raises."""
-    if len(script.encode(errors="replace")) > MAX_SCRIPT_BYTES:
-        return [Problem("size", (), "the script has more than 1 MB: read data with tools, or give it as arguments")]
+    """Return what is wrong with a script that may call the tools, by line, the first 50. What a tool takes and gives is
+    checked as far as its entry says it. Never raises.
+    """
+    return [problem for problem in _found_in(script, tools) if problem.code != DOUBT]
+
+
+def doubts_in(script: str, tools: Mapping[str, Any]) -> list[Problem]:
+    """Return what may be wrong with a script that has no problems: for people to read, and no reason to refuse it."""
+    return [problem for problem in _found_in(script, tools) if problem.code == DOUBT]
+
+
+def _found_in(script: str, tools: Mapping[str, Any]) -> list[Problem]:
     try:
         source = Source(parsed(script))
+    except TooLarge as error:
+        return [Problem("size", ("line", error.lineno or 1), f"the script is too large: {error.msg}")]
     except SyntaxError as error:
-        return [Problem("syntax", ("line", error.lineno or 0), f"this is not Python: {error.msg}")]
+        return [Problem("syntax", ("line", error.lineno or 1), f"this is not Python: {error.msg}")]
     check = _Check(source, tools)
     found = dict.fromkeys((line_of(place), code, text) for code, place, text in check.all())
-    ordered = sorted(found, key=lambda problem: problem[0])
+    ordered = sorted(found, key=lambda problem: (problem[1] == DOUBT, problem[0]))
     return [Problem(code, ("line", line), text) for line, code, text in ordered[:MAX_PROBLEMS]]
 
 
@@ -74,6 +92,10 @@ def parameters_of(script: str) -> dict[str, Parameter]:
         return {}
     mains = [function.args for function in functions if function.name == "main"]
     return {arg.arg: _parameter(arg, default) for args in mains[-1:] for arg, default in _with_defaults(args)}
+
+
+def _is_of_enums(node: ast.Import | ast.ImportFrom) -> bool:
+    return isinstance(node, ast.ImportFrom) and node.module == "enum" and all(each.name in ENUMS for each in node.names)
 
 
 def _with_defaults(args: ast.arguments) -> list[tuple[ast.arg, ast.expr | None]]:
@@ -91,15 +113,19 @@ def _parameter(arg: ast.arg, default: ast.expr | None) -> Parameter:
     return Parameter(annotation, default is None, value)
 
 
-class _Check:
+class _Check(Uses):
     """All checks of one script."""
 
     def __init__(self, source: Source, tools: Collection[str]) -> None:
-        self.source = source
-        self.tools = tools
+        super().__init__(source, tools)
         self.top = source.bound.get(source.tree, {})
         self.known = [*tools, *WORDS, *sorted({name for names in source.bound.values() for name in names}), *BUILTINS]
-        self.unknown = 0
+        self.hints = MAX_PROBLEMS
+        self._named: set[ast.AST] = set()
+        self._arguments = Arguments(source, tools)
+        self._shapes = Shapes(source, tools)
+        self._errors = OwnErrors.of(source)
+        self._begun = set(parts_begun(self._errors))
 
     def all(self) -> Found:
         yield from self._main()
@@ -124,13 +150,16 @@ class _Check:
                     yield "argument", arg, text
 
     def _by_name(self, function: ast.AsyncFunctionDef) -> Found:
+        if function in self._named:
+            return
+        self._named.add(function)
         args = function.args
         for arg in (*args.posonlyargs, *filter(None, (args.vararg, args.kwarg))):
             yield "argument", arg, f"{format_name(function.name)} gets its arguments by name: write `{arg.arg}` alone"
 
     def _top_level(self) -> Found:
         for name, node in self.top.items():
-            if name in WORDS or name in self.tools:
+            if (name in WORDS and not self._is_of_asyncio(node)) or name in self.tools:
                 kind = "word" if name in WORDS else "tool"
                 yield "name", node, f"there is a {kind} `{name}` already: give this another name"
         for number, node in enumerate(self.source.tree.body):
@@ -139,41 +168,78 @@ class _Check:
                 yield "top_level", node, "the top of a script only defines things: put this into a function"
 
     def _class(self, node: ast.ClassDef) -> Found:
-        if node.bases or node.keywords:
-            yield "construct", node, "classes have no bases here: write a dataclass with all of its fields"
+        is_known = is_enum(node) or is_typed_dict(node) or is_named_tuple(node) or node.name in self._errors.carriers
+        if (node.bases or node.keywords) and not is_known:
+            yield "construct", node, class_refused(node)
         for method in node.body:
             if isinstance(method, Function) and method.decorator_list:
-                yield "construct", method, "methods have no decorators here: write a plain method, or a function"
+                text = "methods have no decorators here: write a plain method and call it, `fact.size()`, or a function"
+                yield "construct", method, text
+
+    def _is_of_asyncio(self, node: ast.AST) -> bool:
+        around = self.source.parents.get(node)
+        return isinstance(around, ast.ImportFrom) and around.module == "asyncio"
 
     def _async(self, node: ast.AsyncFunctionDef) -> Found:
-        if node.decorator_list:
-            yield "construct", node, "an `async def` has no decorators here: do it in the function"
+        yield from endless_recursion_in(self.source, node)
 
     def _import(self, node: ast.Import | ast.ImportFrom) -> Found:
         modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else [name.name for name in node.names]
         for module in modules:
-            if module not in MODULES:
-                hint = (
-                    _hint(module.partition(".")[0], MODULES) or ": use a tool; scripts have json, re, math and the like"
-                )
+            if module not in MODULES and not _is_of_enums(node):
+                hint = self._hint(module.partition(".")[0], MODULES) or _NO_MODULE
                 yield "import", node, f"there is no module {format_name(module)}{hint}"
+        yield from lacking_import(node) if isinstance(node, ast.ImportFrom) else ()
         for alias in node.names if isinstance(node, ast.ImportFrom) else ():
             if alias.name == "*":
                 yield "import", node, "name what you import, in the place of `*`"
-            elif modules == ["asyncio"] and alias.name != "gather":
-                yield "construct", node, _of_asyncio(alias.name)
+            elif modules == ["asyncio"] and alias.name not in ASYNCIO:
+                yield "construct", node, self._of_asyncio(alias.name)
 
     def _attribute(self, node: ast.Attribute) -> Found:
-        if node.attr.startswith("__"):
+        if node.attr.startswith("__") and node not in self._begun:
             yield "construct", node, f"there is no `{node.attr}`: a script reaches values, not how they are made"
-        elif self._module(node.value) == "asyncio" and node.attr != "gather":
-            yield "construct", node, _of_asyncio(node.attr)
-        if not isinstance(node.ctx, ast.Load):
-            yield from self._changes(node)
+        elif self._module(node.value) == "asyncio" and node.attr not in ASYNCIO:
+            yield "construct", node, self._of_asyncio(node.attr)
+        yield from lacking_name(self.source, node, self._module(node.value))
+        yield from self._subscript(node)
 
-    def _subscript(self, node: ast.Subscript) -> Found:
+    def _subscript(self, node: ast.Subscript | ast.Attribute) -> Found:
         if not isinstance(node.ctx, ast.Load):
             yield from self._changes(node)
+        for is_certain, text in self._shapes.unknown_field(node):
+            yield "field" if is_certain else DOUBT, node, text
+
+    def _yield(self, node: ast.Yield | ast.YieldFrom) -> Found:
+        if not is_collectable(self.source, self.source.function(node)):
+            text = "a generator here comes to an end by itself, returns no value and changes nothing outside"
+            yield "construct", node, f"{text}: collect a list and return it"
+
+    def _delete(self, node: ast.Delete) -> Found:
+        for target in node.targets:
+            if isinstance(target, ast.Name):
+                for use in deleted_names_read(self.source, node, target)[:1]:
+                    yield "construct", use, f"`{target.id}` is deleted on line {node.lineno}: leave `del` out, or this"
+            elif not isinstance(target, ast.Subscript):
+                yield "construct", node, "`del` takes names and items here, as in `del found[key]`"
+
+    def _called(self, function: ast.expr) -> str:
+        """Return the name that a function has in its module, "" if it is of none."""
+        if isinstance(function, ast.Attribute):
+            return function.attr if self._module(function.value) else ""
+        meaning = self.source.meaning(function) if isinstance(function, ast.Name) else None
+        return meaning.name if isinstance(meaning, ast.alias) else ""
+
+    def _while(self, node: ast.While) -> Found:
+        yield from endless_loop_in(node)
+
+    def _function(self, node: ast.FunctionDef) -> Found:
+        yield from endless_recursion_in(self.source, node)
+        if isinstance(self.source.parents[node], ast.ClassDef):
+            yield from lacking_method(node)
+
+    def _return(self, node: ast.Return) -> Found:
+        yield from without_json(self.source, node)
 
     def _changes(self, node: ast.expr) -> Found:
         """Find what changes a constant of the script: each task begins with it as it was written."""
@@ -200,34 +266,49 @@ class _Check:
                 yield from self._as_data(node)
 
     def _unknown(self, node: ast.Name) -> Found:
-        if node.id not in BUILTINS:
-            self.unknown += 1
-            hint = _hint(node.id, self.known) if self.unknown <= MAX_PROBLEMS else ""
-            yield "name", node, f"there is no {format_name(node.id)}{hint}"
+        if node.id not in (*BUILTINS, *self._errors.carriers) and node not in self._begun:
+            yield "name", node, f"there is no {format_name(node.id)}{self._hint(node.id, self.known)}"
+
+    def _of_asyncio(self, name: str) -> str:
+        return f"asyncio has no {format_name(name)} here{self._hint(name, ASYNCIO)}"
+
+    def _hint(self, name: str, known: Collection[str]) -> str:
+        """Return what to write instead, for as many names as are shown."""
+        self.hints -= 1
+        if self.hints < 0:
+            return ""
+        instead = INSTEAD.get(name) or OFFERED.get(name)
+        return f": {instead}" if instead else did_you_mean(name, known)
 
     def _as_data(self, node: ast.Name) -> Found:
-        """Find functions that are neither called nor given to `task` or `pipeline`."""
-        around = self.source.parents[node]
-        if isinstance(around, ast.Call):
-            word = self._word(around.func)
-            is_first = bool(around.args) and around.args[0] is node
-            if around.func is node or (word == "task" and is_first) or (word == "pipeline" and not is_first):
+        """Find functions where values are to be: what a word or a tool is given, and what is no function at all."""
+        user: ast.AST = node
+        for around in self.source.around(node):
+            if isinstance(around, ast.Call) and user is not around.func:
+                word = self._word(around.func) or (self._tool(around.func) and "tool")
+                if word and not (word == "task" or (word == "pipeline" and user is not around.args[0])):
+                    hint = _CALL_IT
+                    if isinstance(user, ast.keyword) and user.arg == "tools":
+                        hint = f'write its name as a text, "{node.id}"'
+                    yield "function", node, f"the function `{node.id}` is no value: {hint}"
+            if isinstance(around, ast.Return) and is_session(self.source, self.source.function(node)):
+                yield (
+                    "function",
+                    node,
+                    f"the function `{node.id}` is no value: {_CALL_IT}",
+                )
+            if not isinstance(around, CONTAINERS):
                 return
-        hint = "call it, or give it to task(function, ...)"
-        if any(isinstance(part, ast.keyword) and part.arg == "tools" for part in self.source.around(node)):
-            hint = f'write its name as a text, "{node.id}"'
-        yield "function", node, f"the function `{node.id}` is no value: {hint}"
+            user = around
 
     def _await(self, node: ast.Await) -> Found:
         if not isinstance(self.source.function(node), ast.AsyncFunctionDef):
             yield "await", node, "`await` stands in an `async def` only"
         call = node.value
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
-            if self._word(call.func) == "phase":
-                yield "await", node, "`phase` is called without `await`"
-            elif self._word(call.func) == "task":
-                yield "await", node, "`task` returns a ticket at once: wait for it with `await parallel([ticket, ...])`"
-            elif isinstance(self.source.meaning(call.func), ast.FunctionDef):
+            if (word := self._word(call.func)) in ("phase", "cancel"):
+                yield "await", node, f"`{word}` is called without `await`"
+            elif isinstance(called := self.source.meaning(call.func), ast.FunctionDef) and not self._gives_call(called):
                 text = f"`{call.func.id}` is no `async def`: call it without `await`, or define it with `async`"
                 yield "await", node, text
 
@@ -237,127 +318,68 @@ class _Check:
             yield from self._given(node, node.args[:1] or [node])
             if self._is_dropped(self._user(node)[0]):
                 yield "await", node, "nothing waits for this task: write `await parallel([task(...), ...])`"
-            for extra in node.args[1:]:
+            started = node.args[0] if node.args else None
+            is_word = isinstance(started, ast.Name) and started.id in AS_TASKS and self.source.meaning(started) is None
+            for extra in () if is_word else node.args[1:]:
                 yield "argument", extra, "`task` takes arguments by name: task(function, name=value)"
         elif word == "pipeline":
-            yield from self._given(node, node.args[1:] or [node])
+            stars = [arg for arg in node.args[:1] if isinstance(arg, ast.Starred)]
+            yield from self._given(node, stars or node.args[1:] or [node])
         if isinstance(node.func, ast.Name):
             yield from self._shadowed(node.func)
+            yield from self._without_f(node)
+        yield from self._arguments.of(node)
+        replaced = node.args[1:2] if self._called(node.func) == "sub" else []
+        names = (name for name in replaced if isinstance(name, ast.Name))
+        functions = [name for name in names if isinstance(self.source.meaning(name), ast.FunctionDef)]
+        yield from lacking_option(self.source, node, self._called(node.func), functions)
         if isinstance(node.func, ast.Name) and (word or self._is_async(node.func)):
             if self.source.function(node) is self.source.tree:
                 yield "top_level", node, f"the top of a script only defines things: call `{node.func.id}` in a function"
             elif word not in PLAIN:
                 yield from self._awaited(node, node.func)
-        if self._is_gather(node.func) and node.keywords:
-            yield "construct", node, "`gather` takes calls only: for errors, write `await settled([task(...), ...])`"
-        if isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGING:
+        for given in node.keywords if self._is_gather(node.func) else ():
+            if given.arg not in (None, "return_exceptions"):
+                yield "argument", node, f"`gather` has no {format_name(given.arg or '')}"
+        if isinstance(node.func, ast.Attribute) and node.func.attr in CHANGING:
             yield from self._changes(node.func)
 
     def _shadowed(self, name: ast.Name) -> Found:
         if (name.id in WORDS or name.id in self.tools) and isinstance(self.source.meaning(name), ast.Name | ast.arg):
             yield "name", name, f"`{name.id}` is a variable here, not the word or tool: give it another name"
 
+    def _without_f(self, call: ast.Call) -> Found:
+        """Find a prompt that names variables in braces, but is no f-string."""
+        text = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else None
+        if self._word(call.func) not in AS_TASKS or not isinstance(text, str) or len(text) > _TEXT:
+            return
+        known = {name for scope in self.source.scopes(call) for name in self.source.bound.get(scope, ())}
+        if named := [name for name in _BRACED.findall(text) if name in known]:
+            yield DOUBT, call.args[0], f'`{{{named[0]}}}` stands in a text without `f` before it: write f"..."'
+
     def _given(self, call: ast.Call, functions: Iterable[ast.expr]) -> Found:
         """Find what `task` or `pipeline` cannot run."""
         for given in functions:
-            if isinstance(given, ast.Starred):
-                continue
             meaning = self.source.meaning(given) if isinstance(given, ast.Name) else given
             text = "write the name of an `async def` at the top of the script, or of a tool"
             if isinstance(given, ast.Name) and meaning is None:
-                if given.id in WORDS:
+                if given.id in WORDS and not (given.id in AS_TASKS and self._word(call.func) == "task"):
                     yield "function", given, f"`{given.id}` is no function for this: {text} that calls it"
             elif isinstance(meaning, ast.FunctionDef):
                 yield "function", given, f"`{meaning.name}` is no `async def`: define it with `async`"
             elif isinstance(given, ast.Call):
                 yield "function", given, f"give the function and its arguments, without calling it: {text}"
-            elif not isinstance(meaning, ast.AsyncFunctionDef):
+            elif not isinstance(meaning, ast.AsyncFunctionDef) or meaning.decorator_list:
                 yield "function", given, text
             elif not self.source.is_top_level(meaning):
                 yield "function", given, f"`{meaning.name}` stands inside another function: move it to the top"
             elif self._word(call.func) == "task":
                 yield from self._by_name(meaning)
 
-    def _awaited(self, call: ast.Call, name: ast.Name) -> Found:
-        """Find a call that is never awaited, or used as if it were its result."""
-        is_own = self.source.meaning(name) is not None
-        user, via = self._user(call)
-        if isinstance(user, ast.Await):
-            return
-        if self._is_dropped(user):
-            yield "await", call, f"the call of `{name.id}` is never awaited: write `await {name.id}(...)`"
-        elif isinstance(user, _ASSIGNING) and not (is_own and via):
-            return
-        elif isinstance(user, ast.Call) and (self._word(user.func) in JOINS or (self._is_gather(user.func) and is_own)):
-            yield "await", call, f"write `await parallel([task({name.id}, ...), ...])`: it waits for tickets"
-        elif isinstance(user, ast.Call) and not is_own and self._takes_calls(user):
-            return
-        elif is_own and via:
-            yield "await", call, f"write `task({name.id}, ...)`, and wait for the tickets with `await parallel([...])`"
-        else:
-            yield "await", call, f"this uses the call of `{name.id}`, not its result: write `await {name.id}(...)`"
-
-    def _user(self, call: ast.expr) -> tuple[ast.AST, bool]:
-        """Return what uses the value of a call, and whether a list or the like stands between."""
-        via = False
-        for around in self.source.around(call):
-            if isinstance(around, ast.comprehension):
-                return around, via
-            if not isinstance(around, _CONTAINERS):
-                return around, via
-            via = True
-        return self.source.tree, via
-
-    def _is_dropped(self, user: ast.AST) -> bool:
-        """Whether a statement does nothing with a value, or gives it a name that is never read."""
-        targets = user.targets if isinstance(user, ast.Assign) else [getattr(user, "target", None)]
-        names = [target.id for target in targets if isinstance(target, ast.Name)]
-        if not isinstance(user, _ASSIGNING) or not names or len(names) < len(targets):
-            return isinstance(user, ast.Expr)
-        read = self.source.read.get(self.source.function(user), ())
-        return not any(target in read for target in names)
-
-    def _takes_calls(self, user: ast.Call) -> bool:
-        """Whether a call may take calls that are not awaited: gather, methods such as append, the script's own."""
-        if self._is_gather(user.func) or isinstance(user.func, ast.Attribute):
-            return self._module(getattr(user.func, "value", None)) in ("", "asyncio")
-        return isinstance(user.func, ast.Name) and isinstance(self.source.meaning(user.func), ast.FunctionDef)
-
-    def _is_gather(self, function: ast.expr) -> bool:
-        if isinstance(function, ast.Attribute):
-            return function.attr == "gather" and self._module(function.value) == "asyncio"
-        meaning = self.source.meaning(function) if isinstance(function, ast.Name) else None
-        return isinstance(meaning, ast.alias) and meaning.name == "gather"
-
-    def _module(self, node: ast.AST | None) -> str:
-        """Return the module that a name was imported as, or ""."""
-        meaning = self.source.meaning(node) if isinstance(node, ast.Name) else None
-        is_module = isinstance(meaning, ast.alias) and isinstance(self.source.parents[meaning], ast.Import)
-        return meaning.name if is_module and isinstance(meaning, ast.alias) else ""
-
-    def _word(self, function: ast.expr) -> str:
-        """Return the word that a name stands for, or ""."""
-        is_word = isinstance(function, ast.Name) and function.id in WORDS and self.source.meaning(function) is None
-        return function.id if is_word and isinstance(function, ast.Name) else ""
-
-    def _is_async(self, name: ast.Name) -> bool:
-        """Whether a name stands for what must be awaited when it is called."""
-        meaning = self.source.meaning(name)
-        if meaning is None:
-            return name.id in AWAITED or (name.id in self.tools and name.id not in PLAIN)
-        return isinstance(meaning, ast.AsyncFunctionDef)
-
-
-def _of_asyncio(name: str) -> str:
-    return f"asyncio has only `gather` here, no {format_name(name)}{_hint(name, ['gather'])}"
-
-
-def _hint(name: str, known: Collection[str]) -> str:
-    return f": {INSTEAD[name]}" if name in INSTEAD else did_you_mean(name, known)
-
 
 _CHECKS: dict[type[ast.AST], Callable[[_Check, Any], Found]] = {
     ast.AsyncFunctionDef: _Check._async,
+    ast.FunctionDef: _Check._function,
     ast.ClassDef: _Check._class,
     ast.Import: _Check._import,
     ast.ImportFrom: _Check._import,
@@ -366,5 +388,10 @@ _CHECKS: dict[type[ast.AST], Callable[[_Check, Any], Found]] = {
     ast.comprehension: _Check._comprehension,
     ast.Name: _Check._name,
     ast.Await: _Check._await,
+    ast.While: _Check._while,
+    ast.Delete: _Check._delete,
+    ast.Yield: _Check._yield,
+    ast.YieldFrom: _Check._yield,
+    ast.Return: _Check._return,
     ast.Call: _Check._call,
 }

@@ -2,16 +2,46 @@
 
 JOINS = ("parallel", "settled", "first", "quorum")
 """Words that wait for tickets."""
-AWAITED = ("llm", "agent", "ask", "part", *JOINS, "pipeline", "budget_left")
-PLAIN = ("task", "phase")
+AWAITED = ("llm", "agent", "ask", "part", "sleep", "sleep_until", *JOINS, "pipeline", "budget_left")
+PLAIN = ("task", "phase", "cancel")
 """Words that a script calls without `await`."""
 ROLES = ("worker", "critic", "judge")
 """Of the models that a script calls. The others write plans, and answers in a form of their own."""
 WORDS = (*AWAITED, *PLAIN)
+AS_TASKS = ("llm", "agent", "ask")
+"""Words that `task` starts, as it starts tools."""
+SIGNATURES = {
+    "llm": 'prompt, *material, schema=None, role="worker", model=None, tools=(), max_turns=8',
+    "agent": "goal, *, tools=None, budget=None",
+    "ask": "question, *material, schema=None",
+    "part": "ref, a=0, b=None",
+    "sleep": "seconds",
+    "sleep_until": "time",
+    "parallel": "tickets",
+    "settled": "tickets",
+    "first": "tickets",
+    "quorum": "k, tickets",
+    "phase": "name",
+    "cancel": "ticket",
+    "budget_left": "",
+}
+"""What words take; `task` and `pipeline` take what the functions do that they are given."""
+ASYNCIO = (
+    "create_task", "ensure_future", "Task", "Future", "CancelledError", "TimeoutError", "sleep", "gather",
+    "as_completed", "wait", "FIRST_COMPLETED", "FIRST_EXCEPTION", "ALL_COMPLETED", "timeout", "wait_for", "Semaphore",
+    "BoundedSemaphore", "Lock", "Event", "Queue", "QueueEmpty", "QueueFull", "TaskGroup",
+)  # fmt: skip
+"""The names of asyncio that a script has."""
+TYPES = (
+    "str", "int", "float", "bool", "None", "list", "dict", "tuple", "set", "Any", "Optional", "Union", "Literal",
+    "object", "List", "Dict", "Sequence", "Mapping", "frozenset", "NoneType",
+)  # fmt: skip
+"""Names of types that have a JSON schema."""
 
 _MODULES = """
-__future__ asyncio base64 binascii bisect collections copy csv dataclasses datetime decimal functools hashlib itertools
-json math random re tomllib typing unicodedata
+__future__ asyncio base64 binascii bisect collections collections.abc copy csv dataclasses datetime decimal functools
+hashlib heapq io itertools json math operator random re statistics string textwrap
+tomllib typing unicodedata urllib urllib.parse uuid
 """
 _BUILTINS = """
 abs all any bin bool bytes chr complex dict divmod enumerate filter float format frozenset getattr hasattr hash hex id
@@ -24,6 +54,15 @@ NotADirectoryError NotImplementedError OSError OverflowError PermissionError Rec
 SyntaxError SystemExit TimeoutError TypeError UnboundLocalError UnicodeDecodeError UnicodeEncodeError ValueError
 ZeroDivisionError
 """
+_CALL_ERRORS = """
+AddressRefused AlreadyWritten BadOutput BadReply CalculationFailed CallRefused ContentRefused ContextTooLong
+DocsNotFound DocumentNotFound DocumentUnreadable ExpressionRefused FetchFailed HttpStatusError IndexUnusable KeyRefused
+McpToolFailed McpUnavailable ModelRefused ModelTimeout OfflineCannot OutputCut PathRefused ProviderBusy QuotaUsedUp
+RateLimited ReplyCut ReplyTooLarge SandboxFailed SandboxLimit SchemaMismatch ServerFailed ServerUnreachable
+ToolArgumentError ToolError ToolResultError TooManyFiles UnknownModel UnknownOutcome UnknownTool
+"""
+CALL_ERRORS = tuple(_CALL_ERRORS.split())
+"""Errors of tools and models, which a script may catch by their names."""
 MODULES = tuple(_MODULES.split())
 BUILTINS = tuple(_BUILTINS.split())
 
@@ -31,8 +70,9 @@ INSTEAD: dict[str, str] = {
     "os": "a script reaches no files and no settings; use a tool, or an argument of `main`",
     "pathlib": "a script reaches no files; use a tool, or an argument of `main`",
     "sys": "return a value, or raise an exception",
-    "time": "a script has no clock; leave it out",
-    "enum": "write constants at the top of the script",
+    "time": "write `await sleep(seconds)`, and datetime.now() for the time",
+    "zoneinfo": "give times with their offset, or write timezone(timedelta(hours=1))",
+    "enum": "write `from enum import Enum`",
     "open": "a script reaches no files; use a tool, or an argument of `main`",
     "input": 'ask a person with `await ask("...")`',
     "eval": "write the code itself, or compute with a tool",
@@ -43,12 +83,11 @@ INSTEAD: dict[str, str] = {
     "issubclass": "classes have no bases here",
     "Any": "write `from typing import Any`",
     "dataclass": "write `from dataclasses import dataclass`",
-    "create_task": "write `ticket = task(function, ...)`, and `await parallel([ticket, ...])`",
-    "ensure_future": "write `ticket = task(function, ...)`, and `await parallel([ticket, ...])`",
-    "TaskGroup": "write `await parallel([task(function, ...), ...])`",
-    "wait": "write `await settled([...])`, `await first([...])` or `await quorum(k, [...])` over tickets",
-    "as_completed": "write `await pipeline(items, stage, ...)`",
-    "sleep": "a script has no clock; leave it out",
+    "shield": "await it without a timeout, or start a `task`: it goes on by itself",
+    "to_thread": "call the tool: no call keeps others waiting",
+    "Condition": "wait with an asyncio.Event, or a Queue",
+    "get_event_loop": "write asyncio.create_task(...), or asyncio.gather(...)",
+    "get_running_loop": "write asyncio.create_task(...), or asyncio.gather(...)",
     "run": "the run calls `main` itself; leave it out",
 }
 """What to write in the place of names that Python or its modules have and scripts have not."""

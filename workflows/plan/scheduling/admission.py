@@ -2,35 +2,39 @@
 
 import hashlib
 
-from workflows.plan.compile.graph import NodeSpec
-from workflows.plan.language.conditions import ConditionError
-from workflows.plan.scheduling import cancellation, joins, ready
-from workflows.plan.scheduling.completion import end_without_value, fail, resume, wait
-from workflows.plan.scheduling.events import TOKEN_CHARACTERS
-from workflows.plan.scheduling.state import (
+from sennit.workflows.plan.compile.execution_plan import NodeSpec
+from sennit.workflows.plan.language.conditions import ConditionError
+from sennit.workflows.plan.limits import MAX_UNITS
+from sennit.workflows.plan.scheduling import cancellation, joins, ready
+from sennit.workflows.plan.scheduling.completion import (
+    end_without_value,
+    fail,
+    live,
+    no_longer_wait,
+    put_back,
+    resume,
+    succeed,
+    wait,
+)
+from sennit.workflows.plan.scheduling.events import TOKEN_CHARACTERS, Approval, ApprovalDecided
+from sennit.workflows.plan.scheduling.state import (
     AWAITING_FALLBACK,
     BLOCKED,
     CANCELLED,
+    ENDED,
     EXPANDED,
     FAILED,
+    ITEMS,
     PENDING,
     SKIPPED,
+    SUCCEEDED,
     WAITING,
     RunState,
 )
 
-MAX_UNITS = 20_000
-"""Nodes and items of maps that one run may have."""
-
 
 def admit(state: RunState, node: int) -> None:
     """Decide the condition of a node whose dependencies have all succeeded, and let it enter."""
-    group = state.graph.group_of.get(node)
-    if group is not None and not state.ungrouped[group]:
-        state.gather[group] -= 1
-        if not state.gather[group]:
-            ready.queue(state, state.graph.groups[group][0])
-        return
     spec = state.graph.specs[node]
     if spec.when is not None:
         try:
@@ -44,13 +48,23 @@ def admit(state: RunState, node: int) -> None:
     enter(state, node, spec)
 
 
+def may_open(state: RunState, node: int) -> bool:
+    """Whether all that a node waits for is there; the map behind whose items it runs need only be open."""
+    source = state.graph.specs[node].source
+    is_open = source in state.items and live(state.status[source])
+    return state.status[node] == PENDING and state.open_deps[node] == is_open
+
+
 def enter(state: RunState, node: int, spec: NodeSpec) -> None:
     """Queue a node whose condition holds, unless it waits for inputs or for a person, or is a map.
 
-    A question with references, or about a write, is queued too: an activity puts it together, then the node waits.
+    A question with references, or about a write, is queued too: an activity puts it together, then the node waits. The
+    sleep of a program starts when it is over.
     """
     if spec.inputs:
         state.awaiting_inputs[node] = True
+        if spec.of_items:
+            joins.count(state, node)
         consider(state, node)
     elif spec.kind == "gate" and asks(state, node) and not spec.fills:
         wait(state, node)
@@ -58,6 +72,8 @@ def enter(state: RunState, node: int, spec: NodeSpec) -> None:
             clock(state, node)
     elif spec.kind == "map":
         _open(state, node)
+    elif spec.kind == "tool" and spec.deadline and node not in state.past_deadline:
+        state.deadlines.setdefault(node, state.now + spec.deadline)
     else:
         ready.queue(state, node)
 
@@ -82,9 +98,31 @@ def waiting_in(state: RunState, unit: int) -> list[int]:
     return [each for each in inside if state.status[each] == WAITING]
 
 
+def decide_write(state: RunState, unit: int, event: ApprovalDecided) -> None:
+    """A person has approved what a unit wants to write, or rejected it."""
+    asked = state.questions[unit]
+    if event.approved:
+        state.approved[unit] = Approval(asked.digest, asked.target, event.args, event.by)
+        go_on(state, unit)
+        return
+    state.approved.pop(unit, None)
+    no_longer_wait(state, unit)
+    fail(state, unit, "Rejected", event.reason or "a person rejected it")
+
+
+def go_on(state: RunState, unit: int) -> None:
+    """Have a unit go on that has waited for a person."""
+    no_longer_wait(state, unit)
+    if state.is_item(unit):
+        put_back(state, unit)
+        return
+    state.status[unit] = PENDING
+    enter(state, unit, state.graph.specs[unit])
+
+
 def token_of(state: RunState, units: list[int]) -> str:
     """Return what a person names to approve what these units ask, all of it and nothing else."""
-    tokens = [state.questions[unit].token for unit in units if unit in state.questions]
+    tokens = [state.questions[unit].token() for unit in units if unit in state.questions]
     if len(tokens) == 1:
         return tokens[0]
     return hashlib.sha256(" ".join(tokens).encode()).hexdigest()[:TOKEN_CHARACTERS]
@@ -99,9 +137,13 @@ def clock(state: RunState, node: int) -> None:
 
 
 def expire(state: RunState, join: int) -> None:
-    """A join's deadline has passed: it closes with the inputs it has or fails, now or as soon as it is admitted."""
+    """A join's deadline has passed: it closes with the inputs it has or fails, now or as soon as it is admitted. The
+    sleep of a program is over.
+    """
     if state.status[join] in (PENDING, BLOCKED) and not state.queued[join]:
         state.past_deadline[join] = True
+        if state.graph.specs[join].kind == "tool":
+            ready.queue(state, join)
         if state.awaiting_inputs[join]:
             consider(state, join)
 
@@ -112,7 +154,8 @@ def consider(state: RunState, join: int) -> None:
         return
     spec = state.graph.specs[join]
     late = state.past_deadline.get(join)
-    ruling = joins.outcome(spec, state.open_inputs[join], state.ok_inputs[join], late)
+    total = joins.total(state, join)
+    ruling = joins.outcome(spec, state.open_inputs[join], state.ok_inputs[join], late, total)
     if ruling == joins.WAIT:
         return
     state.deadlines.pop(join, None)
@@ -120,34 +163,82 @@ def consider(state: RunState, join: int) -> None:
         state.past_deadline[join] = False
     if ruling == joins.CLOSE:
         state.chosen[join] = joins.winners(state, join)
-        ready.queue(state, join)
         if state.open_inputs[join] and spec.policy != "any":
             cancellation.cancel_inputs(state, [join], cancellation.LATE if late else cancellation.DECIDED)
+        _close(state, join, spec)
     elif ruling == joins.FAIL:
         fail(state, join, "JoinFailed", joins.reason(state, join), derived=True)
     else:
-        fail(state, join, "JoinDeadline", f"{state.ok_inputs[join]} of {len(spec.inputs)} inputs were there in time")
+        fail(state, join, "JoinDeadline", f"{state.ok_inputs[join]} of {total} inputs were there in time")
         cancellation.cancel_inputs(state, [join], cancellation.LATE)
 
 
-def _open(state: RunState, node: int) -> None:
-    """Append one unit for each item of a map, or queue the map at once when there are none."""
-    count = _length(state, node)
-    if isinstance(count, str):
-        fail(state, node, "MapFailed", count)
+def _close(state: RunState, join: int, spec: NodeSpec) -> None:
+    """Give a join its value; what an activity is needed for is queued."""
+    outcome = joins.outcome_of(state, join) if spec.kind == "join" else None
+    if outcome is None:
+        ready.queue(state, join)
         return
-    append_items(state, node, count)
+    if join in state.graph.timed:
+        clock(state, join)
+    succeed(state, join, outcome)
+
+
+def _open(state: RunState, node: int) -> None:
+    """Append the units of each item of a map, or queue the map at once when there are none.
+
+    One that was blocked behind items of another map, which run again, goes on with its own.
+    """
+    for unit in state.items.get(node, ()):
+        if state.status[unit] == BLOCKED:
+            state.status[unit] = PENDING
+            del state.inherited_failure[unit]
+    if node not in state.items:
+        count = _length(state, node)
+        if isinstance(count, str):
+            fail(state, node, "MapFailed", count)
+            return
+        append_items(state, node, count)
+    state.open_inputs[node] = open_units(state, node)
     if node in state.graph.timed:
         clock(state, node)
-    if not count:
-        ready.queue(state, node)
-        return
+    for join in joins.of_items(state, node):
+        joins.count(state, join)
+        if state.awaiting_inputs[join]:
+            consider(state, join)
+    if state.status[node] == PENDING:  # no join has closed
+        _begin_items(state, node)
+
+
+def _begin_items(state: RunState, node: int) -> None:
+    """Queue the items of a map that has opened, and open those that run behind them."""
     state.status[node] = EXPANDED
     resume(state, node)
+    if not state.open_inputs[node]:
+        gather(state, node)
+    for other in state.graph.pipes.get(node, ()):
+        if state.stale:  # what it waits for may have to be counted again
+            state.mark(other)
+        elif may_open(state, other) and other not in state.items:
+            admit(state, other)
+
+
+def open_units(state: RunState, node: int) -> int:
+    """Return how many units of an open map's items have not ended."""
+    return sum(state.status[unit] not in (*ENDED, BLOCKED) for unit in state.items[node])
 
 
 def gather(state: RunState, node: int) -> None:
-    """Queue a map whose items have all ended, or fail it if an item failed."""
+    """Queue a map whose items have all ended, or fail it if an item failed. If they ran behind the items of another
+    map, it waits for the end of that, and has a value only if that has one.
+    """
+    source = state.graph.specs[node].source
+    before = SUCCEEDED if source < 0 else state.status[source]
+    if before != SUCCEEDED:
+        if before in (FAILED, BLOCKED, SKIPPED, CANCELLED):
+            state.inherited_failure[node] = True
+            end_without_value(state, node, BLOCKED if before in (FAILED, BLOCKED) else SKIPPED)
+        return
     failed = [item for item in state.items[node] if state.status[item] in (FAILED, CANCELLED)]
     state.status[node] = PENDING
     if not failed:
@@ -162,7 +253,9 @@ def gather(state: RunState, node: int) -> None:
 def _length(state: RunState, node: int) -> int | str:
     """Return how many items the map has, or why it cannot open."""
     spec = state.graph.specs[node]
-    if spec.over is None:
+    if spec.source >= 0:
+        count = len(state.values(spec.source))
+    elif spec.over is None:
         count = spec.length
     else:
         source, name = spec.over[0], spec.over[1]
@@ -174,21 +267,15 @@ def _length(state: RunState, node: int) -> int | str:
         return "what it goes over is not a list"
     if count > spec.cap:
         return f"its list has {count} items; max_items is {spec.cap}"
-    if len(state.status) + count > MAX_UNITS:
-        return f"{count} more items would make over {MAX_UNITS} units in one run"
+    if len(state.status) + count * spec.per_item > MAX_UNITS:
+        return f"{count} more items would make over {MAX_UNITS:,} units in one run"
     return count
 
 
 def append_items(state: RunState, node: int, count: int) -> range:
-    """Append one unit for each item, in the map's generation, and return them."""
-    first = len(state.status)
-    state.status += [PENDING] * count
-    state.generation += [state.generation[node]] * count
-    state.digest += [None] * count
-    for column in (state.size, state.attempts, state.millis, state.started):
-        column += [0] * count
-    state.queued += [False] * count
-    state.owner += [(node, item) for item in range(count)]
-    state.items[node] = range(first, first + count)
-    state.open_inputs[node] = count
+    """Append the units of each item, in the map's generation, and return them."""
+    first, units = ITEMS + len(state.owner), count * state.graph.specs[node].per_item
+    state.items[node] = range(first, first + units)
+    state.owner += [(node, place) for place in range(units)]
+    state.add(state.items[node], state.generation[node])
     return state.items[node]

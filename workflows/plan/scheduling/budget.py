@@ -8,7 +8,7 @@ therefore never stalls a run, and a run exceeds a limit by one call at most.
 from dataclasses import astuple, dataclass, field, fields, replace
 from typing import Any
 
-from workflows.plan.language.limits import format_amount
+from sennit.workflows.plan.language.limits import format_amount
 
 GUESSED_TOKENS = 1_000
 """What a model call is expected to take before the run has seen one, where the plan gives no estimate."""

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 
-from workflows.plan.scheduling.completion import cancel, live
-from workflows.plan.scheduling.state import (
+from sennit.workflows.plan.scheduling.completion import cancel, live
+from sennit.workflows.plan.scheduling.state import (
     AWAITING_FALLBACK,
     BLOCKED,
     CANCELLED,
@@ -19,6 +19,7 @@ DECIDED = ("NotNeeded", "the join it feeds is already decided")
 LATE = ("NotNeeded", "the join it feeds waits no longer: its deadline has passed")
 NOT_MADE = ("NotNeeded", "its program ran again, and did not call it")
 CONSUMER_SKIPPED = ("NotNeeded", "the node that needed it was skipped")
+GIVEN_UP = ("Cancelled", "the program has cancelled it")
 _UNREAD = ("NotNeeded", "the program has ended without it")
 
 
@@ -30,13 +31,21 @@ def cancel_inputs(state: RunState, of: Sequence[int], note: tuple[str, str], off
     _cancel(state, dict.fromkeys((*of, *off), True), fed, note)
 
 
+def give_up(state: RunState, calls: Sequence[int]) -> None:
+    """Cancel calls that a program has given up, and what only they needed, if nothing else waits for them. Writes go
+    on.
+    """
+    if calls:
+        _cancel(state, {}, calls, GIVEN_UP, lambda node: state.graph.specs[node].effect == "write")
+
+
 def cancel_unread(state: RunState, step: int) -> None:
     """Cancel what a program has begun and not waited for when it ends with this step: calls, joins, and tasks with all
     that these have begun. Writes that it has called itself go on to their end, and of others those that run.
     """
-    specs, made = state.graph.specs, state.graph.made
+    graph, specs = state.graph, state.graph.specs
     steps = {step: True}
-    while specs[step].is_step and specs[step].maker >= 0:
+    while specs[step].is_step:
         step = specs[step].maker
         steps[step] = True
 
@@ -46,8 +55,7 @@ def cancel_unread(state: RunState, step: int) -> None:
 
     begun, makers, off = list[int](), list(steps), list(steps)
     while makers:
-        maker = makers.pop()
-        calls = [node for node in made.get(maker, ()) if specs[node].maker == maker and node not in steps]
+        calls = [node for node in graph.made_by(makers.pop()) if node not in steps]
         makers += [node for node in calls if specs[node].kind == "program" and state.status[node] == FAILED]
         begun += [node for node in calls if _open(state, node)]
         off += [node for node in calls if not _open(state, node)]  # a join that has failed needs nothing any more
@@ -60,7 +68,7 @@ def _fed(state: RunState, node: int) -> Iterator[int]:
     graph = state.graph
     yield from graph.deps[node]
     yield from graph.specs[node].inputs
-    yield from (other for other in graph.made.get(node, ()) if graph.specs[other].maker == node)
+    yield from graph.made_by(node)
 
 
 def _cancel(

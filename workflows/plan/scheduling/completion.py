@@ -4,15 +4,23 @@ The effects on other units go through the work list (`propagation.py`) and never
 of skips costs no stack, and the order is explicit: first in, first out.
 """
 
-from workflows.plan.compile.graph import NodeSpec
-from workflows.plan.scheduling import ready
-from workflows.plan.scheduling.events import Cancel, ExpansionRequest, Outcome, Question
-from workflows.plan.scheduling.state import (
+from sennit.workflows.plan.scheduling import ready
+from sennit.workflows.plan.scheduling.events import (
+    Cancel,
+    Effect,
+    ExpansionRequest,
+    LookUp,
+    Outcome,
+    Question,
+    WriteStatus,
+)
+from sennit.workflows.plan.scheduling.state import (
     AWAITING_FALLBACK,
     BLOCKED,
     CANCELLED,
     EXPANDED,
     FAILED,
+    IN_DOUBT,
     PENDING,
     RUNNING,
     SKIPPED,
@@ -21,17 +29,28 @@ from workflows.plan.scheduling.state import (
     RunState,
 )
 
+WHOLE_NOTES, NOTE_CHARACTERS = 200, 500
+"""How many errors a run keeps whole, and how much of each further one: a run that continues as new takes them along."""
+UNKNOWN_OUTCOME, NOT_WRITTEN = "UnknownOutcome", "NotWritten"
+"""What the ledger of effects says of a write that left no result."""
+INVALID_RESULT = "InvalidResult"
+BAD_OUTPUT = "BadOutput"
+"""What a tool has returned is not of the type it declares. A write was made."""
+LOST = ("WorkerLost", "Cancelled", INVALID_RESULT)
+"""Ends of an activity that nobody asked for, and that say nothing about its write."""
+NO_ITEMS = ("Skipped", "the map whose items it goes over has ended without a value")
 NOT_NEEDED = ("NotNeeded", "it is the fallback of a node that did not fail")
 
 
 def live(status: int) -> bool:
     """Whether a unit runs or may still run, so that it can be cancelled."""
-    return status in (PENDING, RUNNING, WAITING, AWAITING_FALLBACK, EXPANDED)
+    return status in (PENDING, RUNNING, WAITING, AWAITING_FALLBACK, EXPANDED, IN_DOUBT)
 
 
 def complete(state: RunState, unit: int, outcome: Outcome) -> None:
     """Take the outcome of a unit that has stopped running."""
     state.expansion_requests.pop(unit, None)
+    _note_below(state, unit, state.generation[unit], outcome)
     if outcome.written and unit in state.approved:
         state.approved[unit] = state.approved[unit]._replace(written=outcome.written)
     if outcome.expansion_request is not None:
@@ -46,9 +65,14 @@ def complete(state: RunState, unit: int, outcome: Outcome) -> None:
     elif outcome.again:
         if outcome.objections:
             state.objections[unit] = outcome.objections
+        if outcome.error is not None:
+            state.alone[unit] = True
         put_back(state, unit)
     elif outcome.skipped:
         end_without_value(state, unit, SKIPPED, ("Skipped", "its condition was false"))
+    elif _is_lost(state, unit, outcome) and unit not in state.resumed:
+        state.resumed[unit] = True
+        put_back(state, unit)
     else:
         fail(state, unit, *(outcome.error or ("Failed", "no reason given")))
 
@@ -56,7 +80,9 @@ def complete(state: RunState, unit: int, outcome: Outcome) -> None:
 def _ask(state: RunState, unit: int, question: Question) -> None:
     """Ask a person; not about values of which some are being made again."""
     state.approved.pop(unit, None)  # what it asks is another thing
-    deps = state.graph.deps[state.node_of(unit)]
+    node = state.node_of(unit)
+    deps = [dep for dep in state.graph.deps[node] if dep != state.graph.specs[node].source]
+    deps += state.read_by(unit) if state.is_item(unit) else []
     if any(live(state.status[dep]) for dep in deps):
         put_back(state, unit)
         return
@@ -98,6 +124,8 @@ def succeed(state: RunState, unit: int, outcome: Outcome) -> None:
         state.facts[unit] = outcome.facts
     if outcome.taken_over:
         state.taken_over[unit] = True
+    if outcome.at and state.spec_of(unit).maker >= 0:
+        state.ended_at[unit] = outcome.at
     state.work.append(unit)
 
 
@@ -105,25 +133,28 @@ def fail(state: RunState, unit: int, kind: str, message: str, *, derived: bool =
     """Fail a unit for good and do what its `on_error` says. `derived`: it failed only because of a dependency."""
     spec = state.spec_of(unit)
     item = state.is_item(unit)
+    message = message if len(state.notes) < WHOLE_NOTES else message[:NOTE_CHARACTERS]
     state.notes[unit] = (kind, message)
+    if kind == BAD_OUTPUT and may_write(state, unit):
+        _note(state, unit, state.generation[unit], "made")
+    if _is_in_doubt(state, unit, kind):
+        _doubt(state, unit, kind, message)
+        return
     fallback = spec.item_fallback if item else spec.fallback
     if fallback is not None:
         digest, size, facts = fallback
         succeed(state, unit, Outcome(digest, size, dict(facts)))
     elif spec.item_skip if item else spec.skip_on_error:
         end_without_value(state, unit, SKIPPED, (kind, message))
-    elif spec.instead >= 0 and not item and state.status[spec.instead] == PENDING and not _continues(state, spec):
+    elif not item and (instead := state.graph.fallback_of(unit)) >= 0 and state.status[instead] == PENDING:
+        if instead != spec.instead:  # the turns with which it went on when it ran before give way to it
+            state.graph.put_behind(instead, unit)
         state.status[unit] = AWAITING_FALLBACK
-        state.mark(spec.instead)
+        state.mark(instead)
     else:
         if derived:
             state.inherited_failure[unit] = True
         end_without_value(state, unit, FAILED, (kind, message))
-
-
-def _continues(state: RunState, spec: NodeSpec) -> bool:
-    """Whether what is to run in a node's place is no fallback, but how it went on the last time that it ran."""
-    return state.graph.specs[spec.instead].maker >= 0
 
 
 def end_without_value(state: RunState, unit: int, status: int, note: tuple[str, str] | None = None) -> None:
@@ -135,16 +166,13 @@ def end_without_value(state: RunState, unit: int, status: int, note: tuple[str, 
     if note:
         state.notes[unit] = note
     state.work.append(unit)
-    if unit in state.graph.group_of:
-        ungroup(state, state.graph.group_of[unit])
 
 
 def put_back(state: RunState, unit: int) -> None:
-    """Queue a unit that ran, so that it starts again, alone."""
+    """Queue a unit that ran, so that it starts again."""
     state.status[unit] = PENDING
     if state.is_item(unit):
-        if supplied(state, state.node_of(unit)):
-            ready.queue(state, unit)
+        feed(state, unit)
     elif unit in state.items:
         ready.queue(state, unit)
     else:
@@ -153,28 +181,34 @@ def put_back(state: RunState, unit: int) -> None:
 
 def supplied(state: RunState, node: int) -> bool:
     """Whether an open map's items may start: not while a node that the map needs is running again."""
-    needs = state.graph.specs[node].needs
+    spec = state.graph.specs[node]
+    needs = [need for need in spec.needs if need != spec.source]
     return state.status[node] == EXPANDED and all(state.status[need] == SUCCEEDED for need in needs)
 
 
 def resume(state: RunState, node: int) -> None:
-    """Queue an open map's pending items."""
+    """Queue an open map's pending items, as far as what they wait for is there."""
     if supplied(state, node):
         for item in state.items[node]:
             if state.status[item] == PENDING and not state.queued[item]:
-                ready.queue(state, item)
+                _feed(state, item)
 
 
-def ungroup(state: RunState, group: int) -> None:
-    """Have the members of a group start one by one."""
-    if state.ungrouped[group]:
-        return
-    state.ungrouped[group] = True
-    for member in state.graph.groups[group]:
-        state.floor[member] = 0
-        state.queued[member] = False
-        if state.status[member] == PENDING:
-            state.mark(member)
+def feed(state: RunState, unit: int) -> None:
+    """Queue a pending unit of an item, or end it, if what it waits for has ended."""
+    if state.status[unit] == PENDING and not state.queued[unit] and supplied(state, state.node_of(unit)):
+        _feed(state, unit)
+
+
+def _feed(state: RunState, unit: int) -> None:
+    before = state.before(unit)
+    status = SUCCEEDED if before < 0 else state.status[before]
+    if status == SUCCEEDED:
+        if all(state.status[each] == SUCCEEDED for each in state.read_by(unit)):  # none of them runs again
+            ready.queue(state, unit)
+    elif state.is_item(before) and status in (SKIPPED, CANCELLED, FAILED, BLOCKED):
+        state.inherited_failure[unit] = True
+        end_without_value(state, unit, SKIPPED if status in (SKIPPED, CANCELLED) else BLOCKED)
 
 
 def cancel(state: RunState, unit: int, status: int, note: tuple[str, str]) -> None:
@@ -185,8 +219,7 @@ def cancel(state: RunState, unit: int, status: int, note: tuple[str, str]) -> No
         before = state.status[here]
         if before == RUNNING:
             _count_cut_off(state, here)
-            ready.release(state, here)
-            state.out.append(Cancel(here, state.generation[here]))
+            cut_off(state, here)
         elif before == WAITING:
             no_longer_wait(state, here)
         elif before == EXPANDED:
@@ -196,6 +229,104 @@ def cancel(state: RunState, unit: int, status: int, note: tuple[str, str]) -> No
         state.deadlines.pop(here, None)
         end_without_value(state, here, status, note)
         status = CANCELLED
+
+
+def may_write(state: RunState, unit: int) -> bool:
+    """Whether the activity of a running unit may write: a tool that does, or a sub-agent with such a tool. What nobody
+    has approved only asks, and what a person has answered calls nothing.
+    """
+    spec = state.spec_of(unit)
+    if spec.effect != "write" or unit in state.answers or state.kind_of(unit) not in ("tool", "agent"):
+        return False
+    return unit in state.approved or not spec.approval
+
+
+def cut_off(state: RunState, unit: int) -> None:
+    """Stop a running unit. A write keeps its slot and its locks until it is known what became of it."""
+    generation = state.generation[unit]
+    state.out.append(Cancel(unit, generation))
+    if may_write(state, unit):
+        _note(state, unit, generation, "in flight")
+    else:
+        ready.release(state, unit)
+
+
+def note_end(state: RunState, unit: int, generation: int, outcome: Outcome) -> bool:
+    """Note what became of a write that was cut off. If its end does not say it, the ledger of effects is asked, and
+    False returned: the write goes on to be in flight.
+    """
+    is_agent = state.kind_of(unit) == "agent"  # it tells of its writes one by one
+    status = None if is_agent else _fate(outcome)
+    if status is None and not is_agent:
+        state.out.append(LookUp(unit, generation))
+        return False
+    state.effects[unit] = tuple(each for each in state.effects[unit] if each != (generation, "in flight", ""))
+    if status is not None:
+        _note(state, unit, generation, status)
+    _note_below(state, unit, generation, outcome)
+    if not state.effects[unit]:
+        del state.effects[unit]
+    return True
+
+
+def _fate(outcome: Outcome) -> WriteStatus | None:
+    """Return what became of a write by the end of its activity, None if that does not say it."""
+    error = outcome.error[0] if outcome.error else ""
+    if outcome.digest is not None:
+        return "made"
+    if outcome.again or outcome.skipped or outcome.question is not None or error == NOT_WRITTEN:
+        return "not made"
+    return "unknown" if error == UNKNOWN_OUTCOME else None
+
+
+def _note(state: RunState, unit: int, generation: int, status: WriteStatus, below: str = "") -> None:
+    state.effects[unit] = (*state.effects.get(unit, ()), Effect(generation, status, below))
+
+
+def _note_below(state: RunState, unit: int, generation: int, outcome: Outcome) -> None:
+    """Keep what a sub-agent says of its writes, or that nobody can say it."""
+    told: tuple[tuple[str, WriteStatus], ...] = (("", "unknown"),) if outcome.effects is None else outcome.effects
+    for path, status in told:
+        _note(state, unit, generation, status, path)
+
+
+def _is_lost(state: RunState, unit: int, outcome: Outcome) -> bool:
+    """Whether a write has ended without a word: by the loss of its workers, or by a stranger's hand."""
+    return outcome.error is not None and outcome.error[0] in LOST and may_write(state, unit)
+
+
+def _is_in_doubt(state: RunState, unit: int, kind: str) -> bool:
+    """Whether a failed unit may have written all the same, or a part of it."""
+    if state.spec_of(unit).effect != "write" or state.kind_of(unit) not in ("tool", "agent"):
+        return False
+    if kind == INVALID_RESULT and state.kind_of(unit) == "agent":
+        return _unknown(state, unit)  # what it has written it has told itself
+    return kind == UNKNOWN_OUTCOME or _unknown(state, unit) or (kind in LOST and may_write(state, unit))
+
+
+def _unknown(state: RunState, unit: int) -> bool:
+    """Whether it is noted of a unit that nobody knows whether it has written, as it ran last."""
+    return any(each[:2] == (state.generation[unit], "unknown") for each in state.effects.get(unit, ()))
+
+
+def _doubt(state: RunState, unit: int, kind: str, message: str) -> None:
+    """Wait for a person before any other node is told: not even `on_error` may take it for a failure."""
+    if kind in LOST:
+        state.notes[unit] = (UNKNOWN_OUTCOME, f"{message}; whether it took effect is not known")
+    state.status[unit] = IN_DOUBT
+    state.queued[unit] = False
+    if not _unknown(state, unit):
+        _note(state, unit, state.generation[unit], "unknown")
+
+
+def decided(state: RunState, unit: int) -> None:
+    """Forget the doubt about a unit's writes: a person has decided that it runs again, or what its result is."""
+    state.resumed.pop(unit, None)
+    known = [each for each in state.effects.get(unit, ()) if each[:2] != (state.generation[unit], "unknown")]
+    if known:
+        state.effects[unit] = tuple(known)
+    else:
+        state.effects.pop(unit, None)
 
 
 def _count_cut_off(state: RunState, unit: int) -> None:

@@ -3,10 +3,12 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from workflows.plan.compile.graph import Graph, NodeSpec, Quoted
-from workflows.plan.language.limits import NO_USAGE, Usage
+from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, Quoted
+from sennit.workflows.plan.compile.graph import Graph
+from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 
-TOKEN_CHARACTERS = 12
+TOKEN_CHARACTERS = 20
+"""80 bits: nobody finds another write with the token of one that a person has approved."""
 EndStatus = Literal["done", "partial", "failed", "cancelled"]
 
 
@@ -37,9 +39,8 @@ class Question(NamedTuple):
     digest: str = ""
     target: str = ""
 
-    @property
     def token(self) -> str:
-        """What a person names to approve this and nothing else, short enough to be typed."""
+        """Return what a person names to approve this and nothing else, short enough to be typed."""
         return "-".join(part[:TOKEN_CHARACTERS] for part in (self.digest, self.target) if part)
 
 
@@ -60,15 +61,31 @@ class Approval(NamedTuple):
         return (self.digest, self.target) == (asked.digest, asked.target)
 
 
+WriteStatus = Literal["in flight", "made", "not made", "unknown"]
+
+
+class Effect(NamedTuple):
+    """What became of a write, where the status of its node does not tell: it was cut off, or nobody knows.
+
+    `generation` is that of its node. A sub-agent's writes are told by their paths `below` its node.
+    """
+
+    generation: int
+    status: WriteStatus
+    below: str = ""
+
+
 @dataclass(slots=True)
 class Outcome:
     """How one node ended, after all its attempts: `digest` names its output, or `error` is (type, message).
 
-    `again` puts a group's member back, to be started alone; `skipped` says that its condition was false. `usage` is
-    None when it is not known. `delegated` leaves the node's end to its fallback. With an `expansion_request` or a
-    `question` the node has not ended, but waits for a person. When it starts `again`, `objections` say what was wrong
-    with its last request. `written` is the digest of arguments that a person has changed. `taken_over` says that a run
-    which this one forks has made it.
+    `again` puts a unit back; with an error it starts alone, because it has failed beside others. `skipped` says that
+    its condition was false. `usage` is None when it is not known. `delegated` leaves the node's end to its fallback.
+    With an `expansion_request` or a `question` the node has not ended, but waits for a person. When it starts `again`,
+    `objections` say what was wrong with its last request. `written` is the digest of arguments that a person has
+    changed. `taken_over` says that a run which this one forks has made it. `at` is when it ended, if a step of a
+    program has been told that. `effects` are what a sub-agent says of its writes, by their paths; None if it could not
+    say it. `millis` is how long a tool's call took by itself.
     """
 
     digest: str | None = None
@@ -85,20 +102,28 @@ class Outcome:
     objections: tuple[str, ...] = ()
     written: str = ""
     taken_over: bool = False
+    at: int = 0
+    effects: tuple[tuple[str, WriteStatus], ...] | None = ()
+    millis: int = 0
 
 
 @dataclass(slots=True)
 class RunStarted:
-    """The plan is known: admit every node without dependencies."""
+    """The plan is known: admit every node without dependencies. `more` says that its planner still writes."""
+
+    more: bool = False
 
 
 @dataclass(slots=True)
 class NodeEnded:
-    """A started unit ended. Ignored if the unit has a newer generation."""
+    """A started unit ended. Ignored if the unit has a newer generation. With `more` others have ended at the same time:
+    nothing starts before another event has told of the last of them.
+    """
 
     unit: int
     generation: int
     outcome: Outcome
+    more: bool = False
 
 
 @dataclass(slots=True)
@@ -144,24 +169,47 @@ class SkipRequested:
 
 
 @dataclass(slots=True)
-class PlanExtended:
-    """The plan has more nodes after the old ones. `facts` are facts of old nodes that only new nodes ask for. `more`
-    says that further nodes may come, so the run neither ends nor parks.
+class NodesAppended:
+    """The plan goes on with these nodes, and with another answer if it has one. They name others by their units.
+
+    `ended` is the end of the node that has asked for them. If it is delegated, they are the calls of a program or of a
+    tool loop, and the next step or turn, which comes last and takes over its end. Without `ended` they come from a
+    planner, and `more` says that it still writes, so the run neither ends nor parks. `facts` are those of older nodes
+    that only these ask for; `fallbacks` say that of older nodes' fallback values. A program has `given_up` calls.
     """
 
-    graph: Graph
+    page: ExecutionPlan
+    ended: NodeEnded | None = None
     facts: dict[int, dict[str, Any]] = field(default_factory=dict)
+    fallbacks: dict[int, dict[str, Any]] = field(default_factory=dict)
     more: bool = False
+    given_up: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
-class NodesAppended:
-    """A step of a program has ended and adds nodes: its calls, and the next step, which comes last and takes over its
-    end.
-    """
+class PlanReplaced:
+    """The run starts on another plan from its beginning. What the old plan had reserved counts as spent."""
 
-    specs: list[NodeSpec]
-    step: NodeEnded
+    graph: Graph
+
+
+@dataclass(slots=True)
+class InputsRead:
+    """A step of a program starts only now: it reads all of its inputs that have ended meanwhile."""
+
+    unit: int
+
+
+@dataclass(slots=True)
+class DrainStarted:
+    """Nothing more is started, so that the run can continue as new: for so many milliseconds, or for good."""
+
+    millis: int | None = None
+
+
+@dataclass(slots=True)
+class DrainEnded:
+    """The run does not continue as new yet: nodes may start again."""
 
 
 @dataclass(slots=True)
@@ -176,9 +224,10 @@ class ProgramEdited:
 
 @dataclass(slots=True)
 class BudgetRaised:
-    """New limits of the budget by name; the others stay."""
+    """New limits of the budget by name; the others stay. With `millis` the run ends after so much time from now."""
 
     limits: dict[str, int]
+    millis: int | None = None
 
 
 @dataclass(slots=True)
@@ -203,8 +252,11 @@ Event = (
     | ApprovalDecided
     | RetryRequested
     | SkipRequested
-    | PlanExtended
     | NodesAppended
+    | PlanReplaced
+    | InputsRead
+    | DrainStarted
+    | DrainEnded
     | ProgramEdited
     | BudgetRaised
     | CostCharged
@@ -216,12 +268,14 @@ Event = (
 class Start:
     """Run these units in one activity; one unit as a rule. With `asks` only put together what it asks a person.
 
-    `step` is the step of a program that waits for nothing but this unit, and follows in the same activity.
+    `step` is the step of a program that waits for nothing but this unit, and follows in the same activity. A sub-agent
+    has the `limits` of its part of the budget.
     """
 
     units: tuple[int, ...]
     asks: bool = False
     step: int = -1
+    limits: dict[str, int] | None = None
 
 
 @dataclass(slots=True)
@@ -233,7 +287,17 @@ class Expand:
 
 @dataclass(slots=True)
 class Cancel:
-    """Stop the activity that runs this unit in this generation."""
+    """Stop the activity that runs this unit in this generation. Of a write, its end is still to be told."""
+
+    unit: int
+    generation: int
+
+
+@dataclass(slots=True)
+class LookUp:
+    """Look in the ledger of effects what became of a write that was cut off in this generation. It ends once more, with
+    its result, `NotWritten` or `UnknownOutcome`.
+    """
 
     unit: int
     generation: int
@@ -241,9 +305,9 @@ class Cancel:
 
 @dataclass(slots=True)
 class End:
-    """The run is over."""
+    """The run is over: nothing of it is in flight."""
 
     status: EndStatus
 
 
-Decision = Start | Expand | Cancel | End
+Decision = Start | Expand | Cancel | LookUp | End

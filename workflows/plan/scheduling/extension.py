@@ -1,101 +1,97 @@
 """Adds nodes to the plan of a running run, and holds a model's request for many nodes until a person approves it.
 
-The old nodes come first and stay as they were; only the units of map items get higher numbers.
+The old nodes come first and stay as they were.
 
 A node whose request waits has ended its call, but has not ended itself. After approval it runs again without a call,
 and the request is checked once more, because the plan may have grown meanwhile. If a person rejects the request, the
 model is asked again.
 """
 
+import re
 from collections.abc import Sequence
 
-from workflows.plan.compile.graph import Graph, NodeSpec
-from workflows.plan.language.summary import clipped
-from workflows.plan.scheduling.budget import Rate
-from workflows.plan.scheduling.cancellation import NOT_MADE, cancel_inputs
-from workflows.plan.scheduling.completion import cancel, end_without_value, live, no_longer_wait, put_back
-from workflows.plan.scheduling.events import ExpansionRequest, NodesAppended, PlanExtended
-from workflows.plan.scheduling.joins import is_open
-from workflows.plan.scheduling.ready import queue, take
-from workflows.plan.scheduling.reset import reset
-from workflows.plan.scheduling.state import CANCELLED, FAILED, OVERTIME, PENDING, RUNNING, SKIPPED, RunState
-from workflows.plan.scheduling.termination import unpark
+from sennit.workflows.plan.compile.execution_plan import NodeSpec
+from sennit.workflows.plan.compile.graph import Graph
+from sennit.workflows.plan.language.summary import clipped
+from sennit.workflows.plan.scheduling.budget import Rate
+from sennit.workflows.plan.scheduling.cancellation import NOT_MADE, cancel_inputs, give_up
+from sennit.workflows.plan.scheduling.completion import cancel, live, no_longer_wait, put_back
+from sennit.workflows.plan.scheduling.events import ExpansionRequest, NodesAppended
+from sennit.workflows.plan.scheduling.joins import is_open
+from sennit.workflows.plan.scheduling.ready import queue
+from sennit.workflows.plan.scheduling.reset import reset
+from sennit.workflows.plan.scheduling.state import CANCELLED, FAILED, OVERTIME, PENDING, SKIPPED, RunState
 
+_MARK = re.compile(r"_g[0-9a-f]{6}(?=_)")
+"""In the ids of what a program calls when a step of it has run again. People see ids without it, if they are free."""
 _RAN_AGAIN = ("Replaced", "its node ran again")
+_LIMITS = ("window", "in_flight", "park_for", "approve_above", "budget")
+_OF_THE_RUN = (*_LIMITS, "now", "timings", "on_failure", "forks", "out")
 SUMMARIES = 3
 SUMMARY_CHARACTERS = 50
 WHY_CHARACTERS = 120
-_BY_UNIT = (
-    "facts", "notes", "inherited_failure", "previous_result", "answers", "approved", "questions", "past_deadline",
-    "taken_over",
-)  # fmt: skip
 
 
-def renumbered(unit: int, old: int, added: int) -> int:
-    """Return the number a unit has after `added` nodes came behind the first `old` ones."""
-    return unit if unit < old else unit + added
-
-
-def successor(old: RunState, graph: Graph) -> RunState:
-    """Return the state of a run that starts on another plan. What the old plan had reserved counts as spent."""
-    state = RunState(graph, window=old.window, park_for=old.park_for)
-    state.now, state.on_failure, state.approve_above = old.now, old.on_failure, old.approve_above
-    state.forks = old.forks
-    state.rates = {queue: Rate(rate.limit, rate.calls, rate.ended) for queue, rate in old.rates.items()}
-    if OVERTIME in old.deadlines:
-        state.deadlines[OVERTIME] = old.deadlines[OVERTIME]
-    if old.budget is not None:
-        state.budget = old.budget
-        for unit in list(old.budget.reserved):
-            old.budget.settle(unit, None)
-    return state
-
-
-def extend(state: RunState, event: PlanExtended) -> None:
-    """Take over a longer graph that begins with the old nodes, and work out the status of the new ones."""
-    old, new = len(state.graph.specs), len(event.graph.specs)
-    was_fallback = [spec.is_fallback for spec in state.graph.specs]
-    state.graph = event.graph
-    state.streaming = event.more
-    if new > old:
-        _open_columns(state, old, new)
-        _move_items(state, old, new - old)
-        _queue_again(state)
-    _hold_again(state)
-    for unit, facts in event.facts.items():
-        state.facts[unit] = state.facts.get(unit, {}) | facts
-    unpark(state)
-    for node in range(old):
-        if was_fallback[node] and not event.graph.specs[node].is_fallback and state.status[node] == PENDING:
-            end_without_value(state, node, SKIPPED, _RAN_AGAIN)
-    for node in range(old, new):
-        state.mark(node)
+def start_over(state: RunState, graph: Graph) -> None:
+    """Start on another plan, and keep what belongs to the run. What the old plan had reserved counts as spent."""
+    fresh = RunState(graph)
+    fresh.rates = {queue: Rate(rate.limit, rate.calls, rate.ended) for queue, rate in state.rates.items()}
+    fresh.deadlines = {unit: at for unit, at in state.deadlines.items() if unit == OVERTIME}
+    if state.budget is not None:
+        for unit in list(state.budget.reserved):
+            state.budget.settle(unit, None)
+    for name in RunState.__slots__:
+        if name not in _OF_THE_RUN:
+            setattr(state, name, getattr(fresh, name))
 
 
 def append(state: RunState, event: NodesAppended) -> None:
-    """Take over the nodes that a step of a program has added, in time that does not depend on how many there were
-    before, unless there are items of maps, which get higher numbers.
+    """Take over the nodes with which the plan goes on, in time that does not depend on how many there were before.
 
-    If the program ran before, calls that it makes again are those that it made then, with how they ended or go on. What
-    it called then and has not called again is given up when it has to wait for something.
+    If a program or a model call ran before, what it led to then gives way. Calls that a program makes again are those
+    that it made then, with how they ended or go on; what it has not called again is given up when it has to wait for
+    something.
     """
-    graph, after = state.graph, event.step.unit
-    fresh = _taken_over(state, event.specs, after)
+    graph, ended, fresh = state.graph, event.ended, event.page.specs
+    after = ended.unit if ended is not None and ended.outcome.delegated else -1
+    if after >= 0:
+        fresh = _taken_over(state, fresh, after)
     inherited = [state.generation[graph.by_key[spec.call]] if spec.call in graph.by_key else 1 for spec in fresh]
-    old, added = len(graph.specs), len(fresh)
-    earlier = graph.append(fresh, after)
-    _open_columns(state, old, old + added)
-    state.generation[old : old + added] = inherited
-    if state.owner:
-        _move_items(state, old, added)
-        _queue_again(state)
-    last = old + added - 1
-    if earlier >= 0 and all(is_open(state.status[node]) for node in graph.specs[last].inputs):
-        _replace(state, earlier)
-    elif earlier >= 0:
-        graph.put_behind(earlier, last)
-    for node in range(old, old + added):
+    new = range(len(graph.specs), len(graph.specs) + len(fresh))
+    earlier = graph.specs[after].instead if after >= 0 else -1
+    graph.append(fresh, after)
+    _open_columns(state, new)
+    state.generation |= zip(new, inherited, strict=True)
+    if earlier >= 0 and graph.specs[earlier].maker >= 0:
+        _give_way(state, earlier, new[-1])
+    _complete(state, event)
+    for node in new:
         state.mark(node)
+    give_up(state, [graph.by_id[name] for name in event.given_up if name in graph.by_id])
+
+
+def _complete(state: RunState, event: NodesAppended) -> None:
+    """Take over what a page says beside its nodes."""
+    graph = state.graph
+    if event.page.answer:
+        graph.answer_with(event.page.answer, direct=event.page.direct)
+    if event.ended is None:
+        state.streaming = event.more
+    for unit, facts in event.facts.items():
+        state.facts[unit] = state.facts.get(unit, {}) | facts
+    for unit, facts in event.fallbacks.items():
+        fallback = graph.specs[unit].fallback
+        if fallback is not None:
+            graph.specs[unit].fallback = (*fallback[:2], facts)
+
+
+def _give_way(state: RunState, earlier: int, last: int) -> None:
+    """Give up the step or turn that led on when its node ran before, or keep it behind the `last` one."""
+    graph = state.graph
+    if graph.specs[last].kind != "program" or all(is_open(state.status[node]) for node in graph.specs[last].inputs):
+        _replace(state, earlier)
+    else:
+        graph.put_behind(earlier, last)
 
 
 def _taken_over(state: RunState, specs: list[NodeSpec], after: int) -> list[NodeSpec]:
@@ -121,8 +117,11 @@ def _taken_over(state: RunState, specs: list[NodeSpec], after: int) -> list[Node
         else:
             state.taken_over[found] = True
     for spec in fresh:
-        for name in ("needs", "inputs", "reads"):
-            setattr(spec, name, [node if node < first else places[node - first] for node in getattr(spec, name)])
+        short = _MARK.sub("", spec.id)
+        if short != spec.id and short not in graph.by_id:
+            spec.formerly = [short]
+            spec.show_as(short)
+        spec.move(lambda node: node if node < first else places[node - first])
     return fresh
 
 
@@ -139,8 +138,8 @@ def _replace(state: RunState, step: int) -> None:
     more.
     """
     graph, gone = state.graph, [step]
-    while graph.specs[gone[-1]].instead >= 0:
-        gone.append(graph.specs[gone[-1]].instead)
+    while (later := graph.specs[gone[-1]].instead) >= 0 and graph.specs[later].maker >= 0:
+        gone.append(later)
     off = dict.fromkeys(gone)
     joins = dict.fromkeys(dep for node in gone for dep in graph.specs[node].inputs if graph.specs[dep].kind == "join")
     gone += [join for join in joins if all(node in off for node in graph.joins[join])]
@@ -152,53 +151,12 @@ def _replace(state: RunState, step: int) -> None:
     graph.cut_off(gone)
 
 
-def _open_columns(state: RunState, old: int, new: int) -> None:
-    added = new - old
-    specs = state.graph.specs[old:]
-    state.status[old:old] = [PENDING] * added
-    state.generation[old:old] = [1] * added
-    state.digest[old:old] = [None] * added
-    for column in (state.size, state.attempts, state.millis, state.started):
-        column[old:old] = [0] * added
-    state.queued[old:old] = [False] * added
-    state.open_deps += [len(deps) for deps in state.graph.deps[old:]]
-    state.floor += [0] * added
-    state.open_inputs += [len(spec.inputs) for spec in specs]
-    state.ok_inputs += [0] * added
-    state.awaiting_inputs += [False] * added
-    fresh = len(state.graph.groups) - len(state.gather)
-    state.gather += [0] * fresh
-    state.ungrouped += [True] * fresh
-
-
-def _move_items(state: RunState, old: int, added: int) -> None:
-    state.items = {node: range(items.start + added, items.stop + added) for node, items in state.items.items()}
-    for name in _BY_UNIT:
-        column = getattr(state, name)
-        setattr(state, name, {renumbered(unit, old, added): value for unit, value in column.items()})
-    if state.budget is not None:
-        reserved = state.budget.reserved
-        state.budget.reserved = {renumbered(unit, old, added): wanted for unit, wanted in reserved.items()}
-
-
-def _hold_again(state: RunState) -> None:
-    """Count the locks again: a new node may give locks to what already runs."""
-    state.held.clear()
-    for unit, status in enumerate(state.status):
-        if status == RUNNING:
-            take(state, unit)
-
-
-def _queue_again(state: RunState) -> None:
-    """Order the ready units again: the critical path has changed."""
-    state.heap.clear()
-    state.waiting_locks.clear()
-    state.waiting_budget.clear()
-    for rate in state.rates.values():
-        rate.waiting.clear()
-    for unit, queued in enumerate(state.queued):
-        if queued:
-            queue(state, unit)
+def _open_columns(state: RunState, new: range) -> None:
+    state.add(new)
+    state.open_deps += [len(state.graph.deps[node]) for node in new]
+    state.open_inputs += [len(state.graph.specs[node].inputs) for node in new]
+    state.awaiting_inputs += [False] * len(new)
+    state.ok_inputs += [0] * len(new)
 
 
 def request_of(digest: str, added: Sequence[NodeSpec], why: str, tokens: int) -> ExpansionRequest:

@@ -1,14 +1,44 @@
-"""Rules of joins: when one closes, with which inputs, and when it cannot close any more."""
+"""Rules of joins: when one closes, with which inputs, and when it cannot close any more; and what its value is.
 
-from workflows.plan.compile.graph import NodeSpec
-from workflows.plan.language.summary import clipped
-from workflows.plan.scheduling.state import BLOCKED, PENDING, RUNNING, SUCCEEDED, WAITING, RunState
+The value of a join is the outputs of its inputs, so the join itself is no activity. Its reference is a *manifest*: the
+references of those outputs, as JSON, in the place of a digest. Whoever is given one reads the outputs.
+
+    "<digest>"                                        an output
+    [MANIFEST, ...]                                   a list of values: `all` and `quorum`
+    {"id": .., "value": MANIFEST}                     an input that succeeded: `settled`
+    {"id": .., "status": .., "error": ..}             one that has no value
+    {"data": MANIFEST}                                a value that no program has written: nothing in it is a reference
+"""
+
+import json
+from collections.abc import Sequence
+from math import ceil
+from typing import Any
+
+from sennit.workflows.plan.compile.execution_plan import NodeSpec
+from sennit.workflows.plan.language.facts import Scalar, fact_of_input
+from sennit.workflows.plan.language.references import parse_path
+from sennit.workflows.plan.language.summary import clipped
+from sennit.workflows.plan.limits import MAX_MANIFEST_BYTES, MAX_MANIFEST_LEVELS, MOST_READ
+from sennit.workflows.plan.scheduling.events import Outcome
+from sennit.workflows.plan.scheduling.state import (
+    BLOCKED,
+    PENDING,
+    RUNNING,
+    STATUS_NAMES,
+    SUCCEEDED,
+    WAITING,
+    RunState,
+)
 
 WAIT, CLOSE, FAIL, LATE = range(4)
 CAUSE_CHARACTERS = 200
+LOSS_CHARACTERS = 2_600
+LOST_CHARACTERS = 100_000
+"""How much of the errors of its lost inputs a model or a join gets, of each and of all: one payload holds 2 MiB."""
 
 
-def outcome(spec: NodeSpec, open_inputs: int, ok: int, late: bool | None = None) -> int:
+def outcome(spec: NodeSpec, open_inputs: int, ok: int, late: bool | None = None, total: int | None = None) -> int:
     """Return WAIT, CLOSE, FAIL or LATE for a join with so many open inputs and inputs with a value. O(1).
 
     `late` is true when the deadline has just passed, false when it has closed the join before: then a quorum may
@@ -17,14 +47,13 @@ def outcome(spec: NodeSpec, open_inputs: int, ok: int, late: bool | None = None)
     tolerant = spec.policy in ("settled", "quorum")
     if late and tolerant:
         return CLOSE
-    ruling = _rule(spec, open_inputs, ok)
+    ruling = _rule(spec, open_inputs, ok, len(spec.inputs) if total is None else total)
     if ruling == FAIL and tolerant and late is not None:
         return WAIT if open_inputs else CLOSE
     return LATE if late and ruling == WAIT else ruling
 
 
-def _rule(spec: NodeSpec, open_inputs: int, ok: int) -> int:
-    total = len(spec.inputs)
+def _rule(spec: NodeSpec, open_inputs: int, ok: int, total: int) -> int:
     if spec.policy == "any":
         return CLOSE if open_inputs < total or not total else WAIT
     if spec.policy == "settled":
@@ -33,15 +62,49 @@ def _rule(spec: NodeSpec, open_inputs: int, ok: int) -> int:
         if ok + open_inputs < total:
             return FAIL
         return WAIT if open_inputs else CLOSE
-    wanted = 1 if spec.policy == "first" else spec.quorum
+    wanted = _wanted(spec, total)
     if ok >= wanted:
         return CLOSE
     return FAIL if ok + open_inputs < wanted else WAIT
 
 
+def _wanted(spec: NodeSpec, total: int) -> int:
+    """Return how many inputs with a value `first` or a quorum wants. A quorum below 0 is a share in percent."""
+    if spec.policy == "first":
+        return 1
+    return spec.quorum if spec.quorum >= 0 else max(1, ceil(-spec.quorum * total / 100))
+
+
+def inputs_of(state: RunState, join: int) -> Sequence[int]:
+    """Return the inputs of a join; with `of_items` the items of its map, none before that is open."""
+    spec = state.graph.specs[join]
+    return state.values(spec.inputs[0]) if spec.of_items and spec.inputs else spec.inputs
+
+
+def of_items(state: RunState, node: int) -> list[int]:
+    """Return the joins of a map's items."""
+    return [join for join in state.graph.joins[node] if state.graph.specs[join].of_items]
+
+
+def total(state: RunState, join: int) -> int:
+    """Return how many inputs a join has: of a map that is not open yet, the most that it may have."""
+    source = _unopened(state, join)
+    return len(inputs_of(state, join)) if source < 0 else state.graph.specs[source].cap
+
+
+def _unopened(state: RunState, join: int) -> int:
+    """Return the map of whose items a join is if it may still open, else -1."""
+    spec = state.graph.specs[join]
+    source = spec.inputs[0] if spec.of_items and spec.inputs else -1
+    return source if source >= 0 and source not in state.items and is_open(state.status[source]) else -1
+
+
 def count(state: RunState, join: int) -> None:
     """Count a join's open inputs and inputs with a value from scratch."""
-    inputs = state.graph.specs[join].inputs
+    if _unopened(state, join) >= 0:
+        state.open_inputs[join], state.ok_inputs[join] = total(state, join), 0
+        return
+    inputs = inputs_of(state, join)
     state.open_inputs[join] = sum(is_open(state.status[node]) for node in inputs)
     state.ok_inputs[join] = sum(state.status[node] == SUCCEEDED for node in inputs)
 
@@ -56,24 +119,140 @@ def winners(state: RunState, join: int) -> tuple[int, ...]:
     spec = state.graph.specs[join]
     if spec.policy == "any":
         return tuple(node for node in spec.inputs if not is_open(state.status[node]))
-    ok = [node for node in spec.inputs if state.status[node] == SUCCEEDED]
+    ok = [node for node in inputs_of(state, join) if state.status[node] == SUCCEEDED]
     if spec.policy == "first":
         return tuple(ok[:1])
-    return tuple(ok[: spec.quorum] if spec.policy == "quorum" else ok)
-
-
-def take_ended(state: RunState, step: int) -> None:
-    """Have a step of a program that starts now read all inputs that have ended by now."""
-    if state.graph.specs[step].policy == "any":
-        state.chosen[step] = winners(state, step)
+    return tuple(ok[: _wanted(spec, total(state, join))] if spec.policy == "quorum" else ok)
 
 
 def reason(state: RunState, join: int) -> str:
     """Return why a join cannot close, as a sentence, with why the first of its inputs has no value."""
     spec = state.graph.specs[join]
-    lost = [node for node in spec.inputs if state.status[node] != SUCCEEDED and not is_open(state.status[node])]
-    names = ", ".join(state.graph.specs[node].id for node in lost[:5]) + (" ..." if len(lost) > 5 else "")
-    wanted = {"all": "every input", "first": "one input", "quorum": f"{spec.quorum} inputs"}.get(spec.policy, "")
+    inputs = inputs_of(state, join)
+    lost = [node for node in inputs if state.status[node] != SUCCEEDED and not is_open(state.status[node])]
+    names = ", ".join(state.path(node) for node in lost[:5]) + (" ..." if len(lost) > 5 else "")
+    quorum = f"{_wanted(spec, len(inputs))} inputs"
+    wanted = {"all": "every input", "first": "one input", "quorum": quorum}.get(spec.policy, "")
     note = state.notes.get(lost[0]) if lost else None
     cause = f" ({note[0]}: {clipped(note[1], CAUSE_CHARACTERS)})" if note else ""
-    return f"needs a value from {wanted} of {len(spec.inputs)}, but {names} gave none{cause}"
+    return f"needs a value from {wanted} of {len(inputs)}, but {names or 'there are no more'} gave none{cause}"
+
+
+def lost(state: RunState, nodes: list[int]) -> dict[int, tuple[str, str | None]]:
+    """Return for inputs without a value how each has ended: its status and its error."""
+    room = min(LOSS_CHARACTERS, LOST_CHARACTERS // max(1, len(nodes)))
+    return {node: _loss(state, node, room) for node in nodes}
+
+
+def _loss(state: RunState, node: int, room: int) -> tuple[str, str | None]:
+    note = state.notes.get(node)
+    status = STATUS_NAMES[state.status[node]]
+    return ("skipped" if status == "pending" else status), (f"{note[0]}: {note[1]}"[:room] if note else None)
+
+
+def manifest(state: RunState, join: int) -> str:
+    """Return the reference of the value of a join that has closed: of `first`, mostly the digest of the value."""
+    spec, chosen = state.graph.specs[join], state.chosen[join]
+    if spec.policy != "settled":
+        values = [_value(state, join, node) for node in chosen]
+        return _reference(values[0] if spec.policy == "first" else values)
+    taken = dict.fromkeys(chosen)
+    losses = lost(state, [node for node in spec.inputs if node not in taken])
+    return _reference([_end(state, join, node, losses.get(node)) for node in spec.inputs])
+
+
+def _end(state: RunState, join: int, node: int, loss: tuple[str, str | None] | None) -> dict[str, Any]:
+    name = state.path(node)
+    if loss is None:
+        return {"id": name, "value": _value(state, join, node)}
+    return {"id": name, "status": loss[0], "error": loss[1]}
+
+
+def _value(state: RunState, join: int, node: int) -> Any:
+    """Return the part of a join's manifest that stands for the value of an input."""
+    reference, specs = state.digest[node] or "", state.graph.specs
+    part = json.loads(reference) if is_manifest(reference) else reference
+    maker = specs[join].maker
+    of_program = maker >= 0 and specs[maker].kind == "program"
+    return {"data": part} if of_program and state.kind_of(node) != "program" else part
+
+
+def _reference(part: Any) -> str:
+    return part if isinstance(part, str) else json.dumps(part, separators=(",", ":"))
+
+
+def is_manifest(reference: str) -> bool:
+    """Whether the reference of an output is a manifest, and no digest."""
+    return reference.startswith(("[", "{"))
+
+
+def outcome_of(state: RunState, join: int) -> Outcome | None:
+    """Return the value of a join that has closed; None if an activity has to store it, because it is too much to stand
+    in the input of each consumer, or because a condition reads more of it than is known of its inputs.
+    """
+    reference = manifest(state, join)
+    facts = _facts(state, join)
+    if facts is None or (is_manifest(reference) and not _is_carried(state, join, reference)):
+        return None
+    return Outcome(reference, sum(state.size[node] for node in state.chosen[join]), facts, attempts=0)
+
+
+def _is_carried(state: RunState, join: int, reference: str) -> bool:
+    """Whether all that read a join can have its manifest in their inputs."""
+    graph, times = state.graph, int(join in state.graph.answers)
+    if _levels(json.loads(reference)) > MAX_MANIFEST_LEVELS:
+        return False
+    if times and len(graph.answers) > MOST_READ:
+        return False
+    for node in graph.readers(join):
+        spec = graph.specs[node]
+        if len(spec.reads) + len(spec.inputs) > MOST_READ:
+            return False
+        times += max(1, spec.cap)  # each item of a map has it in its input
+    return len(reference) * max(1, times) <= MAX_MANIFEST_BYTES
+
+
+def _levels(part: Any) -> int:
+    """Return how many lists are in each other in a manifest."""
+    if isinstance(part, dict):
+        return _levels(part.get("value", part.get("data")))
+    return 1 + max(map(_levels, part), default=0) if isinstance(part, list) else 0
+
+
+def _facts(state: RunState, join: int) -> dict[str, Scalar] | None:
+    """Return the facts of a join's value that conditions, maps and other joins read; None if one of a condition or a
+    map is not known.
+    """
+    found: dict[str, Scalar] = {}
+    for name, is_read in state.graph.wanted.get(join, {}).items():
+        try:
+            found[name] = _fact(state, join, name)
+        except LookupError:
+            if is_read:
+                return None
+    return found
+
+
+def _fact(state: RunState, join: int, name: str) -> Scalar:
+    """Return a fact of a join's value. Raises LookupError if only the whole value can tell it."""
+    spec, chosen = state.graph.specs[join], state.chosen[join]
+    if name.removeprefix("?") == "length" and spec.policy != "first":
+        length = len(spec.inputs if spec.policy == "settled" else chosen)
+        return True if name.startswith("?") else length
+    found = fact_of_input(spec.policy, name)
+    if found is None:
+        return _fact_of_end(state, spec, name)
+    place, inner = found
+    node = spec.inputs[place] if spec.policy == "settled" else chosen[place]
+    if node not in chosen:
+        raise LookupError(name)
+    fact: Scalar = state.facts.get(node, {})[inner]
+    return fact
+
+
+def _fact_of_end(state: RunState, spec: NodeSpec, name: str) -> Scalar:
+    """Return the fact that tells how an input of a settled join has ended. Raises LookupError for any other."""
+    match parse_path(name):
+        case (int(place), "status") if spec.policy == "settled":
+            return lost(state, [spec.inputs[place]])[spec.inputs[place]][0]
+    raise LookupError(name)

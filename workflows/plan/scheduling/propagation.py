@@ -1,12 +1,24 @@
 """How one unit's end affects the others: counts, admission, skips, joins, maps, fallback nodes."""
 
-from workflows.plan.scheduling.admission import admit, consider, gather
-from workflows.plan.scheduling.completion import NOT_NEEDED, end_without_value, fail, not_needed, skip_blocked, succeed
-from workflows.plan.scheduling.events import Outcome
-from workflows.plan.scheduling.state import (
+from sennit.workflows.plan.scheduling import joins
+from sennit.workflows.plan.scheduling.admission import admit, consider, gather, may_open
+from sennit.workflows.plan.scheduling.completion import (
+    NO_ITEMS,
+    NOT_NEEDED,
+    cancel,
+    end_without_value,
+    fail,
+    feed,
+    not_needed,
+    skip_blocked,
+    succeed,
+)
+from sennit.workflows.plan.scheduling.events import Outcome
+from sennit.workflows.plan.scheduling.state import (
     AWAITING_FALLBACK,
     BLOCKED,
     CANCELLED,
+    ENDED,
     EXPANDED,
     FAILED,
     PENDING,
@@ -19,28 +31,34 @@ from workflows.plan.scheduling.state import (
 def propagate(state: RunState, unit: int) -> None:
     """Carry one unit's end to its consumers, joins, map, and the node it falls back for."""
     graph = state.graph
-    if unit >= len(graph.specs):
+    if state.is_item(unit):
         _item_ended(state, unit)
         return
+    if graph.specs[unit].maker >= 0 and state.status[unit] in ENDED:
+        state.ended_at.setdefault(unit, state.now)
     if unit in state.previous_result:
         state.revised.append(unit)
         return
     status = state.status[unit]
+    _tell_maps(state, unit, status)
     if state.stale:
         _recount(state, unit)
     else:
         # joins first: one that closes may cancel a consumer before it is admitted
         for join in graph.joins[unit]:
-            state.open_inputs[join] -= 1
-            state.ok_inputs[join] += status == SUCCEEDED
+            if graph.specs[join].of_items:
+                joins.count(state, join)
+            else:
+                state.open_inputs[join] -= 1
+                state.ok_inputs[join] += status == SUCCEEDED
             if state.awaiting_inputs[join]:
                 consider(state, join)
         for node in graph.consumers[unit]:
             state.open_deps[node] -= 1
             if status == SUCCEEDED or unit in graph.specs[node].watches:
-                if state.open_deps[node] == state.floor[node] and state.status[node] == PENDING:
+                if may_open(state, node) and node not in state.items:
                     admit(state, node)
-            else:
+            elif not state.runs_behind(node, unit):
                 _block_or_skip(state, node, status)
     notify_fallbacks(state, unit, status)
 
@@ -61,6 +79,25 @@ def _block_or_skip(state: RunState, node: int, cause: int) -> None:
         end_without_value(state, node, BLOCKED if blocking else SKIPPED)
     elif state.status[node] == BLOCKED and not blocking:
         skip_blocked(state, node)
+
+
+def _tell_maps(state: RunState, unit: int, status: int) -> None:
+    for node in state.graph.pipes.get(unit, ()):
+        if state.runs_behind(node, unit):
+            source_ended(state, node, status)
+
+
+def source_ended(state: RunState, node: int, status: int) -> None:
+    """Go on with a map whose items ran behind those of a map that has ended: if that was skipped or cancelled it ends,
+    else when all its items have ended.
+    """
+    if state.status[node] == BLOCKED and status in (SKIPPED, CANCELLED):
+        skip_blocked(state, node)
+    elif state.status[node] == EXPANDED and status in (SKIPPED, CANCELLED):
+        state.inherited_failure[node] = True
+        cancel(state, node, SKIPPED, NO_ITEMS)
+    elif state.status[node] == EXPANDED and not state.open_inputs[node]:
+        gather(state, node)
 
 
 def notify_fallbacks(state: RunState, unit: int, status: int) -> None:
@@ -90,6 +127,25 @@ def _item_ended(state: RunState, unit: int) -> None:
     node = state.node_of(unit)
     if state.status[node] != EXPANDED or unit not in state.items[node]:
         return
+    if unit in state.previous_result:
+        state.revised.append(unit)
+        return
     state.open_inputs[node] -= 1
-    if not state.open_inputs[node]:
+    for other in state.behind(unit):
+        feed(state, other)
+    if unit in state.values(node):
+        _tell_joins(state, node, state.status[unit])
+    if state.status[node] == EXPANDED and not state.open_inputs[node]:
         gather(state, node)
+
+
+def _tell_joins(state: RunState, node: int, status: int) -> None:
+    """Count the end of an item for the joins of its map's items. One that closes may cancel the others."""
+    for join in joins.of_items(state, node):
+        if state.stale:
+            state.mark(join)
+            continue
+        state.open_inputs[join] -= 1
+        state.ok_inputs[join] += status == SUCCEEDED
+        if state.awaiting_inputs[join]:
+            consider(state, join)

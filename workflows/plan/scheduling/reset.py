@@ -4,15 +4,16 @@ A dependent that has started on the old output keeps its own result until the ne
 not started is *refreshed*: its status is worked out again from its dependencies, once all of those are.
 """
 
-from workflows.plan.scheduling import admission, completion, joins, propagation, ready
-from workflows.plan.scheduling.events import Cancel
-from workflows.plan.scheduling.state import (
+from sennit.workflows.plan.digests import digest_in
+from sennit.workflows.plan.scheduling import admission, completion, joins, propagation, ready
+from sennit.workflows.plan.scheduling.state import (
     AWAITING_FALLBACK,
     BLOCKED,
     CANCELLED,
     ENDED,
     EXPANDED,
     FAILED,
+    IN_DOUBT,
     PENDING,
     RUNNING,
     SKIPPED,
@@ -33,14 +34,16 @@ def reset(state: RunState, node: int) -> None:
 def _restart(state: RunState, node: int) -> None:
     stop(state, node)
     forget(state, node)
+    for other in state.graph.pipes.get(node, ()):
+        if other in state.items and state.status[other] not in ENDED:
+            reset(state, other)
+    for join in takers(state, node):
+        reset(state, join)
     drop_items(state, node)
     state.status[node] = PENDING
     state.deadlines.pop(node, None)
     state.awaiting_inputs[node] = False
     state.chosen.pop(node, None)
-    state.answers.pop(node, None)
-    if node in state.graph.group_of:
-        completion.ungroup(state, state.graph.group_of[node])
     for join in state.graph.timed.get(node, ()):
         if not has_started(state, join):
             state.past_deadline.pop(join, None)
@@ -48,14 +51,28 @@ def _restart(state: RunState, node: int) -> None:
     recheck_dependents(state, node)
 
 
+def takers(state: RunState, node: int) -> list[int]:
+    """Return the joins of a map's items that have closed with the values of some of them."""
+    found = [join for join in joins.of_items(state, node) if join in state.chosen]
+    over = {join: state.notes.get(join, ("",))[0] == "Skipped" for join in found}
+    return [join for join in found if state.status[join] not in (BLOCKED, CANCELLED) and not over[join]]
+
+
 def drop_items(state: RunState, node: int) -> None:
-    """Cancel a map's items and forget them; the map opens again with new ones."""
+    """Cancel a map's items and drop them; the map opens again with new ones. Those that write are only forgotten: what
+    they have written, and what is still in flight, is to be told.
+    """
     for item in state.items.pop(node, ()):
         if completion.live(state.status[item]):
             completion.cancel(state, item, CANCELLED, ("Replaced", "the map runs again"))
+        if state.spec_of(item).effect != "write":
+            state.drop(item)
+            continue
         state.digest[item] = None
         state.notes.pop(item, None)
         state.facts.pop(item, None)
+    for join in joins.of_items(state, node):  # of those that are over: they do not run again for it
+        state.chosen.pop(join, None)
 
 
 def reset_fallback(state: RunState, node: int) -> None:
@@ -86,11 +103,20 @@ def await_fallback_again(state: RunState, fallback: int) -> None:
 def stop(state: RunState, unit: int) -> None:
     """Cancel a unit's activity, or withdraw its question to a person. The caller decides what follows."""
     if state.status[unit] == RUNNING:
-        ready.release(state, unit)
-        state.out.append(Cancel(unit, state.generation[unit]))
+        put_off_behind(state, unit)
+        completion.cut_off(state, unit)
     elif state.status[unit] == WAITING:
         completion.no_longer_wait(state, unit)
     state.expansion_requests.pop(unit, None)
+
+
+def put_off_behind(state: RunState, unit: int) -> None:
+    """Stop what runs behind a unit in its activity: it may have read there what is now made again, or given up."""
+    for other in ready.behind_in_activity(state, unit):
+        completion.cut_off(state, other)
+        state.generation[other] += 1
+        state.status[other] = PENDING
+        state.mark(other)
 
 
 def withdraw(state: RunState, node: int) -> None:
@@ -109,18 +135,21 @@ def forget(state: RunState, node: int) -> None:
     """Drop a node's result, but keep how it ended, to compare with its next end."""
     if state.status[node] in ENDED or state.status[node] == BLOCKED:
         state.previous_result.setdefault(node, signature(state, node))
+    completion.decided(state, node)
     state.generation[node] += 1
     state.digest[node] = None
     state.queued[node] = False
-    for column in (state.facts, state.notes, state.inherited_failure, state.objections, state.taken_over):
-        column.pop(node, None)
+    for name in ("facts", "notes", "inherited_failure", "objections", "taken_over", "answers", "alone"):
+        getattr(state, name).pop(node, None)
+    if state.spec_of(node).maker >= 0:
+        state.ended_at.pop(node, None)
 
 
 def signature(state: RunState, node: int) -> str:
     """Return what other nodes can see of a node's end: the digest of its value, or its status and error."""
     status = SKIPPED if state.status[node] == BLOCKED else state.status[node]
     if status == SUCCEEDED:
-        return state.digest[node] or ""
+        return digest_in(state.digest[node] or "")
     return f"{STATUS_NAMES[status]} {': '.join(state.notes.get(node, ()))}"
 
 
@@ -131,7 +160,7 @@ def recheck_dependents(state: RunState, node: int) -> None:
     for other in (*state.graph.consumers[node], *state.graph.joins[node]):
         if not has_started(state, other):
             withdraw(state, other)
-        elif state.status[other] == EXPANDED:
+        elif state.status[other] == EXPANDED and not state.runs_behind(other, node):
             for item in state.items[other]:
                 state.queued[item] = False
     fallback = state.graph.specs[node].instead
@@ -146,7 +175,7 @@ def has_started(state: RunState, node: int) -> bool:
         return False
     return (
         status in ENDED
-        or status in (RUNNING, AWAITING_FALLBACK, EXPANDED)
+        or status in (RUNNING, AWAITING_FALLBACK, EXPANDED, IN_DOUBT)
         or node in state.items
         or node in state.expansion_requests
     )
@@ -154,9 +183,6 @@ def has_started(state: RunState, node: int) -> bool:
 
 def refresh(state: RunState, node: int) -> None:
     """Work out the status of a node that has not started again, from its dependencies."""
-    group = state.graph.group_of.get(node)
-    if group is not None:
-        completion.ungroup(state, group)
     if has_started(state, node):
         return
     before, now = state.status[node], _standing(state, node)
@@ -169,7 +195,7 @@ def refresh(state: RunState, node: int) -> None:
     state.chosen.pop(node, None)
     if now != before:
         _moved(state, node, before, now)
-    if now == PENDING and not state.open_deps[node]:
+    if now == PENDING and admission.may_open(state, node):
         admission.admit(state, node)
 
 

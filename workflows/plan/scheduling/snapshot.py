@@ -1,7 +1,7 @@
 """A run's state as one line of text, from which the next run of a chain continues.
 
-Columns compress well and digests do not: a node costs about 30 bytes, so 10,000 nodes stay under 400 KB. `load(graph,
-dump(state))` schedules exactly as `state` would.
+Columns compress well and digests do not: a node costs about 30 bytes, and 30 more if its output lies in its marker. So
+10,000 nodes stay under 700 KB. `load(graph, dump(state))` schedules exactly as `state` would.
 """
 
 import base64
@@ -10,16 +10,17 @@ import zlib
 from dataclasses import astuple
 from typing import Any
 
-from workflows.plan.compile.graph import Graph
-from workflows.plan.language.packing import inflate
-from workflows.plan.scheduling import ready
-from workflows.plan.scheduling.budget import Budget, Rate
-from workflows.plan.scheduling.events import Approval, ExpansionRequest, Question
-from workflows.plan.scheduling.state import SUCCEEDED, RunState
+from sennit.workflows.plan.compile.graph import Graph
+from sennit.workflows.plan.fusion.rules import Timings
+from sennit.workflows.plan.language.packing import inflate
+from sennit.workflows.plan.scheduling import joins, ready
+from sennit.workflows.plan.scheduling.budget import Budget, Rate
+from sennit.workflows.plan.scheduling.events import Approval, Effect, ExpansionRequest, Question
+from sennit.workflows.plan.scheduling.state import DRAIN, ITEMS, SUCCEEDED, RunState
 
 MAX_UNPACKED_BYTES = 64 * 1024 * 1024
 _COLUMNS = ("status", "generation", "digest", "size", "attempts", "millis", "queued")
-_NODE_COLUMNS = ("open_deps", "floor", "open_inputs", "ok_inputs", "awaiting_inputs", "gather", "ungrouped")
+_NODE_COLUMNS = ("open_deps", "open_inputs", "ok_inputs", "awaiting_inputs")
 _SPARSE = (
     "facts",
     "notes",
@@ -31,24 +32,39 @@ _SPARSE = (
     "questions",
     "deadlines",
     "past_deadline",
+    "alone",
+    "shared",
+    "ended_at",
 )
-_SCALARS = ("window", "park_for", "on_failure", "now", "running", "waiting", "begun", "parked", "ended")
+_LIMITS = ("window", "in_flight", "park_for")
+_SCALARS = (*_LIMITS, "on_failure", "now", "running", "waiting", "begun", "parked", "ended", "forks")
 
 
 def dump(state: RunState) -> str:
     """Return the whole state as text."""
-    body: dict[str, Any] = {name: getattr(state, name) for name in (*_COLUMNS, *_NODE_COLUMNS, *_SCALARS)}
+    body: dict[str, Any] = {name: getattr(state, name) for name in (*_NODE_COLUMNS, *_SCALARS)}
+    units = state.units()
+    body.update({name: [getattr(state, name)[unit] for unit in units] for name in _COLUMNS})
+    body["digest"] = ["" if _is_manifest_of_now(state, unit) else state.digest[unit] for unit in units]
     body.update({name: list(getattr(state, name).items()) for name in _SPARSE})
     body["answers"] = [
         (unit, value if state.status[unit] != SUCCEEDED else None)  # it is the output by now
         for unit, value in state.answers.items()
         if state.status[unit] != SUCCEEDED or state.kind_of(unit) != "gate"
     ]
+    body["deadlines"] = [(unit, at) for unit, at in state.deadlines.items() if unit != DRAIN]
     body["approve_above"], body["objections"] = state.approve_above, list(state.objections.items())
     body["expansion_requests"] = [(unit, astuple(request)) for unit, request in state.expansion_requests.items()]
     body["owner"] = _runs(state.owner)
+    if len(state.status) < len(state.graph.specs) + len(state.owner):
+        body["kept"] = [unit - ITEMS for unit in units if unit >= ITEMS]
     body["items"] = [[node, items.start, len(items)] for node, items in state.items.items()]
     body["held"] = state.held
+    body["timings"] = astuple(state.timings)
+    if state.effects:
+        body["effects"] = list(state.effects.items())
+    if state.resumed:
+        body["resumed"] = list(state.resumed)
     if state.taken_over:
         body["taken_over"] = list(state.taken_over)
     if state.pause:
@@ -65,26 +81,45 @@ def load(graph: Graph, text: str) -> RunState:
     """Return the state that `dump` wrote, over the same graph."""
     body = json.loads(inflate(base64.b85decode(text), MAX_UNPACKED_BYTES))
     state = RunState(graph)
-    for name in (*_COLUMNS, *_NODE_COLUMNS, *_SCALARS, "held"):
+    state.owner = [(node, item) for node, count in body["owner"] for item in range(count)]
+    kept = body.get("kept", range(len(state.owner)))
+    units = [*state.units(), *(ITEMS + place for place in kept)]
+    for name in _COLUMNS:
+        getattr(state, name).update(zip(units, body[name], strict=True))
+    for name in (*_NODE_COLUMNS, *_SCALARS, "held"):
         setattr(state, name, body[name])
     for name in _SPARSE:
         setattr(state, name, dict(body[name]))
     _load_requests(state, body)
+    fuse, workers, known, told = body["timings"]
+    state.timings = Timings(fuse, workers, known, {tool: (count, total) for tool, (count, total) in told.items()})
+    for first in state.shared.values():
+        state.together[first] = state.together.get(first, 0) + 1
     state.notes = {unit: (kind, message) for unit, (kind, message) in body["notes"]}
     state.approved = {unit: Approval(*fields) for unit, fields in body["approved"]}
     state.questions = {unit: Question(*fields) for unit, fields in body["questions"]}
+    state.effects = {unit: tuple(Effect(*each) for each in found) for unit, found in body.get("effects", ())}
+    state.resumed = dict.fromkeys(body.get("resumed", ()), True)
     state.taken_over = dict.fromkeys(body.get("taken_over", ()), True)
     state.chosen = {join: tuple(nodes) for join, nodes in body["chosen"]}
-    state.owner = [(node, item) for node, count in body["owner"] for item in range(count)]
+    for join in state.chosen:
+        state.digest[join] = joins.manifest(state, join) if state.digest[join] == "" else state.digest[join]
     state.items = {node: range(first, first + count) for node, first, count in body["items"]}
     state.park_until, state.pause = body.get("again", (0, 0))
     state.budget = Budget.load(body["budget"]) if "budget" in body else None
     ready.renew(state, {queue: Rate(*counts) for queue, *counts in body.get("rates", ())})
-    state.started = [state.now] * len(state.status)
-    for unit, queued in enumerate(state.queued):
-        if queued:
+    state.started = dict.fromkeys(units, state.now)
+    for unit in units:
+        if state.queued[unit]:
             ready.queue(state, unit)
     return state
+
+
+def _is_manifest_of_now(state: RunState, unit: int) -> bool:
+    """Whether a unit's output is a manifest that can be made again from the digests of its inputs."""
+    reference, inputs = state.digest[unit] or "", state.chosen.get(unit, ())
+    is_flat = not any(joins.is_manifest(state.digest[node] or "") for node in inputs)
+    return bool(inputs) and is_flat and joins.is_manifest(reference) and reference == joins.manifest(state, unit)
 
 
 def _load_requests(state: RunState, body: dict[str, Any]) -> None:

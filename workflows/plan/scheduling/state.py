@@ -1,21 +1,32 @@
-"""The scheduler's memory: parallel lists with one slot a unit, where a unit is a node or one item of a map.
+"""The scheduler's memory: parallel columns with one entry a unit, where a unit is a node or one item of a map.
 
-Nodes are units 0..N-1; a map that opens appends one unit for each item. Only `step.py` and the modules it calls change
-it.
+A unit keeps its number for life: nodes are numbered from 0 in the order of the plan, items of maps from `ITEMS` in the
+order in which they are opened. Where the map's `do` is a chain, an item has a unit for each node of it, in order, and
+the last one's value is the item's. Only `step` and the modules that it calls change it.
 """
 
 from collections import deque
+from collections.abc import Mapping
 from heapq import heappush
+from types import MappingProxyType
 from typing import Any
 
-from workflows.plan.compile.graph import Graph, Kind, NodeSpec
-from workflows.plan.language.conditions import holds
-from workflows.plan.language.facts import MISSING, Missing, Scalar
-from workflows.plan.scheduling.budget import Budget, Rate
-from workflows.plan.scheduling.events import Approval, Decision, ExpansionRequest, Question
+from sennit.workflows.plan.compile.execution_plan import Kind, NodeSpec, locks_of
+from sennit.workflows.plan.compile.graph import Graph
+from sennit.workflows.plan.fusion.rules import Timings
+from sennit.workflows.plan.language.conditions import holds
+from sennit.workflows.plan.language.facts import MISSING, Missing, Scalar
+from sennit.workflows.plan.language.nodes import OnFailure
+from sennit.workflows.plan.limits import IN_FLIGHT
+from sennit.workflows.plan.scheduling.budget import Budget, Rate
+from sennit.workflows.plan.scheduling.events import Approval, Decision, Effect, EndStatus, ExpansionRequest, Question
 
-PENDING, RUNNING, WAITING, SUCCEEDED, FAILED, SKIPPED, CANCELLED, BLOCKED, AWAITING_FALLBACK, EXPANDED = range(10)
-"""BLOCKED: pending behind a failed node. AWAITING_FALLBACK: its fallback node runs. EXPANDED: a map whose items run."""
+PENDING, RUNNING, WAITING, SUCCEEDED, FAILED, SKIPPED, CANCELLED, BLOCKED, AWAITING_FALLBACK, EXPANDED, IN_DOUBT = (
+    range(11)
+)
+"""BLOCKED: pending behind a failed node. AWAITING_FALLBACK: its fallback node runs. EXPANDED: a map whose items run.
+IN_DOUBT: a write has failed and may have been made all the same; before a person has decided, no other node is told.
+"""
 
 ENDED = (SUCCEEDED, FAILED, SKIPPED, CANCELLED)
 STATUS_NAMES = (
@@ -29,29 +40,37 @@ STATUS_NAMES = (
     "pending",
     "running",
     "running",
+    "failed",
 )
+ITEMS = 1_000_000
+"""The number of the first item of a map: no run has so many nodes."""
+_INDEX_CHARACTERS = 10
+"""No index of an item is longer, with its bracket."""
 PARK, OVERTIME, DRAIN, AGAIN = -1, -2, -3, -4
 """Deadlines of the run itself, beside those of its units."""
 
 
 _SLOTS = {
     "graph": "the plan's nodes and edges",
-    "now": "the time in milliseconds; the driver sets it before each step",
+    "now": "the time in milliseconds, as of the last step",
     "window": "the most activities under way at once",
+    "in_flight": "the most units under way at once",
     "park_for": "how long a parked run waits for a person, in milliseconds",
     "park_until": "when a run that tries again after an outage stops waiting; 0 if it does not",
     "pause": "how long it waits the next time before it tries again",
     "on_failure": "what becomes of a run in which a failure is in the way of the answer",
     "approve_above": "a request for more nodes than this needs a person's approval; None for never",
     "budget": "what the run may spend; None without limits",
+    "timings": "how long calls take, and whether short ones share an activity",
     "rates": "by queue, how many model calls a minute its provider takes",
     "forks": "whether the run takes over what another run has called",
     "begun": "whether the first nodes have been admitted",
     "streaming": "whether more nodes are to come, so that the run neither ends nor parks",
     "draining": "whether nothing is started because the run is about to continue as new",
     "parked": "whether nothing can move until a person does something",
-    "ended": "whether the run is over",
-    "running": "how many units run",
+    "ended": "whether the run is over, but for writes in flight",
+    "end_status": "how it ends",
+    "running": "how many units run, with the writes in flight that were cut off",
     "waiting": "how many units wait for a person",
     # one entry a unit
     "status": "its status",
@@ -64,16 +83,12 @@ _SLOTS = {
     "queued": "whether it is among the ready units",
     # one entry a node
     "open_deps": "how many of its dependencies have not ended",
-    "floor": "how many of them are in its own group, which starts as one",
-    "open_inputs": "how many inputs of a join, or items of a map, have not ended",
+    "open_inputs": "how many inputs of a join, or units of a map's items, have not ended",
     "ok_inputs": "how many inputs of a join have a value",
     "awaiting_inputs": "whether a join is admitted and only waits for inputs",
-    # one entry a group
-    "gather": "how many members have not been admitted",
-    "ungrouped": "whether its members start one by one",
     # only for the units concerned
-    "owner": "of each item, in order: its map and its index",
-    "items": "of an open map: its items",
+    "owner": "of each unit of an item that there ever was, in order: its map and its place among the map's units",
+    "items": "of an open map: the units of its items",
     "facts": "what conditions and maps ask of an output",
     "notes": "the error, or the reason for an end without a value",
     "inherited_failure": "whether it ended only because of what it depends on",
@@ -87,9 +102,15 @@ _SLOTS = {
     "expansion_requests": "requests for more nodes that a person decides on, until the nodes are added",
     "objections": "what was wrong with a node's last request",
     "taken_over": "whether a program that runs again, or a run that forks another, has taken it over as it was",
+    "alone": "whether it starts alone, because it has failed in an activity that it shared",
+    "shared": "of a unit that runs in an activity with others: the first of these",
+    "effects": "what became of its writes, where its status does not tell",
+    "ended_at": "when a call of a program ended, or a program began for the first time, in milliseconds",
+    "resumed": "of a write whose worker was lost: true once it has started again to learn what became of it",
     # queues
+    "together": "by the first unit of a shared activity: how many units of it run",
     "heap": "ready units as (priority, rank, unit)",
-    "held": "by lock, its holders: a count of shared ones, or -1",
+    "held": "by lock, its holders: a count of shared ones; -1 for one alone, less for those apart from them",
     "waiting_locks": "ready units that a lock holds back",
     "waiting_budget": "ready units that the budget holds back",
     "work": "units whose end is to be carried to others, in this step",
@@ -100,47 +121,96 @@ _SLOTS = {
 """The attributes of a run's state, and what each one is."""
 
 
+class Statuses(dict[int, int]):
+    """The column of statuses. `touched` has the units that were set in this step: true for those that were made pending
+    in it, so that one that runs has started again.
+    """
+
+    __slots__ = ("touched",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.touched: dict[int, bool] = {}
+
+    def __setitem__(self, unit: int, status: int) -> None:
+        self.touched[unit] = status == PENDING or self.touched.get(unit, False)
+        super().__setitem__(unit, status)
+
+
+COLUMNS = ("status", "generation", "digest", "size", "attempts", "millis", "started", "queued")
+"""What has an entry for each unit."""
+RECORDS = (
+    "facts",
+    "notes",
+    "inherited_failure",
+    "previous_result",
+    "answers",
+    "approved",
+    "questions",
+    "deadlines",
+    "expansion_requests",
+    "objections",
+    "taken_over",
+    "ended_at",
+    "resumed",
+    "alone",
+)
+"""What has one for the units concerned, items among them."""
+
+
 class RunState:
     """Everything a run knows about its nodes."""
 
     __slots__ = _SLOTS
 
-    def __init__(self, graph: Graph, *, window: int = 100, park_for: int = 86_400_000) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        *,
+        window: int = 100,
+        park_for: int = 86_400_000,
+        on_failure: OnFailure | None = None,
+        approve_above: int | None = None,
+        rates: Mapping[str, int] = MappingProxyType({}),
+        forks: bool = False,
+        in_flight: int = IN_FLIGHT,
+        timings: Timings | None = None,
+    ) -> None:
         self.graph = graph
         self.now = 0
         self.window = window
+        self.in_flight = in_flight
+        self.timings = timings or Timings()
         self.park_for = park_for
-        self.park_until = self.pause = 0
-        self.on_failure = graph.execution_plan.on_failure
-        self.approve_above: int | None = None
+        self.park_until = self.pause = self.running = self.waiting = 0
+        self.on_failure = on_failure or graph.execution_plan.on_failure
+        self.approve_above = approve_above
         self.budget: Budget | None = None
-        self.rates: dict[str, Rate] = {}
-        self.forks = False
+        self.rates = {queue: Rate(limit) for queue, limit in rates.items()}
+        self.forks = forks
         self.begun = self.streaming = self.draining = self.parked = self.ended = False
-        self.running = 0
-        self.waiting = 0
-        self._init_columns(graph, len(graph.specs))
+        self.end_status: EndStatus = "partial"
+        self._init_columns(graph)
         self._init_records()
         self._init_queues()
 
-    def _init_columns(self, graph: Graph, count: int) -> None:
-        self.status = [PENDING] * count
-        self.generation = [1] * count
-        self.digest: list[str | None] = [None] * count
-        self.size = [0] * count
-        self.attempts = [0] * count
-        self.millis = [0] * count
-        self.started = [0] * count
-        self.queued = [False] * count
+    def _init_columns(self, graph: Graph) -> None:
+        count = len(graph.specs)
+        self.status = Statuses()
+        self.generation: dict[int, int] = {}
+        self.digest: dict[int, str | None] = {}
+        self.size: dict[int, int] = {}
+        self.attempts: dict[int, int] = {}
+        self.millis: dict[int, int] = {}
+        self.started: dict[int, int] = {}
+        self.queued: dict[int, bool] = {}
+        self.add(range(count))
         self.open_deps = [len(deps) for deps in graph.deps]
         for node in graph.fallback_for:
             self.open_deps[node] += 1
-        self.floor = list(graph.floor)
         self.open_inputs = [len(spec.inputs) for spec in graph.specs]
         self.ok_inputs = [0] * count
         self.awaiting_inputs = [False] * count
-        self.gather = [len(members) for members in graph.groups]
-        self.ungrouped = [False] * len(graph.groups)
 
     def _init_records(self) -> None:
         self.owner: list[tuple[int, int]] = []
@@ -158,10 +228,16 @@ class RunState:
         self.expansion_requests: dict[int, ExpansionRequest] = {}
         self.objections: dict[int, tuple[str, ...]] = {}
         self.taken_over: dict[int, bool] = {}
+        self.ended_at: dict[int, int] = {}
+        self.effects: dict[int, tuple[Effect, ...]] = {}
+        self.resumed: dict[int, bool] = {}
+        self.alone: dict[int, bool] = {}
+        self.shared: dict[int, int] = {}
 
     def _init_queues(self) -> None:
         self.heap: list[tuple[int, int, int]] = []
         self.held: dict[str, int] = {}
+        self.together: dict[int, int] = {}
         self.waiting_locks: list[int] = []
         self.waiting_budget: list[int] = []
         self.work: deque[int] = deque()
@@ -169,17 +245,89 @@ class RunState:
         self.revised: deque[int] = deque()
         self.out: list[Decision] = []
 
+    def add(self, units: range, generation: int = 1) -> None:
+        """Give new units their entries."""
+        self.status |= dict.fromkeys(units, PENDING)
+        self.generation |= dict.fromkeys(units, generation)
+        self.digest |= dict.fromkeys(units)
+        for column in (self.size, self.attempts, self.millis, self.started):
+            column |= dict.fromkeys(units, 0)
+        self.queued |= dict.fromkeys(units, False)
+
+    def drop(self, unit: int) -> None:
+        """Delete the entries of a unit that is no more. Only its owner stays, and its number is not used again."""
+        for name in (*COLUMNS, *RECORDS):
+            getattr(self, name).pop(unit, None)
+        self.status.touched.pop(unit, None)
+
+    def units(self) -> list[int]:
+        """Return all units: the nodes in the order of the plan, then the items that have not been dropped."""
+        return [*range(len(self.graph.specs)), *(unit for unit in self.status if unit >= ITEMS)]
+
+    def units_in(self, status: int) -> list[int]:
+        """Return the units of this status, in the same order."""
+        return [unit for unit in self.units() if self.status[unit] == status]
+
     def mark(self, node: int) -> None:
         """Have a node's status worked out again in this step, after all of its dependencies."""
         heappush(self.stale, (self.graph.place[node], node))
 
     def node_of(self, unit: int) -> int:
         """Return the node a unit belongs to: itself, or the map of an item."""
-        count = len(self.graph.specs)
-        return unit if unit < count else self.owner[unit - count][0]
+        return unit if unit < ITEMS else self.owner[unit - ITEMS][0]
 
     def spec_of(self, unit: int) -> NodeSpec:
-        return self.graph.specs[self.node_of(unit)]
+        """Return the annotations of a unit: of a node of a chain its own, of any other item those of its map."""
+        spec = self.graph.specs[self.node_of(unit)]
+        if not spec.stages or unit < ITEMS:
+            return spec
+        stage = self.owner[unit - ITEMS][1] % spec.per_item
+        return spec.stages[stage] if stage < len(spec.stages) else spec
+
+    def locks_of(self, unit: int) -> list[tuple[str, int]]:
+        spec, node = self.spec_of(unit), self.node_of(unit)
+        return self.graph.locks[node] if spec is self.graph.specs[node] else locks_of(spec)
+
+    def values(self, node: int) -> range:
+        """Return the units of an open map whose values are those of its items, in order; none of one not open."""
+        each = self.graph.specs[node].per_item
+        return self.items.get(node, range(0))[each - 1 :: each]
+
+    def before(self, unit: int) -> int:
+        """Return the unit without whose value this one of an item cannot start: the one before it in its chain, or the
+        item of the map that its own runs behind; -1 if there is none. If that map has fewer items now, it is the map.
+        """
+        node, place = self.owner[unit - ITEMS]
+        spec = self.graph.specs[node]
+        item, stage = divmod(place, spec.per_item)
+        if stage or spec.source < 0:
+            return unit - 1 if stage else -1
+        values = self.values(spec.source)
+        return values[item] if item < len(values) else spec.source
+
+    def behind(self, unit: int) -> list[int]:
+        """Return the units that cannot start without the value of this one of an item, as `before` says."""
+        node, place = self.owner[unit - ITEMS]
+        item, stage = divmod(place, self.graph.specs[node].per_item)
+        if stage < len(self.graph.specs[node].stages):
+            return [unit + 1]
+        others = [other for other in self.graph.pipes.get(node, ()) if self.runs_behind(other, node)]
+        firsts = [self.items[other][:: self.graph.specs[other].per_item] for other in others]
+        return [units[item] for units in firsts if item < len(units)]
+
+    def runs_behind(self, other: int, node: int) -> bool:
+        """Whether an open map has been opened for the items that the map `node` has now."""
+        if self.graph.specs[other].source != node or other not in self.items or node not in self.items:
+            return False
+        return self.items[other].start >= self.items[node].stop
+
+    def read_by(self, unit: int) -> list[int]:
+        """Return the units whose values this one of an item may read: all before it in its chain, and the item itself,
+        if that is one of another map.
+        """
+        first = unit - self.owner[unit - ITEMS][1] % self.graph.specs[self.node_of(unit)].per_item
+        item = self.before(first)
+        return [*([item] if item >= ITEMS else []), *range(first, unit)]
 
     def kind_of(self, unit: int) -> Kind:
         """Return a unit's kind; an item has the kind of its map's template."""
@@ -187,29 +335,46 @@ class RunState:
         return spec.item_kind if self.is_item(unit) else spec.kind
 
     def is_item(self, unit: int) -> bool:
-        return unit >= len(self.graph.specs)
+        return unit >= ITEMS
 
     def path(self, unit: int) -> str:
-        """Return the path of a unit as people write it: `n7`, or `m[17]`."""
-        count = len(self.graph.specs)
-        if unit < count:
+        """Return the path of a unit as people write it: `n7`, `m[17]`, or `m[17].page` for a node of a chain."""
+        if unit < ITEMS:
             return self.graph.specs[unit].id
-        node, item = self.owner[unit - count]
-        return f"{self.graph.specs[node].id}[{item}]"
+        node, place = self.owner[unit - ITEMS]
+        spec = self.graph.specs[node]
+        item, stage = divmod(place, spec.per_item)
+        path = f"{spec.id}[{item}]"
+        return f"{path}.{spec.stages[stage].id}" if stage < len(spec.stages) else path
 
-    def address(self, unit: int) -> str:
-        """Return the unit's path with its generation, which is also the id of its activity: `n7`, then `n7~2`."""
-        generation = self.generation[unit]
+    def shown(self, unit: int) -> str:
+        """Return the path of a unit as people have seen it first: a call that a program made again keeps its id."""
+        spec, path = self.spec_of(unit), self.path(unit)
+        return path.replace(spec.id, spec.formerly[0], 1) if spec.formerly else path
+
+    def address(self, unit: int, generation: int = 0) -> str:
+        """Return a unit's path with its generation, or an earlier one: `n7`, then `n7~2`. So are activities called."""
+        generation = generation or self.generation[unit]
         return self.path(unit) if generation == 1 else f"{self.path(unit)}~{generation}"
 
+    def subagent(self, unit: int) -> str:
+        """Return what follows the run's id in that of a unit's sub-agent: its address, by the first id that it had."""
+        spec, address = self.spec_of(unit), self.address(unit)
+        return address.replace(spec.id, spec.formerly[0], 1) if spec.formerly else address
+
     def find(self, path: str) -> int | None:
-        """Return the unit at a `path`, or None."""
-        name, bracket, index = path.rstrip("]").partition("[")
+        """Return the unit at a `path` as `path` writes it, or None. The id that a call had before still names it."""
+        name, bracket, index = path.partition("[")
         node = self.graph.by_id.get(name)
         if node is None or not bracket:
             return node
-        items = self.items.get(node, range(0))
-        return items[int(index)] if index.isdecimal() and int(index) < len(items) else None
+        spec, items = self.graph.specs[node], self.values(node)
+        index, closed, stage = index.partition("]")
+        number = int(index) if index.isdecimal() and len(index) < _INDEX_CHARACTERS else len(items)
+        if number >= len(items) or index != str(number) or not closed:
+            return None
+        stages = ["", *(f".{stage.id}" for stage in reversed(spec.stages))]
+        return items[number] - stages.index(stage) if stage in stages else None
 
     def decide(self, condition: dict[str, Any]) -> bool:
         """Decide a condition on the facts known now. Raises ConditionError."""
@@ -224,6 +389,11 @@ class RunState:
             return self.notes[node][0] if node in self.notes else MISSING
         found: Scalar | Missing = self.facts.get(node, {}).get(name, MISSING)
         return found
+
+    @property
+    def activities(self) -> int:
+        """How many activities are under way."""
+        return self.running - len(self.shared) + len(self.together)
 
     def next_due(self) -> int | None:
         """Return the earliest deadline in milliseconds, or None."""

@@ -10,32 +10,37 @@ from dataclasses import replace
 from heapq import heappop
 from typing import Any
 
-from workflows.plan.compile.graph import shown_script
-from workflows.plan.scheduling import (
+from sennit.workflows.plan.compile.execution_plan import shown_script
+from sennit.workflows.plan.fusion.islands import MOST_MEMBERS
+from sennit.workflows.plan.scheduling import (
     admission,
     cancellation,
     completion,
     extension,
+    joins,
     propagation,
     ready,
     reset,
     retry,
     termination,
 )
-from workflows.plan.scheduling.budget import Amounts, Budget
-from workflows.plan.scheduling.events import (
+from sennit.workflows.plan.scheduling.budget import Amounts, Budget
+from sennit.workflows.plan.scheduling.events import (
     Answered,
-    Approval,
     ApprovalDecided,
     BudgetRaised,
     CostCharged,
     Decision,
+    DrainEnded,
+    DrainStarted,
+    End,
     Event,
     Expand,
+    InputsRead,
     NodeEnded,
     NodesAppended,
     Outcome,
-    PlanExtended,
+    PlanReplaced,
     ProgramEdited,
     RetryRequested,
     RunStarted,
@@ -44,11 +49,12 @@ from workflows.plan.scheduling.events import (
     StopRequested,
     TimeAdvanced,
 )
-from workflows.plan.scheduling.state import (
+from sennit.workflows.plan.scheduling.state import (
     AGAIN,
     AWAITING_FALLBACK,
     DRAIN,
     FAILED,
+    IN_DOUBT,
     OVERTIME,
     PARK,
     PENDING,
@@ -62,21 +68,43 @@ FOLLOWED = ("tool", "llm", "join")
 """Kinds of nodes whose activity also makes the step of a program that waits for it."""
 
 
-def step(state: RunState, event: Event) -> list[Decision]:
-    """Take one event and return the decisions, in order. Does nothing before `RunStarted` and after the run's end."""
+def step(state: RunState, event: Event, now: int | None = None) -> list[Decision]:
+    """Take one event and return the decisions, in order. Does nothing before `RunStarted` and after the run's end.
+
+    `now` is the time in milliseconds; None if none has passed since the last step.
+    """
     out: list[Decision] = []
+    state.now = state.now if now is None else now
+    state.status.touched.clear()
     kind = type(event)
-    if state.ended or not (state.begun or kind in _EARLY):
+    unit = getattr(event, "unit", None)
+    if not (state.begun or kind in _EARLY) or (unit is not None and unit not in state.status):  # dropped meanwhile
         return out
     state.out = out
+    if state.ended:
+        _wind_up(state, event)
+        return out
     _HANDLERS[kind](state, event)
     _work_off(state)
+    if isinstance(event, NodeEnded) and event.more:
+        return out
     if not state.ended:
         _start_ready(state)
-        if state.graph.groups and termination.idle(state):
-            _ungroup_idle(state)
+        ready.share(state, [decision for decision in out if isinstance(decision, Start)])
         termination.finish_or_park(state)
     return out
+
+
+def _wind_up(state: RunState, event: Event) -> None:
+    """Take the ends of the writes that are in flight when a run ends. The last one ends it."""
+    if not state.running:
+        return
+    if isinstance(event, StopRequested) and event.status == "cancelled":
+        state.end_status = event.status
+    if isinstance(event, NodeEnded):
+        _end_node(state, event)
+    if not state.running:
+        state.out.append(End(state.end_status))
 
 
 def _work_off(state: RunState) -> None:
@@ -94,42 +122,52 @@ def _work_off(state: RunState) -> None:
             reset.refresh(state, first[1])
 
 
-def _ungroup_idle(state: RunState) -> None:
-    """Ungroup the groups that still wait: for each other, or for nodes that will not end."""
-    for group, waits_for in enumerate(state.gather):
-        if waits_for:
-            completion.ungroup(state, group)
-    _work_off(state)
-    _start_ready(state)
-
-
-def _start_run(state: RunState, _: RunStarted) -> None:
+def _start_run(state: RunState, event: RunStarted) -> None:
     if state.begun:
         return
-    state.begun = True
+    state.begun, state.streaming = True, event.more
     for node, missing in enumerate(state.open_deps):
-        if missing == state.floor[node] and state.status[node] == PENDING:
+        if not missing and state.status[node] == PENDING:
             admission.admit(state, node)
 
 
 def _end_node(state: RunState, event: NodeEnded) -> None:
-    unit = event.unit
+    unit, outcome = event.unit, event.outcome
+    if ready.in_flight(state, unit, event.generation):
+        if completion.note_end(state, unit, event.generation, outcome):
+            _free(state, unit, outcome)
+        return
     if state.status[unit] != RUNNING or state.generation[unit] != event.generation:
         return
-    outcome = event.outcome
+    is_shared = unit in state.shared
+    _free(state, unit, outcome)
+    state.attempts[unit] += outcome.attempts
+    items = [state.started[item] for item in state.items.get(unit, ()) if state.attempts[item]]
+    state.millis[unit] = outcome.millis if is_shared else state.now - min([state.started[unit], *items])
+    if outcome.millis:
+        state.timings.note(state.spec_of(unit).tool, outcome.millis)
+    completion.complete(state, unit, outcome)
+    if state.spec_of(unit).kind == "program":
+        _end_program(state, unit, outcome)
+
+
+def _free(state: RunState, unit: int, outcome: Outcome) -> None:
+    """Book what a unit has used, and free its slot and its locks."""
     if state.budget is not None:
         state.budget.settle(unit, _used(state.budget, unit, outcome))
     rate = ready.rate_of(state, unit)
     if rate is not None:
         rate.count(outcome.attempts)
     ready.release(state, unit)
-    state.attempts[unit] += outcome.attempts
-    state.millis[unit] = state.now - state.started[unit]
-    completion.complete(state, unit, outcome)
-    if state.spec_of(unit).kind == "program" and (state.status[unit] == SUCCEEDED or _failed_by_itself(outcome)):
-        extension.give_up_rest(state, unit)
-    if state.spec_of(unit).kind == "program" and state.status[unit] == SUCCEEDED:
-        cancellation.cancel_unread(state, unit)
+
+
+def _end_program(state: RunState, step: int, outcome: Outcome) -> None:
+    """Give up what a program no longer waits for, if it has ended with this step."""
+    has_value = state.status[step] == SUCCEEDED
+    if has_value or _failed_by_itself(outcome):
+        extension.give_up_rest(state, step)
+    if has_value:
+        cancellation.cancel_unread(state, step)
 
 
 def _failed_by_itself(outcome: Outcome) -> bool:
@@ -170,17 +208,17 @@ def _try_again(state: RunState) -> None:
     """Retry what an outage has failed. However often that happens, the run does not wait longer in all."""
     state.park_until = state.deadlines[PARK]
     for unit in termination.outages(state):
-        if state.status[unit] == FAILED:
+        if state.status[unit] == FAILED:  # and has not been reset with one before it
             retry.retry(state, unit)
 
 
 def _answer(state: RunState, event: Answered) -> None:
-    if state.status[event.unit] == FAILED:
+    if state.status[event.unit] in (FAILED, IN_DOUBT):
         state.park_until = state.pause = 0
         retry.answer(state, event.unit, event.value)
     elif state.status[event.unit] == WAITING and state.spec_of(event.unit).kind == "gate":
         state.answers[event.unit] = event.value
-        _go_on(state, event.unit)
+        admission.go_on(state, event.unit)
 
 
 def _decide_approval(state: RunState, event: ApprovalDecided) -> None:
@@ -189,34 +227,14 @@ def _decide_approval(state: RunState, event: ApprovalDecided) -> None:
         return
     for unit in admission.waiting_in(state, event.unit):
         if unit in state.questions and state.spec_of(unit).kind != "gate":
-            _decide_write(state, unit, event)
-
-
-def _decide_write(state: RunState, unit: int, event: ApprovalDecided) -> None:
-    asked = state.questions[unit]
-    if event.approved:
-        state.approved[unit] = Approval(asked.digest, asked.target, event.args, event.by)
-        _go_on(state, unit)
-        return
-    state.approved.pop(unit, None)
-    completion.no_longer_wait(state, unit)
-    completion.fail(state, unit, "Rejected", event.reason or "a person rejected it")
-
-
-def _go_on(state: RunState, unit: int) -> None:
-    completion.no_longer_wait(state, unit)
-    if state.is_item(unit):
-        completion.put_back(state, unit)
-        return
-    state.status[unit] = PENDING
-    admission.enter(state, unit, state.graph.specs[unit])
+            admission.decide_write(state, unit, event)
 
 
 def _retry(state: RunState, event: RetryRequested) -> None:
     state.park_until = state.pause = 0
     retry.retry(state, event.unit)
     for unit in event.others:
-        if state.status[unit] == FAILED:  # and has not been reset with one before it
+        if state.status.get(unit) in (FAILED, IN_DOUBT):  # and has not been reset with one before it
             retry.retry(state, unit)
 
 
@@ -228,6 +246,8 @@ def _raise_budget(state: RunState, event: BudgetRaised) -> None:
     if state.budget is None:
         state.budget = Budget()
     state.budget.limits |= event.limits
+    if event.millis is not None:
+        state.deadlines[OVERTIME] = state.now + event.millis
     termination.unpark(state)
     ready.requeue_unpaid(state)
 
@@ -239,7 +259,30 @@ def _charge(state: RunState, event: CostCharged) -> None:
 
 def _append(state: RunState, event: NodesAppended) -> None:
     extension.append(state, event)
-    _end_node(state, event.step)
+    if event.ended is not None:
+        _end_node(state, event.ended)
+
+
+def _replace(state: RunState, event: PlanReplaced) -> None:
+    extension.start_over(state, event.graph)
+    _start_run(state, RunStarted())
+
+
+def _read_inputs(state: RunState, event: InputsRead) -> None:
+    if state.graph.specs[event.unit].policy == "any":
+        state.chosen[event.unit] = joins.winners(state, event.unit)
+
+
+def _drain(state: RunState, event: DrainStarted) -> None:
+    state.draining = True
+    state.deadlines.pop(DRAIN, None)
+    if event.millis is not None:
+        state.deadlines[DRAIN] = state.now + event.millis
+
+
+def _end_drain(state: RunState, _: DrainEnded) -> None:
+    state.draining = False
+    state.deadlines.pop(DRAIN, None)
 
 
 def _edit(state: RunState, event: ProgramEdited) -> None:
@@ -256,31 +299,54 @@ def _stop(state: RunState, event: StopRequested) -> None:
 def _start_ready(state: RunState) -> None:
     """Start ready units while the window has room. Those that lack a lock, a rate or budget wait for it.
 
-    A group larger than the window starts when nothing else runs.
+    Short calls that may share an activity are gathered, and start together.
     """
-    heap, graph, queued = state.heap, state.graph, state.queued
+    heap, queued = state.heap, state.queued
+    batches: dict[ready.Place, list[int]] = {}
+    firsts: dict[tuple[ready.Place, tuple[int, ...]], int] = {}
     while heap:
         unit = heap[0][2]
-        if not queued[unit]:
+        if not queued.get(unit):
             heappop(heap)
             continue
-        if state.draining or state.running >= state.window:
-            return
-        group = graph.group_of.get(unit) if graph.groups else None
-        units = (unit,) if group is None or state.ungrouped[group] else graph.groups[group]
-        if state.running and state.running + len(units) > state.window:
-            return
+        place = ready.place_of(state, unit)
+        seats = (place, ready.readers(state, unit)) if place is not None else None
+        beside = firsts.get(seats, -1) if seats is not None else -1
+        beside = beside if state.together.get(beside, 0) < MOST_MEMBERS else -1
+        if state.draining or (state.activities >= state.window and beside < 0) or state.running >= state.in_flight:
+            break
         heappop(heap)
-        if not ready.may_start(state, units):
+        if not ready.may_start(state, unit):
             continue
-        ready.take(state, unit)
-        for member in units:
-            _mark_started(state, member)
-        if unit in state.expansion_requests:
-            state.out.append(Expand(unit))
+        _mark_started(state, unit)
+        if place is None or seats is None:
+            _start_alone(state, unit)
+            continue
+        firsts[seats] = unit if beside < 0 else beside
+        ready.share_activity(state, (unit,), firsts[seats])
+        batches.setdefault(place, []).append(unit)
+    for place, units in batches.items():
+        _start_together(state, place, units)
+
+
+def _start_alone(state: RunState, unit: int) -> None:
+    if unit in state.expansion_requests:
+        state.out.append(Expand(unit))
+    else:
+        asks = admission.asks(state, unit)
+        state.out.append(Start((unit,), asks, -1 if asks else _following(state, unit)))
+
+
+def _start_together(state: RunState, place: ready.Place, units: list[int]) -> None:
+    for group in ready.groups_of(state, place, units):
+        for unit in group:
+            if state.status[unit] != RUNNING:
+                _mark_started(state, unit)
+        if len(group) > 1:
+            state.out.append(Start(tuple(group)))
         else:
-            asks = admission.asks(state, unit)
-            state.out.append(Start(units, asks, -1 if asks else _following(state, unit)))
+            ready.leave(state, group[0])
+            _start_alone(state, group[0])
 
 
 def _following(state: RunState, unit: int) -> int:
@@ -297,10 +363,13 @@ def _following(state: RunState, unit: int) -> int:
 
 
 def _mark_started(state: RunState, unit: int) -> None:
+    ready.take(state, unit)
     state.queued[unit] = False
     state.status[unit] = RUNNING
     state.started[unit] = state.now - (state.millis[unit] if unit in state.expansion_requests else 0)
     state.running += 1
+    if not state.is_item(unit) and state.graph.specs[unit].is_program:
+        state.ended_at.setdefault(unit, state.now)
     rate = ready.rate_of(state, unit)
     if rate is not None:
         rate.running += 1
@@ -317,8 +386,11 @@ _HANDLERS: dict[type[Any], Callable[[RunState, Any], None]] = {
     ApprovalDecided: _decide_approval,
     RetryRequested: _retry,
     SkipRequested: _skip,
-    PlanExtended: extension.extend,
     NodesAppended: _append,
+    PlanReplaced: _replace,
+    InputsRead: _read_inputs,
+    DrainStarted: _drain,
+    DrainEnded: _end_drain,
     ProgramEdited: _edit,
     BudgetRaised: _raise_budget,
     CostCharged: _charge,

@@ -1,13 +1,16 @@
 """Ends or parks a run in which nothing can move any more."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from functools import partial
 
-from workflows.plan.scheduling.events import Cancel, End, EndStatus
-from workflows.plan.scheduling.state import (
+from sennit.workflows.plan.scheduling import completion
+from sennit.workflows.plan.scheduling.events import End, EndStatus
+from sennit.workflows.plan.scheduling.state import (
     AGAIN,
     BLOCKED,
     CANCELLED,
     FAILED,
+    IN_DOUBT,
     PARK,
     PENDING,
     RUNNING,
@@ -23,13 +26,19 @@ CALL_FAILED = "CallFailed"
 """The failure of a program that does not catch the failure of one of its calls."""
 PROGRAM_FAILED = "ProgramFailed"
 """The failure of a program by itself."""
+_RUN_OVER = ("Cancelled", "the run has ended without it")
 FIRST_PAUSE, LONGEST_PAUSE = 30_000, 600_000
 """Milliseconds until the first attempt after an outage, and at most between two."""
 
 
 def idle(state: RunState) -> bool:
-    """Whether nothing runs, is ready or waits for a person, and no more nodes are to come."""
-    return state.begun and not (state.ended or state.running or state.waiting or state.heap or state.streaming)
+    """Whether nothing runs, is ready, sleeps or waits for a person, and no more nodes are to come."""
+    moves = state.ended or state.running or state.waiting or state.heap or state.streaming
+    return state.begun and not moves and not any(map(partial(_sleeps, state), state.deadlines))
+
+
+def _sleeps(state: RunState, unit: int) -> bool:
+    return unit >= 0 and state.kind_of(unit) == "tool"
 
 
 def finish_or_park(state: RunState) -> None:
@@ -50,7 +59,13 @@ def finish_or_park(state: RunState) -> None:
         park(state)
         return
     answered = all(state.status[node] == SUCCEEDED for node in state.graph.execution_plan.answer)
-    end(state, "done" if answered and not failed and not state.waiting_budget else "partial")
+    whole = answered and not (failed or state.waiting_budget or any_unknown(state))
+    end(state, "done" if whole else "partial")
+
+
+def any_unknown(state: RunState) -> bool:
+    """Whether nobody knows of a write whether it was made, and no person has decided what to do about it."""
+    return any(effect.status == "unknown" for effects in state.effects.values() for effect in effects)
 
 
 def park(state: RunState) -> None:
@@ -85,19 +100,71 @@ def outages(state: RunState) -> tuple[int, ...]:
 
 
 def _is_outage(state: RunState, node: int) -> bool:
-    spec = state.graph.specs[node]
+    spec = state.spec_of(node)
     failed = [unit for unit in (node, *state.items.get(node, ())) if state.status[unit] == FAILED]
     calls = spec.calls_model or "agent" in (spec.kind, spec.item_kind)
     return calls and any(state.notes[unit][0] in OUTAGES for unit in failed if unit in state.notes)
 
 
 def blocking_failures(state: RunState) -> tuple[int, ...]:
-    """Return the failed nodes that no tolerant join has excused, in plan order.
+    """Return the writes in doubt, and the failed nodes that no tolerant join has excused, in plan order.
 
     A failure is excused if everything that depends on it has succeeded, or is itself blocked or failed by it and
     excused. A failed node that nothing consumes, or that the answer names, is not excused, except for a call that a
-    program does not read, or not any more. Of writes, only those are that the program was told of.
+    program does not read, or not any more, and for one that its script has caught. Of writes, only those are that the
+    program was told of.
     """
+    graph, status, excused = state.graph, state.status, _excused(state)
+    caught = _caught(state, excused)
+    hosts = graph.fallback_for
+    failed = [node for node in range(len(graph.specs)) if status[node] == FAILED]
+    failed = [node for node in failed if not excused[node] and node not in caught]
+    blamed = [node for node in failed if _is_blamed(state, node, hosts.get(node, -1))]
+    roots = [node for node in blamed if not any(status[dep] in (FAILED, BLOCKED) for dep in _read(state, node))]
+    return tuple(sorted((*state.units_in(IN_DOUBT), *(roots or blamed))))
+
+
+def handled(state: RunState) -> dict[int, None]:
+    """Return the calls and tasks of programs that have failed, and whose failure a script has caught."""
+    return _caught(state, _excused(state)) if state.units_in(FAILED) else {}
+
+
+def _caught(state: RunState, excused: Sequence[bool]) -> dict[int, None]:
+    failed = [unit for unit in state.units_in(FAILED) if not state.is_item(unit) and state.graph.specs[unit].page]
+    if not failed:
+        return {}
+    ended = [node for node in state.units_in(FAILED) if not state.is_item(node) and state.kind_of(node) == "program"]
+    raised = dict.fromkeys(call for node in ended if _is_blamed(state, node, -1) for call in _read(state, node))
+    known: dict[int, bool] = {}
+    return dict.fromkeys(node for node in failed if excused[node] or _is_caught(state, node, raised, known))
+
+
+def _is_caught(state: RunState, node: int, raised: Container[int], known: dict[int, bool]) -> bool:
+    """Whether a script was told of a failure and has gone on: that of the call, or that which awaits its task."""
+    if node not in known:
+        known[node] = False
+        known[node] = any(_has_caught(state, other, node, raised, known) for other in state.graph.joins[node])
+    return known[node]
+
+
+def _has_caught(state: RunState, other: int, call: int, raised: Container[int], known: dict[int, bool]) -> bool:
+    status = state.status[other]
+    if state.graph.specs[other].kind != "program":
+        return status == SUCCEEDED or (status == FAILED and _is_caught(state, other, raised, known))
+    if call not in state.chosen.get(other, ()) or status in (PENDING, RUNNING):
+        return False
+    return call not in raised or _is_caught(state, session_of(state, other), raised, known)
+
+
+def session_of(state: RunState, step: int) -> int:
+    """Return the program or the task that a step belongs to."""
+    while state.graph.specs[step].is_step:
+        step = state.graph.specs[step].maker
+    return step
+
+
+def _excused(state: RunState) -> list[bool]:
+    """Return of each node whether nobody has to look at it: it has succeeded, or its failure is excused."""
     graph, status = state.graph, state.status
     graph.sort()
     answer = dict.fromkeys(graph.execution_plan.answer)
@@ -106,21 +173,15 @@ def blocking_failures(state: RunState) -> tuple[int, ...]:
         if not excused[node] and node not in answer and not _is_unread(state, node):
             behind = graph.behind(node)
             excused[node] = bool(behind or graph.specs[node].page) and all(excused[other] for other in behind)
-    hosts = graph.fallback_for
-    failed = [node for node in range(len(graph.specs)) if status[node] == FAILED and not excused[node]]
-    blamed = [node for node in failed if _is_blamed(state, node, hosts.get(node, -1))]
-    roots = [node for node in blamed if not any(status[dep] in (FAILED, BLOCKED) for dep in _read(state, node))]
-    return tuple(roots or blamed)
+    return excused
 
 
 def _is_unread(state: RunState, node: int) -> bool:
     """Whether a program has called this write, and was never told that it has failed."""
-    spec, specs = state.graph.specs[node], state.graph.specs
+    graph, spec = state.graph, state.graph.specs[node]
     if spec.maker < 0 or spec.effect != "write" or state.status[node] != FAILED:
         return False
-    later = specs[spec.maker].instead
-    is_replaced = later < 0 or specs[later].page != spec.page  # its program ran again, and did not call it
-    return not is_replaced and not any(_is_told(state, other, node) for other in state.graph.joins[node])
+    return not graph.is_left_behind(node) and not any(_is_told(state, other, node) for other in graph.joins[node])
 
 
 def _is_told(state: RunState, other: int, call: int) -> bool:
@@ -145,7 +206,7 @@ def _read(state: RunState, node: int) -> Sequence[int]:
     graph = state.graph
     if graph.specs[node].kind != "program":
         return graph.specs[node].inputs
-    if state.notes[node][0] != CALL_FAILED:
+    if state.notes.get(node, ("",))[0] != CALL_FAILED:
         return ()
     step: int | None = node
     while step is not None:
@@ -157,8 +218,10 @@ def _read(state: RunState, node: int) -> Sequence[int]:
 
 
 def end(state: RunState, status: EndStatus) -> None:
-    """Close the run: cancel what runs, and settle what is pending as skipped, or as cancelled if the run is."""
-    state.ended = True
+    """Close the run: cancel what runs, and settle what is pending as skipped, or as cancelled if the run is. It is over
+    as soon as no write of it is in flight any more.
+    """
+    state.ended, state.end_status = True, status
     state.waiting = 0
     state.work.clear()
     state.revised.clear()
@@ -166,12 +229,16 @@ def end(state: RunState, status: EndStatus) -> None:
     state.deadlines.clear()
     state.questions.clear()
     state.waiting_budget.clear()
+    state.waiting_locks.clear()
     final = CANCELLED if status == "cancelled" else SKIPPED
-    for unit, before in enumerate(state.status):
+    for unit in state.units():
+        before = state.status[unit]
         if before == RUNNING:
-            state.out.append(Cancel(unit, state.generation[unit]))
-            state.status[unit] = CANCELLED
+            completion.cut_off(state, unit)
+            state.status[unit], state.notes[unit] = CANCELLED, _RUN_OVER
+        elif before == IN_DOUBT:
+            state.status[unit] = FAILED
         elif before in (PENDING, WAITING, BLOCKED) or before > BLOCKED:
             state.status[unit] = final
-    state.running = 0
-    state.out.append(End(status))
+    if not state.running:
+        state.out.append(End(status))

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from activities.providers import ModelRequest
-from activities.providers.offline import Offline
-from activities.toolbox.calculate import evaluate, round_float
-from activities.toolbox.definition import ToolContext
-from activities.toolbox.search.tool import SearchArguments, search
-from workflows.plan.language.nodes import Role
-from workflows.plan.language.references import bind, references_in
+from sennit.activities.programs.calculate import evaluate
+from sennit.activities.providers import ModelRequest
+from sennit.activities.providers.offline import Offline
+from sennit.activities.toolbox.definition import ToolContext
+from sennit.activities.toolbox.search.tool import SearchArguments, search
+from sennit.workflows.plan.language.nodes import Role
+from sennit.workflows.plan.language.references import bind, references_in
 
 CORPUS = Path(__file__).parents[4] / "examples" / "corpus"
 Ask = Callable[..., Awaitable[dict[str, Any]]]
@@ -48,7 +48,7 @@ def ask(tmp_path: Path) -> Ask:
                 values[node["id"]] = await _call("worker", node["prompt"], inputs, output_schema=node["output_schema"])
             elif "when" in node and all(values[test["ref"][1:-6]]["found"] for test in node["when"]["and"]):
                 expression = bind(node["args"]["expression"], values.__getitem__)
-                values[node["id"]] = {"expression": expression, "value": round_float(evaluate(expression))}
+                values[node["id"]] = {"expression": expression, "value": evaluate(expression)}
         ends = [
             {
                 "id": name,

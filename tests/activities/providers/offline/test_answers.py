@@ -14,9 +14,11 @@ CORPUS = Path(__file__).parents[4] / "examples" / "corpus"
 @pytest.mark.parametrize(
     ("goal", "answer"),
     [
-        ("How high is Mont Blanc?", "The height of Mont Blanc is 4,805.59 m [1]."),
-        ("How long is the Nile in miles?", "The length of the Nile is 4,132.12 mi [1]."),
-        ("When was the Eiffel Tower completed?", "The Eiffel Tower was completed in 1889 [1]."),
+        ("How high is Mont Blanc?", "Mont Blanc is 4,805.59 metres high, measured in 2023. [1]"),
+        (
+            "How long is the Nile in miles?",
+            "4,132.12 mi:\nThe Nile is about 6,650 kilometres long, the figure most atlases gave in 2020. [1]",
+        ),
         (
             "Who first climbed Aconcagua?",
             "Aconcagua was first climbed in 1897, by the Swiss guide Matthias Zurbriggen. [1]",
@@ -38,10 +40,7 @@ CORPUS = Path(__file__).parents[4] / "examples" / "corpus"
         ),
         (
             "What is the combined length of the Rhine and the Danube?",
-            (
-                "The length of the Rhine and the Danube together is 4,080 km: "
-                "the Rhine 1,230 km [1], the Danube 2,850 km [2] (2020)."
-            ),
+            ("Together 4,080 km: the Rhine 1,230 km [1], the Danube 2,850 km [2] (2020)."),
         ),
     ],
 )
@@ -60,9 +59,11 @@ async def test_each_shape_is_answered_with_marks_on_sentences_of_the_documents(
 @pytest.mark.parametrize(
     ("goal", "expected", "near"),
     [
-        ("Who designed the Burj Khalifa?", "the person who designed the Burj Khalifa", "Architect Adrian Smith"),
+        ("Who designed the Burj Khalifa?", "I cannot tell that", "Architect Adrian Smith"),
         ("How long is the Yellow River?", "the length of the Yellow River", ""),
         ("Which is longer, the Nile or the Warta?", "Found: the Nile 6,650 km [1].", "kilometres"),
+        ("What is the population of Copper?", "I cannot tell that", "Copper"),
+        ("What is the population of the Blue whale?", "I cannot tell that", ""),
         ("Where does the Danube begin?", "I cannot tell that", "Black Forest"),
         ("How long is the Nile? How high is K2?", "I cannot tell that", "K2"),
         ("Write a poem about the Nile for $5.", "I cannot tell that", "Nile"),
@@ -77,7 +78,7 @@ async def test_an_unknown_answer_names_the_nearest_sentences_and_a_way_out(
     assert expected in found["answer"]
     assert near in " ".join(piece["quote"] for piece in found["evidence"])
     assert "not found" not in found["answer"]
-    assert found["answer"].endswith("set SENNIT_MODEL and its key: see Models in the README.")
+    assert found["answer"].endswith("set SENNIT_MODEL and its key: see docs/models.md.")
 
 
 async def test_hostile_documents_change_nothing_and_are_quoted_without_marks(ask: Ask, tmp_path: Path) -> None:

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities.providers import ModelRequest, ProviderError
-from activities.providers.offline import Offline, OfflineCannot
-from activities.toolbox import load_tools
-from workflows.messages.contracts import conclusion_of
-from workflows.plan.checking.validation import problems_of
-from workflows.plan.language.nodes import Plan
+from sennit.activities.providers import ModelRequest, ProviderError
+from sennit.activities.providers.offline import Offline, OfflineCannot
+from sennit.activities.toolbox import load_tools
+from sennit.workflows.messages.contracts import conclusion_of
+from sennit.workflows.plan.checking.validation import problems_of
+from sennit.workflows.plan.language.nodes import Plan
 
 Call = Callable[..., Awaitable[Any]]
 PAGE = {"path": "o.md", "title": "Oder", "text": "# Oder\n\nThe Oder is 854 km long. Storks nest at it in May."}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from activities.toolbox.files.difference import difference
+from sennit.activities.toolbox.files.difference import difference
 
 NO_NEWLINE = "\\ no newline at the end\n"
 

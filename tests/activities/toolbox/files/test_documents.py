@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities.toolbox.files.documents import LONGEST_PASSAGE, ReadableDocument, passages, readable_text
+from sennit.activities.limits import MAX_PASSAGE_CHARACTERS
+from sennit.activities.toolbox.files.documents import ReadableDocument, passages, readable_text
 
 
 @pytest.mark.parametrize(
@@ -65,7 +66,7 @@ def test_an_empty_document_is_found_by_its_title() -> None:
 @given(st.text(alphabet="ab.# \n`é", max_size=3000))
 def test_no_text_is_lost_and_no_passage_is_too_long(text: str) -> None:
     found = passages(ReadableDocument("T", text))
-    assert all(len(each.text) <= LONGEST_PASSAGE for each in found)
+    assert all(len(each.text) <= MAX_PASSAGE_CHARACTERS for each in found)
     body = "".join(line for line in text.split("\n") if not line.startswith("#"))
     kept = "".join("".join(each.text.split()) for each in found)
     for letter in "abé.":

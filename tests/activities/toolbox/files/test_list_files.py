@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from activities.toolbox import ToolContext
-from activities.toolbox.errors import DocsNotFound, PathRefused
-from activities.toolbox.files.list_files import FileList, ListFilesArguments, list_files
+from sennit.activities.toolbox import ToolContext
+from sennit.activities.toolbox.errors import DocsNotFound, PathRefused
+from sennit.activities.toolbox.files.list_files import FileList, ListFilesArguments, list_files
 
 
 @pytest.fixture

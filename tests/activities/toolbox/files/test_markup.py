@@ -1,6 +1,6 @@
 import pytest
 
-from activities.toolbox.files.markup import html_to_text
+from sennit.activities.toolbox.files.markup import html_to_text
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from activities.toolbox import Preview, Tool, ToolContext, ToolError, ToolSetupError
-from activities.toolbox.errors import PathRefused
-from activities.toolbox.files.write import write_tools
+from sennit.activities.toolbox import Preview, Tool, ToolContext, ToolError, ToolSetupError
+from sennit.activities.toolbox.errors import PathRefused
+from sennit.activities.toolbox.files.write import write_tools
 
 
 @pytest.fixture

@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from activities.http.download import download
-from activities.toolbox import Tool, ToolArgumentError, ToolContext, ToolError, ToolSetupError
-from activities.toolbox.errors import AddressRefused, ContentRefused, FetchFailed, HttpStatusError, UnknownOutcome
-from activities.toolbox.http.endpoints import http_tools
+from sennit.activities.http.download import download
+from sennit.activities.nodes.error_mapping import message_of
+from sennit.activities.toolbox import Tool, ToolArgumentError, ToolContext, ToolError, ToolSetupError
+from sennit.activities.toolbox.errors import (
+    AddressRefused,
+    ContentRefused,
+    FetchFailed,
+    HttpStatusError,
+    UnknownOutcome,
+)
+from sennit.activities.toolbox.http.declarations import http_tools
 
 if TYPE_CHECKING:
     from .conftest import Request, Web
@@ -31,7 +38,7 @@ def declared(folder: Path, url: str, **fields: Any) -> Tool:
     """Return the one tool of a file that declares it."""
     entry = {"name": "ask", "description": "Ask.", "effect": "read", "url": url, **fields}
     (folder / "http.json").write_text(json.dumps({"tools": [entry]}))
-    (tool,) = http_tools(folder / "http.json", {"API_TOKEN": SECRET})
+    (tool,), _ = http_tools(folder / "http.json", {"API_TOKEN": SECRET})
     return tool
 
 
@@ -141,6 +148,50 @@ async def test_retry_after_is_passed_on(
     assert limited.value.retryable
     assert limited.value.retry_after is not None
     assert least <= limited.value.retry_after <= most
+
+
+@pytest.mark.parametrize("safe", [True, False], ids=["known", "unknown"])
+async def test_an_error_says_what_the_server_says(
+    web: Web, tmp_path: Path, context: ToolContext, *, safe: bool
+) -> None:
+    """A model mends its arguments by it, and a person sees what became of a write."""
+    wrong = {"detail": [{"loc": ["body", "limit"], "msg": "at most 100"}], "you sent": SECRET, "more": "é" * 3_000}
+    body = json.dumps(wrong, ensure_ascii=False, indent=1).encode()
+    status = "422 Unprocessable Entity" if safe else "500 Internal Server Error"
+    url = web.page("/", body, "application/json", status=status)
+    tool = declared(tmp_path, url, method="POST", effect="write", headers={"X-Key": "$API_TOKEN"})
+    with pytest.raises(HttpStatusError if safe else UnknownOutcome) as failed:
+        await tool.call({}, context)
+    said = message_of(failed.value)
+    assert said.startswith(f"ask: {status} from {url}")
+    assert '"msg": "at most 100"' in said
+    assert '"you sent": "[redacted]"' in said
+    assert 1_800 < said.count("é") < 2_048
+    assert said.endswith("é") if safe else said.endswith("whether it took effect is not known")
+
+
+@pytest.mark.parametrize(
+    ("body", "extra"),
+    [(b"\x89PNG\0", ""), (b"", ""), (b"packed", "Content-Encoding: br\r\n")],
+    ids=["binary", "empty", "encoded"],
+)
+async def test_an_error_without_a_text_is_its_status_alone(
+    web: Web, tmp_path: Path, context: ToolContext, body: bytes, extra: str
+) -> None:
+    url = web.page("/", body, status="404 Not Found", extra=extra)
+    with pytest.raises(HttpStatusError) as failed:
+        await declared(tmp_path, url).call({}, context)
+    assert str(failed.value) == f"ask: 404 Not Found from {url}"
+
+
+async def test_a_secret_is_hidden_also_where_the_beginning_of_a_body_ends(
+    web: Web, tmp_path: Path, context: ToolContext
+) -> None:
+    body = b"x" * (2_048 - len(SECRET) // 2) + SECRET.encode() + b"y" * 3_000
+    tool = declared(tmp_path, web.page("/", body, status="400 Bad Request"), headers={"X-Key": "$API_TOKEN"})
+    with pytest.raises(HttpStatusError) as failed:
+        await tool.call({}, context)
+    assert SECRET[:4] not in str(failed.value)
 
 
 @pytest.mark.parametrize(

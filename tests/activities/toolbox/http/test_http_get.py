@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import ValidationError
 
-from activities.http import addresses, client
-from activities.toolbox import load_tools
-from activities.toolbox.definition import ToolContext
-from activities.toolbox.errors import AddressRefused, ContentRefused, FetchFailed, HttpStatusError
-from activities.toolbox.http.http_get import HttpGetArguments, WebPage, http_get
+from sennit.activities.http import addresses, client
+from sennit.activities.toolbox import load_tools
+from sennit.activities.toolbox.definition import ToolContext
+from sennit.activities.toolbox.errors import AddressRefused, ContentRefused, FetchFailed, HttpStatusError
+from sennit.activities.toolbox.http.http_get import HttpGetArguments, WebPage, http_get
 
 if TYPE_CHECKING:
     from .conftest import Request, Web

@@ -10,21 +10,22 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from activities.toolbox import Tool, ToolArgumentError, ToolContext, ToolSetupError
-from activities.toolbox.configuration import Secrets
-from activities.toolbox.errors import McpToolFailed, McpUnavailable, UnknownOutcome
+from sennit.activities.toolbox import Registry, Tool, ToolArgumentError, ToolContext, ToolSetupError
+from sennit.activities.toolbox.configuration import Secrets
+from sennit.activities.toolbox.errors import McpToolFailed, McpUnavailable, UnknownOutcome
 
 pytest.importorskip("mcp", reason="needs the extra mcp")
-from activities.toolbox.mcp.configuration import ServerDeclaration
-from activities.toolbox.mcp.session import Session, SessionThread
-from activities.toolbox.mcp.tools import mcp_tools
+from sennit.activities.toolbox.mcp.configuration import ServerDeclaration
+from sennit.activities.toolbox.mcp.session import Session, SessionThread
+from sennit.activities.toolbox.mcp.tools import McpServers
+from sennit.activities.toolbox.mcp.transport import Transport
 
 SERVER = str(Path(__file__).parents[3] / "doubles" / "mcp_server.py")
 SECRET = "s3cret-9c1"
@@ -33,9 +34,22 @@ Offer = Callable[..., dict[str, Tool]]
 
 
 def offered(folder: Path, env: dict[str, str] | None = None, **servers: Any) -> dict[str, Tool]:
+    registry = registry_of(folder, {"mcpServers": servers}, env)
+    for reason in registry.absences.values():
+        raise Absent(reason)
+    return {each.name: each for each in registry}
+
+
+class Absent(Exception):
+    """The tools of a server are unavailable."""
+
+
+def registry_of(folder: Path, declared: dict[str, Any], env: dict[str, str] | None = None) -> Registry:
     path = folder / "mcp.json"
-    path.write_text(json.dumps({"mcpServers": servers}))
-    return {each.name: each for each in mcp_tools(path, env or {})}
+    path.write_text(json.dumps(declared))
+    registry = Registry()
+    McpServers(path, env or {}).offer(registry)
+    return registry
 
 
 def stdio(folder: Path, **more: Any) -> dict[str, Any]:
@@ -51,6 +65,22 @@ def listening(folder: Path, port: int) -> subprocess.Popen[bytes]:
             assert process.poll() is None
         else:
             return process
+
+
+@contextmanager
+def served(folder: Path, transport: str) -> Iterator[dict[str, Any]]:
+    """Give what declares the server double over that transport."""
+    if transport == "stdio":
+        yield stdio(folder)
+        return
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    process = listening(folder, port)
+    try:
+        yield {"url": f"http://127.0.0.1:{port}/mcp", "effects": EFFECTS}
+    finally:
+        process.kill()
+        process.wait()
 
 
 BOMB = gzip.compress(b" " * 64_000_000)
@@ -75,7 +105,7 @@ async def test_an_answer_that_would_fill_the_memory_is_not_read(
 
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
-        with pytest.raises(ToolSetupError, match=why):
+        with pytest.raises(Absent, match=why):
             await asyncio.to_thread(offered, tmp_path, my={"url": url})
 
 
@@ -106,7 +136,7 @@ def test_every_tool_is_offered_with_schema_effect_and_version(tools: dict[str, T
 
 def test_what_a_server_calls_read_only_is_a_write_until_the_operator_believes_it(tmp_path: Path) -> None:
     described = {name: each.describe() for name, each in offered(tmp_path, my=stdio(tmp_path, effects={})).items()}
-    assert {each["effect"] for each in described.values()} == {"write"}
+    assert {name for name, each in described.items() if each["effect"] == "read"} == {"my_read_resource"}
     assert 'give it "effects": {"get-variable": "read"} in SENNIT_MCP' in described["my_get_variable"]["hint"]
     assert "hint" not in described["my_note"]
 
@@ -121,6 +151,24 @@ async def test_results_are_structured_or_text(tools: dict[str, Tool], context: T
     assert (len(long["text"]), long["truncated"]) == (1_000_000, True)
 
 
+async def test_resources_are_listed_and_read(tools: dict[str, Tool], context: ToolContext) -> None:
+    read = tools["my_read_resource"]
+    assert (read.effect, read.version) == ("read", "7")
+    assert "notes://all (All notes.); dots://{colour} (A dot.)" in read.description
+    listed = await read.call({}, context)
+    assert listed["links"] == ["notes://all", "dots://{colour}"]
+    assert listed["text"] == "notes://all (All notes.)\ndots://{colour} (A dot.)"
+    await tools["my_note"].call({"text": "one é"}, context)
+    found = await read.call({"uri": "notes://all"}, context)
+    assert found["text"].endswith("one é\n")
+    assert found["links"] == ["notes://all"]
+    assert (await read.call({"uri": "dots://red"}, context))["left_out"] == ["image/png, 30 bytes"]
+    with pytest.raises(McpToolFailed, match="my_read_resource: "):
+        await read.call({"uri": "notes://none"}, context)
+    with pytest.raises(ToolArgumentError):
+        await read.call({"url": "notes://all"}, context)
+
+
 async def test_a_wrong_call_and_a_failed_one_differ(tools: dict[str, Tool], context: ToolContext) -> None:
     with pytest.raises(ToolArgumentError, match=r"my_add: a: .*integer") as wrong:
         await tools["my_add"].call({"a": "two", "b": 3}, context)
@@ -129,6 +177,23 @@ async def test_a_wrong_call_and_a_failed_one_differ(tools: dict[str, Tool], cont
         await tools["my_fail"].call({"reason": "no luck"}, context)
     assert not failed.value.retryable
     assert SECRET not in str(failed.value)
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+async def test_an_error_of_the_protocol_fails_its_own_call_alone(
+    transport: str, tmp_path: Path, context: ToolContext
+) -> None:
+    with served(tmp_path, transport) as declared:
+        tools = offered(tmp_path, my=declared)
+        write = asyncio.create_task(tools["my_note_slowly"].call({"text": "kept"}, context))
+        await seen(tmp_path / "begun-kept")
+        for code in (-32000, -32001, -32600, -32602, -32603, -32700, -1, 7):
+            with pytest.raises((McpToolFailed, McpUnavailable), match=r"no such thing|no answer in time"):
+                await tools["my_refuse"].call({"code": code}, context)
+            assert await tools["my_add"].call({"a": 1, "b": 1}, context) == {"total": 2}
+        (tmp_path / "go").touch()
+        assert (await write)["text"] == "noted"
+    assert len((tmp_path / "starts.txt").read_text().split()) == 1
 
 
 async def test_a_cancellation_reaches_the_server(tmp_path: Path, context: ToolContext, reports: list[str]) -> None:
@@ -161,7 +226,7 @@ async def test_a_server_that_is_up_as_its_call_is_cancelled_serves_the_next_one(
 
     class Quick(Session):
         @asynccontextmanager
-        async def _connected(self) -> AsyncIterator[Any]:
+        async def _connected(self, transport: Transport) -> AsyncIterator[Any]:
             started.append(self.name)
             yield SimpleNamespace(server_info=None)
 
@@ -243,8 +308,8 @@ async def test_no_result_holds_a_secret_of_the_server(tmp_path: Path, context: T
 def test_a_server_ends_with_its_worker(tmp_path: Path) -> None:
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"my": stdio(tmp_path)}}))
     code = (
-        "import pathlib, sys, time\nfrom activities.toolbox.mcp.tools import mcp_tools\n"
-        "mcp_tools(pathlib.Path(sys.argv[1]), {})\nprint('up', flush=True)\ntime.sleep(60)"
+        "import pathlib, sys, time\nfrom sennit.activities.toolbox.mcp.tools import McpServers\n"
+        "McpServers(pathlib.Path(sys.argv[1]), {})\nprint('up', flush=True)\ntime.sleep(60)"
     )
     worker = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "mcp.json")], stdout=subprocess.PIPE)
     with worker:
@@ -260,16 +325,15 @@ def test_a_server_ends_with_its_worker(tmp_path: Path) -> None:
     [
         ({"my": {}}, "mcpServers.my: a server has either a command or a url"),
         ({"my": {"command": "x", "url": "http://y"}}, "either a command or a url"),
-        ({"my": {"command": "x", "comand": "y"}}, "mcpServers.my.comand: there is no such field"),
+        ({"my": {"type": "sse", "url": "http://y"}}, "mcpServers.my: the transport `sse` is not supported"),
         ({"my server": {"command": "x"}}, r"mcpServers\[\"my server\"\]"),
-        ({"my": {"command": "no-such-command"}}, "MCP server my: it does not start: .*no-such-command"),
-        ({"my": {"command": "false"}}, "MCP server my: it does not start: Connection closed"),
+        ({"my": {"command": "no-such-command"}}, "mcpServers.my.command: there is no command 'no-such-command'"),
+        ({"my": {"command": "./x", "cwd": "/"}}, "mcpServers.my.command: there is no command './x'"),
         (
             {"my": {"command": "x", "env": {"T": "$NOT_SET"}}},
             r"the variable NOT_SET is not set on this worker; it is needed at mcpServers.my.env.T",
         ),
-        ({"my": {"url": "http://127.0.0.1:9/mcp"}}, "MCP server my: it does not start: "),
-        ({"my": {"url": "http://169.254.42.42/mcp"}}, "it does not start: 169.254.42.42 is a cloud's metadata service"),
+        ({"my": {"url": "http://169.254.42.42/mcp"}}, "mcpServers.my.url: 169.254.42.42 is a cloud's metadata service"),
         (
             {"my": {"url": "http://a:b@c/mcp"}},
             "mcpServers.my.url: the URL has a user name or password in it; leave them",

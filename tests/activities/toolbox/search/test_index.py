@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from activities.toolbox.definition import ToolContext
-from activities.toolbox.errors import IndexUnusable, TooManyFiles
-from activities.toolbox.paths import scan
-from activities.toolbox.search import index
-from activities.toolbox.search.tool import SearchArguments, search
+from sennit.activities.toolbox.definition import ToolContext
+from sennit.activities.toolbox.errors import IndexUnusable, TooManyFiles
+from sennit.activities.toolbox.paths import scan
+from sennit.activities.toolbox.search import index
+from sennit.activities.toolbox.search.tool import SearchArguments, search
 
 BUILDER = """
 import sys
 from pathlib import Path
-from activities.toolbox.definition import ToolContext
-from activities.toolbox.search.tool import SearchArguments, search
+from sennit.activities.toolbox.definition import ToolContext
+from sennit.activities.toolbox.search.tool import SearchArguments, search
 docs, cache = map(Path, sys.argv[1:3])
 context = ToolContext(docs, cache, "run", "n1", 1, 1, "key", lambda line: None)
 print(search(SearchArguments(query="nile"), context).items[0].path, flush=True)
@@ -70,7 +70,7 @@ def test_every_change_of_the_documents_is_seen_at_once(docs: Path, context: Tool
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """A clock on which every file is old."""
     later = time.time_ns() + 10**10
-    monkeypatch.setattr("activities.toolbox.search.index.time.time_ns", lambda: later)
+    monkeypatch.setattr("sennit.activities.toolbox.search.index.time.time_ns", lambda: later)
 
 
 @pytest.mark.usefixtures("settled")
@@ -89,7 +89,7 @@ def test_a_change_within_the_grain_of_the_clock_is_seen(
 ) -> None:
     (docs / "a.md").write_text("# A\n\nred")
     same = scan(docs)
-    monkeypatch.setattr("activities.toolbox.search.index.scan", lambda _root: same)
+    monkeypatch.setattr("sennit.activities.toolbox.search.index.scan", lambda _root: same)
     assert titles(context, "red") == ["A"]
     (docs / "a.md").write_text("# A\n\ntan")
     assert titles(context, "tan") == ["A"]
@@ -101,7 +101,7 @@ def test_content_is_not_read_again_once_its_times_have_settled(
 ) -> None:
     fill(docs, 2)
     assert titles(context, "nile") == ["Nile"]
-    monkeypatch.setattr("activities.toolbox.search.index.open_inside", None)
+    monkeypatch.setattr("sennit.activities.toolbox.search.index.open_inside", None)
     assert titles(context, "nile") == ["Nile"]
 
 
@@ -219,7 +219,7 @@ def test_a_folder_with_too_many_files_is_refused(
     docs: Path, context: ToolContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(docs, 20)
-    monkeypatch.setattr("activities.toolbox.paths.MOST_FILES", 10)
+    monkeypatch.setattr("sennit.activities.toolbox.paths.MAX_DOCUMENTS", 10)
     with pytest.raises(TooManyFiles, match="more than 10 files below 'docs'"):
         titles(context, "nile")
 

@@ -3,13 +3,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from doubles.pdf import pdf_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from activities.toolbox.definition import ToolContext
-from activities.toolbox.errors import DocsNotFound, ToolArgumentError
-from activities.toolbox.search.tool import SearchArguments, SearchResult, search
+from sennit.activities.toolbox.definition import ToolContext
+from sennit.activities.toolbox.errors import DocsNotFound, ToolArgumentError
+from sennit.activities.toolbox.files.encodings import NotText
+from sennit.activities.toolbox.search.tool import SearchArguments, SearchResult, search
 
 NILE = """# Nile
 
@@ -143,3 +145,63 @@ def test_any_text_is_a_query(context: ToolContext, query: str) -> None:
     with suppress(ToolArgumentError):
         count = found(context, query, 1).count
     assert count in (0, 1)
+
+
+def test_documents_that_cannot_be_read_are_named_and_others_are_found(tmp_path: Path) -> None:
+    warnings: list[str] = []
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    context = ToolContext(docs, tmp_path, "run", "n1", 1, 1, "key", lambda _line: None, warnings.append)
+    (docs / "nile.txt").write_bytes("The Nile: café".encode("utf-16"))
+    (docs / "rhine.txt").write_bytes("The Rhine: café".encode("cp1252"))
+    (docs / "broken.txt").write_bytes(b"\0\1\2")
+    (docs / "broken.pdf").write_bytes(b"%PDF-1.4 rubbish")
+    (docs / "data.bin").write_bytes(b"\0")
+    assert {item.path: item.passage for item in found(context, "café").items} == {
+        "nile.txt": "The Nile: café",
+        "rhine.txt": "The Rhine: café",
+    }
+    unread, taken = warnings
+    assert unread.startswith("2 of the documents could not be read and were not searched: 'broken.pdf' is a PDF")
+    assert unread.endswith("'broken.txt' is not text")
+    assert taken == "1 of the documents are not UTF-8 and do not say what they are; read: rhine.txt as windows-1252"
+    found(context, "nile")
+    assert warnings[2:] == warnings[:2]
+
+
+def test_a_pdf_is_searched(tmp_path: Path) -> None:
+    pytest.importorskip("pypdf", reason="needs the extra pdf")
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "nile.pdf").write_bytes(pdf_of("The Nile is 6,650 kilometres long."))
+    context = ToolContext(docs, tmp_path, "run", "n1", 1, 1, "key", lambda _line: None)
+    assert [item.path for item in found(context, "How long is the Nile?").items] == ["nile.pdf"]
+
+
+def test_a_pdf_is_read_once_however_often_other_documents_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[bytes] = []
+
+    def reads(content: bytes) -> str:
+        read.append(content)
+        if content.endswith(b"broken"):
+            raise NotText("is a PDF that cannot be read")
+        return "The Nile is long."
+
+    monkeypatch.setattr("sennit.activities.toolbox.files.pdf.find_spec", lambda _: "there")
+    monkeypatch.setattr("sennit.activities.toolbox.files.pdf.pdf_text", reads)
+    docs, warnings = tmp_path / "docs", list[str]()
+    docs.mkdir()
+    context = ToolContext(docs, tmp_path / "cache", "run", "n1", 1, 1, "key", lambda _line: None, warnings.append)
+    (tmp_path / "cache").mkdir()
+    (docs / "nile.pdf").write_bytes(b"%PDF-")
+    (docs / "other.pdf").write_bytes(b"%PDF-broken")
+    for number in range(3):
+        (docs / "other.md").write_text(f"Number {number}")
+        assert [item.path for item in found(context, "Nile").items] == ["nile.pdf"]
+    assert len(read) == 2
+    assert len(warnings) == 3
+    (docs / "nile.pdf").write_bytes(b"%PDF-1.4")
+    found(context, "Nile")
+    assert len(read) == 3

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from doubles.plan.samples import CATALOGUE, each, llm, plan, tool
 
-from workflows.plan.checking.validation import problems_of
-from workflows.plan.language.parser import parse_plan
+from sennit.workflows.plan.checking.validation import problems_of
+from sennit.workflows.plan.language.parser import parse_plan
 
 TYPED = {
     "name": "typed",

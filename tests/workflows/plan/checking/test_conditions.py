@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from doubles.plan.samples import CATALOGUE, free, llm, plan, tool
 
-from workflows.plan.checking.conditions import STATUSES, placed_tests
-from workflows.plan.checking.validation import problems_of
-from workflows.plan.language.parser import parse_plan
+from sennit.workflows.plan.checking.conditions import STATUSES, placed_tests
+from sennit.workflows.plan.checking.validation import problems_of
+from sennit.workflows.plan.language.parser import parse_plan
 
 
 def problems(when: Any) -> list[str]:

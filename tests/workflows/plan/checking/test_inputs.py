@@ -7,8 +7,8 @@ from doubles.plan.junk import anything
 from doubles.plan.samples import each, llm, plan, tool
 from hypothesis import given, settings
 
-from workflows.plan.checking.inputs import bind_inputs, input_problems
-from workflows.plan.language.parser import parse_plan
+from sennit.workflows.plan.checking.inputs import bind_inputs, input_problems
+from sennit.workflows.plan.language.parser import parse_plan
 
 PLAN = parse_plan(
     plan(

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from doubles.plan.samples import TOOLS, each, free, gate, join, llm, plan, tool
 
-from workflows.plan.checking.output_types import OutputTypes
-from workflows.plan.language.parser import parse_plan
-from workflows.plan.language.references import Reference, parse_reference
+from sennit.workflows.plan.checking.output_types import OutputTypes
+from sennit.workflows.plan.language.parser import parse_plan
+from sennit.workflows.plan.language.references import Reference, parse_reference
 
 DATA = plan(
     tool(),

@@ -6,8 +6,8 @@ import pytest
 from doubles.plan.junk import anything
 from hypothesis import given, settings
 
-from workflows.plan.checking.schemas import unknown_keywords
-from workflows.plan.language.problems import place_of
+from sennit.workflows.plan.checking.schemas import unknown_keywords
+from sennit.workflows.plan.language.problems import place_of
 
 
 def messages(schema: Any) -> list[str]:

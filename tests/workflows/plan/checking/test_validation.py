@@ -23,13 +23,13 @@ from doubles.plan.samples import (
 )
 from hypothesis import given, settings
 
-from workflows.plan.checking.inputs import bind_inputs, input_problems
-from workflows.plan.checking.validation import MAX_EDGES, MAX_PROBLEMS, problems_of
-from workflows.plan.compile.graph import ExecutionPlan
-from workflows.plan.language.nodes import Plan
-from workflows.plan.language.parser import parse_plan
-from workflows.plan.language.problems import InvalidPlan, Problem, place_of
-from workflows.plan.language.text import SENTENCE_CHARACTERS
+from sennit.workflows.plan.checking.inputs import bind_inputs, input_problems
+from sennit.workflows.plan.checking.validation import MAX_EDGES, MAX_PROBLEMS, problems_of
+from sennit.workflows.plan.compile.execution_plan import ExecutionPlan
+from sennit.workflows.plan.language.nodes import Plan
+from sennit.workflows.plan.language.parser import parse_plan
+from sennit.workflows.plan.language.problems import InvalidPlan, Problem, place_of
+from sennit.workflows.plan.language.text import SENTENCE_CHARACTERS
 
 OFFLINE = ("offline",)
 
@@ -191,13 +191,6 @@ PROBLEMS: list[tuple[str, Any, str, str, str]] = [
         "instead",
         "nodes[0].on_error.instead",
         "its own fallback node",
-    ),
-    (
-        "group of nobody",
-        plan(tool(), groups=[["a", "z"]]),
-        "dangling",
-        "groups[0][1]",
-        "there is no node `z`; there are a",
     ),
     ("answer of nobody", plan(tool(), answer="$z"), "dangling", "answer", "`$z` refers to no node"),
     (
@@ -437,11 +430,11 @@ PROBLEMS: list[tuple[str, Any, str, str, str]] = [
         "`instead` for items of a map is not built yet; use skip",
     ),
     (
-        "summaries in a map",
-        plan(tool(), each(do={"kind": "llm", "prompt": "x", "context": {"over": "summarise"}})),
+        "reading on in a map",
+        plan(tool(), each(do={"kind": "llm", "prompt": "x", "context": {"over": "reference"}})),
         "not_built",
         "nodes[1].do.context.over",
-        "a model call in a map cannot summarise long inputs yet; leave `over` out",
+        "a model call in a map cannot read on in long inputs; leave `over` out",
     ),
     (
         "a reader with a fallback node",
@@ -699,13 +692,6 @@ PROBLEMS: list[tuple[str, Any, str, str, str]] = [
         "nodes[1].do.model",
         "`y` is not",
     ),
-    (
-        "group of a model",
-        plan(tool(), llm("b", "$a"), groups=[["a", "b"]]),
-        "group",
-        "groups[0][1]",
-        "`b` is of kind llm, and a group",
-    ),
 ]
 
 
@@ -813,7 +799,7 @@ def test_problems_come_node_by_node() -> None:
 
 
 def test_without_a_catalogue_tools_are_not_judged_and_the_rest_is() -> None:
-    data = plan(tool(tool="zzz", args={"q": "$nobody"}), each("m", "$a.count"), groups=[["a", "z"]])
+    data = plan(tool(tool="zzz", args={"q": "$nobody"}), each("m", "$a.count"))
     assert {item.code for item in problems(data, catalogue=None)} == {"dangling"}
 
 
@@ -893,6 +879,11 @@ def test_the_design_example_says_what_it_takes_when_a_tool_is_renamed() -> None:
     ]
 
 
+def test_a_write_where_no_worker_may_write_names_the_setting() -> None:
+    sentence = "nodes[0].tool: there is no tool `write`: workers offer it where SENNIT_WRITE_ROOT is set"
+    assert [str(item) for item in problems({"nodes": [tool() | {"tool": "write"}]})] == [sentence]
+
+
 def test_a_chain_of_ten_thousand_nodes_is_checked_compiled_and_packed() -> None:
     nodes = [
         tool(args={"query": f"find $n{number - 1}" if number else "x", "k": 3}) | {"id": f"n{number}"}
@@ -902,3 +893,75 @@ def test_a_chain_of_ten_thousand_nodes_is_checked_compiled_and_packed() -> None:
     assert problems_of(read, CATALOGUE, models=OFFLINE) == []
     packed = skeleton_of(read).pack()
     assert len(packed) < 1_500_000
+
+
+LOAD = {"kind": "tool", "tool": "load", "args": {"path": "$item.path"}}
+CHAINS: list[tuple[Any, str, str]] = [
+    ([LOAD, LOAD], "nodes[1].do[0]", "`id` is missing: those below refer to this node by it"),
+    ([{"id": "x", **LOAD}, {"id": "y", **LOAD}], "nodes[1].do[1].id", "the last node of `do` has no `id`"),
+    (LOAD | {"id": "x"}, "nodes[1].do.id", "`do` is a node without `id`: the map names its copies"),
+    ([{"id": "a", **LOAD}, LOAD], "nodes[1].do[0].id", "`a` is a node; choose another id"),
+    ([{"id": "item", **LOAD}, LOAD], "nodes[1].do[0].id", "`item` is taken; choose another id"),
+    ([{"id": "ledger", **LOAD}, LOAD], "nodes[1].do[0].id", "`ledger` is taken; choose another id"),
+    ([{"id": "x", **LOAD}, {"id": "x", **LOAD}, LOAD], "nodes[1].do[1].id", "`x` is taken; choose another id"),
+    (
+        [{"id": "x", **LOAD, "args": {"path": "$x"}}, LOAD],
+        "nodes[1].do[0].args.path",
+        "`$x` has no value here; a node in `do` reads only those above it",
+    ),
+    (
+        [{"id": "page", **LOAD}, {**LOAD, "args": {"path": "$pgae"}}],
+        "nodes[1].do[1].args.path",
+        "`$pgae` refers to no node; did you mean `page`?",
+    ),
+    (
+        [{"id": "x", **LOAD}, LOAD | {"when": compare("$x:status", "eq", "failed")}],
+        "nodes[1].do[1].when.ref",
+        "for each item only values can be tested",
+    ),
+    (LOAD | {"when": compare("$item.path", "gt", None)}, "nodes[1].do.when", "`gt` compares numbers or texts"),
+    ([{"id": "x", **LOAD, "tool": "laod"}, LOAD], "nodes[1].do[0].tool", "there is no tool `laod`"),
+    ([{"id": "x", **LOAD, "on_error": {"instead": "a"}}, LOAD], "nodes[1].do[0].on_error", "is not built yet"),
+]
+
+
+@pytest.mark.parametrize(("do", "place", "message"), CHAINS)
+def test_each_problem_of_a_chain_has_its_place(do: Any, place: str, message: str) -> None:
+    found = problems(plan(tool(), each(do=do)))
+    assert [(place_of(item.where), message in item.message) for item in found] == [(place, True)], found
+
+
+@pytest.mark.parametrize(
+    ("fields", "place", "message"),
+    [
+        ({"items": "b"}, "nodes[2].items", "there is no node `b`"),
+        ({"items": "a"}, "nodes[2].items", "`a` is no map, so it has no items; write `inputs: [a]`"),
+        ({"items": "m", "inputs": ["a"]}, "nodes[2].inputs", "a join has `inputs` or `items`"),
+        ({"items": "m", "policy": "all"}, "nodes[2].items", "the map itself waits for all its items; refer to $m"),
+    ],
+)
+def test_what_is_wrong_with_a_join_of_items(fields: dict[str, Any], place: str, message: str) -> None:
+    found = problems(plan(tool(), each(), {"id": "j", "kind": "join", "policy": "first", **fields}))
+    assert [(place_of(item.where), message in item.message) for item in found] == [(place, True)], found
+
+
+@pytest.mark.parametrize(
+    ("fields", "source"),
+    [
+        ({}, 1),
+        ({"needs": ["m"]}, -1),
+        ({"over": "$m[0].items"}, -1),
+        ({"do": LOAD | {"args": {"path": "${m[0].path}"}}}, -1),
+        ({"when": compare("$m.length", "gt", 2)}, -1),
+        ({"when": compare("$m:status", "eq", "succeeded")}, -1),
+        ({"when": compare("$a.count", "gt", 2)}, 1),
+    ],
+)
+def test_a_map_over_the_items_of_a_map_runs_behind_them_unless_it_needs_more_of_it(
+    fields: dict[str, Any], source: int
+) -> None:
+    behind = each("b", "$m") | fields
+    read = parse_plan(plan(tool(), each(), behind))
+    assert skeleton_of(read).specs[2].source == source
+    behind_a_fallback = parse_plan(plan(tool(), each(on_error={"fallback": []}), behind))
+    assert skeleton_of(behind_a_fallback).specs[2].source == -1

@@ -20,10 +20,10 @@ from doubles.plan.samples import (
     wanted_facts,
 )
 
-from workflows.plan.compile.compiler import GATE_SECONDS, MODEL_ATTEMPTS, READ_ATTEMPTS, WRITE_ATTEMPTS
-from workflows.plan.compile.graph import ExecutionPlan, NodeSpec
-from workflows.plan.language.limits import CALL_SECONDS
-from workflows.plan.language.parser import parse_plan
+from sennit.workflows.plan.compile.compiler import GATE_SECONDS, MODEL_ATTEMPTS, READ_ATTEMPTS, WRITE_ATTEMPTS
+from sennit.workflows.plan.compile.execution_plan import APART, EXCLUSIVE, SHARED, ExecutionPlan, NodeSpec
+from sennit.workflows.plan.language.limits import CALL_SECONDS
+from sennit.workflows.plan.language.parser import parse_plan
 
 
 def specs(*nodes: dict[str, Any], **fields: Any) -> dict[str, NodeSpec]:
@@ -49,10 +49,10 @@ def test_every_sample_runs_to_its_end_with_and_without_facts(name: str) -> None:
     )
 
 
-def test_the_design_example_runs_every_node_once_and_is_done() -> None:
+def test_the_design_example_runs_every_call_once_and_is_done() -> None:
     drive = Drive(annotated(PLANS["the design's example"]))
     assert drive.run() == "done"
-    assert drive.started == ["a", "b", "both", "d", "c"]
+    assert drive.started == ["a", "b", "d", "c"]
 
 
 def test_edges_become_positions() -> None:
@@ -109,7 +109,9 @@ def test_what_a_tool_uses_becomes_locks_beside_the_nodes_own() -> None:
         tool("n", "note", {"text": "x"}),
     )
     assert {name: spec.locks for name, spec in found.items()} == {
-        "s": [("disk", False), ("file:x", True)], "l": [("file:x", False)], "n": []
+        "s": [("disk", SHARED), ("file", SHARED), ("file:x", EXCLUSIVE), ("file*", APART)],
+        "l": [("file", SHARED), ("file:x", SHARED)],
+        "n": [],
     }  # fmt: skip
 
 
@@ -306,8 +308,9 @@ def test_the_requests_ending_wins_over_the_plans_and_that_over_parking() -> None
     assert annotated(plan(tool(), on_failure="fail"), on_failure="partial").on_failure == "partial"
 
 
-def test_groups_become_positions() -> None:
-    assert annotated(PLANS["groups"]).groups == [[0, 1, 2]]
+def test_a_plan_says_whether_short_calls_share_an_activity() -> None:
+    assert annotated(plan(tool())).fuse == "auto"
+    assert annotated(plan(tool(), fuse="off")).fuse == "off"
 
 
 def test_a_program_shows_its_inputs_and_keeps_a_script_that_is_not_long() -> None:

@@ -8,11 +8,11 @@ from doubles.plan.samples import NILE, each, free, gate, join, llm, plan, tool
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workflows.plan.compile import forecast
-from workflows.plan.compile.forecast import AGENT_TOKENS, GUESSED_SECONDS, GUESSED_TOKENS
-from workflows.plan.language import dependencies
-from workflows.plan.language.nodes import Plan
-from workflows.plan.language.parser import parse_plan
+from sennit.workflows.plan.compile import forecast
+from sennit.workflows.plan.compile.forecast import AGENT_TOKENS, GUESSED_SECONDS, GUESSED_TOKENS
+from sennit.workflows.plan.language import dependencies
+from sennit.workflows.plan.language.nodes import Plan
+from sennit.workflows.plan.language.parser import parse_plan
 
 
 def timed(name: str, seconds: float, *needs: str) -> dict[str, Any]:

@@ -2,14 +2,12 @@
 
 from graphlib import TopologicalSorter
 
-import pytest
 from doubles.plan.play import Play, join, node
 from doubles.plan.strategies import execution_plans
 from hypothesis import given
 
-from workflows.plan.compile.graph import ExecutionPlan, Graph, NodeSpec, parse_execution_plan
-
-MOST = 100_000
+from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
+from sennit.workflows.plan.compile.graph import Graph
 
 
 def test_an_execution_plan_is_read_back_as_it_was_packed() -> None:
@@ -21,11 +19,11 @@ def test_an_execution_plan_is_read_back_as_it_was_packed() -> None:
             "g", "gate", question="which?", schema={"type": "string"}, when={"ref": "$a.n", "op": "eq", "value": 1}
         ),
     ]
-    packed = ExecutionPlan(specs, [2], "fail", [[0]], direct=True).pack()
+    packed = ExecutionPlan(specs, [2], "fail", "off", direct=True).pack()
     again = ExecutionPlan.unpack(packed)
     assert again.pack() == packed
     assert [spec.id for spec in again.specs] == ["a", "m", "j", "g"]
-    assert (again.answer, again.on_failure, again.groups, again.direct) == ([2], "fail", [[0]], True)
+    assert (again.answer, again.on_failure, again.fuse, again.direct) == ([2], "fail", "off", True)
     assert again.specs[2].policy == "quorum"
 
 
@@ -47,9 +45,10 @@ def test_a_fallback_node_comes_before_its_host() -> None:
     assert graph.place[1] < graph.place[0] < graph.place[2]
 
 
-def test_the_floor_of_a_member_is_what_its_group_covers() -> None:
-    graph = Play(node("x"), node("a", "x"), node("b", "a", "x"), answer="b", groups=[["a", "b"]]).graph
-    assert graph.floor == [0, 0, 1]
+def test_what_is_below_a_join_that_may_close_early_is_known() -> None:
+    nodes = (node("x"), node("a", "x"), node("b"), node("c"), join("j", "a", "b", policy="first"), node("d", "j", "c"))
+    graph = Play(*nodes, answer="d").graph
+    assert [graph.specs[index].id for index in sorted(graph.early)] == ["x", "a", "b"]
 
 
 @given(execution_plans())
@@ -61,28 +60,3 @@ def test_every_plan_has_an_order_in_which_nothing_comes_before_what_it_waits_for
     assert sorted(graph.order) == sorted(TopologicalSorter(waits).static_order())
     for node_index, before in waits.items():
         assert all(graph.place[other] < graph.place[node_index] for other in before)
-
-
-@pytest.mark.parametrize(
-    "specs",
-    [
-        [NodeSpec("a", "foo")],  # type: ignore[arg-type]
-        [NodeSpec("a", "tool", timeout="soon")],  # type: ignore[arg-type]
-        [NodeSpec("a", "tool", reads=[7])],
-        [NodeSpec("a", "tool", needs=[-1])],
-        [NodeSpec("a", "tool", instead=3)],
-        [NodeSpec("a", "tool", needs=[1]), NodeSpec("b", "tool", needs=[0])],
-        [NodeSpec("a", "tool"), NodeSpec("a", "tool")],
-        [NodeSpec("a" * MOST, "tool")],
-    ],
-    ids=["kind", "type", "reads", "needs", "instead", "circle", "twice", "bomb"],
-)
-def test_an_execution_plan_that_no_check_made_is_none(specs: list[NodeSpec]) -> None:
-    assert parse_execution_plan(ExecutionPlan(specs, [0]).pack(), MOST) is None
-
-
-def test_an_execution_plan_that_a_check_made_is_read() -> None:
-    assert parse_execution_plan(ExecutionPlan([NodeSpec("a", "tool")], [1]).pack(), MOST) is None
-    assert (
-        parse_execution_plan(ExecutionPlan([NodeSpec("a", "tool", locks=[("l", True)])], [0]).pack(), MOST) is not None
-    )

@@ -1,12 +1,16 @@
-"""A read and a write of one thing never overlap; what nobody writes costs no lock."""
+"""A read and a write of one thing never overlap, whatever else the plan has by then."""
 
 from typing import Any
 
 import pytest
-from doubles.plan.samples import plan, tool
 
-from workflows.plan.compile.resource_locks import locks_of
-from workflows.plan.language.parser import parse_plan
+from sennit.workflows.plan.compile.execution_plan import APART, EXCLUSIVE, SHARED, ExecutionPlan, NodeSpec
+from sennit.workflows.plan.compile.graph import Graph
+from sennit.workflows.plan.compile.resource_locks import locks_of
+from sennit.workflows.plan.language.nodes import ToolCall
+from sennit.workflows.plan.scheduling.events import NodeEnded, Outcome, RunStarted
+from sennit.workflows.plan.scheduling.state import RUNNING, RunState
+from sennit.workflows.plan.scheduling.step import step
 
 TOOLS: dict[str, dict[str, Any]] = {
     "read": {"effect": "read", "resource": "file:{docs}/{path}"},
@@ -16,50 +20,78 @@ TOOLS: dict[str, dict[str, Any]] = {
     "close": {"effect": "write", "resource": "ticket:{id}"},
     "think": {"effect": "pure", "resource": None},
 }
-A = "file:/docs/a.md"
+DO = {"s": SHARED, "x": EXCLUSIVE, "a": APART}
 
 
-def use(name: str, what: str, **args: Any) -> dict[str, Any]:
-    return tool(name, what, args)
+def use(what: str, **args: Any) -> ToolCall:
+    return ToolCall(kind="tool", tool=what, args=args)
 
 
-def locks(*nodes: dict[str, Any], docs: str | None = "/docs") -> dict[str, list[tuple[str, bool]]]:
-    return locks_of(parse_plan(plan(*nodes, answer=None)), TOOLS, docs)
+def key(what: str, *, docs: str = "/docs", **args: Any) -> str:
+    """Return the lock of the key of a call."""
+    return next(name for name, _ in locks_of(use(what, **args), TOOLS, docs) if ":" in name)
 
 
-def test_without_a_write_there_are_no_locks() -> None:
-    assert locks(use("r", "read", path="a.md"), use("s", "search", query="x"), use("t", "think")) == {}
+def held(*calls: ToolCall) -> int:
+    """Return how many of these calls, each a node of its own, start at once."""
+    specs = [NodeSpec(f"n{place}", "tool", locks=locks_of(call, TOOLS, "/docs")) for place, call in enumerate(calls)]
+    state = RunState(Graph(ExecutionPlan(specs, [0])))
+    return len(step(state, RunStarted()))
+
+
+READ, WRITE = use("read", path="a.md"), use("write", path="a.md")
+WRITE_B, SEARCH, WHEREVER = use("write", path="b.md"), use("search", query="x"), use("write", path="$n.path")
+LATER = use("read", path="$n.path")
+
+
+@pytest.mark.parametrize(
+    ("calls", "count"),
+    [
+        ((READ, READ, SEARCH, LATER, use("think"), use("see", id=1)), 6),
+        ((READ, WRITE), 1),
+        ((WRITE, READ), 1),
+        ((WRITE, WRITE), 1),
+        ((WRITE, WRITE_B, use("close", id=1)), 3),
+        ((WRITE_B, READ, WRITE_B), 2),
+        ((SEARCH, LATER, READ, WRITE), 3),
+        ((WRITE, SEARCH, LATER, WRITE_B), 2),
+        ((READ, SEARCH, WHEREVER), 2),
+        ((WHEREVER, READ, SEARCH, WRITE, use("see", id=1)), 2),
+        ((use("see", id=1), use("close", id=1), use("close", id=2)), 2),
+    ],
+)
+def test_a_read_and_a_write_of_one_thing_never_run_together(calls: tuple[ToolCall, ...], count: int) -> None:
+    assert held(*calls) == count
+
+
+def test_a_lock_that_several_hold_apart_comes_back() -> None:
+    specs = [NodeSpec(name, "tool", locks=[("file*", DO[name[0]])]) for name in ("a1", "a2", "s1", "s2", "x1", "a3")]
+    state = RunState(Graph(ExecutionPlan(specs, [0])))
+    step(state, RunStarted())
+    started = []
+    while running := state.units_in(RUNNING):
+        started.append([specs[unit].id for unit in running])
+        for unit in running:
+            step(state, NodeEnded(unit, 1, Outcome("d")))
+    assert started == [["a1", "a2", "a3"], ["s1", "s2"], ["x1"]]
+    assert state.held == {"file*": 0}
 
 
 @pytest.mark.parametrize("path", ["a.md", "./a.md", "x/../a.md", "/a.md", ".//a.md"])
 def test_all_spellings_of_a_path_are_one_lock(path: str) -> None:
-    found = locks(use("w", "write", path="a.md"), use("r", "read", path=path), use("o", "read", path="b.md"))
-    assert found == {"w": [(A, True)], "r": [(A, False)], "o": [("file:/docs/b.md", False)]}
+    assert key("read", path=path) == key("write", path="a.md") == "file:/docs/a.md"
 
 
 def test_two_ways_to_write_a_letter_are_one() -> None:
-    found = locks(use("w", "write", path="caf\u00e9"), use("r", "read", path="cafe\u0301"))
-    assert found["w"][0][0] == found["r"][0][0]
+    assert key("write", path="caf\u00e9") == key("read", path="cafe\u0301")
 
 
 def test_the_folder_of_documents_counts() -> None:
-    found = locks(use("w", "write", path="notes/a.md"), use("r", "read", path="a.md"), docs="/docs/notes")
-    assert found["w"][0][0] == found["r"][0][0]
+    assert key("write", path="notes/a.md", docs="/docs/notes") == key("read", path="a.md", docs="/docs/notes")
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        use("r", "read", path="$w.path"),
-        use("r", "read", path="${input.folder}/a.md"),
-        use("r", "read"),
-        use("r", "search", query="x"),
-        {"id": "r", "kind": "map", "over": "$w.items", "as": "item",
-         "do": {"kind": "tool", "tool": "read", "args": {"path": "$item"}}},
-    ],
-)  # fmt: skip
-def test_a_key_that_is_not_known_yet_locks_the_whole_kind(other: dict[str, Any]) -> None:
-    found = locks(use("w", "write", path="a.md"), other, use("s", "see", id=1), use("c", "close", id=1))
-    assert found["w"] == [("file", True)]
-    assert found["r"] == [("file", False)]
-    assert (found["s"], found["c"]) == ([("ticket:1", False)], [("ticket:1", True)])
+@pytest.mark.parametrize("path", ["$w.path", "${input.folder}/a.md", "$item", None])
+def test_a_key_that_is_not_known_yet_locks_the_whole_kind(path: str | None) -> None:
+    args = {} if path is None else {"path": path}
+    assert locks_of(use("write", **args), TOOLS, "/docs") == [("file", EXCLUSIVE)]
+    assert locks_of(use("read", **args), TOOLS, "/docs") == [("file", SHARED), ("file*", SHARED)]

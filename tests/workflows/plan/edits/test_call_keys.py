@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from doubles.plan.samples import join, llm, plan, tool
 
-from workflows.plan.edits.call_keys import call_keys
-from workflows.plan.language.parser import parse_plan
+from sennit.workflows.plan.edits.call_keys import call_keys
+from sennit.workflows.plan.language.parser import parse_plan
 
 A, B = tool("a", args={"query": "x"}), tool("b", args={"query": "$a.text"})
 P, Q = tool("p", args={"query": "x"}), tool("q", args={"query": "$p.text"})

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from doubles.plan.samples import CATALOGUE, join, llm, plan, tool
 
-from workflows.plan.checking.validation import problems_of
-from workflows.plan.edits.merge import Delta, merge, same_plan
-from workflows.plan.language.nodes import Plan
-from workflows.plan.language.parser import parse_plan
-from workflows.plan.language.problems import Problem
+from sennit.workflows.plan.checking.validation import problems_of
+from sennit.workflows.plan.edits.merge import Delta, merge, same_plan
+from sennit.workflows.plan.language.nodes import Plan
+from sennit.workflows.plan.language.parser import parse_plan
+from sennit.workflows.plan.language.problems import Problem
 
 BASE = parse_plan(
     plan(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflows.plan.edits.prefix import PlanPrefix
+from sennit.workflows.plan.edits.prefix import PlanPrefix
 
 TOOLS = {"look": {"effect": "read"}, "note": {"effect": "write"}}
 
@@ -19,7 +19,6 @@ TOOLS = {"look": {"effect": "read"}, "note": {"effect": "write"}}
         ({"kind": "llm", "prompt": "$a"}, True),
         ({"kind": "llm", "prompt": "$a", "tools": ["look"]}, False),
         ({"kind": "llm", "prompt": "$a", "role": "joiner"}, False),
-        ({"kind": "llm", "prompt": "$a", "context": {"over": "summarise"}}, False),
         ({"kind": "llm", "prompt": "$a", "context": {"over": "reference"}}, False),
     ],
 )

@@ -1,13 +1,12 @@
-"""Tool loops and summaries: what the ids of their nodes are, also when a loop or one turn of it runs again."""
+"""Tool loops: what the ids of their nodes are, also when a loop or one turn of it runs again."""
 
 from typing import Any
 
-from activities.toolbox.read_output import ENTRY
-from workflows.plan.edits.summaries import with_summaries
-from workflows.plan.edits.tool_loop import READER, call_results, expand_tool_calls, last_turn
-from workflows.plan.language import dependencies
-from workflows.plan.language.nodes import Excerpt, LlmNode, Plan, ToolNode
-from workflows.plan.language.parser import parse_plan
+from sennit.activities.toolbox.read_output import ENTRY
+from sennit.workflows.plan.edits.tool_loop import READER, call_results, expand_tool_calls, last_turn
+from sennit.workflows.plan.language import dependencies
+from sennit.workflows.plan.language.nodes import LlmNode, Plan, ToolNode
+from sennit.workflows.plan.language.parser import parse_plan
 
 TOOLS = {"add": {"name": "add", "schema": {"type": "object", "properties": {"a": {"type": "integer"}}}}}
 CALLS: list[dict[str, Any]] = [{"id": "1", "name": "add", "arguments": {"a": 1}}]
@@ -51,38 +50,9 @@ def test_loops_whose_ids_begin_alike_have_ids_of_their_own() -> None:
     assert grown(plan, turns[-1]).nodes[-1].id == f"{turns[-1][:-1]}3"
 
 
-def excerpt(part: int, text: str = "digest") -> Excerpt:
-    return Excerpt(node="n", name="a.text", part=part, parts=2, text=f"{text}{part}", size=9_000, tokens=500)
-
-
 def long_input(**fields: Any) -> Plan:
     nodes = [{"id": "a", "kind": "tool", "tool": "add"}, {"id": "n", "kind": "llm", "prompt": "? ${a.text}", **fields}]
     return parse_plan({"nodes": nodes})
-
-
-def test_summaries_are_nodes_that_the_next_turn_reads_and_every_later_one() -> None:
-    base = long_input(tools=["add"], context={"over": "summarise"})
-    grown_once = with_summaries(base, "n", 1, [excerpt(1), excerpt(2)])
-    assert new(grown_once, base) == ["n_t1_s1", "n_t1_s2", "n_t1_s", "n_t1"]
-    first, _, ends, turn = grown_once.nodes[2:]
-    assert isinstance(first, LlmNode)
-    assert (first.role, first.prompt, first.excerpt) == ("summariser", "a.text, part 1 of 2, for n", excerpt(1))
-    assert first.estimate is not None
-    assert first.estimate.tokens == 9_500
-    assert dependencies.inputs_of(ends) == ["n_t1_s1", "n_t1_s2"]
-    assert dependencies.reads_of(turn) == ["a", "n_t1_s"]
-    assert grown_once.answer == "$n"
-    calls = grown(grown_once, "n_t1")
-    assert new(calls, grown_once) == ["n_t1_1", "n_t1_all", "n_t2"]
-    assert dependencies.reads_of(calls.nodes[-1]) == ["a", "n_t1_all", "n_t1_s"]
-
-
-def test_only_what_has_no_summary_yet_is_summed_up() -> None:
-    base = long_input(context={"over": "summarise"})
-    once = with_summaries(base, "n", 1, [excerpt(1), excerpt(2)])
-    again = with_summaries(once, "n", 2, [excerpt(1), excerpt(2, "other")])
-    assert new(again, once) == ["n_g2t1_s1", "n_g2t1_s", "n_g2t1"]
-    assert dependencies.inputs_of(again.nodes[-2]) == ["n_t1_s1", "n_g2t1_s1"]
 
 
 def test_a_model_reads_its_inputs_by_their_names_and_nothing_else() -> None:

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from workflows.plan.language.conditions import Condition, ConditionError, holds
-from workflows.plan.language.conditions import tests_of as comparisons_of
-from workflows.plan.language.facts import MISSING
+from sennit.workflows.plan.language.conditions import Condition, ConditionError, holds
+from sennit.workflows.plan.language.conditions import tests_of as comparisons_of
+from sennit.workflows.plan.language.facts import MISSING
 
 FACTS: dict[str, Any] = {"$n": 3, "$t": "long river", "$b": True, "$null": None, "$f": 2.5}
 

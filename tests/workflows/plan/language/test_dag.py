@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflows.plan.language.dag import first_cycle
+from sennit.workflows.plan.language.dag import first_cycle
 
 
 @st.composite

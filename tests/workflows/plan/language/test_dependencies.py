@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from doubles.plan.samples import NILE, PLANS, each, free, gate, join, llm, plan, tool
 
-from workflows.plan.language import dependencies
-from workflows.plan.language.nodes import Node
-from workflows.plan.language.parser import parse_plan
+from sennit.workflows.plan.language import dependencies
+from sennit.workflows.plan.language.nodes import Node
+from sennit.workflows.plan.language.parser import parse_plan
 
 
 def node(data: dict[str, Any]) -> Node:
@@ -75,11 +75,11 @@ def test_references_have_the_place_of_their_text() -> None:
 
 
 def test_what_a_nodes_call_is_bound_from() -> None:
-    assert dependencies.arguments_of(node(llm("b", "x"))) == ("prompt", "x")
-    assert dependencies.arguments_of(node(tool(args={"k": 1}))) == ("args", {"k": 1})
-    assert dependencies.arguments_of(node(each())) == ("args", {"path": "$item.path"})
-    assert dependencies.arguments_of(node(gate())) == ("question", "Go on?")
-    assert dependencies.arguments_of(node(join("j", ["x"]))) is None
+    assert dependencies.arguments_of(node(llm("b", "x"))) == [(("prompt",), "x")]
+    assert dependencies.arguments_of(node(tool(args={"k": 1}))) == [(("args",), {"k": 1})]
+    assert dependencies.arguments_of(node(each())) == [(("do", "args"), {"path": "$item.path"})]
+    assert dependencies.arguments_of(node(gate())) == [(("question",), "Go on?")]
+    assert dependencies.arguments_of(node(join("j", ["x"]))) == []
     assert dependencies.work_of(node(join("j", ["a"]))) is None
 
 

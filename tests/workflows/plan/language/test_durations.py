@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflows.plan.language.limits import duration_text, format_duration, parse_duration
+from sennit.workflows.plan.language.limits import duration_text, format_duration, parse_duration
 
 
 @pytest.mark.parametrize(

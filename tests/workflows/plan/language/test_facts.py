@@ -2,7 +2,7 @@
 
 import pytest
 
-from workflows.plan.language.facts import FactTooLarge, facts_of
+from sennit.workflows.plan.language.facts import FactTooLarge, facts_of
 
 OUTPUT = {"count": 3, "items": [{"name": "Nile"}, {"name": "Amazon"}], "note": None, "deep": {"length": 7}}
 

@@ -8,8 +8,8 @@ from doubles.plan.junk import anything, part_at
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflows.plan.language import json_checks
-from workflows.plan.language.json_checks import MAX_DEPTH, first_violation
+from sennit.workflows.plan.language import json_checks
+from sennit.workflows.plan.language.json_checks import MAX_DEPTH, first_violation
 
 
 @given(anything)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from workflows.plan.language.json_schema import (
+from sennit.workflows.plan.language.json_schema import (
     MAX_STEPS,
     PATTERN_CHARACTERS,
     TYPES,
@@ -17,7 +17,7 @@ from workflows.plan.language.json_schema import (
     types_of,
     violations,
 )
-from workflows.plan.language.problems import place_of
+from sennit.workflows.plan.language.problems import place_of
 
 _TYPE = st.sampled_from(list(TYPES))
 _VALUE = st.recursive(

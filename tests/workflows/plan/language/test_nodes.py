@@ -6,7 +6,7 @@ import pytest
 from doubles.plan.samples import PLANS, each, gate, join, llm, plan, tool
 from pydantic import ValidationError
 
-from workflows.plan.language.nodes import (
+from sennit.workflows.plan.language.nodes import (
     MAX_GOAL_BYTES,
     Fallback,
     GateNode,
@@ -44,7 +44,7 @@ def test_what_is_left_out_has_the_defaults_of_the_design() -> None:
     assert isinstance(ask, GateNode)
     assert (ask.answer_schema, ask.timeout) == (None, None)
     whole = Plan.model_validate({"nodes": [tool()]})
-    assert (whole.goal, whole.inputs, whole.answer, whole.on_failure, whole.groups) == (None, {}, None, None, ())
+    assert (whole.goal, whole.inputs, whole.answer, whole.on_failure, whole.fuse) == (None, {}, None, None, None)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_the_written_form_uses_the_names_of_the_language(name: str) -> None:
 
 def test_the_language_has_a_json_schema() -> None:
     schema = Plan.model_json_schema()
-    assert {"nodes", "answer", "inputs", "groups"} <= schema["properties"].keys()
+    assert {"nodes", "answer", "inputs", "fuse"} <= schema["properties"].keys()
 
 
 def test_a_model_node_knows_its_roles() -> None:

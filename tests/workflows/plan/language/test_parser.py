@@ -9,11 +9,11 @@ from doubles.plan.junk import anything, damage, part_at
 from doubles.plan.samples import NILE, PLANS, each, gate, join, llm, plan, sample, tool
 from hypothesis import given, settings
 
-from workflows.plan.language import json_checks
-from workflows.plan.language.json_checks import MAX_DEPTH
-from workflows.plan.language.nodes import MAX_NODES, Plan
-from workflows.plan.language.parser import KINDS_TO_COME, MAX_PROBLEMS, parse_plan
-from workflows.plan.language.problems import InvalidPlan, Problem, place_of
+from sennit.workflows.plan.language import json_checks
+from sennit.workflows.plan.language.json_checks import MAX_DEPTH
+from sennit.workflows.plan.language.nodes import MAX_NODES, Plan
+from sennit.workflows.plan.language.parser import KINDS_TO_COME, MAX_PROBLEMS, parse_plan
+from sennit.workflows.plan.language.problems import InvalidPlan, Problem, place_of
 
 
 def problems(data: Any) -> tuple[Problem, ...]:
@@ -46,13 +46,8 @@ SHAPES: list[tuple[str, Any, str, str, str]] = [
     ("goal a number", plan(tool(), goal=7), "type", "goal", "must be a string, not 7"),
     ("goal too long", plan(tool(), goal="é" * 20_000), "value", "goal", "40,000 bytes; at most 32,768"),
     ("on_failure", plan(tool(), on_failure="stop"), "choice", "on_failure", 'one of park, partial, fail, not "stop"'),
-    (
-        "groups flat",
-        plan(tool(), groups=["a"]),
-        "type",
-        "groups[0]",
-        'must be a list, not "a"; for example `groups: [[',
-    ),
+    ("fuse", plan(tool(), fuse="yes"), "choice", "fuse", 'one of auto, on, off, not "yes"'),
+    ("groups", plan(tool(), groups=[["a"]]), "unknown_field", "groups", "not a field of a plan"),
     ("inputs a list", plan(tool(), inputs=["city"]), "type", "inputs", "for example `inputs: {city: {type: string}}`"),
     (
         "input short",
@@ -158,20 +153,19 @@ SHAPES: list[tuple[str, Any, str, str, str]] = [
     ("prompt empty", plan(llm("b", "")), "limit", "nodes[0].prompt", "is empty"),
     ("role", plan(llm("b", role="planer")), "choice", "nodes[0].role", "did you mean `planner`?"),
     ("a turn", plan(llm("b", turn={"number": 2})), "not_built", "nodes[0].turn", "written by the engine"),
-    ("an excerpt", plan(llm("b", excerpt={})), "not_built", "nodes[0].excerpt", "written by the engine"),
     (
         "context a word",
-        plan(llm("b", context="summarise")),
+        plan(llm("b", context="reference")),
         "type",
         "nodes[0].context",
-        "for example `context: {tokens: 16000, over: summarise}`",
+        "for example `context: {tokens: 16000, over: reference}`",
     ),
     (
         "over",
-        plan(llm("b", context={"over": "summarize"})),
+        plan(llm("b", context={"over": "summarise"})),
         "choice",
         "nodes[0].context.over",
-        "did you mean `summarise`?",
+        'must be one of truncate, reference, not "summarise"',
     ),
     ("tokens", plan(llm("b", context={"tokens": 10})), "limit", "nodes[0].context.tokens", "at least 200, not 10"),
     (
@@ -416,13 +410,6 @@ SHAPES: list[tuple[str, Any, str, str, str]] = [
         "`kind` is missing; write one of tool, llm",
     ),
     (
-        "do with id",
-        plan(tool(), each(do=tool("x"))),
-        "unknown_field",
-        "nodes[1].do.id",
-        "a node without `id`: the map names",
-    ),
-    (
         "do text",
         plan(tool(), each(do="read")),
         "type",
@@ -652,3 +639,32 @@ def test_damaged_plans_are_refused_in_sentences_or_read(seed: int) -> None:
         except InvalidPlan as invalid:
             check_sentences(invalid.problems, data)
     assert 20 < read < 280
+
+
+def test_a_chain_is_written_back_as_it_was_and_one_node_alone_without_a_list() -> None:
+    read = {"kind": "tool", "tool": "read", "args": {"path": "$item.path"}}
+    for do in (read, [{"id": "page", **read}, read]):
+        found = parse_plan(plan(tool(), each(do=do)))
+        assert parse_plan(found.model_dump(mode="json", by_alias=True)) == found
+        written = found.model_dump(mode="json", by_alias=True)["nodes"][1]["do"]
+        assert isinstance(written, list) == isinstance(do, list)
+
+
+@pytest.mark.parametrize(
+    ("do", "place", "message"),
+    [
+        ([tool("page", foo=1), tool()], "nodes[1].do[0].foo", "`foo` is not a field of a call of kind tool in a map"),
+        ([tool("page"), 7], "nodes[1].do[1]", "must be an object, not 7"),
+        ([tool("page"), {"kind": "gate"}], "nodes[1].do[1].kind", "a map repeats one of tool, llm"),
+        (
+            [tool("page"), tool(when={"and": [{"ref": 1, "op": "eq"}]})],
+            "nodes[1].do[1].when.and[0].ref",
+            "must be a string",
+        ),
+        ([tool("page", on_error={"instead": 5}), tool()], "nodes[1].do[0].on_error.instead", "must be a string"),
+        ([tool("page")], "nodes[1].do", "a chain has two nodes or more"),
+    ],
+)
+def test_what_is_wrong_in_a_chain_has_its_place(do: Any, place: str, message: str) -> None:
+    found = problems(plan(tool(), each(do=do)))
+    assert [(place_of(item.where), message in item.message) for item in found] == [(place, True)], found

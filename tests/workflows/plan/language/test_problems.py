@@ -2,8 +2,8 @@
 
 import pytest
 
-from workflows.plan.language.problems import InvalidPlan, Problem, Where, place_of
-from workflows.plan.language.text import SENTENCE_CHARACTERS
+from sennit.workflows.plan.language.problems import InvalidPlan, Problem, Where, place_of
+from sennit.workflows.plan.language.text import SENTENCE_CHARACTERS
 
 
 @pytest.mark.parametrize(
@@ -12,7 +12,7 @@ from workflows.plan.language.text import SENTENCE_CHARACTERS
         ((), ""),
         (("answer",), "answer"),
         (("nodes", 3, "args", "query"), "nodes[3].args.query"),
-        (("groups", 0, 1), "groups[0][1]"),
+        (("answer", 0, 1), "answer[0][1]"),
         (("nodes", 0, "args", "two words"), 'nodes[0].args["two words"]'),
         (("nodes", 0, "args", "max-items"), "nodes[0].args.max-items"),
         (("inputs", ""), 'inputs[""]'),

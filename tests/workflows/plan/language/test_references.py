@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflows.plan.language.references import (
+from sennit.workflows.plan.language.references import (
     BindError,
     Reference,
     bind,

@@ -7,8 +7,8 @@ from doubles.plan.samples import PLANS, each, free, gate, join, llm, plan, tool
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workflows.plan.language.parser import parse_plan
-from workflows.plan.language.summary import BAR_CHARACTERS, SUMMARY_CHARACTERS, for_bar, summary_of
+from sennit.workflows.plan.language.parser import parse_plan
+from sennit.workflows.plan.language.summary import BAR_CHARACTERS, SUMMARY_CHARACTERS, for_bar, summary_of
 
 SEVEN = [f"node{number}" for number in range(7)]
 

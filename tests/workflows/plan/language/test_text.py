@@ -1,6 +1,5 @@
 """Text made safe and short: nothing that a run says steers a terminal or fills a page."""
 
-import time
 import unicodedata
 from typing import Any
 
@@ -9,7 +8,7 @@ from doubles.plan.junk import anything
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflows.plan.language.text import (
+from sennit.workflows.plan.language.text import (
     VALUE_CHARACTERS,
     clean,
     did_you_mean,
@@ -19,7 +18,6 @@ from workflows.plan.language.text import (
     nearest_or_known,
     one_line,
     printable,
-    without_thoughts,
 )
 
 
@@ -148,34 +146,3 @@ def test_without_a_similar_name_the_known_ones_are_listed() -> None:
 def test_among_ten_thousand_names_one_of_about_the_same_length_is_found() -> None:
     names = [f"node_{number}" for number in range(10_000)]
     assert did_you_mean("nod_42", names).startswith("; did you mean `node_")
-
-
-@pytest.mark.parametrize(
-    ("reply", "rest"),
-    [
-        ("<think>\nHm.\n</think>\n\n42", "\n\n42"),
-        ("<think></think>42", "42"),
-        ("<THINKING>a</THINKING> <thought>b</thought>42\n", "42\n"),
-        ("[THINK]a[/THINK]42", "42"),
-        ("◁think▷a◁/think▷42", "42"),
-        ("first\n  <think>a\nb</think>second", "first\nsecond"),
-        ("So it is 41.\nNo, 42.\n</think>\n42", "\n42"),
-        ("So it is 42.</think>\n42", "\n42"),
-        ("<think>never closed\n42", ""),
-        ("The tag <think> opens, the tag </think> closes.", "The tag <think> opens, the tag </think> closes."),
-        ('{"answer": "a <think> tag"}\r\n', '{"answer": "a <think> tag"}\r\n'),
-        ("", ""),
-    ],
-)
-def test_what_is_no_thought_stays(reply: str, rest: str) -> None:
-    assert without_thoughts(reply) == rest
-
-
-def test_many_thoughts_in_one_row_take_no_square_of_their_number() -> None:
-    def seconds(count: int) -> float:
-        begun = time.thread_time()
-        assert without_thoughts("<think></think>" * count) == ""
-        return time.thread_time() - begun
-
-    few, many = (min(seconds(count) for _ in range(3)) for count in (7_000, 70_000))
-    assert many < 40 * few

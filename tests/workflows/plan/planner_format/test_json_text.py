@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflows.plan.planner_format.json_text import NoJson, decode
+from sennit.workflows.plan.planner_format.json_text import NoJson, decode
 
 
 @pytest.mark.parametrize(

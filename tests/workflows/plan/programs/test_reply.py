@@ -5,8 +5,8 @@ import random
 import pytest
 from doubles.reply_forms import damaged, rows
 
-from workflows.plan.programs.reply import UnreadableProgram, planned_problems, program_plan_of, script_in
-from workflows.plan.programs.syntax import problems_in
+from sennit.workflows.plan.programs.reply import UnreadableProgram, planned_problems, program_plan_of, script_in
+from sennit.workflows.plan.programs.syntax import problems_in
 
 ROWS = rows("Planners that write programs")
 GOOD = "async def main(goal: str):\n    return await llm('Sum up.', goal, model='openai:cheap', role='judge')\n"

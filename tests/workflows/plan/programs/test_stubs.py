@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from workflows.plan.programs.stubs import stubs_of, type_of
-from workflows.plan.programs.vocabulary import WORDS
+from sennit.workflows.plan.programs.stubs import stubs_of, type_of
+from sennit.workflows.plan.programs.vocabulary import WORDS
 
 SEARCH = {
     "name": "search",
@@ -38,6 +38,12 @@ def test_a_tool_has_its_arguments_and_its_result() -> None:
         """    \"\"\"Find ' passages. All of them. It only reads.\"\"\"\n"""
     )
     assert {"bare", "search"} <= functions(stubs).keys()
+
+
+def test_a_schema_that_names_itself_often_has_a_short_stub() -> None:
+    wide = {"anyOf": [{"type": "object", "additionalProperties": {"$ref": "#/$defs/A"}}, {"type": "string"}] * 25}
+    schema = {"properties": {"x": {"$ref": "#/$defs/A"}}, "$defs": {"A": wide}}
+    assert len(stubs_of([{"name": "wide", "effect": "read", "schema": schema}])) < len(stubs_of([])) + 10_000
 
 
 @pytest.mark.parametrize(

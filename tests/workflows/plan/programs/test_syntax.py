@@ -1,7 +1,7 @@
 import pytest
 from doubles.programs import TOPIC
 
-from workflows.plan.programs.syntax import MAX_PROBLEMS, Parameter, parameters_of, problems_in
+from sennit.workflows.plan.programs.syntax import MAX_PROBLEMS, Parameter, parameters_of, problems_in
 
 TOOLS = dict.fromkeys(("search", "write"), 0)
 MUCH = """
@@ -88,14 +88,15 @@ IN_MAIN = [
     ("yield 1", "construct", "collect a list and return it"),
     ("async for x in y(): pass", "construct", "go through it with `for`"),
     ("return [x async for x in look(1)]", "construct", "go through it with `for`"),
-    ("async with look(1): pass", "construct", "no `async with`"),
+    ("async with look(1): pass", "await", "uses the call of `look`, not its result"),
     ("try:\n    pass\nexcept* ValueError: pass", "construct", "no `except*`"),
-    ("x = 1\ndel x", "construct", "no `del`"),
+    ("x = 1\ndel x\nprint(x)", "construct", "`x` is deleted on line"),
+    ("del LIMITS.x", "construct", "`del` takes names and items"),
     ("global LIMITS", "construct", "globals never change"),
     ("LIMITS.append(2)", "global", "`LIMITS` never changes"),
     ("LIMITS[0] = 2", "global", "`LIMITS` never changes"),
     ("LIMITS[0] += 2", "global", "`LIMITS` never changes"),
-    ("class A(Exception): pass", "construct", "classes have no bases"),
+    ("class A(B): pass", "construct", "classes have no bases"),
     ("class A:\n    @property\n    def x(self): return 1", "construct", "no decorators"),
     ("import os", "import", "no module `os`: a script reaches no files"),
     ("import os.path", "import", "no module `os.path`: a script reaches no files"),
@@ -103,10 +104,17 @@ IN_MAIN = [
     ("import jsn", "import", "no module `jsn`; did you mean `json`?"),
     ("from json import *", "import", "name what you import"),
     ("from . import x", "import", "no module"),
-    ("import asyncio\nasyncio.create_task(look(1))", "construct", "write `ticket = task(function, ...)`"),
-    ("from asyncio import TaskGroup", "construct", "write `await parallel([task(function, ...), ...])`"),
-    ("import asyncio\nawait asyncio.wait([])", "construct", "await settled"),
-    ("import asyncio\nawait asyncio.sleep(1)", "construct", "a script has no clock"),
+    (
+        "import asyncio\nasyncio.shield(look(1))",
+        "construct",
+        "no `shield` here: await it without a timeout",
+    ),
+    ("from asyncio import TaskGrup", "construct", "asyncio has no `TaskGrup` here; did you mean `TaskGroup`?"),
+    ("await sleep()", "argument", "`seconds`"),
+    ("await sleep(1, 2)", "argument", "`sleep` takes 1"),
+    ("await sleep_until(tim=1)", "argument", "`tim`"),
+    ("sleep(1)", "await", "the call of `sleep` is never awaited"),
+    ("import time\ntime.sleep(1)", "import", "write `await sleep(seconds)`"),
     ("return ().__class__", "construct", "there is no `__class__`"),
     ("__import__('os')", "name", "there is no `__import__`"),
     ("eval('1')", "name", "there is no `eval`: write the code itself"),
@@ -115,9 +123,9 @@ IN_MAIN = [
     ("first = await first([])\nreturn first", "name", "`first` is a variable here, not the word or tool"),
     ("return serch(1)", "name", "there is no `serch`; did you mean `search`?"),
     ("return [qq for q in [1]]", "name", "there is no `qq`"),
-    ("x = search\nreturn x", "function", "the function `search` is no value: call it, or give it to task"),
+    ("return search", "function", "the function `search` is no value: call it, or give it to task"),
     ("return [look]", "function", "the function `look` is no value"),
-    ("f = llm\nreturn f", "function", "the function `llm` is no value"),
+    ("return await llm('x', look)", "function", "the function `look` is no value"),
     ("await llm('x', tools=[search])", "function", 'write its name as a text, "search"'),
     ("write(text='x')", "await", "the call of `write` is never awaited: write `await write(...)`"),
     ("look(1)", "await", "the call of `look` is never awaited"),
@@ -134,26 +142,27 @@ IN_MAIN = [
     ("return await llm('x', search(1))", "await", "uses the call of `search`, not its result"),
     ("for hit in search(1): pass", "await", "uses the call of `search`, not its result"),
     ("return [hit for hit in search(1)]", "await", "uses the call of `search`, not its result"),
-    ("import asyncio\nawait asyncio.gather(look(1))", "await", "write `await parallel([task(look, ...), ...])`"),
-    ("from asyncio import gather\nawait gather(*[look(q) for q in 'ab'])", "await", "parallel([task(look, ...), ...])"),
-    ("import asyncio\nawait asyncio.gather(search(1), return_exceptions=True)", "construct", "write `await settled("),
+    ("import asyncio\nawait asyncio.gather(search(1), exceptions=True)", "argument", "`gather` has no `exceptions`"),
+    ("return await parallel([look(1)])", "await", "parallel([task(look, ...), ...])"),
     ("return await parallel([search(1)])", "await", "parallel([task(search, ...), ...])"),
-    ("x = [look(1)]\nreturn x", "await", "write `task(look, ...)`, and wait"),
     ("return await plain(1)", "await", "`plain` is no `async def`"),
     ("await phase('x')", "await", "`phase` is called without `await`"),
-    ("await task(look, q=1)", "await", "`task` returns a ticket at once"),
     ("def f(): return await look(1)\nf()", "await", "in an `async def` only"),
     ("task(lambda: 1)", "function", "write the name of an `async def` at the top of the script, or of a tool"),
     ("async def inner(): pass\ntask(inner)", "function", "`inner` stands inside another function: move it to the top"),
     ("task(plain, q=1)", "function", "`plain` is no `async def`: define it with `async`"),
-    ("task(llm, prompt='x')", "function", "`llm` is no function for this"),
+    ("task(part, prompt='x')", "function", "`part` is no function for this"),
     ("task(look(1))", "function", "without calling it"),
     ("task()", "function", "write the name of an `async def`"),
     ("task(look, 1)", "argument", "`task` takes arguments by name"),
-    ("x = look\ntask(x)", "function", "the function `look` is no value"),
     ("return await pipeline([1], plain)", "function", "`plain` is no `async def`"),
     ("return await pipeline([1], lambda x: x)", "function", "write the name of an `async def`"),
 ]
+
+
+def test_a_write_where_no_worker_may_write_names_the_setting() -> None:
+    [found] = problems_in(in_main("return await write(path='a', text='b')"), {})
+    assert found.message == "there is no `write`: workers offer it where SENNIT_WRITE_ROOT is set"
 
 
 @pytest.mark.parametrize(("body", "code", "message"), IN_MAIN)
@@ -171,16 +180,25 @@ WHOLE = [
     ("async def main(\n  a: set[str]): pass", "argument", "`set` has no JSON", 2),
     ("\nasync def search(): pass\nasync def main(): pass", "name", "there is a tool `search` already", 2),
     ("first = 1\nasync def main(): pass", "name", "there is a word `first` already", 1),
-    ("async def main(): pass\nif __name__ == '__main__': main()", "top_level", "put this into a function", 2),
+    ("async def main(): pass\nif X: main()", "top_level", "put this into a function", 2),
     ("async def main(): pass\nprint(1)", "top_level", "put this into a function", 2),
     ("x = search(1)\nasync def main(): return x", "top_level", "call `search` in a function", 1),
     ("async def main(): return x\nx = task(main)", "top_level", "call `task` in a function", 2),
-    ("async def main(): return x\n@x\nasync def look(): pass\nx = 1", "construct", "has no decorators", 3),
+    (
+        "async def main(): await parallel([task(look)])\n@x\nasync def look(): pass\ndef x(f): return f",
+        "function",
+        "write the name of an `async def` at the top",
+        1,
+    ),
     ("async def main(:", "syntax", "this is not Python", 1),
-    ("async def main(): return '\0'", "syntax", "this is not Python", 0),
+    ("async def main(): return '\0'", "syntax", "this is not Python", 1),
     ("x = " + "(" * 5000, "syntax", "this is not Python", 1),
-    ("x = f'" + "{a}" * 200_000 + "'", "syntax", "more than 20,000 `{`; read data with tools", 0),
-    ("x = 1 # " + "x" * (1 << 20), "size", "more than 1 MB", None),
+    ("x = f'" + "{a}" * 50_000 + "'", "size", "more than 20,000 `{`: read data with tools", 1),
+    ("x = 1 # " + "x" * (1 << 20), "size", "more than 256 KB", 1),
+    ("x = '" + "é" * 140_000 + "'", "size", "more than 256 KB", 1),
+    ("x = 1\ny = [" + "x, " * 50_000 + "]", "size", "more than 50,000 parts", 2),
+    ("x = 1\ny = x" + ".a" * 2_500, "size", "nested more than 120 levels deep", 2),
+    ("y = 0x" + "f" * 5_000, "size", "the number is too long", 1),
 ]
 
 

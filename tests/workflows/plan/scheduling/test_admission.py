@@ -3,7 +3,7 @@
 import pytest
 from doubles.plan.play import Play, each, node
 
-from workflows.plan.scheduling.events import Outcome
+from sennit.workflows.plan.scheduling.events import Outcome
 
 
 def opened(length: int = 3, *, window: int = 100, **fields: object) -> Play:
@@ -188,7 +188,7 @@ def test_a_list_that_is_none_or_too_long_fails_the_map_with_a_sentence() -> None
     run = opened(-1)
     assert run.status("m") == "failed"
     run = opened(60_000, cap=100_000)
-    assert "20000 units" in run.note("m")[1]
+    assert "over 16,000 units" in run.note("m")[1]
 
 
 def test_a_map_over_a_list_known_beforehand_needs_no_node() -> None:

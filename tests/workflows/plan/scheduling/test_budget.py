@@ -7,10 +7,11 @@ from doubles.plan.play import Fields, Play, each, node
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflows.plan.compile.graph import NodeSpec, Quoted
-from workflows.plan.language.limits import Usage
-from workflows.plan.scheduling.budget import Amounts, Budget, Rate
-from workflows.plan.scheduling.events import (
+from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec, Quoted
+from sennit.workflows.plan.compile.graph import Graph
+from sennit.workflows.plan.language.limits import Usage
+from sennit.workflows.plan.scheduling.budget import Amounts, Budget, Rate
+from sennit.workflows.plan.scheduling.events import (
     BudgetRaised,
     CostCharged,
     NodeEnded,
@@ -20,8 +21,9 @@ from workflows.plan.scheduling.events import (
     RunStarted,
     Start,
 )
-from workflows.plan.scheduling.ready import lacking
-from workflows.plan.scheduling.step import step
+from sennit.workflows.plan.scheduling.ready import lacking
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.step import step
 
 
 def calls(count: int, *, tokens: int = 100, **limits: int) -> Play:
@@ -352,9 +354,18 @@ def test_a_program_that_runs_again_may_take_over_what_it_has_called() -> None:
     unit = run.unit("main")
     call = NodeSpec("main_1", "llm", page="p", key="k")
     following = NodeSpec("main_s2", "program", inputs=[2], policy="any", page="p")
-    run.act(NodesAppended([call, following], NodeEnded(unit, 1, Outcome("s", delegated=True))))
+    page = ExecutionPlan([call, following], [])
+    run.act(NodesAppended(page, NodeEnded(unit, 1, Outcome("s", delegated=True))))
     run.end("main_1", Outcome("of it", 1, usage=Usage(10, calls=3)))
     again = run.act(ProgramEdited(unit, "q", quote=Quoted("calls 6", 6, 100, 0)))
     assert "start main~2" not in again
     assert lacking(run.state, unit) == 1
     assert "start main~2" in run.act(BudgetRaised({"calls": 10}))
+
+
+def test_sub_agents_share_what_those_with_a_part_of_their_own_leave() -> None:
+    specs = [NodeSpec(name, "agent", tokens=6_000 if name == "own" else 0) for name in ("sub", "two", "own")]
+    state = RunState(Graph(ExecutionPlan(specs, [0])))
+    step(state, BudgetRaised({"tokens": 9_000, "calls": 12}))
+    limits = [decision.limits for decision in step(state, RunStarted()) if isinstance(decision, Start)]
+    assert limits == [{"tokens": 1_500, "calls": 6}, {"tokens": 1_500, "calls": 6}, {"tokens": 6_000, "calls": 1}]

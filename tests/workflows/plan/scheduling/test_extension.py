@@ -3,24 +3,18 @@
 import pytest
 from doubles.plan.play import Play, each, join, node
 
-from workflows.plan.compile.graph import NodeSpec
-from workflows.plan.language.limits import Usage
-from workflows.plan.language.nodes import OnFailure
-from workflows.plan.scheduling.budget import Amounts, Rate
-from workflows.plan.scheduling.events import BudgetRaised, CostCharged, ExpansionRequest, Outcome, PlanExtended
-from workflows.plan.scheduling.extension import needs_approval, request_of
-
-READS, WRITES = [("file", False)], [("file", True)]
+from sennit.workflows.plan.compile.execution_plan import NodeSpec
+from sennit.workflows.plan.language.limits import Usage
+from sennit.workflows.plan.language.nodes import OnFailure
+from sennit.workflows.plan.scheduling.budget import Amounts, Rate
+from sennit.workflows.plan.scheduling.events import BudgetRaised, CostCharged, ExpansionRequest, Outcome
+from sennit.workflows.plan.scheduling.extension import needs_approval, request_of
 
 
 def test_a_write_that_comes_later_waits_for_the_reads_that_run() -> None:
-    run = Play(node("a"), node("b"), answer="a")
+    run = Play(node("a", locks=[("file", False)]), node("b", locks=[("file", False)]), answer="a")
     assert run.begin() == ["start a", "start b"]
-    longer = Play(
-        node("a", locks=READS), node("b", locks=READS), node("w", locks=WRITES), node("c", locks=READS), answer="w"
-    )
-    run.graph = longer.graph
-    assert run.act(PlanExtended(longer.graph)) == ["start c"]
+    assert run.grow(node("w", locks=[("file", True)]), node("c", locks=[("file", False)]), answer="w") == ["start c"]
     assert run.ok("a", "c") == []
     assert run.ok("b") == ["start w"]
     assert run.state.held == {"file": -1}
@@ -28,27 +22,27 @@ def test_a_write_that_comes_later_waits_for_the_reads_that_run() -> None:
     assert run.state.held == {"file": 0}
 
 
-def test_two_writes_that_come_to_share_a_lock_give_it_back_once_each() -> None:
-    run = Play(node("a", locks=[("file:a", True)]), node("b", locks=[("file:b", True)]), answer="a")
-    assert run.begin() == ["start a", "start b"]
-    longer = Play(node("a", locks=WRITES), node("b", locks=WRITES), node("r", locks=READS), answer="r")
-    run.graph = longer.graph
-    assert run.act(PlanExtended(longer.graph)) == []
-    assert run.ok("a") == []
-    assert run.ok("b") == ["start r"]
-
-
 @pytest.mark.parametrize(("policy", "end"), [("park", "park a"), ("fail", "end failed"), ("partial", "end partial")])
 def test_a_failure_is_judged_when_the_plan_is_whole(policy: OnFailure, end: str) -> None:
     run = Play(node("a"), node("b"), answer=["a", "b"], on_failure=policy)
-    run.state.streaming = True
-    run.begin()
+    run.begin(more=True)
     assert run.fail("a") == []
     assert run.ok("b") == []
-    longer = Play(node("a"), node("b"), node("c", "b"), answer="c", on_failure=policy)
-    run.graph = longer.graph
-    assert run.act(PlanExtended(longer.graph)) == ["start c"]
+    assert run.grow(node("c", "b"), answer="c") == ["start c"]
     assert run.ok("c") == [end]
+
+
+def test_a_model_that_fails_when_it_runs_again_has_its_fallback_and_not_its_old_turn() -> None:
+    run = Play(node("n", kind="llm", instead="x"), node("x", is_fallback=True), node("k"), answer="n")
+    run.begin()
+    assert run.grow(node("c"), node("t2", "c", kind="llm", instead="x"), of="n") == ["start c"]
+    assert run.ok("c") == ["start t2"]
+    assert run.ok("t2") == []
+    assert (run.status("n"), run.status("x")) == ("succeeded", "skipped")
+    run.retry("n")
+    assert run.fail("n") == ["start x"]
+    run.ok("x")
+    assert (run.status("n"), run.digest("n")) == ("succeeded", "of x")
 
 
 MADE = Outcome("of j", 7, attempts=0)
@@ -65,10 +59,9 @@ def waiting(*more: dict[str, object], **options: object) -> Play:
     return run
 
 
-def grown(run: Play, *more: dict[str, object], answer: str = "k") -> list[str]:
-    """The approved request has been checked: its node `k` is added."""
-    run.graph = Play(node("a"), node("j", "a", kind="llm"), *more, node("k", "j", kind="llm"), answer=answer).graph
-    return run.act(PlanExtended(run.graph))
+def grown(run: Play) -> list[str]:
+    """The approved request has been checked: its node `k` is added, and `j` ends."""
+    return run.grow(node("k", "j", kind="llm"), answer="k", of="j", outcome=MADE)
 
 
 @pytest.mark.parametrize(("above", "asked"), [(None, False), (0, True), (8, True), (9, False), (10, False)])
@@ -101,8 +94,7 @@ def test_an_approved_request_extends_the_plan_and_then_its_node_ends() -> None:
     assert run.approve("j") == ["extend j"]
     assert run.status("j") == "running"
     run.state.now += 20
-    assert grown(run) == []
-    assert run.end("j", MADE) == ["start k"]
+    assert grown(run) == ["start k"]
     assert run.state.millis[1] == 5_020, "the call and the check, not the wait between"
     assert (run.status("j"), run.digest("j"), run.state.attempts[1]) == ("succeeded", "of j", 1)
     assert not run.state.expansion_requests
@@ -133,15 +125,12 @@ def test_what_a_person_says_twice_counts_once() -> None:
 
 def test_everything_else_goes_on_while_a_request_waits_and_the_plan_may_grow() -> None:
     run = waiting(node("b", kind="llm"))
-    longer = (node("b", kind="llm"), node("b2", "b"))
-    run.graph = Play(node("a"), node("j", "a", kind="llm"), *longer, answer="j").graph
-    assert run.act(PlanExtended(run.graph)) == []
-    assert run.ok("b") == ["start b2"]
+    assert run.grow(node("b1"), node("b2", "b1", kind="llm"), of="b") == ["start b1"]
+    assert run.ok("b1") == ["start b2"]
     assert run.ok("b2") == []
     assert not run.state.ended
     assert run.approve("j") == ["extend j"]
-    assert grown(run, *longer) == []
-    assert run.end("j", MADE) == ["start k"]
+    assert grown(run) == ["start k"]
 
 
 def test_an_approved_request_waits_for_a_slot_and_a_lock_like_any_start() -> None:
@@ -243,10 +232,9 @@ def test_nobody_waits_for_a_request_whose_join_has_closed() -> None:
     run.state.approve_above = 0
     run.begin()
     run.expansion_request("j")
-    assert run.ok("b") == ["start f"]
+    assert run.ok("b") == ["close f", "end done"]
     assert run.status("j") == "cancelled"
     assert not run.state.expansion_requests
-    assert run.ok("f") == ["end done"]
 
 
 def test_a_request_with_everything_it_needs_survives_a_crash() -> None:
@@ -263,7 +251,6 @@ def test_a_request_with_everything_it_needs_survives_a_crash() -> None:
     run.ok("m[0]", "m[1]")
     run.ok("m")
     run.crash()
-    grown(run, node("l"), each("m", "l"))
-    run.end("j", MADE)
+    grown(run)
     assert run.state.facts[1] == {"count": 3}, "facts of the request itself are there for those who ask"
     assert run.ok("k") == ["end done"]

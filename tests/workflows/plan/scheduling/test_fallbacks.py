@@ -2,7 +2,7 @@
 
 from doubles.plan.play import Play, join, node
 
-from workflows.plan.scheduling.events import Outcome
+from sennit.workflows.plan.scheduling.events import Outcome
 
 
 def test_a_fallback_runs_only_when_its_node_failed_and_gives_the_value() -> None:
@@ -103,5 +103,5 @@ def test_a_loop_that_a_join_does_not_need_takes_its_calls_along() -> None:
     )
     assert run.begin() == ["start a", "start c", "start b"]
     run.end("a", Outcome("said", 1, delegated=True))
-    assert run.ok("b") == ["cancel c", "start j"]
+    assert run.ok("b") == ["cancel c", "close j", "end done"]
     assert [run.status(name) for name in ("a", "c", "all", "t")] == ["cancelled"] * 4

@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 
-from workflows.plan.compile.graph import ExecutionPlan, Graph, NodeSpec
-from workflows.plan.scheduling.events import (
+from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
+from sennit.workflows.plan.compile.graph import Graph
+from sennit.workflows.plan.scheduling.events import (
     Answered,
     Cancel,
+    Effect,
     End,
     Event,
+    InputsRead,
     NodeEnded,
     NodesAppended,
     Outcome,
@@ -22,13 +25,13 @@ from workflows.plan.scheduling.events import (
     RunStarted,
     SkipRequested,
     Start,
+    TimeAdvanced,
 )
-from workflows.plan.scheduling.joins import take_ended
-from workflows.plan.scheduling.retry import is_passed
-from workflows.plan.scheduling.snapshot import dump, load
-from workflows.plan.scheduling.state import CANCELLED, FAILED, RUNNING, STATUS_NAMES, SUCCEEDED, RunState
-from workflows.plan.scheduling.step import step
-from workflows.plan.scheduling.termination import CALL_FAILED, PROGRAM_FAILED, blocking_failures
+from sennit.workflows.plan.scheduling.retry import is_passed
+from sennit.workflows.plan.scheduling.snapshot import dump, load
+from sennit.workflows.plan.scheduling.state import CANCELLED, FAILED, RUNNING, STATUS_NAMES, SUCCEEDED, RunState
+from sennit.workflows.plan.scheduling.step import step
+from sennit.workflows.plan.scheduling.termination import CALL_FAILED, PROGRAM_FAILED, blocking_failures
 
 Script = Callable[[], Generator[Any, Any, Any]]
 """Yields a text to start a call of that name, and gets its number; yields a number to wait for that call's end."""
@@ -84,7 +87,7 @@ class World:
 
     def __post_init__(self) -> None:
         main = NodeSpec("main", "program", policy="any")
-        self.state = RunState(Graph(ExecutionPlan([main], [0], "park", [], True)), window=100)
+        self.state = RunState(Graph(ExecutionPlan([main], [0], "park", "auto", True)), window=100)
         self.random = random.Random(self.seed)
         self.sessions = {"main": Session()}
         self.flying: list[list[tuple[int, int]]] = []
@@ -96,7 +99,7 @@ class World:
         for decision in step(self.state, event):
             if isinstance(decision, Start):
                 [unit] = decision.units
-                take_ended(self.state, unit)
+                step(self.state, InputsRead(unit))
                 units = (unit, decision.step) if decision.step >= 0 else (unit,)
                 self.flying.append([(each, self.state.generation[each]) for each in units])
             elif isinstance(decision, Cancel):
@@ -180,7 +183,7 @@ class World:
         following = NodeSpec(f"s{mark}", "program", inputs=inputs, policy="any", page="p")
         self.sessions[following.id] = Session(calls, session.ends)
         ended = NodeEnded(unit, state.generation[unit], Outcome("a session", delegated=True))
-        return NodesAppended([*new, following], ended)
+        return NodesAppended(ExecutionPlan([*new, following], []), ended)
 
 
 def sequence() -> Generator[Any, Any, Any]:
@@ -235,7 +238,7 @@ def test_a_failure_that_nobody_catches_parks_the_run_and_its_retry_goes_on(seed:
         world.run()
     assert world.end == "done"
     assert world.state.digest[0] == World(fan).run().state.digest[0]
-    succeeded = [node for node, status in enumerate(world.state.status) if status == SUCCEEDED]
+    succeeded = world.state.units_in(SUCCEEDED)
     assert not set(succeeded) & set(world.state.notes), "what failed before is no error of what has a value"
     assert world.tried == Counter({f"b{number}": 1 for number in range(6)}) + Counter(["b1", "b4", "last"])
 
@@ -337,10 +340,10 @@ def test_nodes_are_appended_in_time_that_does_not_depend_on_the_others(monkeypat
     monkeypatch.setattr(Graph, "sort", sort)
     world = World(long).run()
     assert world.end == "done"
-    assert world.state.status.count(SUCCEEDED) == 400 + 401
+    assert len(world.state.units_in(SUCCEEDED)) == 400 + 401
     assert world.activities == 1 + 400, "each call's activity takes the step behind it along"
     assert len(sorts) < 5
-    assert RUNNING not in world.state.status
+    assert not world.state.units_in(RUNNING)
 
 
 def edited(wrong: str, right: str) -> Script:
@@ -389,7 +392,7 @@ def test_a_program_is_edited_at_any_moment(seed: int, moment: int, edits: int) -
     assert world.run().end == "done"
     assert world.state.digest[0] == World(edited("", "new")).run().state.digest[0]
     assert set(world.tried.values()) == {1}
-    assert RUNNING not in world.state.status
+    assert not world.state.units_in(RUNNING)
 
 
 def test_a_call_in_flight_that_an_edit_removes_is_cancelled() -> None:
@@ -433,14 +436,14 @@ def test_an_edit_that_fails_by_itself_gives_up_what_only_the_old_script_called(r
 
 
 def begun() -> RunState:
-    state = RunState(Graph(ExecutionPlan([NodeSpec("main", "program", policy="any")], [0], "park", [], True)))
+    state = RunState(Graph(ExecutionPlan([NodeSpec("main", "program", policy="any")], [0], "park", "auto", True)))
     step(state, RunStarted())
     return state
 
 
 def added(state: RunState, maker: int, *specs: NodeSpec) -> None:
     ended = NodeEnded(maker, state.generation[maker], Outcome("s", delegated=True))
-    step(state, NodesAppended(list(specs), ended))
+    step(state, NodesAppended(ExecutionPlan(list(specs), []), ended))
 
 
 def paged(name: str, kind: Any = "tool", **fields: Any) -> NodeSpec:
@@ -555,7 +558,7 @@ def test_a_write_whose_failure_the_program_was_told_is_handled(told: str) -> Non
     added(state, 0, writes("note"), *joined, paged("main_s2", "program", inputs=waits, policy="any"))
     ends(state, "note", Outcome(error=("Broken", "disk full")))
     for name in ("join", "main_s2") if joined else ("main_s2",):
-        take_ended(state, state.graph.by_id[name])
+        step(state, InputsRead(state.graph.by_id[name]))
         ends(state, name)
     assert state.ended
 
@@ -577,7 +580,10 @@ def test_what_a_program_began_and_did_not_wait_for_is_cancelled_when_it_ends() -
     assert statuses(state) == expected
     ends(state, "ticket")
     ends(state, "inner")
+    assert state.running == 1
+    ends(state, "sub", Outcome(error=("Cancelled", "by its parent"), effects=(("n1", "made"),)))
     assert state.ended
+    assert state.effects == {state.graph.by_id["sub"]: (Effect(1, "made", "n1"),)}
 
 
 def test_what_a_failed_task_has_left_is_cancelled_when_its_program_ends() -> None:
@@ -587,7 +593,7 @@ def test_what_a_failed_task_has_left_is_cancelled_when_its_program_ends() -> Non
     added(state, 1, paged("read"), paged("slow"), paged("task_s2", "program", inputs=[3, 4], policy="any"))
     ends(state, "read")
     ends(state, "task_s2", Outcome(error=("ProgramFailed", "by itself")))
-    take_ended(state, state.graph.by_id["main_s2"])
+    step(state, InputsRead(state.graph.by_id["main_s2"]))
     ends(state, "main_s2")
     assert statuses(state)["slow"] == "cancelled"
     assert state.ended
@@ -625,3 +631,47 @@ def test_how_far_a_failure_was_read_is_found_in_linear_time() -> None:
         task = first
     state.graph.joins = Joins(state.graph.joins)
     assert not is_passed(state, task)
+
+
+def test_a_sleep_starts_when_its_time_has_come_also_after_an_edit_and_a_snapshot() -> None:
+    state = begun()
+    sleep = paged("main_1", key="k", deadline=60_000)
+    added(state, 0, sleep, paged("main_s2", "program", inputs=[1], policy="any"))
+    assert (state.next_due(), state.parked, state.ended) == (60_000, False, False)
+    step(state, ProgramEdited(0, "p"), 10_000)
+    fresh = paged("main_g_1", key="k", deadline=60_000)
+    ended = NodeEnded(0, 2, Outcome("s", delegated=True))
+    following = paged("main_g_s2", "program", inputs=[3], policy="any")
+    step(state, NodesAppended(ExecutionPlan([fresh, following], []), ended))
+    state = load(Graph(ExecutionPlan.unpack(state.graph.execution_plan.pack())), dump(state))
+    assert state.next_due() == 60_000, "it is the same sleep"
+    assert not any(isinstance(each, Start) for each in step(state, TimeAdvanced(), 59_999))
+    [start] = [each for each in step(state, TimeAdvanced(), 60_000) if isinstance(each, Start)]
+    assert start.units == (1,)
+    assert start.step >= 0, "the step that waits for it follows in the same activity"
+
+
+def test_when_calls_ended_is_kept_through_an_edit_and_a_snapshot() -> None:
+    state = begun()
+    added(
+        state, 0, paged("main_1", key="a"), paged("main_2", key="b"),
+        paged("main_s2", "program", inputs=[1, 2], policy="any"),
+    )  # fmt: skip
+    step(state, NodeEnded(2, 1, Outcome("v")), 5_000)
+    step(state, NodeEnded(1, 1, Outcome(error=("Broken", "no"))), 7_000)
+    assert (state.ended_at[2], state.ended_at[1]) == (5_000, 7_000)
+    step(state, ProgramEdited(0, "p"), 9_000)
+    state = load(Graph(ExecutionPlan.unpack(state.graph.execution_plan.pack())), dump(state))
+    assert (state.ended_at[2], state.ended_at[1]) == (5_000, 7_000)
+    assert state.ended_at[0] == 0, "when the program began for the first time"
+
+
+@pytest.mark.parametrize(("effect", "status"), [("read", "cancelled"), ("write", "running")])
+def test_what_a_program_gives_up_is_cancelled_unless_it_writes_or_is_waited_for(effect: str, status: str) -> None:
+    state = begun()
+    calls = [paged(f"main_{number}", key=str(number), effect=effect) for number in (1, 2, 3)]
+    added(state, 0, *calls, paged("main_s2", "program", inputs=[1, 2, 3], policy="any"))
+    step(state, NodeEnded(3, 1, Outcome("v")))
+    page = ExecutionPlan([paged("main_s3", "program", inputs=[2], policy="any")], [])
+    step(state, NodesAppended(page, NodeEnded(4, 1, Outcome("s", delegated=True)), given_up=("main_1", "main_2")))
+    assert [STATUS_NAMES[state.status[unit]] for unit in (1, 2)] == [status, "running"]

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from doubles.plan.play import Play, gate, join, node, when
 
-from workflows.plan.scheduling.events import NodeEnded, Outcome, Question, Start
-from workflows.plan.scheduling.step import step
+from sennit.workflows.plan.scheduling.events import NodeEnded, Outcome, Question, Start
+from sennit.workflows.plan.scheduling.step import step
 
 
 def test_a_node_starts_the_moment_all_it_needs_has_succeeded() -> None:
@@ -114,7 +114,7 @@ def test_a_question_with_references_is_put_together_before_it_is_asked() -> None
     run.crash()
     assert run.answer("g", "yes") == ["start g"]
     assert run.ok("g") == ["end done"]
-    assert (run.state.questions, run.state.attempts) == ({}, [1, 1])
+    assert (run.state.questions, run.state.attempts) == ({}, {0: 1, 1: 1})
 
 
 @pytest.mark.parametrize("act", [Play.give_up, Play.retry, lambda run, _: run.stop("partial")])
@@ -185,7 +185,7 @@ def test_a_chain_of_thousands_of_joins_fails_and_recovers_in_one_pass() -> None:
     run.retry("n0")
     assert run.fail("n0") == ["park n0"]
     run.retry("n0")
-    assert run.ok("n0") == ["start n1"]
+    assert run.ok("n0")[-2:] == ["close n8", "start n9"]
 
 
 def test_a_chain_of_thousands_of_undecidable_fallbacks_fails_without_stack() -> None:

@@ -3,15 +3,17 @@
 import random
 from collections.abc import Callable
 
-from doubles.plan.play import Play, each, gate, join, node
+import pytest
+from doubles.plan.play import Play, each, gate, join, node, when
 from doubles.plan.strategies import Planner, Seeded
 
-from workflows.plan.compile.graph import ExecutionPlan, Graph, NodeSpec
-from workflows.plan.scheduling.budget import Amounts, Budget
-from workflows.plan.scheduling.events import NodeEnded, Outcome, RunStarted, Start
-from workflows.plan.scheduling.snapshot import dump, load
-from workflows.plan.scheduling.state import RunState
-from workflows.plan.scheduling.step import step
+from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
+from sennit.workflows.plan.compile.graph import Graph
+from sennit.workflows.plan.scheduling.budget import Amounts, Budget
+from sennit.workflows.plan.scheduling.events import NodeEnded, Outcome, RunStarted, Start
+from sennit.workflows.plan.scheduling.snapshot import dump, load
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.step import step
 
 
 def busy() -> Play:
@@ -96,14 +98,15 @@ def test_ten_thousand_nodes_fit_forty_bytes_each() -> None:
     assert len(dump(state)) <= 400_000
 
 
-def test_ten_thousand_items_fit_forty_bytes_each() -> None:
+@pytest.mark.parametrize(("digests", "most"), [(1, 400_000), (2, 700_000)])
+def test_ten_thousand_items_fit_forty_bytes_each_and_thirty_more_in_their_markers(digests: int, most: int) -> None:
     run, made = Play(node("l"), each("m", "l", cap=10_000), answer="m"), random.Random(7)
     run.begin()
     run.ok("l", length=10_000)
     for unit in list(run.state.items[1]):
         run.state.now += made.randrange(3)
-        run.act(NodeEnded(unit, 1, Outcome(made.randbytes(16).hex(), made.randrange(20_000))))
-    assert len(dump(run.state)) <= 400_000
+        run.act(NodeEnded(unit, 1, Outcome(".".join(made.randbytes(20).hex() for _ in range(digests)), 900)))
+    assert len(dump(run.state)) <= most
 
 
 def test_old_openings_of_a_map_cost_next_to_nothing() -> None:
@@ -125,3 +128,27 @@ def test_random_plans_are_packed_and_read_back() -> None:
         again = ExecutionPlan.unpack(execution_plan.pack())
         assert again.pack() == execution_plan.pack()
         assert Graph(again).order == Graph(execution_plan).order
+
+
+def test_long_errors_of_many_nodes_are_cut() -> None:
+    run = Play(*(node(f"n{number}") for number in range(1_000)), on_failure="partial", window=1_000)
+    run.begin()
+    for number in range(1_000):
+        run.end(f"n{number}", Outcome(error=("HttpStatusError", f"{number} " + "x" * 2_500)))
+    sizes = [len(message) for _, message in run.state.notes.values()]
+    assert min(sizes[:100]) > 2_500
+    assert max(sizes[-700:]) == 500
+
+
+def test_a_join_of_items_that_a_person_gave_up_is_kept_when_the_map_has_other_items() -> None:
+    taking = join("j", "m", policy="first", of_items=True)
+    nodes = [node("a"), each("m", "a"), taking, node("z", "j", **when("j.count", "gt", 3))]
+    run = Play(*nodes, answer=("z", "m"))
+    run.begin()
+    run.ok("a", length=2)
+    assert run.ok("m[0]") == ["start j"]
+    assert run.give_up("j") == ["cancel j"]
+    run.retry("a")
+    assert run.ok("a", length=1, digest="other") == ["cancel m[1]", "start m[0]~2"]
+    run.crash()
+    assert run.status("j") == "skipped"

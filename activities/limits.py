@@ -1,0 +1,114 @@
+"""The limits of the activities: what may be large, long or many without end is bounded here, each with its reason.
+
+Those of code that runs in the sandbox stand in `sandbox/`: it sees that folder alone.
+"""
+
+from typing import Final
+
+from sennit.workflows.plan.limits import MAX_PAYLOAD_BYTES
+
+MAX_ADDRESSES: Final = 4  # of one host: they are tried one after the other
+MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024
+"""Of the answer to an HTTP request, after decompression, unless the request allows another number."""
+MAX_ANSWER_BYTES_IN_REPORT: Final = 64 * 1024
+"""Of an answer in the report of a run; the whole one lies in the artifact store."""
+MAX_BEGINNING_CHARACTERS: Final = 200  # of a reply that cannot be read: so much of it stands in the error
+MAX_BODY_BYTES: Final = 16 * 1024 * 1024  # of one artifact: workers hold several in memory at once
+MAX_CACHED_BYTES: Final = 16 * 1024 * 1024
+"""Of the bodies whose values a worker keeps decoded; these take several times that."""
+MAX_CELL_COLUMNS: Final = 200  # of one cell, before the table is fitted to its width
+MAX_COMPARED_BYTES: Final = 16 * 1024 * 1024  # of a file that a write is compared with before a person approves it
+MAX_CALL_TOKENS: Final = 1_000_000_000  # of one call; what a server counts beyond is none of its counts
+MAX_COST_USD: Final = 10_000  # of one call: whatever is more is no price
+MAX_DESCRIPTION_CHARACTERS: Final = 500  # of a tool in a planner's prompt, where all tools share the context
+MAX_DIFFERENCE_BYTES: Final = 200_000  # of each text that is compared with another
+MAX_DIFFERENCE_LINES: Final = 2_000  # of texts that are compared: that takes time in the square of the lines
+MAX_DOCUMENTS: Final = 20_000  # in a folder of documents: all are looked at when it is searched
+MAX_DOCUMENT_PATH_CHARACTERS: Final = 1_000  # of the path of a document, well within what file systems take
+MAX_ERROR_BYTES: Final = 64 * 1024  # of an error's body, of which one sentence is shown
+MAX_EVIDENCE: Final = 50  # Pieces of one answer, so that a report fits in a payload
+MAX_EXECUTION_PLAN_BYTES: Final = MAX_PAYLOAD_BYTES * 7 // 10
+"""Of a compiled plan, packed: it travels with what else is known of the plan."""
+MAX_EXPRESSION_LEVELS: Final = 60  # of parentheses and signs in a calculation: more than anybody writes
+MAX_FAILURE_CHARACTERS: Final = 500  # of a failure's message: Temporal keeps 4 KiB with everything around it
+MAX_FILE_BYTES: Final = 4 * 1024 * 1024  # of a file that `read` takes into memory
+MAX_GZIP_MEMBERS: Final = 1_000  # of one answer: more are an attack on who unpacks them
+MAX_INDEXED_BYTES: Final = 2 * 1024 * 1024  # of each file that is searched: only the first 2 MiB are indexed
+MAX_INLINE_BYTES: Final = 32 * 1024  # of an output that travels in the reply; what is larger lies in the artifact store
+MAX_INTERPRETER_BYTES: Final = 1 << 30  # Address space of one process that runs scripts; the kernel holds it
+MAX_ISOLATED_CALLS: Final = 4  # at once in a worker: each has a process of its own
+MAX_KNOWN_SCHEMAS: Final = 1000  # Schemas that a server has refused and that a worker remembers
+MAX_LINE_CHARACTERS: Final = 120  # of a planner's line in a warning
+MAX_LOG_LINE_CHARACTERS: Final = 10_000  # of what an MCP server says on its standard error
+MAX_LOST_THREADS: Final = 50
+"""Threads that calls may hold after they were given up; with more, the process should be replaced."""
+MAX_MARKED_BYTES: Final = 4 * 1024  # of an output that lies in the marker of its node: one file and not two
+MAX_MEMORY_BYTES: Final = 64 << 20  # of the values of one script
+MAX_MESSAGE_CHARACTERS: Final = 500  # of a tool's error: what a person or a model reads
+MAX_NAMED_FILES: Final = 5  # Files that one warning names
+MAX_NODE_WARNINGS: Final = 5  # that a run shows about one node
+MAX_OPENAPI_BYTES: Final = 20_000_000  # of the description of an API, which is parsed whole
+MAX_OPENAPI_OPERATIONS: Final = 500  # of one API that become tools: each is a tool that a planner reads of
+MAX_OPEN_CALLS: Final = 250
+"""Each step reads how some calls have ended, and stores which are still open: with n at once, n * n in all."""
+MAX_OUTPUT_LEVELS: Final = 120  # of a stored value: encoders and checkers are recursive
+MAX_PAGE_BYTES: Final = MAX_PAYLOAD_BYTES // 2  # of the nodes that one reply adds
+MAX_PAIRS: Final = 200
+"""Models and tenants with metrics of their own; every further pair is counted as `other`. A run may name both."""
+MAX_PASSAGE_CHARACTERS: Final = 700  # of a passage that a search finds; a longer paragraph is divided at sentence ends
+MAX_PATH_CHARACTERS: Final = 60
+"""Of a call's path in a summary. With the longest id before it and the line behind it, it fits in the shortest one."""
+MAX_PAUSE_SECONDS: Final = 2.0
+"""Between two looks at an event loop's clock: after more, its process was stopped, and the clock stands still."""
+MAX_PDF_BYTES: Final = 32 * 1024 * 1024  # A longer PDF is not read: its table of contents is at its end
+MAX_PDF_CHARACTERS: Final = 4_000_000  # of the text of one PDF
+MAX_PDF_PAGES: Final = 2_000  # of one PDF
+MAX_PLANNED_NODES: Final = 60  # of a plan that a model writes; one `map` stands for many alike
+MAX_PROGRAM_PROMPT_BYTES: Final = 32 * 1024  # of what tells a model the words and the tools of programs
+MAX_PLAN_WARNINGS: Final = 5  # that a run shows about one plan
+MAX_PRESSURE: Final = 10.0  # of a limiter: it bounds the waits, whatever has happened
+MAX_PREVIEW_CHARACTERS: Final = 160  # of an output in a table of nodes
+MAX_PROGRAM_CALLS: Final = 10_000  # of one program: its session is stored after every step
+MAX_PROGRAM_LEVELS: Final = 20  # of tasks that programs start in tasks
+MAX_PROGRAM_MESSAGE_CHARACTERS: Final = 360  # of what a program raises, in the error of its node: its line follows
+MAX_PROMPT_PROBLEMS: Final = 20  # of a draft that its planner reads; later ones often follow from these
+MAX_PUT_OFF_SECONDS: Final = 10.0  # for which a limiter puts a call off, unless the provider's own wait is longer
+MAX_QUERY_WORDS: Final = 32  # of a search: each is looked up alone
+MAX_QUESTION_CHARACTERS: Final = 2_000  # of what a program asks a person: as in a gate of a plan
+MAX_READABLE_LEVELS: Final = 200
+"""Payloads nested deeper cannot be read, by the workflow least of all. An answer wraps outputs in 60 levels at most."""
+MAX_READER_BYTES: Final = 256 << 20  # Address space of one process that reads scripts
+MAX_READ_BYTES: Final = 16 * 1024 * 1024  # of large results, which a program may read in parts
+MAX_REDIRECTS: Final = 5  # of one download: more are a circle
+MAX_RESULT_CHARACTERS: Final = 1_000_000  # of the result of an MCP tool
+MAX_RESULT_LEVELS: Final = 50  # of the result of an MCP tool: encoders and checkers are recursive
+MAX_RULED_CHARACTERS: Final = 400  # of a question that the offline rules read: some of them take time in its square
+MAX_SAID_CHARACTERS: Final = 2_048
+"""Characters of the body of an error, from a server that says what is wrong with a request."""
+MAX_SANDBOX_CHARACTERS: Final = 1_000_000  # of the data and the files that code is given
+MAX_SANDBOX_SECONDS: Final = 120  # for which code in the sandbox may run
+MAX_SCHEMA_PARTS: Final = 2_000
+"""Of a type that a script writes: types, with those of the classes that they name, and parts of a JSON schema."""
+MAX_SERVER_MESSAGE_BYTES: Final = 16 * 1024 * 1024  # of one message of an MCP server
+MAX_SHOWN_CHARACTERS: Final = 4_000  # of the text that a person reads before an approval
+MAX_SHOWN_PROBLEMS: Final = 40  # of a plan that is refused: who mends it reads the first ones
+MAX_SNAPSHOT_BYTES: Final = 16 << 20  # of a script that waits: it is stored at every step
+MAX_SLEEP_SECONDS: Final = 366 * 86_400
+MAX_SOURCE_CHARACTERS: Final = 80  # of the line of a script that an error shows
+MAX_STACK_CHARACTERS: Final = 10_000  # of the stack of a tool's error in the log
+MAX_START_SECONDS: Final = 45.0  # for which a worker waits for its MCP servers: whoever starts it waits for it
+MAX_STEM_CHARACTERS: Final = 28
+"""Of what the ids of a program's nodes begin with. With the number of a call or a step they have 36 at most."""
+MAX_STORE_PAUSE_SECONDS: Final = 5.0  # before the next attempt at a store that does not answer
+MAX_THREADS: Final = 100  # Tool calls at once in a worker: each holds a thread, and an event loop three open files
+MAX_TITLE_CHARACTERS: Final = 120  # of a document in a list of hits
+MAX_TOKEN_BYTES: Final = 8  # of a token, on average, in what is written with the longest
+MAX_TOOL_PAGES: Final = 100  # on which an MCP server lists its tools: more have no end
+MAX_TURNS: Final = 8  # Calls in which a server may pause and go on with one reply
+MAX_URL_CHARACTERS: Final = 2048  # of an address: as much as servers and proxies commonly take
+MAX_VALUE_BYTES: Final = 1024 * 1024  # of a value that enters or leaves a script: larger ones are references
+MAX_WAIT_SECONDS: Final = 60.0  # for which a server makes anybody wait before the next attempt
+MAX_WARNING_CHARACTERS: Final = 500  # of a warning about a node
+MAX_WHY_CHARACTERS: Final = 500  # of the reason for which a joiner asks for more nodes
+MAX_WORDING_CHARACTERS: Final = 400  # of a run's own value that the offline rules read as words of the prompt
+MAX_WRITTEN_CHARACTERS: Final = 2_000_000  # of one write of a file

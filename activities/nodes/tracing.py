@@ -1,0 +1,250 @@
+"""What a trace tells of nodes, their attempts and model calls. Without a recorder nothing is told.
+
+The id of a span follows from what the span is of, never from chance. So a node that is told of twice, because a worker
+was lost between its end and the server's word on it, is the same span; and who reads its output can link to it.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+from temporalio import activity
+
+from sennit.activities.nodes.attempts import Attempts
+from sennit.activities.nodes.binding import parse_address
+from sennit.activities.nodes.context import NodeContext
+from sennit.activities.nodes.error_mapping import kind_of, message_of, retryable
+from sennit.activities.providers.limiter import ProviderBusy
+from sennit.activities.providers.model import Message, ModelReply, ModelRequest
+from sennit.activities.toolbox.redaction import mask
+from sennit.workflows.messages.contracts import GROUP, NodeReply
+from sennit.workflows.plan.language.nodes import JoinNode, ToolCall
+from sennit.workflows.run.subagent import prefix_below
+
+_REASONS = {"end": "stop", "tools": "tool_calls", "length": "length", "pause": "pause"}
+
+
+@dataclass(slots=True)
+class Span:
+    """One span of a run, told when it has ended. `id`, `parent` and `links` are 16 hexadecimal digits each, times are
+    nanoseconds since 1970. `calls` counts the model calls in it. A recorder may keep fewer links, and then says so.
+    """
+
+    run: str
+    id: str
+    parent: str
+    name: str
+    start: int
+    end: int = 0
+    attributes: dict[str, Any] = field(default_factory=dict)
+    links: tuple[str, ...] = ()
+    error: str | None = None
+    calls: int = 0
+
+
+class Recorder(Protocol):
+    """Sends spans away; `contents` says whether they may hold what models read and write."""
+
+    contents: bool
+
+    def record(self, span: Span) -> None:
+        """Send a span that has ended. Never waits."""
+        ...
+
+    def within(self, span: Span) -> AbstractContextManager[None]:
+        """Let spans that a tool makes by itself be below this one."""
+        ...
+
+
+_recorder: Recorder | None = None
+_current: ContextVar[Span | None] = ContextVar("span", default=None)
+
+
+def use(recorder: Recorder | None) -> None:
+    """Tell this one from now on."""
+    global _recorder  # one a process, as with metrics
+    _recorder = recorder
+
+
+def span_id(run: str, place: str = "") -> str:
+    """Return the id of the span of a node, by its path with generation; without one that of the run itself.
+
+    The name of a sub-agent's artifacts ends with the id of its node above.
+    """
+    return prefix_below(run, place)[-16:]
+
+
+@contextmanager
+def node(context: NodeContext, path: str, refs: Mapping[str, str]) -> Iterator[Callable[[NodeReply], None]]:
+    """Tell of an attempt at a node, and of the node itself if it has come to its end with this one. What is yielded is
+    to be told the reply.
+    """
+    if _recorder is None:
+        yield lambda _: None
+        return
+    call, work = context.call, context.work
+    spec = context.spec
+    place = path.replace(spec.id, spec.call, 1) if spec.kind == "agent" and spec.key else path
+    repeated = {parse_address(each).path: each for each in (*call.repeated, *call.nodes)}
+    items = (f"{context.address.id}[{index}]" for index, item in enumerate(call.items) if item)
+    names = [*_makers(context, refs), *items]
+    links = tuple(span_id(call.run, repeated.get(name, name)) for name in names)
+    about: dict[str, Any] = {"sennit.node": context.address.path, "sennit.kind": spec.kind}
+    name, about["sennit.generation"] = "attempt", context.address.generation
+    if isinstance(work, ToolCall):
+        name = f"execute_tool {work.tool}"
+        about |= {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": work.tool}
+    with _attempt(_recorder, call.run, (path, place), name, context.attempts, about, links) as told:
+        yield told
+
+
+def _makers(context: NodeContext, names: Iterable[str]) -> list[str]:
+    """Return these nodes, and in the place of the plan's joins their inputs: joins have no spans."""
+    found, makers = list(names), list[str]()
+    for name in found:  # which grows
+        node = context.checked.find(name)
+        if isinstance(node, JoinNode):
+            found += [each for each in node.inputs if each not in found]
+        else:
+            makers.append(name)
+    return makers
+
+
+@contextmanager
+def planning(run: str, attempts: Attempts) -> Iterator[None]:
+    """Tell of an attempt at a plan, and of the plan if that was the last."""
+    if _recorder is None:
+        yield
+        return
+    path = activity.info().activity_id
+    with _attempt(_recorder, run, (path, path), "attempt", attempts, {"sennit.kind": "plan"}, ()):
+        yield
+
+
+@contextmanager
+def _attempt(
+    recorder: Recorder,
+    run: str,
+    places: tuple[str, str],
+    name: str,
+    attempts: Attempts,
+    about: dict[str, Any],
+    links: tuple[str, ...],
+) -> Iterator[Callable[[NodeReply], None]]:
+    info, (path, place) = activity.info(), places
+    is_own = info.activity_id.partition("@")[0].partition(".")[0] == path  # else in a group, or a step that follows
+    begun = time.time_ns()
+    whole = Span(run, span_id(run, place), span_id(run), place, nanoseconds(info.scheduled_time) if is_own else begun)
+    whole.attributes, whole.links = dict(about), links
+    key = f"{info.workflow_run_id}/{info.activity_id}/{info.scheduled_time}/{path}/{info.attempt}"
+    this = Span(run, span_id(run, key), whole.id, name, begun, attributes={**about, "sennit.attempt": attempts.number})
+    ended = True
+
+    def told(reply: NodeReply) -> None:
+        nonlocal ended
+        ended = reply.question is None and reply.more != "program"
+
+    outer = _current.set(this)
+    try:
+        with recorder.within(this):
+            yield told
+    except BaseException as error:
+        cut = not isinstance(error, Exception)
+        ended = not activity.is_worker_shutdown() if cut else _is_final(error, attempts, is_own=is_own)
+        for span in (this, whole):
+            _fail(span, error)
+        raise
+    finally:
+        _current.reset(outer)
+        this.end = whole.end = time.time_ns()
+        for span in (this, whole) if ended else (this,):
+            recorder.record(span)
+
+
+def _is_final(error: BaseException, attempts: Attempts, *, is_own: bool) -> bool:
+    """Whether a node has failed for good. What was done beside another node is tried again, alone."""
+    info = activity.info()
+    if not is_own:
+        return info.activity_type == GROUP.name and not retryable(error)
+    most = info.retry_policy.maximum_attempts if info.retry_policy is not None else 0
+    used_up = attempts.allowed is not None and attempts.number >= attempts.allowed
+    last = (used_up and not isinstance(error, ProviderBusy)) or (most > 0 and info.attempt >= most)
+    return last or not retryable(error)
+
+
+@contextmanager
+def model_call(request: ModelRequest) -> Iterator[Callable[[ModelReply], None]]:
+    """Tell of one call of a model, by OpenTelemetry's conventions for generative AI. What is yielded is to be told the
+    reply.
+    """
+    recorder, above = _recorder, _current.get()
+    if recorder is None or above is None:
+        yield lambda _: None
+        return
+    above.calls += 1
+    provider, _, model = request.model.partition(":")
+    span = Span(above.run, span_id(above.id, str(above.calls)), above.id, f"chat {model or provider}", time.time_ns())
+    span.attributes = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": provider,
+        "gen_ai.system": provider,  # what it was called until 2025: not every reader knows the other
+        "gen_ai.request.model": model or provider,
+        "gen_ai.request.max_tokens": request.max_output_tokens,
+        "gen_ai.output.type": "json" if request.output_schema is not None else "text",
+        "sennit.role": request.role,
+    }
+    if recorder.contents:
+        turns = [Message("user", request.prompt), *request.messages]
+        span.attributes["gen_ai.system_instructions"] = json.dumps(_parts(Message("user", mask(request.system))))
+        span.attributes["gen_ai.input.messages"] = json.dumps([_content(turn) for turn in turns])
+
+    def told(reply: ModelReply) -> None:
+        reason = _REASONS[reply.stop]
+        span.attributes |= {
+            "gen_ai.response.model": reply.model or model or provider,
+            "gen_ai.response.finish_reasons": [reason],
+            "gen_ai.usage.input_tokens": reply.usage.input_tokens,
+            "gen_ai.usage.output_tokens": reply.usage.output_tokens,
+            "gen_ai.response.time_to_first_chunk": reply.first_token_ms / 1000,
+        }
+        if recorder.contents:
+            said = _content(Message("assistant", reply.text or str(reply.output), reply.calls))
+            span.attributes["gen_ai.output.messages"] = json.dumps([{**said, "finish_reason": reason}])
+
+    try:
+        yield told
+    except BaseException as error:
+        _fail(span, error)
+        raise
+    finally:
+        span.end = time.time_ns()
+        recorder.record(span)
+
+
+def _content(message: Message) -> dict[str, Any]:
+    return {"role": message.role, "parts": mask(_parts(message))}
+
+
+def _parts(message: Message) -> list[dict[str, Any]]:
+    if message.role == "tool":
+        return [{"type": "tool_call_response", "id": message.call_id, "response": message.text}]
+    calls = [
+        {"type": "tool_call", "id": call.id, "name": call.name, "arguments": call.arguments} for call in message.calls
+    ]
+    return [*([{"type": "text", "content": message.text}] if message.text else []), *calls]
+
+
+def _fail(span: Span, error: BaseException) -> None:
+    is_error = isinstance(error, Exception)
+    span.error = message_of(error) if is_error else "cancelled"
+    span.attributes["error.type"] = kind_of(error) if is_error else "cancelled"
+
+
+def nanoseconds(moment: datetime) -> int:
+    """Return a time as spans have it."""
+    return int(moment.timestamp() * 1_000_000) * 1000

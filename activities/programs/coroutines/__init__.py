@@ -1,0 +1,1 @@
+"""Coroutines of a script that run side by side in one session."""

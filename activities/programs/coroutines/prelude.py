@@ -1,0 +1,368 @@
+"""What a script finds defined that runs coroutines of its own side by side: the names of asyncio, in Monty's Python.
+
+Monty runs coroutines side by side only in a `gather` that is there from the beginning. So a pool of slots waits in one,
+beside `main`, and grows by doubling; a coroutine that is started runs in a free slot. What waits in the script waits
+for a future of the host, which wakes one coroutine after the other in the order of asyncio: see `scheduler`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from sennit.activities.programs.coroutines.primitives import (
+    BOUNDED,
+    EVENT,
+    LOCK,
+    QUEUE,
+    SEMAPHORE,
+    TASK_GROUP,
+    TIMEOUT,
+    WAIT_FOR,
+)
+from sennit.activities.programs.python.exceptions import has_own_errors
+
+_TASKS = """
+from asyncio import gather as __native
+__tasks = {}
+__at = {"line": 0}
+__CANCELLED = KeyboardInterrupt
+class __Task:
+    def __init__(self, name, coroutine, state):
+        self._name = self._shown = name
+        self._coroutine = coroutine
+        self._state = state
+        self._value = None
+        self._error = None
+        self._on = None
+        self._then = []
+        self._begun = {}
+        self._doomed = False
+    def done(self):
+        return self._state == "done"
+    def cancelled(self):
+        return self.done() and isinstance(self._error, __CANCELLED)
+    def exception(self):
+        if not self.done():
+            raise RuntimeError("the task has not ended")
+        if self.cancelled():
+            raise self._error
+        return self._error
+    def result(self):
+        if self.exception() is not None:
+            raise __raised(self._error)
+        return self._value
+    def get_name(self):
+        return self._shown
+    def set_name(self, name):
+        self._shown = name
+    def add_done_callback(self, then, *, context=None):
+        if self.done():
+            then(self)
+        else:
+            self._then.append(then)
+    def cancel(self, msg=None):
+        if self.done():
+            return False
+        if self._on is not None:
+            return self._on.cancel()
+        if self._state == "new" or not __cancel(self._name):
+            self._doomed = True
+        return True
+    async def wait(self):
+        if not self.done():
+            me = __current()
+            self._then.append(lambda task: __wake(me._name, 1))
+            await __pause(me, self)
+        return self.result()
+    def end(self, value, error):
+        self._value, self._error, self._state = value, __caught(error), "done"
+        __tasks.pop(self._name, None)
+        for then in self._then:
+            then(self)
+        self._then = []
+def __current():
+    return __tasks[__me()]
+def __check(me):
+    if me._doomed:
+        me._doomed = False
+        raise __CANCELLED("cancelled")
+async def __pause(me, on=None):
+    __check(me)
+    me._on = on
+    try:
+        await __wait(__at["line"])
+    finally:
+        me._on = None
+def __spawn(coroutine, *, name=None, context=None):
+    if isinstance(coroutine, __Task):
+        return coroutine
+    kind = str(type(coroutine))
+    if kind == "<class 'str'>":
+        coroutine, name = __one(coroutine), "ticket"
+    elif kind != "<class 'coroutine'>":
+        raise TypeError(f"a coroutine is needed, not {coroutine!r}: write create_task(function(...))")
+    me, shown = __current(), name
+    if name is None:
+        text = str(coroutine)
+        name = "call" if "external_future" in text else text[len("<coroutine object "):-1]
+    me._begun[name] = number = me._begun.get(name, 0) + 1
+    task = __Task(f"{me._name}/{name}#{number}", coroutine, "new")
+    task._shown = shown or task._name
+    __tasks[task._name] = task
+    __begin(task._name)
+    return task
+async def __one(ticket):
+    return (await parallel([ticket]))[0]
+async def __live(task):
+    if task._doomed:
+        task.end(None, __CANCELLED("cancelled"))
+        return
+    task._state = "running"
+    try:
+        value = await task._coroutine
+    except BaseException as error:
+        task.end(None, error)
+    else:
+        task.end(value, None)
+async def __slot():
+    while True:
+        await __live(__tasks[await __idle()])
+async def __grow(count):
+    await __more()
+    slots = [__slot() for _ in range(count)]
+    await __native(*slots, __grow(2 * count))
+async def __run(function, arguments):
+    __tasks[""] = __Task("", None, "running")
+    __leave(await function(**arguments))
+async def __enter(function, arguments):
+    await __native(__run(function, arguments), __grow(4))
+async def __awaited(value, line):
+    __at["line"] = line
+    if isinstance(value, __Task):
+        return await value.wait()
+    if str(type(value)) == "<class 'str'>":
+        return await __spawn(value).wait()
+    if "external_future" not in str(value):
+        return await value
+    me = __me()
+    try:
+        return await value
+    finally:
+        __go_on(me)
+"""
+_GATHER = """
+class __Group:
+    def __init__(self, tasks):
+        self.tasks = tasks
+        self.is_cancelled = False
+    def cancel(self):
+        self.is_cancelled = True
+        return any([task.cancel() for task in self.tasks])
+async def __gather(*given, return_exceptions=False):
+    if given and not return_exceptions and all(["external_future" in str(each) for each in given]):
+        me = __me()
+        try:
+            return await __native(*given)
+        finally:
+            __go_on(me)
+    tasks = []
+    for each in given:
+        tasks.append(__spawn(each))
+    me, group, state = __current(), __Group(tasks), {"left": len(tasks), "error": None, "is_over": False}
+    def ended(task):
+        state["left"] -= 1
+        fails = task._error is not None and not return_exceptions and not group.is_cancelled
+        if not state["is_over"] and (fails or not state["left"]):
+            state["error"], state["is_over"] = (task._error if fails else None), True
+            __wake(me._name, 2)
+    late = [task for task in tasks if not task.done()]
+    for task in tasks:
+        if task.done():
+            ended(task)
+        else:
+            task._then.append(ended)
+    if tasks:
+        await __pause(me, group)
+    if group.is_cancelled:
+        raise __CANCELLED("cancelled")
+    if state["error"] is not None:
+        raise __raised(state["error"])
+    return [task._value if task._error is None else task._error for task in tasks]
+"""
+_AS_COMPLETED = """
+async def __tell_end(waiter):
+    me = __current()
+    while not waiter["ended"]:
+        waiter["who"].append(me._name)
+        await __pause(me)
+    return await waiter["ended"].pop(0).wait()
+def __as_completed(given, timeout=None):
+    if timeout is not None:
+        raise ValueError("as_completed takes no timeout here: write `async with asyncio.timeout(...)` around the loop")
+    tasks = [__spawn(each) for each in given]
+    waiter = {"ended": [], "who": []}
+    def ended(task):
+        waiter["ended"].append(task)
+        if waiter["who"]:
+            __wake(waiter["who"].pop(0), 2)
+    for task in tasks:
+        if task.done():
+            ended(task)
+        else:
+            task._then.append(ended)
+    return [__tell_end(waiter) for _ in tasks]
+"""
+_WAIT = """
+async def __wait_for_tasks(given, *, timeout=None, return_when="ALL_COMPLETED"):
+    tasks = [__spawn(each) for each in given]
+    if not tasks:
+        raise ValueError("wait: there is nothing to wait for")
+    me, state = __current(), {"is_over": False}
+    def is_enough():
+        ends = [task for task in tasks if task.done()]
+        fails = return_when == "FIRST_EXCEPTION" and any([task._error is not None for task in ends])
+        return len(ends) == len(tasks) or fails or (return_when == "FIRST_COMPLETED" and len(ends) > 0)
+    def ended(task):
+        if not state["is_over"] and is_enough():
+            state["is_over"] = True
+            __wake(me._name, 2)
+    if not is_enough():
+        for task in tasks:
+            if not task.done():
+                task._then.append(ended)
+        if timeout is None:
+            await __pause(me)
+        else:
+            timer = __spawn(__ring(timeout, lambda: ended_late()), name="timeout")
+            def ended_late():
+                if not state["is_over"]:
+                    state["is_over"] = True
+                    __wake(me._name, 1)
+            try:
+                await __pause(me)
+            finally:
+                timer.cancel()
+    return {task for task in tasks if task.done()}, {task for task in tasks if not task.done()}
+"""
+_SLEEP = """
+async def __ring(seconds, then):
+    await __sleep(seconds)
+    then()
+async def __sleep(seconds, result=None):
+    if isinstance(seconds, (int, float)) and seconds <= 0:
+        me = __current()
+        __wake(me._name, 1)
+        await __pause(me)
+    else:
+        __check(__current())
+        await __nap(seconds)
+    return result
+"""
+_WITH = """
+class __With:
+    def __init__(self, line):
+        self._line = line
+        self._inside = []
+    async def enter(self, manager):
+        __at["line"] = self._line
+        value = await manager.__aenter__()
+        self._inside.append(manager)
+        return value
+    async def exit(self, raised):
+        begun = error = __caught(raised)
+        while self._inside:
+            __at["line"] = self._line
+            manager = self._inside.pop()
+            try:
+                if await manager.__aexit__(None if error is None else type(error), error, None):
+                    error = None
+            except BaseException as other:
+                error = __caught(other)
+        made = __raised(error)
+        return raised if error is begun else made
+    async def leave(self):
+        error = await self.exit(None)
+        if error is not None:
+            raise error
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Some of the prelude: what is in it by its names in asyncio, and which other parts it takes."""
+
+    text: str
+    names: dict[str, str] = field(default_factory=dict)
+    takes: tuple[str, ...] = ()
+
+
+_STATES = {name: f'"{name}"' for name in ("FIRST_COMPLETED", "FIRST_EXCEPTION", "ALL_COMPLETED")}
+_PARTS = {
+    "with": _Part(_WITH),
+    "sleep": _Part(_SLEEP, {"sleep": "__sleep"}),
+    "gather": _Part(_GATHER, {"gather": "__gather"}),
+    "as_completed": _Part(_AS_COMPLETED, {"as_completed": "__as_completed"}),
+    "wait": _Part(_WAIT, {"wait": "__wait_for_tasks", **_STATES}, ("sleep",)),
+    "timeout": _Part(TIMEOUT, {"timeout": "__Timeout"}, ("sleep",)),
+    "wait_for": _Part(WAIT_FOR, {"wait_for": "__wait_for"}, ("timeout",)),
+    "Semaphore": _Part(SEMAPHORE, {"Semaphore": "__Semaphore"}),
+    "BoundedSemaphore": _Part(BOUNDED, {"BoundedSemaphore": "__bounded"}, ("Semaphore",)),
+    "Lock": _Part(LOCK, {"Lock": "__Lock"}),
+    "Event": _Part(EVENT, {"Event": "__Event"}),
+    "Queue": _Part(QUEUE, {"Queue": "__Queue", "QueueEmpty": "IndexError", "QueueFull": "IndexError"}, ("Event",)),
+    "TaskGroup": _Part(TASK_GROUP, {"TaskGroup": "__TaskGroup"}),
+}
+_ALWAYS = {
+    "create_task": "__spawn", "ensure_future": "__spawn", "Task": "__Task", "Future": "__Task",
+    "CancelledError": "__CANCELLED", "TimeoutError": "TimeoutError",
+}  # fmt: skip
+ASYNCIO = (*_ALWAYS, *(name for part in _PARTS.values() for name in part.names))
+"""The names of asyncio that a script has."""
+
+
+def prelude_for(text: str) -> str:
+    """Return what a script, as Monty has it, finds defined to run coroutines side by side, "" if it does not. Only what
+    it names, because each snapshot has that.
+    """
+    if not is_side_by_side(text):
+        return _ENDED if "__ended(" in text else ""
+    taken = dict.fromkeys(_taken(text))
+    names = dict(_ALWAYS)
+    for name in taken:
+        names |= _PARTS[name].names
+    given = "".join(f"__asyncio.{name} = {stands}\n" for name, stands in names.items() if name in text)
+    errors = "" if has_own_errors(text) else _NO_OWN_ERRORS
+    return "".join((errors, _TASKS, *(_PARTS[name].text for name in taken), _ASYNCIO, given))
+
+
+def is_side_by_side(text: str) -> bool:
+    """Whether a script, as Monty has it, may run coroutines of its own side by side."""
+    return any(name in text for name in ("__asyncio", "__awaited(", "__With("))
+
+
+def _taken(text: str) -> Iterator[str]:
+    for name, part in _PARTS.items():
+        if "__With(" in text if name == "with" else any(each in text for each in part.names):
+            yield from _with_others(name)
+
+
+def _with_others(name: str) -> Iterator[str]:
+    for other in _PARTS[name].takes:
+        yield from _with_others(other)
+    yield name
+
+
+_NO_OWN_ERRORS = """
+def __caught(error):
+    return error
+def __raised(error):
+    return error
+"""
+_ENDED = """
+async def __ended(value):
+    return (await parallel([value]))[0] if str(type(value)) == "<class 'str'>" else await value
+"""
+_ASYNCIO = """
+class __Asyncio:
+    pass
+__asyncio = __Asyncio()
+"""

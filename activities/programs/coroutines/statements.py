@@ -1,0 +1,116 @@
+"""What scripts write to run coroutines side by side, as Monty and the prelude take it: each line keeps its number."""
+
+import ast
+import re
+
+from sennit.activities.programs.python.edits import MARK, Edits
+from sennit.workflows.plan.programs.source import Source
+from sennit.workflows.plan.programs.vocabulary import AWAITED, BUILTINS, PLAIN
+
+
+def is_side_by_side(source: Source) -> bool:
+    """Whether a script may run coroutines of its own side by side: with anything of asyncio but a gather of calls."""
+    modules, gathers = dict[str, bool](), dict[str, bool]()
+    for node in source.nodes:
+        if isinstance(node, ast.AsyncWith) or (isinstance(node, ast.ImportFrom) and node.module == "asyncio"):
+            names = [] if isinstance(node, ast.AsyncWith) else [alias for alias in node.names if alias.name == "gather"]
+            if isinstance(node, ast.AsyncWith) or len(names) < len(node.names):
+                return True
+            gathers |= {alias.asname or alias.name: True for alias in names}
+        elif isinstance(node, ast.Import):
+            modules |= {alias.asname or alias.name: True for alias in node.names if alias.name == "asyncio"}
+    for name in [use for each in (*modules, *gathers) for use in source.uses.get(each, ())]:
+        found: ast.AST = name
+        if name.id in modules:
+            found = source.parents[name]
+            if not (isinstance(found, ast.Attribute) and found.attr == "gather"):
+                return True
+        call = source.parents[found]
+        if not (isinstance(call, ast.Call) and call.func is found and not call.keywords):
+            return True
+        if not all(_is_call(source, given) for given in call.args):
+            return True
+    return False
+
+
+def _is_call(source: Source, given: ast.expr) -> bool:
+    """Whether an argument of a gather is a call of a tool or a word, or some of them."""
+    if isinstance(given, ast.Starred):
+        inner = given.value
+        if isinstance(inner, ast.ListComp | ast.GeneratorExp):
+            return _is_call(source, inner.elt)
+        return isinstance(inner, ast.List | ast.Tuple) and all(_is_call(source, each) for each in inner.elts)
+    return isinstance(given, ast.Call) and isinstance(given.func, ast.Name) and source.meaning(given.func) is None
+
+
+class SideBySide(Edits):
+    """Rewrites these statements of one script, whose meaning is in `source`."""
+
+    source: Source
+    is_alone: bool
+
+    def _import_asyncio(self, node: ast.Import | ast.ImportFrom) -> None:
+        if self.is_alone:
+            return
+        if isinstance(node, ast.ImportFrom):
+            own = [f"{alias.asname or alias.name} = __asyncio.{alias.name}" for alias in node.names]
+        else:
+            rest = [alias for alias in node.names if alias.name != "asyncio"]
+            own = [f"{alias.asname or alias.name} = __asyncio" for alias in node.names if alias not in rest]
+            own += [f"import {', '.join(map(ast.unparse, rest))}"] if rest else []
+        self._instead(*self._at(node), "; ".join(own) + "\n" * ((node.end_lineno or 0) - node.lineno))
+
+    def _await_value(self, node: ast.Await) -> None:
+        """Have the prelude await what is no call of a tool, a word or a plain function of the script."""
+        name = node.value.func if isinstance(node.value, ast.Call) else None
+        if isinstance(name, ast.Name):
+            meaning = self.source.meaning(name)
+            if isinstance(meaning, ast.AsyncFunctionDef) and not meaning.decorator_list:
+                return
+            if meaning is None and (name.id in AWAITED or name.id not in (*PLAIN, *BUILTINS)):
+                return
+        if self.is_alone:
+            self._around(node.value, "__ended((", "))")
+        else:
+            self._around(node.value, "__awaited((", f"), {node.lineno})")
+
+    def _async_with(self, node: ast.AsyncWith) -> None:
+        """Write `async with` as `try`, with the managers entered in its first line."""
+        end = self._at(node)[1]
+        name, (first, last) = f"__w{node.lineno}", (node.items[0], node.items[-1])
+        outer, mark = " " * node.col_offset, MARK.decode()
+        is_in_line = node.body[0].lineno == (last.optional_vars or last.context_expr).end_lineno
+        inner = outer + "    " if is_in_line else " " * node.body[0].col_offset
+        begin, until = self._lines[node.lineno - 1], self._at(first.context_expr)[0]
+        entered = self._enters(name, first) + "\n" * self.body.count(b"\n", begin, until)
+        self._instead(
+            begin, until, f"{outer}{name} = __With({node.lineno})  {mark}\n{outer}try:  {mark}\n{inner}{entered}"
+        )
+        for item, following in zip(node.items, [*node.items[1:], None], strict=True):
+            until = self._at(following.context_expr)[0] if following is not None else self._colon(item) + 1
+            after = self._at(item.context_expr)[1]
+            lines = "\n" * self.body.count(b"\n", after, until)
+            more = f"; {self._enters(name, following)}" if following is not None else ""
+            self._instead(after, until, f"){lines}){more}")
+        if is_in_line:
+            start = self._at(node.body[0])[0]
+            self._instead(start, start, f"\n{inner}")
+        stop = self.body.find(b"\n", end)
+        stop = stop if stop >= 0 else len(self.body)
+        behind = (
+            f"{outer}except BaseException as __e:", f"{outer}    __f = await {name}.exit(__e)",
+            f"{outer}    if __f is __e: raise", f"{outer}    if __f is not None: raise __f",
+            f"{outer}finally:", f"{outer}    await {name}.leave()",
+        )  # fmt: skip
+        text = (f"  {mark}" if is_in_line else "") + "".join(f"\n{line}  #{node.lineno}{mark}" for line in behind)
+        self._after(stop, text)
+
+    def _enters(self, name: str, item: ast.withitem) -> str:
+        target = f"{ast.unparse(item.optional_vars)} = " if item.optional_vars is not None else ""
+        return f"{target}await {name}.enter(("
+
+    def _colon(self, item: ast.withitem) -> int:
+        """Return where the colon is behind the last item of a header: nothing but brackets and comments is there."""
+        _, after = self._at(item.optional_vars or item.context_expr)
+        between = re.compile(rb"(?:[^:#]|#[^\n]*)*").match(self.body, after)
+        return between.end() if between is not None else after

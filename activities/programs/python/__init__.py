@@ -1,0 +1,1 @@
+"""What Python has and Monty lacks, in what Monty has."""

@@ -1,0 +1,45 @@
+"""Modules that Monty has not: a script that imports one finds it defined."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from sennit.activities.programs.python.exceptions import ERRORS, has_own_errors
+from sennit.activities.programs.python.numbers import HEAPQ, OPERATOR, STATISTICS
+from sennit.activities.programs.python.texts import IO, STRING, TEXTWRAP, URLLIB, UUID
+
+TEXTS = {
+    "statistics": STATISTICS, "operator": OPERATOR, "heapq": HEAPQ, "string": STRING, "textwrap": TEXTWRAP,
+    "urllib": URLLIB, "io": IO, "uuid": UUID,
+}  # fmt: skip
+"""Each a class whose functions are called as those of the module."""
+_IMPORTED = re.compile(r"= __(\w+?)(?:_parse)?\b")
+
+
+def imported_as(node: ast.Import | ast.ImportFrom) -> str:
+    """Return what a script does in the place of an import of such a module, "" for any other import."""
+    done, others = [], []
+    for alias in node.names:
+        if isinstance(node, ast.Import):
+            root, _, rest = alias.name.partition(".")
+            held = f"__{root}_{rest}" if rest and alias.asname else f"__{root}"
+            name = alias.asname or root
+        else:
+            root, held = (
+                (node.module or "").partition(".")[0],
+                f"__{(node.module or '').replace('.', '_')}.{alias.name}",
+            )
+            name = alias.asname or alias.name
+        if root in TEXTS:
+            done.append(f"{name} = {held}")
+        else:
+            others.append(ast.unparse(ast.Import([alias])))
+    return "; ".join([*others, *done]) if done else ""
+
+
+def modules_for(text: str) -> Iterator[str]:
+    """Yield what a script as Monty has it is to find defined of modules and exceptions."""
+    used = set(_IMPORTED.findall(text))
+    yield from (module for name, module in TEXTS.items() if name in used)
+    if has_own_errors(text):
+        yield ERRORS

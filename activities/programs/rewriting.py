@@ -1,0 +1,394 @@
+"""A script as Monty runs it: what Monty lacks is written in what it has, and each line keeps its number.
+
+Lines that are put in end with a mark, so that `lines_of` tells the lines of the script; before it may stand
+the line that is meant: `#7#~`.
+"""
+
+import ast
+import re
+from collections.abc import Callable, Collection
+from typing import Any
+
+from sennit.activities.programs.coroutines.statements import SideBySide, is_side_by_side
+from sennit.activities.programs.python.edits import MARK
+from sennit.activities.programs.python.exceptions import OWN, Exceptions
+from sennit.activities.programs.python.modules import imported_as
+from sennit.workflows.plan.programs.classes import (
+    class_named,
+    enum_members,
+    is_dataclass,
+    is_enum,
+    is_named_tuple,
+    is_typed_dict,
+    tuple_fields,
+)
+from sennit.workflows.plan.programs.endings import within
+from sennit.workflows.plan.programs.lacks import names_of
+from sennit.workflows.plan.programs.source import Source, own_text, parsed
+from sennit.workflows.plan.programs.vocabulary import BUILTINS, WORDS
+
+_TAKES_ANY = ("llm", "agent", "ask", "task", "pipeline")
+"""Words that take values; the others take tickets, Refs and numbers."""
+_METHODS = frozenset(name for kind in (str, list, dict, set) for name in dir(kind) if not name.startswith("_"))
+_TYPES = ("str", "list", "dict", "set")
+_ONLY_WRITTEN = (
+    "NamedTuple", "TypedDict", "NotRequired", "Required", "TypeAlias", *names_of("collections.abc"),
+)  # fmt: skip
+"""Of `typing`: names for those who read types."""
+_LEVELS = 20
+_MEANT = re.compile(rb"#(\d+)" + MARK + rb"$")
+
+
+def for_monty(script: str, exceptions: Collection[str]) -> str:
+    """Return a script that asks whether what leaves it is a value, and that gives its exceptions texts, which is all
+    that Monty lets them carry: `KeyError(5)` becomes `KeyError(str(5))`. What Monty lacks of Python is rewritten.
+    """
+    try:
+        source = Source(parsed(script))
+    except SyntaxError:
+        return script
+    changed = _Rewriting(source, own_text(script), exceptions).text()
+    try:
+        ast.parse(changed)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return script
+    return changed
+
+
+def lines_of(text: str) -> list[int]:
+    """Return the line of the script for each line of its text as Monty has it, the first at 1."""
+    numbers, number = [0], 0
+    for line in text.encode().split(b"\n"):
+        number += not line.endswith(MARK)
+        meant = _MEANT.search(line)
+        numbers.append(int(meant[1]) if meant else max(number, 1))
+    return numbers
+
+
+def own_errors(text: str) -> dict[str, str]:
+    """Return the own exceptions of a script as Monty has it, each with the error that stands for it."""
+    line = text.rpartition("\n")[2] if OWN in text else ""
+    return dict(each.split("=") for each in line.removeprefix(OWN).split()) if line.startswith(OWN) else {}
+
+
+class _Rewriting(Exceptions, SideBySide):
+    """Rewrites one script."""
+
+    def __init__(self, source: Source, text: str, exceptions: Collection[str]) -> None:
+        super().__init__(source, text, exceptions)
+        self.is_alone = not is_side_by_side(source)
+        classes = [node for node in source.nodes if isinstance(node, ast.ClassDef)]
+        self._has_instances = any(map(is_dataclass, classes))
+        self._own = {name for node in classes for name in source.bound.get(node, ())}
+        self._own.update(node.attr for node in source.nodes if isinstance(node, ast.Attribute) and _is_set(node))
+        if "namedtuple" in source.bound.get(source.tree, {}):
+            texts = (node.value for node in source.nodes if isinstance(node, ast.Constant))
+            self._own.update(name for text in texts if isinstance(text, str) for name in text.split())
+
+    def text(self) -> str:
+        """Return the script rewritten."""
+        in_text: set[ast.AST] = set()
+        for node in self.source.nodes:
+            if isinstance(node, ast.JoinedStr) or self.source.parents.get(node) in in_text:
+                in_text.add(node)  # places in f-strings are not reliable
+            elif (rewrite := _REWRITES.get(type(node))) is not None:
+                rewrite(self, node)
+        return self.changed() + "".join(
+            f"\n{line}" for line in sorted(self._behind, key=lambda line: line.startswith(OWN))
+        )
+
+    def _return(self, node: ast.Return) -> None:
+        function = self.source.function(node)
+        if node.value is not None and isinstance(function, ast.AsyncFunctionDef) and self.source.is_top_level(function):
+            self._around(node.value, "__value((", "), 'return')")
+
+    def _call(self, node: ast.Call) -> None:
+        if node in self._errors.begun:
+            self._begin(node)
+        if self._is_wraps(node.func):
+            self._instead(*self._at(node), "(lambda __f: __f)")
+        if not isinstance(node.func, ast.Name) or node.func.id in self._errors.bodies:
+            return
+        name, meaning = node.func.id, self.source.meaning(node.func)
+        if name == "object" and meaning is None:
+            self._instead(*self._at(node.func), "__Object")
+        elif name in self.exceptions or name in self._errors.carriers:
+            self._give_text(node)
+        elif name not in BUILTINS and meaning is None:
+            self._give_values(node, name)
+
+    def _is_wraps(self, function: ast.expr) -> bool:
+        meaning = self.source.meaning(function) if isinstance(function, ast.Name) else None
+        if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
+            module = self.source.meaning(function.value)
+            return function.attr == "wraps" and isinstance(module, ast.alias) and module.name == "functools"
+        return isinstance(meaning, ast.alias) and meaning.name == "wraps"
+
+    def _give_text(self, call: ast.Call) -> None:
+        """Give an exception one text in the place of anything else."""
+        if call.args and not call.keywords:
+            first, last = call.args[0], call.args[-1]
+            is_text = isinstance(first, ast.Constant) and isinstance(first.value, str)
+            if first is not last or isinstance(first, ast.Starred):
+                self._around(first, "str((", ",))", last)
+            elif not (is_text or isinstance(first, ast.JoinedStr | ast.GeneratorExp)):
+                self._around(first, "str(", ")")
+
+    def _give_values(self, call: ast.Call, name: str) -> None:
+        """Have asked whether a word or a tool is given values."""
+        if name in WORDS and name not in _TAKES_ANY:
+            return
+        given = call.args[: 1 if name == "pipeline" else None] if name != "task" else []
+        named = [each.value for each in call.keywords if each.arg not in (None, "schema")]
+        for each in (*given, *named):
+            if not isinstance(each, ast.Starred | ast.GeneratorExp | ast.Constant | ast.JoinedStr):
+                self._around(each, "__value(", f", '{name}')")
+
+    def _generator(self, node: ast.GeneratorExp) -> None:
+        """Monty makes a list of it, of which `next` knows nothing."""
+        around = self.source.parents[node]
+        names = around.targets if isinstance(around, ast.Assign) else []
+        uses = (use for name in names if isinstance(name, ast.Name) for use in self.source.uses.get(name.id, ()))
+        if not (_is_next(around) or any(_is_next(self.source.parents[use]) for use in uses)):
+            return
+        is_shared = isinstance(around, ast.Call) and self._at(node)[1] == self._at(around)[1]
+        self._around(node, "(iter" if is_shared else "iter", ")" if is_shared else "")
+
+    def _attribute(self, node: ast.Attribute) -> None:
+        """Write a method that is no call as a function: `key=str.lower`, `max(votes, key=votes.get)`."""
+        around, owner = self.source.parents[node], node.value
+        is_called = isinstance(around, ast.Call) and around.func is node
+        if is_called or node.attr not in _METHODS or node.attr in self._own or not isinstance(node.ctx, ast.Load):
+            return
+        meaning = self.source.meaning(owner) if isinstance(owner, ast.Name) else None
+        if isinstance(meaning, ast.alias | ast.ClassDef):
+            return
+        if meaning is None and isinstance(owner, ast.Name) and owner.id in _TYPES:
+            begin, end = self._at(node)
+            self._instead(begin, end, f"(lambda __o, *__a: __o.{node.attr}(*__a))")
+            return
+        self._around(owner, "(lambda *__a, __o=(", "")
+        self._instead(self._at(owner)[1], self._at(node)[1], f"): __o.{node.attr}(*__a))")
+
+    def _delete(self, node: ast.Delete) -> None:
+        """Write `del a, b[0]` as what it does, target by target; the check knows that no name is read afterwards."""
+        for number, target in enumerate(node.targets):
+            begin = self._at(node)[0] if number == 0 else self._at(node.targets[number - 1])[1]
+            between = "" if number == 0 else "; "
+            match target:
+                case ast.Name():
+                    self._instead(begin, self._at(target)[0], between)
+                    self._around(target, "", " = None")
+                case ast.Subscript(slice=ast.Slice()):
+                    self._instead(begin, self._at(target)[0], between)
+                    self._around(target, "", " = []")
+                case ast.Subscript(value=value, slice=key):
+                    first, last = self._at(key)
+                    self._instead(begin, self._at(value)[0], f"{between}(")
+                    self._instead(self._at(value)[1], first, ").pop((")
+                    self._instead(last, self._at(target)[1], "))")
+
+    def _expression(self, node: ast.Expr) -> None:
+        """Collect what a generator yields."""
+        given = node.value
+        if isinstance(given, ast.Yield | ast.YieldFrom):
+            method, begin = "extend" if isinstance(given, ast.YieldFrom) else "append", self._at(node)[0]
+            if given.value is None:
+                self._instead(*self._at(node), "__out.append(None)")
+            else:
+                self._instead(begin, self._at(given.value)[0], f"__out.{method}((")
+                self._around(given.value, "", "))")
+
+    def _generator_function(self, node: ast.FunctionDef) -> None:
+        parts = [part for statement in node.body for part in within(statement)]
+        if not any(isinstance(part, ast.Yield | ast.YieldFrom) for part in parts):
+            return
+        for part in parts:
+            if isinstance(part, ast.Return):
+                self._instead(*self._at(part), "return iter(__out)")
+        first, end = self._lines[node.body[0].lineno - 1], self.body.find(b"\n", self._at(node)[1])
+        indent = self.body[first : first + node.body[0].col_offset].decode()
+        self._instead(first, first, f"{indent}__out = []  {MARK.decode()}\n")
+        end = end if end >= 0 else len(self.body)
+        self._after(end, f"\n{indent}return iter(__out)  {MARK.decode()}")
+
+    def _dict(self, node: ast.Dict) -> None:
+        for key, value in zip(node.keys, node.values, strict=True):
+            if key is None and self._has_instances:
+                self._around(value, "__mapping(", ")")
+
+    def _class(self, node: ast.ClassDef) -> None:
+        if node.name in self._errors.carriers:
+            self._exception(node)
+        elif is_named_tuple(node):
+            names, defaults = tuple_fields(node)
+            given = "".join(f"{ast.unparse(each)}, " for each in defaults)
+            made = f"__namedtuple('{node.name}', {names!r}, defaults=({given}))"
+            self._statement(node, f"from collections import namedtuple as __namedtuple; {node.name} = {made}")
+        elif is_enum(node) or is_typed_dict(node):
+            begin = self.body.index(b"(", self._at(node)[0])
+            last = self._at([*node.bases, *(each.value for each in node.keywords)][-1])[1]
+            self._instead(begin, self.body.index(b")", last) + 1, "")
+        if is_enum(node):
+            for name, value in enum_members(node):
+                self._around(value, f"__Member('{name}', ", ")")
+        elif is_dataclass(node) and "__getitem__" not in self.source.bound.get(node, ()):
+            first = node.body[0]
+            if first.lineno > node.lineno and self.source.is_top_level(node):
+                line = self._lines[first.lineno - 1]
+                indent = self.body[line : line + first.col_offset].decode()
+                self._instead(
+                    line, line, f"{indent}def __getitem__(self, name): return getattr(self, name)  {MARK.decode()}\n"
+                )
+                names = [
+                    each
+                    for each, place in self.source.bound[node].items()
+                    if isinstance(self.source.parents[place], ast.AnnAssign)
+                ]
+                self._behind.append(f"__fields[str({node.name})] = {names!r}")
+                made = f"{node.name}(**{self._fields_made(node)}) if type(v) is dict else v"
+                self._behind.append(f"def __as_{node.name}(v): return {made}")
+
+    def _fields_made(self, node: ast.ClassDef) -> str:
+        parts = ["**v"]
+        for field in node.body:
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+                made = self._made(field.annotation, f"v['{field.target.id}']")
+                if made:
+                    parts.append(f"**({{'{field.target.id}': {made}}} if '{field.target.id}' in v else {{}})")
+        return f"{{{', '.join(parts)}}}"
+
+    def _name(self, node: ast.Name) -> None:
+        if isinstance(node.ctx, ast.Load) and self._error_name(node):
+            return
+        written, around = class_named(self.source, node), self.source.parents[node]
+        if written is None or not isinstance(node.ctx, ast.Load):
+            return
+        is_called = isinstance(around, ast.Call) and around.func is node
+        if is_typed_dict(written) and is_called:
+            self._instead(*self._at(node), "dict")
+        elif is_enum(written):
+            members = self._members(written)
+            if is_called:
+                self._instead(*self._at(node), f"(lambda __v: __member({members}, __v))")
+            elif isinstance(around, ast.Subscript) and around.value is node:
+                self._instead(*self._at(node), f"{{__m.name: __m for __m in {members}}}")
+            elif isinstance(around, ast.Call | ast.For | ast.comprehension | ast.Starred | ast.Compare):
+                self._instead(*self._at(node), members)
+
+    def _members(self, written: ast.ClassDef) -> str:
+        return f"({', '.join(f'{written.name}.{name}' for name, _ in enum_members(written))},)"
+
+    def _import(self, node: ast.Import | ast.ImportFrom) -> None:
+        if does := imported_as(node):
+            self._statement(node, does)
+        if isinstance(node, ast.Import):
+            if any(alias.name == "asyncio" for alias in node.names):
+                self._import_asyncio(node)
+            return
+        if node.module == "enum":
+            self._instead(*self._at(node), "pass")
+        if node.module == "asyncio":
+            self._import_asyncio(node)
+        if node.module == "functools" and any(alias.name == "wraps" for alias in node.names):
+            rest = [alias for alias in node.names if alias.name != "wraps"]
+            self._statement(node, ast.unparse(ast.ImportFrom("functools", rest, 0)) if rest else "pass")
+        if node.module == "collections.abc":
+            names = ", ".join(f"Any as {alias.asname or alias.name}" for alias in node.names)
+            self._statement(node, f"from typing import {names}")
+        for alias in node.names if node.module == "typing" else ():
+            if alias.name in _ONLY_WRITTEN:
+                self._instead(*self._at(alias), f"Any as {alias.asname or alias.name}")
+
+    def _literal(self, node: ast.Subscript) -> None:
+        """Write a type of literals as its text, which `schema` reads, too; annotations may stay."""
+        meaning = self.source.meaning(node.value) if isinstance(node.value, ast.Name) else None
+        is_only_written = isinstance(meaning, ast.alias) and meaning.name in _ONLY_WRITTEN
+        if is_only_written and isinstance(self.source.parents[node], ast.Assign):
+            self._instead(*self._at(node), "None")
+        if not (isinstance(meaning, ast.alias) and meaning.name == "Literal"):
+            return
+        whole: ast.expr = node
+        for around in self.source.around(node):
+            if not isinstance(around, ast.Subscript | ast.BinOp | ast.Tuple):
+                break
+            whole = around
+        if isinstance(self.source.parents[whole], ast.arg | ast.AnnAssign | ast.FunctionDef | ast.AsyncFunctionDef):
+            return
+        self._instead(*self._at(whole), repr(ast.unparse(whole)))
+
+    def _await(self, node: ast.Await) -> None:
+        """Make what the schema of a call says of its result."""
+        self._await_value(node)
+        call = node.value
+        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in ("llm", "ask")):
+            return
+        schema = next((each.value for each in call.keywords if each.arg == "schema"), None)
+        if self.source.meaning(call.func) is None and schema is not None and (made := self._made(schema, "__v")):
+            self._around(node, "__made(", f", lambda __v: {made})")
+
+    def _made(self, written: ast.expr, value: str, level: int = 0) -> str:
+        """Return an expression that makes of a value in JSON what a type says, "" if that is the value itself."""
+        if level > _LEVELS:
+            return ""
+        match written:
+            case ast.Name():
+                return self._made_of_name(written, value, level)
+            case ast.Subscript(value=ast.Name(id="list" | "List"), slice=one) | ast.List(elts=[one]):
+                inner = self._made(one, f"__v{level}", level + 1)
+                return f"[{inner} for __v{level} in {value}]" if inner else ""
+            case (
+                ast.Subscript(value=ast.Name(id="Optional"), slice=one) | ast.BinOp(left=one, right=ast.Constant(None))
+            ):
+                inner = self._made(one, value, level + 1)
+                return f"(None if {value} is None else {inner})" if inner else ""
+            case ast.Dict(keys=keys, values=values):
+                pairs = [
+                    (key, self._made(each, f"{value}[{ast.unparse(key)}]", level + 1))
+                    for key, each in zip(keys, values, strict=True)
+                    if key
+                ]
+                made = [f"{ast.unparse(key)}: {inner}" for key, inner in pairs if inner]
+                return f"{{**{value}, {', '.join(made)}}}" if made else ""
+        return ""
+
+    def _made_of_name(self, written: ast.Name, value: str, level: int) -> str:
+        found = class_named(self.source, written)
+        if found is not None and is_enum(found):
+            return f"__member({self._members(found)}, {value})"
+        if found is not None:
+            is_plain = is_dataclass(found) and "__getitem__" not in self.source.bound.get(found, ())
+            return f"__as_{found.name}({value})" if is_plain and self.source.is_top_level(found) else ""
+        meaning = self.source.meaning(written)
+        around = self.source.parents.get(meaning) if meaning is not None else None
+        is_only = isinstance(around, ast.Assign) and around.targets == [meaning] and meaning not in self.source.again
+        return self._made(around.value, value, level + 1) if is_only and isinstance(around, ast.Assign) else ""
+
+
+def _is_next(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "next"
+
+
+def _is_set(node: ast.Attribute) -> bool:
+    return not isinstance(node.ctx, ast.Load)
+
+
+_REWRITES: dict[type[ast.AST], Callable[[_Rewriting, Any], None]] = {
+    ast.Return: _Rewriting._return,
+    ast.Call: _Rewriting._call,
+    ast.GeneratorExp: _Rewriting._generator,
+    ast.Attribute: _Rewriting._attribute,
+    ast.Delete: _Rewriting._delete,
+    ast.Expr: _Rewriting._expression,
+    ast.FunctionDef: _Rewriting._generator_function,
+    ast.Dict: _Rewriting._dict,
+    ast.ClassDef: _Rewriting._class,
+    ast.Name: _Rewriting._name,
+    ast.Await: _Rewriting._await,
+    ast.Import: _Rewriting._import,
+    ast.ImportFrom: _Rewriting._import,
+    ast.Raise: _Rewriting._raise,
+    ast.ExceptHandler: _Rewriting._handler,
+    ast.AsyncWith: _Rewriting._async_with,
+    ast.Subscript: _Rewriting._literal,
+}

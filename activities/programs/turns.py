@@ -1,0 +1,336 @@
+"""One script on its way to where it waits: its calls are answered, and what goes wrong is told with a line."""
+
+import re
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, cast, get_args
+
+import pydantic_monty as monty
+
+from sennit.activities.limits import MAX_MEMORY_BYTES, MAX_SNAPSHOT_BYTES
+from sennit.activities.programs.coroutines.scheduler import CANCELLED, LEAVE, NAP, Coroutines
+from sennit.activities.programs.coroutines.scheduler import Fed as Woken
+from sennit.activities.programs.reading import Read
+from sennit.activities.programs.rewriting import lines_of, own_errors
+from sennit.activities.programs.values import (
+    FunctionName,
+    Given,
+    NotJson,
+    Ref,
+    as_json,
+    as_result,
+    as_schema,
+    called_name,
+    tool_named,
+)
+from sennit.workflows.plan.programs.vocabulary import PLAIN
+
+TURN_SECONDS = 5.0
+STEP_SECONDS = 20.0
+"""From one call to the next, and for all that a script does until it waits: Monty counts each time from a call anew."""
+RECURSION = 200
+TURNS = 100_000
+_FRAMES = 10
+_NO_ATTRIBUTE = "a Ref has `.size` alone: read it with `await part(ref, a, b)`"
+_INTERNAL = "Internal error in monty: "
+_TAKES_FUNCTIONS = {"task": slice(0, 1), "pipeline": slice(1, None)}
+_SCRIPT_FILE = "<python-input-1>"
+_BY_ITSELF = re.compile(r"panicked|SIGABRT|SIGSEGV|SIGBUS|SIGILL|SIGTRAP")
+RAISED = frozenset(get_args(monty.ExcType)) - {"BaseException", "SystemExit", "KeyboardInterrupt", "StopIteration"}
+"""The errors that a script raises with one text."""
+
+
+class InterpreterCrashed(Exception):
+    """Monty's process died under a script. Nothing of the advance counts; it may be tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of a name that the script does not define, as the script made it.
+
+    `number` is unique in the session and ascends in the order of the calls; `line` is 1-based, 0 for a call that
+    does not stand in the script. Arguments are JSON, with two exceptions: the functions that `task` and `pipeline` take
+    are FunctionNames, and the types in `schema` are their texts: "bool", "list[str]", "Point | None". A Ref stays one.
+    `coroutine` is what makes the call, "" for what the session runs; `clock` is the time then, in milliseconds.
+    """
+
+    number: int
+    function: str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    line: int
+    coroutine: str = ""
+    clock: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a call ended: with a value, which is JSON, or with an error's type and message. `at` is when, in
+    milliseconds: so late is it then in the script, if it was not later before.
+    """
+
+    value: Any = None
+    error: tuple[str, str] | None = None
+    at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptError:
+    """What a script raised. `line` is the innermost line of the script, 0 if it is unknown."""
+
+    type: str
+    message: str
+    line: int = 0
+    traceback: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """How far a script came. It waits if there is a snapshot; else it ended with a value or an error.
+
+    `waits` has the numbers of all calls that are open, ascending; of a script that ended, those it never awaited.
+    `left` are those whose ends the script has not been told yet.
+    """
+
+    snapshot: bytes = b""
+    waits: tuple[int, ...] = ()
+    value: Any = None
+    error: ScriptError | None = None
+    left: tuple[int, ...] = ()
+
+
+Answer = Callable[[Call], Ended | None]
+"""Answers a call at once, or returns None: the call is open until `resume` gets how it ended. An error is raised where
+the script calls, not where it waits."""
+Turn = monty.FunctionSnapshot | monty.NameLookupSnapshot | monty.FutureSnapshot | monty.MontyComplete
+
+
+class ScriptRun:
+    """One script on its way to where it waits. The time in it is that of the last end that it was told.
+
+    Ends are told in the order in which they are given, each when nothing in the script can go on without it. Of those
+    before `since`, a program that was edited is told the next only when the calls that it has made meanwhile are known
+    to have ended or not: so coroutines interleave as they did.
+    """
+
+    def __init__(
+        self,
+        script: str,
+        answer: Answer,
+        given: Given,
+        read: Read,
+        file: str = _SCRIPT_FILE,
+        *,
+        coroutines: Coroutines | None = None,
+        clock: int = 0,
+        since: int = 0,
+    ) -> None:
+        self.script = script
+        self.given = given
+        self.coroutines = coroutines or Coroutines()
+        self.clock = clock
+        self._since = since
+        self._source = script.encode()
+        self._lines = lines_of(script)
+        self._own = own_errors(script)
+        self._answer = answer
+        self._read = read
+        self._file = file
+        self._open: set[int] = set()
+        self._ended: deque[tuple[int, Ended]] = deque()
+        """What ended and has not been fed."""
+        self._has_called = False
+        """Whether the script has made a call since it was told an end."""
+
+    def until_it_waits(self, turn: Turn, ended: Mapping[int, Ended] | None = None) -> Advance:
+        if isinstance(turn, monty.FutureSnapshot):
+            self._open = set(turn.pending_call_ids) - self.coroutines.own
+            self._ended.extend((number, end) for number, end in (ended or {}).items() if number in self._open)
+        deadline = time.monotonic() + STEP_SECONDS
+        for _ in range(TURNS):
+            if time.monotonic() > deadline:
+                return self._too_long(f"{STEP_SECONDS:.0f} s without waiting for a call")
+            if isinstance(turn, monty.FunctionSnapshot):
+                if turn.function_name == LEAVE:
+                    return self._complete(turn.args[0])
+                turn = self._call(turn)
+            elif isinstance(turn, monty.NameLookupSnapshot) and turn.object_id is not None:
+                turn = turn.resume()
+            elif isinstance(turn, monty.NameLookupSnapshot):
+                turn = turn.resume(value=tool_named(turn.variable_name))
+            elif isinstance(turn, monty.MontyComplete):
+                return self._complete(turn.output)
+            elif (fed := self._next()) is not None:
+                turn = turn.resume(fed)
+            else:
+                return self._waiting(turn)
+        line = self._line(turn.position) if isinstance(turn, monty.FunctionSnapshot) else 0
+        return self._error("RuntimeError", f"the script made more than {TURNS:,} calls without waiting for one", line)
+
+    def _call(self, turn: monty.FunctionSnapshot) -> Turn:
+        if turn.is_os_function:
+            return self._clock(turn)
+        if turn.object_id is not None:
+            return turn.resume({"exc_type": "AttributeError", "message": _NO_ATTRIBUTE})
+        name = called_name(str(turn.function_name))
+        if name.startswith("__") and name != NAP:
+            if self.coroutines.is_open(name, turn.call_id, turn.args):
+                return turn.resume({"future": ...})
+            return turn.resume({"return_value": self.coroutines.answer(name, turn.args)})
+        try:
+            call = self._made(turn, name)
+        except NotJson as problem:
+            return turn.resume({"exc_type": "TypeError", "message": f"{name}: {problem}"})
+        ended = self._answer(call)
+        if ended is not None and (call.function in PLAIN or ended.error is not None):
+            return turn.resume(self._result(ended))
+        self._open.add(call.number)
+        self.coroutines.opened(call.number)
+        self._has_called = True
+        if ended is not None:
+            self._ended.appendleft((call.number, ended))
+        return turn.resume({"future": ...})
+
+    def _clock(self, turn: monty.FunctionSnapshot) -> Turn:
+        """Answer what asks for the time."""
+        now = datetime.fromtimestamp(self.clock / 1000, UTC)
+        if turn.function_name == "datetime.now":
+            return turn.resume({"return_value": now if turn.args and turn.args[0] else now.replace(tzinfo=None)})
+        if turn.function_name == "date.today":
+            return turn.resume({"return_value": now.date()})
+        return turn.resume_not_handled()
+
+    def _next(self) -> dict[int, monty.ExternalSettledResult] | None:
+        """Return what the script is told next, None if it waits for calls that have not ended."""
+        woken = self.coroutines.next()
+        if woken is not None:
+            return self._woken(woken)
+        if not self._ended or (self._has_called and 0 < self._ended[0][1].at < self._since):
+            return None
+        number, ended = self._ended.popleft()
+        if number not in self._open:  # its coroutine was cancelled
+            return self._next()
+        self._open.remove(number)
+        self._has_called = False
+        self.clock = max(self.clock, ended.at)
+        self.coroutines.ended(number)
+        return {number: self._result(ended)}
+
+    def _woken(self, woken: Woken) -> dict[int, monty.ExternalSettledResult]:
+        self._open.difference_update(woken.numbers)
+        if woken.error is None:
+            return {number: {"return_value": woken.value} for number in woken.numbers}
+        kind, message = woken.error
+        return {number: {"exc_type": cast("monty.ExcType", kind), "message": message} for number in woken.numbers}
+
+    def _made(self, turn: monty.FunctionSnapshot, name: str) -> Call:
+        if name == "sleep_until" and turn.args and isinstance(turn.args[0], datetime):
+            return self._numbered(turn, name, [turn.args[0].isoformat()], {})
+        functions = range(len(turn.args))[_TAKES_FUNCTIONS.get(name, slice(0, 0))]
+        args = [
+            FunctionName.of(value) if number in functions else as_json(value, self.given)
+            for number, value in enumerate(turn.args)
+        ]
+        kwargs = {
+            key: as_schema(value, self.given) if key == "schema" else as_json(value, self.given)
+            for key, value in turn.kwargs.items()
+        }
+        return self._numbered(turn, "sleep" if name == NAP else name, args, kwargs)
+
+    def _numbered(self, turn: monty.FunctionSnapshot, name: str, args: list[Any], kwargs: dict[str, Any]) -> Call:
+        line = self._line(turn.position)
+        return Call(turn.call_id, name, tuple(args), kwargs, line, self.coroutines.current, self.clock)
+
+    def _waiting(self, turn: monty.FutureSnapshot) -> Advance:
+        if not self._open:
+            lines = self.coroutines.lines
+            places = f"line{'s' * (len(lines) > 1)} {', '.join(map(str, lines[:_FRAMES]))}"
+            message = f"deadlock: the coroutines wait for each other, on {places}, and for no call"
+            return self._error("RuntimeError", message, lines[-1] if lines else 0)
+        state = turn.dump()
+        if len(state) > MAX_SNAPSHOT_BYTES:
+            size = f"{len(state) / (1 << 20):.0f} MB, more than {MAX_SNAPSHOT_BYTES >> 20} MB"
+            return self._error("MemoryError", f"the values of the script take {size}")
+        left = tuple(number for number, _ in self._ended if number in self._open)
+        return Advance(state, tuple(sorted(self._open)), left=left)
+
+    def _complete(self, value: Any) -> Advance:
+        try:
+            return Advance(waits=tuple(sorted(self._open)), value=as_json(value, self.given))
+        except NotJson as problem:
+            return self._error("TypeError", f"the script returned what is not JSON: {problem}")
+
+    def failed(self, error: monty.MontyError) -> Advance:
+        """Return what the script raised. Raises InterpreterCrashed if it was not the script."""
+        if isinstance(error, monty.MontyCrashedError):
+            return self._too_long() if error.timed_out else self._error("MemoryError", ended_by_script(error))
+        if not isinstance(error, monty.MontyRuntimeError | monty.MontySyntaxError):
+            return self._error("TypeError", str(error))
+        frames = [frame for frame in error.traceback() if frame.filename == self._file]
+        kind, _, message = error.display("type-msg").partition(": ")
+        kind = next((name for name, stands in self._own.items() if stands == kind), kind)
+        kind = "CancelledError" if kind == CANCELLED[0] else kind
+        if kind == "TimeoutError" and "time limit exceeded" in message:
+            return self._too_long()
+        if kind == "MemoryError" and "memory limit" in message:
+            message = (
+                f"the values of the script take more than {MAX_MEMORY_BYTES >> 20} MB; have tasks return what counts"
+            )
+        if kind == "RecursionError":
+            message = f"functions call each other more than {RECURSION} levels deep; write a loop"
+        if message.startswith(_INTERNAL) and "zero or one string argument" in message:
+            kind, message = "TypeError", "an exception takes one text: write KeyError(str(key)), ValueError(f'...')"
+        line = self._number(frames[-1].line) if frames else 0
+        return self._error(kind, message, line, _traceback(frames, self._number, kind, message))
+
+    def _too_long(self, how: str = f"{TURN_SECONDS:.0f} s without a call") -> Advance:
+        where, line = self._read("loop", self.script)
+        message = f"the script computed for {how}; {where}"
+        return self._error("TimeoutError", f"{message}end the loop, or give the work to a tool", line)
+
+    def _error(self, kind: str, message: str, line: int = 0, traceback: str = "") -> Advance:
+        return Advance(waits=tuple(sorted(self._open)), error=ScriptError(kind, message, line, traceback))
+
+    def _result(self, ended: Ended) -> monty.ExternalSettledResult:
+        """Return how a call ended as Monty takes it: an error it has no type for is a RuntimeError that names it."""
+        if ended.error is None:
+            try:
+                return {"return_value": as_result(ended.value, self.wrapped)}
+            except NotJson as problem:
+                ended = Ended(error=("ValueError", f"the result cannot be used in a script: {problem}"))
+        kind, message = cast("tuple[str, str]", ended.error)
+        kind = self._own.get(kind, kind)
+        if kind not in RAISED:
+            kind, message = "RuntimeError", f"{kind}: {message}"
+        return {"exc_type": cast("monty.ExcType", kind), "message": message}
+
+    def wrapped(self, ref: Ref) -> monty.ClassInstance:
+        """Return a reference as Monty takes it."""
+        return monty.ClassInstance(ref, eager_attrs="all", id=self.given.id_of(ref))
+
+    def _line(self, position: monty.SourceRange) -> int:
+        return self._number(self._source.count(b"\n", 0, position.start) + 1) if position.filename == self._file else 0
+
+    def _number(self, line: int) -> int:
+        """Return the line of the script for a line of what Monty has."""
+        return self._lines[min(line, len(self._lines) - 1)]
+
+
+def ended_by_script(error: monty.MontyCrashedError) -> str:
+    """Return what a script did to Monty's process: what it ends by itself comes again. Raises InterpreterCrashed if
+    another ended it.
+    """
+    if not _BY_ITSELF.search(str(error)):
+        raise InterpreterCrashed(str(error)) from error
+    return "its interpreter has ended on it; write it in simpler steps, or give a part of it to tools"
+
+
+def _traceback(frames: Sequence[monty.Frame], number: Callable[[int], int], kind: str, message: str) -> str:
+    """Return a traceback of the script's own lines, with the middle of a long one left out."""
+    lines = [f'  File "script", line {number(frame.line)}, in {frame.function_name or "<module>"}' for frame in frames]
+    if len(lines) > 2 * _FRAMES:
+        lines[_FRAMES:-_FRAMES] = [f"  ... {len(lines) - 2 * _FRAMES} more ..."]
+    return "\n".join(["Traceback (most recent call last):", *lines, f"{kind}: {message}"])

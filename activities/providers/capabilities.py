@@ -1,0 +1,106 @@
+"""What a server's models take, learned from the real calls that were refused: remembered with the reason for as long as
+the process lives.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
+from typing import Any
+
+from sennit.activities.limits import MAX_KNOWN_SCHEMAS
+from sennit.activities.providers.model import ModelRequest
+from sennit.activities.providers.settings import Server
+from sennit.activities.providers.wire_format import Without
+
+UNKNOWN = re.compile(
+    r"support|unavailable|"
+    r"\b(un|not )(known|recogni[sz]ed|expected|allowed|permitted|enabled)|\bextra (inputs|fields)|requires --"
+)
+NEVER = re.compile(r"support|requires --|\bnot (allowed|permitted|enabled)")
+"""What an error of the server's own must say to be a refusal: all else may be of this moment."""
+_OF_SCHEMA = re.compile(r"\bschema\b|propert|pattern|keyword|grammar|feature")
+_SAYS_NOTHING = re.compile(
+    r"(?:invalid|bad|request|error|type|param(?:eter)?s?|arguments?|value|input|un(?:supported|known|processable)"
+    r"|entity|validation|http|in|the|an?|is|or|[\W\d_])*"
+)
+_LENGTHS = ("max_model_len", "context_length", "max_context_length", "context_window", "n_ctx")
+ONE_CALL = "parallel calls"
+"""What a model lacks that makes one call a turn: a plan of calls ends at once."""
+_CONSEQUENCES = {
+    ONE_CALL: "makes one call a turn, so plans are written in lines",
+    "tools": "takes no tools, so calls are written as text",
+    "response_format": "takes no schema, so it is asked for JSON in words",
+    "output_config": "takes no schema, so it is asked for JSON in words",
+    "system": "takes no system role, so its instructions stand in the prompt",
+    "stream": "does not stream, so nothing starts before its reply is whole",
+}
+
+
+def says_nothing(text: str) -> bool:
+    """Whether a refusal names nothing that could be left out of the call."""
+    return _SAYS_NOTHING.fullmatch(text) is not None
+
+
+@dataclass(slots=True)
+class Capabilities:
+    """What one server's models are known to refuse, by model, and how many tokens their context has."""
+
+    server: Server
+    schema: str
+    _refused: dict[str, dict[str, str]] = field(default_factory=dict)
+    _schemas: dict[tuple[str, bytes], None] = field(default_factory=dict)
+    _contexts: dict[str, int] = field(default_factory=dict)
+
+    def without(self, request: ModelRequest) -> Without:
+        """Return the parameters that the request's model is known to refuse, for any call or for this schema.
+
+        No schema is sent where there is none, nor beside tools but to official servers: others hold the reply to it so
+        tightly that the model can call no tool.
+        """
+        unknown = frozenset(self._refused.get(request.model, ()))
+        unheld = request.output_schema is None or (bool(request.tools) and not self.server.official)
+        in_words = unheld and request.form is None
+        return unknown | {self.schema} if in_words or _schema_key(request) in self._schemas else unknown
+
+    def learn(self, request: ModelRequest, refused: Set[str], reason: str, text: str = "") -> None:
+        """Remember what was refused, and why. Of schemas it is this one, unless `text` is about unknown parameters."""
+        if self.schema in refused and (not UNKNOWN.search(text) or _OF_SCHEMA.search(text)):
+            self._schemas[_schema_key(request)] = None
+            if len(self._schemas) > MAX_KNOWN_SCHEMAS:
+                del self._schemas[next(iter(self._schemas))]
+            refused = refused - {self.schema}
+        for name in sorted(refused):
+            self._refused.setdefault(request.model, {}).setdefault(name, reason)
+
+    def context(self, model: str) -> int:
+        """Return how many tokens prompt and reply may have together; 0 where nobody has said so."""
+        return self._contexts.get(model) or self.server.context
+
+    def learn_context(self, model: str, tokens: int) -> None:
+        """Remember the length of a model's context."""
+        self._contexts[model] = tokens
+
+    def learn_listed(self, entries: list[Mapping[str, Any]]) -> None:
+        """Take the lengths of contexts that a server's list of models has."""
+        for entry in entries:
+            meta = entry.get("meta")
+            places = [entry, *([meta] if isinstance(meta, dict) else [])]
+            lengths = [place[name] for place in places for name in _LENGTHS if isinstance(place.get(name), int)]
+            if lengths and min(lengths) > 0:
+                self._contexts[f"{self.server.provider}:{entry['id']}"] = min(lengths)
+
+    def notes(self, model: str) -> list[str]:
+        """Return a sentence for people on each thing that is done differently for a model, with the reason."""
+        refused = self._refused.get(model, {})
+        found = [f"{model} {_CONSEQUENCES[name]} ({why})" for name, why in refused.items() if name in _CONSEQUENCES]
+        context = self._contexts.get(model)
+        return found + ([f"{model} has a context of {context:,} tokens, and prompts are cut to it"] if context else [])
+
+
+def _schema_key(request: ModelRequest) -> tuple[str, bytes]:
+    """Return what a refusal of the request's schema is remembered by."""
+    schema = request.form.schema if request.form is not None else request.output_schema
+    written = json.dumps(schema, sort_keys=True).encode()
+    return request.model, hashlib.sha256(written).digest()

@@ -1,0 +1,52 @@
+"""Tools for a model whose server takes none: told in words, called and answered as text."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from sennit.activities.providers.model import Message, ModelRequest, parameters_of
+
+_HOW = """\
+You may call these functions, any number of them in one reply:
+<tools>
+{tools}
+</tools>
+
+Write each call as JSON between two tags, on lines of its own. The results come back to you. Without a call, your reply
+is the answer.
+<tool_call>
+{{"name": "NAME", "arguments": {{...}}}}
+</tool_call>"""
+
+
+def in_text(request: ModelRequest) -> ModelRequest:
+    """Return a request whose tools, and the calls and results of earlier turns, stand in its texts."""
+    messages: list[Message] = []
+    for message in map(_in_text, request.messages):
+        if messages and message.role == messages[-1].role == "user":
+            message = Message("user", f"{messages.pop().text}\n{message.text}")
+        messages.append(message)
+    request = replace(request, messages=tuple(messages))
+    if not request.callable:
+        return request
+    tools = "\n".join(json.dumps(_told(entry), ensure_ascii=False) for entry in request.callable)
+    system = "\n\n".join(filter(None, [request.system, _HOW.format(tools=tools)]))
+    return replace(request, tools=(), system=system)
+
+
+def _told(entry: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": entry["name"],
+        "description": entry.get("description", ""),
+        "parameters": parameters_of(entry),
+    }
+
+
+def _in_text(message: Message) -> Message:
+    if message.role == "tool":
+        return Message("user", f"<tool_response>\n{message.text}\n</tool_response>")
+    calls = [
+        f"<tool_call>\n{json.dumps({'name': call.name, 'arguments': call.arguments}, ensure_ascii=False)}\n</tool_call>"
+        for call in message.calls
+    ]
+    return Message(message.role, "\n".join(filter(None, [message.text, *calls])))

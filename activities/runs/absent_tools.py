@@ -1,0 +1,24 @@
+"""What of a plan needs tools that are not there now, but may come: those of a server that does not answer."""
+
+from collections.abc import Iterator
+
+from sennit.activities.storage.run_context import RunContext
+from sennit.activities.toolbox.registry import absence_of
+from sennit.workflows.plan.language.dependencies import works_of
+from sennit.workflows.plan.language.nodes import Node, Plan, ProgramNode, ToolCall
+from sennit.workflows.plan.programs.program_plan import tools_called
+
+
+def absent_tools(plan: Plan, context: RunContext) -> dict[str, str]:
+    """Return why each tool is not there that the plan names and the run lacks for now, by its name."""
+    if not context.absences:
+        return {}
+    names = dict.fromkeys(name for node in plan.nodes for name in _named(node) if name not in context.tools)
+    return {name: reason for name in names if (reason := absence_of(name, context.absences))}
+
+
+def _named(node: Node) -> Iterator[str]:
+    if isinstance(node, ProgramNode):
+        yield from tools_called(node.script)
+    for _, work in works_of(node):
+        yield from [work.tool] if isinstance(work, ToolCall) else work.tools or ()

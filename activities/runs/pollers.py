@@ -1,0 +1,47 @@
+"""How many workers serve a task queue."""
+
+import time
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+from temporalio.api.enums.v1 import TaskQueueType
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
+from temporalio.client import Client
+from temporalio.service import RPCError
+
+FRESH = 10.0  # seconds
+GONE = timedelta(seconds=75)
+"""A worker asks for work at least every minute."""
+_LIMIT = timedelta(seconds=2)
+
+
+class QueueWorkers:
+    """Remembers the server's answers for a moment."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, tuple[float, int]] = {}
+
+    async def counts(self, client: Client, queues: Iterable[str]) -> dict[str, int]:
+        """Return how many workers serve each queue, where they are several. No error if nobody says."""
+        found = {queue: await self._count(client, queue) for queue in dict.fromkeys(queues)}
+        return {queue: count for queue, count in found.items() if count > 1}
+
+    async def _count(self, client: Client, queue: str) -> int:
+        asked, known = self._found.get(queue, (-FRESH, 0))
+        if time.monotonic() - asked < FRESH:
+            return known
+        request = DescribeTaskQueueRequest(
+            namespace=client.namespace,
+            task_queue=TaskQueue(name=queue),
+            task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
+        )
+        try:
+            answer = await client.workflow_service.describe_task_queue(request, timeout=_LIMIT)
+        except RPCError:
+            return known
+        since = datetime.now(UTC) - GONE
+        polling = [each for each in answer.pollers if each.last_access_time.ToDatetime(UTC) > since]
+        count = len({each.identity for each in polling})
+        self._found[queue] = time.monotonic(), count
+        return count

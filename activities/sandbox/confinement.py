@@ -1,0 +1,117 @@
+"""Confines processes of a worker that go on for as long as it does and that read what strangers wrote: the interpreter
+of scripts, and the process that checks them.
+
+They get what a command in the sandbox gets but a folder: no new privileges, no capabilities, another user if the worker
+is root, Landlock, seccomp and a limit of memory. Where the kernel lacks one of the two, they run with the other.
+"""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from sennit.activities.sandbox import bubblewrap, landlock
+from sennit.activities.sandbox.restrict import any_user
+from sennit.activities.sandbox.runner import starter_of
+
+_LIMITS: Final = {"file": 0, "open_files": 64}
+_PROCESSES: Final = 64
+_ALONE: Final = "programs run guarded by their interpreter alone"
+_PROBE_SECONDS: Final = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Confinement:
+    """What this machine confines such processes by: the version of Landlock, 0 for none, seccomp or not, and a user of
+    their own or not. `missing` says in a sentence what they go without, if anything. One that `holds` nothing leaves
+    them as they are.
+    """
+
+    landlock: int
+    seccomp: bool
+    own_user: bool = False
+    missing: str = ""
+    holds: bool = True
+
+    def policy(self, memory: int, read: Sequence[str] = ()) -> dict[str, Any]:
+        """Return the policy for `restrict`: `memory` is the address space in bytes, `read` are the paths to be read."""
+        limits = {"processes": _PROCESSES} if self.own_user else {}  # else all processes of the worker would count
+        return {
+            "user": any_user() if self.own_user else None,
+            "limits": {**_LIMITS, **limits, "memory": memory},
+            "landlock": self.landlock,
+            "seccomp": self.seccomp,
+            "namespaces": False,
+            "read": list(read),
+            "write": None,
+        }
+
+    def launcher(self, program: str, memory: int) -> str:
+        """Return a path to run in the place of a program: it confines its process and becomes the program.
+
+        The path is one of this process and of the children it starts; there is no file that could be changed, and
+        none that would have to be removed.
+        """
+        if not self.holds:
+            return program
+        read = (*bubblewrap.SYSTEM, "/etc/ld.so.cache", program)
+        return _path(_script(json.dumps(self.policy(memory, read) | {"user": self._any_user}), program))
+
+    @property
+    def _any_user(self) -> int | None:
+        """In the place of the user of a process that is started later."""
+        return 0 if self.own_user else None
+
+
+@cache
+def _script(*arguments: str) -> int:
+    """Return an open file that is a program: the launcher, with these arguments before its own."""
+    script = os.memfd_create("sennit-launcher", 0)
+    os.write(script, f'#!/bin/sh\nexec {shlex.join([*starter_of("launch"), *arguments])} "$@"\n'.encode())
+    return script
+
+
+def _path(script: int) -> str:
+    return f"/proc/self/fd/{script}"
+
+
+@cache
+def find_confinement() -> Confinement:
+    """Return what holds on this machine: it has just withstood an escape attempt. Not to be called in an event loop."""
+    if sys.platform != "linux":
+        return Confinement(0, seccomp=False, missing=f"{_ALONE}: this is no Linux", holds=False)
+    version = landlock.version() if landlock.version() >= landlock.LEAST_VERSION else 0
+    problems = list[str]()
+    for using, seccomp in dict.fromkeys(((version, True), (0, True), (version, False), (0, False))):
+        for own_user in dict.fromkeys((os.getuid() == 0, False)):
+            problem = _problem(Confinement(using, seccomp, own_user))
+            if not problem:
+                lacks = [name for name, has in (("Landlock", using), ("seccomp", seccomp)) if not has]
+                why = f": {problems[0]}" if problems else ": this kernel has none"
+                missing = f"programs run without {' and '.join(lacks)}{why}" if lacks else ""
+                return Confinement(using, seccomp, own_user, missing)
+            problems.append(problem)
+    return Confinement(0, seccomp=False, missing=f"{_ALONE}: {problems[-1]}", holds=False)
+
+
+def _problem(tried: Confinement) -> str:
+    """Try to break out as a process that is confined like this; return what went wrong, or nothing if it held."""
+    try:
+        script = _script(json.dumps(tried.policy(1 << 30, bubblewrap.SYSTEM) | {"user": tried._any_user}))
+        found = subprocess.run(  # noqa: S603 - this interpreter, with code of this package
+            [_path(script)],
+            env={},
+            pass_fds=(script,),
+            capture_output=True,
+            text=True,
+            timeout=_PROBE_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return "" if found.stdout == "confined\n" else (found.stderr or found.stdout).strip()[-200:] or "no answer"

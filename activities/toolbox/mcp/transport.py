@@ -1,0 +1,243 @@
+"""How a server is reached: a process that speaks on stdin and stdout, or a URL of streamable HTTP.
+
+What goes wrong with one message fails that call alone. The session ends with the transport: when the process has closed
+its output, or an HTTP server answers that it does not know the session.
+"""
+
+import asyncio
+import logging
+import os
+import secrets
+import threading
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Any, Final, Self, TextIO
+
+import httpx2
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
+from mcp_types import CONNECTION_CLOSED, JSONRPCResponse, ListToolsResult, methods
+from pydantic import ValidationError
+
+from sennit.activities.http.addresses import admit
+from sennit.activities.limits import MAX_LOG_LINE_CHARACTERS, MAX_MESSAGE_CHARACTERS, MAX_SERVER_MESSAGE_BYTES
+from sennit.activities.sandbox.reaper import bound_to_this_process
+from sennit.activities.toolbox.mcp.configuration import ServerDeclaration
+from sennit.activities.toolbox.redaction import redact
+from sennit.workflows.plan.language.text import one_line, printable
+
+NOT_BEGUN: Final = secrets.token_hex(16)
+"""The data of an error if its request never began: no server can know it."""
+
+_CONNECT_SECONDS: Final = 30.0
+_LEAST_READ_SECONDS: Final = 300.0  # streams of events may be silent for long
+_SESSION_HEADER: Final = "mcp-session-id"
+
+log = logging.getLogger("mcp.server")
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A declared server, with the secrets of its declaration filled in. `left_out` says by name why tools of it are not
+    offered.
+    """
+
+    name: str
+    declared: ServerDeclaration
+    env: Mapping[str, str]
+    headers: Mapping[str, str]
+    left_out: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Transport:
+    """One connection to a server. `ended` is set when its session is over, `doubted` when the server has refused a
+    request of its session in a way that may mean so; `last_line` is what its process wrote last on stderr.
+    """
+
+    server: Server
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    doubted: bool = False
+    last_line: str = ""
+    version: str | None = None
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[Client]:
+        """Start the server, or connect to it, and greet it. Raises whatever the SDK raises when that fails, and
+        AddressRefused.
+        """
+        declared = self.server.declared
+        if declared.command is None:
+            url = declared.url or ""
+            await admit(url, declared=True)  # its own client follows no redirect to another host
+            patience = httpx2.Timeout(_CONNECT_SECONDS, read=max(_LEAST_READ_SECONDS, declared.timeout + 5))
+            async with (
+                _HttpClient(self, patience) as http,
+                self._greeted(streamable_http_client(url, http_client=http)) as client,
+            ):
+                yield client
+            return
+        with self._stderr() as errors:
+            name, *arguments = bound_to_this_process([declared.command, *declared.args])
+            command = StdioServerParameters(command=name, args=arguments, env=dict(self.server.env), cwd=declared.cwd)
+            async with self._greeted(stdio_client(command, errlog=errors)) as client:
+                yield client
+
+    @asynccontextmanager
+    async def _greeted(self, transport: Any) -> AsyncIterator[Client]:
+        async with Client(_Watched(transport, self), cache=None) as client:
+            self.version = client.protocol_version
+            yield client
+
+    @contextmanager
+    def _stderr(self) -> Iterator[TextIO]:
+        """Give a file for what the server writes to stderr; its lines go to the log of this worker."""
+        read, write = os.pipe()
+        threading.Thread(target=self._log_lines, args=(read,), name=f"mcp-{self.server.name}", daemon=True).start()
+        with os.fdopen(write, "w") as errors:
+            yield errors
+
+    def _log_lines(self, read: int) -> None:
+        with os.fdopen(read, errors="replace") as lines:
+            while line := lines.readline(MAX_LOG_LINE_CHARACTERS):
+                self.last_line = redact(one_line(line))[:MAX_MESSAGE_CHARACTERS]
+                log.info("%s: %s", self.server.name, self.last_line)
+
+
+@dataclass(slots=True)
+class _Watched:
+    """A transport of the SDK whose reading end notes that the other end is closed."""
+
+    inner: Any
+    transport: Transport
+
+    async def __aenter__(self) -> Any:
+        read, write = await self.inner.__aenter__()
+        return _Reader(read, self.transport), write
+
+    async def __aexit__(self, *error: Any) -> bool | None:
+        ended: bool | None = await self.inner.__aexit__(*error)
+        return ended
+
+
+class _Reader:
+    """What the SDK reads messages from. It leaves out tools for which the SDK would refuse a whole list."""
+
+    def __init__(self, inner: Any, transport: Transport) -> None:
+        self._inner = inner
+        self._transport = transport
+
+    @property
+    def last_context(self) -> Any:
+        return getattr(self._inner, "last_context", None)
+
+    async def receive(self) -> SessionMessage | Exception:
+        return self._readable(await self._inner.receive())
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        return self._readable(await anext(self._inner))
+
+    async def __aenter__(self) -> Self:
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        """The SDK leaves when nothing more can come, and fails all calls in flight."""
+        self._transport.ended.set()
+        left: bool | None = await self._inner.__aexit__(kind, error, trace)
+        return left
+
+    def _readable(self, item: SessionMessage | Exception) -> SessionMessage | Exception:
+        message = item.message if isinstance(item, SessionMessage) else None
+        if not isinstance(item, SessionMessage) or not isinstance(message, JSONRPCResponse):
+            return item
+        listed, version = message.result.get("tools"), self._transport.version
+        if not isinstance(listed, list) or version is None:
+            return item
+        kept = [each for each in listed if self._is_valid(each, message.result, version)]
+        return replace(item, message=message.model_copy(update={"result": {**message.result, "tools": kept}}))
+
+    def _is_valid(self, tool: Any, result: dict[str, Any], version: str) -> bool:
+        try:
+            alone = {**result, "tools": [tool]}
+            methods.validate_server_result("tools/list", version, alone)
+            ListToolsResult.model_validate(alone, by_name=False)
+        except ValidationError as error:
+            name = tool.get("name") if isinstance(tool, dict) else tool
+            about = error.errors(include_url=False)[0]
+            place = ".".join(str(part) for part in about["loc"][2:])
+            leave_out(self._transport.server, str(name), f"{place}: {about['msg']}")
+            return False
+        return True
+
+
+def leave_out(server: Server, tool: str, reason: str) -> None:
+    """Note that a tool of a server is not offered, and say so in the log."""
+    named, why = printable(redact(tool), 80), printable(redact(reason), MAX_MESSAGE_CHARACTERS)
+    server.left_out[f"{server.name}_{named}"] = why
+    log.warning("%s: the tool %s is left out: %s", server.name, named, why)
+
+
+class _HttpClient(httpx2.AsyncClient):
+    """What the SDK sends requests with. One that fails is answered with an error of its own, else the SDK would end the
+    session.
+    """
+
+    def __init__(self, transport: Transport, timeout: httpx2.Timeout) -> None:
+        super().__init__(headers={"accept-encoding": "identity", **transport.server.headers}, timeout=timeout)
+        self._of = transport
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        try:
+            response = await super().send(request, **options)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
+            return _failed(request, str(error) or "no connection in time", NOT_BEGUN)
+        except httpx2.TransportError as error:
+            return _failed(request, str(error) or type(error).__name__)
+        in_session = request.method == "POST" and _SESSION_HEADER in request.headers
+        if in_session and response.status_code == httpx2.codes.NOT_FOUND:
+            await response.aclose()
+            self._of.ended.set()
+            return _failed(request, "it does not know the session any more", NOT_BEGUN)
+        if in_session and response.status_code == httpx2.codes.BAD_REQUEST:
+            self._of.doubted = True
+        try:
+            await _read_bounded(response)
+        except (httpx2.TransportError, ValueError) as error:
+            await response.aclose()
+            return _failed(request, str(error) or type(error).__name__)
+        return response
+
+
+def _failed(request: httpx2.Request, message: str, data: str | None = None) -> httpx2.Response:
+    """Return what the SDK takes for the answer of a server that could not serve this request."""
+    error = {"code": CONNECTION_CLOSED, "message": message, "data": data}
+    return httpx2.Response(502, json={"jsonrpc": "2.0", "id": None, "error": error}, request=request)
+
+
+async def _read_bounded(response: httpx2.Response) -> None:
+    """Read an answer, of at most 16 MiB, for the SDK, which reads and unpacks any amount. A stream of events is left to
+    it: each of those has a bound. Raises ValueError.
+    """
+    if response.headers.get("content-encoding", "identity").lower() != "identity":
+        raise ValueError("it answers compressed, which it was not asked to")
+    if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
+        return
+    body = bytearray()
+    async for piece in response.aiter_raw():
+        body += piece
+        if len(body) > MAX_SERVER_MESSAGE_BYTES:
+            raise ValueError(f"its answer has over {MAX_SERVER_MESSAGE_BYTES:,} bytes")
+    response._content = bytes(body)

@@ -1,0 +1,100 @@
+"""How a function takes the arguments of a call: by name, as its signature says, or all together in a pydantic model."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from inspect import Parameter
+from typing import Any, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, Field, PydanticUndefinedAnnotation, PydanticUserError, create_model
+
+from sennit.activities.toolbox.errors import ToolDefinitionError
+
+_NAMED = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """`model` checks the arguments. The function takes it as it is if `fields` is None, else each of its fields by the
+    name of a parameter. `context` is the parameter for the surroundings of a call, if it wants them.
+    """
+
+    function: Callable[..., Any]
+    model: type[BaseModel]
+    fields: Mapping[str, str] | None
+    context: str | None
+    context_type: type
+
+    def passed(self, checked: Any, context: Any = None) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return what the function is called with; without a context, what other functions of its arguments are."""
+        wanted = {self.context: context} if self.context and context is not None else {}
+        if self.fields is None:
+            return (checked,), wanted
+        return (), {**{name: getattr(checked, field) for name, field in self.fields.items()}, **wanted}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Have another process read the signature anew: it cannot import a model that was made from one."""
+        return read_signature, (self.function, self.context_type)
+
+
+def misuse(function: Callable[..., Any], problem: str) -> ToolDefinitionError:
+    return ToolDefinitionError(f"{function.__module__}.{function.__qualname__}: {problem}")
+
+
+def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the annotations of a function that can be a tool; raises ToolDefinitionError."""
+    if not inspect.isfunction(function):
+        raise ToolDefinitionError(f"@tool takes a function, not {type(function).__name__} {function!r}")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise misuse(function, "a tool returns one value; this function yields")
+    try:
+        return get_type_hints(function, include_extras=True)
+    except (NameError, TypeError, AttributeError) as error:
+        raise misuse(function, f"its annotations cannot be read: {error}") from None
+
+
+def read_signature(function: Callable[..., Any], context_type: type) -> Signature:
+    """Return how a function takes its arguments; the parameter of `context_type` is none. Raises ToolDefinitionError.
+
+    A single parameter that is a pydantic model is the model of the arguments. Every other signature becomes one.
+    """
+    hints = hints_of(function)
+    every = list(inspect.signature(function).parameters.values())
+    contexts = [each for each in every if hints.get(each.name) is context_type]
+    if len(contexts) > 1 or any(each.kind not in _NAMED for each in contexts):
+        raise misuse(function, f"one parameter takes the {context_type.__name__}, by its name")
+    context = contexts[0].name if contexts else None
+    parameters = [each for each in every if each.name != context]
+    if len(parameters) == 1 and parameters[0] is every[0] and parameters[0].kind is not Parameter.KEYWORD_ONLY:
+        model = hints.get(parameters[0].name)
+        if isinstance(model, type) and issubclass(model, BaseModel) and parameters[0].default is Parameter.empty:
+            return Signature(function, model, None, context, context_type)
+    model, fields = _model_of(function, parameters, hints)
+    return Signature(function, model, fields, context, context_type)
+
+
+def _model_of(
+    function: Callable[..., Any], parameters: Sequence[Parameter], hints: Mapping[str, Any]
+) -> tuple[type[BaseModel], dict[str, str]]:
+    """Return a model with a field for each parameter, and the field's name by that of the parameter: names such as
+    `schema` and `_x` are not for fields, and are aliases of others.
+    """
+    fields: dict[str, str] = {}
+    made: dict[str, Any] = {}
+    for position, each in enumerate(parameters):
+        if each.kind not in _NAMED:
+            raise misuse(function, f"a call names its arguments; {each} in the signature has no name that it could use")
+        if each.name not in hints:
+            raise misuse(function, f"annotate {each.name!r} with its type, such as `str`")
+        default = ... if each.default is Parameter.empty else each.default
+        if each.name.startswith("_") or hasattr(BaseModel, each.name):
+            fields[each.name] = f"argument_{position}"
+            made[fields[each.name]] = (hints[each.name], Field(default, alias=each.name))
+        else:
+            fields[each.name] = each.name
+            made[each.name] = (hints[each.name], default)
+    config = ConfigDict(extra="forbid", protected_namespaces=())
+    try:
+        return create_model(function.__name__, __config__=config, __module__=function.__module__, **made), fields
+    except (PydanticUserError, PydanticUndefinedAnnotation) as error:
+        raise misuse(function, f"its arguments have no JSON schema: {error.message.splitlines()[0]}") from None

@@ -1,0 +1,225 @@
+"""Runs a program in a unit test: the interpreter and the words of a run, without server and store."""
+
+import asyncio
+import builtins
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, NoReturn
+
+from sennit.activities.programs.advance import entry_of, failure_of
+from sennit.activities.programs.interpreter import Interpreter
+from sennit.activities.programs.session import Counts, Session
+from sennit.activities.programs.turns import Call, Ended, ScriptError
+from sennit.activities.programs.values import Ref, mapped, packed, unpacked
+from sennit.activities.programs.words import Surroundings, Words
+from sennit.activities.storage.artifacts import decode, digest_of, encode
+from sennit.activities.toolbox.read_output import PART, PartArguments, read_part
+from sennit.testing.clock import VirtualLoop, resting, working
+from sennit.workflows.messages.queues import PROVIDERS
+from sennit.workflows.plan.compile.compiler import join_policy
+from sennit.workflows.plan.compile.execution_plan import NodeSpec
+from sennit.workflows.plan.language.json_schema import violations
+from sennit.workflows.plan.language.nodes import GateNode, JoinNode, LlmNode, Node, ProgramNode, ToolNode
+from sennit.workflows.plan.language.problems import InvalidPlan, place_of
+from sennit.workflows.plan.language.text import did_you_mean
+from sennit.workflows.plan.programs.program_plan import script_problems, tools_called
+from sennit.workflows.plan.programs.vocabulary import WORDS
+from sennit.workflows.plan.scheduling import joins
+
+Fake = Callable[..., Any]
+BEGAN = 1_767_225_600_000
+"""When a test begins, in milliseconds: on 2026-01-01 in UTC."""
+
+
+@dataclass(frozen=True, slots=True)
+class Large:
+    """What the fake of a large tool returns: the script has a `Ref` of the value."""
+
+    value: Any
+
+
+class WrongFake(Exception):
+    """A fake is missing, or returned what the schema of its call does not allow."""
+
+
+def missing(name: str, fakes: Mapping[str, Fake], who: str = "the plan") -> NoReturn:
+    """Raise WrongFake for a fake that is not there."""
+    raise WrongFake(f"{who} needs `{name}`: give a fake for it{did_you_mean(name, fakes)}")
+
+
+def checked_value(value: Any, schema: dict[str, Any] | None, whose: str, which: str = "its schema") -> None:
+    """Raise WrongFake for a value that a schema does not allow."""
+    for where, sentence in violations(value, schema) if schema is not None else ():
+        place = f"{place_of(where)}: " if where else ""
+        raise WrongFake(f"{whose} does not fit {which}: {place}{sentence}")
+
+
+def run(script: str | Path, fakes: Mapping[str, Fake], /, **inputs: Any) -> Any:
+    """Return what `main(**inputs)` of a script returns; raises what it raises, with the lines of the script as a note.
+
+    `script` is its text, or the Path of its file. Raises InvalidPlan with every problem of the script, and WrongFake.
+    """
+    text = script.read_text() if isinstance(script, Path) else script
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(run_async(text, fakes, **inputs))
+
+
+async def run_async(text: str, fakes: Mapping[str, Fake], /, **inputs: Any) -> Any:
+    """Do what `run` does with the text of a script, in an event loop that runs already."""
+    if problems := script_problems(text, None):
+        raise InvalidPlan(problems)
+    tools = {name: {"name": name} for name in (*tools_called(text), *fakes) if name not in WORDS}
+    around = partial(Surroundings, text, tools, PROVIDERS, now=partial(_now, asyncio.get_running_loop()))
+    session = Session(script=digest_of(text.encode()), function="main", arguments=packed(inputs), key="main")
+    with working():
+        async with Interpreter() as interpreter:
+            program = _Program(interpreter, around(classes=partial(interpreter.classes, text)), fakes)
+            found = await program.run(session, "main")
+    if isinstance(found, ScriptError):
+        kind = getattr(builtins, found.type, None)
+        error: Exception = kind(found.message) if kind else RuntimeError(f"{found.type}: {found.message}")
+        error.add_note(found.traceback)
+        raise error
+    return program.whole(found)
+
+
+def _now(loop: asyncio.AbstractEventLoop) -> datetime:
+    return datetime.fromtimestamp(BEGAN / 1000 + loop.time(), UTC)
+
+
+class _Program:
+    """One run of a program. Each of its nodes is a task of asyncio that ends with how the call ended."""
+
+    def __init__(self, interpreter: Interpreter, around: Surroundings, fakes: Mapping[str, Fake]) -> None:
+        self._interpreter = interpreter
+        self._around = around
+        self._fakes = fakes
+        self._nodes: dict[str, asyncio.Task[Ended]] = {}
+        self._bodies: dict[str, bytes] = {}
+
+    async def run(self, session: Session, name: str) -> Any:
+        """Return what a session returns, or the ScriptError that it ends with. Its open calls are cancelled then."""
+        session.begin(name)
+        words = Words(session, Counts(session, []), self._around)
+        calls: list[Call] = []
+        started: list[asyncio.Task[Ended]] = []
+
+        def answer(call: Call) -> Ended | None:
+            if call.function == "budget_left" and call.function in self._fakes:
+                return Ended(self._fakes[call.function]())
+            for name in call.kwargs.get("tools") or ():
+                self._fake(name, call)
+            ended = words.answer(call)
+            calls.extend([call] * (len(words.nodes) - len(calls)))
+            return ended
+
+        source, function = entry_of(self._around.script, session)
+        arguments = unpacked(session.arguments)
+        begin = partial(self._interpreter.start, run=self._around.run, clock=session.clock or BEGAN)
+        advance = await begin(source, function, arguments, answer, session.key)
+        try:
+            while advance.snapshot:
+                self._bodies |= words.bodies
+                for node, call in list(zip(words.nodes, calls, strict=True))[len(started) :]:
+                    started.append(asyncio.create_task(self._end_of(node, call, words.sleeps.get(node.id, 0) / 1000)))
+                    self._nodes[node.id] = started[-1]
+                advance = await self._interpreter.resume(advance.snapshot, await self._ended(session), answer)
+        finally:
+            for each in started:
+                each.cancel()
+            await asyncio.gather(*started, return_exceptions=True)
+        return advance.error or advance.value
+
+    async def _ended(self, session: Session) -> dict[int, Ended]:
+        """Return how calls of a session ended, as soon as one has."""
+        waits = {number: self._nodes[call.node] for number, call in session.open.items()}
+        with resting():
+            await asyncio.wait(waits.values(), return_when=asyncio.FIRST_COMPLETED)
+        ended = {number: node.result() for number, node in waits.items() if node.done()}
+        ended = dict(sorted(ended.items(), key=lambda each: each[1].at))
+        for number, end in ended.items():
+            del session.open[number]
+            if end.error is not None:
+                session.fail(": ".join(end.error))
+        return ended
+
+    async def _end_of(self, node: Node, call: Call, seconds: float) -> Ended:
+        if seconds:
+            await asyncio.sleep(seconds)
+        with working():
+            end = Ended() if seconds else await self._end(node, call)
+            return replace(end, at=round(_now(asyncio.get_running_loop()).timestamp() * 1000))
+
+    async def _end(self, node: Node, call: Call) -> Ended:
+        if isinstance(node, JoinNode):
+            return await self._joined(node)
+        if isinstance(node, ProgramNode):
+            assert node.step is not None
+            session = Session.model_validate(decode(self._bodies[node.step.session]))
+            found = await self.run(session, node.id)
+            if not isinstance(found, ScriptError):
+                return Ended(found)
+            failure = failure_of(found, session, self._around.script)
+            return Ended(error=(type(failure).__name__, str(failure)))
+        return await self._faked(node, call)
+
+    async def _faked(self, node: Node, call: Call) -> Ended:
+        if isinstance(node, ToolNode) and node.tool == PART["name"]:
+            ref = call.args[0] if call.args else call.kwargs["ref"]
+            return Ended(read_part(PartArguments.model_validate({**node.args, "output": self.whole(ref)})))
+        name, args = (call.args[0], call.args[1:]) if call.function == "task" else (call.function, call.args)
+        fake = self._fake(name, call)
+        try:
+            with resting():
+                value = fake(*self.whole(list(args)), **self.whole(call.kwargs))
+                value = await value if inspect.isawaitable(value) else value
+        except Exception as error:  # noqa: BLE001  as a call fails
+            return Ended(error=(type(error).__name__, str(error)))
+        if isinstance(value, Large):
+            body = encode(value.value)
+            self._bodies[digest_of(body)] = body
+            return Ended(Ref.to(digest_of(body), value.value))
+        schema = node.output_schema if isinstance(node, LlmNode) else None
+        schema = node.answer_schema if isinstance(node, GateNode) else schema
+        checked_value(value, schema, f"the fake of `{name}`", f"the schema on line {call.line}")
+        return Ended(value)
+
+    def whole(self, value: Any) -> Any:
+        """Return a value with what its Refs name in their places."""
+        return mapped(value, lambda ref: decode(self._bodies[ref.digest]))
+
+    def _fake(self, name: str, call: Call) -> Fake:
+        return self._fakes.get(name) or missing(name, self._fakes, f"line {call.line} of the script")
+
+    async def _joined(self, join: JoinNode) -> Ended:
+        """Return the values of a join's inputs by its policy; the inputs that it does not take are cancelled."""
+        inputs = [self._nodes[name] for name in join.inputs]
+        spec = NodeSpec(join.id, "join", inputs=list(range(len(inputs))))
+        join_policy(spec, join)
+        while True:
+            ends = [node.result() for node in inputs if node.done()]
+            ok = [end.value for end in ends if end.error is None]
+            ruling = joins.outcome(spec, len(inputs) - len(ends), len(ok))
+            if ruling != joins.WAIT:
+                break
+            with resting():
+                await asyncio.wait([node for node in inputs if not node.done()], return_when=asyncio.FIRST_COMPLETED)
+        if ruling == joins.FAIL:
+            kind, lost = next(end.error for end in ends if end.error is not None)
+            if kind in ("ProgramFailed", "CallFailed"):
+                kind, _, lost = (lost.rpartition(" (line ")[0] or lost).partition(": ")
+            return Ended(error=(kind, lost))
+        if spec.policy == "settled":
+            return Ended([_ticket(end) for end in ends])
+        for node in inputs if spec.policy in ("first", "quorum") else ():
+            node.cancel()
+        return Ended(ok[0] if spec.policy == "first" else ok[: spec.quorum] if spec.policy == "quorum" else ok)
+
+
+def _ticket(end: Ended) -> dict[str, Any]:
+    error = ": ".join(end.error) if end.error is not None else None
+    return {"status": "failed" if error else "succeeded", "value": end.value, "error": error}

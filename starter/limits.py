@@ -1,0 +1,27 @@
+"""The limits of the client and the command line, each with its reason."""
+
+from typing import Final
+
+from sennit.workflows.plan.limits import MAX_PAYLOAD_BYTES
+
+MAX_DAYS: Final = 3650  # Ten years: more is a mistake in the command
+MAX_GOAL_SUMMARY_CHARACTERS: Final = 200  # of a goal in a list of runs
+MAX_GRANTED_FOLDERS: Final = 1_000  # Folders of documents that the local stack has granted to runs at once
+MAX_IDLE_POLL_SECONDS: Final = 15.0  # between two looks whether the local stack is in use
+MAX_ID_BYTES: Final = 255  # of a workflow id: what Temporal's databases keep
+MAX_INPUTS_BYTES: Final = MAX_PAYLOAD_BYTES // 4  # of a run's inputs: they travel with the plan
+MAX_LISTED_RUNS: Final = 5_000
+"""Runs that one listing reads, since the store sorts them by their end and not by their start."""
+MAX_LOG_BYTES: Final = 10_000_000  # of a log of the local stack; a larger one is renamed at the next start
+MAX_NODE_LINES: Final = 60  # of a run of a program that `status` writes one by one, as the board draws them
+MAX_PLAN_FILE_BYTES: Final = 5 * 1024 * 1024  # of a plan file: readers of YAML take many times that in memory
+MAX_PLAN_FILE_VALUES: Final = 500_000  # of a plan file: aliases make many of few
+MAX_PROGRESS_CHARACTERS: Final = 200  # of a node's progress on the screen
+MAX_RESTART_PAUSE_SECONDS: Final = 30.0  # between two starts of a child that ends at once
+MAX_SCHEDULE_NAME_CHARACTERS: Final = 200  # The server puts the time behind it for the id of a run
+MAX_SECONDS_AT_EXIT: Final = 1.0  # that a process waits for threads of others which run Python; some never leave it
+MAX_SHOWN_BYTES: Final = 64 * 1024  # of an output that a terminal is given at once
+MAX_SHOWN_WRITES: Final = 20  # of a run on the screen; its report, as JSON, has 500
+MAX_SLUG_CHARACTERS: Final = 40  # of a goal in a workflow id
+MAX_WORKFLOW_NAME_CHARACTERS: Final = 200  # of a workflow id before what a fork adds to it
+MAX_YAML_LEVELS: Final = 100  # of a plan file: the reader is recursive

@@ -1,0 +1,28 @@
+"""Text from runs as a terminal shows it: fitted to its width, and as JSON."""
+
+import json
+import re
+from typing import Any
+
+from rich.cells import cell_len, set_cell_size
+
+from sennit.workflows.plan.language.text import DIRECTION_MARKS, one_line
+
+
+def fit(text: str, width: int) -> str:
+    """Return `text` cleaned, on one line, and at most `width` columns wide; what is cut is marked by an ellipsis."""
+    line = one_line(text)
+    if cell_len(line) <= width:
+        return line
+    return set_cell_size(line, width - 1).rstrip() + "…" if width > 0 else ""
+
+
+def as_json(value: Any, *, indent: int | None = None) -> str:
+    """Return `value` as JSON that is readable in any script and holds no raw control character."""
+    separators = None if indent else (",", ":")
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent, separators=separators)
+    return re.sub(rf"[\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff{DIRECTION_MARKS}]", _escape, text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"

@@ -1,0 +1,97 @@
+"""Scripts are read in a process of their own, which a script can end and nothing else."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import psutil
+import pytest
+
+from sennit.activities.programs import reader as module
+from sennit.activities.programs.reader import ScriptReader
+from sennit.activities.programs.reading import Unreadable, read
+from sennit.activities.programs.turns import InterpreterCrashed
+
+SCRIPT = """
+class Point:
+    x: int
+    y: "list[str]" = None
+
+async def main(goal: str):
+    \"\"\"Titles.\"\"\"
+    while True: pass
+    if goal:
+        raise KeyError(5)
+    return await llm(goal, é, schema=Point)
+"""
+READINGS: list[tuple[Any, ...]] = [
+    ("problems", SCRIPT, ["other"], ["search"]),
+    ("quote", SCRIPT, {"search": "read"}, {"worker": "offline"}, {"goal": "x"}),
+    ("stubs", [{"name": "search", "effect": "read", "schema": {"properties": {"query": {"type": "string"}}}}]),
+    ("planned", f"```python\n{SCRIPT}```", "$goal", ["search"], ["offline"], "stop"),
+    ("planned", "async def main(", "$goal", [], [], "length"),
+    ("script", SCRIPT, ["KeyError"]),
+    ("classes", SCRIPT),
+    ("loop", SCRIPT),
+]
+Children = Callable[[], list[psutil.Process]]
+HEAVY = "async def main():\n    return [" + "x, " * 45_000 + "]"
+
+
+@pytest.fixture
+def children() -> Children:
+    """Tells the processes that readers of this test have started: other tests leave theirs to the garbage collector."""
+
+    def found() -> list[psutil.Process]:
+        living = [each for each in psutil.Process().children() if each.status() != psutil.STATUS_ZOMBIE]
+        return [each for each in living if "reader_process" in " ".join(each.cmdline())]
+
+    before = found()
+    return lambda: [each for each in found() if each not in before]
+
+
+def test_a_reading_is_the_same_wherever_it_is_done(children: Children) -> None:
+    reader = ScriptReader()
+    for name, *given in READINGS:
+        assert reader(name, *given) == as_json(read(name, *given)), name
+    assert len(children()) == 1, "it stays for the next reading"
+    reader.close()
+    assert children() == []
+
+
+def test_a_reading_ends_with_its_processor_time(monkeypatch: pytest.MonkeyPatch, children: Children) -> None:
+    monkeypatch.setattr(module, "SECONDS", 0)
+    reader = ScriptReader()
+    with pytest.raises(Unreadable, match="to read"):
+        [reader("problems", HEAVY, [], []) for _ in range(50)]
+    assert children() == []
+    assert reader("loop", "while True: pass") == ["", 1]
+    reader.close()
+
+
+def test_a_reading_ends_with_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_READER_BYTES", 64 << 20)
+    reader = ScriptReader()
+    [[code, where, message]] = reader("problems", HEAVY, [], [])
+    assert (code, where, "too large or nested too deep" in message) == ("size", ["script", "line", 1], True)
+    assert reader("loop", "while True: pass") == ["", 1]
+    reader.close()
+
+
+def test_a_process_that_another_has_killed_is_a_reason_to_try_again(children: Children) -> None:
+    reader = ScriptReader()
+    assert reader("loop", "while True: pass") == ["", 1]
+    [process] = children()
+    process.kill()
+    while process.status() != psutil.STATUS_ZOMBIE:
+        time.sleep(0.01)
+    with pytest.raises(InterpreterCrashed, match="ended with -9"):
+        reader("loop", "while True: pass")
+    assert reader("loop", "while True: pass") == ["", 1]
+    reader.close()
+
+
+def as_json(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: as_json(part) for key, part in value.items()}
+    return [as_json(part) for part in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,102 @@
+"""Plain functions as tools: their signature is the schema of their arguments."""
+
+import pickle
+import sys
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+from pydantic import BaseModel, Field
+
+from sennit.activities.nodes.questions import _preview
+from sennit.activities.toolbox import Preview, Registry, Tool, ToolArgumentError, ToolContext, load_tools, tool
+
+
+class Place(BaseModel):
+    city: str
+
+
+def made(function: Any, **options: Any) -> Tool:
+    registry = Registry()
+    tool(**{"effect": "pure", **options}, registry=registry)(function)
+    return next(iter(registry))
+
+
+def shout(text: str, times: Annotated[int, Field(ge=1, description="How often")] = 1) -> str:
+    """Say it loudly."""
+    return text.upper() * times
+
+
+def visit(place: Place, day: date, *, context: ToolContext, notes: list[str] = []) -> str:  # noqa: B006
+    assert isinstance(place, Place)
+    assert isinstance(day, date)
+    notes.append(context.run_id)
+    return f"{place.city} {day:%A} {len(notes)}"
+
+
+def odd(schema: str, _hidden: int, copy: bool = False, model_name: str = "") -> list[Any]:
+    return [schema, _hidden, copy, model_name]
+
+
+def test_names_types_defaults_and_notes_are_the_schema() -> None:
+    assert made(shout).describe()["schema"] == {
+        "type": "object",
+        "title": "shout",
+        "properties": {
+            "text": {"type": "string", "title": "Text"},
+            "times": {"type": "integer", "title": "Times", "minimum": 1, "default": 1, "description": "How often"},
+        },
+        "required": ["text"],
+        "additionalProperties": False,
+    }
+    assert made(lambda: 1, name="now").schema["properties"] == {}
+
+
+async def test_a_call_has_the_values_of_the_declared_types_and_the_context(context: ToolContext) -> None:
+    assert await made(shout).call({"text": "ho", "times": 2}, context) == "HOHO"
+    visits = made(visit)
+    assert "context" not in visits.schema["properties"]
+    for _ in range(2):  # a default is not shared between calls
+        assert await visits.call({"place": {"city": "Rome"}, "day": "2026-11-23"}, context) == "Rome Monday 1"
+
+
+async def test_any_name_can_be_an_argument(context: ToolContext) -> None:
+    tools = made(odd)
+    assert list(tools.schema["properties"]) == ["schema", "_hidden", "copy", "model_name"]
+    given = {"schema": "s", "_hidden": 3, "copy": True, "model_name": "m"}
+    assert await tools.call(given, context) == ["s", 3, True, "m"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [({}, "text"), ({"text": "a", "times": 0}, "times"), ({"text": "a", "tims": 2}, "tims"), ({"text": [1]}, "text")],
+)
+async def test_wrong_arguments_are_named(context: ToolContext, arguments: dict[str, Any], field: str) -> None:
+    with pytest.raises(ToolArgumentError) as wrong:
+        await made(shout).call(arguments, context)
+    assert wrong.value.field == field
+
+
+async def test_a_preview_takes_the_same_arguments_without_the_context() -> None:
+    def preview(place: Place, day: date, notes: list[str]) -> Preview:
+        return Preview(f"{place.city} on {day}, {notes}")
+
+    found = await _preview(
+        made(visit, effect="write", preview=preview), {"place": {"city": "Rome"}, "day": "2026-11-23"}
+    )
+    assert found.text == "Rome on 2026-11-23, []"
+
+
+async def test_another_process_reads_the_signature_anew(context: ToolContext, modules: Path) -> None:
+    (modules / "loud.py").write_text(
+        "import os\nfrom sennit import tool\n\n\n@tool(effect='read')\n"
+        "def whisper(schema: str, times: int = 1) -> str:\n    return f'{os.getpid()} {schema * times}'\n"
+    )
+    whisper = load_tools(["loud"], [modules]).get("whisper")
+    assert pickle.loads(pickle.dumps(whisper)).describe() == whisper.describe()
+    here = await whisper.call({"schema": "ha", "times": 2}, context)
+    there = await whisper.call({"schema": "ha", "times": 2}, context, isolated=True)
+    assert here.split()[1] == there.split()[1] == "haha"
+    assert here != there
+    assert "loud" in sys.modules

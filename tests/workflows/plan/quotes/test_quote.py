@@ -1,0 +1,246 @@
+"""What scripts can cost, counted without running them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sennit.workflows.plan.quotes.estimate import Quote
+from sennit.workflows.plan.quotes.quote import quote_of
+
+TOOLS = {name: {"effect": "read"} for name in ("search", "read")} | {"save": {"effect": "write"}}
+PRICES = {"worker": (1_000_000, 5_000_000), "critic": (1_000_000, 5_000_000), "openai:big": (2_000_000, 9_000_000)}
+EXAMPLE = Path(__file__).parents[4] / "examples/programs/topic.py"
+FUNCTIONS = """
+async def one(x):
+    return await search(query=x)
+
+
+async def two(n: int):
+    return [await read(path=i) for i in range(n)]
+
+
+async def deep(goal):
+    await llm("Split.", goal)
+    return await parallel([task(deep, goal=part) for part in await read(path=goal)])
+
+
+async def left(x):
+    return await right(x)
+
+
+async def right(x):
+    await search(query=x)
+    return await left(x)
+
+
+async def down(n: int):
+    await llm("a")
+    return n if n <= 0 else await deeper(n)
+
+
+async def deeper(n: int):
+    if n < 1:
+        return 0
+    return await down(n - 1)
+
+
+async def up(n: int):
+    await llm("a")
+    return await up(n + 1)
+
+
+class Desk:
+    async def look(self):
+        return await search(query="a")
+
+
+WAYS = ("a", "b", "c")
+"""
+
+
+def quote(body: str, head: str = "goal: str, k: int = 3, names: list = None", **inputs: Any) -> Quote:
+    lines = "".join(f"    {line}\n" for line in body.strip("\n").splitlines())
+    return quote_of(f"{FUNCTIONS}\n\nasync def main({head}):\n{lines}", TOOLS, PRICES.get, inputs)
+
+
+@pytest.mark.parametrize(
+    ("body", "calls"),
+    [
+        ("return 1", "0"),
+        ("await search(query='a')\nawait llm('b')\nawait ask('c')\nawait agent('d')", "4"),
+        ("if goal:\n    await search(query='a')\n    await llm('b')\nelse:\n    await read(path='a')", "1 to 2"),
+        ("if goal:\n    return await llm('a')\nawait search(query='a')\nreturn await llm('b')", "1 to 2"),
+        ("x = await llm('a') if goal else await read(path='b')", "1"),
+        ("x = goal and await llm('a')", "0 to 1"),
+        ("for _ in range(3):\n    await llm('a')", "3"),
+        ("for _ in range(1, k + 1):\n    await llm('a')", "3"),
+        ("for _ in ('a', 'b'):\n    for _ in WAYS:\n        await llm('a')", "6"),
+        ("for x in range(3):\n    if await llm('a'):\n        return x\n    await llm('b')\nawait ask('c')", "1 to 7"),
+        ("for x in range(3):\n    if await llm('a'):\n        break\nelse:\n    await ask('b')", "1 to 4"),
+        ("for x in range(3):\n    if x:\n        continue\n    await llm('a')", "0 to 3"),
+        ("for x in range(3):\n    return await llm('a')", "1"),
+        ("for x in []:\n    await llm('a')", "0"),
+        ("for x in goal:\n    await llm('a')", "any number"),
+        ("await llm('a')\nfor x in goal:\n    await llm('a')\n    await llm('b')", "1 and more"),
+        ("while goal:\n    await llm('a')", "any number"),
+        ("while True:\n    if await llm('a'):\n        break", "1 and more"),
+        ("while True:\n    await llm('a')", "any number"),
+        ("while await llm('a'):\n    pass", "1 and more"),
+        ("x = [await llm('a') for w in WAYS for _ in range(2)]", "6"),
+        ("x = {w: await llm('a') for w in WAYS if w != goal}", "0 to 3"),
+        ("x = [await llm('a') for part in goal[:4]]", "0 to 4"),
+        ("await one('a')\nawait one('b')", "2"),
+        ("await two(2)\nawait two(n=k)", "5"),
+        ("await parallel([task(one, x=w) for w in WAYS])", "3"),
+        ("await settled([task(search, query=w) for w in WAYS])", "3"),
+        ("await pipeline(WAYS, one, search)", "6"),
+        ("await pipeline(goal, one)", "any number"),
+        ("await asyncio.gather(search(query='a'), read(path='b'))", "2"),
+        ("x = await search(query='a')\nfor k in range(0, 30, 10):\n    await part(x, k)", "4"),
+        ("await deep(goal)", "2 and more"),
+        ("await left(goal)", "1 and more"),
+        ("await Desk().look()", "0 to 1"),
+        ("try:\n    await llm('a')\n    await llm('b')\nexcept ValueError:\n    await search(query='c')", "1 to 3"),
+        ("try:\n    return await llm('a')\nfinally:\n    await search(query='c')", "2"),
+        ("try:\n    x = await llm('a')\nexcept ValueError:\n    raise\nawait llm('b')", "2"),
+        ("if goal:\n    raise ValueError(await llm('a'))\nreturn 1", "0 to 1"),
+        ("match k:\n    case 1:\n        await ask('a')\n    case _:\n        await two(2)", "1 to 2"),
+        ("match goal:\n    case 'a':\n        await llm('a')", "0 to 1"),
+        ("await llm('a', tools=['search'], max_turns=4)", "1 to 4 and more"),
+        ("for _ in range(200):\n    for _ in range(200):\n        await llm('a')", "10,000 and more"),
+        ("for x in range(10 ** 30):\n    await llm('a')", "any number"),
+        ("names = []\nfor x in goal:\n    names.append(x)\nfor x in names:\n    await llm('a')", "any number"),
+        ("k += 1\nfor _ in range(k):\n    await llm('a')", "any number"),
+        ("todo = [1]\ntodo.append(2)\nfor _ in todo:\n    await llm('a')", "any number"),
+        ("i = 0\nwhile i < k:\n    await llm('a')\n    i += 1", "3"),
+        ("i = 1\nwhile i <= 9 and goal:\n    await llm('a')\n    i += 2", "0 to 5"),
+        ("i = 0\nwhile i < k:\n    if goal:\n        i += 1\n    await llm('a')", "any number"),
+        ("i = 0\nwhile i < k:\n    await llm('a')\n    if goal:\n        continue\n    i += 1", "any number"),
+        ("i = 0\nwhile True:\n    await llm('a')\n    i += 1\n    if i >= 5:\n        break", "1 to 6"),
+        ("i = 0\nwhile True:\n    if await llm('a') or i >= 5:\n        return i\n    i += 1", "1 to 6"),
+        ("out = []\nwhile len(out) < k:\n    out.append(await llm('a'))", "3"),
+        ("out = []\nwhile len(out) < k:\n    out.append(await llm('a'))\n    out.pop()", "any number"),
+        ("for a, b in zip(WAYS, await llm('x')):\n    await llm(a)", "1 to 4"),
+        ("for i, a in enumerate(sorted(WAYS), 1):\n    await llm(a)", "3"),
+        ("found = await search(query='a', k=4)\nfor x in found['items']:\n    await llm('a')", "1 to 5"),
+        ("for i in range(0, 7, 3):\n    for j in range(i, i + 3):\n        await llm('a')", "0 to 9"),
+        ("n = WAYS\nfor _ in range(2):\n    n = [x for x in n if x]\n    for x in n:\n        await llm(x)", "0 to 6"),
+        ("n = WAYS\nfor _ in range(2):\n    n = [*n, 1]\n    for x in n:\n        await llm(x)", "any number"),
+        ("x = goal[:5] if goal else []\nfor y in x:\n    await llm('a')", "0 to 5"),
+        ("await down(k)", "4"),
+        ("f = llm\nawait f('a')", "any number"),
+        ("f = one\nawait f(goal)", "any number"),
+        ("import asyncio\nawait asyncio.gather(*[one(w) for w in WAYS])", "3"),
+        ("import asyncio\nx = [asyncio.create_task(one(w)) for w in WAYS]", "3"),
+        ("import asyncio\nasync with asyncio.timeout(3):\n    for w in WAYS:\n        await one(w)", "3"),
+        (("def three(f):\n    async def g(x): return await f(x)\n    return g\n"
+         "@three\nasync def look(x): return await one(x)\nawait look(1)"), "any number"),
+        ("await up(k)", "26 and more"),
+        ("for x in WAYS:\n    try:\n        return await llm('a')\n    except ValueError:\n        pass", "0 to 3"),
+    ],
+)  # fmt: skip
+def test_calls_are_counted_from_the_least_to_the_most(body: str, calls: str) -> None:
+    assert str(quote(body).calls) == calls
+
+
+@pytest.mark.parametrize(
+    ("body", "rounds"),
+    [
+        ("for x in goal:\n    await llm('a')", ["for each of `goal`: llm 1"]),
+        ("x = [await one(x) for x in goal]", ["for each of `goal`: search 1"]),
+        ("while goal:\n    await llm('a')\n    if k:\n        await one('a')", ["each round: llm 1, search 0 to 1"]),
+        ("await left(goal)", ["each further call of `left`: search 1"]),
+        ("for x in goal:\n    y = 1", []),
+    ],
+)
+def test_a_round_that_may_come_any_number_of_times_is_counted_for_itself(body: str, rounds: list[str]) -> None:
+    found = quote(body).rounds
+    assert [
+        f"{each.what}: {', '.join(f'{name} {count}' for name, count in each.functions.items())}" for each in found
+    ] == rounds
+
+
+@pytest.mark.parametrize(
+    ("body", "writes"),
+    [
+        ("await search(query='a')", ()),
+        ("await save(path='a')", ("save",)),
+        ("await parallel([task(save, path=w) for w in WAYS])", ("save",)),
+        ("await agent('a')", ("save",)),
+        ("await agent('a', tools=['search'])", ()),
+        ("await agent('a', tools=goal)", ("save",)),
+        ("await llm('a', tools=['search', 'save'])", ("save",)),
+        ("f = save\nawait f(path='a')", ("save",)),
+        ("await {'a': one, 'b': save}[goal](goal)", ("save",)),
+        ("@save\nasync def f(): pass\nawait f()", ("save",)),
+        ("await llm('a')", ()),
+    ],
+)
+def test_a_quote_names_what_may_be_written(body: str, writes: tuple[str, ...]) -> None:
+    assert quote(body).writes == writes
+
+
+def test_tokens_and_dollars_are_a_range() -> None:
+    found = quote("await llm('a')\nif goal:\n    await llm('b', role='critic')")
+    assert (str(found.tokens), found.cost) == ("1,000 to 2,000", (0.001, 0.01))
+    assert quote("await llm('a', model='openai:big')").cost == (0.002, 0.009)
+    assert quote("await llm('a', model='openai:other')").cost is None
+    assert str(quote("await agent('a', budget={'tokens': 5000})").tokens) == "5,000"
+
+
+def test_inputs_bound_loops_by_what_is_given_or_by_default() -> None:
+    body = "for _ in range(k):\n    for name in names:\n        await llm(name)"
+    assert str(quote(body, names=[1, 2]).calls) == "6"
+    given = quote(body, names=[1, 2], k=5)
+    assert (str(given.calls), given.assumed) == ("10", {"k": 5})
+
+
+def test_the_quote_of_the_example_in_lines_and_as_json() -> None:
+    found = quote_of(EXAMPLE.read_text(), TOOLS, PRICES.get)
+    assert found.lines() == [
+        "calls: 3 to 19 (llm 3 to 13, search 0 to 5, ask 0 to 1)",
+        "tasks: 0 to 5",
+        "tokens: about 3,026 to 13,116; $0.0030 to $0.0656",
+        "writes: none",
+    ]
+    data = json.loads(json.dumps(found.data()))
+    assert data["calls"] == {"least": 3, "most": 19, "more": False}
+    assert data["functions"]["search"] == {"least": 0, "most": 5, "more": False}
+
+
+def test_a_script_that_calls_itself_in_too_many_ways_has_no_bound() -> None:
+    calls = "".join(f"async def f{n}(k):\n    await f{n + 1}(k + 1)\n    await f{n + 1}(k * 2)\n\n" for n in range(40))
+    script = f"{calls}async def f40(k):\n    await save(path=k)\n\nasync def main():\n    await f0(1)\n"
+    found = quote_of(script, TOOLS, PRICES.get)
+    assert (str(found.calls), found.rounds, found.writes) == ("any number", (), ("save",))
+
+
+@pytest.mark.parametrize(
+    ("body", "models"),
+    [
+        ("for _ in range(3):\n    await llm('a')", 3),
+        ("await search(query='a')\nawait agent('d')\nawait ask('c')", 0),
+        ("await asyncio.gather(llm('a'), llm('b'))", 2),
+        ("await parallel([task(ask_model, x=w) for w in WAYS])", 3),
+        ("await pipeline(['a', 'b'], ask_model)", 2),
+        ("await first([task(ask_model, x=w) for w in WAYS])", 0),
+        ("await settled([task(ask_model, x=w) for w in WAYS])", 0),
+        ("tickets = [task(ask_model, x=w) for w in WAYS]\nawait parallel(tickets)", 0),
+        ("try:\n    await llm('a')\n    await llm('b')\nexcept ValueError:\n    pass\nawait llm('c')", 1),
+        ("if goal:\n    raise ValueError(goal)\nawait llm('a')", 1),
+        ("while goal:\n    await llm('a')\nawait llm('b', tools=['search'])", 1),
+    ],
+)
+def test_no_run_that_ends_calls_models_less_often(body: str, models: int) -> None:
+    functions = f"import asyncio\n{FUNCTIONS}\n\nasync def ask_model(x):\n    return await llm('a', x)\n\n"
+    script = f"{functions}\nasync def main(goal):\n"
+    body = "".join(f"    {line}\n" for line in body.splitlines())
+    assert quote_of(script + body, TOOLS, PRICES.get).models == models
+
+
+def test_a_run_shows_a_quote_in_one_line() -> None:
+    found = quote("await save(x=1)\nfor _ in range(2):\n    await llm('a')").in_short()
+    assert found.text == "calls 3; tokens about 2,000; $0.0020 to $0.0100; writes save"
+    assert found[1:] == (2, 2_000, 2_000)

@@ -1,0 +1,57 @@
+"""Where outputs lie, as the query `outputs` says it: quick whatever is asked, because it stops the run meanwhile."""
+
+from collections.abc import Collection, Sequence
+
+import pytest
+from doubles.plan.play import Play, each, node
+
+from sennit.workflows.messages.outputs import MAX_OUTPUTS, NO_SUCH_NODE, OutputPlace
+from sennit.workflows.plan.compile.execution_plan import NodeSpec
+from sennit.workflows.plan.language.text import nearest_or_known
+from sennit.workflows.views import outputs
+from sennit.workflows.views.outputs import output_places
+
+
+def played() -> Play:
+    play = Play(node("list"), each("notes", "list"))
+    play.begin()
+    play.ok("list", length=2)
+    return play
+
+
+def problems(places: Sequence[OutputPlace]) -> list[str]:
+    return [place.error.message if place.error is not None else "" for place in places]
+
+
+def test_only_the_first_unknown_name_costs_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[str] = []
+
+    def search(name: str, names: Collection[str]) -> str:
+        searched.append(name)
+        return nearest_or_known(name, names)
+
+    monkeypatch.setattr(outputs, "nearest_or_known", search)
+    names = [f"note{number}" for number in range(MAX_OUTPUTS)]
+    found = output_places(played().state, names, "")
+    assert searched == ["note0"]
+    assert problems(found)[:2] == ["there is no node `note0`; did you mean `notes`?", "there is no node `note1`"]
+    assert [place.error.type for place in found if place.error is not None] == [NO_SUCH_NODE] * len(names)
+
+
+@pytest.mark.parametrize(
+    "name", ["notes[" + "9" * 5_000 + "]", "notes[7]", "notes[01]", "notes[1]]", "notes[1", "list[0]"]
+)
+def test_what_is_no_path_names_no_unit(name: str) -> None:
+    state = played().state
+    assert state.find(name) is None
+    assert [place.error.type for place in output_places(state, [name], "") if place.error] == [NO_SUCH_NODE]
+    assert state.path(state.find("notes[1]") or 0) == "notes[1]"
+
+
+def test_the_id_that_a_call_had_before_still_names_its_output() -> None:
+    play = Play(node("main_1"))
+    play.begin()
+    play.ok("main_1", digest="ab" * 20)
+    play.state.graph.rename(0, NodeSpec("main_g_1", "tool", page="p"), 0)
+    for name in ("main_1", "main_g_1"):
+        assert output_places(play.state, [name], "") == (OutputPlace(ref="ab" * 20),)

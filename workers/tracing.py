@@ -1,0 +1,262 @@
+"""Sends the spans of runs over OTLP, and takes over the trace of whoever started a run.
+
+Imported only where a worker is told to trace: it needs the extra `otel`.
+"""
+
+import json
+import re
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import datetime
+from typing import Any
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+from opentelemetry.sdk.trace.sampling import Decision
+from opentelemetry.trace import Link, NonRecordingSpan, SpanContext, SpanKind, Status, StatusCode, TraceFlags
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from temporalio import workflow
+from temporalio.api.common.v1 import Payload
+from temporalio.exceptions import ApplicationError, is_cancelled_exception
+from temporalio.worker import (
+    ActivityInboundInterceptor,
+    ContinueAsNewInput,
+    ExecuteActivityInput,
+    ExecuteWorkflowInput,
+    Interceptor,
+    StartActivityInput,
+    StartChildWorkflowInput,
+    WorkflowInboundInterceptor,
+    WorkflowInterceptorClassInput,
+    WorkflowOutboundInterceptor,
+)
+
+from sennit.activities.nodes import tracing
+from sennit.activities.nodes.tracing import Span, nanoseconds, span_id
+from sennit.workflows.messages.result import RunReport
+from sennit.workflows.run.subagent import RUN_ID_CHARACTERS
+
+CONTEXT = "_tracer-data"
+"""The header in which Temporal's own interceptors for OpenTelemetry, in every language, hand on a trace."""
+MEMO = "traceparent"
+STARTED = "sennit-started"
+RUN = "invoke_agent sennit"
+_NODE_ABOVE = re.compile(r".{36}-([0-9a-f]{16})")
+FLUSH_SECONDS = 3.0
+_caller: ContextVar[SpanContext | None] = ContextVar("caller", default=None)
+
+
+class _Ids(RandomIdGenerator):
+    """Gives the ids that were set for the span that this thread starts next, else random ones."""
+
+    def __init__(self) -> None:
+        self.given = threading.local()
+
+    def generate_span_id(self) -> int:
+        return getattr(self.given, "span", 0) or super().generate_span_id()
+
+    def generate_trace_id(self) -> int:
+        return getattr(self.given, "trace", 0) or super().generate_trace_id()
+
+
+class Traces(Interceptor):
+    """Records spans, and brings the caller's trace from the start of a run to all that the run does."""
+
+    def __init__(self, contents: bool) -> None:
+        """The OTEL_* variables say where spans go, which are kept, and what else they say of this process. Raises
+        ValueError for one that cannot be used.
+        """
+        self.contents = contents
+        self._ids = _Ids()
+        resource = Resource.create()
+        if str(resource.attributes[SERVICE_NAME]).startswith("unknown_service"):  # nobody has given a name
+            resource = resource.merge(Resource({SERVICE_NAME: "sennit"}))
+        self._provider = TracerProvider(resource=resource, id_generator=self._ids, shutdown_on_exit=False)
+        self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+        self._tracer = self._provider.get_tracer("sennit")
+        self._ended: deque[str] = deque(maxlen=1000)
+        trace.set_tracer_provider(self._provider)  # for tools that make spans of their own
+        tracing.use(self)
+
+    def close(self) -> None:
+        """Send what is left, or give it up after three seconds."""
+        sending = threading.Thread(target=self._provider.force_flush, daemon=True)
+        sending.start()
+        sending.join(FLUSH_SECONDS)
+
+    def record(self, span: Span) -> None:
+        """Send a span that has ended, later and in another thread."""
+        caller, is_run = _caller.get(), span.id == span_id(span.run)
+        parent = self._context(span.run, span.parent) if span.parent else caller
+        given = self._ids.given
+        given.trace, given.span = self._trace(span.run), int(span.id, 16)
+        try:
+            made = self._tracer.start_span(
+                span.name,
+                context=trace.set_span_in_context(NonRecordingSpan(parent), Context()) if parent else Context(),
+                kind=SpanKind.CLIENT if span.name.startswith("chat ") else SpanKind.INTERNAL,
+                attributes={**span.attributes, "sennit.run": span.run} if is_run else span.attributes,
+                links=[Link(self._context(span.run, each)) for each in span.links],
+                start_time=span.start,
+            )
+        finally:
+            given.trace = given.span = 0
+        if span.error is not None:
+            made.set_status(Status(StatusCode.ERROR, span.error))
+        made.end(span.end)
+
+    @contextmanager
+    def within(self, span: Span) -> Iterator[None]:
+        """Let spans that a tool makes by itself be below this one."""
+        with trace.use_span(NonRecordingSpan(self._context(span.run, span.id))):
+            yield
+
+    def run_ended(self, span: Span, caller: SpanContext | None) -> None:
+        """Record the span of a run, once: a query may have shown its end before the workflow task that ends it."""
+        if span.id not in self._ended:
+            self._ended.append(span.id)
+            outer = _caller.set(caller)
+            try:
+                self.record(span)
+            finally:
+                _caller.reset(outer)
+
+    def _trace(self, run: str) -> int:
+        """Return the caller's trace, else one that all workers know: that of the topmost run."""
+        caller = _caller.get()
+        if caller is not None:
+            return caller.trace_id
+        topmost = run[:RUN_ID_CHARACTERS]
+        return int(span_id(topmost, "trace") + span_id(topmost), 16)
+
+    def _context(self, run: str, ident: str) -> SpanContext:
+        caller, number = _caller.get(), self._trace(run)
+        if caller is not None:
+            flags = caller.trace_flags
+        else:
+            kept = self._provider.sampler.should_sample(None, number, "run").decision is Decision.RECORD_AND_SAMPLE
+            flags = TraceFlags(TraceFlags.SAMPLED if kept else TraceFlags.DEFAULT)
+        return SpanContext(number, int(ident, 16), is_remote=True, trace_flags=flags)
+
+    def intercept_activity(
+        self,
+        next: ActivityInboundInterceptor,  # noqa: A002 - the SDK's name
+    ) -> ActivityInboundInterceptor:
+        return _Activity(next)
+
+    def workflow_interceptor_class(
+        self,
+        input: WorkflowInterceptorClassInput,  # noqa: A002, ARG002
+    ) -> type[WorkflowInboundInterceptor]:
+        traces = self
+
+        class _TracedRun(_Run):
+            recorder = traces
+
+        return _TracedRun
+
+
+class _Activity(ActivityInboundInterceptor):
+    async def execute_activity(self, input: ExecuteActivityInput) -> Any:  # noqa: A002 - the SDK's name
+        _caller.set(caller_in(input.headers.get(CONTEXT)))  # an activity has a context of its own
+        return await super().execute_activity(input)
+
+
+class _Run(WorkflowInboundInterceptor):
+    """Hands the caller's trace on, and tells of the run's end when it happens, not when it is replayed."""
+
+    recorder: Traces
+
+    def init(self, outbound: WorkflowOutboundInterceptor) -> None:
+        super().init(_Outward(outbound))
+
+    async def execute_workflow(self, input: ExecuteWorkflowInput) -> Any:  # noqa: A002 - the SDK's name
+        try:
+            result = await super().execute_workflow(input)
+        except BaseException as error:
+            is_cancelled = is_cancelled_exception(error) and workflow.cancellation_reason() is not None
+            if is_cancelled or isinstance(error, ApplicationError):  # else it goes on, here or as a new run
+                self._end(input, error, "cancelled" if is_cancelled else "failed")
+            raise
+        self._end(input, result, "done")
+        return result
+
+    def _end(self, given: ExecuteWorkflowInput, end: Any, status: str) -> None:
+        info = workflow.info()
+        if workflow.unsafe.is_replaying() or info.workflow_type != "AgentRun":
+            return
+        request = given.args[0] if given.args and isinstance(given.args[0], dict) else {}
+        below = request.get("run_prefix") if info.parent else None
+        run = below if isinstance(below, str) and below else info.first_execution_run_id
+        above = _NODE_ABOVE.fullmatch(run)
+        start, now = datetime.fromisoformat(json.loads(_begun().data)), workflow.now()
+        span = Span(run, span_id(run), above[1] if above else "", RUN, nanoseconds(start), nanoseconds(now))
+        span.attributes = {
+            "gen_ai.operation.name": "invoke_agent",
+            "gen_ai.agent.name": "sennit",
+            "sennit.workflow_id": info.workflow_id,
+            "sennit.status": end.status if isinstance(end, RunReport) else status,
+        }
+        if isinstance(end, BaseException):
+            span.error = end.message if isinstance(end, ApplicationError) else status
+            span.attributes["error.type"] = (end.type if isinstance(end, ApplicationError) else "") or status
+        with workflow.unsafe.sandbox_unrestricted():
+            self.recorder.run_ended(span, caller_in(_carried().get(CONTEXT)))
+
+
+class _Outward(WorkflowOutboundInterceptor):
+    def start_activity(self, input: StartActivityInput) -> workflow.ActivityHandle[Any]:  # noqa: A002
+        input.headers = {**input.headers, **_carried()}
+        return super().start_activity(input)
+
+    async def start_child_workflow(
+        self,
+        input: StartChildWorkflowInput,  # noqa: A002
+    ) -> workflow.ChildWorkflowHandle[Any, Any]:
+        input.headers = {**input.headers, **_carried()}
+        return await super().start_child_workflow(input)
+
+    def continue_as_new(self, input: ContinueAsNewInput) -> Any:  # noqa: A002
+        input.headers = {**input.headers, **_carried(), STARTED: _begun()}
+        return super().continue_as_new(input)
+
+
+def _begun() -> Payload:
+    """Return when the first of the runs began that this one continues. Only they can have sent the header."""
+    info = workflow.info()
+    begun = info.headers.get(STARTED) if info.continued_run_id else None
+    return begun or _payload(info.workflow_start_time.isoformat())
+
+
+def _carried() -> dict[str, Payload]:
+    """Return the header with the caller's trace, from the start of this run or from its memo."""
+    info = workflow.info()
+    if CONTEXT in info.headers:
+        return {CONTEXT: info.headers[CONTEXT]}
+    told = workflow.memo_value(MEMO, default="")
+    return {CONTEXT: _payload({MEMO: told})} if isinstance(told, str) and told else {}
+
+
+def _payload(value: Any) -> Payload:
+    return Payload(metadata={"encoding": b"json/plain"}, data=json.dumps(value).encode())
+
+
+def caller_in(header: Payload | None) -> SpanContext | None:
+    """Return the trace and span that a header names; None if it names none that is valid."""
+    try:
+        carrier = json.loads(header.data) if header is not None else None
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(carrier, dict):
+        return None
+    texts = {str(name): value for name, value in carrier.items() if isinstance(value, str)}
+    found = trace.get_current_span(TraceContextTextMapPropagator().extract(texts, Context())).get_span_context()
+    return found if found.is_valid else None

@@ -1,0 +1,86 @@
+"""What can be said of a plan besides its problems: of its sound part if the form of the rest is wrong, and warnings."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from sennit.workflows.plan.checking.validation import parse_plan
+from sennit.workflows.plan.language import dependencies
+from sennit.workflows.plan.language.nodes import (
+    AgentCall,
+    GateNode,
+    JoinNode,
+    Node,
+    Plan,
+    ProgramNode,
+    ToolCall,
+)
+from sennit.workflows.plan.language.problems import InvalidPlan, Problem, Where
+from sennit.workflows.plan.language.references import references_in
+
+_HARMLESS = ("pure", "read")
+
+
+class SoundPart(NamedTuple):
+    """A plan in which other nodes stand for those of a wrong form, and where something of it was left out."""
+
+    plan: Plan
+    nodes: frozenset[int]
+    fields: frozenset[str | int]
+
+    def is_about(self, where: Where) -> bool:
+        """Whether a problem there is one of the plan as it was written."""
+        if not where or where[0] in self.fields:
+            return False
+        return where[0] != "nodes" or (len(where) > 1 and where[1] not in self.nodes)
+
+
+def sound_part(data: Mapping[str, Any], problems: Iterable[Problem]) -> SoundPart | None:
+    """Return the plan without what is wrong with its form; None if what is left would be no plan.
+
+    A node of a wrong form keeps its id, and of its output nothing is known. So what refers to it is judged as before.
+    """
+    places = [problem.where for problem in problems]
+    if any(where in ((), ("nodes",)) for where in places):
+        return None
+    wrong = {int(where[1]) for where in places if where[0] == "nodes" and isinstance(where[1], int)}
+    fields = {where[0] for where in places if where[0] != "nodes"}
+    nodes = list(data.get("nodes", ()))
+    for index in wrong:
+        name = nodes[index].get("id") if isinstance(nodes[index], dict) else None
+        if not isinstance(name, str) or ("nodes", index, "id") in places:
+            return None
+        nodes[index] = {"id": name, "kind": "agent", "goal": "unknown"}
+    rest = {name: value for name, value in data.items() if name not in fields}
+    try:
+        return SoundPart(parse_plan({**rest, "nodes": nodes}), frozenset(wrong), frozenset(fields))
+    except InvalidPlan:
+        return None
+
+
+def unused_nodes(plan: Plan, tools: Mapping[str, Mapping[str, Any]]) -> Iterator[Problem]:
+    """Yield the nodes of a plan whose output nothing uses, if they do nothing else either: that write nothing and ask
+    nobody.
+    """
+    if plan.answer is None:
+        return
+    texts = dependencies.marked_texts(plan.answer, ("answer",))
+    answering = {reference.node for _, text in texts for reference in references_in(text)}
+    instead = {name for node in plan.nodes if (name := getattr(node.on_error, "instead", None))}
+    ends = set(dependencies.leaves(plan)) - answering - instead
+    for index, node in enumerate(plan.nodes):
+        if node.id in ends and _only_reads(node, tools):
+            message = f"nothing uses `{node.id}`; it runs all the same. Refer to it, or take it out"
+            yield Problem("unused", ("nodes", index, "id"), message)
+
+
+def _only_reads(node: Node, tools: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether a node is known to change nothing and to ask nobody."""
+    if isinstance(node, GateNode | ProgramNode):
+        return False
+    if isinstance(node, JoinNode):
+        return True
+    for _, work in dependencies.works_of(node):
+        names = [work.tool] if isinstance(work, ToolCall) else work.tools or ()
+        if isinstance(work, AgentCall) or any(tools.get(name, {}).get("effect") not in _HARMLESS for name in names):
+            return False
+    return True

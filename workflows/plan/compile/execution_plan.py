@@ -1,0 +1,208 @@
+"""The plan as the scheduler sees it: annotated nodes by index.
+
+`check_plan` builds an execution plan from a validated plan, and an activity hands it over packed.
+"""
+
+import base64
+import json
+import zlib
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, fields
+from itertools import compress
+from operator import attrgetter, ne
+from typing import Any, Literal, NamedTuple
+
+from sennit.workflows.plan.language.conditions import moved
+from sennit.workflows.plan.language.nodes import Fuse, OnFailure
+from sennit.workflows.plan.language.packing import inflate
+
+MAX_UNPACKED_BYTES = 64 * 1024 * 1024
+SHOWN_SCRIPT = 64 * 1024
+KEY_CHARACTERS = 12
+"""Of the key of a program's call, what the scheduler knows it by."""
+GATHER_MILLIS = 120_000
+"""What a map may take to put the values of its items together: thousands of reads of the store."""
+
+SHARED, EXCLUSIVE, APART = range(3)
+"""How a lock is held: by many at once, by one alone, or by many at once that never share it with the first ones."""
+
+Kind = Literal["tool", "llm", "agent", "program", "map", "join", "gate"]
+Policy = Literal["all", "settled", "first", "quorum", "any"]
+
+
+class Quoted(NamedTuple):
+    """What a program can cost, as a line for people, and the least of it: exact of its model `calls`, about how many
+    `tokens`, and about how many millionths of a dollar.
+    """
+
+    text: str
+    calls: int
+    tokens: int
+    cost: int
+
+
+@dataclass(slots=True)
+class NodeSpec:
+    """One node with its annotations. Indices are positions in the plan; times are milliseconds.
+
+    `needs` must succeed, `watches` only have to end (a condition reads their status), `inputs` are those of a join, or
+    of a model that reads how they ended. `fallback` is (digest, size, facts) of the fallback value, `instead` the
+    fallback node. `price` is what a million tokens of a model call may cost in millionths of a dollar, 0 where nobody
+    knows. `rank` is the longest estimated path from here to the end. `is_fallback` says that this node runs only in
+    place of another. `stages` are the nodes of a map's `do` before the last one, each as a map that is no node of the
+    plan, `source` is the map item by item behind whose items it runs. A join `of_items` takes each item of its only
+    input, a map; a share of them is a `quorum` below 0, in percent. `attempts`, `timeout`, `locks`, `tokens` and
+    `item_*` of a map are those of its items. `tokens` is the plan's estimate. `tool` is that of a call, and `typical`
+    how long one takes, 0 where nobody knows. `fills` says that a gate's `question` has references for an activity to
+    fill in. `page` is the plan, by its digest, where an activity finds a node that a program has added; "" for the
+    run's own plan; `maker` is the step of the program, or the turn of the tool loop, that has added it. `key` is what a
+    program's call is known by when the program runs again; of a task, a `.` and the mark of its script follow.
+    `formerly` are the ids that it had before that. `script` is that of a program, for people to see, "" if it is longer
+    than 64 KiB. A program of the plan has a `quote`.
+    """
+
+    id: str
+    kind: Kind
+    needs: list[int] = field(default_factory=list)
+    watches: list[int] = field(default_factory=list)
+    inputs: list[int] = field(default_factory=list)
+    when: dict[str, Any] | None = None
+    reads: list[int] = field(default_factory=list)
+    queue: str = ""
+    effect: str = "pure"
+    approval: bool = False
+    timeout: int = 30_000
+    attempts: int = 4
+    priority: int = 3
+    rank: int = 0
+    locks: list[tuple[str, int]] = field(default_factory=list)
+    skip_on_error: bool = False
+    fallback: tuple[str, int, dict[str, Any]] | None = None
+    instead: int = -1
+    is_fallback: bool = False
+    policy: Policy = "all"
+    quorum: int = 0
+    deadline: int = 0
+    question: str = ""
+    fills: bool = False
+    schema: dict[str, Any] | None = None
+    over: tuple[int, str] | None = None
+    length: int = -1
+    cap: int = 0
+    item_kind: Kind = "tool"
+    item_skip: bool = False
+    item_fallback: tuple[str, int, dict[str, Any]] | None = None
+    stages: list["NodeSpec"] = field(default_factory=list)
+    source: int = -1
+    of_items: bool = False
+    summary: str = ""
+    tokens: int = 0
+    price: int = 0
+    tool: str = ""
+    typical: int = 0
+    page: str = ""
+    maker: int = -1
+    formerly: list[str] = field(default_factory=list)
+    key: str = ""
+    script: str = ""
+    quote: Quoted | None = None
+
+    def limit(self, *, item: bool) -> int:
+        """Return how long one attempt may take. A map's timeout is that of its items; gathering them is the map's."""
+        return GATHER_MILLIS if self.kind == "map" and not item else self.timeout
+
+    @property
+    def is_program(self) -> bool:
+        """Whether the node is a program of the plan, with a script of its own: no task, and no further step."""
+        return self.kind == "program" and self.maker < 0
+
+    @property
+    def is_step(self) -> bool:
+        """Whether the node is a further step of a program, which people see as one node with its first."""
+        return self.kind == "program" and self.is_fallback and self.maker >= 0
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether people see the node: no further step of a program, and no join that a program has given up."""
+        return not self.is_step and (self.kind != "join" or not self.page or bool(self.inputs))
+
+    def show_as(self, name: str) -> None:
+        """Have the summary begin with the id that people know."""
+        if self.summary.startswith(f"{self.id} "):
+            self.summary = name + self.summary.removeprefix(self.id)
+
+    def move(self, to: Callable[[int], int]) -> None:
+        """Have the node name others by the places that they have elsewhere."""
+        for name in ("needs", "watches", "inputs", "reads"):
+            setattr(self, name, [to(place) for place in getattr(self, name)])
+        self.instead = to(self.instead) if self.instead >= 0 else -1
+        self.over = (to(self.over[0]), self.over[1]) if self.over is not None else None
+        self.source = to(self.source) if self.source >= 0 else -1
+        for stage in self.stages:
+            stage.move(to)
+        self.when = moved(self.when, to)
+
+    @property
+    def call(self) -> str:
+        """What a program's call is known by, whatever script a task runs."""
+        return self.key.partition(".")[0]
+
+    @property
+    def calls_model(self) -> bool:
+        """Whether the node, or each item of it, is a model call."""
+        return self.kind == "llm" or (self.kind == "map" and self.item_kind == "llm")
+
+    @property
+    def per_item(self) -> int:
+        """How many units an item of the map has."""
+        return len(self.stages) + 1
+
+
+def shown_script(script: str) -> str:
+    """Return a script that people may see, "" for a long one: a run hands it on when it continues as new."""
+    return script if len(script) <= SHOWN_SCRIPT else ""
+
+
+_DEFAULTS = asdict(NodeSpec("", "tool")) | {"id": None, "kind": None}
+_NAMES = [item.name for item in fields(NodeSpec)]
+_VALUES, _USUAL = attrgetter(*_NAMES), [_DEFAULTS[name] for name in _NAMES]
+
+
+def _row(spec: NodeSpec) -> dict[str, Any]:
+    values = _VALUES(spec)
+    row = dict(compress(zip(_NAMES, values, strict=True), map(ne, values, _USUAL)))
+    return {**row, "stages": list(map(_row, spec.stages))} if spec.stages else row
+
+
+@dataclass(slots=True)
+class ExecutionPlan:
+    """A checked plan without its arguments."""
+
+    specs: list[NodeSpec]
+    answer: list[int]
+    on_failure: OnFailure = "park"
+    fuse: Fuse = "auto"
+    direct: bool = False
+
+    def pack(self) -> str:
+        """Return the execution plan as compressed text, which `unpack` reads back."""
+        body = [list(map(_row, self.specs)), self.answer, self.on_failure, self.fuse, self.direct]
+        return base64.b85encode(zlib.compress(json.dumps(body, separators=(",", ":")).encode(), 9)).decode()
+
+    @classmethod
+    def unpack(cls, text: str, most: int = MAX_UNPACKED_BYTES) -> "ExecutionPlan":
+        """Return the execution plan in `text`. Raises ValueError before more than `most` bytes of it are unpacked."""
+        rows, *rest = json.loads(inflate(base64.b85decode(text), most))
+        for row in rows:
+            if "quote" in row:
+                row["quote"] = Quoted(*row["quote"])
+            row["stages"] = [NodeSpec(**stage) for stage in row.get("stages", ())]
+        return cls([NodeSpec(**row) for row in rows], *rest)
+
+
+def locks_of(spec: NodeSpec) -> list[tuple[str, int]]:
+    """A node's locks, each once: asked for in two ways, it is held by this node alone."""
+    found: dict[str, int] = {}
+    for name, mode in spec.locks:
+        found[name] = mode if found.get(name, mode) == mode else EXCLUSIVE
+    return list(found.items())

@@ -1,0 +1,1 @@
+"""Fusing: which short calls one activity runs together, and how many."""

@@ -1,0 +1,82 @@
+"""Which calls may share an activity, and which of them are short: that is known, and never guessed."""
+
+from dataclasses import dataclass, field
+
+from sennit.workflows.plan.compile.execution_plan import SHARED, NodeSpec
+from sennit.workflows.plan.compile.graph import Graph
+from sennit.workflows.plan.language.nodes import Fuse
+
+SHORT_MILLIS = 1_000
+"""What takes longer is an activity of its own, so that people see it: what a hop costs beside that does not matter."""
+ENOUGH_CALLS = 3
+"""So many calls of this run tell how long a tool takes, where nobody else says it."""
+
+
+def why_alone(graph: Graph, node: int, spec: NodeSpec, locks: list[tuple[str, int]]) -> str:
+    """Return why a node, or a part of an item of a map, which calls what `spec` says with these locks, may share an
+    activity with no other; "" if it may.
+
+    Nothing that writes, asks or holds a lock that another node might want shares one, and nothing that may be cancelled
+    because a join has what it needs: then the others would be cut off with it.
+    """
+    kind = spec.item_kind if spec.kind == "map" else spec.kind
+    if kind != "tool":
+        return f"it is of kind {kind}, and only calls of tools share an activity"
+    if spec.effect not in ("pure", "read") or spec.approval:
+        return "it writes"
+    if any(mode != SHARED or name in graph.contended for name, mode in locks):
+        return "it uses what another node may hold alone"
+    if graph.specs[node].is_fallback:
+        return "it stands in for another node"
+    if node in graph.early or any(graph.specs[join].kind == "program" for join in graph.joins[node]):
+        return "what waits for it may go on before all of its inputs are there"
+    if spec.attempts == 1:
+        return "it is attempted once"
+    return ""
+
+
+@dataclass(slots=True)
+class Timings:
+    """How long calls take, as far as this run knows. `known` is by tool what workers had measured before, in
+    milliseconds, and `told` how many calls of this run have ended, and how long they took in all. `workers` is how many
+    serve a task queue, 1 where nobody says.
+    """
+
+    fuse: Fuse = "off"
+    workers: dict[str, int] = field(default_factory=dict)
+    known: dict[str, int] = field(default_factory=dict)
+    told: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def note(self, tool: str, millis: int) -> None:
+        """A call of this tool has ended after so long."""
+        count, total = self.told.get(tool, (0, 0))
+        self.told[tool] = count + 1, total + millis
+
+    def millis(self, spec: NodeSpec) -> int | None:
+        """Return how long a call usually takes: what its tool declares or workers have measured, unless this run knows
+        better; None if nobody knows.
+        """
+        count, total = self.told.get(spec.tool, (0, 0))
+        mean = total // count if count >= ENOUGH_CALLS else None
+        usual = spec.typical or self.known.get(spec.tool)
+        return usual if usual and (mean is None or mean <= SHORT_MILLIS) else mean
+
+    def is_short(self, spec: NodeSpec) -> bool:
+        """Whether a call may share an activity because of the time it takes. With `on`, any may."""
+        millis = self.millis(spec)
+        return self.fuse == "on" or (self.fuse == "auto" and millis is not None and millis <= SHORT_MILLIS)
+
+    def length(self, spec: NodeSpec) -> int:
+        """Return what a call adds to the time of a shared activity, as far as that is bounded: with `on` it is not."""
+        return 0 if self.fuse == "on" else self.millis(spec) or 0
+
+    def why_alone(self, spec: NodeSpec) -> str:
+        """Return why a call that might share an activity does not, because of its time; "" if it does."""
+        if self.fuse == "off":
+            return "`fuse: off`"
+        if self.is_short(spec):
+            return ""
+        millis = self.millis(spec)
+        if millis is None:
+            return f"nobody knows yet how long `{spec.tool}` takes"
+        return f"`{spec.tool}` takes {millis / 1000:.1f} s, and only calls up to {SHORT_MILLIS / 1000:g} s share"

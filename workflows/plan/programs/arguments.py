@@ -1,0 +1,221 @@
+"""What is wrong with the arguments of a script's calls, where the script itself says it: names, numbers, words."""
+
+import ast
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sennit.workflows.plan.language.limits import Limits
+from sennit.workflows.plan.language.text import did_you_mean, format_name, format_names, nearest_or_known
+from sennit.workflows.plan.programs.rounds import Rounds, TooLong
+from sennit.workflows.plan.programs.source import Function, Source, expression
+from sennit.workflows.plan.programs.vocabulary import AS_TASKS, JOINS, ROLES, SIGNATURES, TYPES, WORDS
+
+Found = Iterator[tuple[str, ast.AST, str]]
+_WORK = 200_000
+"""So many names of arguments are looked at."""
+_MODEL = ("llm", "agent", "ask")
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a function takes: its names, those it needs, how many of them without a name, the first of them only so; and
+    whether it takes any more, without a name or with one.
+    """
+
+    names: tuple[str, ...]
+    needed: tuple[str, ...]
+    places: int
+    place_only: int = 0
+    takes_more: bool = False
+    takes_any_name: bool = False
+
+    @classmethod
+    def of(cls, given: ast.arguments) -> "Signature":
+        """Return that of a function of Python."""
+        places = [*given.posonlyargs, *given.args]
+        needed = [*places[: len(places) - len(given.defaults)]]
+        needed += [arg for arg, default in zip(given.kwonlyargs, given.kw_defaults, strict=True) if default is None]
+        names = tuple(arg.arg for arg in (*places, *given.kwonlyargs))
+        has_more, has_names = given.vararg is not None, given.kwarg is not None
+        return cls(names, tuple(arg.arg for arg in needed), len(places), len(given.posonlyargs), has_more, has_names)
+
+    @classmethod
+    def of_tool(cls, entry: Any) -> "Signature | None":
+        """Return that of a tool, None if its schema does not say it."""
+        schema = entry.get("schema") if isinstance(entry, Mapping) else None
+        properties = schema.get("properties") if isinstance(schema, Mapping) else None
+        if not isinstance(properties, Mapping) or not isinstance(schema, Mapping):
+            return None
+        is_open = schema.get("additionalProperties", True) is not False
+        needed = tuple(schema.get("required") or ())
+        return cls(tuple(properties), needed, len(properties), takes_any_name=is_open)
+
+
+_WORDS = {name: Signature.of(ast.parse(f"def f({given}): ...").body[0].args) for name, given in SIGNATURES.items()}  # type: ignore[attr-defined]
+
+
+class _Given(NamedTuple):
+    """How a function is called: with which arguments, and how it is named to people."""
+
+    name: str
+    args: list[ast.expr]
+    keywords: list[ast.keyword]
+
+
+class Arguments:
+    """Checks the arguments of calls of words, tools and the script's own functions."""
+
+    def __init__(self, source: Source, tools: Collection[str]) -> None:
+        self.source = source
+        self.tools = tools
+        self._rounds = Rounds(source)
+        self._left = _WORK
+        self._signatures: dict[ast.AST, Signature] = {}
+
+    def of(self, call: ast.Call) -> Found:
+        """Find what is wrong with the arguments of a call."""
+        name = call.func.id if isinstance(call.func, ast.Name) else ""
+        word = name if name in WORDS and self.source.meaning(call.func) is None else ""  # type: ignore[arg-type]
+        if word == "task":
+            yield from self._of_task(call)
+        elif word == "pipeline":
+            for stage in call.args[1:]:
+                yield from self._of_stage(stage)
+        elif name:
+            yield from self._fits(call, call.func, _Given(name, call.args, call.keywords))
+        if word in _MODEL:
+            yield from self._of_model(call.keywords)
+        if word in JOINS:
+            yield from self._of_join(call, word)
+
+    def _of_task(self, call: ast.Call) -> Found:
+        function = call.args[0] if call.args else None
+        if isinstance(function, ast.Name):
+            yield from self._fits(call, function, _Given(function.id, call.args[1:], call.keywords))
+            if function.id in AS_TASKS and self.source.meaning(function) is None:
+                yield from self._of_model(call.keywords)
+
+    def _of_stage(self, stage: ast.expr) -> Found:
+        signature = self._signature(stage)
+        if signature is None or not isinstance(stage, ast.Name):
+            return
+        if len(signature.needed) > 1 or not (signature.places or signature.takes_more):
+            takes = format_names(signature.needed, form=format_name)
+            yield "argument", stage, f"a stage gets one argument, each item: {format_name(stage.id)} needs {takes}"
+
+    def _signature(self, function: ast.expr) -> Signature | None:
+        if not isinstance(function, ast.Name):
+            return None
+        meaning = self.source.meaning(function)
+        if isinstance(meaning, Function):
+            is_plain = meaning not in self.source.again and not meaning.decorator_list
+            if is_plain and meaning not in self._signatures:
+                self._signatures[meaning] = Signature.of(meaning.args)
+            return self._signatures.get(meaning)
+        if meaning is not None:
+            return None
+        if function.id in _WORDS:
+            return _WORDS[function.id]
+        return Signature.of_tool(self.tools.get(function.id)) if isinstance(self.tools, Mapping) else None
+
+    def _fits(self, call: ast.Call, function: ast.expr, given: _Given) -> Found:
+        """Find arguments that a function does not take, and those that it lacks."""
+        signature, shown = self._signature(function), format_name(given.name)
+        self._left -= len(signature.names) if signature is not None else 0
+        if signature is None or self._left < 0:
+            return
+        has_stars = any(isinstance(arg, ast.Starred) for arg in given.args)
+        named = [each for each in given.keywords if each.arg is not None]
+        if not has_stars and not signature.takes_more and len(given.args) > signature.places:
+            number = signature.places
+            most = f"{number} argument{'s' * (number != 1)} without a name" if number else "no arguments without a name"
+            yield "argument", given.args[signature.places], f"{shown} takes {most}, not {len(given.args)}"
+        filled = () if has_stars else signature.names[: min(len(given.args), signature.places)]
+        for each in named:
+            if each.arg in filled:
+                yield "argument", each.value, f"{shown} gets its argument {format_name(each.arg or '')} twice"
+            elif each.arg not in signature.names[signature.place_only :] and not signature.takes_any_name:
+                free = [name for name in signature.names if name not in filled]
+                hint = nearest_or_known(str(each.arg), free) if free else "; it takes no other"
+                yield "argument", each.value, f"{shown} has no argument {format_name(str(each.arg))}{hint}"
+        if has_stars or len(named) < len(given.keywords):
+            return
+        lacking = [name for name in signature.needed if name not in filled and name not in {each.arg for each in named}]
+        if lacking:
+            yield "argument", call, f"{shown} needs the argument {format_names(lacking, form=format_name)}"
+
+    def _of_model(self, keywords: list[ast.keyword]) -> Found:
+        for given in keywords:
+            check = _OF_KEYWORDS.get(given.arg or "")
+            if check is not None:
+                yield from check(self, given.value)
+
+    def _of_tools(self, given: ast.expr) -> Found:
+        if isinstance(given, ast.Constant) and given.value is not None:
+            yield "argument", given, '`tools` is a list of names: write tools=["search"]'
+        for name in given.elts if isinstance(given, ast.List | ast.Tuple) else ():
+            if isinstance(name, ast.Constant) and name.value not in self.tools:
+                hint = did_you_mean(str(name.value), self.tools)
+                yield "name", name, f"there is no tool {format_name(str(name.value))}{hint}"
+
+    def _of_role(self, given: ast.expr) -> Found:
+        if isinstance(given, ast.Constant) and given.value not in ROLES:
+            yield "argument", given, f"`role` is one of {format_names(ROLES)}, not {str(given.value)!r:.40}"
+
+    def _of_budget(self, given: ast.expr) -> Found:
+        if isinstance(given, ast.Constant) and given.value is not None:
+            yield "argument", given, '`budget` is a dict: write budget={"tokens": 20000}'
+        if not isinstance(given, ast.Dict):
+            return
+        for key, value in zip(given.keys, given.values, strict=True):
+            name = key.value if isinstance(key, ast.Constant) else None
+            if name is not None and name not in Limits.model_fields:
+                hint = nearest_or_known(str(name), list(Limits.model_fields))
+                yield "argument", key or given, f"a budget has no {format_name(str(name))}{hint}"
+            elif (number := self._rounds.number(value, {})) is not None and number < 1 and name is not None:
+                yield "argument", value, f"a budget of {number} {name} allows nothing: write 1 or more, or leave it out"
+
+    def _of_schema(self, given: ast.expr) -> Found:
+        if isinstance(given, ast.Constant) and isinstance(given.value, str) and not self._is_type(given.value):
+            text = "write a type, such as bool or list[str], or a dict of types"
+            yield "argument", given, f"the schema {given.value!r:.60} is no type: {text}"
+
+    def _is_type(self, text: str) -> bool:
+        try:
+            tree = expression(text.strip())
+        except SyntaxError:
+            return False
+        if not isinstance(tree, ast.Name | ast.Attribute | ast.Subscript | ast.BinOp | ast.Constant | ast.Dict):
+            return False
+        known = (*TYPES, *(name for name, node in self.source.bound.get(self.source.tree, {}).items()))
+        return all(node.id in known for node in ast.walk(tree) if isinstance(node, ast.Name))
+
+    def _of_join(self, call: ast.Call, word: str) -> Found:
+        given = {each.arg: each.value for each in call.keywords}
+        args = dict(zip(("k", "tickets") if word == "quorum" else ("tickets",), call.args, strict=False))
+        tickets, k = given.get("tickets", args.get("tickets")), given.get("k", args.get("k"))
+        if tickets is None:
+            return
+        if isinstance(tickets, ast.Call) and isinstance(tickets.func, ast.Name) and tickets.func.id == "task":
+            if self.source.meaning(tickets.func) is None:
+                yield "argument", tickets, f"`{word}` takes a list of tickets: write `{word}([task(...)])`"
+            return
+        try:
+            size = self._rounds.size(tickets, {})
+            number = self._rounds.number(k, {}) if k is not None else None
+        except TooLong:
+            return
+        if word == "first" and not size.most:
+            yield "argument", tickets, "`first` of no tickets can never end"
+        if number is not None and not 1 <= number <= size.most:
+            of = f" of {size.most} tickets" if size.least == size.most else ""
+            yield "argument", call, f"`quorum({number}, ...)`{of} can never end: give 1 or more, and as many tickets"
+
+
+_OF_KEYWORDS: dict[str, Callable[[Arguments, ast.expr], Found]] = {
+    "tools": Arguments._of_tools,
+    "role": Arguments._of_role,
+    "budget": Arguments._of_budget,
+    "schema": Arguments._of_schema,
+}

@@ -1,0 +1,138 @@
+"""Loops and calls of a script that can never end, and what a session returns that has no JSON."""
+
+import ast
+from collections.abc import Iterator
+
+from sennit.workflows.plan.programs.source import Function, Source
+
+Found = Iterator[tuple[str, ast.AST, str]]
+_ENDS = (ast.Break, ast.Return, ast.Raise, ast.Assert, ast.Await, ast.Call, ast.Subscript, ast.Yield, ast.YieldFrom)
+_LATER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_BRANCHES = (ast.If, ast.For, ast.While, ast.Try, ast.With, ast.Match)
+CHANGING = (
+    "append", "appendleft", "add", "clear", "discard", "extend", "insert", "pop", "popitem", "remove", "reverse",
+    "setdefault", "sort", "update",
+)  # fmt: skip
+"""Methods that change their values."""
+_MAYBE = (ast.IfExp, ast.BoolOp, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def endless_loop_in(node: ast.While) -> Found:
+    """Find a loop that nothing in it can end: no break, return or raise, and no call or look-up that may raise."""
+    if not (isinstance(node.test, ast.Constant) and node.test.value):
+        return
+    if not any(isinstance(part, _ENDS) for statement in node.body for part in within(statement)):
+        yield "endless", node, "this loop never ends: leave it with `break` or `return`"
+
+
+def endless_recursion_in(source: Source, node: Function) -> Found:
+    """Find a function that calls itself whatever it is given."""
+    for statement in node.body:
+        if isinstance(statement, _BRANCHES):
+            if any(isinstance(part, ast.Return | ast.Raise) for part in within(statement)):
+                return
+            continue
+        for part in within(statement, _MAYBE):
+            if not (isinstance(part, ast.Call) and isinstance(part.func, ast.Name)):
+                continue
+            is_made = isinstance(node, ast.FunctionDef) or isinstance(source.parents[part], ast.Await)
+            if is_made and source.meaning(part.func) is node and node not in source.again:
+                yield "endless", part, f"`{node.name}` calls itself without end: return before this call in some case"
+                return
+        if isinstance(statement, ast.Return | ast.Raise | ast.Assert):
+            return
+
+
+def is_collectable(source: Source, function: ast.AST) -> bool:
+    """Whether a generator gives the same if all that it yields is collected at once: it comes to an end, and changes
+    nothing outside.
+    """
+    if (
+        not isinstance(function, ast.FunctionDef)
+        or function.decorator_list
+        or function.body[0].lineno == function.lineno
+    ):
+        return False
+    bound = source.bound.get(function, {})
+    for part in (part for statement in function.body for part in within(statement)):
+        match part:
+            case ast.Yield() | ast.YieldFrom() if not isinstance(source.parents[part], ast.Expr):
+                return False
+            case ast.While(test=ast.Constant()) | ast.Return(value=ast.expr()) | ast.Nonlocal():
+                return False
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attr)) if (
+                attr in CHANGING and name not in bound
+            ):
+                return False
+    return True
+
+
+def deleted_names_read(source: Source, deleted: ast.Delete, target: ast.Name) -> list[ast.Name]:
+    """Return where a name is read that is deleted by then: below, in the next round of a loop, or in a function."""
+    function = source.function(deleted)
+    bound = [node for node in source.nodes if isinstance(node, ast.Name | ast.arg) and _binds(node, target.id)]
+    bound = [node for node in bound if source.function(node) is function]
+    loops = [each for each in source.around(deleted) if isinstance(each, ast.For | ast.While)]
+    found = []
+    for use in source.uses.get(target.id, ()):
+        around = list(source.around(use))
+        if function not in around:
+            continue
+        since = [node for node in bound if _place(target) < _place(node) < _place(use)]
+        is_next = any(loop in around and not any(loop in source.around(node) for node in bound) for loop in loops)
+        if source.function(use) is not function or (_place(use) > _place(target) and not since) or is_next:
+            found.append(use)
+    return found
+
+
+def _place(node: ast.Name | ast.arg) -> tuple[int, int]:
+    return node.lineno, node.col_offset
+
+
+def _binds(node: ast.Name | ast.arg, name: str) -> bool:
+    return node.arg == name if isinstance(node, ast.arg) else node.id == name and isinstance(node.ctx, ast.Store)
+
+
+def without_json(source: Source, node: ast.Return) -> Found:
+    """Find a set or a function that `main` or a task returns."""
+    function = source.function(node)
+    if not isinstance(function, ast.AsyncFunctionDef) or not is_session(source, function):
+        return
+    value = node.value
+    if isinstance(value, ast.Name):
+        meaning = source.meaning(value)
+        if isinstance(meaning, ast.FunctionDef) and meaning not in source.again:
+            yield "return", node, f"the function `{value.id}` has no JSON: return what it gives"
+            return
+        around = source.parents.get(meaning) if meaning is not None else None
+        is_only = isinstance(around, ast.Assign) and around.targets == [meaning] and meaning not in source.again
+        value = around.value if is_only and isinstance(around, ast.Assign) else None
+    is_call = isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and source.meaning(value.func) is None
+    is_set = is_call and value.func.id in ("set", "frozenset")  # type: ignore[union-attr]
+    if is_set or isinstance(value, ast.Set | ast.SetComp):
+        yield "return", node, "a set has no JSON: return sorted(...) or list(...)"
+
+
+def is_session(source: Source, function: ast.AST) -> bool:
+    """Whether a function is `main`, or one that runs as a task or a stage."""
+    if not isinstance(function, ast.AsyncFunctionDef) or not source.is_top_level(function):
+        return False
+    if function.name == "main":
+        return True
+    for use in source.uses.get(function.name, ()):
+        around = source.parents[use]
+        called = around.func if isinstance(around, ast.Call) and around.func is not use else None
+        if isinstance(called, ast.Name) and called.id in ("task", "pipeline") and source.meaning(use) is function:
+            return True
+    return False
+
+
+def within(node: ast.AST, but: tuple[type[ast.AST], ...] = ()) -> Iterator[ast.AST]:
+    """Yield a node and what is in it, but for functions that are only defined there, and nodes of the kinds `but`."""
+    waiting = [node]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, (*_LATER, *but)):
+            continue
+        yield each
+        waiting += reversed(list(ast.iter_child_nodes(each)))

@@ -1,0 +1,136 @@
+"""What Monty lacks of Python: a script that uses it is refused before it calls anything."""
+
+import ast
+from collections.abc import Collection, Iterator
+
+from sennit.workflows.plan.language.text import format_name
+from sennit.workflows.plan.programs.source import Source
+
+Found = Iterator[tuple[str, ast.AST, str]]
+
+_MODULES = {
+    "base64": "a85decode a85encode b16decode b16encode b32decode b32encode b32hexdecode b32hexencode b64decode "
+    "b64encode b85decode b85encode decodebytes encodebytes standard_b64decode standard_b64encode urlsafe_b64decode "
+    "urlsafe_b64encode",
+    "bisect": "bisect bisect_left bisect_right insort insort_left insort_right",
+    "collections": "Counter defaultdict deque namedtuple",
+    "collections.abc": "AsyncIterator Awaitable Callable Collection Coroutine Hashable Iterable Iterator Mapping "
+    "MutableMapping MutableSequence Sequence Sized",
+    "copy": "copy deepcopy",
+    "csv": "DictReader DictWriter Error QUOTE_ALL QUOTE_MINIMAL QUOTE_NONE QUOTE_NONNUMERIC reader writer",
+    "dataclasses": "FrozenInstanceError MISSING dataclass field is_dataclass",
+    "datetime": "date datetime time timedelta timezone",
+    "functools": "cache lru_cache partial reduce wraps",
+    "heapq": "heapify heappop heappush heappushpop heapreplace merge nlargest nsmallest",
+    "io": "StringIO",
+    "itertools": "accumulate batched chain combinations combinations_with_replacement compress count cycle dropwhile "
+    "filterfalse groupby islice pairwise permutations product repeat starmap takewhile tee zip_longest",
+    "json": "JSONDecodeError dump dumps load loads",
+    "operator": "abs add and_ attrgetter concat contains countOf eq floordiv ge getitem gt invert is_ is_not "
+    "itemgetter le lshift lt mod mul ne neg not_ or_ pos pow rshift setitem sub truediv truth xor",
+    "re": "A ASCII DOTALL I IGNORECASE M MULTILINE Match NOFLAG Pattern S compile error escape findall finditer "
+    "fullmatch match search split sub",
+    "statistics": "fmean geometric_mean mean median median_high median_low mode multimode pstdev pvariance quantiles "
+    "stdev variance",
+    "string": "ascii_letters ascii_lowercase ascii_uppercase capwords digits hexdigits octdigits printable punctuation "
+    "whitespace",
+    "textwrap": "dedent fill indent shorten wrap",
+    "tomllib": "TOMLDecodeError loads",
+    "unicodedata": "category combining is_normalized lookup name normalize unidata_version",
+    "urllib": "parse",
+    "urllib.parse": "parse_qs parse_qsl quote quote_plus unquote unquote_plus urlencode urljoin urlparse urlsplit "
+    "urlunparse urlunsplit",
+    "uuid": "UUID uuid4",
+}
+"""All that these modules have; of the others, Monty has what scripts use."""
+_METHODS = {
+    "maketrans": "write .replace(...), or a dict and a loop",
+    "translate": "write .replace(...), or a dict and a loop",
+    "format_map": "write .format(**values), or an f-string",
+    "isocalendar": "write .strftime('%V')",
+    "fromtimestamp": "give dates as texts, and write datetime.fromisoformat(...)",
+    "utcnow": "write datetime.now()",
+    "fromordinal": "write date + timedelta(days=...)",
+    "fromisocalendar": "write date + timedelta(days=...)",
+    "toordinal": "subtract two dates, and read .days",
+    "timetuple": "read .year, .month and the like",
+    "bit_length": "write len(bin(number)) - 2",
+    "difference_update": "write `one -= other`",
+    "intersection_update": "write `one &= other`",
+    "symmetric_difference_update": "write `one ^= other`",
+    "add_note": "write it into the text of the exception",
+    "lastgroup": "ask each .group(name)",
+    "subn": "write re.sub(...), and count with len(re.findall(...))",
+}
+"""Methods that no value in a script has, with what to write instead."""
+_OPTIONS = {
+    "dumps": ("default", "cls", "skipkeys", "check_circular"),
+    "loads": ("cls", "object_hook", "parse_float", "parse_int", "object_pairs_hook"),
+    "dataclass": ("order", "slots", "kw_only", "repr", "unsafe_hash", "weakref_slot", "match_args"),
+}
+_SPECIAL = {
+    "__len__": "write a method, such as size()",
+    "__getattr__": "write a method with the name as its argument",
+    "__reversed__": "write a method that returns a list",
+    "__format__": "write a method, and call it in the f-string",
+} | dict.fromkeys(("__lt__", "__le__", "__gt__", "__ge__"), "sort with key=lambda each: ...")
+
+
+def names_of(module: str) -> list[str]:
+    """Return what a module has, as far as it has less than in Python."""
+    return _MODULES.get(module, "").split()
+
+
+def lacking_name(source: Source, node: ast.Attribute, module: str) -> Found:
+    """Find a name that a module has not, or a method that no value has."""
+    if module in _MODULES and node.attr not in _MODULES[module].split():
+        yield "lacking", node, f"`{module}` has no {format_name(node.attr)} here{_instead(node.attr)}"
+    around = source.parents[node]
+    is_called = isinstance(around, ast.Call) and around.func is node
+    if not module and is_called and node.attr in _METHODS and not _is_defined(source, node.attr):
+        yield "lacking", node, f"there is no method {format_name(node.attr)} here{_instead(node.attr)}"
+
+
+def lacking_import(node: ast.ImportFrom) -> Found:
+    """Find a name that a module has not."""
+    known = _MODULES.get(node.module or "")
+    for alias in node.names if known is not None else ():
+        if alias.name != "*" and alias.name not in (known or "").split():
+            yield "lacking", node, f"`{node.module}` has no {format_name(alias.name)} here{_instead(alias.name)}"
+
+
+def lacking_option(source: Source, node: ast.Call, called: str, functions: Collection[ast.AST]) -> Found:
+    """Find options that functions of modules have not; `called` is the name of the function in its module."""
+    yield from _lacking_type(source, node)
+    for keyword in node.keywords:
+        if keyword.arg in _OPTIONS.get(called, ()):
+            yield "lacking", keyword.value, f"`{called}` has no `{keyword.arg}` here: leave it out"
+    if called == "sub" and len(node.args) > 1 and (isinstance(node.args[1], ast.Lambda) or node.args[1] in functions):
+        yield (
+            "lacking",
+            node.args[1],
+            "`re.sub` takes no function here: go through re.finditer(...), and join the parts",
+        )
+
+
+def _lacking_type(source: Source, node: ast.Call) -> Found:
+    """Find a question for a type that is there for annotations alone."""
+    asked = node.args[1:] if isinstance(node.func, ast.Name) and node.func.id == "isinstance" else []
+    for name in (part for each in asked for part in ast.walk(each) if isinstance(part, ast.Name)):
+        around = source.parents.get(meaning) if (meaning := source.meaning(name)) is not None else None
+        if isinstance(around, ast.ImportFrom) and around.module == "collections.abc":
+            yield "lacking", name, f"`{name.id}` is for annotations here: ask for list, dict and the like"
+
+
+def lacking_method(node: ast.FunctionDef) -> Found:
+    """Find a special method that Monty does not call."""
+    if node.name in _SPECIAL:
+        yield "lacking", node, f"`{node.name}` is not called here: {_SPECIAL[node.name]}"
+
+
+def _instead(name: str) -> str:
+    return f": {_METHODS[name]}" if name in _METHODS else ": write it in the script"
+
+
+def _is_defined(source: Source, name: str) -> bool:
+    return any(isinstance(scope, ast.ClassDef) and name in names for scope, names in source.bound.items())

@@ -1,0 +1,155 @@
+"""The fields of a script's values, where the script says them: by the schema of a call, or of a tool's result."""
+
+import ast
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from sennit.workflows.plan.language.json_schema import definitions, resolve
+from sennit.workflows.plan.language.text import format_name, nearest_or_known
+from sennit.workflows.plan.programs.source import Source
+
+Shape = Mapping[str, Any]
+_LEVELS = 40
+_ENDS: Shape = {
+    "type": "array",
+    "items": {"properties": {"status": {}, "value": {}, "error": {}}, "additionalProperties": False},
+}
+_LEFT: Shape = {"properties": {"tokens": {}, "calls": {}, "cost_usd": {}}, "additionalProperties": False}
+_OF_WORDS = {"settled": _ENDS, "budget_left": _LEFT}
+_CHANGES = ("update", "setdefault", "append", "extend", "insert")
+
+
+class Shapes:
+    """Knows the fields of values that nothing in the script changes."""
+
+    def __init__(self, source: Source, tools: Collection[str]) -> None:
+        self.source = source
+        self.tools = tools
+        self._known: dict[ast.AST, Shape | None] = {}
+
+    def unknown_field(self, node: ast.Subscript | ast.Attribute) -> Iterator[tuple[bool, str]]:
+        """Yield whether it is certain, and the sentence, for a field that a value does not have."""
+        name = node.attr if isinstance(node, ast.Attribute) else getattr(node.slice, "value", None)
+        if not isinstance(name, str) or not isinstance(node.ctx, ast.Load):
+            return
+        shape = self.of(node.value)
+        fields = shape.get("properties") if shape is not None else None
+        if shape is None or not isinstance(fields, Mapping) or name in fields:
+            return
+        if isinstance(node, ast.Attribute) and not shape.get("class"):
+            return
+        if isinstance(node, ast.Attribute) and (name in shape.get("methods", ()) or name.startswith("_")):
+            return
+        is_certain = shape.get("additionalProperties") is False
+        yield (
+            is_certain,
+            f"`{ast.unparse(node.value):.40}` has no {format_name(name)}{nearest_or_known(name, list(fields))}",
+        )
+
+    def of(self, node: ast.AST, level: int = 0) -> Shape | None:
+        """Return the schema of what an expression gives, None if nothing says it."""
+        if level > _LEVELS:
+            return None
+        if node not in self._known:
+            self._known[node] = None
+            self._known[node] = self._of(node, level + 1)
+        return self._known[node]
+
+    def _of(self, node: ast.AST, level: int) -> Shape | None:
+        match node:
+            case ast.Await(value=ast.Call(func=ast.Name() as function) as call) if (
+                self.source.meaning(function) is None
+            ):
+                return self._called(function.id, call)
+            case ast.Name():
+                return self._named(node, level)
+            case ast.Subscript(value=value, slice=ast.Constant(value=key)):
+                return self._part(self.of(value, level), key)
+        return None
+
+    def _called(self, name: str, call: ast.Call) -> Shape | None:
+        if name in _OF_WORDS:
+            return _OF_WORDS[name]
+        if name in ("llm", "ask"):
+            schema = next((each.value for each in call.keywords if each.arg == "schema"), None)
+            return self._typed(schema) if schema is not None else None
+        entry = self.tools.get(name) if isinstance(self.tools, Mapping) else None
+        output = entry.get("output_schema") if isinstance(entry, Mapping) and not entry.get("large") else None
+        return {"$defs": definitions(output), **resolve(output, definitions(output))} if output else None
+
+    def _part(self, shape: Shape | None, key: Any) -> Shape | None:
+        if shape is None:
+            return None
+        found = shape.get("items") if isinstance(key, int) else (shape.get("properties") or {}).get(key)
+        defs = shape.get("$defs") or {}
+        return {"$defs": defs, **resolve(found, defs)} if isinstance(found, Mapping) and found else None
+
+    def _named(self, name: ast.Name, level: int) -> Shape | None:
+        meaning = self.source.meaning(name)
+        around = self.source.parents.get(meaning) if meaning is not None else None
+        if meaning is None or meaning in self.source.again or self._is_changed(name):
+            return None
+        if isinstance(around, ast.Assign) and around.targets == [meaning]:
+            return self.of(around.value, level)
+        if isinstance(around, ast.For | ast.comprehension) and around.target is meaning:
+            return self._part(self.of(around.iter, level), 0)
+        return None
+
+    def _is_changed(self, name: ast.Name) -> bool:
+        """Whether the script may give the value more fields."""
+        for use in self.source.uses.get(name.id, ()):
+            around = self.source.parents[use]
+            if isinstance(around, ast.Subscript | ast.Attribute) and not isinstance(around.ctx, ast.Load):
+                return True
+            if isinstance(around, ast.Attribute) and around.attr in _CHANGES:
+                return True
+        return False
+
+    def _typed(self, written: ast.expr) -> Shape | None:
+        """Return the schema that a type in the script stands for, as far as fields go."""
+        match written:
+            case ast.Name():
+                meaning = self.source.meaning(written)
+                if isinstance(meaning, ast.ClassDef):
+                    return _of_class(meaning)
+                around = self.source.parents.get(meaning) if meaning is not None else None
+                is_only = meaning not in self.source.again and isinstance(around, ast.Assign)
+                return self._typed(around.value) if is_only and isinstance(around, ast.Assign) else None
+            case ast.Dict(keys=keys) if all(isinstance(key, ast.Constant) for key in keys):
+                return self._of_dict(written)
+            case ast.List(elts=[one]) | ast.Subscript(value=ast.Name(id="list"), slice=one):
+                return {"type": "array", "items": self._typed(one) or {}}
+        return None
+
+    def _of_dict(self, written: ast.Dict) -> Shape | None:
+        names = [key.value for key in written.keys if isinstance(key, ast.Constant)]
+        parts = dict(zip(names, written.values, strict=True))
+        kind = parts.get("type")
+        if isinstance(kind, ast.Constant) and isinstance(kind.value, str):
+            try:
+                schema: Shape = ast.literal_eval(written)
+                return schema
+            except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+                return None
+        fields = {name: self._typed(value) or {} for name, value in parts.items()}
+        return {"properties": fields, "additionalProperties": False}
+
+
+def _of_class(written: ast.ClassDef) -> Shape | None:
+    """Return the fields of a class; those of its bases are not known."""
+    if any(not (isinstance(base, ast.Name) and base.id == "TypedDict") for base in written.bases):
+        return None
+    fields: dict[str, Any] = {
+        each.target.id: {}
+        for each in written.body
+        if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
+    }
+    names = [getattr(each, "name", "") for each in written.body]
+    names += [
+        target.id
+        for each in written.body
+        if isinstance(each, ast.Assign)
+        for target in each.targets
+        if isinstance(target, ast.Name)
+    ]
+    return {"properties": fields, "additionalProperties": False, "class": True, "methods": names} if fields else None

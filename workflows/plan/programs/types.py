@@ -1,0 +1,103 @@
+"""What Monty's check of types says of a script: what must fail is a problem, what types merely suspect is a doubt."""
+
+import re
+from typing import Any
+
+from sennit.workflows.plan.language.problems import Problem
+from sennit.workflows.plan.programs.syntax import DOUBT
+
+_NOT_AWAITED = {"'CoroutineType[": "; is an `await` missing?", "'Ticket[": "; wait for it with `await parallel([...])`"}
+_ARGUMENTS = (
+    "missing-argument", "unknown-argument", "too-many-positional-arguments", "parameter-already-assigned",
+)  # fmt: skip
+"""A call that Python refuses, whatever the values are."""
+_BY_TYPE = ("unresolved-attribute", "not-subscriptable", "unsupported-operator", "invalid-await", "not-iterable")
+"""What a value of that type cannot do."""
+_UNSURE = re.compile(
+    r"\||\bNone\b|\bUnknown\b|\bAny\b|\bobject\b|\bunion\b|\bTypeVar\b|\bmay\b|@|\bpossibly\b", re.IGNORECASE
+)
+_HEAD = re.compile(r"[A-Za-z_]\w*")
+_SAME = {
+    "bool": ("bool", "int", "float"), "int": ("int", "float"), "float": ("float",), "str": ("str",), "list": ("list",),
+    "dict": ("dict",), "set": ("set",), "CoroutineType": (), "Ticket": ("Ticket",),
+}  # fmt: skip
+"""What a value of a type is good for, of the types that JSON and Sennit have."""
+_LITERAL = re.compile(r"Literal\[(.*)\]\Z")
+
+
+def is_of_use(found: dict[str, Any]) -> bool:
+    """Whether a finding says anything: names are checked elsewhere, and types of words have parameters."""
+    message = found["message"].replace("`", "'")
+    is_named = found["code"] in ("unresolved-import", "unresolved-reference") or "Module 'asyncio' has no" in message
+    return not is_named and "@" not in message
+
+
+def type_problem(found: dict[str, Any]) -> Problem:
+    """Return one finding as a problem with its line, as a doubt if the script may be right."""
+    message = found["message"].replace("`", "'")
+    hint = next((hint for kind, hint in _NOT_AWAITED.items() if kind in message), "")
+    code = str(found["code"])
+    return Problem(
+        code if _must_fail(code, message) else DOUBT, ("line", int(found["location"]["row"])), message + hint
+    )
+
+
+def _must_fail(code: str, message: str) -> bool:
+    if code in _ARGUMENTS:
+        return "union" not in message
+    if code == "invalid-argument-type":
+        _, _, types = message.partition("Expected '")
+        expected, _, found = types.removesuffix("'").partition("', found '")
+        return bool(found) and _is_other(expected, found)
+    if "'CoroutineType[" in message:
+        return code in _BY_TYPE and "union" not in message
+    return code in _BY_TYPE and not _UNSURE.search(
+        re.sub(r"dict\[str, (Any|Unknown)\]|list\[(Any|Unknown)\]", "dict", message)
+    )
+
+
+def _is_other(expected: str, found: str) -> bool:
+    """Whether no value of one type is one of the other: only for types that stand for themselves."""
+    kind = _kind(found)
+    if kind not in _SAME:
+        return False
+    heads = [_kind(part.strip()) for part in _alternatives(expected)]
+    if "SupportsIndex" in heads and kind in ("str", "float", "list", "dict"):
+        return True
+    if any(head not in (*_SAME, "None") for head in heads):
+        return False
+    if set(heads) & set(_SAME[kind]):
+        return _is_other_literal(expected, found)
+    return True
+
+
+def _is_other_literal(expected: str, found: str) -> bool:
+    """Whether a known text or number is none of those that are allowed."""
+    allowed, offered = _LITERAL.fullmatch(expected), _LITERAL.fullmatch(found)
+    return bool(allowed and offered) and offered[1] not in allowed[1].split(", ")  # type: ignore[index]
+
+
+def _alternatives(written: str) -> list[str]:
+    """Return the types of a union that stands in no brackets."""
+    parts, depth = [""], 0
+    for character in written:
+        depth += (character == "[") - (character == "]")
+        if character == "|" and not depth:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts
+
+
+def _kind(written: str) -> str:
+    """Return the class of a type as it is written, "" for one that is no single class."""
+    if len(_alternatives(written)) > 1:
+        return ""
+    literal = _LITERAL.fullmatch(written)
+    if literal is None:
+        head = _HEAD.match(written)
+        return head[0] if head and "object" not in written else ""
+    first = literal[1][:1]
+    if first in "\"'":
+        return "str"
+    return "bool" if literal[1] in ("True", "False") else "int" if first.isdigit() or first == "-" else ""

@@ -1,0 +1,75 @@
+"""How often a `while` loop goes round that counts: by a number that grows in each round, or by what it collects."""
+
+import ast
+
+from sennit.workflows.plan.programs.rounds import MANY, Rounds, Size, Values
+
+_LEAVES = (ast.Break, ast.Return, ast.Raise)
+
+
+class CountedLoops:
+    """Reads the bounds of loops."""
+
+    def __init__(self, rounds: Rounds) -> None:
+        self.rounds = rounds
+
+    def size(self, node: ast.While, values: Values) -> Size:
+        """Return how often a loop goes round that counts: by a number that grows each time, or by what it collects."""
+        if isinstance(node.test, ast.Constant):
+            ends = [each for each in node.body if isinstance(each, ast.If) and isinstance(each.body[-1], _LEAVES)]
+            tests = [each for end in ends for each in _parts(end.test, ast.Or)]
+            found = [self._counted(test, node, values, (ast.GtE, ast.Gt, ast.Eq)) for test in tests]
+            return Size(0, min((each + 1 for each in found if each is not None), default=MANY))
+        tests = _parts(node.test, ast.And)
+        counts = [self._counted(test, node, values, (ast.Lt, ast.LtE, ast.NotEq)) for test in tests]
+        known = [each for each in counts if each is not None]
+        return Size(known[0] if len(tests) == len(known) == 1 else 0, min(known, default=MANY))
+
+    def _counted(self, test: ast.expr, loop: ast.While, values: Values, signs: tuple[type, ...]) -> int | None:
+        match test:
+            case ast.Compare(left=left, ops=[sign], comparators=[right]) if isinstance(sign, signs):
+                end, steps = self.rounds.number(right, values), self._steps(left, loop, values)
+                if end is None or steps is None or (isinstance(sign, ast.Eq | ast.NotEq) and steps[1] != 1):
+                    return None
+                start, step = steps
+                return max(0, -(-(end + isinstance(sign, ast.LtE | ast.Gt) - start) // step))
+        return None
+
+    def _steps(self, left: ast.expr, loop: ast.While, values: Values) -> tuple[int, int] | None:
+        """Return where a count begins and by how much it grows in each round."""
+        name = left.args[0] if isinstance(left, ast.Call) and len(left.args) == 1 else left
+        if not isinstance(name, ast.Name) or any(isinstance(part, ast.Continue) for part in ast.walk(loop)):
+            return None
+        source = self.rounds.source
+        own = (each for each in self.rounds.stores.get(name.id, ()) if source.function(each) is source.function(loop))
+        stores = [source.parents[each] for each in own]
+        first = stores[0] if stores else None
+        if not isinstance(first, ast.Assign) or len(first.targets) > 1 or first in ast.walk(loop):
+            return None
+        if name is not left:
+            return self._collected(left, name, loop) if len(stores) == 1 and _is_empty(first.value) else None
+        match stores:
+            case [_, ast.AugAssign(op=ast.Add(), value=value) as grows] if grows in loop.body:
+                start, step = self.rounds.number(first.value, values), self.rounds.number(value, values)
+                return (start, step) if start is not None and step is not None and step > 0 else None
+        return None
+
+    def _collected(self, left: ast.expr, name: ast.Name, loop: ast.While) -> tuple[int, int] | None:
+        if not (isinstance(left, ast.Call) and isinstance(left.func, ast.Name) and left.func.id == "len"):
+            return None
+        grows = 0
+        for use in self.rounds.source.uses.get(name.id, ()):
+            method, call = self.rounds.source.parents[use], self.rounds.source.parents[self.rounds.source.parents[use]]
+            if isinstance(method, ast.Attribute) and method.attr != "append":
+                return None
+            if isinstance(method, ast.Attribute):
+                grows += self.rounds.source.parents[call] in loop.body
+        return (0, 1) if grows == 1 and self.rounds.is_free(left.func) else None
+
+
+def _parts(test: ast.expr, kind: type[ast.boolop]) -> list[ast.expr]:
+    return test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, kind) else [test]
+
+
+def _is_empty(value: ast.expr) -> bool:
+    return isinstance(value, ast.List) and not value.elts

@@ -1,0 +1,87 @@
+"""What a script can cost, as people and programs read it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sennit.workflows.plan.compile.execution_plan import Quoted
+from sennit.workflows.plan.language.limits import micro_dollars
+from sennit.workflows.plan.quotes.counts import NONE, Count, Counts
+
+_WRITES = 5
+
+
+class Round(NamedTuple):
+    """What a round calls of a loop that goes round nobody knows how often."""
+
+    line: int
+    what: str
+    functions: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """What a script can cost, `cost` in dollars, None where no price is known. `assumed` are the inputs whose numbers
+    were counted with. No run that comes to its end makes fewer calls of `llm` than `models`.
+    """
+
+    calls: Count
+    functions: Counts
+    tasks: Count
+    tokens: Count
+    cost: tuple[float, float] | None
+    rounds: tuple[Round, ...]
+    writes: tuple[str, ...]
+    assumed: dict[str, Any]
+    models: int
+
+    @property
+    def _amounts(self) -> str:
+        """The tokens, and what they cost."""
+        tokens = f"about {self.tokens}" if self.tokens.most else str(self.tokens)
+        if self.cost is None:
+            return f"{tokens}; not all prices are known"
+        dollars = f"; ${self.cost[0]:,.4f} to ${self.cost[1]:,.4f}{' and more' * self.tokens.more}"
+        return tokens + dollars * bool(self.cost[1])
+
+    def in_short(self) -> Quoted:
+        """Return what a run shows of it, and holds against its budget."""
+        more = f" and {len(self.writes) - _WRITES} more" if len(self.writes) > _WRITES else ""
+        text = f"calls {self.calls}; tokens {self._amounts}; writes {', '.join(self.writes[:_WRITES]) or 'none'}{more}"
+        return Quoted(text, self.models, self.tokens.least, micro_dollars(self.cost[0] if self.cost else 0))
+
+    def lines(self) -> list[str]:
+        """Return it for people."""
+        return [
+            f"calls: {self.calls}{f' ({_listed(self.functions)})' if self.functions else ''}",
+            *(f"  {each.what} (line {each.line}): {_listed(each.functions)}" for each in self.rounds),
+            *([f"tasks: {self.tasks}"] if self.tasks != NONE else []),
+            f"tokens: {self._amounts}",
+            f"writes: {', '.join(self.writes) or 'none'}",
+            *(
+                [f"counted with {', '.join(f'{name} = {value}' for name, value in self.assumed.items())}"]
+                if self.assumed
+                else []
+            ),
+        ]
+
+    def data(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        return {
+            "calls": self.calls._asdict(),
+            "functions": _plain(self.functions),
+            "rounds": [each._asdict() | {"functions": _plain(each.functions)} for each in self.rounds],
+            "tasks": self.tasks._asdict(),
+            "tokens": self.tokens._asdict(),
+            "cost_usd": self.cost and {"least": self.cost[0], "most": self.cost[1], "more": self.tokens.more},
+            "writes": list(self.writes),
+            "assumed": self.assumed,
+        }
+
+
+def _listed(amounts: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {amount}" for name, amount in amounts.items())
+
+
+def _plain(counts: Counts) -> dict[str, Any]:
+    return {name: count._asdict() for name, count in counts.items()}

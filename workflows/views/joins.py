@@ -1,0 +1,36 @@
+"""What people see of the value of a join, which no activity has made."""
+
+from collections import ChainMap
+from collections.abc import MutableMapping
+
+from sennit.workflows.messages.contracts import NodeReply
+from sennit.workflows.plan.scheduling.joins import lost
+from sennit.workflows.plan.scheduling.state import SUCCEEDED, RunState
+
+PREVIEW_CHARACTERS = 160
+
+
+def joined(state: RunState, replies: MutableMapping[int, NodeReply]) -> dict[int, NodeReply]:
+    """Return a reply for each join that the last step has closed by itself, with a preview from those of its inputs."""
+    found: dict[int, NodeReply] = {}
+    for unit in sorted(state.status.touched):
+        is_closed = state.status[unit] == SUCCEEDED and unit in state.chosen and state.kind_of(unit) == "join"
+        if is_closed and (unit not in replies or replies[unit].ref != state.digest[unit]):
+            preview = _preview(state, unit, ChainMap(found, replies))
+            found[unit] = NodeReply(ref=state.digest[unit], size=state.size[unit], preview=preview, attempt=0)
+    return found
+
+
+def _preview(state: RunState, join: int, replies: MutableMapping[int, NodeReply]) -> str:
+    spec, chosen = state.graph.specs[join], state.chosen[join]
+    parts, room = list[str](), PREVIEW_CHARACTERS
+    for node in spec.inputs if spec.policy == "settled" else chosen:
+        text = replies[node].preview if node in replies and state.status[node] == SUCCEEDED else ""
+        if spec.policy == "settled":
+            text = f"{state.path(node)} {lost(state, [node])[node][0]}" + f": {text}" * bool(text)
+        parts.append(text)
+        room -= len(text) + 2
+        if room < 0:
+            break
+    text = parts[0] if spec.policy == "first" and parts else f"[{', '.join(parts)}]"
+    return text if len(text) <= PREVIEW_CHARACTERS else f"{text[: PREVIEW_CHARACTERS - 1]}…"

@@ -1,0 +1,163 @@
+"""What has happened in a run, event by event, each with a number that it keeps: what the query `events` answers."""
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sennit.workflows.messages.contracts import NodeReply
+from sennit.workflows.messages.result import BlockedOn, RunStatus
+from sennit.workflows.messages.updates import Update
+from sennit.workflows.messages.views import EventKind, EventPage, RunEvent
+from sennit.workflows.plan.compile.graph import Graph
+from sennit.workflows.plan.scheduling.admission import asks
+from sennit.workflows.plan.scheduling.state import PENDING, RUNNING, STATUS_NAMES, RunState
+from sennit.workflows.views.report import error_at_place
+
+PAGE_EVENTS, PAGE_BYTES = 500, 400_000
+_KINDS: Mapping[str, EventKind] = {
+    "running": "started",
+    "succeeded": "succeeded",
+    "failed": "failed",
+    "skipped": "skipped",
+    "cancelled": "cancelled",
+}
+
+
+class Moment(NamedTuple):
+    """When something is noted: the length of the history at the workflow task that does it, and the time in ms."""
+
+    history: int
+    at: int
+
+
+class _Entry(NamedTuple):
+    number: int
+    moment: Moment
+    kind: EventKind
+    fields: dict[str, Any]
+
+
+class Journal:
+    """The events of one run of a chain, beginning with number `first`.
+
+    It is made of what the run has recorded, and a replay makes it again, so that numbers never change. Each event
+    knows the workflow task that has noted it: one that the history does not have yet is not told (see `page`).
+    """
+
+    def __init__(self, clock: Callable[[], Moment], first: int = 1) -> None:
+        self.first = self.next = first
+        self._clock = clock
+        self._entries: list[_Entry] = []
+        self._graph: Graph | None = None
+        self._nodes = 0
+        self._told: dict[int, tuple[str, int]] = {}
+        self._is_reset = self._has_jumped = False
+        self._asked: dict[tuple[str, str, str], None] = {}
+
+    def note(self, kind: EventKind, **fields: Any) -> None:
+        """Add an event. Fields that are empty are left out."""
+        if self._is_reset:
+            self._is_reset, self._has_jumped, self.next = False, True, max(self.next, self._clock().at)
+            self.note("reset")
+        details = {name: value for name, value in fields.items() if value not in ("", None, 0)}
+        self._entries.append(_Entry(self.next, self._clock(), kind, details))
+        self.next += 1
+
+    def restore(self, state: RunState) -> None:
+        """Go on with nodes whose events the run before this one of the chain has noted."""
+        self._graph, self._nodes = state.graph, len(state.graph.specs)
+        self._told = {unit: (_status_of(state, unit), state.generation[unit]) for unit in state.status}
+
+    def reset(self, _: int = 0) -> None:
+        """Have a `reset` come before the next event, with a number that no event can have which it took back: the
+        milliseconds of the clock, and no run has an event each. (The SDK calls this where there is no clock.)
+        """
+        self._is_reset = True
+
+    def observe(self, state: RunState, replies: Mapping[int, NodeReply], reply: NodeReply | None = None) -> None:
+        """Note what a step of the scheduler has made of the nodes, at once: the next step forgets it. `reply` is that
+        of the activity whose end was the step's event; `replies` may not keep it.
+        """
+        graph = state.graph
+        if graph is not self._graph:
+            self.note("planned", nodes=_shown(graph, 0), status="replaced" if self._graph is not None else "")
+            self._told.clear()
+        elif len(graph.specs) > self._nodes and (added := _shown(graph, self._nodes)):
+            self.note("planned", nodes=added)
+        self._graph, self._nodes = graph, len(graph.specs)
+        for unit in sorted(state.status.touched):
+            before, now = self._told.get(unit), (_status_of(state, unit), state.generation[unit])
+            self._told[unit] = now
+            if before != now or _starts_again(state, unit):
+                self._note_status(state, unit, now[0], (reply, replies.get(unit)))
+
+    def _note_status(self, state: RunState, unit: int, status: str, replies: Sequence[NodeReply | None]) -> None:
+        kind, spec = _KINDS.get(status), state.spec_of(unit)
+        if kind is None or not spec.is_shown or (kind == "started" and asks(state, unit)):
+            return
+        if kind == "started":
+            text = spec.summary
+        elif kind == "succeeded":  # not of an earlier generation, or before a fallback: of what it has as its output
+            text = next((each.preview for each in replies if each and each.ref == state.digest[unit]), "")
+        else:
+            text = error_at_place(state, unit)
+        generation = state.generation[unit]
+        self.note(kind, node=state.shown(unit), text=text, generation=generation if generation > 1 else 0)
+
+    def ask(self, items: Sequence[BlockedOn]) -> bool:
+        """Note what the run waits for now and did not wait for at the last call. Return whether this workflow task must
+        write a command: a replay may join one without a command with the next, and then sees only what that one left.
+        """
+        open_now: dict[tuple[str, str, str], None] = {}
+        for item in items:
+            key = item.node, item.why, str(item.example.get("digest", ""))
+            open_now[key] = None
+            if key not in self._asked:
+                self.note("asked", node=item.node, text=item.question, asks=item)
+        matters = self._has_jumped or open_now.keys() != self._asked.keys()
+        self._asked, self._has_jumped = open_now, False
+        return matters
+
+    def answered(self, update: Update) -> None:
+        """Note an update that the run has accepted, and with whom it came."""
+        by, node = getattr(update, "by", ""), getattr(update, "node", "")
+        self.note("answered", node=node, text=getattr(update, "reason", ""), update=update.name, by=by)
+
+    def ended(self, status: RunStatus, problem: str = "") -> None:
+        """Note the end of the run."""
+        self.note("ended", text=problem, status=status)
+
+    def page(self, after: int, through: int | None = None) -> EventPage:
+        """Return the events that follow number `after`, of the workflow tasks that the history has: those up to event
+        `through` of it, with which the last one was completed. A query may know more, but not yet for certain.
+        """
+        place = bisect_right(self._entries, after, key=lambda entry: entry.number)
+        known = len(self._entries)
+        if through is not None:
+            known = bisect_right(self._entries, through, key=lambda entry: entry.moment.history)
+        found: list[RunEvent] = []
+        size = 0
+        for entry in self._entries[place : min(known, place + PAGE_EVENTS)]:
+            event = RunEvent(number=entry.number, at=entry.moment.at / 1000, kind=entry.kind, **entry.fields)
+            size += len(event.model_dump_json(exclude_defaults=True))
+            if found and size > PAGE_BYTES:
+                break
+            found.append(event)
+        following = self._entries[known].number if known < len(self._entries) else self.next
+        is_over = known > 0 and self._entries[known - 1].kind == "ended"
+        return EventPage(first=self.first, following=following, ended=is_over, events=tuple(found))
+
+
+def _shown(graph: Graph, start: int) -> int:
+    return sum(spec.is_shown for spec in graph.specs[start:])
+
+
+def _status_of(state: RunState, unit: int) -> str:
+    """Return the status as it is told: a map whose items have ended still runs."""
+    status = state.status[unit]
+    return "running" if status == PENDING and unit in state.items else STATUS_NAMES[status]
+
+
+def _starts_again(state: RunState, unit: int) -> bool:
+    """Whether a unit runs that was made pending in the same step, for another reason than to put a map together."""
+    return state.status[unit] == RUNNING and state.status.touched[unit] and unit not in state.items

@@ -1,0 +1,55 @@
+"""Where the outputs of a run lie, for those who may read them, in its own part of the store."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sennit.workflows.messages.contracts import NodeError
+from sennit.workflows.messages.outputs import MAX_OUTPUTS, NO_OUTPUT, NO_SUCH_NODE, NOT_ENDED, OutputPlace
+from sennit.workflows.plan.language.text import format_name, nearest_or_known
+from sennit.workflows.plan.scheduling.state import BLOCKED, FAILED, SKIPPED, STATUS_NAMES, RunState
+from sennit.workflows.views.report import error_of, visible_units
+
+_OF_PROGRAMS = ("program", "join")
+"""Calls of programs whose outputs are as programs hand them on."""
+NO_PLAN = OutputPlace(error=NodeError(type=NOT_ENDED, message="the run has no plan yet"))
+
+
+def asked_for(request: Any) -> tuple[str, ...]:
+    """Return the names that a query asks for, whatever its form."""
+    names = request.get("nodes") if isinstance(request, dict) else None
+    return tuple(map(str, names[:MAX_OUTPUTS])) if isinstance(names, list | tuple) else ()
+
+
+def output_places(state: RunState, names: Sequence[str], answer: str) -> tuple[OutputPlace, ...]:
+    """Return where the outputs of these nodes lie; `answer` is the digest of the run's, "" if it was not cut."""
+    places: list[OutputPlace] = []
+    unknown = 0
+    for name in names:
+        unit = state.find(name) if name else None
+        if not name:
+            places.append(OutputPlace(ref=answer))
+        elif unit is not None:
+            places.append(_place(state, unit, name))
+        else:  # one hint is enough, and to look for many would keep the run from its work
+            hint = "" if unknown else nearest_or_known(name, [state.shown(unit) for unit in visible_units(state)])
+            unknown += 1
+            places.append(_none(NO_SUCH_NODE, f"there is no node {format_name(name)}{hint}"))
+    return tuple(places)
+
+
+def _place(state: RunState, unit: int, name: str) -> OutputPlace:
+    ref, status = state.digest[unit], state.status[unit]
+    word = "blocked" if status == BLOCKED else STATUS_NAMES[status]
+    if ref and word == "succeeded":
+        packed = bool(state.spec_of(unit).page) and state.kind_of(unit) in _OF_PROGRAMS
+        return OutputPlace(ref=ref, packed=packed)
+    ended = state.ended or status in (FAILED, SKIPPED) or word == "cancelled"
+    if not ended:
+        return _none(NOT_ENDED, f"{format_name(name)} has no output yet: it is {word}")
+    error = error_of(state, unit)
+    why = f": {error}" if error else ""
+    return _none(NO_OUTPUT, f"{format_name(name)} has no output: its status is {word}{why}")
+
+
+def _none(kind: str, message: str) -> OutputPlace:
+    return OutputPlace(error=NodeError(type=kind, message=message))

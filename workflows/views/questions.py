@@ -1,0 +1,229 @@
+"""What a run waits for a person to decide, each with the update and the command that does it."""
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import islice
+
+from pydantic import JsonValue
+
+from sennit.workflows.messages.result import BlockedOn
+from sennit.workflows.messages.views import MOST_PASSED_ON, SubagentView
+from sennit.workflows.plan.language.limits import Limits, limit_fields
+from sennit.workflows.plan.language.text import one_line
+from sennit.workflows.plan.scheduling.admission import token_of, waiting_in
+from sennit.workflows.plan.scheduling.budget import Budget
+from sennit.workflows.plan.scheduling.events import ExpansionRequest, Question
+from sennit.workflows.plan.scheduling.retry import names_of, repeated, takes_answer
+from sennit.workflows.plan.scheduling.state import (
+    AGAIN,
+    AWAITING_FALLBACK,
+    EXPANDED,
+    FAILED,
+    IN_DOUBT,
+    WAITING,
+    RunState,
+)
+from sennit.workflows.plan.scheduling.termination import PROGRAM_FAILED, blocking_failures, outages, session_of
+from sennit.workflows.views.example import example_value, full_example
+from sennit.workflows.views.quote import shortage
+from sennit.workflows.views.report import LINE_CHARACTERS, MAX_BLOCKED, QUESTION_CHARACTERS, cut, error_at_place, spent
+
+MAX_ITEMS = 5
+
+
+def blocked_on(state: RunState, run: str, children: Mapping[int, SubagentView]) -> tuple[BlockedOn, ...]:
+    """Return what waits for a person: gates, approvals, writes in doubt, failed nodes of a parked run, and what
+    sub-agents wait for.
+    """
+    waiting = state.units_in(WAITING)
+    groups = {node: waiting_in(state, node) for node in _groups(state)} if len(waiting) > 1 else {}
+    members = dict.fromkeys(unit for units in groups.values() for unit in units)
+    waiting.sort(key=lambda unit: unit in members)  # they are asked about together first
+    found = [_together(state, node, units, run) for node, units in groups.items()]
+    found += [_waiting(state, unit, run) for unit in waiting[:MAX_BLOCKED]]
+    if not state.parked and state.on_failure == "park":
+        doubts = state.units_in(IN_DOUBT)
+        found += [_failed(state, unit, run) for unit in islice(doubts, MAX_BLOCKED)]
+    if state.parked:
+        found += [_failed(state, unit, run) for unit in blocking_failures(state)[:MAX_BLOCKED]]
+        found += [_budget(state, state.budget, run)] if state.waiting_budget and state.budget is not None else []
+    passed_on = [(view.name, item) for view in children.values() for item in view.blocked][:MOST_PASSED_ON]
+    return (*found, *(item.model_copy(update={"node": f"{name}.{item.node}"}) for name, item in passed_on))
+
+
+def _waiting(state: RunState, unit: int, run: str) -> BlockedOn:
+    spec, path = state.spec_of(unit), state.shown(unit)
+    request = state.expansion_requests.get(unit)
+    if spec.kind == "gate":
+        line, rest = _first_line(state.questions[unit].text if unit in state.questions else spec.question)
+        value = example_value(spec.schema)
+        text = json.dumps(value)
+        if isinstance(value, str) and not value.startswith("-"):  # a flag does
+            text = value
+        return BlockedOn(
+            node=path,
+            why="gate",
+            question=line,
+            shown=rest,
+            update="answer",
+            example={"node": path, "value": value},
+            full=full_example(spec.schema),
+            command=shlex.join(["sennit", "answer", run, path, text]),
+        )
+    if request is None:
+        question = state.questions.get(unit, Question(""))
+        return _approval(path, f"may this run? {spec.summary}", question.text, question.token(), run)
+    return BlockedOn(
+        node=path,
+        why="replan",
+        question=_replan_question(request),
+        update="approve",
+        example={"node": path},
+        command=shlex.join(["sennit", "approve", run, path]),
+        also=("reject",),
+    )
+
+
+def _approval(path: str, question: str, shown: str, token: str, run: str) -> BlockedOn:
+    return BlockedOn(
+        node=path,
+        why="approval",
+        question=question,
+        shown=shown,
+        update="approve",
+        example={"node": path, "digest": token},
+        command=shlex.join(["sennit", "approve", run, path, "--digest", token]),
+        also=("reject",),
+    )
+
+
+def _groups(state: RunState) -> list[int]:
+    """Return the maps, and the models that call tools, of which several writes wait: they may be approved together."""
+    hosts = state.graph.fallback_for
+    open_nodes = [
+        node
+        for node in range(len(state.graph.specs))
+        if state.status[node] in (EXPANDED, AWAITING_FALLBACK)
+        and (node not in hosts or state.status[hosts[node]] != AWAITING_FALLBACK)
+    ]
+    return [node for node in open_nodes if len(waiting_in(state, node)) > 1][:MAX_BLOCKED]
+
+
+def _together(state: RunState, node: int, units: list[int], run: str) -> BlockedOn:
+    """Return the question about all that waits in a map or a tool loop: a line of each. Each asks by itself too."""
+    shown = "\n".join(
+        f"{state.shown(unit)}  {one_line(state.questions.get(unit, Question('')).text, LINE_CHARACTERS)}"
+        for unit in units[:MAX_BLOCKED]
+    )
+    if len(units) > MAX_BLOCKED:
+        shown += f"\nand {len(units) - MAX_BLOCKED} more; read them all: {shlex.join(['sennit', 'status', run])}"
+    question = f"may these {len(units)} run? {state.graph.specs[node].summary}"
+    together = _approval(state.shown(node), question, shown, token_of(state, units), run)
+    return together.model_copy(update={"parts": len(units)})
+
+
+def _first_line(text: str) -> tuple[str, str]:
+    """Return a question's first line and the rest; of a long line only the beginning, and then it is in the rest."""
+    line, _, rest = text.strip().partition("\n")
+    return (line, rest.strip("\n")) if len(line) <= QUESTION_CHARACTERS else (cut(line, QUESTION_CHARACTERS), text)
+
+
+def _replan_question(request: ExpansionRequest) -> str:
+    """Return what a person is asked about a replan. The number of nodes comes first: boards cut long questions."""
+    count = f"{request.nodes:,} more nodes" if request.nodes != 1 else "1 more node"
+    cost = f", about {request.tokens:,} tokens" if request.tokens else ""
+    left = request.nodes - len(request.summaries)
+    names = "; ".join([*request.summaries, *([f"and {left:,} more"] if left > 0 else [])])
+    return f"may it add {count}{cost}? {request.why}: {names}"
+
+
+def _failed(state: RunState, unit: int, run: str) -> BlockedOn:
+    path, error = state.shown(unit), error_at_place(state, unit) or "it failed"
+    items = [item for item in state.items.get(unit, ()) if state.status[item] == FAILED]
+    again = items[0] if items else unit  # a map would run all of its items again
+    if items:
+        count = len(state.items[unit]) // state.graph.specs[state.node_of(unit)].per_item
+        error = f"{len(items):,} of {count:,} items failed, {_items(state, items)}: {error}"
+    writes = repeated(state, again)
+    example: dict[str, JsonValue] = {"node": state.shown(again)}
+    command = ["sennit", "retry", run, state.shown(again)]
+    if AGAIN in state.deadlines and unit in outages(state):
+        error += f"; {tried_again_at(state.deadlines[AGAIN])}"
+    if state.kind_of(unit) == "program" and state.notes.get(unit, ("",))[0] == PROGRAM_FAILED:
+        return _own_error(state, unit, run, error)
+    if writes:
+        error += f"; to run it again may repeat what {names_of(state, writes)} wrote"
+        example["repeat_effect"] = True
+        command.append("--repeat-effect")
+    return BlockedOn(
+        node=path,
+        why="failed",
+        question=error,
+        update="retry_node",
+        example=example,
+        command=shlex.join(command),
+        also=("skip_node", *_others(state, unit)),
+    )
+
+
+def _items(state: RunState, items: Sequence[int]) -> str:
+    """Return the first items of a map by their names."""
+    more = f" and {len(items) - MAX_ITEMS:,} more" if len(items) > MAX_ITEMS else ""
+    return ", ".join(map(state.shown, items[:MAX_ITEMS])) + more
+
+
+def _own_error(state: RunState, unit: int, run: str, error: str) -> BlockedOn:
+    """Return the question about a script that has failed by itself: it fails again, so it is edited."""
+    graph = state.graph
+    session = node = session_of(state, state.node_of(unit))
+    while graph.specs[node].maker >= 0:
+        node = graph.specs[node].maker
+    others = sum(spec.is_program for spec in graph.specs) > 1
+    command = ["sennit", "edit", run, "FILE.py", *(["--node", state.shown(node)] if others else [])]
+    return BlockedOn(
+        node=state.shown(session),
+        why="failed",
+        question=error,
+        update="edit_program",
+        example={"node": state.shown(node), "script": "async def main(): ..."},
+        command=shlex.join(command),
+        also=("retry_node", "skip_node"),
+    )
+
+
+def _others(state: RunState, unit: int) -> tuple[str, ...]:
+    """Return what else than a retry may help: a script that has failed by itself fails again."""
+    if state.kind_of(unit) == "program":
+        return ("edit_program",)
+    return ("answer",) if takes_answer(state, unit) else ()
+
+
+def tried_again_at(millis: int) -> str:
+    """Return when what an outage has failed is tried again, as people read it."""
+    return f"tried again at {datetime.fromtimestamp(millis / 1000, UTC):%H:%M:%S} UTC"
+
+
+def _budget(state: RunState, budget: Budget, run: str) -> BlockedOn:
+    """Return what waits for more budget; the example doubles the limits that are in the way, or lets a program make the
+    least of its calls.
+    """
+    lack = shortage(state, state.waiting_budget)
+    names = budget.short() or (["calls"] if lack else list(budget.limits))
+    doubled = {name: 2 * max(budget.limits[name], getattr(budget.spent, name)) for name in names}
+    if lack and "calls" in doubled:
+        doubled["calls"] = max(doubled["calls"], budget.limits["calls"] + lack[0])
+    limits = Limits(**limit_fields(doubled)).model_dump(exclude_none=True)
+    count = len(state.waiting_budget)
+    ready = f"{count} nodes are ready and wait" if count != 1 else "1 node is ready and waits"
+    return BlockedOn(
+        node="",
+        why="budget",
+        question=f"{lack[1] if lack else spent(budget, names)}; {ready}",
+        update="raise_budget",
+        example=limits,
+        command=shlex.join(
+            ["sennit", "update", run, "raise_budget", *(f"{name}={limit}" for name, limit in limits.items())]
+        ),
+    )

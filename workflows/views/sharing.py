@@ -1,0 +1,39 @@
+"""Which units share an activity, and why others do not."""
+
+from sennit.workflows.plan.fusion.rules import why_alone
+from sennit.workflows.plan.scheduling.ready import is_given_much
+from sennit.workflows.plan.scheduling.state import RunState
+
+MOST_EXPLAINED = 500
+_JOIN = "no activity, unless its value must be stored: what reads a join loads the outputs of its inputs"
+
+
+def seats_of(state: RunState) -> dict[int, tuple[str, int]]:
+    """Return of each unit that runs in an activity with others the first of these, and its place among them."""
+    counts: dict[int, int] = {}
+    seats: dict[int, tuple[str, int]] = {}
+    for unit, first in state.shared.items():
+        counts[first] = counts.get(first, -1) + 1
+        seats[unit] = state.path(first), counts[first]
+    return seats
+
+
+def explained(state: RunState) -> dict[str, str]:
+    """Return of the first 500 nodes whether they may share an activity, and if not why. A map speaks for its items."""
+    nodes = range(min(len(state.graph.specs), MOST_EXPLAINED))
+    return {state.path(node): _reason(state, node) for node in nodes if state.graph.specs[node].is_shown}
+
+
+def _reason(state: RunState, node: int) -> str:
+    spec, timings = state.graph.specs[node], state.timings
+    if spec.kind == "join":
+        return _JOIN
+    own = "it has failed beside others" if node in state.alone else ""
+    own = own or ("it reads joins of many inputs" if is_given_much(state, node) else "")
+    reason = why_alone(state.graph, node, spec, state.graph.locks[node]) or own or timings.why_alone(spec)
+    if reason:
+        return f"alone: {reason}"
+    millis = timings.millis(spec)
+    took = "nobody knows how long" if millis is None else f"{millis:,} ms"
+    source = "declared" if spec.typical == millis else "measured"
+    return f"may share an activity: `{spec.tool}` takes {took}{'' if millis is None else f', {source}'}"

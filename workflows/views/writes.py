@@ -1,0 +1,61 @@
+"""What became of writes, where the status of their nodes does not tell."""
+
+from collections.abc import Iterator
+
+from sennit.workflows.messages.result import WriteLine
+from sennit.workflows.plan.scheduling.events import Effect, WriteStatus
+from sennit.workflows.plan.scheduling.state import SUCCEEDED, RunState
+
+ORDER: tuple[WriteStatus, ...] = ("unknown", "in flight", "made", "not made")
+MOST_WRITES = 500
+MOST_NAMED = 3
+_SAYS: dict[WriteStatus, str] = {
+    "in flight": "is in flight",
+    "made": "was made all the same",
+    "not made": "was not made",
+    "unknown": "may have been made: nobody knows",
+}
+
+
+def writes_of(state: RunState) -> tuple[WriteLine, ...]:
+    """Return the writes that were cut off, or of which nobody knows whether they were made; the latter come first."""
+    return _lines(state, all_made=False)
+
+
+def all_writes(state: RunState) -> tuple[WriteLine, ...]:
+    """Return all that a run has written, or may have."""
+    return _lines(state, all_made=True)
+
+
+def effect_text(state: RunState, unit: int) -> str:
+    """Return what became of a unit's writes as it ran last, as a part of a sentence; "" if there is nothing to say."""
+    found = [each for each in state.effects.get(unit, ()) if each.generation == state.generation[unit]]
+    if state.kind_of(unit) == "agent" and any(not each.below and each.status == "unknown" for each in found):
+        return "nobody knows what it has written"
+    named = [f"{f'its write {each.below}' if each.below else 'its write'} {_SAYS[each.status]}" for each in found]
+    more = [f"and {len(named) - MOST_NAMED} more"] * (len(named) > MOST_NAMED)
+    return "; ".join([*named[:MOST_NAMED], *more])
+
+
+def _lines(state: RunState, *, all_made: bool) -> tuple[WriteLine, ...]:
+    found = [
+        WriteLine(node=_name(state, unit, each), status=each.status)
+        for unit in sorted(state.effects)
+        for each in state.effects[unit]
+    ]
+    if all_made:
+        found += [WriteLine(node=state.address(unit), status="made") for unit in _made(state)]
+    return tuple(sorted(found, key=lambda line: ORDER.index(line.status))[:MOST_WRITES])
+
+
+def _name(state: RunState, unit: int, effect: Effect) -> str:
+    name = state.address(unit, effect.generation)
+    return f"{name}.{effect.below}" if effect.below else name
+
+
+def _made(state: RunState) -> Iterator[int]:
+    """Yield the writes whose status tells that this run has made them."""
+    for unit in state.units_in(SUCCEEDED):
+        is_own = unit not in state.answers and unit not in state.taken_over
+        if state.spec_of(unit).effect == "write" and state.kind_of(unit) == "tool" and is_own:
+            yield unit
