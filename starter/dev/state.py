@@ -40,7 +40,7 @@ class ProcessIdentity(BaseModel):
         """Return the process that has this id now; None when there is none or it only waits to be reaped."""
         with suppress(psutil.NoSuchProcess):
             process = psutil.Process(pid)
-            if process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
+            if not _has_ended(process):
                 boot = BOOT_ID.read_text().strip() if BOOT_ID.exists() else ""
                 return cls(pid=pid, created=_created(process), boot=boot)
         return None
@@ -71,6 +71,11 @@ class ProcessIdentity(BaseModel):
                 os.killpg(self.pid, signal.SIGKILL)
             time.sleep(0.02)
         return not self.alive
+
+
+def _has_ended(process: psutil.Process) -> bool:
+    """Whether it only waits to be reaped. Threads that outlive the first one keep its ports open."""
+    return process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD) and process.num_threads() <= 1
 
 
 def _created(process: psutil.Process) -> float:

@@ -138,7 +138,7 @@ async def test_a_store_that_goes_away_after_a_write_has_it_made_once(
     """The worker that has made the write dies meanwhile. Once the store is back, everything ends by itself, but for the
     write, of which nobody knows.
     """
-    write = call("w", "post", args={"text": "paid", "after": "hang"}, timeout="8s")
+    write = call("w", "post", args={"text": "paid", "after": "hang"}, timeout="20s")
     processes = WorkerProcesses(dev_server.address, tmp_path / "state")
     store, away = tmp_path / "state" / "artifacts", tmp_path / "away"
     try:
@@ -163,8 +163,8 @@ async def test_a_store_that_goes_away_after_a_write_has_it_made_once(
         store.rename(away)
         if leaves:
             store.mkdir()
-        (late,) = processes.start("tools")
         processes.kill(doomed)
+        (late,) = processes.start("tools")
         await asyncio.sleep(25)  # a lost call is made again after 10
         assert processes.running(other)
         assert processes.running(late)

@@ -2,8 +2,8 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
@@ -15,6 +15,7 @@ from temporalio.service import RPCError
 from temporalio.worker import Interceptor, Replayer, UnsandboxedWorkflowRunner, Worker, WorkflowRunner
 
 from sennit.activities.definitions import Activities
+from sennit.activities.runs.pollers import QueueWorkers
 from sennit.workers.workflow_sandbox import runner_for
 from sennit.workflows.agent_run import AgentRun
 from sennit.workflows.look_up import LookUp
@@ -50,8 +51,11 @@ async def serving(
     With memory the workflows run in the SDK's sandbox. Without, that would load them anew for every task, and there is
     one workflow task at a time: of a query and a task of the same run at once, the SDK then
     sometimes loses the task, which costs the 10 s after which the server gives it out again.
+
+    These workers are the only ones: for a minute the server still counts those that an earlier test has killed.
     """
     stack = AsyncExitStack()
+    stack.enter_context(_only_these())
     try:
         models = [(queues.llm_queue(provider), host.llm()) for provider in host.providers]
         for queue, work in [(queues.TOOLS, host.tools()), (queues.SANDBOX, host.sandbox()), *models]:
@@ -82,6 +86,16 @@ async def serving(
     finally:
         async with asyncio.timeout(SLOWEST_STOP):
             await stack.aclose()
+
+
+@contextmanager
+def _only_these() -> Iterator[None]:
+    async def counts(*_: Any) -> dict[str, int]:
+        return {}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(QueueWorkers, "counts", counts)
+        yield
 
 
 @asynccontextmanager

@@ -49,7 +49,7 @@ async def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dev_server_bina
     directory = StateDir(tmp_path / "state")
     directory.prepare()
     nobody = ProcessIdentity(pid=1, created=0)
-    port = random.randrange(10_000, 30_000, 2)  # below those that the system gives to others while a test restarts
+    port = random.randrange(10_000, 16_000, 2)  # below those that a system gives to others while a test restarts
     ports = {"port": free_port(port), "ui_port": free_port(port + 1)}
     directory.write(StackRecord(phase="stopped", supervisor=nobody, **ports))
     yield directory

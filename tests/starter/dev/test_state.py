@@ -2,6 +2,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -101,6 +102,24 @@ def test_an_identity_stays_the_same_when_the_clock_is_set(monkeypatch: pytest.Mo
     assert psutil.boot_time() == boot + step
     assert me.alive
     assert not me.model_copy(update={"boot": "of yesterday"}).alive
+
+
+FIRST_THREAD_ENDS = """
+import ctypes, threading, time
+threading.Thread(target=time.sleep, args=(60,)).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no thread outlives the first one")
+def test_a_process_whose_first_thread_has_ended_is_alive_until_all_have() -> None:
+    with subprocess.Popen([sys.executable, "-c", FIRST_THREAD_ENDS], start_new_session=True) as child:
+        while psutil.Process(child.pid).status() != psutil.STATUS_ZOMBIE:
+            time.sleep(0.02)
+        alive = ProcessIdentity.of(child.pid)
+        assert alive is not None
+        assert alive.kill_group()
+        assert ProcessIdentity.of(child.pid) is None
 
 
 def test_a_process_that_waits_to_be_reaped_is_not_alive() -> None:

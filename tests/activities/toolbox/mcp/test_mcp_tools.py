@@ -356,17 +356,28 @@ async def test_the_time_server(tmp_path: Path, context: ToolContext) -> None:
         await tools["time_get_current_time"].call({"timezone": "Nowhere"}, context)
 
 
-@pytest.mark.skipif(shutil.which("npx") is None, reason="needs npx")
-async def test_servers_from_npm(tmp_path: Path, context: ToolContext) -> None:
-    (tmp_path / "a.txt").write_text("one\n")
+@pytest.fixture(scope="session")
+def npm_servers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the commands of two servers. Fetching them may take longer than a server may take to answer."""
+    if shutil.which("npm") is None:
+        pytest.skip("needs npm")
+    folder = tmp_path_factory.mktemp("npm")
+    packages = [f"@modelcontextprotocol/server-{name}" for name in ("filesystem", "everything")]
+    command = ["npm", "install", "--prefix", str(folder), "--no-audit", "--no-fund", *packages]
     try:
-        tools = offered(
-            tmp_path,
-            fs={"command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", str(tmp_path)]},
-            every={"command": "npx", "args": ["-y", "@modelcontextprotocol/server-everything"]},
-        )
-    except ToolSetupError as problem:
-        pytest.skip(f"npx cannot fetch them here: {problem}")
+        subprocess.run(command, check=True, capture_output=True, timeout=100)
+    except (subprocess.SubprocessError, OSError) as problem:
+        pytest.skip(f"npm cannot fetch them here: {problem}")
+    return folder / "node_modules" / ".bin"
+
+
+async def test_servers_from_npm(tmp_path: Path, context: ToolContext, npm_servers: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\n")
+    tools = offered(
+        tmp_path,
+        fs={"command": str(npm_servers / "mcp-server-filesystem"), "args": [str(tmp_path)], "start_timeout": "100s"},
+        every={"command": str(npm_servers / "mcp-server-everything"), "start_timeout": "100s"},
+    )
     read = await tools["fs_read_text_file"].call({"path": str(tmp_path / "a.txt")}, context)
     assert read["content"] == "one\n"
     assert (tools["fs_read_text_file"].hint != "", tools["fs_write_file"].hint) == (True, "")
