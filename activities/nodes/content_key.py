@@ -97,7 +97,7 @@ def _is_shareable(node: Node, checked: StoredPlan) -> bool:
     """Whether a node is a call that changes nothing, and that adds nothing to the plan."""
     if isinstance(node, LlmNode):
         return not (node.adds_nodes or node.inputs or node.turn)
-    return isinstance(node, ToolNode) and not checked.spec(node.id).is_fallback
+    return isinstance(node, ToolNode) and not checked.spec(node.id).is_successor
 
 
 def _bound(node: Node, checked: StoredPlan, refs: dict[str, str]) -> list[Any]:

@@ -4,9 +4,9 @@ from sennit.workflows.plan.compile.execution_plan import APART, EXCLUSIVE, SHARE
 from sennit.workflows.plan.scheduling.joins import inputs_of
 from sennit.workflows.plan.scheduling.reset import has_started
 from sennit.workflows.plan.scheduling.state import (
-    AWAITING_FALLBACK,
     BLOCKED,
     CANCELLED,
+    DELEGATED,
     ENDED,
     EXPANDED,
     FAILED,
@@ -89,7 +89,7 @@ def _check_node(state: RunState, node: int) -> None:
     if status == PENDING and not has_started(state, node):
         _check_pending(state, node, needs)
     elif status == BLOCKED:
-        host = state.graph.fallback_for.get(node)
+        host = state.graph.predecessor.get(node)
         assert FAILED in needs or BLOCKED in needs or (host is not None and state.status[host] == BLOCKED)
         assert SKIPPED not in needs
         assert CANCELLED not in needs
@@ -97,8 +97,8 @@ def _check_node(state: RunState, node: int) -> None:
         left = sum(state.status[item] not in (*ENDED, BLOCKED) for item in state.items[node])
         assert state.open_inputs[node] == left
         assert left or (spec.source >= 0 and state.status[spec.source] not in (*ENDED, BLOCKED))
-    elif status == AWAITING_FALLBACK:
-        assert state.status[spec.instead] in (PENDING, RUNNING, WAITING, AWAITING_FALLBACK, IN_DOUBT)
+    elif status == DELEGATED:
+        assert state.status[spec.successor] in (PENDING, RUNNING, WAITING, DELEGATED, IN_DOUBT)
     elif status == WAITING and node not in state.expansion_requests:
         assert node in state.questions or not (spec.approval or spec.fills)
         assert spec.kind == "gate" or spec.approval
@@ -110,8 +110,8 @@ def _check_pending(state: RunState, node: int, needs: list[int]) -> None:
     assert not any(need in LOST for need in needs), f"{spec.id} needs what is lost, and is neither blocked nor skipped"
     missing = sum(need not in ENDED for need in needs)
     missing += sum(state.status[dep] not in (*ENDED, BLOCKED) for dep in spec.watches)
-    host = state.graph.fallback_for.get(node)
-    missing += host is not None and state.status[host] != AWAITING_FALLBACK
+    host = state.graph.predecessor.get(node)
+    missing += host is not None and state.status[host] != DELEGATED
     if not state.begun:
         return
     assert state.open_deps[node] == missing, f"{spec.id} waits for {missing}, counted {state.open_deps[node]}"

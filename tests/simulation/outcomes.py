@@ -33,7 +33,7 @@ def check_outcomes(state: RunState, world: World) -> None:
         if state.status[node] == CANCELLED:
             assert node not in state.graph.answers
             continue
-        host = state.graph.fallback_for.get(node)
+        host = state.graph.predecessor.get(node)
         if host is not None and state.status[host] == CANCELLED:
             continue
         expected = _after_error(state, node, _expected(state, world, node))
@@ -50,11 +50,11 @@ def _touched(state: RunState) -> dict[int, bool]:
     for node, spec in enumerate(state.graph.specs):
         if any(dep in nodes for dep in (*spec.watches, *spec.inputs)):
             found[node] = True
-        host = state.graph.fallback_for.get(node)
+        host = state.graph.predecessor.get(node)
         while host is not None:
             if host in found:
                 found[node] = True
-            host = state.graph.fallback_for.get(host)
+            host = state.graph.predecessor.get(host)
     return found
 
 
@@ -65,7 +65,7 @@ def _behind_doubt(state: RunState) -> dict[int, bool]:
     found = dict.fromkeys(stack, True)
     while stack:
         here = stack.pop()
-        fallback = state.graph.specs[here].instead
+        fallback = state.graph.specs[here].successor
         behind = [*state.graph.behind(here), *([fallback] if fallback >= 0 else [])]
         stack += [node for node in behind if node not in found]
         found |= dict.fromkeys(behind, True)
@@ -85,7 +85,7 @@ def _expected(state: RunState, world: World, node: int) -> int:
     needs = [_seen(state.status[need]) for need in spec.needs]
     if any(need != SUCCEEDED for need in needs):
         return SKIPPED
-    host = state.graph.fallback_for.get(node)
+    host = state.graph.predecessor.get(node)
     if host is not None and not _stood_in(state, host, node):
         return SKIPPED
     if spec.when is not None:
@@ -186,7 +186,7 @@ def _after_error(state: RunState, node: int, ended: int) -> int:
         return SUCCEEDED
     if spec.skip_on_error:
         return SKIPPED
-    if spec.instead >= 0 and state.status[spec.instead] == SUCCEEDED:
-        assert state.digest[node] == state.digest[spec.instead]
+    if spec.successor >= 0 and state.status[spec.successor] == SUCCEEDED:
+        assert state.digest[node] == state.digest[spec.successor]
         return SUCCEEDED
     return FAILED

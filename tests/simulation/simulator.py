@@ -249,7 +249,7 @@ def pieces_of(execution_plan: ExecutionPlan) -> list[ExecutionPlan]:
     A fallback comes together with its node.
     """
     furthest, cuts = -1, []
-    hosts = {spec.instead: index for index, spec in enumerate(execution_plan.specs)}
+    hosts = {spec.successor: index for index, spec in enumerate(execution_plan.specs)}
     for index, spec in enumerate(execution_plan.specs):
         furthest = max(furthest, index, hosts.get(index, -1), *_named(spec))
         if furthest == index:
@@ -263,4 +263,4 @@ def pieces_of(execution_plan: ExecutionPlan) -> list[ExecutionPlan]:
 
 
 def _named(spec: NodeSpec) -> list[int]:
-    return [-1, *spec.needs, *spec.watches, *spec.inputs, *spec.reads, spec.instead, *(spec.over or ())[:1]]
+    return [-1, *spec.needs, *spec.watches, *spec.inputs, *spec.reads, spec.successor, *(spec.over or ())[:1]]

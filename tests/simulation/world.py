@@ -18,8 +18,8 @@ from sennit.workflows.plan.scheduling.events import (
 )
 from sennit.workflows.plan.scheduling.ready import in_flight
 from sennit.workflows.plan.scheduling.state import (
-    AWAITING_FALLBACK,
     BLOCKED,
+    DELEGATED,
     ENDED,
     EXPANDED,
     RUNNING,
@@ -285,7 +285,7 @@ def check_may_start(state: RunState, unit: int, inside: dict[int, None]) -> None
             )
         for dep in spec.watches if unit == node else ():
             assert dep in inside or state.status[dep] in (*ENDED, BLOCKED), f"{path} starts before {dep} has ended"
-    assert node not in state.graph.fallback_for or state.status[state.graph.fallback_for[node]] == AWAITING_FALLBACK
+    assert node not in state.graph.predecessor or state.status[state.graph.predecessor[node]] == DELEGATED
     works = spec.kind != "map" or unit != node
     assert not (state.spec_of(unit).approval and works) or unit in state.approved, f"{path} starts without approval"
     assert spec.kind != "gate" or node in state.answers

@@ -49,8 +49,8 @@ def flow_of(graph: Graph) -> tuple[list[int], list[list[int]]]:
     for node in shown:
         spec = graph.specs[node]
         sources = [end for source in (*graph.deps[node], *spec.inputs) for end in _ends(graph, source)]
-        if node in graph.fallback_for:
-            sources.append(graph.fallback_for[node])
+        if node in graph.predecessor:
+            sources.append(graph.predecessor[node])
         if spec.maker >= 0 and not sources:
             if spec.maker not in read:
                 read[spec.maker] = _read_by(graph, spec.maker)
@@ -73,15 +73,15 @@ def _read_by(graph: Graph, step: int) -> list[int]:
     spec = graph.specs[step]
     if not spec.is_step:
         return [step]
-    still_open = dict.fromkeys(graph.specs[spec.instead].inputs if spec.instead >= 0 else ())
+    still_open = dict.fromkeys(graph.specs[spec.successor].inputs if spec.successor >= 0 else ())
     read = [node for node in spec.inputs if node not in still_open]
     return [end for node in read for end in _ends(graph, _last(graph, node, "llm"))]
 
 
 def _last(graph: Graph, node: int, kind: Kind) -> int:
     """Return the last step of a program, or the last turn of a model call; the node itself if it is of another kind."""
-    while graph.specs[node].kind == kind and graph.specs[node].instead >= 0:
-        node = graph.specs[node].instead
+    while graph.specs[node].kind == kind and graph.specs[node].successor >= 0:
+        node = graph.specs[node].successor
     return node
 
 

@@ -296,7 +296,7 @@ def _diagram_of(graph: Graph) -> tuple[list[int], Diagram]:
             Node(
                 short_name(spec),
                 plain(_what(spec.summary), 60),
-                (place[spec.instead],) if spec.instead in place else (),
+                (place[spec.successor],) if spec.successor in place else (),
                 groups[node],
             )
             for node, spec in ((node, graph.specs[node]) for node in shown)

@@ -18,7 +18,7 @@ from sennit.workflows.plan.scheduling.events import ExpansionRequest, Question
 from sennit.workflows.plan.scheduling.retry import names_of, repeated, takes_answer
 from sennit.workflows.plan.scheduling.state import (
     AGAIN,
-    AWAITING_FALLBACK,
+    DELEGATED,
     EXPANDED,
     FAILED,
     IN_DOUBT,
@@ -101,12 +101,11 @@ def _approval(path: str, question: str, shown: str, token: str, run: str) -> Blo
 
 def _groups(state: RunState) -> list[int]:
     """Return the maps, and the models that call tools, of which several writes wait: they may be approved together."""
-    hosts = state.graph.fallback_for
+    hosts = state.graph.predecessor
     open_nodes = [
         node
         for node in range(len(state.graph.specs))
-        if state.status[node] in (EXPANDED, AWAITING_FALLBACK)
-        and (node not in hosts or state.status[hosts[node]] != AWAITING_FALLBACK)
+        if state.status[node] in (EXPANDED, DELEGATED) and (node not in hosts or state.status[hosts[node]] != DELEGATED)
     ]
     return [node for node in open_nodes if len(waiting_in(state, node)) > 1][:MAX_BLOCKED]
 

@@ -109,7 +109,7 @@ def _calls(graph: Graph, program: int) -> Iterator[tuple[int, int]]:
                 line_of_call = path_and_line(spec)[1] or line
                 yield made, line_of_call
                 left.append((made, line_of_call))
-            elif graph.specs[node].instead == made:
+            elif graph.specs[node].successor == made:
                 left.append((made, line))
 
 

@@ -32,8 +32,8 @@ from sennit.workflows.plan.scheduling.events import (
 )
 from sennit.workflows.plan.scheduling.snapshot import dump, load
 from sennit.workflows.plan.scheduling.state import (
-    AWAITING_FALLBACK,
     BLOCKED,
+    DELEGATED,
     EXPANDED,
     IN_DOUBT,
     STATUS_NAMES,
@@ -45,7 +45,7 @@ from sennit.workflows.plan.scheduling.step import step
 from sennit.workflows.plan.scheduling.termination import blocking_failures
 
 Fields = dict[str, Any]
-STATUSES = {BLOCKED: "blocked", AWAITING_FALLBACK: "delegated", EXPANDED: "opened", IN_DOUBT: "in doubt"}
+STATUSES = {BLOCKED: "blocked", DELEGATED: "delegated", EXPANDED: "opened", IN_DOUBT: "in doubt"}
 
 
 def node(name: str, *needs: str, kind: str = "tool", **fields: Any) -> Fields:
@@ -286,8 +286,8 @@ class Play:
 def _spec(fields: Fields, index: dict[str, int]) -> NodeSpec:
     named: Fields = {key: [index[name] for name in fields.get(key, ())] for key in ("needs", "watches", "inputs")}
     rest = {key: value for key, value in fields.items() if key not in named}
-    if "instead" in rest:
-        rest["instead"] = index[rest["instead"]]
+    if "successor" in rest:
+        rest["successor"] = index[rest["successor"]]
     if "over" in rest:
         rest["over"] = (index[rest["over"][0]], rest["over"][1])
     if "when" in rest:

@@ -96,7 +96,7 @@ class Planner:
         if kind in ("join", "map") and not self._usable:
             kind = "tool"
         spec = self._spec(kind)
-        spec.instead = fallback
+        spec.successor = fallback
         if fallback < 0 and self._trouble:
             self._on_error(spec)
         self._usable.append(len(self._specs))
@@ -105,7 +105,7 @@ class Planner:
     def _fallback(self, depth: int = 0) -> int:
         deeper = self._fallback(depth + 1) if depth < 2 and self._chance(15) else -1
         spec = self._spec("tool")
-        spec.is_fallback, spec.instead = True, deeper
+        spec.is_successor, spec.successor = True, deeper
         self._specs.append(spec)
         return len(self._specs) - 1
 
@@ -152,7 +152,7 @@ class Planner:
         spec.stages = [self._stage(f"s{number}") for number in range(self._choices.integer(-2, 2))]
         tested = repr(spec.when)
         before = self._specs[source]
-        is_plain = before.fallback is None and before.instead < 0 and not before.skip_on_error
+        is_plain = before.fallback is None and before.successor < 0 and not before.skip_on_error
         if before.kind == "map" and is_plain and f"'at': [{source}," not in tested:
             spec.source = source
 
@@ -203,7 +203,7 @@ def shuffled(execution_plan: ExecutionPlan, choices: Choices) -> ExecutionPlan:
         moved[places[index]] = spec
         for name in ("needs", "watches", "inputs"):
             setattr(spec, name, [places[node] for node in getattr(spec, name)])
-        spec.instead = places[spec.instead] if spec.instead >= 0 else -1
+        spec.successor = places[spec.successor] if spec.successor >= 0 else -1
         spec.over = (places[spec.over[0]], spec.over[1]) if spec.over else None
         spec.source = places[spec.source] if spec.source >= 0 else -1
         spec.when = _moved(spec.when, places)

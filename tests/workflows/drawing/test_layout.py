@@ -68,7 +68,7 @@ def test_long_edges_into_one_node_share_a_lane() -> None:
 
 
 def test_a_fallback_comes_after_its_node() -> None:
-    play = Play(node("a", instead="z"), join("j", "a"), node("z", is_fallback=True), answer="j")
+    play = Play(node("a", successor="z"), join("j", "a"), node("z", is_successor=True), answer="j")
     assert flow_of(play.graph)[1] == [[], [0], [0]]
 
 

@@ -106,7 +106,7 @@ def test_a_retry_without_a_node_is_of_all_that_blocks() -> None:
 def test_a_person_gives_the_result_of_a_call_that_has_failed(name: str, rejection: str) -> None:
     nodes = [node(each) for each in ("a", "ok", "l")]
     nodes += [node("w", effect="write", approval=True), node("p", kind="program"), each("m", "l"), join("j", "a")]
-    run = Play(*nodes, node("h", instead="f"), node("f", is_fallback=True), answer=("a", "w", "j", "h"))
+    run = Play(*nodes, node("h", successor="f"), node("f", is_successor=True), answer=("a", "w", "j", "h"))
     run.begin()
     run.ok("ok")
     run.ok("l", length=2)

@@ -56,7 +56,7 @@ def test_a_report_that_is_too_long_counts_every_node_and_lists_the_failed_ones(m
 
 
 def test_a_node_that_needed_its_fallback_says_so() -> None:
-    play = Play(node("a", fallback=("none", 1, {})), node("b", instead="s"), node("s", is_fallback=True))
+    play = Play(node("a", fallback=("none", 1, {})), node("b", successor="s"), node("s", is_successor=True))
     play.begin()
     for name in ("a", "b"):
         play.fail(name)

@@ -92,8 +92,8 @@ class PlanCompiler:
         specs = [self._spec(node, each) for node, each in zip(self._plan.nodes, links, strict=True)]
         for spec, rank in zip(specs, ranks(self._plan, links), strict=True):
             spec.rank = rank
-            if spec.instead >= 0:
-                specs[spec.instead].is_fallback = True
+            if spec.successor >= 0:
+                specs[spec.successor].is_successor = True
         answer = dependencies.answer_of(self._plan)
         names = [reference.node for reference in references_in(answer)]
         nodes = [self._index[name] for name in dict.fromkeys(names) if name in self._index]
@@ -178,7 +178,7 @@ class PlanCompiler:
         if isinstance(node.on_error, Fallback):
             spec.fallback = self._fallback(node.on_error.fallback, self._wanted.get(node.id, []))
         elif isinstance(node.on_error, Instead):
-            spec.instead = self._index[node.on_error.instead]
+            spec.successor = self._index[node.on_error.instead]
 
     def _fallback(self, value: Any, wanted: list[str]) -> Fallen:
         digest, size = self._keep(value)

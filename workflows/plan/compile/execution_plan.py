@@ -46,19 +46,20 @@ class NodeSpec:
     """One node with its annotations. Indices are positions in the plan; times are milliseconds.
 
     `needs` must succeed, `watches` only have to end (a condition reads their status), `inputs` are those of a join, or
-    of a model that reads how they ended. `fallback` is (digest, size, facts) of the fallback value, `instead` the
-    fallback node. `price` is what a million tokens of a model call may cost in millionths of a dollar, 0 where nobody
-    knows. `rank` is the longest estimated path from here to the end. `is_fallback` says that this node runs only in
-    place of another. `stages` are the nodes of a map's `do` before the last one, each as a map that is no node of the
-    plan, `source` is the map item by item behind whose items it runs. A join `of_items` takes each item of its only
-    input, a map; a share of them is a `quorum` below 0, in percent. `attempts`, `timeout`, `locks`, `tokens` and
-    `item_*` of a map are those of its items. `tokens` is the plan's estimate. `tool` is that of a call, and `typical`
-    how long one takes, 0 where nobody knows. `fills` says that a gate's `question` has references for an activity to
-    fill in. `page` is the plan, by its digest, where an activity finds a node that a program has added; "" for the
-    run's own plan; `maker` is the step of the program, or the turn of the tool loop, that has added it. `key` is what a
-    program's call is known by when the program runs again; of a task, a `.` and the mark of its script follow.
-    `formerly` are the ids that it had before that. `script` is that of a program, for people to see, "" if it is longer
-    than 64 KiB. A program of the plan has a `quote`.
+    of a model that reads how they ended. `fallback` is (digest, size, facts) of the fallback value, `successor` the
+    node that takes over its end: the fallback node of one that failed, the next turn of a tool loop, the next step of a
+    program. `is_successor` says that this node is one. `price` is what a million tokens of a model call may cost in
+    millionths of a dollar, 0 where nobody knows. `rank` is the longest estimated path from here to the end. `stages`
+    are the nodes of a map's `do` before the last one, each as a map that is no node of the plan, `source` is the map
+    item by item behind whose items it runs. A join `of_items` takes each item of its only input, a map; a share of them
+    is a `quorum` below 0, in percent. `attempts`, `timeout`, `locks`, `tokens` and `item_*` of a map are those of its
+    items. `tokens` is the plan's estimate. `tool` is that of a call, and `typical` how long one takes, 0 where nobody
+    knows. `fills` says that a gate's `question` has references for an activity to fill in. `page` is the plan, by its
+    digest, where an activity finds a node that a program has added; "" for the run's own plan; `maker` is the step of
+    the program, or the turn of the tool loop, that has added it. `key` is what a program's call is known by when the
+    program runs again; of a task, a `.` and the mark of its script follow. `formerly` are the ids that it had before
+    that. `script` is that of a program, for people to see, "" if it is longer than 64 KiB. A program of the plan has a
+    `quote`.
     """
 
     id: str
@@ -78,8 +79,8 @@ class NodeSpec:
     locks: list[tuple[str, int]] = field(default_factory=list)
     skip_on_error: bool = False
     fallback: tuple[str, int, dict[str, Any]] | None = None
-    instead: int = -1
-    is_fallback: bool = False
+    successor: int = -1
+    is_successor: bool = False
     policy: Policy = "all"
     quorum: int = 0
     deadline: int = 0
@@ -119,7 +120,7 @@ class NodeSpec:
     @property
     def is_step(self) -> bool:
         """Whether the node is a further step of a program, which people see as one node with its first."""
-        return self.kind == "program" and self.is_fallback and self.maker >= 0
+        return self.kind == "program" and self.is_successor and self.maker >= 0
 
     @property
     def is_shown(self) -> bool:
@@ -135,7 +136,7 @@ class NodeSpec:
         """Have the node name others by the places that they have elsewhere."""
         for name in ("needs", "watches", "inputs", "reads"):
             setattr(self, name, [to(place) for place in getattr(self, name)])
-        self.instead = to(self.instead) if self.instead >= 0 else -1
+        self.successor = to(self.successor) if self.successor >= 0 else -1
         self.over = (to(self.over[0]), self.over[1]) if self.over is not None else None
         self.source = to(self.source) if self.source >= 0 else -1
         for stage in self.stages:

@@ -29,7 +29,6 @@ class Graph:
         "deps",
         "early",
         "execution_plan",
-        "fallback_for",
         "is_sorted",
         "joins",
         "keys",
@@ -38,6 +37,7 @@ class Graph:
         "order",
         "pipes",
         "place",
+        "predecessor",
         "sketch",
         "specs",
         "timed",
@@ -56,7 +56,7 @@ class Graph:
         self.deps = [spec.needs + spec.watches for spec in specs]
         self.consumers: list[list[int]] = [[] for _ in range(count)]
         self.joins: list[list[int]] = [[] for _ in range(count)]
-        self.fallback_for: dict[int, int] = {}
+        self.predecessor: dict[int, int] = {}
         self.pipes: dict[int, list[int]] = {}
         self.timed: dict[int, list[int]] = {}
         self.wanted: dict[int, dict[str, bool]] = {}
@@ -115,7 +115,7 @@ class Graph:
         page. The old id still names it.
         """
         old = self.specs[index]
-        spec.instead, spec.maker, spec.formerly = old.instead, after, [*old.formerly, old.id]
+        spec.successor, spec.maker, spec.formerly = old.successor, after, [*old.formerly, old.id]
         spec.show_as(spec.formerly[0])
         self.specs[index] = spec
         self.by_id[spec.id] = index
@@ -124,14 +124,14 @@ class Graph:
 
     def put_behind(self, step: int, later: int) -> None:
         """Have `step`, and what is behind that, take over the end of `later`."""
-        self.specs[later].instead, self.specs[step].is_fallback = step, True
-        self.fallback_for[step] = later
+        self.specs[later].successor, self.specs[step].is_successor = step, True
+        self.predecessor[step] = later
 
     def fallback_of(self, node: int) -> int:
         """Return the fallback of a node, behind the steps and turns with which it went on when it ran before; or -1."""
-        found = self.specs[node].instead
+        found = self.specs[node].successor
         while found >= 0 and self.specs[found].maker >= 0:
-            found = self.specs[found].instead
+            found = self.specs[found].successor
         return found
 
     def cut_off(self, gone: Sequence[int]) -> None:
@@ -139,8 +139,8 @@ class Graph:
         for node in gone:
             for dep in self.specs[node].inputs:
                 self.joins[dep].remove(node)
-            self.fallback_for.pop(node, None)
-            self.specs[node].inputs, self.specs[node].instead = [], -1
+            self.predecessor.pop(node, None)
+            self.specs[node].inputs, self.specs[node].successor = [], -1
 
     def made_by(self, node: int) -> list[int]:
         """Return the nodes that a step of a program, or a turn of a model call, has added: without those that have
@@ -152,7 +152,7 @@ class Graph:
         """Whether a step of a program made this call when it ran before, and has not made it again."""
         maker = self.specs[self.specs[made].maker]
         return maker.kind == "program" and (
-            maker.instead < 0 or self.specs[maker.instead].page != self.specs[made].page
+            maker.successor < 0 or self.specs[maker.successor].page != self.specs[made].page
         )
 
     def is_replaced(self, node: int) -> bool:
@@ -172,8 +172,8 @@ class Graph:
             self.joins[dep].append(index)
             if spec.deadline:
                 self.timed.setdefault(dep, []).append(index)
-        if spec.instead >= 0:
-            self.fallback_for[spec.instead] = index
+        if spec.successor >= 0:
+            self.predecessor[spec.successor] = index
         if spec.source >= 0:
             self.pipes.setdefault(spec.source, []).append(index)
         read = facts_read(spec.when) + ([spec.over] if spec.over is not None else [])
@@ -218,7 +218,7 @@ class Graph:
 
     def behind(self, node: int) -> tuple[int, ...]:
         """Return those that read a node's end: consumers, joins, the node it is the fallback of."""
-        host = self.fallback_for.get(node)
+        host = self.predecessor.get(node)
         return (*self.consumers[node], *self.joins[node], *(() if host is None else (host,)))
 
 
@@ -231,5 +231,5 @@ def _closes_early(spec: NodeSpec) -> bool:
 
 def _before(spec: NodeSpec) -> list[int]:
     """Return the nodes that must end before this one can, its fallback node among them."""
-    fallback = [spec.instead] if spec.instead >= 0 else []
+    fallback = [spec.successor] if spec.successor >= 0 else []
     return [*spec.needs, *spec.watches, *spec.inputs, *fallback]

@@ -48,7 +48,7 @@ def attach(page: ExecutionPlan, known: list[int], count: int) -> ExecutionPlan:
     if is_of_run or is_twice or not (count or page.specs):
         raise ValueError("the page does not fit the plan")
     _move(page, lambda place: known[place] if place < len(known) else place - len(known) + count)
-    waits = [[*spec.needs, *spec.watches, *spec.inputs, spec.instead] for spec in page.specs]
+    waits = [[*spec.needs, *spec.watches, *spec.inputs, spec.successor] for spec in page.specs]
     topological_order([[node - count for node in each if node >= count] for each in waits])
     return page
 

@@ -26,7 +26,7 @@ def why_alone(graph: Graph, node: int, spec: NodeSpec, locks: list[tuple[str, in
         return "it writes"
     if any(mode != SHARED or name in graph.contended for name, mode in locks):
         return "it uses what another node may hold alone"
-    if graph.specs[node].is_fallback:
+    if graph.specs[node].is_successor:
         return "it stands in for another node"
     if node in graph.early or any(graph.specs[join].kind == "program" for join in graph.joins[node]):
         return "what waits for it may go on before all of its inputs are there"

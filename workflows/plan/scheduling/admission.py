@@ -18,9 +18,9 @@ from sennit.workflows.plan.scheduling.completion import (
 )
 from sennit.workflows.plan.scheduling.events import TOKEN_CHARACTERS, Approval, ApprovalDecided
 from sennit.workflows.plan.scheduling.state import (
-    AWAITING_FALLBACK,
     BLOCKED,
     CANCELLED,
+    DELEGATED,
     ENDED,
     EXPANDED,
     FAILED,
@@ -91,10 +91,10 @@ def waiting_in(state: RunState, unit: int) -> list[int]:
     if state.status[unit] == WAITING:
         return [unit]
     inside = list(state.items.get(unit, ()))
-    turn = state.spec_of(unit).instead
-    while turn >= 0 and state.status[unit] == AWAITING_FALLBACK:
+    turn = state.spec_of(unit).successor
+    while turn >= 0 and state.status[unit] == DELEGATED:
         inside += state.graph.calls_before(turn)
-        turn = state.graph.specs[turn].instead
+        turn = state.graph.specs[turn].successor
     return [each for each in inside if state.status[each] == WAITING]
 
 

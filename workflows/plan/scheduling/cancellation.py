@@ -5,9 +5,9 @@ from heapq import heappop, heappush
 
 from sennit.workflows.plan.scheduling.completion import cancel, live
 from sennit.workflows.plan.scheduling.state import (
-    AWAITING_FALLBACK,
     BLOCKED,
     CANCELLED,
+    DELEGATED,
     FAILED,
     PENDING,
     RUNNING,
@@ -99,8 +99,8 @@ def _cancel(
         if state.status[node] != BLOCKED:
             cancel(state, node, CANCELLED, note)
         for here in gone:
-            instead = graph.specs[here].instead
-            for other in (*_fed(state, here), *([instead] if instead >= 0 else [])):
+            successor = graph.specs[here].successor
+            for other in (*_fed(state, here), *([successor] if successor >= 0 else [])):
                 if _open(state, other):
                     heappush(heap, (-graph.place[other], other))
 
@@ -108,8 +108,8 @@ def _cancel(
 def with_fallbacks(state: RunState, node: int) -> list[int]:
     """Return a node, the fallback it waits for, the fallback of that one, and so on: they are cancelled together."""
     found = [node]
-    while state.status[found[-1]] == AWAITING_FALLBACK:
-        found.append(state.graph.specs[found[-1]].instead)
+    while state.status[found[-1]] == DELEGATED:
+        found.append(state.graph.specs[found[-1]].successor)
     return found
 
 
@@ -129,7 +129,7 @@ def wanted(state: RunState, node: int, off: dict[int, bool]) -> bool:
         return True
     if any(join not in off and _join_wants(state, join, node) for join in graph.joins[node]):
         return True
-    host = graph.fallback_for.get(node)
+    host = graph.predecessor.get(node)
     return host is not None and host not in off and _open(state, host)
 
 

@@ -15,9 +15,9 @@ from sennit.workflows.plan.scheduling.events import (
     WriteStatus,
 )
 from sennit.workflows.plan.scheduling.state import (
-    AWAITING_FALLBACK,
     BLOCKED,
     CANCELLED,
+    DELEGATED,
     EXPANDED,
     FAILED,
     IN_DOUBT,
@@ -44,7 +44,7 @@ NOT_NEEDED = ("NotNeeded", "it is the fallback of a node that did not fail")
 
 def live(status: int) -> bool:
     """Whether a unit runs or may still run, so that it can be cancelled."""
-    return status in (PENDING, RUNNING, WAITING, AWAITING_FALLBACK, EXPANDED, IN_DOUBT)
+    return status in (PENDING, RUNNING, WAITING, DELEGATED, EXPANDED, IN_DOUBT)
 
 
 def complete(state: RunState, unit: int, outcome: Outcome) -> None:
@@ -58,8 +58,8 @@ def complete(state: RunState, unit: int, outcome: Outcome) -> None:
     elif outcome.question is not None:
         _ask(state, unit, outcome.question)
     elif outcome.delegated:
-        state.status[unit] = AWAITING_FALLBACK
-        state.mark(state.spec_of(unit).instead)
+        state.status[unit] = DELEGATED
+        state.mark(state.spec_of(unit).successor)
     elif outcome.digest is not None:
         succeed(state, unit, outcome)
     elif outcome.again:
@@ -146,11 +146,11 @@ def fail(state: RunState, unit: int, kind: str, message: str, *, derived: bool =
         succeed(state, unit, Outcome(digest, size, dict(facts)))
     elif spec.item_skip if item else spec.skip_on_error:
         end_without_value(state, unit, SKIPPED, (kind, message))
-    elif not item and (instead := state.graph.fallback_of(unit)) >= 0 and state.status[instead] == PENDING:
-        if instead != spec.instead:  # the turns with which it went on when it ran before give way to it
-            state.graph.put_behind(instead, unit)
-        state.status[unit] = AWAITING_FALLBACK
-        state.mark(instead)
+    elif not item and (node := state.graph.fallback_of(unit)) >= 0 and state.status[node] == PENDING:
+        if node != spec.successor:  # the turns with which it went on when it ran before give way to it
+            state.graph.put_behind(node, unit)
+        state.status[unit] = DELEGATED
+        state.mark(node)
     else:
         if derived:
             state.inherited_failure[unit] = True
@@ -224,8 +224,8 @@ def cancel(state: RunState, unit: int, status: int, note: tuple[str, str]) -> No
             no_longer_wait(state, here)
         elif before == EXPANDED:
             stack += [item for item in reversed(state.items[here]) if live(state.status[item])]
-        elif before == AWAITING_FALLBACK:
-            stack += [node for node in (state.graph.specs[here].instead,) if live(state.status[node])]
+        elif before == DELEGATED:
+            stack += [node for node in (state.graph.specs[here].successor,) if live(state.status[node])]
         state.deadlines.pop(here, None)
         end_without_value(state, here, status, note)
         status = CANCELLED
@@ -354,7 +354,7 @@ def skip_blocked(state: RunState, node: int, note: tuple[str, str] | None = None
             for other in reversed(state.graph.consumers[here])
             if state.status[other] == BLOCKED and here not in state.graph.specs[other].watches
         ]
-        not_needed(state, state.graph.specs[here].instead, stack)
+        not_needed(state, state.graph.specs[here].successor, stack)
         note = None
 
 

@@ -58,7 +58,7 @@ def append(state: RunState, event: NodesAppended) -> None:
         fresh = _taken_over(state, fresh, after)
     inherited = [state.generation[graph.by_key[spec.call]] if spec.call in graph.by_key else 1 for spec in fresh]
     new = range(len(graph.specs), len(graph.specs) + len(fresh))
-    earlier = graph.specs[after].instead if after >= 0 else -1
+    earlier = graph.specs[after].successor if after >= 0 else -1
     graph.append(fresh, after)
     _open_columns(state, new)
     state.generation |= zip(new, inherited, strict=True)
@@ -127,10 +127,10 @@ def _taken_over(state: RunState, specs: list[NodeSpec], after: int) -> list[Node
 
 def give_up_rest(state: RunState, step: int) -> None:
     """Give up what a step with which a program has ended led to when it ran before."""
-    later = state.graph.specs[step].instead
+    later = state.graph.specs[step].successor
     if later >= 0 and state.graph.specs[later].maker >= 0:
         _replace(state, later)
-        state.graph.specs[step].instead = -1
+        state.graph.specs[step].successor = -1
 
 
 def _replace(state: RunState, step: int) -> None:
@@ -138,7 +138,7 @@ def _replace(state: RunState, step: int) -> None:
     more.
     """
     graph, gone = state.graph, [step]
-    while (later := graph.specs[gone[-1]].instead) >= 0 and graph.specs[later].maker >= 0:
+    while (later := graph.specs[gone[-1]].successor) >= 0 and graph.specs[later].maker >= 0:
         gone.append(later)
     off = dict.fromkeys(gone)
     joins = dict.fromkeys(dep for node in gone for dep in graph.specs[node].inputs if graph.specs[dep].kind == "join")

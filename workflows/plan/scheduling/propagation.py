@@ -15,9 +15,9 @@ from sennit.workflows.plan.scheduling.completion import (
 )
 from sennit.workflows.plan.scheduling.events import Outcome
 from sennit.workflows.plan.scheduling.state import (
-    AWAITING_FALLBACK,
     BLOCKED,
     CANCELLED,
+    DELEGATED,
     ENDED,
     EXPANDED,
     FAILED,
@@ -102,7 +102,7 @@ def source_ended(state: RunState, node: int, status: int) -> None:
 
 def notify_fallbacks(state: RunState, unit: int, status: int) -> None:
     """Skip the fallback of a node that did not fail, and end the node whose fallback has ended."""
-    fallback = state.graph.specs[unit].instead
+    fallback = state.graph.specs[unit].successor
     if fallback >= 0 and status == BLOCKED and state.status[fallback] == PENDING:
         _block_or_skip(state, fallback, BLOCKED)
     elif fallback >= 0 and status in (SUCCEEDED, SKIPPED, CANCELLED):
@@ -110,8 +110,8 @@ def notify_fallbacks(state: RunState, unit: int, status: int) -> None:
         not_needed(state, fallback, blocked)
         for node in blocked:
             skip_blocked(state, node, NOT_NEEDED)
-    host = state.graph.fallback_for.get(unit)
-    if host is None or state.status[host] != AWAITING_FALLBACK:
+    host = state.graph.predecessor.get(unit)
+    if host is None or state.status[host] != DELEGATED:
         return
     if state.graph.specs[host].kind == "program":
         state.millis[host] = state.now - state.started[host]

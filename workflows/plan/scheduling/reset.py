@@ -7,9 +7,9 @@ not started is *refreshed*: its status is worked out again from its dependencies
 from sennit.workflows.plan.digests import digest_in
 from sennit.workflows.plan.scheduling import admission, completion, joins, propagation, ready
 from sennit.workflows.plan.scheduling.state import (
-    AWAITING_FALLBACK,
     BLOCKED,
     CANCELLED,
+    DELEGATED,
     ENDED,
     EXPANDED,
     FAILED,
@@ -77,27 +77,27 @@ def drop_items(state: RunState, node: int) -> None:
 
 def reset_fallback(state: RunState, node: int) -> None:
     """Restart the fallback of a node that runs again, and that fallback's own fallback, if they have started."""
-    fallback = state.graph.specs[node].instead
+    fallback = state.graph.specs[node].successor
     while fallback >= 0:
         if has_started(state, fallback):
             _restart(state, fallback)
-        fallback = state.graph.specs[fallback].instead
+        fallback = state.graph.specs[fallback].successor
 
 
 def await_fallback_again(state: RunState, fallback: int) -> None:
     """Have the node whose fallback runs again wait for it once more. It keeps its own error, but not the fallback's."""
     ended, theirs = state.status[fallback], state.notes.get(fallback)
-    host = state.graph.fallback_for.get(fallback)
+    host = state.graph.predecessor.get(fallback)
     while host is not None and state.status[host] in (FAILED, SUCCEEDED):
         if state.status[host] == SUCCEEDED and ended != SUCCEEDED:
             return
         ended, note = state.status[host], state.notes.get(host)
         forget(state, host)
-        state.status[host] = AWAITING_FALLBACK
+        state.status[host] = DELEGATED
         if note and note != theirs:
             state.notes[host] = note
         recheck_dependents(state, host)
-        host = state.graph.fallback_for.get(host)
+        host = state.graph.predecessor.get(host)
 
 
 def stop(state: RunState, unit: int) -> None:
@@ -163,7 +163,7 @@ def recheck_dependents(state: RunState, node: int) -> None:
         elif state.status[other] == EXPANDED and not state.runs_behind(other, node):
             for item in state.items[other]:
                 state.queued[item] = False
-    fallback = state.graph.specs[node].instead
+    fallback = state.graph.specs[node].successor
     if fallback >= 0 and not has_started(state, fallback):
         state.mark(fallback)
 
@@ -175,7 +175,7 @@ def has_started(state: RunState, node: int) -> bool:
         return False
     return (
         status in ENDED
-        or status in (RUNNING, AWAITING_FALLBACK, EXPANDED, IN_DOUBT)
+        or status in (RUNNING, DELEGATED, EXPANDED, IN_DOUBT)
         or node in state.items
         or node in state.expansion_requests
     )
@@ -202,7 +202,7 @@ def refresh(state: RunState, node: int) -> None:
 def _standing(state: RunState, node: int) -> int:
     """Return PENDING, BLOCKED or SKIPPED, according to the dependencies of a node."""
     needs = [state.status[dep] for dep in state.graph.specs[node].needs]
-    host = state.graph.fallback_for.get(node)
+    host = state.graph.predecessor.get(node)
     by_host = PENDING if host is None else state.status[host]
     if by_host in (SUCCEEDED, SKIPPED, CANCELLED) or SKIPPED in needs or CANCELLED in needs:
         return SKIPPED
@@ -211,10 +211,10 @@ def _standing(state: RunState, node: int) -> int:
 
 def _count(state: RunState, node: int) -> None:
     """Count from scratch what a node waits for. A blocked node counts as ended for joins that tolerate failures."""
-    spec, hosts = state.graph.specs[node], state.graph.fallback_for
+    spec, hosts = state.graph.specs[node], state.graph.predecessor
     missing = sum(state.status[dep] not in ENDED for dep in spec.needs)
     missing += sum(joins.is_open(state.status[dep]) for dep in spec.watches)
-    missing += node in hosts and state.status[hosts[node]] != AWAITING_FALLBACK
+    missing += node in hosts and state.status[hosts[node]] != DELEGATED
     state.open_deps[node] = missing
     if spec.inputs:
         joins.count(state, node)

@@ -8,9 +8,9 @@ from typing import Any
 
 from sennit.workflows.plan.scheduling import admission, cancellation, completion, joins, propagation, reset, termination
 from sennit.workflows.plan.scheduling.state import (
-    AWAITING_FALLBACK,
     BLOCKED,
     CANCELLED,
+    DELEGATED,
     ENDED,
     EXPANDED,
     FAILED,
@@ -119,7 +119,7 @@ def takes_answer(state: RunState, unit: int) -> bool:
     if state.is_item(unit) and unit not in state.items.get(node, ()):
         return False
     kind = state.kind_of(unit)
-    stands_in = state.graph.specs[node].is_fallback and state.status[unit] != IN_DOUBT
+    stands_in = state.graph.specs[node].is_successor and state.status[unit] != IN_DOUBT
     return kind == "gate" or (kind in _CALLS and not stands_in)
 
 
@@ -237,7 +237,7 @@ def skip(state: RunState, unit: int) -> None:
         gone = cancellation.with_fallbacks(state, unit)
         reset.put_off_behind(state, unit)
         completion.cancel(state, unit, SKIPPED, _GIVEN_UP)
-        fallbacks = [node for node in gone if node in state.graph.fallback_for]
+        fallbacks = [node for node in gone if node in state.graph.predecessor]
         cancellation.cancel_inputs(state, fallbacks, cancellation.CONSUMER_SKIPPED, off=gone)
     elif unit == node:
         state.inherited_failure.pop(unit, None)
@@ -325,7 +325,7 @@ def is_passed(state: RunState, unit: int) -> bool:
         readers = [join for join in graph.joins[here] if _concerns(state, join, here)]
         if any(_has_gone_on(state, join) for join in readers):
             return True
-        host = graph.fallback_for.get(here)
+        host = graph.predecessor.get(here)
         found = [node for node in (*readers, *(() if host is None else (host,))) if node not in seen]
         seen |= dict.fromkeys(found)
         stack += found
@@ -335,8 +335,8 @@ def is_passed(state: RunState, unit: int) -> bool:
 def _has_gone_on(state: RunState, step: int) -> bool:
     """Whether a step of a program has come to another one, or to the program's end."""
     spec, status = state.graph.specs[step], state.status[step]
-    failed_later = status == FAILED and spec.instead >= 0 and state.status[spec.instead] == FAILED
-    return spec.kind == "program" and (failed_later or status in (SUCCEEDED, AWAITING_FALLBACK))
+    failed_later = status == FAILED and spec.successor >= 0 and state.status[spec.successor] == FAILED
+    return spec.kind == "program" and (failed_later or status in (SUCCEEDED, DELEGATED))
 
 
 def repeated(state: RunState, unit: int, *, runs: bool = True) -> list[int]:
@@ -388,7 +388,7 @@ def _after(state: RunState, node: int, *, runs: bool = True) -> list[int]:
     stack = [(node, runs)]
     while stack:
         here, runs = stack.pop()
-        fallback, host = graph.specs[here].instead, graph.fallback_for.get(here)
+        fallback, host = graph.specs[here].successor, graph.predecessor.get(here)
         others = [*graph.consumers[here], *graph.joins[here]]
         if runs and fallback >= 0:
             others += [fallback, *graph.calls_before(fallback)]

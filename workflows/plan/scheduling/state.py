@@ -21,10 +21,8 @@ from sennit.workflows.plan.limits import IN_FLIGHT
 from sennit.workflows.plan.scheduling.budget import Budget, Rate
 from sennit.workflows.plan.scheduling.events import Approval, Decision, Effect, EndStatus, ExpansionRequest, Question
 
-PENDING, RUNNING, WAITING, SUCCEEDED, FAILED, SKIPPED, CANCELLED, BLOCKED, AWAITING_FALLBACK, EXPANDED, IN_DOUBT = (
-    range(11)
-)
-"""BLOCKED: pending behind a failed node. AWAITING_FALLBACK: its fallback node runs. EXPANDED: a map whose items run.
+PENDING, RUNNING, WAITING, SUCCEEDED, FAILED, SKIPPED, CANCELLED, BLOCKED, DELEGATED, EXPANDED, IN_DOUBT = range(11)
+"""BLOCKED: pending behind a failed node. DELEGATED: its successor runs. EXPANDED: a map whose items run.
 IN_DOUBT: a write has failed and may have been made all the same; before a person has decided, no other node is told.
 """
 
@@ -206,7 +204,7 @@ class RunState:
         self.queued: dict[int, bool] = {}
         self.add(range(count))
         self.open_deps = [len(deps) for deps in graph.deps]
-        for node in graph.fallback_for:
+        for node in graph.predecessor:
             self.open_deps[node] += 1
         self.open_inputs = [len(spec.inputs) for spec in graph.specs]
         self.ok_inputs = [0] * count

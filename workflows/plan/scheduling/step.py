@@ -51,7 +51,7 @@ from sennit.workflows.plan.scheduling.events import (
 )
 from sennit.workflows.plan.scheduling.state import (
     AGAIN,
-    AWAITING_FALLBACK,
+    DELEGATED,
     DRAIN,
     FAILED,
     IN_DOUBT,
@@ -352,10 +352,10 @@ def _start_together(state: RunState, place: ready.Place, units: list[int]) -> No
 def _following(state: RunState, unit: int) -> int:
     """Start the step of a program that waits for nothing but this unit with it, and return it, or -1."""
     maker = -1 if state.is_item(unit) else state.graph.specs[unit].maker
-    following = state.graph.specs[maker].instead if maker >= 0 else -1
+    following = state.graph.specs[maker].successor if maker >= 0 else -1
     if following < 0 or state.graph.specs[unit].kind not in FOLLOWED or state.status[following] != PENDING:
         return -1
-    if state.graph.specs[following].inputs != [unit] or state.status[maker] != AWAITING_FALLBACK:
+    if state.graph.specs[following].inputs != [unit] or state.status[maker] != DELEGATED:
         return -1
     state.chosen[following] = (unit,)
     _mark_started(state, following)

@@ -116,7 +116,7 @@ def blocking_failures(state: RunState) -> tuple[int, ...]:
     """
     graph, status, excused = state.graph, state.status, _excused(state)
     caught = _caught(state, excused)
-    hosts = graph.fallback_for
+    hosts = graph.predecessor
     failed = [node for node in range(len(graph.specs)) if status[node] == FAILED]
     failed = [node for node in failed if not excused[node] and node not in caught]
     blamed = [node for node in failed if _is_blamed(state, node, hosts.get(node, -1))]
@@ -195,7 +195,7 @@ def _is_blamed(state: RunState, node: int, host: int) -> bool:
     """Whether a failed node is to blame, and not the node whose fallback it is; of a program, its last step is."""
     specs, status = state.graph.specs, state.status
     if specs[node].kind == "program":
-        return specs[node].instead < 0 or status[specs[node].instead] != FAILED
+        return specs[node].successor < 0 or status[specs[node].successor] != FAILED
     return host < 0 or status[host] != FAILED
 
 
@@ -213,7 +213,7 @@ def _read(state: RunState, node: int) -> Sequence[int]:
         found = [call for call in state.chosen.get(step, ()) if state.status[call] in (FAILED, BLOCKED)]
         if found:
             return found
-        step = graph.fallback_for.get(step)
+        step = graph.predecessor.get(step)
     return ()
 
 

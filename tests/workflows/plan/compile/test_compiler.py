@@ -64,7 +64,7 @@ def test_edges_become_positions() -> None:
         free("w"),
         join("j", ["w", "a"], needs=["b"]),
     )
-    assert (found["a"].instead, found["s"].is_fallback, found["a"].is_fallback) == (1, True, False)
+    assert (found["a"].successor, found["s"].is_successor, found["a"].is_successor) == (1, True, False)
     assert (found["b"].needs, found["b"].reads, found["b"].watches) == ([3, 0], [0], [4])
     assert (found["j"].inputs, found["j"].needs) == ([4, 0], [2])
     assert [spec.kind for spec in found.values()] == ["tool", "tool", "llm", "gate", "tool", "join"]

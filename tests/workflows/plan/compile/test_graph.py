@@ -34,14 +34,14 @@ def test_a_plain_node_takes_few_bytes() -> None:
 
 def test_who_reads_a_node_s_end_is_known() -> None:
     graph = Play(
-        node("a", instead="s"), node("s", is_fallback=True), node("b", "a"), join("j", "a", "b"), answer="j"
+        node("a", successor="s"), node("s", is_successor=True), node("b", "a"), join("j", "a", "b"), answer="j"
     ).graph
     assert graph.behind(0) == (2, 3)
     assert graph.behind(1) == (0,)
 
 
 def test_a_fallback_node_comes_before_its_host() -> None:
-    graph = Play(node("a", instead="s"), node("s", is_fallback=True), node("b", "a"), answer="b").graph
+    graph = Play(node("a", successor="s"), node("s", is_successor=True), node("b", "a"), answer="b").graph
     assert graph.place[1] < graph.place[0] < graph.place[2]
 
 
@@ -55,7 +55,7 @@ def test_what_is_below_a_join_that_may_close_early_is_known() -> None:
 def test_every_plan_has_an_order_in_which_nothing_comes_before_what_it_waits_for(execution_plan: ExecutionPlan) -> None:
     graph = Graph(execution_plan)
     waits = {index: [*graph.deps[index], *spec.inputs] for index, spec in enumerate(execution_plan.specs)}
-    for fallback, host in graph.fallback_for.items():
+    for fallback, host in graph.predecessor.items():
         waits[host].append(fallback)
     assert sorted(graph.order) == sorted(TopologicalSorter(waits).static_order())
     for node_index, before in waits.items():

@@ -13,8 +13,8 @@ MOST = 100_000
 
 def test_a_page_names_the_same_nodes_wherever_it_is_put() -> None:
     nodes = (
-        node("b", "a", reads=[0], instead="s"),
-        node("s", is_fallback=True),
+        node("b", "a", reads=[0], successor="s"),
+        node("s", is_successor=True),
         each("m", "b"),
         join("j", "y", "m"),
         node("w", **when("x:status")),
@@ -26,7 +26,7 @@ def test_a_page_names_the_same_nodes_wherever_it_is_put() -> None:
     found = attach(sent, [9, 8, 7], 20)
     assert [spec.id for spec in found.specs] == ["b", "s", "m", "j", "w"]
     b, _, m, j, w = found.specs
-    assert (b.needs, b.reads, b.instead) == ([9], [9], 21)
+    assert (b.needs, b.reads, b.successor) == ([9], [9], 21)
     assert (m.needs, m.over, j.inputs) == ([20], (20, "length"), [7, 22])
     assert w.when is not None
     assert (w.watches, w.when["at"], found.answer) == ([8], [8, ":status"], [23])
@@ -39,7 +39,7 @@ def test_a_page_names_the_same_nodes_wherever_it_is_put() -> None:
         [NodeSpec("a", "tool", timeout="soon")],  # type: ignore[arg-type]
         [NodeSpec("a", "tool", reads=[7])],
         [NodeSpec("a", "tool", needs=[-1])],
-        [NodeSpec("a", "tool", instead=3)],
+        [NodeSpec("a", "tool", successor=3)],
         [NodeSpec("a", "tool", needs=[1]), NodeSpec("b", "tool", needs=[0])],
         [NodeSpec("a", "tool"), NodeSpec("a", "tool")],
         [NodeSpec("a" * MOST, "tool")],

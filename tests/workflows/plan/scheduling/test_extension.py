@@ -33,9 +33,9 @@ def test_a_failure_is_judged_when_the_plan_is_whole(policy: OnFailure, end: str)
 
 
 def test_a_model_that_fails_when_it_runs_again_has_its_fallback_and_not_its_old_turn() -> None:
-    run = Play(node("n", kind="llm", instead="x"), node("x", is_fallback=True), node("k"), answer="n")
+    run = Play(node("n", kind="llm", successor="x"), node("x", is_successor=True), node("k"), answer="n")
     run.begin()
-    assert run.grow(node("c"), node("t2", "c", kind="llm", instead="x"), of="n") == ["start c"]
+    assert run.grow(node("c"), node("t2", "c", kind="llm", successor="x"), of="n") == ["start c"]
     assert run.ok("c") == ["start t2"]
     assert run.ok("t2") == []
     assert (run.status("n"), run.status("x")) == ("succeeded", "skipped")

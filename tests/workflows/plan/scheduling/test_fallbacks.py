@@ -6,7 +6,7 @@ from sennit.workflows.plan.scheduling.events import Outcome
 
 
 def test_a_fallback_runs_only_when_its_node_failed_and_gives_the_value() -> None:
-    run = Play(node("a", instead="s"), node("s", is_fallback=True), node("b", "a"), answer="b")
+    run = Play(node("a", successor="s"), node("s", is_successor=True), node("b", "a"), answer="b")
     assert run.begin() == ["start a"]
     assert run.fail("a") == ["start s"]
     assert run.status("a") == "delegated"
@@ -15,7 +15,7 @@ def test_a_fallback_runs_only_when_its_node_failed_and_gives_the_value() -> None
 
 
 def test_a_fallback_is_skipped_when_its_node_did_not_fail() -> None:
-    run = Play(node("a", instead="s"), node("s", is_fallback=True), node("b", "a"), answer="b")
+    run = Play(node("a", successor="s"), node("s", is_successor=True), node("b", "a"), answer="b")
     run.begin()
     run.ok("a")
     assert run.status("s") == "skipped"
@@ -23,7 +23,7 @@ def test_a_fallback_is_skipped_when_its_node_did_not_fail() -> None:
 
 
 def test_when_a_fallback_fails_its_node_fails_with_its_own_error() -> None:
-    run = Play(node("a", instead="s"), node("s", is_fallback=True), answer="a")
+    run = Play(node("a", successor="s"), node("s", is_successor=True), answer="a")
     run.begin()
     run.fail("a", "First")
     assert run.fail("s", "Second") == ["park a"]
@@ -31,7 +31,7 @@ def test_when_a_fallback_fails_its_node_fails_with_its_own_error() -> None:
 
 
 def test_a_fallback_of_a_blocked_node_is_blocked_too() -> None:
-    run = Play(node("f"), node("a", "f", instead="s"), node("s", is_fallback=True), answer="a")
+    run = Play(node("f"), node("a", "f", successor="s"), node("s", is_successor=True), answer="a")
     run.begin()
     run.fail("f")
     assert (run.status("a"), run.status("s")) == ("blocked", "blocked")
@@ -39,7 +39,7 @@ def test_a_fallback_of_a_blocked_node_is_blocked_too() -> None:
 
 def test_a_chain_of_fallbacks_is_tried_in_turn() -> None:
     run = Play(
-        node("a", instead="b"), node("b", is_fallback=True, instead="c"), node("c", is_fallback=True), answer="a"
+        node("a", successor="b"), node("b", is_successor=True, successor="c"), node("c", is_successor=True), answer="a"
     )
     assert run.begin() == ["start a"]
     assert run.fail("a") == ["start b"]
@@ -48,7 +48,7 @@ def test_a_chain_of_fallbacks_is_tried_in_turn() -> None:
 
 
 def test_a_retried_node_whose_fallback_succeeded_runs_itself_again() -> None:
-    run = Play(node("a", instead="s"), node("s", is_fallback=True), node("b", "a"), answer="b")
+    run = Play(node("a", successor="s"), node("s", is_successor=True), node("b", "a"), answer="b")
     run.begin()
     run.fail("a")
     run.ok("s")
@@ -62,7 +62,7 @@ def test_a_retried_node_whose_fallback_succeeded_runs_itself_again() -> None:
 
 
 def test_a_fallback_that_reads_a_changed_output_runs_again() -> None:
-    run = Play(node("x"), node("a", instead="s"), node("s", "x", is_fallback=True), node("b", "a"), answer="b")
+    run = Play(node("x"), node("a", successor="s"), node("s", "x", is_successor=True), node("b", "a"), answer="b")
     run.begin()
     run.fail("a")
     run.ok("x")
@@ -75,7 +75,7 @@ def test_a_fallback_that_reads_a_changed_output_runs_again() -> None:
 
 
 def test_a_repaired_node_lets_a_blocked_fallback_run_after_all() -> None:
-    run = Play(node("x"), node("a", instead="s"), node("s", "x", is_fallback=True), answer="a")
+    run = Play(node("x"), node("a", successor="s"), node("s", "x", is_successor=True), answer="a")
     run.begin()
     run.fail("x")
     assert run.fail("a") == ["park x a"]
@@ -85,7 +85,7 @@ def test_a_repaired_node_lets_a_blocked_fallback_run_after_all() -> None:
 
 
 def test_a_node_skipped_while_its_fallback_runs_cancels_it() -> None:
-    run = Play(node("a", instead="s"), node("s", is_fallback=True), node("b", "a"), answer="b")
+    run = Play(node("a", successor="s"), node("s", is_successor=True), node("b", "a"), answer="b")
     run.begin()
     run.fail("a")
     assert run.give_up("a") == ["cancel s", "end partial"]
@@ -93,10 +93,10 @@ def test_a_node_skipped_while_its_fallback_runs_cancels_it() -> None:
 
 def test_a_loop_that_a_join_does_not_need_takes_its_calls_along() -> None:
     run = Play(
-        node("a", kind="llm", instead="t"),
+        node("a", kind="llm", successor="t"),
         node("c"),
         join("all", "c", policy="settled"),
-        node("t", "all", kind="llm", is_fallback=True),
+        node("t", "all", kind="llm", is_successor=True),
         node("b"),
         join("j", "a", "b", policy="first"),
         answer="j",

@@ -156,8 +156,8 @@ def test_the_map_and_the_fallback_of_a_loser_are_cancelled_too() -> None:
         node("a"),
         node("list"),
         {"id": "m", "kind": "map", "needs": ["list"], "over": ("list", "length"), "cap": 9},
-        node("b", instead="s"),
-        node("s", is_fallback=True),
+        node("b", successor="s"),
+        node("s", is_successor=True),
         join("j", "a", "m", "b", policy="first"),
         answer="j",
     )
@@ -261,7 +261,7 @@ def test_a_join_that_fails_does_what_its_on_error_says() -> None:
     run = three("all", fallback=("none", 1, {}))
     run.fail("a")
     assert run.digest("j") == "none"
-    run = three("all", node("s", is_fallback=True), instead="s")
+    run = three("all", node("s", is_successor=True), successor="s")
     assert run.fail("a") == ["start s"]
 
 
@@ -293,8 +293,8 @@ def test_the_ruling_on_three_inputs(policy: str, open_inputs: int, good: int, la
 
 @pytest.mark.parametrize("policy", ["all", "first"])
 def test_the_fallback_of_a_join_is_not_called_off_with_its_inputs(policy: str) -> None:
-    nodes = [node("a"), node("b"), join("j", "a", "b", policy=policy, deadline=50, instead="s")]
-    run = Play(*nodes, node("s", is_fallback=True), answer="j")
+    nodes = [node("a"), node("b"), join("j", "a", "b", policy=policy, deadline=50, successor="s")]
+    run = Play(*nodes, node("s", is_successor=True), answer="j")
     run.begin()
     if policy == "all":
         assert run.tick(50)[-1] == "start s"

@@ -139,7 +139,7 @@ def test_in_the_joins_of_programs_only_what_tasks_return_may_have_references() -
     run = Play(node("main", kind="program", policy="any"), answer="main")
     run.begin()
     task = node("task", kind="program", policy="any")
-    step = node("step", kind="program", policy="any", is_fallback=True, inputs=["j"])
+    step = node("step", kind="program", policy="any", is_successor=True, inputs=["j"])
     run.grow(task, node("tool"), join("j", "task", "tool"), step, of="main")
     run.ok("task")
     assert run.ok("tool") == ["close j", "start step"]

@@ -504,7 +504,7 @@ def test_a_program_that_fails_in_a_later_step_has_its_on_error(on_error: dict[st
 
 
 def test_a_program_that_is_a_fallback_is_no_step() -> None:
-    graph = Graph(ExecutionPlan([NodeSpec("a", "tool", instead=1), NodeSpec("b", "program", is_fallback=True)], [0]))
+    graph = Graph(ExecutionPlan([NodeSpec("a", "tool", successor=1), NodeSpec("b", "program", is_successor=True)], [0]))
     assert not graph.specs[1].is_step
 
 

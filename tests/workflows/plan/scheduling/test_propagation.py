@@ -191,7 +191,7 @@ def test_a_chain_of_thousands_of_joins_fails_and_recovers_in_one_pass() -> None:
 def test_a_chain_of_thousands_of_undecidable_fallbacks_fails_without_stack() -> None:
     count = 5_000
     bad = when("x.count", "gt", 1)
-    nodes = [node(f"n{i}", instead=f"n{i + 1}", **bad) for i in range(count - 1)]
+    nodes = [node(f"n{i}", successor=f"n{i + 1}", **bad) for i in range(count - 1)]
     run = Play(node("x"), *nodes, node(f"n{count - 1}", **bad), answer="n0")
     run.begin()
     assert run.ok("x") == ["park n0"]

@@ -318,8 +318,8 @@ def test_a_retry_of_an_item_of_an_old_opening_does_nothing() -> None:
 def loop() -> Play:
     """n has asked for three calls, of which one has ended and one waits for approval; other nodes run beside them."""
     calls = (node("c1"), node("c2"), node("c3", approval=True))
-    turn = (join("all", "c1", "c2", "c3", policy="settled"), node("t2", "all", is_fallback=True))
-    run = Play(node("n", instead="t2"), *calls, *turn, node("x"), node("y", "n"), answer=["y", "x"])
+    turn = (join("all", "c1", "c2", "c3", policy="settled"), node("t2", "all", is_successor=True))
+    run = Play(node("n", successor="t2"), *calls, *turn, node("x"), node("y", "n"), answer=["y", "x"])
     run.begin()
     run.ok("c1")
     run.end("n", Outcome("said", delegated=True))
@@ -355,7 +355,9 @@ def test_so_does_the_next_turn_of_it() -> None:
 
 
 def test_a_call_that_others_read_goes_on() -> None:
-    run = Play(node("a", instead="s"), node("c"), node("s", "c", is_fallback=True), node("z", "c"), answer=["a", "z"])
+    run = Play(
+        node("a", successor="s"), node("c"), node("s", "c", is_successor=True), node("z", "c"), answer=["a", "z"]
+    )
     run.begin()
     run.fail("a")
     assert run.give_up("a") == []
@@ -448,13 +450,13 @@ def test_a_map_over_nothing_and_one_that_only_gathers_again_repeat_nothing() -> 
 def test_what_a_tool_loop_has_called_counts_for_its_model_and_for_what_that_reads() -> None:
     run = Play(
         node("a"),
-        node("n", "a", kind="llm", instead="n_t2"),
+        node("n", "a", kind="llm", successor="n_t2"),
         node("n_t1_1", maker=1, **WRITES),
         join("n_t1_all", "n_t1_1", policy="settled", maker=1),
-        node("n_t2", "n_t1_all", kind="llm", instead="n_t3", is_fallback=True, maker=1),
+        node("n_t2", "n_t1_all", kind="llm", successor="n_t3", is_successor=True, maker=1),
         node("n_t2_1", maker=4),
         join("n_t2_all", "n_t2_1", policy="settled", maker=4),
-        node("n_t3", "n_t2_all", kind="llm", is_fallback=True, maker=4),
+        node("n_t3", "n_t2_all", kind="llm", is_successor=True, maker=4),
         answer="n",
     )
     run.begin()
@@ -463,7 +465,7 @@ def test_what_a_tool_loop_has_called_counts_for_its_model_and_for_what_that_read
 
 
 def test_a_fallback_that_has_written_counts() -> None:
-    run = Play(node("a", instead="w"), node("w", is_fallback=True, **WRITES), answer="a")
+    run = Play(node("a", successor="w"), node("w", is_successor=True, **WRITES), answer="a")
     run.begin()
     run.fail("a")
     run.ok("w")
@@ -524,7 +526,7 @@ def test_the_failed_items_of_a_map_are_answered_one_by_one() -> None:
 
 
 def test_an_answer_to_a_call_whose_fallback_has_failed_too_leaves_the_fallback_out() -> None:
-    run = Play(node("a", instead="f"), node("f", is_fallback=True), node("b", "a"), answer="b")
+    run = Play(node("a", successor="f"), node("f", is_successor=True), node("b", "a"), answer="b")
     run.begin()
     run.fail("a")
     run.fail("f")

@@ -158,14 +158,14 @@ def test_a_join_is_to_be_repaired_itself_when_no_input_of_it_failed() -> None:
 
 
 def test_a_failed_fallback_is_excused_with_its_node() -> None:
-    run = Play(node("a", instead="s"), node("s", is_fallback=True), join("j", "a", policy="settled"), answer="j")
+    run = Play(node("a", successor="s"), node("s", is_successor=True), join("j", "a", policy="settled"), answer="j")
     run.begin()
     run.fail("a")
     assert run.fail("s") == ["close j", "end done"]
 
 
 def test_what_blocked_the_fallback_of_an_excused_node_is_excused_too() -> None:
-    nodes = (node("x"), node("a", instead="s"), node("s", "x", is_fallback=True), join("j", "a", policy="settled"))
+    nodes = (node("x"), node("a", successor="s"), node("s", "x", is_successor=True), join("j", "a", policy="settled"))
     run = Play(*nodes, answer="j")
     run.begin()
     run.fail("x")
@@ -173,7 +173,7 @@ def test_what_blocked_the_fallback_of_an_excused_node_is_excused_too() -> None:
 
 
 def test_what_only_an_unneeded_fallback_needed_may_fail() -> None:
-    run = Play(node("x"), node("a", instead="s"), node("s", "x", is_fallback=True), answer="a")
+    run = Play(node("x"), node("a", successor="s"), node("s", "x", is_successor=True), answer="a")
     run.begin()
     run.fail("x")
     assert run.ok("a") == ["end done"]

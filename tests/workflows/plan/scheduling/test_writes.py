@@ -143,7 +143,7 @@ def test_a_sub_agent_that_failed_and_may_have_written_is_in_doubt(status: Any) -
 TOLD = [
     pytest.param([write("w", skip_on_error=True), node("b", "w")], id="skip"),
     pytest.param([write("w", fallback=("f", 1, {})), node("b", "w")], id="fallback"),
-    pytest.param([write("w", instead="b"), node("b", is_fallback=True)], id="instead"),
+    pytest.param([write("w", successor="b"), node("b", is_successor=True)], id="instead"),
     pytest.param([write("w"), join("b", "w", policy="settled")], id="settled"),
     pytest.param([write("w"), node("b", **when("w:status", "eq", "failed"))], id="condition"),
     pytest.param([write("w"), node("b", kind="llm", inputs=["w"], policy="settled")], id="model"),
@@ -196,7 +196,7 @@ def test_a_map_is_told_nothing_of_an_item_in_doubt() -> None:
 
 
 def test_a_fallback_in_doubt_is_decided_on_by_itself() -> None:
-    run = Play(node("a", instead="w"), write("w", is_fallback=True), answer="a")
+    run = Play(node("a", successor="w"), write("w", is_successor=True), answer="a")
     run.begin()
     assert run.fail("a") == ["start w"]
     assert run.end("w", UNKNOWN) == ["park w"]
