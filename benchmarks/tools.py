@@ -34,4 +34,4 @@ def _blocking(args: Nap) -> float:
 
 for _millis in TYPICAL_MS:
     for _name, _function in ((f"nap_{_millis}", bench_nap), (f"nap_{_millis}_blocking", _blocking)):
-        tool(effect="read", name=_name)(_function)
+        tool(effect="read", name=_name, typical=f"{_millis}ms")(_function)
