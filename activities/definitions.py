@@ -48,13 +48,13 @@ from sennit.activities.toolbox import Registry
 from sennit.workflows.messages import contracts
 from sennit.workflows.messages.activity_options import OVERHEAD, SERVICE_ATTEMPTS, STORE_AWAY, STORE_PATIENCE
 from sennit.workflows.messages.contracts import (
+    Call,
     CheckCall,
     CheckResult,
     ConcludeCall,
     Conclusion,
     GroupReply,
     LoadCall,
-    NodeCall,
     NodeReply,
     PlanCall,
     PlanDraft,
@@ -64,6 +64,16 @@ from sennit.workflows.messages.contracts import (
     SubagentRequest,
 )
 from sennit.workflows.messages.converter import StackedError
+from sennit.workflows.messages.node_calls import (
+    AgentNodeCall,
+    BudgetedCall,
+    FollowedCall,
+    GroupCall,
+    NodeCall,
+    ProgramNodeCall,
+    ToolNodeCall,
+    WriteNodeCall,
+)
 from sennit.workflows.messages.outputs import OUTPUTS, OutputsCall, OutputsReply
 from sennit.workflows.plan.language.nodes import MOST_ATTEMPTS, ApprovalPolicy
 
@@ -132,19 +142,16 @@ class Activities:
 
     def tools(self) -> list[Callable[..., Any]]:
         """Return the activities of the tools queue."""
-        names = [
-            call.name
-            for call in (
-                contracts.TOOL,
-                contracts.WRITE,
-                contracts.JOIN,
-                contracts.MAP,
-                contracts.GATE,
-                contracts.AGENT,
-                contracts.PROGRAM,
-            )
-        ]
-        nodes = [self._node_activity(name) for name in names]
+        kinds: tuple[Call[NodeCall, GroupReply], ...] = (
+            contracts.TOOL,
+            contracts.WRITE,
+            contracts.JOIN,
+            contracts.MAP,
+            contracts.GATE,
+            contracts.AGENT,
+            contracts.PROGRAM,
+        )
+        nodes = [self._node_activity(kind) for kind in kinds]
         runs: list[Callable[..., Any]] = [
             self.prepare,
             self.check_plan,
@@ -157,11 +164,11 @@ class Activities:
 
     def sandbox(self) -> list[Callable[..., Any]]:
         """Return the activities of the sandbox queue."""
-        return [self.group, *(self._node_activity(call.name) for call in (contracts.TOOL, contracts.WRITE))]
+        return [self.group, self._node_activity(contracts.TOOL), self._node_activity(contracts.WRITE)]
 
     def llm(self) -> list[Callable[..., Any]]:
         """Return the activities of a model provider's queue."""
-        return [self.plan, self._node_activity(contracts.LLM.name)]
+        return [self.plan, self._node_activity(contracts.LLM)]
 
     @activity.defn(name=contracts.PREPARE.name)
     async def prepare(self, call: PrepareCall) -> PreparedRun:
@@ -243,7 +250,7 @@ class Activities:
             return await _typed(self._concluder.conclude(_run_prefix(call.run), call))
 
     @activity.defn(name=contracts.PREPARE_AGENT.name)
-    async def prepare_agent(self, call: NodeCall) -> SubagentRequest:
+    async def prepare_agent(self, call: AgentNodeCall) -> SubagentRequest:
         """Bind what a sub-agent is started with. Safe to repeat."""
         with beating(tuple):
             return await _typed(self._nodes.subagent_request(call, run_prefix=_run_prefix(call.run)))
@@ -254,30 +261,37 @@ class Activities:
         with beating(tuple):
             return await _typed(self._outputs.read(activity.client(), call))
 
-    def _node_activity(self, name: str) -> Callable[[NodeCall], Awaitable[GroupReply]]:
-        @activity.defn(name=name)
+    def _node_activity(self, kind: Call[NodeCall, GroupReply]) -> Callable[..., Awaitable[GroupReply]]:
         async def run_node(call: NodeCall) -> GroupReply:
             run_prefix, attempts = _run_prefix(call.run), Attempts.of_this_activity()
-            attempts.left, attempts.lost = call.left, attempts.lost or call.resumes
-            attempts.number += call.tried
+            if isinstance(call, BudgetedCall):
+                attempts.left = call.left
+            elif isinstance(call, WriteNodeCall):
+                attempts.lost |= call.resumes
+            elif isinstance(call, ToolNodeCall):
+                attempts.number += call.tried
             with beating(attempts.beat):
                 await self._timings.flush(self.store, activity.info().namespace)  # while there is no result to lose
-                if name == contracts.LLM.name:
+                if kind is contracts.LLM:
                     attempts.allow(MOST_ATTEMPTS)  # until the plan says how many
                     checked = await _typed(self._library.plan(run_prefix, call.plan), attempts)
                     attempts.allow(checked.spec(parse_address(call.nodes[0]).id).attempts)
                 work = self._nodes.run(call, call.nodes[0], call.refs, run_prefix=run_prefix, attempts=attempts)
                 reply = await _typed(work, attempts)
-                reply = reply.model_copy(update={"at": round(time.time() * 1000)}) if call.then is not None else reply
-                step = await self._step_after(call, reply, run_prefix)
+                step: tuple[NodeReply, ...] = ()
+                if isinstance(call, FollowedCall) and call.then is not None:
+                    reply = reply.model_copy(update={"at": round(time.time() * 1000)})
+                    step = await self._step_after(call, call.then, reply, run_prefix)
             return GroupReply(nodes=(_with_usage(reply, attempts), *step))
 
-        return run_node
+        run_node.__annotations__["call"] = kind.takes  # by this the input is read
+        return activity.defn(name=kind.name)(run_node)
 
-    async def _step_after(self, call: NodeCall, reply: NodeReply, run_prefix: str) -> tuple[NodeReply, ...]:
+    async def _step_after(
+        self, call: NodeCall, then: ProgramNodeCall, reply: NodeReply, run_prefix: str
+    ) -> tuple[NodeReply, ...]:
         """Make the step of a program that waits for nothing but this node. If it fails it is made again, alone."""
-        then = call.then
-        if then is None or reply.ref is None or reply.more or reply.question is not None:
+        if reply.ref is None or reply.more or reply.question is not None:
             return ()
         path = parse_address(call.nodes[0]).path
         refs, ends = {path: reply.ref}, {path: reply.at}
@@ -290,7 +304,7 @@ class Activities:
             return ()
 
     @activity.defn(name=contracts.GROUP.name)
-    async def group(self, call: NodeCall) -> GroupReply:
+    async def group(self, call: GroupCall) -> GroupReply:
         """Run several nodes with the edges among them. Never raises for a node."""
         run_prefix, attempts = _run_prefix(call.run), Attempts.of_this_activity()
         group: GroupRun | None = None

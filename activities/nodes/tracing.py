@@ -23,6 +23,7 @@ from sennit.activities.providers.limiter import ProviderBusy
 from sennit.activities.providers.model import Message, ModelReply, ModelRequest
 from sennit.activities.toolbox.redaction import mask
 from sennit.workflows.messages.contracts import GROUP, NodeReply
+from sennit.workflows.messages.node_calls import MapNodeCall
 from sennit.workflows.plan.language.nodes import JoinNode, ToolCall
 from sennit.workflows.run.subagent import prefix_below
 
@@ -91,7 +92,8 @@ def node(context: NodeContext, path: str, refs: Mapping[str, str]) -> Iterator[C
     spec = context.spec
     place = path.replace(spec.id, spec.call, 1) if spec.kind == "agent" and spec.key else path
     repeated = {parse_address(each).path: each for each in (*call.repeated, *call.nodes)}
-    items = (f"{context.address.id}[{index}]" for index, item in enumerate(call.items) if item)
+    values = call.items if isinstance(call, MapNodeCall) else ()
+    items = (f"{context.address.id}[{index}]" for index, item in enumerate(values) if item)
     names = [*_makers(context, refs), *items]
     links = tuple(span_id(call.run, repeated.get(name, name)) for name in names)
     about: dict[str, Any] = {"sennit.node": context.address.path, "sennit.kind": spec.kind}

@@ -20,7 +20,8 @@ from temporalio.exceptions import TimeoutError as RunTimeout
 
 from sennit.starter.client.errors import Exit, NoResult, Refused, exit_of
 from sennit.workflows.messages.activity_ids import parse_activity_id
-from sennit.workflows.messages.contracts import WRITE, GroupReply, NodeCall
+from sennit.workflows.messages.contracts import WRITE, GroupReply
+from sennit.workflows.messages.node_calls import WriteNodeCall
 from sennit.workflows.messages.queues import WORKFLOW
 from sennit.workflows.messages.result import WRITES, RunReport, RunStatus, WriteLine
 from sennit.workflows.plan.language.validation_messages import describe_errors
@@ -125,9 +126,9 @@ async def looked_up(client: Client, found: WorkflowExecutionDescription) -> tupl
     effects. They stay unknown if no worker looks in time. Raises RPCError.
     """
     writes = [write async for write in _open_writes(client, found.id, found.run_id)]
-    calls = [(await client.data_converter.decode(given, [NodeCall]))[0] for _, given in writes]
+    calls = [(await client.data_converter.decode(given, [WriteNodeCall]))[0] for _, given in writes]
     asked = [
-        NodeCall(run=call.run, plan=call.plan, nodes=call.nodes, epoch=call.epoch, looks_up=True) for call in calls
+        WriteNodeCall(run=call.run, plan=call.plan, nodes=call.nodes, epoch=call.epoch, looks_up=True) for call in calls
     ]
     statuses: list[WriteStatus] = ["unknown"] * len(asked)
     with suppress(WorkflowFailureError):

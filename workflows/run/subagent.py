@@ -12,7 +12,8 @@ from temporalio.workflow import ParentClosePolicy
 
 from sennit.workflows.messages.activity_ids import ActivityId
 from sennit.workflows.messages.activity_options import Options, as_keywords
-from sennit.workflows.messages.contracts import AGENT, PREPARE_AGENT, GroupReply, NodeCall, SubagentRequest
+from sennit.workflows.messages.contracts import AGENT, PREPARE_AGENT, GroupReply, SubagentRequest
+from sennit.workflows.messages.node_calls import NodeCall
 from sennit.workflows.messages.queues import WORKFLOW
 from sennit.workflows.messages.request import RunRequest
 from sennit.workflows.run.outcomes import invalid_result, result_of
@@ -70,7 +71,7 @@ async def run_subagent(
         subagents.over(name)
     reply: GroupReply = await workflow.execute_activity(
         AGENT.name,
-        call.model_copy(update={"answer": _kept(report, given["run_prefix"])}),
+        call.model_copy(update={"report": _kept(report, given["run_prefix"])}),
         activity_id=str(ident),
         result_type=AGENT.gives,
         **as_keywords(options),
