@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pydantic import BaseModel
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError
@@ -49,23 +50,16 @@ from sennit.workflows.messages import contracts
 from sennit.workflows.messages.activity_options import OVERHEAD, SERVICE_ATTEMPTS, STORE_AWAY, STORE_PATIENCE
 from sennit.workflows.messages.contracts import (
     Call,
-    CheckCall,
-    CheckResult,
-    ConcludeCall,
-    Conclusion,
     GroupReply,
-    LoadCall,
     NodeReply,
     PlanCall,
     PlanDraft,
     PlanResult,
     PrepareCall,
     PreparedRun,
-    SubagentRequest,
 )
 from sennit.workflows.messages.converter import StackedError
 from sennit.workflows.messages.node_calls import (
-    AgentNodeCall,
     BudgetedCall,
     FollowedCall,
     GroupCall,
@@ -152,15 +146,18 @@ class Activities:
             contracts.PROGRAM,
         )
         nodes = [self._node_activity(kind) for kind in kinds]
-        runs: list[Callable[..., Any]] = [
-            self.prepare,
-            self.check_plan,
-            self.load_plan,
-            self.conclude,
-            self.prepare_agent,
-            self.outputs,
+        checker = self._checker
+        short = [
+            self._short_activity(contracts.CHECK_PLAN, lambda *call: checker.check(*call)),
+            self._short_activity(contracts.CHECK_REPLAN, lambda *call: checker.check_replan(*call)),
+            self._short_activity(contracts.CHECK_TOOL_CALLS, lambda *call: checker.check_tool_calls(*call)),
+            self._short_activity(contracts.CHECK_SCRIPT, lambda *call: checker.check_script(*call)),
+            self._short_activity(contracts.CHECK_ANSWER, lambda *call: checker.check_answer(*call)),
+            self._short_activity(contracts.LOAD_PLAN, lambda *call: checker.load(*call)),
+            self._short_activity(contracts.CONCLUDE, lambda *call: self._concluder.conclude(*call)),
+            self._short_activity(contracts.PREPARE_AGENT, lambda *call: self._nodes.subagent_request(*call)),
         ]
-        return [*runs, self.group, *nodes]
+        return [self.prepare, self.outputs, self.group, *short, *nodes]
 
     def sandbox(self) -> list[Callable[..., Any]]:
         """Return the activities of the sandbox queue."""
@@ -207,17 +204,16 @@ class Activities:
             await _typed(claim_origin(self._store, _run_prefix(origin), owner))
         await _typed(claim(self._store, _run_prefix(call.run), owner))
 
-    @activity.defn(name=contracts.CHECK_PLAN.name)
-    async def check_plan(self, call: CheckCall) -> CheckResult:
-        """Check a draft. Safe to repeat."""
-        with beating(tuple):
-            return await _typed(self._checker.check(_run_prefix(call.run), call))
+    def _short_activity(
+        self, kind: Call[BaseModel, BaseModel], work: Callable[[str, Any], Awaitable[BaseModel]]
+    ) -> Callable[..., Any]:
+        """Return an activity that reads and writes the run's artifacts, and that is safe to repeat."""
 
-    @activity.defn(name=contracts.LOAD_PLAN.name)
-    async def load_plan(self, call: LoadCall) -> CheckResult:
-        """Return the execution_plan of a checked plan. Safe to repeat."""
-        with beating(tuple):
-            return await _typed(self._checker.load(_run_prefix(call.run), call))
+        async def run(call: Any) -> Any:
+            with beating(tuple):
+                return await _typed(work(_run_prefix(call.run), call))
+
+        return _named(kind, run)
 
     @activity.defn(name=contracts.PLAN.name)
     async def plan(self, call: PlanCall) -> PlanResult:
@@ -242,18 +238,6 @@ class Activities:
             await run.signal("plan_draft", draft)
 
         return PlanStreamer(self._checker, _run_prefix(call.run), call, info.attempt, send)
-
-    @activity.defn(name=contracts.CONCLUDE.name)
-    async def conclude(self, call: ConcludeCall) -> Conclusion:
-        """Bind the answer. Safe to repeat."""
-        with beating(tuple):
-            return await _typed(self._concluder.conclude(_run_prefix(call.run), call))
-
-    @activity.defn(name=contracts.PREPARE_AGENT.name)
-    async def prepare_agent(self, call: AgentNodeCall) -> SubagentRequest:
-        """Bind what a sub-agent is started with. Safe to repeat."""
-        with beating(tuple):
-            return await _typed(self._nodes.subagent_request(call, run_prefix=_run_prefix(call.run)))
 
     @activity.defn(name=OUTPUTS.name)
     async def outputs(self, call: OutputsCall) -> OutputsReply:
@@ -284,8 +268,7 @@ class Activities:
                     step = await self._step_after(call, call.then, reply, run_prefix)
             return GroupReply(nodes=(_with_usage(reply, attempts), *step))
 
-        run_node.__annotations__["call"] = kind.takes  # by this the input is read
-        return activity.defn(name=kind.name)(run_node)
+        return _named(kind, run_node)
 
     async def _step_after(
         self, call: NodeCall, then: ProgramNodeCall, reply: NodeReply, run_prefix: str
@@ -324,6 +307,12 @@ class Activities:
                 if not activity.is_cancelled():
                     raise
         return GroupReply(nodes=group.replies())
+
+
+def _named(kind: Call[BaseModel, BaseModel], run: Callable[[Any], Awaitable[Any]]) -> Callable[..., Any]:
+    """Return a function as the activity of this name and these types: by them its input is read."""
+    run.__annotations__.update({"call": kind.takes, "return": kind.gives})
+    return activity.defn(name=kind.name)(run)
 
 
 async def _typed(work: Awaitable[T], attempts: Attempts | None = None) -> T:

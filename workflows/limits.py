@@ -2,8 +2,12 @@
 
 from typing import Final
 
+from sennit.workflows.plan.limits import MAX_PAYLOAD_BYTES
+
 COMMAND_BYTES: Final = 600
 """Roughly what the command to start an activity takes beside its input."""
+MAX_FACT_REFERENCES_BYTES: Final = MAX_PAYLOAD_BYTES // 2
+"""Of the outputs whose facts a replan asks for: they travel in one payload."""
 MAX_QUESTION_CHARACTERS: Final = 4_000  # of one question that a person is shown: the history keeps it
 MAX_SHOWN_CHARACTERS: Final = 64_000
 """Of all questions that wait together: the more there are, the less room each has."""

@@ -222,7 +222,7 @@ class NodeRunner:
             return reply.model_copy(update={"error": None})  # it was made, whatever it has returned
         return NodeReply(error=NodeError(type=NOT_WRITTEN, message="it was not begun, or had no effect"))
 
-    async def subagent_request(self, call: AgentNodeCall, *, run_prefix: str) -> SubagentRequest:
+    async def subagent_request(self, run_prefix: str, call: AgentNodeCall) -> SubagentRequest:
         """Return what a node's sub-agent is started with: outputs that its goal refers to are named in it, and given
         beside it. Safe to repeat. Raises BindError, BodyMissing, StoreUnavailable.
         """

@@ -160,7 +160,7 @@ class Play:
 
     async def _with_answer(self, call: AgentNodeCall) -> NodeCall:
         """Have the fake `agent` answer the goal of a sub-agent."""
-        asked = await self._runner.subagent_request(call, run_prefix=PREFIX)
+        asked = await self._runner.subagent_request(PREFIX, call)
         fake = self._fakes.get("agent") or missing("agent", self._fakes)
         answer = await self._loop.in_its_time(fake, asked.request["goal"], node=parse_address(call.nodes[0]).path)
         return call.model_copy(update={"report": {"status": "done", "answer": answer}})

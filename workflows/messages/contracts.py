@@ -10,7 +10,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
-from sennit.workflows.messages.message import Digest, Message, RunName
+from sennit.workflows.messages.message import Digest, Message, NodePath, RunName
 from sennit.workflows.messages.node_calls import (
     AgentNodeCall,
     GateNodeCall,
@@ -164,21 +164,43 @@ class PlanResult(Message):
 
 
 class CheckCall(Message):
-    """Checks a draft. With `base`, the plan that has run so far, the draft is a whole plan to go on with, or an
-    addition: a replan, or the tool calls that the model of `node` asks for. `refs` maps nodes that have ended to their
-    outputs. Or another `script` is checked for the program `node`, which comes back as a plan that has only that; or an
-    `answer` in the place of the call `node`.
-    """
+    """Asks for the verdict on what is to become of the plan `base`, which has run so far."""
 
     run: str
     run_context: Digest
-    draft: Digest = ""
     base: Digest = ""
-    adds: Literal["", "replan", "calls", "script", "answer"] = ""
-    script: str = ""
-    answer: JsonValue = None
-    node: str = ""
+
+
+class DraftCall(CheckCall):
+    """Checks a whole plan: a new one or, with `base`, one to go on with. `refs` are outputs whose facts it asks for."""
+
+    draft: Digest
     refs: dict[str, Digest] = Field(default_factory=dict)
+
+
+class ReplanCall(DraftCall):
+    """Checks what a joiner wants to add."""
+
+
+class ToolLoopCall(CheckCall):
+    """Checks the tool calls that the model of `node` asks for in `draft`."""
+
+    draft: Digest
+    node: NodePath
+
+
+class ScriptCall(CheckCall):
+    """Checks another script for the program `node`, which comes back as a plan that has only that."""
+
+    node: NodePath
+    script: str
+
+
+class AnswerCall(CheckCall):
+    """Checks an answer that a person gives in the place of the call `node`."""
+
+    node: NodePath
+    answer: JsonValue
 
 
 class LoadCall(Message):
@@ -305,7 +327,11 @@ class SubagentRequest(Message):
 
 PREPARE = Call("prepare", PrepareCall, PreparedRun)
 PLAN = Call("plan", PlanCall, PlanResult)
-CHECK_PLAN = Call("check_plan", CheckCall, CheckResult)
+CHECK_PLAN = Call("check_plan", DraftCall, CheckResult)
+CHECK_REPLAN = Call("check_replan", ReplanCall, CheckResult)
+CHECK_TOOL_CALLS = Call("check_tool_calls", ToolLoopCall, CheckResult)
+CHECK_SCRIPT = Call("check_script", ScriptCall, CheckResult)
+CHECK_ANSWER = Call("check_answer", AnswerCall, CheckResult)
 LOAD_PLAN = Call("load_plan", LoadCall, CheckResult)
 CONCLUDE = Call("conclude", ConcludeCall, Conclusion)
 TOOL = Call("tool", ToolNodeCall, GroupReply)
@@ -322,6 +348,10 @@ CALLS = (
     PREPARE,
     PLAN,
     CHECK_PLAN,
+    CHECK_REPLAN,
+    CHECK_TOOL_CALLS,
+    CHECK_SCRIPT,
+    CHECK_ANSWER,
     LOAD_PLAN,
     CONCLUDE,
     TOOL,

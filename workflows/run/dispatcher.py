@@ -19,22 +19,10 @@ from sennit.workflows.limits import (
     MAX_STARTS,
     MIN_QUESTION_CHARACTERS,
 )
+from sennit.workflows.messages import contracts
 from sennit.workflows.messages.activity_ids import ActivityId
-from sennit.workflows.messages.activity_options import as_keywords, look_up_options, node_options
-from sennit.workflows.messages.contracts import (
-    AGENT,
-    GATE,
-    GROUP,
-    JOIN,
-    LLM,
-    MAP,
-    PROGRAM,
-    TOOL,
-    WRITE,
-    Call,
-    GroupReply,
-    NodeReply,
-)
+from sennit.workflows.messages.activity_options import Options, as_keywords, look_up_options, node_options
+from sennit.workflows.messages.contracts import Call, GroupReply, NodeReply
 from sennit.workflows.messages.node_calls import (
     AskingCall,
     BudgetedCall,
@@ -59,13 +47,13 @@ from sennit.workflows.run.subagent_status import SubagentStatus
 
 Units = tuple[int, ...]
 _CALLS: dict[str, Call[NodeCall, GroupReply]] = {
-    "tool": TOOL,
-    "llm": LLM,
-    "join": JOIN,
-    "map": MAP,
-    "gate": GATE,
-    "agent": AGENT,
-    "program": PROGRAM,
+    "tool": contracts.TOOL,
+    "llm": contracts.LLM,
+    "join": contracts.JOIN,
+    "map": contracts.MAP,
+    "gate": contracts.GATE,
+    "agent": contracts.AGENT,
+    "program": contracts.PROGRAM,
 }
 PAID = ("tokens", "cost", "calls")
 """The limits that every attempt of a model call uses up."""
@@ -183,7 +171,7 @@ class Dispatcher:
         self._bytes += COMMAND_BYTES + len(call.model_dump_json(exclude_unset=True))
         first = units[0]
         contract, spec, item = contract_of(state, units, asks=asks), state.spec_of(first), state.is_item(first)
-        own_work = (item or spec.kind in ("tool", "llm")) and contract is not GATE
+        own_work = (item or spec.kind in ("tool", "llm")) and contract is not contracts.GATE
         specs = [state.spec_of(unit) for unit in units]
         if isinstance(call, ToolNodeCall) and call.tried:
             specs = [replace(spec, attempts=max(1, spec.attempts - call.tried))]
@@ -201,7 +189,7 @@ class Dispatcher:
             options["summary"] = for_bar(f"{name} asks: {spec.summary.partition(' ')[2]}")
         handle: Handle
         own = ""
-        if contract is AGENT:
+        if contract is contracts.AGENT:
             place = name.replace(spec.id, spec.call, 1) if spec.key else name  # its writes are known by that
             home = prefix_below(self._run, place)
             budget = limit_fields(decision.limits) if decision.limits is not None else None
@@ -209,9 +197,7 @@ class Dispatcher:
             own = state.subagent(first)
             handle = asyncio.create_task(run_subagent(call, own, ident, options, given, self._subagent_status))
         else:
-            handle = workflow.start_activity(
-                contract.name, call, activity_id=str(ident), result_type=contract.gives, **as_keywords(options)
-            )
+            handle = _started(contract, call, ident, options)
         units = units if following < 0 else (*units, following)
         generations = tuple(state.generation[unit] for unit in units)
         self._follow(InFlight(units, generations, handle, steps=following >= 0, subagent=own))
@@ -225,9 +211,7 @@ class Dispatcher:
         options = look_up_options(spec, item=state.is_item(unit))
         options["summary"] = for_bar(f"{name}: was it made?")
         ident = ActivityId(state.path(unit), generation, work="ledger", epoch=self.epoch)
-        handle = workflow.start_activity(
-            WRITE.name, call, activity_id=str(ident), result_type=WRITE.gives, **as_keywords(options)
-        )
+        handle = _started(contracts.WRITE, call, ident, options)
         self._follow(InFlight((unit,), (generation,), handle, looks_up=True))
 
     @property
@@ -311,14 +295,19 @@ class Dispatcher:
         return found
 
 
+def _started(contract: Call[NodeCall, GroupReply], call: NodeCall, ident: ActivityId, options: Options) -> Handle:
+    named = {"activity_id": str(ident), "result_type": contract.gives, **as_keywords(options)}
+    return workflow.start_activity(contract.name, call, **named)
+
+
 def contract_of(state: RunState, units: Units, *, asks: bool) -> Call[NodeCall, GroupReply]:
     """Return the activity that runs these units."""
     if len(units) > 1:
-        return GROUP
-    kind = state.kind_of(units[0])
+        return contracts.GROUP
+    kind, spec = state.kind_of(units[0]), state.spec_of(units[0])
     if units[0] in state.answers:
-        return GATE
-    return WRITE if kind == "tool" and state.spec_of(units[0]).effect == "write" and not asks else _CALLS[kind]
+        return contracts.GATE
+    return contracts.WRITE if kind == "tool" and spec.effect == "write" and not asks else _CALLS[kind]
 
 
 def node_call(state: RunState, run: str, plan: str, units: Units, *, asks: bool = False, **common: Any) -> NodeCall:
@@ -343,7 +332,7 @@ def node_call(state: RunState, run: str, plan: str, units: Units, *, asks: bool 
         fields["room"] = _room(state, unit)
     if takes is GateNodeCall:
         fields["asks"] = asks
-    elif takes is ToolNodeCall:
+    if takes is ToolNodeCall:
         fields["tried"] = int(unit in state.alone)  # it has been attempted beside others
     elif takes is WriteNodeCall:
         fields |= {"resumes": unit in state.resumed, "approved": state.approved.get(unit)}

@@ -2,9 +2,9 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
-from pydantic import BaseModel, JsonValue
+from pydantic import BaseModel
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
@@ -37,7 +37,6 @@ from sennit.workflows.run.outage import Outage
 from sennit.workflows.run.outcomes import failed_outcome, invalid_result, result_of, used_by
 from sennit.workflows.run.search_attributes import SearchAttributes
 
-Addition = Literal["", "replan", "calls"]
 _SCHEDULE = SearchAttributeKey.for_keyword("TemporalScheduledById")
 """What the server itself writes on a run that one of its schedules starts."""
 REPAIRS = 2
@@ -117,32 +116,15 @@ class RunSetup:
 
     async def check(
         self,
-        draft: str,
-        base: str = "",
+        call: Call[CheckCall, CheckResult] = CHECK_PLAN,
+        summary: str = "check the plan",
         *,
-        adds: Addition = "",
-        node: str = "",
-        refs: dict[str, str] | None = None,
+        waits: bool = True,
+        **fields: Any,
     ) -> CheckResult:
-        """Return the verdict on a draft. `base` and `refs` as in `CheckCall`."""
-        call = CheckCall(run=self.run_prefix, run_context=self.run_context, draft=draft)
-        if base:
-            call = call.model_copy(update={"base": base, "adds": adds, "node": node, "refs": refs or {}})
-        return await self._do(CHECK_PLAN, call, "check the plan", waits=True)
-
-    async def check_script(self, script: str, base: str, node: str) -> CheckResult:
-        """Return the verdict on another script for a program of the plan `base`."""
-        call = CheckCall(
-            run=self.run_prefix, run_context=self.run_context, base=base, node=node, adds="script", script=script
-        )
-        return await self._do(CHECK_PLAN, call, "check the script")
-
-    async def check_answer(self, answer: JsonValue, base: str, node: str) -> CheckResult:
-        """Return the verdict on what a person gives as the result of a call of the plan `base`."""
-        call = CheckCall(
-            run=self.run_prefix, run_context=self.run_context, base=base, node=node, adds="answer", answer=answer
-        )
-        return await self._do(CHECK_PLAN, call, f"check the answer for {node}")
+        """Return the verdict on a draft, or on a part of one. `fields` are those of the call."""
+        given = call.takes(run=self.run_prefix, run_context=self.run_context, **fields)
+        return await self._do(call, given, summary, waits=waits)
 
     async def conclude(self, state: RunState, plan: str, inline: tuple[Any, str] | None) -> Conclusion:
         """Return the answer: the last node's reply if that is the whole answer, else bound from the store.
