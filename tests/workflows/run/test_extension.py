@@ -335,7 +335,7 @@ async def test_a_verdict_that_waits_for_a_node_that_the_run_has_not_fails_the_no
     checks.now.set()
     engine.extender.take(NodeEnded(0, 1, Outcome()), CALLS)
     await settle()
-    assert "InvalidResult" in engine.state.notes[0][1]
+    assert engine.state.notes[0][0] == "InvalidResult"
     assert not engine.state.ended
 
 
