@@ -106,10 +106,10 @@ class Binder:
             if name in read:
                 self._values[name] = await self.value(f"{address.id}[{address.item}].{name}")
         source = parse_reference(node.over)
-        own = f"{source.node}[{address.item}]" if source is not None else ""
+        source_item = f"{source.node}[{address.item}]" if source is not None else ""
         assert address.item is not None
-        if own in self._refs:  # the item of another map, behind which this one runs
-            self._values[node.as_] = await self.value(own)
+        if source_item in self._refs:  # the item of another map, behind which this one runs
+            self._values[node.as_] = await self.value(source_item)
         elif node.as_ in read:
             self._values[node.as_] = await self._item(node, address.item, over)
 

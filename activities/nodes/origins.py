@@ -49,8 +49,8 @@ class Origins:
 
     def notes(self, context: NodeContext, reply: NodeReply) -> bool:
         """Whether `note` notes this reply."""
-        is_given = _is_call(context) and isinstance(context.call, GateNodeCall | AgentNodeCall)
-        return context.address.id in context.checked.keys and (is_given or _is_end(context, reply))
+        from_outside = _is_call(context) and isinstance(context.call, GateNodeCall | AgentNodeCall)
+        return context.address.id in context.checked.keys and (from_outside or _is_end(context, reply))
 
     async def result(self, context: NodeContext) -> NodeReply | None:
         """Return what `note` has noted of a program's call in an origin, None if there is nothing."""

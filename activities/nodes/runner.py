@@ -90,9 +90,9 @@ class NodeRunner:
         context = await self._context(call, path, refs, run_prefix, attempts)
         if isinstance(call, WriteNodeCall) and call.looks_up:
             return await self._look_up(context)
-        with tracing.node(context, path, refs) as told:
+        with tracing.node(context, path, refs) as record:
             reply = await self._reply(context, refs)
-            told(reply)
+            record(reply)
         return reply
 
     async def _reply(self, context: NodeContext, refs: dict[str, str]) -> NodeReply:
@@ -119,12 +119,12 @@ class NodeRunner:
             if isinstance(work, ToolCall) and tool is not None and (tool.effect == "write" or context.spec.approval):
                 return _of_its_type(await self._write(context, tool, work))
             key = partial(_content_key, context, refs, tool)
-            own = key(context.address.generation)
-            found = await self._marked(context, own) or await self._taken(context, key)
+            marker = key(context.address.generation)
+            found = await self._marked(context, marker) or await self._taken(context, key)
             if found is not None:
                 return found
             work_to_do, is_large = await self._ready(context, tool), tool is not None and tool.large
-            return await self._run(context, work_to_do, own, apart=is_large)
+            return await self._run(context, work_to_do, marker, apart=is_large)
 
     async def _taken(self, context: NodeContext, key: Callable[[int], str]) -> NodeReply | None:
         """Return what a run that this one forks has of the call, None for nothing."""
@@ -274,15 +274,15 @@ class NodeRunner:
             if text is None:
                 return None
             marker = Marker.read(text)
-            is_own = marker.epoch == context.call.epoch
-            reply = marker.reply if is_own or not marker.reply.more else NodeReply()
+            same_plan = marker.epoch == context.call.epoch
+            reply = marker.reply if same_plan or not marker.reply.more else NodeReply()
             if reply.ref is not None and await is_there(self.store, prefix, reply.ref, key, text):
                 break
             if text == doubted:
                 await self.store.unmark(prefix, key)
                 return None
             doubted = text
-        if is_own or reply.error is not None:
+        if same_plan or reply.error is not None:
             return reply
         size, output = await self.library.sized(prefix, reply.ref)
         wanted, inline = context.wanted
@@ -355,8 +355,8 @@ class NodeRunner:
         async def call(limit: asyncio.Timeout) -> NodeOutput:
             with self.timings.measure(tool.name, tool.version) as took:
                 output = await tool.call(arguments, tool_context, limit, isolated=context.attempts.lost)
-            told = tuple(one_line(redact(text), MAX_WARNING_CHARACTERS) for text in warnings)
-            return NodeOutput(output, warnings=told, millis=took.millis)
+            shown = tuple(one_line(redact(text), MAX_WARNING_CHARACTERS) for text in warnings)
+            return NodeOutput(output, warnings=shown, millis=took.millis)
 
         return call
 

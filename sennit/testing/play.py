@@ -133,29 +133,29 @@ class Play:
     async def _run(self, call: NodeCall, keys: list[tuple[int, int]]) -> Ends:
         """Run the units of a call, with the attempts that they have; return how each has ended."""
         unit = keys[0][0]
-        spec, own = self._state.spec_of(unit), 0
+        spec, attempt = self._state.spec_of(unit), 0
         while True:
-            own += 1
+            attempt += 1
             try:
                 with self._loop.work():
-                    replies = await self._replies(call, own)
+                    replies = await self._replies(call, attempt)
             except WrongFake:
                 raise
             except Exception as error:  # noqa: BLE001  as an activity fails
-                failed = failure(error, attempt=own, final=own >= spec.attempts)
+                failed = failure(error, attempt=attempt, final=attempt >= spec.attempts)
             else:
                 return [(*key, outcome_of(reply), reply) for key, reply in zip(keys, replies, strict=True)]
             if failed.non_retryable:
                 return [(*keys[0], failed_outcome(failed), None)]
-            backoff = min(FIRST_RETRY * GROWTH ** (own - 1), LAST_RETRY)
+            backoff = min(FIRST_RETRY * GROWTH ** (attempt - 1), LAST_RETRY)
             await asyncio.sleep((failed.next_retry_delay or backoff).total_seconds())
 
-    async def _replies(self, call: NodeCall, own: int) -> tuple[NodeReply, ...]:
+    async def _replies(self, call: NodeCall, attempt: int) -> tuple[NodeReply, ...]:
         if len(call.nodes) > 1:
             return (await self._group(call)).nodes
         if isinstance(call, AgentNodeCall):
             call = await self._with_answer(call)
-        run = self._runner.run(call, call.nodes[0], call.refs, run_prefix=PREFIX, attempts=Attempts(own, 0))
+        run = self._runner.run(call, call.nodes[0], call.refs, run_prefix=PREFIX, attempts=Attempts(attempt, 0))
         return (await run,)
 
     async def _with_answer(self, call: AgentNodeCall) -> NodeCall:

@@ -126,7 +126,7 @@ async def looked_up(client: Client, found: WorkflowExecutionDescription) -> tupl
     effects. They stay unknown if no worker looks in time. Raises RPCError.
     """
     writes = [write async for write in _open_writes(client, found.id, found.run_id)]
-    calls = [(await client.data_converter.decode(given, [WriteNodeCall]))[0] for _, given in writes]
+    calls = [(await client.data_converter.decode(payloads, [WriteNodeCall]))[0] for _, payloads in writes]
     asked = [
         WriteNodeCall(run=call.run, plan=call.plan, nodes=call.nodes, epoch=call.epoch, looks_up=True) for call in calls
     ]
@@ -157,7 +157,9 @@ async def _open_writes(client: Client, name: str, run_id: str | None) -> AsyncIt
                 continue
             address = found.address
             doubts = {
-                each: given for each, given in doubts.items() if each.partition("~")[0] != found.node or each == address
+                each: payloads
+                for each, payloads in doubts.items()
+                if each.partition("~")[0] != found.node or each == address
             }
             if scheduled.activity_type.name == WRITE.name:
                 calls[event.event_id], doubts[address] = address, scheduled.input.payloads
@@ -168,11 +170,11 @@ async def _open_writes(client: Client, name: str, run_id: str | None) -> AsyncIt
             children[started.workflow_execution.workflow_id] = True
         elif event.event_type in _ENDED:
             children.pop(getattr(event, _ENDED[event.event_type]).workflow_execution.workflow_id, None)
-    for path, given in doubts.items():
-        yield path, given
+    for path, payloads in doubts.items():
+        yield path, payloads
     for child in children:
-        async for path, given in _open_writes(client, child, None):
-            yield f"{child.removeprefix(f'{name}.')}.{path}", given
+        async for path, payloads in _open_writes(client, child, None):
+            yield f"{child.removeprefix(f'{name}.')}.{path}", payloads
 
 
 def _scheduled_by(event: HistoryEvent) -> int:
@@ -188,8 +190,8 @@ async def _is_in_doubt(client: Client, event: HistoryEvent) -> bool:
     failure = event.activity_task_failed_event_attributes.failure
     if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED:
         return failure.application_failure_info.type == UNKNOWN_OUTCOME
-    given = event.activity_task_completed_event_attributes.result.payloads
-    reply, *_ = await client.data_converter.decode(given, [GroupReply]) if given else (None,)
+    payloads = event.activity_task_completed_event_attributes.result.payloads
+    reply, *_ = await client.data_converter.decode(payloads, [GroupReply]) if payloads else (None,)
     ends = reply.ends((1,)) if isinstance(reply, GroupReply) else ()
     if not ends:
         return True  # somebody has completed it by hand, with what is no result

@@ -188,19 +188,19 @@ class Dispatcher:
         if asks:
             options["summary"] = for_bar(f"{name} asks: {spec.summary.partition(' ')[2]}")
         handle: Handle
-        own = ""
+        subagent = ""
         if contract is contracts.AGENT:
             place = name.replace(spec.id, spec.call, 1) if spec.key else name  # its writes are known by that
             home = prefix_below(self._run, place)
             budget = limit_fields(decision.limits) if decision.limits is not None else None
-            given = {**self.child_defaults, "budget": budget, "run_prefix": home}
-            own = state.subagent(first)
-            handle = asyncio.create_task(run_subagent(call, own, ident, options, given, self._subagent_status))
+            inherited = {**self.child_defaults, "budget": budget, "run_prefix": home}
+            subagent = state.subagent(first)
+            handle = asyncio.create_task(run_subagent(call, subagent, ident, options, inherited, self._subagent_status))
         else:
             handle = _started(contract, call, ident, options)
         units = units if following < 0 else (*units, following)
         generations = tuple(state.generation[unit] for unit in units)
-        self._follow(InFlight(units, generations, handle, steps=following >= 0, subagent=own))
+        self._follow(InFlight(units, generations, handle, steps=following >= 0, subagent=subagent))
 
     def look_up(self, unit: int, generation: int) -> None:
         """Learn from the ledger of effects what became of a write that was cut off in this generation."""
@@ -281,8 +281,8 @@ class Dispatcher:
             if flight.steps and (len(ends) < 2 or not self._still_wanted(*flight.keys[0])):
                 ends[1:] = [(AGAIN, None)]  # it may have read what a person has skipped meanwhile
             if flight.subagent:
-                told = self._subagent_status.effects_of(flight.subagent)
-                ends = [(replace(outcome, effects=told), reply) for outcome, reply in ends]
+                effects = self._subagent_status.effects_of(flight.subagent)
+                ends = [(replace(outcome, effects=effects), reply) for outcome, reply in ends]
             if flight.is_suspended:
                 spec = self._state.spec_of(flight.units[0])
                 is_write = may_write(self._state, flight.units[0]) and not flight.subagent

@@ -29,6 +29,7 @@ from sennit.workflows.messages.contracts import (
 )
 from sennit.workflows.plan.scheduling.events import Event, NodeEnded, Outcome
 from sennit.workflows.plan.scheduling.extension import needs_approval, request_of
+from sennit.workflows.plan.scheduling.joins import is_manifest
 from sennit.workflows.plan.scheduling.state import RUNNING, SUCCEEDED, RunState
 from sennit.workflows.run.outcomes import invalid_result, outcome_of, places_of, plan_of
 from sennit.workflows.run.setup import RunSetup
@@ -107,6 +108,9 @@ class PlanExtender:
         after, but not while it waits.
         """
         state, asked = self._engine.state, list[int]()
+        if unit < 0:  # it goes on with what has begun while it was written: little, and its facts are known at once
+            nodes = [node for node, spec in enumerate(state.graph.specs) if not spec.page]
+            asked += [node for node in nodes if not is_manifest(state.digest[node] or "")]
         while True:
             refs = self._outputs(draft, unit, asked)
             if sum(map(len, refs.values())) > MAX_FACT_REFERENCES_BYTES:

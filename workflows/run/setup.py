@@ -96,8 +96,8 @@ class RunSetup:
         self.phase = "planning"
         self.attributes.publish("running", self.phase, None, self.spent)
         extra: dict[str, Any] = {"stream": prepared.streams, "origins": self.origins}
-        given = {name: value for name, value in extra.items() if value}
-        call = PlanCall(run=self.run_prefix, run_context=self.run_context, **given)
+        fields = {name: value for name, value in extra.items() if value}
+        call = PlanCall(run=self.run_prefix, run_context=self.run_context, **fields)
         for _ in range(1 + REPAIRS):
             planned = await self._do(PLAN, call, "plan the goal", queue=prepared.planner, waits=True)
             self.spent = self.spent.plus(planned.usage)
@@ -123,8 +123,8 @@ class RunSetup:
         **fields: Any,
     ) -> CheckResult:
         """Return the verdict on a draft, or on a part of one. `fields` are those of the call."""
-        given = call.takes(run=self.run_prefix, run_context=self.run_context, **fields)
-        return await self._do(call, given, summary, waits=waits)
+        sent = call.takes(run=self.run_prefix, run_context=self.run_context, **fields)
+        return await self._do(call, sent, summary, waits=waits)
 
     async def conclude(self, state: RunState, plan: str, inline: tuple[Any, str] | None) -> Conclusion:
         """Return the answer: the last node's reply if that is the whole answer, else bound from the store.
@@ -145,7 +145,7 @@ class RunSetup:
     async def _do(
         self,
         call: Call[In, Out],
-        given: In,
+        sent: In,
         summary: str,
         *,
         queue: str = TOOLS,
@@ -156,20 +156,20 @@ class RunSetup:
         """
         while True:
             try:
-                return await self._try(call, given, summary, queue=queue, waits=waits and self.outage.is_waited_for)
+                return await self._try(call, sent, summary, queue=queue, waits=waits and self.outage.is_waited_for)
             except ApplicationError as error:
                 self.spent = self.spent.plus(used_by(error))
                 if not waits:
                     raise
                 await self.outage.wait(error)
 
-    async def _try(self, call: Call[In, Out], given: In, summary: str, *, queue: str, waits: bool) -> Out:
+    async def _try(self, call: Call[In, Out], sent: In, summary: str, *, queue: str, waits: bool) -> Out:
         times = self.calls[call.name] = self.calls.get(call.name, 0) + 1
         name = f"{RUN}{call.name}" if times == 1 else f"{RUN}{call.name}~{times}"
         options = as_keywords(service_options(summary, queue=queue, waits=waits))
         try:
             found = await workflow.execute_activity(
-                call.name, given, result_type=call.gives, activity_id=name, **options
+                call.name, sent, result_type=call.gives, activity_id=name, **options
             )
         except ActivityError as error:
             if is_cancelled_exception(error):
@@ -205,8 +205,8 @@ def parse_input(request: Any, *more: Any) -> tuple[RunRequest | None, str]:
 def run_prefix_of(request: RunRequest | None) -> str:
     """Return the name of a run's artifacts: its first run id or, for a sub-agent, what the run above it says."""
     info = workflow.info()
-    given = request.run_prefix if request is not None and info.parent is not None else ""
-    return given or info.first_execution_run_id
+    prefix = request.run_prefix if request is not None and info.parent is not None else ""
+    return prefix or info.first_execution_run_id
 
 
 def raise_if_invalid(
@@ -231,5 +231,5 @@ def _given(request: RunRequest) -> dict[str, Any]:
     """Return what `prepare` needs of a request; unset fields are not sent."""
     what = ("goal", "plan", "plan_packed", "inputs", "docs", "given", "origins")
     names = (*what, "tools", "model", "approval", "approve_plan", "grant", "on_failure")
-    given = {name: getattr(request, name) for name in names if name in request.model_fields_set}
-    return given | ({"priced": True} if request.budget is not None and request.budget.cost_usd else {})
+    fields = {name: getattr(request, name) for name in names if name in request.model_fields_set}
+    return fields | ({"priced": True} if request.budget is not None and request.budget.cost_usd else {})
