@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pydantic import BaseModel
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError
@@ -48,22 +49,25 @@ from sennit.activities.toolbox import Registry
 from sennit.workflows.messages import contracts
 from sennit.workflows.messages.activity_options import OVERHEAD, SERVICE_ATTEMPTS, STORE_AWAY, STORE_PATIENCE
 from sennit.workflows.messages.contracts import (
-    CheckCall,
-    CheckResult,
-    ConcludeCall,
-    Conclusion,
+    Call,
     GroupReply,
-    LoadCall,
-    NodeCall,
     NodeReply,
     PlanCall,
     PlanDraft,
     PlanResult,
     PrepareCall,
     PreparedRun,
-    SubagentRequest,
 )
 from sennit.workflows.messages.converter import StackedError
+from sennit.workflows.messages.node_calls import (
+    BudgetedCall,
+    FollowedCall,
+    GroupCall,
+    NodeCall,
+    ProgramNodeCall,
+    ToolNodeCall,
+    WriteNodeCall,
+)
 from sennit.workflows.messages.outputs import OUTPUTS, OutputsCall, OutputsReply
 from sennit.workflows.plan.language.nodes import MOST_ATTEMPTS, ApprovalPolicy
 
@@ -132,36 +136,36 @@ class Activities:
 
     def tools(self) -> list[Callable[..., Any]]:
         """Return the activities of the tools queue."""
-        names = [
-            call.name
-            for call in (
-                contracts.TOOL,
-                contracts.WRITE,
-                contracts.JOIN,
-                contracts.MAP,
-                contracts.GATE,
-                contracts.AGENT,
-                contracts.PROGRAM,
-            )
+        kinds: tuple[Call[NodeCall, GroupReply], ...] = (
+            contracts.TOOL,
+            contracts.WRITE,
+            contracts.JOIN,
+            contracts.MAP,
+            contracts.GATE,
+            contracts.AGENT,
+            contracts.PROGRAM,
+        )
+        nodes = [self._node_activity(kind) for kind in kinds]
+        checker = self._checker
+        short = [
+            self._short_activity(contracts.CHECK_PLAN, lambda *call: checker.check(*call)),
+            self._short_activity(contracts.CHECK_REPLAN, lambda *call: checker.check_replan(*call)),
+            self._short_activity(contracts.CHECK_TOOL_CALLS, lambda *call: checker.check_tool_calls(*call)),
+            self._short_activity(contracts.CHECK_SCRIPT, lambda *call: checker.check_script(*call)),
+            self._short_activity(contracts.CHECK_ANSWER, lambda *call: checker.check_answer(*call)),
+            self._short_activity(contracts.LOAD_PLAN, lambda *call: checker.load(*call)),
+            self._short_activity(contracts.CONCLUDE, lambda *call: self._concluder.conclude(*call)),
+            self._short_activity(contracts.PREPARE_AGENT, lambda *call: self._nodes.subagent_request(*call)),
         ]
-        nodes = [self._node_activity(name) for name in names]
-        runs: list[Callable[..., Any]] = [
-            self.prepare,
-            self.check_plan,
-            self.load_plan,
-            self.conclude,
-            self.prepare_agent,
-            self.outputs,
-        ]
-        return [*runs, self.group, *nodes]
+        return [self.prepare, self.outputs, self.group, *short, *nodes]
 
     def sandbox(self) -> list[Callable[..., Any]]:
         """Return the activities of the sandbox queue."""
-        return [self.group, *(self._node_activity(call.name) for call in (contracts.TOOL, contracts.WRITE))]
+        return [self.group, self._node_activity(contracts.TOOL), self._node_activity(contracts.WRITE)]
 
     def llm(self) -> list[Callable[..., Any]]:
         """Return the activities of a model provider's queue."""
-        return [self.plan, self._node_activity(contracts.LLM.name)]
+        return [self.plan, self._node_activity(contracts.LLM)]
 
     @activity.defn(name=contracts.PREPARE.name)
     async def prepare(self, call: PrepareCall) -> PreparedRun:
@@ -200,17 +204,16 @@ class Activities:
             await _typed(claim_origin(self._store, _run_prefix(origin), owner))
         await _typed(claim(self._store, _run_prefix(call.run), owner))
 
-    @activity.defn(name=contracts.CHECK_PLAN.name)
-    async def check_plan(self, call: CheckCall) -> CheckResult:
-        """Check a draft. Safe to repeat."""
-        with beating(tuple):
-            return await _typed(self._checker.check(_run_prefix(call.run), call))
+    def _short_activity(
+        self, kind: Call[BaseModel, BaseModel], work: Callable[[str, Any], Awaitable[BaseModel]]
+    ) -> Callable[..., Any]:
+        """Return an activity that reads and writes the run's artifacts, and that is safe to repeat."""
 
-    @activity.defn(name=contracts.LOAD_PLAN.name)
-    async def load_plan(self, call: LoadCall) -> CheckResult:
-        """Return the execution_plan of a checked plan. Safe to repeat."""
-        with beating(tuple):
-            return await _typed(self._checker.load(_run_prefix(call.run), call))
+        async def run(call: Any) -> Any:
+            with beating(tuple):
+                return await _typed(work(_run_prefix(call.run), call))
+
+        return _named(kind, run)
 
     @activity.defn(name=contracts.PLAN.name)
     async def plan(self, call: PlanCall) -> PlanResult:
@@ -236,48 +239,42 @@ class Activities:
 
         return PlanStreamer(self._checker, _run_prefix(call.run), call, info.attempt, send)
 
-    @activity.defn(name=contracts.CONCLUDE.name)
-    async def conclude(self, call: ConcludeCall) -> Conclusion:
-        """Bind the answer. Safe to repeat."""
-        with beating(tuple):
-            return await _typed(self._concluder.conclude(_run_prefix(call.run), call))
-
-    @activity.defn(name=contracts.PREPARE_AGENT.name)
-    async def prepare_agent(self, call: NodeCall) -> SubagentRequest:
-        """Bind what a sub-agent is started with. Safe to repeat."""
-        with beating(tuple):
-            return await _typed(self._nodes.subagent_request(call, run_prefix=_run_prefix(call.run)))
-
     @activity.defn(name=OUTPUTS.name)
     async def outputs(self, call: OutputsCall) -> OutputsReply:
         """Read outputs for a client. Safe to repeat."""
         with beating(tuple):
             return await _typed(self._outputs.read(activity.client(), call))
 
-    def _node_activity(self, name: str) -> Callable[[NodeCall], Awaitable[GroupReply]]:
-        @activity.defn(name=name)
+    def _node_activity(self, kind: Call[NodeCall, GroupReply]) -> Callable[..., Awaitable[GroupReply]]:
         async def run_node(call: NodeCall) -> GroupReply:
             run_prefix, attempts = _run_prefix(call.run), Attempts.of_this_activity()
-            attempts.left, attempts.lost = call.left, attempts.lost or call.resumes
-            attempts.number += call.tried
+            if isinstance(call, BudgetedCall):
+                attempts.left = call.left
+            elif isinstance(call, WriteNodeCall):
+                attempts.lost |= call.resumes
+            elif isinstance(call, ToolNodeCall):
+                attempts.number += call.tried
             with beating(attempts.beat):
                 await self._timings.flush(self.store, activity.info().namespace)  # while there is no result to lose
-                if name == contracts.LLM.name:
+                if kind is contracts.LLM:
                     attempts.allow(MOST_ATTEMPTS)  # until the plan says how many
                     checked = await _typed(self._library.plan(run_prefix, call.plan), attempts)
                     attempts.allow(checked.spec(parse_address(call.nodes[0]).id).attempts)
                 work = self._nodes.run(call, call.nodes[0], call.refs, run_prefix=run_prefix, attempts=attempts)
                 reply = await _typed(work, attempts)
-                reply = reply.model_copy(update={"at": round(time.time() * 1000)}) if call.then is not None else reply
-                step = await self._step_after(call, reply, run_prefix)
+                step: tuple[NodeReply, ...] = ()
+                if isinstance(call, FollowedCall) and call.then is not None:
+                    reply = reply.model_copy(update={"at": round(time.time() * 1000)})
+                    step = await self._step_after(call, call.then, reply, run_prefix)
             return GroupReply(nodes=(_with_usage(reply, attempts), *step))
 
-        return run_node
+        return _named(kind, run_node)
 
-    async def _step_after(self, call: NodeCall, reply: NodeReply, run_prefix: str) -> tuple[NodeReply, ...]:
+    async def _step_after(
+        self, call: NodeCall, then: ProgramNodeCall, reply: NodeReply, run_prefix: str
+    ) -> tuple[NodeReply, ...]:
         """Make the step of a program that waits for nothing but this node. If it fails it is made again, alone."""
-        then = call.then
-        if then is None or reply.ref is None or reply.more or reply.question is not None:
+        if reply.ref is None or reply.more or reply.question is not None:
             return ()
         path = parse_address(call.nodes[0]).path
         refs, ends = {path: reply.ref}, {path: reply.at}
@@ -290,7 +287,7 @@ class Activities:
             return ()
 
     @activity.defn(name=contracts.GROUP.name)
-    async def group(self, call: NodeCall) -> GroupReply:
+    async def group(self, call: GroupCall) -> GroupReply:
         """Run several nodes with the edges among them. Never raises for a node."""
         run_prefix, attempts = _run_prefix(call.run), Attempts.of_this_activity()
         group: GroupRun | None = None
@@ -310,6 +307,12 @@ class Activities:
                 if not activity.is_cancelled():
                     raise
         return GroupReply(nodes=group.replies())
+
+
+def _named(kind: Call[BaseModel, BaseModel], run: Callable[[Any], Awaitable[Any]]) -> Callable[..., Any]:
+    """Return a function as the activity of this name and these types: by them its input is read."""
+    run.__annotations__.update({"call": kind.takes, "return": kind.gives})
+    return activity.defn(name=kind.name)(run)
 
 
 async def _typed(work: Awaitable[T], attempts: Attempts | None = None) -> T:

@@ -87,11 +87,11 @@ def print_days(model: Model) -> None:
         print(f"{name:<24}" + "".join(f"{value:>12,.1f}" for value in values))
 
 
-async def main(given: Sequence[str]) -> int:
+async def main(arguments: Sequence[str]) -> int:
     """Measure, and print the model and what it says."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks capacity")
     parser.add_argument("--nodes", type=int, default=NODES, help="nodes of each load, in all")
-    options = parser.parse_args(given)
+    options = parser.parse_args(arguments)
     found = []
     async with site("postgres", 1) as built:
         for _, request in LOADS.values():

@@ -252,9 +252,9 @@ def all_of(name: str, seeds: Iterable[int], **inputs: Any) -> list[Played]:
     return [played(name, seed, **inputs) for seed in seeds]
 
 
-async def main(given: Sequence[str]) -> int:
+async def main(arguments: Sequence[str]) -> int:
     """Print the table."""
-    seeds = range(int(given[0]) if given else SEEDS)
+    seeds = range(int(arguments[0]) if arguments else SEEDS)
     print(f"{'program':<12}{'calls':>6}{'wall':>9}{'p95':>9}{'one by one':>12}{'cost':>10}  verdict")
     for name in WORK:
         runs = await asyncio.to_thread(all_of, name, seeds)

@@ -30,12 +30,12 @@ def row(workers: int, name: str, spent: Spent) -> str:
     return f"{workers:>8}  {name:<22}{speed}{used}{spent.busy:>8.2f}"
 
 
-async def main(given: Sequence[str]) -> int:
+async def main(arguments: Sequence[str]) -> int:
     """Measure and print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks throughput")
     parser.add_argument("--runs", type=int, default=RUNS, help="runs of each load")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4], help="processes of each role")
-    options = parser.parse_args(given)
+    options = parser.parse_args(arguments)
     names = "".join(f"{each:>10}" for each in ("server", "postgres", *ROLES, "client"))
     print(f"{'':<58}processor milliseconds a run")
     print(f"{'workers':>8}  {'load':<22}{'runs/s':>8}{'nodes/s':>9}{'slowest':>9}{names}{'cores':>8}")

@@ -36,11 +36,11 @@ class _Loop(asyncio.SelectorEventLoop):
         return self._clock.now
 
     def run_in_executor(  # type: ignore[override]
-        self, _: Executor | None, function: Callable[..., Any], *given: Any
+        self, _: Executor | None, function: Callable[..., Any], *arguments: Any
     ) -> asyncio.Future[Any]:
         done = self.create_future()
         try:
-            done.set_result(function(*given))
+            done.set_result(function(*arguments))
         except Exception as error:  # noqa: BLE001  it is raised where the work is awaited
             done.set_exception(error)
         return done

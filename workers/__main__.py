@@ -54,8 +54,8 @@ def main(arguments: Sequence[str]) -> int:
             return try_tool(arguments[1:])
         if takes_more:
             return check_types(arguments[1])
-        of_their_own = {"catalogue": catalogue, "store": create_store}
-        return of_their_own[arguments[0]]() if arguments[0] in of_their_own else serve(arguments[0])
+        special = {"catalogue": catalogue, "store": create_store}
+        return special[arguments[0]]() if arguments[0] in special else serve(arguments[0])
     except (UnknownRole, WrongSetting) as problem:
         sys.stderr.write(redact(f"sennit worker: {problem}\n"))
         return 2

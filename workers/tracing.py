@@ -189,11 +189,11 @@ class _Run(WorkflowInboundInterceptor):
         self._end(input, result, "done")
         return result
 
-    def _end(self, given: ExecuteWorkflowInput, end: Any, status: str) -> None:
+    def _end(self, execution: ExecuteWorkflowInput, end: Any, status: str) -> None:
         info = workflow.info()
         if workflow.unsafe.is_replaying() or info.workflow_type != "AgentRun":
             return
-        request = given.args[0] if given.args and isinstance(given.args[0], dict) else {}
+        request = execution.args[0] if execution.args and isinstance(execution.args[0], dict) else {}
         below = request.get("run_prefix") if info.parent else None
         run = below if isinstance(below, str) and below else info.first_execution_run_id
         above = _NODE_ABOVE.fullmatch(run)
@@ -241,8 +241,8 @@ def _carried() -> dict[str, Payload]:
     info = workflow.info()
     if CONTEXT in info.headers:
         return {CONTEXT: info.headers[CONTEXT]}
-    told = workflow.memo_value(MEMO, default="")
-    return {CONTEXT: _payload({MEMO: told})} if isinstance(told, str) and told else {}
+    memo = workflow.memo_value(MEMO, default="")
+    return {CONTEXT: _payload({MEMO: memo})} if isinstance(memo, str) and memo else {}
 
 
 def _payload(value: Any) -> Payload:

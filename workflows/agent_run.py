@@ -125,7 +125,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         if prepared.checked is not None:
             return self._begin(request, raise_if_invalid(prepared.checked))
         if not prepared.streams:
-            return self._begin(request, await self._setup.ask(prepared, self._setup.check))
+            return self._begin(request, await self._setup.ask(prepared, self._check))
         planner = self._planner = asyncio.create_task(self._plan(request, prepared))
         planner.add_done_callback(self._planned)
         try:
@@ -172,7 +172,9 @@ class AgentRun(UpdateHandlers, QueryHandlers):
 
     async def _check(self, draft: str) -> CheckResult:
         self._takes_drafts = False  # the whole plan is checked as the end of what has begun by now
-        return await (self._engine.extender.check(draft) if self._engine is not None else self._setup.check(draft))
+        if self._engine is not None:
+            return await self._engine.extender.check(draft)
+        return await self._setup.check(draft=draft)
 
     @workflow.signal(name="plan_draft", description="The beginning of a plan, from the planner that writes it")
     def plan_draft(self, request: Any = None, *more: Any) -> None:

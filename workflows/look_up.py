@@ -8,7 +8,8 @@ from temporalio.exceptions import ActivityError
 
 with workflow.unsafe.imports_passed_through():
     from sennit.workflows.messages import queues
-    from sennit.workflows.messages.contracts import WRITE, GroupReply, NodeCall
+    from sennit.workflows.messages.contracts import WRITE, GroupReply
+    from sennit.workflows.messages.node_calls import WriteNodeCall
     from sennit.workflows.plan.scheduling.completion import NOT_WRITTEN
     from sennit.workflows.plan.scheduling.events import WriteStatus
 
@@ -20,13 +21,13 @@ class LookUp:
     """Asks the ledger of effects about writes that nobody has waited for. It writes nothing itself."""
 
     @workflow.run
-    async def run(self, calls: list[NodeCall]) -> list[WriteStatus]:
+    async def run(self, calls: list[WriteNodeCall]) -> list[WriteStatus]:
         """Return what became of each. A write that may still be under way is waited for, at most a minute; then nobody
         knows of it.
         """
         return await asyncio.gather(*map(self._status, calls))
 
-    async def _status(self, call: NodeCall) -> WriteStatus:
+    async def _status(self, call: WriteNodeCall) -> WriteStatus:
         try:
             reply = await workflow.execute_activity(
                 WRITE.name,

@@ -23,6 +23,7 @@ from sennit.activities.providers.errors import ContextTooLong
 from sennit.activities.providers.model import OUTPUT_TOKENS
 from sennit.activities.storage.run_context import ArtifactReader, RunContext
 from sennit.activities.toolbox.read_output import offered
+from sennit.workflows.messages.node_calls import LlmNodeCall
 from sennit.workflows.plan.edits.tool_loop import READER, call_results, last_turn
 from sennit.workflows.plan.language.nodes import ModelCall
 from sennit.workflows.plan.language.references import parse_reference
@@ -113,12 +114,14 @@ class ModelCalls:
                 roles.system(work.role), fill_prompt(work.prompt, lookup, budget, inputs.ended, material)
             )
         replanning = None
-        if context.call.replans:
+        call = context.call
+        assert isinstance(call, LlmNodeCall)
+        if call.replans:
             catalogue = (await self._run_context(context)).catalogue
             replanning = joiner.Replanning(catalogue, [node.id for node in context.checked.plan.nodes])
         prompt = joiner.prompt(work.prompt, lookup, inputs.ended, budget, material)
-        if context.call.objections:
-            prompt = f"{prompt}\n\n{joiner.format_objections(context.call.objections)}"
+        if call.objections:
+            prompt = f"{prompt}\n\n{joiner.format_objections(call.objections)}"
         return JoinerFormat(joiner.system(replanning), prompt, inputs.cited, replanning)
 
     async def _material(self, context: NodeContext, work: ModelCall) -> dict[str, str]:

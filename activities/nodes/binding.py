@@ -8,7 +8,7 @@ from typing import Any
 
 from sennit.activities.limits import MAX_WORDING_CHARACTERS
 from sennit.activities.storage.run_context import ArtifactReader, StoredPlan
-from sennit.workflows.messages.contracts import NodeCall
+from sennit.workflows.messages.node_calls import BudgetedCall, NodeCall
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.language import dependencies
 from sennit.workflows.plan.language.conditions import holds
@@ -61,7 +61,7 @@ class Binder:
         self._library = library
         self._home = run_prefix
         self._checked = checked
-        self._call = call
+        self._lost = call.lost if isinstance(call, BudgetedCall) else {}
         self._refs = refs
         self._values: dict[str, Any] = {}
 
@@ -95,7 +95,7 @@ class Binder:
         found = []
         for name in names:
             value = await self.value(name) if name in self._refs else None
-            status, error = self._call.lost.get(name, ("succeeded", None))
+            status, error = self._lost.get(name, ("succeeded", None))
             found.append({"id": name, "status": status, "value": value, "error": error})
         return found
 
@@ -106,10 +106,10 @@ class Binder:
             if name in read:
                 self._values[name] = await self.value(f"{address.id}[{address.item}].{name}")
         source = parse_reference(node.over)
-        own = f"{source.node}[{address.item}]" if source is not None else ""
+        source_item = f"{source.node}[{address.item}]" if source is not None else ""
         assert address.item is not None
-        if own in self._refs:  # the item of another map, behind which this one runs
-            self._values[node.as_] = await self.value(own)
+        if source_item in self._refs:  # the item of another map, behind which this one runs
+            self._values[node.as_] = await self.value(source_item)
         elif node.as_ in read:
             self._values[node.as_] = await self._item(node, address.item, over)
 

@@ -5,7 +5,7 @@ from typing import Any
 from sennit.activities.nodes.binding import Address, node_at, work_at
 from sennit.activities.storage.artifacts import key_of
 from sennit.activities.storage.run_context import StoredPlan
-from sennit.workflows.messages.contracts import NodeCall
+from sennit.workflows.messages.node_calls import NodeCall
 from sennit.workflows.plan.digests import digest_in
 from sennit.workflows.plan.language import dependencies
 from sennit.workflows.plan.language.nodes import (
@@ -42,12 +42,10 @@ def content_key(checked: StoredPlan, address: Address, refs: dict[str, str], cal
     read = {name: digest_in(refs[name]) for name in sorted(refs) if _is_read(name, address)}
     if isinstance(work, ToolCall | ModelCall):
         written: Any = work.model_dump(mode="json", by_alias=True)
-        extra: list[Any] = [dict(sorted(call.lost.items()))] if call.lost else []
     else:
-        items = [digest_in(item or "") for item in call.items]
-        written, extra = _written(node), [dict(sorted(call.lost.items())), items, call.answer]
+        written = _written(node)
+    extra: list[Any] = call.beside_inputs()
     extra += [node.over, node.as_] if isinstance(node, MapNode) and address.item is not None else []
-    extra += [call.replans, call.objections] if call.replans or call.objections else []
     return key_of([address.path, *kind, written, read, extra, run])
 
 

@@ -6,10 +6,12 @@ from typing import Any, Literal
 from sennit.activities.nodes.attempts import Attempts
 from sennit.activities.nodes.binding import Address, Binder, node_at, spec_at, work_at
 from sennit.activities.storage.run_context import StoredPlan
-from sennit.workflows.messages.contracts import NodeCall, PlanPage
+from sennit.workflows.messages.contracts import PlanPage
+from sennit.workflows.messages.node_calls import AskingCall, NodeCall, ProgramNodeCall, WriteNodeCall
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 from sennit.workflows.plan.language.nodes import AgentCall, ModelCall, Node, ToolCall
+from sennit.workflows.plan.scheduling.events import Approval
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +47,17 @@ class NodeContext:
 
         Raises BindError.
         """
-        approved = self.call.approved
-        return {**self.binder.bound(work.args), **(approved.args if approved is not None else {})}
+        return {**self.binder.bound(work.args), **(self.approved.args if self.approved is not None else {})}
+
+    @property
+    def approved(self) -> Approval | None:
+        """A person's word on the write, or on the program."""
+        return self.call.approved if isinstance(self.call, WriteNodeCall | ProgramNodeCall) else None
+
+    @property
+    def room(self) -> int:
+        """About how many characters a question may have; 0 for the usual."""
+        return self.call.room if isinstance(self.call, AskingCall) else 0
 
     @property
     def seconds(self) -> float:

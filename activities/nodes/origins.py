@@ -16,9 +16,10 @@ from sennit.activities.storage.artifacts import ArtifactStore, BodyMissing, deco
 from sennit.activities.storage.garbage import is_claimed
 from sennit.activities.toolbox.errors import UnknownOutcome
 from sennit.workflows.messages.contracts import NodeReply
+from sennit.workflows.messages.node_calls import AgentNodeCall, GateNodeCall
 from sennit.workflows.plan.compile.execution_plan import KEY_CHARACTERS
 from sennit.workflows.plan.language.limits import NO_USAGE
-from sennit.workflows.plan.language.nodes import AgentNode, GateNode, LlmNode
+from sennit.workflows.plan.language.nodes import LlmNode
 from sennit.workflows.run.subagent import prefix_below
 
 
@@ -48,8 +49,8 @@ class Origins:
 
     def notes(self, context: NodeContext, reply: NodeReply) -> bool:
         """Whether `note` notes this reply."""
-        is_given = _is_call(context) and (context.call.answered or isinstance(context.node, GateNode | AgentNode))
-        return context.address.id in context.checked.keys and (is_given or _is_end(context, reply))
+        from_outside = _is_call(context) and isinstance(context.call, GateNodeCall | AgentNodeCall)
+        return context.address.id in context.checked.keys and (from_outside or _is_end(context, reply))
 
     async def result(self, context: NodeContext) -> NodeReply | None:
         """Return what `note` has noted of a program's call in an origin, None if there is nothing."""

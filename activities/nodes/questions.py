@@ -15,11 +15,10 @@ from sennit.activities.toolbox import Preview, Tool
 from sennit.activities.toolbox.errors import ToolError
 from sennit.activities.toolbox.redaction import mask
 from sennit.activities.toolbox.threads import tool_threads
-from sennit.workflows.messages.contracts import NodeQuestion, WriteApproval
 from sennit.workflows.plan.language.nodes import GateNode, ProgramNode, ToolCall
 from sennit.workflows.plan.language.references import as_text
 from sennit.workflows.plan.language.text import printable
-from sennit.workflows.plan.scheduling.events import Approval, Question
+from sennit.workflows.plan.scheduling.events import Question
 
 _SHORT = 200
 _BREAKS = re.compile(r"([\n\t])")
@@ -27,7 +26,7 @@ _NAMED = 20
 """Arguments that are shown; of more than that, the rest is in the whole text."""
 
 
-async def question_of(context: NodeContext, store: ArtifactStore) -> NodeQuestion:
+async def question_of(context: NodeContext, store: ArtifactStore) -> Question:
     """Return a gate's question with its references filled in. Safe to repeat.
 
     Raises BindError, BodyMissing, StoreUnavailable.
@@ -36,10 +35,10 @@ async def question_of(context: NodeContext, store: ArtifactStore) -> NodeQuestio
     assert isinstance(node, GateNode)
     await context.binder.load(node, context.address)
     text = _visible(as_text(context.binder.bound(node.question)))
-    return NodeQuestion(text=await _beginning(text, store, context))
+    return Question(text=await _beginning(text, store, context))
 
 
-async def unapproved_program(context: NodeContext, store: ArtifactStore) -> NodeQuestion | None:
+async def unapproved_program(context: NodeContext, store: ArtifactStore) -> Question | None:
     """Return what a person is to be asked about a program, or None if they have approved it: this script with these
     arguments. Safe to repeat. Raises BindError, BodyMissing, StoreUnavailable.
     """
@@ -47,25 +46,25 @@ async def unapproved_program(context: NodeContext, store: ArtifactStore) -> Node
     assert isinstance(node, ProgramNode)
     await context.binder.load(node, context.address)
     arguments = context.binder.bound(dict(node.arguments))
-    asked, approved = Question("", arguments_digest(node.script, arguments)), context.call.approved
-    if approved is not None and _approval(approved).covers(asked):
+    asked, approved = Question("", arguments_digest(node.script, arguments)), context.approved
+    if approved is not None and approved.covers(asked):
         return None
     shown = [await _arguments(arguments, store, context, room=_SHORT)] if arguments else []  # the script needs room
     text = "\n".join([*([f"quote: {quote.text}"] if quote else []), *shown, "", _visible(node.script.strip())])
-    return NodeQuestion(text=await _beginning(text, store, context), digest=asked.digest)
+    return Question(text=await _beginning(text, store, context), digest=asked.digest)
 
 
-async def unapproved(context: NodeContext, store: ArtifactStore, tool: Tool, work: ToolCall) -> NodeQuestion | None:
+async def unapproved(context: NodeContext, store: ArtifactStore, tool: Tool, work: ToolCall) -> Question | None:
     """Return what a person is to be asked about a write, or None if it is what they have approved. Safe to repeat.
 
     Arguments as a person has changed them must fit the tool and replace nothing else, or the person is asked again.
     Raises ToolArgumentError for the write's own.
     """
-    arguments, approved = context.binder.bound(work.args), context.call.approved
+    arguments, approved = context.binder.bound(work.args), context.approved
     preview = await _preview(tool, arguments)
     asked = Question("", arguments_digest(tool.name, arguments), preview.target)
     problem = ""
-    if approved is not None and _approval(approved).covers(asked):
+    if approved is not None and approved.covers(asked):
         problem = await _misfit(tool, context.arguments(work), asked.target) if approved.args else ""
         if not problem:
             return None
@@ -73,7 +72,7 @@ async def unapproved(context: NodeContext, store: ArtifactStore, tool: Tool, wor
         shown = await _beginning(_visible(preview.text), store, context)
     else:
         shown = await _arguments(arguments, store, context)
-    return NodeQuestion(text=problem + shown, digest=asked.digest, target=asked.target)
+    return Question(text=problem + shown, digest=asked.digest, target=asked.target)
 
 
 async def _preview(tool: Tool, arguments: Mapping[str, Any]) -> Preview:
@@ -98,17 +97,13 @@ async def _misfit(tool: Tool, changed: Mapping[str, Any], shown: str) -> str:
     return "" if target in ("", shown) else "With these changes it would replace what you were not shown.\n\n"
 
 
-def _approval(approved: WriteApproval) -> Approval:
-    return Approval(approved.digest, approved.target, approved.args)
-
-
 async def _arguments(
     arguments: Mapping[str, Any], store: ArtifactStore, context: NodeContext, *, room: int = MAX_SHOWN_CHARACTERS
 ) -> str:
     """Return arguments by name. None is crowded out by a longer one: the short ones are whole, the others begin."""
     texts = {name: _value(value) for name, value in arguments.items()}
     short = [len(text) for text in texts.values() if len(text) <= _SHORT]
-    left = min(context.call.room or room, room) - sum(short)
+    left = min(context.room or room, room) - sum(short)
     share = max(_SHORT, left // max(1, len(texts) - len(short)))
     parts = [_named(name, text, share) for name, text in list(texts.items())[:_NAMED]]
     if any("\n  … the beginning" in part for part in parts) or len(texts) > _NAMED:
@@ -143,7 +138,7 @@ def _named(name: str, text: str, most: int) -> str:
 
 async def _beginning(text: str, store: ArtifactStore, context: NodeContext) -> str:
     """Return a text as a person is shown it: whole, or its beginning, how long it is, and where the whole is."""
-    most = context.call.room or MAX_SHOWN_CHARACTERS
+    most = context.room or MAX_SHOWN_CHARACTERS
     if len(text) <= most:
         return text
     place = await _place(text, store, context)

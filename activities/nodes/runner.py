@@ -29,11 +29,12 @@ from sennit.activities.storage.timings import CallTimings
 from sennit.activities.toolbox import Registry, Tool, ToolContext
 from sennit.activities.toolbox.errors import BadOutput, UnknownOutcome
 from sennit.activities.toolbox.redaction import redact
-from sennit.workflows.messages.contracts import NodeCall, NodeError, NodeReply, SubagentRequest, conclusion_of
+from sennit.workflows.messages.contracts import NodeError, NodeReply, SubagentRequest, conclusion_of
+from sennit.workflows.messages.node_calls import AgentNodeCall, GateNodeCall, MapNodeCall, NodeCall, WriteNodeCall
 from sennit.workflows.messages.result import usage_in
 from sennit.workflows.plan.digests import digest_in
 from sennit.workflows.plan.language.limits import NO_USAGE
-from sennit.workflows.plan.language.nodes import AgentCall, AgentNode, JoinNode, ModelCall, ProgramNode, ToolCall
+from sennit.workflows.plan.language.nodes import AgentNode, JoinNode, ModelCall, ProgramNode, ToolCall
 from sennit.workflows.plan.language.text import one_line
 from sennit.workflows.plan.scheduling.completion import NOT_WRITTEN
 
@@ -82,23 +83,24 @@ class NodeRunner:
 
         An output is stored in its marker, or before the marker is set, and the marker before the reply is sent: a
         successor of a killed worker finds the marker and calls nothing again. A call cut off before that runs again.
-        A call that `asks` only returns the node's question, one that is `answered` the answer, and one that `looks_up`
+        The call of a gate returns its question, or the answer that a person has given, and one that `looks_up`
         what a write has come to. A tool whose last worker was lost runs in a process of its own. Raises whatever went
         wrong; what that means is said in `sennit.activities.nodes.error_mapping`.
         """
         context = await self._context(call, path, refs, run_prefix, attempts)
-        if call.looks_up:
+        if isinstance(call, WriteNodeCall) and call.looks_up:
             return await self._look_up(context)
-        with tracing.node(context, path, refs) as told:
+        with tracing.node(context, path, refs) as record:
             reply = await self._reply(context, refs)
-            told(reply)
+            record(reply)
         return reply
 
     async def _reply(self, context: NodeContext, refs: dict[str, str]) -> NodeReply:
         call = context.call
         if not isinstance(context.node, ProgramNode):
             await self.origins.begin(context)
-        if call.answered:  # without a marker, or an equal call would take the answer for its own
+        if isinstance(call, GateNodeCall) and not call.asks:
+            # without a marker, or an equal call would take the answer for its own
             reply = (await self._keep(context, NodeOutput(call.answer))).model_copy(update={"attempt": 0})
             await self.origins.note(context, reply)
             return reply
@@ -108,7 +110,7 @@ class NodeRunner:
         if isinstance(context.node, ProgramNode):
             question = await unapproved_program(context, self.store) if context.spec.approval else None
             return NodeReply(question=question) if question is not None else await self._advanced(context)
-        if call.asks and work is None:
+        if isinstance(call, GateNodeCall):
             taken = await self.origins.result(context)
             return taken or NodeReply(question=await question_of(context, self.store))
         tool = self.registry.get(work.tool) if isinstance(work, ToolCall) else None
@@ -117,12 +119,12 @@ class NodeRunner:
             if isinstance(work, ToolCall) and tool is not None and (tool.effect == "write" or context.spec.approval):
                 return _of_its_type(await self._write(context, tool, work))
             key = partial(_content_key, context, refs, tool)
-            own = key(context.address.generation)
-            found = await self._marked(context, own) or await self._taken(context, key)
+            marker = key(context.address.generation)
+            found = await self._marked(context, marker) or await self._taken(context, key)
             if found is not None:
                 return found
             work_to_do, is_large = await self._ready(context, tool), tool is not None and tool.large
-            return await self._run(context, work_to_do, own, apart=is_large)
+            return await self._run(context, work_to_do, marker, apart=is_large)
 
     async def _taken(self, context: NodeContext, key: Callable[[int], str]) -> NodeReply | None:
         """Return what a run that this one forks has of the call, None for nothing."""
@@ -193,7 +195,7 @@ class NodeRunner:
         call = self._tool_call(context, tool, arguments)  # an error after the intent would leave a doubt
         make, lost = partial(self._make, context, call, write.marker), context.attempts.lost
         reply = await ledger.enter(write, lambda: finish(make()), ask_first, lost=lost)
-        approved = context.call.approved
+        approved = context.approved
         is_changed = approved is not None and approved.args and reply.question is None
         return reply.model_copy(update={"written": write.digest}) if is_changed else reply
 
@@ -220,7 +222,7 @@ class NodeRunner:
             return reply.model_copy(update={"error": None})  # it was made, whatever it has returned
         return NodeReply(error=NodeError(type=NOT_WRITTEN, message="it was not begun, or had no effect"))
 
-    async def subagent_request(self, call: NodeCall, *, run_prefix: str) -> SubagentRequest:
+    async def subagent_request(self, run_prefix: str, call: AgentNodeCall) -> SubagentRequest:
         """Return what a node's sub-agent is started with: outputs that its goal refers to are named in it, and given
         beside it. Safe to repeat. Raises BindError, BodyMissing, StoreUnavailable.
         """
@@ -272,15 +274,15 @@ class NodeRunner:
             if text is None:
                 return None
             marker = Marker.read(text)
-            is_own = marker.epoch == context.call.epoch
-            reply = marker.reply if is_own or not marker.reply.more else NodeReply()
+            same_plan = marker.epoch == context.call.epoch
+            reply = marker.reply if same_plan or not marker.reply.more else NodeReply()
             if reply.ref is not None and await is_there(self.store, prefix, reply.ref, key, text):
                 break
             if text == doubted:
                 await self.store.unmark(prefix, key)
                 return None
             doubted = text
-        if is_own or reply.error is not None:
+        if same_plan or reply.error is not None:
             return reply
         size, output = await self.library.sized(prefix, reply.ref)
         wanted, inline = context.wanted
@@ -312,11 +314,12 @@ class NodeRunner:
             return self._tool_call(context, tool, context.arguments(work))
         if isinstance(work, ModelCall):
             return lambda _: self.models.run(context, work)
-        if isinstance(work, AgentCall):
-            answer = _answer_of(await self._whole(context, call.answer), context.address.path)
+        if isinstance(call, AgentNodeCall):
+            answer = _answer_of(await self._whole(context, call.report), context.address.path)
         elif isinstance(node, JoinNode):
             answer = NodeOutput(await context.binder.value(node.id))
         else:
+            assert isinstance(call, MapNodeCall)
             prefix = context.run_prefix
             answer = NodeOutput([await self.library.value(prefix, item) if item else None for item in call.items])
 
@@ -352,8 +355,8 @@ class NodeRunner:
         async def call(limit: asyncio.Timeout) -> NodeOutput:
             with self.timings.measure(tool.name, tool.version) as took:
                 output = await tool.call(arguments, tool_context, limit, isolated=context.attempts.lost)
-            told = tuple(one_line(redact(text), MAX_WARNING_CHARACTERS) for text in warnings)
-            return NodeOutput(output, warnings=told, millis=took.millis)
+            shown = tuple(one_line(redact(text), MAX_WARNING_CHARACTERS) for text in warnings)
+            return NodeOutput(output, warnings=shown, millis=took.millis)
 
         return call
 

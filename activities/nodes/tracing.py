@@ -23,6 +23,7 @@ from sennit.activities.providers.limiter import ProviderBusy
 from sennit.activities.providers.model import Message, ModelReply, ModelRequest
 from sennit.activities.toolbox.redaction import mask
 from sennit.workflows.messages.contracts import GROUP, NodeReply
+from sennit.workflows.messages.node_calls import MapNodeCall
 from sennit.workflows.plan.language.nodes import JoinNode, ToolCall
 from sennit.workflows.run.subagent import prefix_below
 
@@ -91,7 +92,8 @@ def node(context: NodeContext, path: str, refs: Mapping[str, str]) -> Iterator[C
     spec = context.spec
     place = path.replace(spec.id, spec.call, 1) if spec.kind == "agent" and spec.key else path
     repeated = {parse_address(each).path: each for each in (*call.repeated, *call.nodes)}
-    items = (f"{context.address.id}[{index}]" for index, item in enumerate(call.items) if item)
+    values = call.items if isinstance(call, MapNodeCall) else ()
+    items = (f"{context.address.id}[{index}]" for index, item in enumerate(values) if item)
     names = [*_makers(context, refs), *items]
     links = tuple(span_id(call.run, repeated.get(name, name)) for name in names)
     about: dict[str, Any] = {"sennit.node": context.address.path, "sennit.kind": spec.kind}
@@ -99,8 +101,8 @@ def node(context: NodeContext, path: str, refs: Mapping[str, str]) -> Iterator[C
     if isinstance(work, ToolCall):
         name = f"execute_tool {work.tool}"
         about |= {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": work.tool}
-    with _attempt(_recorder, call.run, (path, place), name, context.attempts, about, links) as told:
-        yield told
+    with _attempt(_recorder, call.run, (path, place), name, context.attempts, about, links) as record:
+        yield record
 
 
 def _makers(context: NodeContext, names: Iterable[str]) -> list[str]:
@@ -137,25 +139,25 @@ def _attempt(
     links: tuple[str, ...],
 ) -> Iterator[Callable[[NodeReply], None]]:
     info, (path, place) = activity.info(), places
-    is_own = info.activity_id.partition("@")[0].partition(".")[0] == path  # else in a group, or a step that follows
+    alone = info.activity_id.partition("@")[0].partition(".")[0] == path  # else in a group, or a step that follows
     begun = time.time_ns()
-    whole = Span(run, span_id(run, place), span_id(run), place, nanoseconds(info.scheduled_time) if is_own else begun)
+    whole = Span(run, span_id(run, place), span_id(run), place, nanoseconds(info.scheduled_time) if alone else begun)
     whole.attributes, whole.links = dict(about), links
     key = f"{info.workflow_run_id}/{info.activity_id}/{info.scheduled_time}/{path}/{info.attempt}"
     this = Span(run, span_id(run, key), whole.id, name, begun, attributes={**about, "sennit.attempt": attempts.number})
     ended = True
 
-    def told(reply: NodeReply) -> None:
+    def note(reply: NodeReply) -> None:
         nonlocal ended
         ended = reply.question is None and reply.more != "program"
 
     outer = _current.set(this)
     try:
         with recorder.within(this):
-            yield told
+            yield note
     except BaseException as error:
         cut = not isinstance(error, Exception)
-        ended = not activity.is_worker_shutdown() if cut else _is_final(error, attempts, is_own=is_own)
+        ended = not activity.is_worker_shutdown() if cut else _is_final(error, attempts, is_own=alone)
         for span in (this, whole):
             _fail(span, error)
         raise
@@ -203,7 +205,7 @@ def model_call(request: ModelRequest) -> Iterator[Callable[[ModelReply], None]]:
         span.attributes["gen_ai.system_instructions"] = json.dumps(_parts(Message("user", mask(request.system))))
         span.attributes["gen_ai.input.messages"] = json.dumps([_content(turn) for turn in turns])
 
-    def told(reply: ModelReply) -> None:
+    def record(reply: ModelReply) -> None:
         reason = _REASONS[reply.stop]
         span.attributes |= {
             "gen_ai.response.model": reply.model or model or provider,
@@ -217,7 +219,7 @@ def model_call(request: ModelRequest) -> Iterator[Callable[[ModelReply], None]]:
             span.attributes["gen_ai.output.messages"] = json.dumps([{**said, "finish_reason": reason}])
 
     try:
-        yield told
+        yield record
     except BaseException as error:
         _fail(span, error)
         raise

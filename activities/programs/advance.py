@@ -22,6 +22,7 @@ from sennit.activities.programs.values import Ref, packed, unpacked
 from sennit.activities.programs.words import Surroundings, Words
 from sennit.activities.storage.artifacts import digest_of, encode
 from sennit.activities.storage.run_context import ArtifactReader
+from sennit.workflows.messages.node_calls import ProgramNodeCall
 from sennit.workflows.plan.language.nodes import ProgramNode, Step, ToolNode
 from sennit.workflows.plan.language.text import one_line
 
@@ -46,6 +47,7 @@ class Programs:
         """
         node, prefix = context.node, context.run_prefix
         assert isinstance(node, ProgramNode)
+        assert isinstance(context.call, ProgramNodeCall)
         session = await self._session(context, node)
         run_context = await self.library.run_context(prefix, context.checked.run_context)
         script = await self.library.shared(prefix, session.script)
@@ -87,6 +89,7 @@ class Programs:
             session.before, session.number = node.step.session, node.step.number
             session.fed, session.noted = [], []
         if session.number == 1:
+            assert isinstance(context.call, ProgramNodeCall)
             session.clock = session.clock or context.call.ends.get(name, 0)
             session.since = context.call.since
         if generation > 1 or is_taken:
@@ -193,12 +196,14 @@ def _nothing_unwritten(words: Words) -> None:
 
 def _end_of(context: NodeContext, node: str, key: str) -> Fed | None:
     """Return how a call ended, None if it is still open."""
-    at = context.call.ends.get(node, 0)
-    if node in context.call.refs:
-        return Fed(key, context.call.refs[node], at=at)
-    if node not in context.call.lost:
+    call = context.call
+    assert isinstance(call, ProgramNodeCall)
+    at = call.ends.get(node, 0)
+    if node in call.refs:
+        return Fed(key, call.refs[node], at=at)
+    if node not in call.lost:
         return None
-    status, error = context.call.lost[node]
+    status, error = call.lost[node]
     return Fed(key, "", status, error or "", at)
 
 

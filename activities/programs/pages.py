@@ -13,7 +13,8 @@ from sennit.activities.storage.artifacts import digest_of, encode
 from sennit.activities.storage.run_context import ArtifactReader, RunContext, StoredPlan
 from sennit.activities.toolbox.read_output import SLEEP
 from sennit.workflows.messages import queues
-from sennit.workflows.messages.contracts import Digest, PlanPage
+from sennit.workflows.messages.contracts import PlanPage
+from sennit.workflows.messages.message import Digest
 from sennit.workflows.plan.compile.compiler import READ_ATTEMPTS, STEP_SECONDS, Keep, PlanCompiler, join_policy
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.page import page_behind

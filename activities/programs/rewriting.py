@@ -138,9 +138,9 @@ class _Rewriting(Exceptions, SideBySide):
         """Have asked whether a word or a tool is given values."""
         if name in WORDS and name not in _TAKES_ANY:
             return
-        given = call.args[: 1 if name == "pipeline" else None] if name != "task" else []
+        arguments = call.args[: 1 if name == "pipeline" else None] if name != "task" else []
         named = [each.value for each in call.keywords if each.arg not in (None, "schema")]
-        for each in (*given, *named):
+        for each in (*arguments, *named):
             if not isinstance(each, ast.Starred | ast.GeneratorExp | ast.Constant | ast.JoinedStr):
                 self._around(each, "__value(", f", '{name}')")
 
@@ -190,14 +190,14 @@ class _Rewriting(Exceptions, SideBySide):
 
     def _expression(self, node: ast.Expr) -> None:
         """Collect what a generator yields."""
-        given = node.value
-        if isinstance(given, ast.Yield | ast.YieldFrom):
-            method, begin = "extend" if isinstance(given, ast.YieldFrom) else "append", self._at(node)[0]
-            if given.value is None:
+        value = node.value
+        if isinstance(value, ast.Yield | ast.YieldFrom):
+            method, begin = "extend" if isinstance(value, ast.YieldFrom) else "append", self._at(node)[0]
+            if value.value is None:
                 self._instead(*self._at(node), "__out.append(None)")
             else:
-                self._instead(begin, self._at(given.value)[0], f"__out.{method}((")
-                self._around(given.value, "", "))")
+                self._instead(begin, self._at(value.value)[0], f"__out.{method}((")
+                self._around(value.value, "", "))")
 
     def _generator_function(self, node: ast.FunctionDef) -> None:
         parts = [part for statement in node.body for part in within(statement)]
@@ -222,8 +222,8 @@ class _Rewriting(Exceptions, SideBySide):
             self._exception(node)
         elif is_named_tuple(node):
             names, defaults = tuple_fields(node)
-            given = "".join(f"{ast.unparse(each)}, " for each in defaults)
-            made = f"__namedtuple('{node.name}', {names!r}, defaults=({given}))"
+            fields = "".join(f"{ast.unparse(each)}, " for each in defaults)
+            made = f"__namedtuple('{node.name}', {names!r}, defaults=({fields}))"
             self._statement(node, f"from collections import namedtuple as __namedtuple; {node.name} = {made}")
         elif is_enum(node) or is_typed_dict(node):
             begin = self.body.index(b"(", self._at(node)[0])

@@ -149,9 +149,9 @@ class Words:
             raise Refused("ValueError", f"there is no model {format_name(str(model))}")
         if role not in ROLES:
             raise Refused("ValueError", f"`role` is one of {format_names(ROLES)}, not {role!r:.40}")
-        given = pieces(material)
-        known = [value.digest if isinstance(value, Ref) else key_of(value) for value in given]
-        digests = {f"{_MATERIAL}{number}": self._stored(value) for number, value in enumerate(given, 1)}
+        parts = pieces(material)
+        known = [value.digest if isinstance(value, Ref) else key_of(value) for value in parts]
+        digests = {f"{_MATERIAL}{number}": self._stored(value) for number, value in enumerate(parts, 1)}
         places = "".join(f"\n${name}" for name in digests)
         fields = {
             "role": role,
@@ -198,18 +198,18 @@ class Words:
         node = made_node(ToolNode, id=self._next, kind="tool", tool=PART["name"], args=args)
         self._wait(call, self._add(node, call, [ref.digest, a, b], f"{a} {'' if b is None else b}"))
 
-    def _task(self, call: Call, function: str, /, *given: Any, **arguments: Any) -> Ended:
+    def _task(self, call: Call, function: str, /, *values: Any, **arguments: Any) -> Ended:
         tool = self.around.tools.get(function)
         if tool is not None and not tool.get("large"):
             self._tool(call, function, (), arguments)
             return Ended(self.session.ticket(self.session.made))
         if function in AS_TASKS:
-            made = replace(call, function=function, args=given, kwargs=arguments)
+            made = replace(call, function=function, args=values, kwargs=arguments)
             bound = _bound(_WORDS[function], self, made)
             _WORDS[function](*bound.args, **bound.kwargs)
             del self.session.open[call.number]
             return Ended(self.session.ticket(self.session.made))
-        if given:
+        if values:
             raise Refused("TypeError", "takes arguments by name: task(function, name=value)")
         if function in _WORDS:
             raise Refused("TypeError", f"{function} is no task; write an `async def` that calls it")

@@ -25,7 +25,16 @@ from sennit.activities.runs.model_choice import (
 from sennit.activities.runs.program_quote import quote_in_plan, unapprovable
 from sennit.activities.storage.artifacts import ArtifactStore, digest_of, encode
 from sennit.activities.storage.run_context import ArtifactReader, RunContext, StoredPlan, plan_marker
-from sennit.workflows.messages.contracts import CheckCall, CheckResult, LoadCall, PlanPage
+from sennit.workflows.messages.contracts import (
+    AnswerCall,
+    CheckResult,
+    DraftCall,
+    LoadCall,
+    PlanPage,
+    ReplanCall,
+    ScriptCall,
+    ToolLoopCall,
+)
 from sennit.workflows.plan.checking.inputs import bind_inputs, input_problems
 from sennit.workflows.plan.checking.validation import parse_plan, problems_of
 from sennit.workflows.plan.compile import forecast
@@ -74,31 +83,19 @@ class PlanChecker:
     interpreter: Interpreter
     read: Read
 
-    async def check(self, run_prefix: str, call: CheckCall) -> CheckResult:
+    async def check(self, run_prefix: str, call: DraftCall) -> CheckResult:
         """Check a draft that lies in the store, and mark the plan with which the run begins.
 
-        Raises BodyMissing, StoreUnavailable.
+        Raises BodyMissing, StoreUnavailable; so do all checks.
         """
-        checked = await self._check(run_prefix, call)
-        if not (call.adds or checked.problems):
+        run, draft = await self._run(run_prefix, call.run_context), await self.library.value(run_prefix, call.draft)
+        checked = await self.check_draft(run, draft, await self._progress(run_prefix, call) if call.base else None)
+        if not checked.problems:
             await self.store.mark(run_prefix, plan_marker(call.run_context), call.draft.encode())
         return checked
 
-    async def _check(self, run_prefix: str, call: CheckCall) -> CheckResult:
-        run = await self._run(run_prefix, call.run_context)
-        if call.adds == "script":
-            return await self._edited(run, await self.library.plan(run_prefix, call.base), call)
-        if call.adds == "answer":
-            return _answered(await self.library.plan(run_prefix, call.base), call)
-        draft = await self.library.value(run_prefix, call.draft)
-        if not call.base:
-            return await self.check_draft(run, draft)
-        progress = Progress(await self.library.plan(run_prefix, call.base), call.base, call.refs)
-        if call.adds == "calls":
-            return await self._called(run, draft, progress.plan, call)
-        if call.adds == "replan":
-            return await self._replanned(run, draft, progress)
-        return await self.check_draft(run, draft, progress)
+    async def _progress(self, run_prefix: str, call: DraftCall) -> Progress:
+        return Progress(await self.library.plan(run_prefix, call.base), call.base, call.refs)
 
     async def begin(
         self, run_prefix: str, digest: str, prefix: PlanPrefix, nodes: list[dict[str, Any]], base: str = ""
@@ -132,17 +129,19 @@ class PlanChecker:
         longer = continued(progress.plan.plan, plan) if progress is not None else None
         return await self._checked(run, longer or plan, progress, continues=longer is not None)
 
-    async def _called(self, run: Run, body: dict[str, Any], base: StoredPlan, call: CheckCall) -> CheckResult:
+    async def check_tool_calls(self, run_prefix: str, call: ToolLoopCall) -> CheckResult:
         """Go on with the tool calls, or the summaries, that a model asks for: each call is checked by itself."""
-        longer = _with_calls(base, run.context, call, body)
+        run, base = await self._run(run_prefix, call.run_context), await self.library.plan(run_prefix, call.base)
+        longer = _with_calls(base, run.context, call, await self.library.value(run_prefix, call.draft))
         try:
             return CheckResult(page=await page_after(self.library, compiler_of, run.prefix, call.base, longer))
         except PlanTooLarge as error:
             return CheckResult(problems=(str(error),))
 
-    async def _replanned(self, run: Run, request: Any, progress: Progress) -> CheckResult:
+    async def check_replan(self, run_prefix: str, call: ReplanCall) -> CheckResult:
         """Check a plan with what a joiner wants to add. A request for nothing new is refused: it leads nowhere."""
-        base, delta = progress.plan.plan, Delta.of(request)
+        run, progress = await self._run(run_prefix, call.run_context), await self._progress(run_prefix, call)
+        base, delta = progress.plan.plan, Delta.of(await self.library.value(run_prefix, call.draft))
         if beyond := disallowed_models(delta.nodes, run.context.models):
             return CheckResult(problems=tuple(beyond))
         merged = merge(base, delta)
@@ -157,8 +156,9 @@ class PlanChecker:
         more = forecast.tokens(merged.nodes) - forecast.tokens(base.nodes)
         return checked.model_copy(update={"why": delta.why[:MAX_WHY_CHARACTERS], "tokens": more})
 
-    async def _edited(self, run: Run, base: StoredPlan, call: CheckCall) -> CheckResult:
+    async def check_script(self, run_prefix: str, call: ScriptCall) -> CheckResult:
         """Check another script for a program, and keep the program with it as a plan of its own."""
+        run, base = await self._run(run_prefix, call.run_context), await self.library.plan(run_prefix, call.base)
         program = base.node(call.node)
         assert isinstance(program, ProgramNode)
         node = program.model_copy(update={"script": call.script})
@@ -176,6 +176,15 @@ class PlanChecker:
         warnings = tuple(str(_of_script(doubt)) for doubt in doubts)
         kept = await self.library.keep(run.prefix, edited)
         return CheckResult(plan=kept, execution_plan=packed, warnings=warnings)
+
+    async def check_answer(self, run_prefix: str, call: AnswerCall) -> CheckResult:
+        """Check what a person gives as the result of a model call."""
+        base, address = await self.library.plan(run_prefix, call.base), parse_address(call.node)
+        work = work_at(base.node(address.id), address)
+        schema = work.output_schema if isinstance(work, ModelCall) else None
+        wrong = violations(call.answer, schema, ("value",)) if schema else ()
+        sentences = tuple(f"{place_of(where)}: {sentence}" for where, sentence in wrong)
+        return CheckResult(problems=sentences[:MAX_SHOWN_PROBLEMS])
 
     async def _checked(
         self, run: Run, plan: Plan, progress: Progress | None = None, *, continues: bool = True
@@ -314,23 +323,12 @@ def compiler_of(plan: Plan, run_context: RunContext, keep: Keep) -> PlanCompiler
     )
 
 
-def _with_calls(base: StoredPlan, run_context: RunContext, call: CheckCall, body: dict[str, Any]) -> Plan:
+def _with_calls(base: StoredPlan, run_context: RunContext, call: ToolLoopCall, body: dict[str, Any]) -> Plan:
     """Return the plan with the tool calls that a model asks for in `body`."""
     address = parse_address(call.node)
     outputs = body.get("outputs", {})
     return expand_tool_calls(
         base.plan, address.id, address.generation, body["calls"], call.draft, run_context.tools, outputs
-    )
-
-
-def _answered(base: StoredPlan, call: CheckCall) -> CheckResult:
-    """Check what a person gives as the result of a model call."""
-    address = parse_address(call.node)
-    work = work_at(base.node(address.id), address)
-    schema = work.output_schema if isinstance(work, ModelCall) else None
-    wrong = violations(call.answer, schema, ("value",)) if schema else ()
-    return CheckResult(
-        problems=tuple(f"{place_of(where)}: {sentence}" for where, sentence in wrong)[:MAX_SHOWN_PROBLEMS]
     )
 
 

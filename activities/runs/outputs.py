@@ -131,10 +131,10 @@ async def _run_prefix(client: Client, workflow: str, run_id: str) -> str:
         return began.first_execution_run_id
     above = await _run_prefix(client, parent.workflow_id, parent.run_id)
     request = await client.data_converter.decode(began.input.payloads[:1])
-    given = request[0].get("run_prefix") if request and isinstance(request[0], dict) else None
-    if not isinstance(given, str) or not is_below(given, above):
+    prefix = request[0].get("run_prefix") if request and isinstance(request[0], dict) else None
+    if not isinstance(prefix, str) or not is_below(prefix, above):
         raise _Foreign(f"the run above it, {parent.workflow_id}, has not recorded where they are")
-    return given
+    return prefix
 
 
 async def _beginning_above(client: Client, parent: WorkflowExecution) -> WorkflowExecutionStartedEventAttributes:

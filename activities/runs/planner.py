@@ -58,7 +58,9 @@ class Planner:
         each comes after those it refers to; none after a line that is wrong, and at most as many as a plan may have.
         The draft that is returned is the authority. Raises ProviderError, BodyMissing, StoreUnavailable.
         """
-        known = await self._known(run_prefix, call.run_context) or await self._taken_over(run_prefix, call)
+        known = None
+        if not call.problems:  # else that draft has not passed after all, with the facts of what had begun
+            known = await self._known(run_prefix, call.run_context) or await self._taken_over(run_prefix, call)
         if known is not None:
             return known
         run_context = await self.library.run_context(run_prefix, call.run_context)

@@ -88,13 +88,13 @@ def find_confinement() -> Confinement:
     version = landlock.version() if landlock.version() >= landlock.LEAST_VERSION else 0
     problems = list[str]()
     for using, seccomp in dict.fromkeys(((version, True), (0, True), (version, False), (0, False))):
-        for own_user in dict.fromkeys((os.getuid() == 0, False)):
-            problem = _problem(Confinement(using, seccomp, own_user))
+        for as_root in dict.fromkeys((os.getuid() == 0, False)):
+            problem = _problem(Confinement(using, seccomp, as_root))
             if not problem:
                 lacks = [name for name, has in (("Landlock", using), ("seccomp", seccomp)) if not has]
                 why = f": {problems[0]}" if problems else ": this kernel has none"
                 missing = f"programs run without {' and '.join(lacks)}{why}" if lacks else ""
-                return Confinement(using, seccomp, own_user, missing)
+                return Confinement(using, seccomp, as_root, missing)
             problems.append(problem)
     return Confinement(0, seccomp=False, missing=f"{_ALONE}: {problems[-1]}", holds=False)
 

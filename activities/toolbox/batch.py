@@ -54,11 +54,11 @@ class Batches:
             for name in list(self._open):
                 self._make(name)
 
-    def add(self, tool: Batched, given: Any) -> asyncio.Future[Any]:
+    def add(self, tool: Batched, arguments: Any) -> asyncio.Future[Any]:
         """Return where the result of this call will be."""
         found = self._open.setdefault(tool.name, _Open(tool))
         result: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        found.calls.append((given, result))
+        found.calls.append((arguments, result))
         if len(found.calls) >= tool.batch_size:
             self._make(tool.name)
         return result
@@ -76,7 +76,7 @@ class Batches:
 async def _call(batch: _Open) -> None:
     """Make the call, and give each of those that wait its result. If all of it fails, each has failed so."""
     try:
-        ends: Iterable[Any] = await batch.tool.call_batch([given for given, _ in batch.calls])
+        ends: Iterable[Any] = await batch.tool.call_batch([arguments for arguments, _ in batch.calls])
     except Exception as error:  # noqa: BLE001  it is raised again, in each call
         ends = [error] * len(batch.calls)
     for (_, result), end in zip(batch.calls, ends, strict=True):
@@ -109,9 +109,9 @@ class Seat:
             self._is_left = True
             self._batches.left()
 
-    async def call(self, tool: Batched, given: Any) -> Any:
+    async def call(self, tool: Batched, arguments: Any) -> Any:
         """Return the result of a call that is made with others. Raises what it, or the whole batch, raises."""
-        result = self._batches.add(tool, given)
+        result = self._batches.add(tool, arguments)
         self.leave()
         return await result
 

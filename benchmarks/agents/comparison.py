@@ -182,9 +182,9 @@ def print_totals(rows: Sequence[Row]) -> bool:
     }
     print("\nby shape" + " " * 14 + "questions  (a) / (c)  (b) / (c)")
     for shape in dict.fromkeys(row.question.shape for row in rows):
-        own = [row for row in rows if row.question.shape == shape]
-        one, many, ours, _ = totals(own)
-        print(f"{shape:<22}{len(own):>9}{one / ours:>11.2f}{many / ours:>11.2f}")
+        of_shape = [row for row in rows if row.question.shape == shape]
+        one, many, ours, _ = totals(of_shape)
+        print(f"{shape:<22}{len(of_shape):>9}{one / ours:>11.2f}{many / ours:>11.2f}")
     each_a = statistics.median(row.serial.seconds / row.sennit.seconds for row in rows)
     each_b = statistics.median(row.parallel.seconds / row.sennit.seconds for row in rows)
     print(
@@ -203,12 +203,12 @@ def print_totals(rows: Sequence[Row]) -> bool:
     return same and all(found[name] >= goal for name, goal in GOALS.items())
 
 
-async def main(given: Sequence[str]) -> int:
+async def main(arguments: Sequence[str]) -> int:
     """Answer every question and print the figures."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks agents")
     parser.add_argument("--only", default="", help="questions whose name has this in it")
     parser.add_argument("--evidence", action="store_true", help="every client ends its answer with evidence")
-    options = parser.parse_args(given)
+    options = parser.parse_args(arguments)
     chosen = [question for question in questions() if options.only in question.name]
     if not chosen:
         parser.error(f"no question has {options.only!r} in its name")

@@ -117,11 +117,11 @@ async def outages(built: Stage, question: Question, port: int, oracle: Oracle) -
     return went_on and question.answer in str(report["answer"])
 
 
-async def main(given: Sequence[str]) -> int:
+async def main(arguments: Sequence[str]) -> int:
     """Answer the questions and print the figures."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks faults")
     parser.add_argument("--count", type=int, default=COUNT, help="how many questions")
-    options = parser.parse_args(given)
+    options = parser.parse_args(arguments)
     oracle, port, chosen = Faulty(), free_port(), questions()[: options.count]
     env = {
         "OPENAI_BASE_URL": f"http://127.0.0.1:{port}/v1",

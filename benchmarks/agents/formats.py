@@ -120,14 +120,14 @@ def print_table(found: dict[str, list[Planned]]) -> bool:
     return good
 
 
-async def main(given: Sequence[str]) -> int:
+async def main(arguments: Sequence[str]) -> int:
     """Answer or plan every question in each form and print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks formats")
     parser.add_argument("--only", default="", help="questions whose name has this in it")
     parser.add_argument("--formats", nargs="+", choices=FORMATS, default=FORMATS)
     parser.add_argument("--url", default="", help="a real server, such as http://127.0.0.1:8080/v1")
     parser.add_argument("--model", default="openai", help="its model, if it has several")
-    options = parser.parse_args(given)
+    options = parser.parse_args(arguments)
     chosen = [question for question in questions() if options.only in question.name]
     if not chosen:
         parser.error(f"no question has {options.only!r} in its name")

@@ -92,9 +92,9 @@ class Oracle:
         first = " of ".join(reversed(list(calls[0].arguments.values())))
         return THOUGHT.format(first).ljust(THOUGHT_CHARACTERS)[:THOUGHT_CHARACTERS], calls
 
-    def _join(self, question: Question, told: str) -> str:
+    def _join(self, question: Question, read: str) -> str:
         numbers = lines(question)
-        held = [c for c in question.calls if f"n{numbers[c.number]}, succeeded:" in told and str(c.result) in told]
+        held = [c for c in question.calls if f"n{numbers[c.number]}, succeeded:" in read and str(c.result) in read]
         if len(held) == len(question.calls):
             return self.ending(question)
         return more(question) if len(held) == len(question.planned) else UNKNOWN

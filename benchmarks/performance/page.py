@@ -48,7 +48,7 @@ def machine(*, with_peers: bool = False) -> str:
     """Return a line about where and when it was measured."""
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     server = re.search(r"go\.temporal\.io/server v(\S+)", (MODULES / "go.mod").read_text())
-    told = [
+    facts = [
         f"Measured on {datetime.now(UTC):%Y-%m-%d} at commit {commit.stdout.strip() or 'unknown'}",
         f"{os.cpu_count()} cores ({processor()}), {psutil.virtual_memory().total / 2**30:.0f} GB",
         f"load average {os.getloadavg()[0]:.1f} at the end",
@@ -56,7 +56,7 @@ def machine(*, with_peers: bool = False) -> str:
         *([f"Temporal server {server[1]}, database on disk"] if server else []),
         *([f"peers: {versions()}"] if with_peers else []),
     ]
-    return "; ".join(told) + "."
+    return "; ".join(facts) + "."
 
 
 def processor() -> str:

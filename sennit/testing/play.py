@@ -12,7 +12,8 @@ from sennit.activities.nodes.runner import NodeRunner
 from sennit.testing.clock import VirtualLoop
 from sennit.testing.program import Fake, WrongFake, checked_value, missing
 from sennit.workflows.messages.activity_options import FIRST_RETRY, GROWTH, LAST_RETRY
-from sennit.workflows.messages.contracts import GroupReply, NodeCall, NodeReply
+from sennit.workflows.messages.contracts import GroupReply, NodeReply
+from sennit.workflows.messages.node_calls import AgentNodeCall, NodeCall, WriteNodeCall
 from sennit.workflows.plan.scheduling.events import (
     Answered,
     ApprovalDecided,
@@ -114,7 +115,7 @@ class Play:
             self._flights[asyncio.create_task(self._run(call, keys))] = keys
         elif isinstance(decision, LookUp):
             name = state.address(decision.unit, decision.generation)
-            call = NodeCall(run=RUN, plan=self._plan, nodes=(name,), looks_up=True)
+            call = WriteNodeCall(run=RUN, plan=self._plan, nodes=(name,), looks_up=True)
             key = decision.unit, decision.generation
             self._flights[asyncio.create_task(self._look_up(call, key))] = [key]
         elif isinstance(decision, Cancel):
@@ -132,37 +133,37 @@ class Play:
     async def _run(self, call: NodeCall, keys: list[tuple[int, int]]) -> Ends:
         """Run the units of a call, with the attempts that they have; return how each has ended."""
         unit = keys[0][0]
-        spec, own = self._state.spec_of(unit), 0
+        spec, attempt = self._state.spec_of(unit), 0
         while True:
-            own += 1
+            attempt += 1
             try:
                 with self._loop.work():
-                    replies = await self._replies(call, unit, own)
+                    replies = await self._replies(call, attempt)
             except WrongFake:
                 raise
             except Exception as error:  # noqa: BLE001  as an activity fails
-                failed = failure(error, attempt=own, final=own >= spec.attempts)
+                failed = failure(error, attempt=attempt, final=attempt >= spec.attempts)
             else:
                 return [(*key, outcome_of(reply), reply) for key, reply in zip(keys, replies, strict=True)]
             if failed.non_retryable:
                 return [(*keys[0], failed_outcome(failed), None)]
-            backoff = min(FIRST_RETRY * GROWTH ** (own - 1), LAST_RETRY)
+            backoff = min(FIRST_RETRY * GROWTH ** (attempt - 1), LAST_RETRY)
             await asyncio.sleep((failed.next_retry_delay or backoff).total_seconds())
 
-    async def _replies(self, call: NodeCall, unit: int, own: int) -> tuple[NodeReply, ...]:
+    async def _replies(self, call: NodeCall, attempt: int) -> tuple[NodeReply, ...]:
         if len(call.nodes) > 1:
             return (await self._group(call)).nodes
-        if self._state.kind_of(unit) == "agent" and not call.answered:
+        if isinstance(call, AgentNodeCall):
             call = await self._with_answer(call)
-        run = self._runner.run(call, call.nodes[0], call.refs, run_prefix=PREFIX, attempts=Attempts(own, 0))
+        run = self._runner.run(call, call.nodes[0], call.refs, run_prefix=PREFIX, attempts=Attempts(attempt, 0))
         return (await run,)
 
-    async def _with_answer(self, call: NodeCall) -> NodeCall:
+    async def _with_answer(self, call: AgentNodeCall) -> NodeCall:
         """Have the fake `agent` answer the goal of a sub-agent."""
-        asked = await self._runner.subagent_request(call, run_prefix=PREFIX)
+        asked = await self._runner.subagent_request(PREFIX, call)
         fake = self._fakes.get("agent") or missing("agent", self._fakes)
         answer = await self._loop.in_its_time(fake, asked.request["goal"], node=parse_address(call.nodes[0]).path)
-        return call.model_copy(update={"answer": {"status": "done", "answer": answer}})
+        return call.model_copy(update={"report": {"status": "done", "answer": answer}})
 
     async def _group(self, call: NodeCall) -> GroupReply:
         library = self._runner.library

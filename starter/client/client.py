@@ -138,8 +138,8 @@ class Sennit:
         request = build_request(plan=origin.plan, **fields)
         title = title or fields.get("title") or ""
         name = str(fields.get("goal") or (origin.plan or {}).get("goal") or "") or title or origin.name
-        given = Given(folder if docs else None, chosen.get("approval") == "never")
-        return await self._begin(request, id or origin.fork_id, name, title, origin.plan, given, again=again)
+        granted = Given(folder if docs else None, chosen.get("approval") == "never")
+        return await self._begin(request, id or origin.fork_id, name, title, origin.plan, granted, again=again)
 
     async def origin(self, name: str) -> Origin:
         """Return the run with this id as a fork of it begins. Raises NotAllowed if it goes on, Refused if it
@@ -159,15 +159,15 @@ class Sennit:
         name: str,
         title: str,
         plan: dict[str, Any] | None,
-        given: Given,
+        granted: Given,
         *,
         again: bool,
         result: type[Any] | None = None,
     ) -> Run[Any]:
         workflow_id = checked_new_id(chosen)
-        if given.docs:
-            open_folder(self.server, given.docs)
-        if given.writes and (secret := allow_writes(self.server, workflow_id)):
+        if granted.docs:
+            open_folder(self.server, granted.docs)
+        if granted.writes and (secret := allow_writes(self.server, workflow_id)):
             request = {**request, "grant": secret}
         title = summary(title or name)
         if title and not request.get("goal"):

@@ -154,8 +154,8 @@ def _wait_for_sdk_threads() -> None:
     until = time.monotonic() + MAX_SECONDS_AT_EXIT
     time.sleep(LEAST_SECONDS_AT_EXIT)  # for those that are just about to begin
     while time.monotonic() < until:
-        own = {thread.ident for thread in threading.enumerate() if not isinstance(thread, threading._DummyThread)}
-        if not sys._current_frames().keys() - own:
+        ours = {thread.ident for thread in threading.enumerate() if not isinstance(thread, threading._DummyThread)}
+        if not sys._current_frames().keys() - ours:
             return
         time.sleep(LEAST_SECONDS_AT_EXIT)
 

@@ -50,9 +50,9 @@ class Origin:
     @property
     def inputs(self) -> dict[str, Any]:
         """The inputs of the run, as far as the plan has them."""
-        given = self.request.get("inputs") or {}
+        inputs = self.request.get("inputs") or {}
         declared = (self.plan or {}).get("inputs") or {}
-        return {name: value for name, value in given.items() if name in declared}
+        return {name: value for name, value in inputs.items() if name in declared}
 
     def with_script(self, script: str, node: str = "", inputs: Mapping[str, Any] | None = None) -> "Origin":
         """Return the run with another script of its program, or of the program `node` of its plan.
@@ -70,8 +70,8 @@ class Origin:
         assert self.plan is not None
         [name] = [node] if node else programs
         if self.plan == program_plan(programs[name]["script"], self.request.get("inputs") or {}):
-            given = {**(self.request.get("inputs") or {}), **(inputs or {})}
-            return replace(self, plan=program_plan(script, given))
+            values = {**(self.request.get("inputs") or {}), **(inputs or {})}
+            return replace(self, plan=program_plan(script, values))
         nodes = [{**each, "script": script} if each.get("id") == name else each for each in self.plan["nodes"]]
         return replace(self, plan={**self.plan, "nodes": nodes})
 
@@ -135,8 +135,8 @@ async def _read_run(
         if event.event_type == EventType.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:
             began = event.workflow_execution_started_event_attributes
             before = began.continued_execution_run_id
-            given = await client.data_converter.decode(began.input.payloads)
-            request = given[0] if given and isinstance(given[0], dict) else {}
+            payloads = await client.data_converter.decode(began.input.payloads)
+            request = payloads[0] if payloads and isinstance(payloads[0], dict) else {}
         elif event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
             called[event.activity_task_scheduled_event_attributes.activity_type.name] = True
         elif event.workflow_task_failed_event_attributes.base_run_id:

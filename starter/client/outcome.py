@@ -20,7 +20,8 @@ from temporalio.exceptions import TimeoutError as RunTimeout
 
 from sennit.starter.client.errors import Exit, NoResult, Refused, exit_of
 from sennit.workflows.messages.activity_ids import parse_activity_id
-from sennit.workflows.messages.contracts import WRITE, GroupReply, NodeCall
+from sennit.workflows.messages.contracts import WRITE, GroupReply
+from sennit.workflows.messages.node_calls import WriteNodeCall
 from sennit.workflows.messages.queues import WORKFLOW
 from sennit.workflows.messages.result import WRITES, RunReport, RunStatus, WriteLine
 from sennit.workflows.plan.language.validation_messages import describe_errors
@@ -125,9 +126,9 @@ async def looked_up(client: Client, found: WorkflowExecutionDescription) -> tupl
     effects. They stay unknown if no worker looks in time. Raises RPCError.
     """
     writes = [write async for write in _open_writes(client, found.id, found.run_id)]
-    calls = [(await client.data_converter.decode(given, [NodeCall]))[0] for _, given in writes]
+    calls = [(await client.data_converter.decode(payloads, [WriteNodeCall]))[0] for _, payloads in writes]
     asked = [
-        NodeCall(run=call.run, plan=call.plan, nodes=call.nodes, epoch=call.epoch, looks_up=True) for call in calls
+        WriteNodeCall(run=call.run, plan=call.plan, nodes=call.nodes, epoch=call.epoch, looks_up=True) for call in calls
     ]
     statuses: list[WriteStatus] = ["unknown"] * len(asked)
     with suppress(WorkflowFailureError):
@@ -156,7 +157,9 @@ async def _open_writes(client: Client, name: str, run_id: str | None) -> AsyncIt
                 continue
             address = found.address
             doubts = {
-                each: given for each, given in doubts.items() if each.partition("~")[0] != found.node or each == address
+                each: payloads
+                for each, payloads in doubts.items()
+                if each.partition("~")[0] != found.node or each == address
             }
             if scheduled.activity_type.name == WRITE.name:
                 calls[event.event_id], doubts[address] = address, scheduled.input.payloads
@@ -167,11 +170,11 @@ async def _open_writes(client: Client, name: str, run_id: str | None) -> AsyncIt
             children[started.workflow_execution.workflow_id] = True
         elif event.event_type in _ENDED:
             children.pop(getattr(event, _ENDED[event.event_type]).workflow_execution.workflow_id, None)
-    for path, given in doubts.items():
-        yield path, given
+    for path, payloads in doubts.items():
+        yield path, payloads
     for child in children:
-        async for path, given in _open_writes(client, child, None):
-            yield f"{child.removeprefix(f'{name}.')}.{path}", given
+        async for path, payloads in _open_writes(client, child, None):
+            yield f"{child.removeprefix(f'{name}.')}.{path}", payloads
 
 
 def _scheduled_by(event: HistoryEvent) -> int:
@@ -187,8 +190,8 @@ async def _is_in_doubt(client: Client, event: HistoryEvent) -> bool:
     failure = event.activity_task_failed_event_attributes.failure
     if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED:
         return failure.application_failure_info.type == UNKNOWN_OUTCOME
-    given = event.activity_task_completed_event_attributes.result.payloads
-    reply, *_ = await client.data_converter.decode(given, [GroupReply]) if given else (None,)
+    payloads = event.activity_task_completed_event_attributes.result.payloads
+    reply, *_ = await client.data_converter.decode(payloads, [GroupReply]) if payloads else (None,)
     ends = reply.ends((1,)) if isinstance(reply, GroupReply) else ()
     if not ends:
         return True  # somebody has completed it by hand, with what is no result

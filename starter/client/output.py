@@ -52,8 +52,8 @@ async def read_output(
     *above, name = node.split(".")
     for each in above:
         address, tilde, generation = each.partition("~")
-        given = address if generation == "1" else each
-        run = f"{run}.{given if tilde else await _subagent(client, run, each)}"
+        wanted = address if generation == "1" else each
+        run = f"{run}.{wanted if tilde else await _subagent(client, run, each)}"
     return await _one(client, run, name, path, on_mask=on_mask)
 
 

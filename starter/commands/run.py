@@ -61,8 +61,8 @@ async def _fork(args: argparse.Namespace, terminal: Terminal) -> Exit:
 
     async def begin(sennit: Sennit) -> dict[str, Any]:
         origin = await sennit.origin(args.run)
-        given = dict(word.partition("=")[::2] for word in args.input)
-        origin = origin.with_script(script, args.node, given) if script else origin
+        words = dict(word.partition("=")[::2] for word in args.input)
+        origin = origin.with_script(script, args.node, words) if script else origin
         declared = PlanFile(args.run, origin.plan).check(None).inputs if origin.plan is not None else {}
         inputs = read_inputs(args.input, declared, may_lack=True)
         missing = {name: spec for name, spec in declared.items() if name not in origin.inputs}

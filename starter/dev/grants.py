@@ -91,5 +91,5 @@ async def is_over(client: Client, grant: WriteGrant) -> bool:
         found = await client.get_workflow_handle(grant.workflow).describe()
     except RPCError as error:
         return error.status is RPCStatusCode.NOT_FOUND
-    its_own = found.raw_description.workflow_execution_info.first_run_id == grant.run
-    return not its_own or found.status is not WorkflowExecutionStatus.RUNNING
+    same_run = found.raw_description.workflow_execution_info.first_run_id == grant.run
+    return not same_run or found.status is not WorkflowExecutionStatus.RUNNING

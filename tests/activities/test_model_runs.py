@@ -26,7 +26,7 @@ from sennit.activities.toolbox import load_tools
 from sennit.testing.model_rules import Reply
 from sennit.testing.models import ModelServer, model_server
 from sennit.workflows.messages import contracts, queues
-from sennit.workflows.messages.contracts import NodeCall
+from sennit.workflows.messages.node_calls import LlmNodeCall
 
 pytestmark = pytest.mark.server
 Env = dict[str, str]
@@ -181,7 +181,7 @@ async def test_a_node_that_was_marked_before_its_worker_died_is_not_charged_twic
     )  # fmt: skip
     models = Models.of(ModelSettings.read(env))
     host = host_with(models, artifacts, cache)
-    reply = await again.run(host.llm()[1], NodeCall.model_validate_json(sent))
+    reply = await again.run(host.llm()[1], LlmNodeCall.model_validate_json(sent))
     await models.close()
     assert (reply.nodes[0].usage, len(server.asked)) == ((105, 3, 0, 2), 1), "with what an earlier attempt used"
 
@@ -292,7 +292,7 @@ async def test_a_plan_that_cannot_be_read_is_not_tried_for_a_day(
     (artifacts / environment.info.namespace / "unread" / digest).mkdir(parents=True, exist_ok=True)
     node = next(run for run in host.llm() if run != host.plan)
     with pytest.raises(ApplicationError) as caught:
-        await environment.run(node, NodeCall(run="unread", plan=digest, nodes=("n1",)))
+        await environment.run(node, LlmNodeCall(run="unread", plan=digest, nodes=("n1",)))
     assert (caught.value.type, caught.value.non_retryable) == ("StoreUnavailable", final)
 
 

@@ -21,7 +21,7 @@ from sennit.activities.storage.escapes import escaped
 from sennit.activities.storage.run_context import ArtifactReader, RunContext, StoredPlan
 from sennit.activities.toolbox.read_output import SLEEP
 from sennit.workflows.messages import queues
-from sennit.workflows.messages.contracts import NodeCall
+from sennit.workflows.messages.node_calls import ProgramNodeCall
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.language.nodes import (
     AgentNode,
@@ -174,7 +174,7 @@ class Play:
         refs = {other: end.ref for other, end in ended.items() if end.ref}
         lost = {other: (end.status, end.error) for other, end in ended.items() if not end.ref}
         times = {other: (BEGAN + 1 + self.order.index(other)) * 1000 for other in ended} or {name: BEGAN * 1000}
-        call = NodeCall(run="run", plan=plan, nodes=(name,), refs=refs, lost=lost, left=self.left, ends=times)
+        call = ProgramNodeCall(run="run", plan=plan, nodes=(name,), refs=refs, lost=lost, left=self.left, ends=times)
         checked = await self.library.plan(PREFIX, plan)
         binder = Binder(self.library, PREFIX, checked, call, {**checked.materials.get(name, {}), **refs})
         return NodeContext(checked, Address(name, None, generation), call, binder, PREFIX, Attempts(1, 0))

@@ -24,8 +24,9 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 from sennit.starter.dev.binary import obtain
 from sennit.starter.dev.server import DevServer
 from sennit.workflows.messages import queues
-from sennit.workflows.messages.contracts import PREPARE, TOOL, GroupReply, NodeCall, PrepareCall, PreparedRun
+from sennit.workflows.messages.contracts import PREPARE, TOOL, GroupReply, PrepareCall, PreparedRun
 from sennit.workflows.messages.converter import connect
+from sennit.workflows.messages.node_calls import ToolNodeCall
 from sennit.workflows.messages.result import RunReport
 
 pytestmark = pytest.mark.server
@@ -115,7 +116,7 @@ class OneTool:
         assert not opened.checked.problems, opened.checked.problems
         reply: GroupReply = await workflow.execute_activity(
             TOOL.name,
-            NodeCall(run=run, plan=opened.checked.plan, nodes=("n",)),
+            ToolNodeCall(run=run, plan=opened.checked.plan, nodes=("n",)),
             result_type=GroupReply,
             task_queue=queues.TOOLS,
             start_to_close_timeout=timedelta(seconds=60),

@@ -88,7 +88,8 @@ RUNS: dict[str, dict[str, Any]] = {
     "plan": {"goal": "Look"},
     "check_plan": {"goal": "Look"},
 }
-OTHERWISE = ("write", "group", "load_plan", "conclude")
+CHECKS = ("check_replan", "check_tool_calls", "check_script", "check_answer")
+OTHERWISE = ("write", "group", "load_plan", "conclude", *CHECKS)
 
 
 def test_no_kind_of_activity_is_forgotten() -> None:

@@ -20,7 +20,7 @@ from sennit.activities.definitions import Activities, WorkerPaths
 from sennit.activities.toolbox import load_tools
 from sennit.starter.client.client import Sennit
 from sennit.workflows.messages.activity_options import QUEUE, look_up_options, node_options
-from sennit.workflows.messages.contracts import NodeCall
+from sennit.workflows.messages.node_calls import GroupCall
 from sennit.workflows.messages.views import RunView
 from sennit.workflows.plan.scheduling import termination
 
@@ -145,7 +145,7 @@ async def test_a_group_that_cannot_read_its_plan_yet_says_what_it_waits_for(stor
     env = ActivityEnvironment()
     env.info = replace(env.info, start_to_close_timeout=QUEUE, started_time=datetime.now(UTC))
     env.on_heartbeat = lambda *details: found.append(str(details))
-    work = asyncio.create_task(env.run(host.group, NodeCall(run="run", plan="0" * 40, nodes=("a",))))
+    work = asyncio.create_task(env.run(host.group, GroupCall(run="run", plan="0" * 40, nodes=("a",))))
     await asyncio.sleep(2)
     work.cancel()
     await asyncio.wait([work])

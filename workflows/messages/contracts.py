@@ -6,20 +6,28 @@ the tools installed. A test holds every reference to exactly one registered acti
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import BaseModel, Field, JsonValue, ValidationError
 
+from sennit.workflows.messages.message import Digest, Message, NodePath, RunName
+from sennit.workflows.messages.node_calls import (
+    AgentNodeCall,
+    GateNodeCall,
+    GroupCall,
+    JoinNodeCall,
+    LlmNodeCall,
+    MapNodeCall,
+    ProgramNodeCall,
+    ToolNodeCall,
+    WriteNodeCall,
+)
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 from sennit.workflows.plan.language.nodes import ApprovalPolicy, OnFailure
+from sennit.workflows.plan.scheduling.events import Question
 
-In = TypeVar("In", bound=BaseModel)
-Out = TypeVar("Out", bound=BaseModel)
-
-Digest = str
-NodePath = str
-RunName = Annotated[str, Field(pattern=r"^[0-9A-Za-z-]{1,100}$")]
-"""What the artifacts of a run are below. One of another form could be a path into another namespace."""
+In = TypeVar("In", bound=BaseModel, covariant=True)
+Out = TypeVar("Out", bound=BaseModel, covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +37,6 @@ class Call(Generic[In, Out]):
     name: str
     takes: type[In]
     gives: type[Out]
-
-
-class Message(BaseModel):
-    """A value on the wire: frozen, strict about its fields; fields left at their default are not sent."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class PrepareCall(Message):
@@ -162,21 +164,43 @@ class PlanResult(Message):
 
 
 class CheckCall(Message):
-    """Checks a draft. With `base`, the plan that has run so far, the draft is a whole plan to go on with, or an
-    addition: a replan, or the tool calls that the model of `node` asks for. `refs` maps nodes that have ended to their
-    outputs. Or another `script` is checked for the program `node`, which comes back as a plan that has only that; or an
-    `answer` in the place of the call `node`.
-    """
+    """Asks for the verdict on what is to become of the plan `base`, which has run so far."""
 
     run: str
     run_context: Digest
-    draft: Digest = ""
     base: Digest = ""
-    adds: Literal["", "replan", "calls", "script", "answer"] = ""
-    script: str = ""
-    answer: JsonValue = None
-    node: str = ""
+
+
+class DraftCall(CheckCall):
+    """Checks a whole plan: a new one or, with `base`, one to go on with. `refs` are outputs whose facts it asks for."""
+
+    draft: Digest
     refs: dict[str, Digest] = Field(default_factory=dict)
+
+
+class ReplanCall(DraftCall):
+    """Checks what a joiner wants to add."""
+
+
+class ToolLoopCall(CheckCall):
+    """Checks the tool calls that the model of `node` asks for in `draft`."""
+
+    draft: Digest
+    node: NodePath
+
+
+class ScriptCall(CheckCall):
+    """Checks another script for the program `node`, which comes back as a plan that has only that."""
+
+    node: NodePath
+    script: str
+
+
+class AnswerCall(CheckCall):
+    """Checks an answer that a person gives in the place of the call `node`."""
+
+    node: NodePath
+    answer: JsonValue
 
 
 class LoadCall(Message):
@@ -184,59 +208,6 @@ class LoadCall(Message):
 
     run: str
     plan: Digest
-
-
-class WriteApproval(Message):
-    """A person's word on a write: for the digest of its arguments and of what it replaces, with `args` changed."""
-
-    digest: Digest
-    target: Digest = ""
-    args: dict[str, JsonValue] = Field(default_factory=dict)
-
-
-class NodeCall(Message):
-    """Runs nodes of one plan: one as a rule, several as a group.
-
-    `nodes` are node paths with their generation (`n7`, `n7~2`, `m[17]`). `refs` maps the nodes whose outputs they read
-    to artifact digests, or to the manifests of joins; the activity binds arguments from there. `repeated` names those
-    that are in a later generation. `lost` maps inputs without a value to (status, error). `items` are a map's item
-    outputs in order. A node that is `answered` does nothing: a person has given its output as `answer`. A model whose
-    output is the run's answer may ask for more nodes `replans` more times; `objections` say what was wrong with its
-    last request.
-    `left` is what the run's budget has left for a model call with all its attempts, or for a program: `tokens`,
-    `calls`, and `cost` in millionths of a dollar. `epoch` is 2 after a whole plan has replaced the streamed beginning.
-    With `asks` the node only puts together what it asks a person, in about `room` characters, 0 for the usual. A write
-    that needs approval also asks, and does nothing, if it is not what is `approved`. `then` is the step of a program
-    that follows in the same activity if the node has a value. What the `origins` of the run have made is taken over.
-    `ends` is when the inputs of a program's step ended, and a program began for the first time, in milliseconds; with
-    `since` it began again then. A write that `resumes` goes on after an activity whose worker was lost. One that
-    `looks_up` calls nothing: its reply is what the ledger of effects has of it, else the error `NotWritten` or
-    `UnknownOutcome`. It was `tried` so often in activities before this one.
-    """
-
-    run: str
-    plan: Digest
-    nodes: tuple[NodePath, ...]
-    refs: dict[str, Digest] = Field(default_factory=dict)
-    repeated: tuple[NodePath, ...] = ()
-    lost: dict[str, tuple[str, str | None]] = Field(default_factory=dict)
-    items: tuple[Digest | None, ...] = ()
-    answer: JsonValue = None
-    answered: bool = False
-    replans: int = 0
-    objections: tuple[str, ...] = ()
-    left: dict[str, int] = Field(default_factory=dict)
-    epoch: int = 1
-    asks: bool = False
-    room: int = 0
-    approved: WriteApproval | None = None
-    origins: tuple[RunName, ...] = ()
-    resumes: bool = False
-    looks_up: bool = False
-    tried: int = 0
-    ends: dict[str, int] = Field(default_factory=dict)
-    since: int = 0
-    then: "NodeCall | None" = None
 
 
 NOT_RUN = "NotRun"
@@ -251,14 +222,6 @@ class NodeError(Message):
     type: str
     message: str
     again: bool = False
-
-
-class NodeQuestion(Message):
-    """What a node asks a person, with every value in place; for a write with the digests that an approval is for."""
-
-    text: str
-    digest: Digest = ""
-    target: Digest = ""
 
 
 class NodeReply(Message):
@@ -282,7 +245,7 @@ class NodeReply(Message):
     page: PlanPage | None = None
     attempt: int = 1
     usage: Usage = NO_USAGE
-    question: NodeQuestion | None = None
+    question: Question | None = None
     written: Digest = ""
     taken_over: bool = False
     at: int = 0
@@ -364,23 +327,31 @@ class SubagentRequest(Message):
 
 PREPARE = Call("prepare", PrepareCall, PreparedRun)
 PLAN = Call("plan", PlanCall, PlanResult)
-CHECK_PLAN = Call("check_plan", CheckCall, CheckResult)
+CHECK_PLAN = Call("check_plan", DraftCall, CheckResult)
+CHECK_REPLAN = Call("check_replan", ReplanCall, CheckResult)
+CHECK_TOOL_CALLS = Call("check_tool_calls", ToolLoopCall, CheckResult)
+CHECK_SCRIPT = Call("check_script", ScriptCall, CheckResult)
+CHECK_ANSWER = Call("check_answer", AnswerCall, CheckResult)
 LOAD_PLAN = Call("load_plan", LoadCall, CheckResult)
 CONCLUDE = Call("conclude", ConcludeCall, Conclusion)
-TOOL = Call("tool", NodeCall, GroupReply)
-WRITE = Call("write", NodeCall, GroupReply)
-LLM = Call("llm", NodeCall, GroupReply)
-JOIN = Call("join", NodeCall, GroupReply)
-MAP = Call("map", NodeCall, GroupReply)
-PREPARE_AGENT = Call("prepare_agent", NodeCall, SubagentRequest)
-AGENT = Call("agent", NodeCall, GroupReply)
-PROGRAM = Call("program", NodeCall, GroupReply)
-GATE = Call("gate", NodeCall, GroupReply)
-GROUP = Call("group", NodeCall, GroupReply)
+TOOL = Call("tool", ToolNodeCall, GroupReply)
+WRITE = Call("write", WriteNodeCall, GroupReply)
+LLM = Call("llm", LlmNodeCall, GroupReply)
+JOIN = Call("join", JoinNodeCall, GroupReply)
+MAP = Call("map", MapNodeCall, GroupReply)
+PREPARE_AGENT = Call("prepare_agent", AgentNodeCall, SubagentRequest)
+AGENT = Call("agent", AgentNodeCall, GroupReply)
+PROGRAM = Call("program", ProgramNodeCall, GroupReply)
+GATE = Call("gate", GateNodeCall, GroupReply)
+GROUP = Call("group", GroupCall, GroupReply)
 CALLS = (
     PREPARE,
     PLAN,
     CHECK_PLAN,
+    CHECK_REPLAN,
+    CHECK_TOOL_CALLS,
+    CHECK_SCRIPT,
+    CHECK_ANSWER,
     LOAD_PLAN,
     CONCLUDE,
     TOOL,

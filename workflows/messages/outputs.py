@@ -4,7 +4,8 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from sennit.workflows.messages.contracts import Call, Digest, Message, NodeError
+from sennit.workflows.messages.contracts import Call, NodeError
+from sennit.workflows.messages.message import Digest, Message
 from sennit.workflows.plan.digests import REFERENCE
 
 MAX_OUTPUTS: Final = 250

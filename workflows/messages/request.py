@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from sennit.workflows.messages.contracts import RunName
+from sennit.workflows.messages.message import RunName
 from sennit.workflows.messages.queues import models_in
 from sennit.workflows.plan.language.json_checks import MAX_DEPTH, first_violation
 from sennit.workflows.plan.language.limits import Duration, Limits, Usage

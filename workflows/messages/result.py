@@ -5,7 +5,8 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, JsonValue
 
-from sennit.workflows.messages.contracts import Evidence, Message
+from sennit.workflows.messages.contracts import Evidence
+from sennit.workflows.messages.message import Message
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage, dollars, micro_dollars
 from sennit.workflows.plan.scheduling.events import WriteStatus
 

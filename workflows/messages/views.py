@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from sennit.workflows.messages.contracts import Message
+from sennit.workflows.messages.message import Message
 from sennit.workflows.messages.result import BlockedOn, NodeLine, RunStatus, UsageReport, WriteLine
 
 PAGE = 500

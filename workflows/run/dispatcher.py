@@ -12,23 +12,26 @@ from typing import Any
 
 from temporalio import workflow
 
+from sennit.workflows.limits import (
+    COMMAND_BYTES,
+    MAX_QUESTION_CHARACTERS,
+    MAX_SHOWN_CHARACTERS,
+    MAX_STARTS,
+    MIN_QUESTION_CHARACTERS,
+)
+from sennit.workflows.messages import contracts
 from sennit.workflows.messages.activity_ids import ActivityId
-from sennit.workflows.messages.activity_options import as_keywords, look_up_options, node_options
-from sennit.workflows.messages.contracts import (
-    AGENT,
-    GATE,
-    GROUP,
-    JOIN,
-    LLM,
-    MAP,
-    PROGRAM,
-    TOOL,
-    WRITE,
-    Call,
-    GroupReply,
+from sennit.workflows.messages.activity_options import Options, as_keywords, look_up_options, node_options
+from sennit.workflows.messages.contracts import Call, GroupReply, NodeReply
+from sennit.workflows.messages.node_calls import (
+    AskingCall,
+    BudgetedCall,
+    GateNodeCall,
+    LlmNodeCall,
     NodeCall,
-    NodeReply,
-    WriteApproval,
+    ProgramNodeCall,
+    ToolNodeCall,
+    WriteNodeCall,
 )
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.language.limits import limit_fields
@@ -42,20 +45,16 @@ from sennit.workflows.run.outcomes import AGAIN, ends_of, looked_up, restart
 from sennit.workflows.run.subagent import GIVEN_UP, SUSPENDED, prefix_below, run_subagent
 from sennit.workflows.run.subagent_status import SubagentStatus
 
-MOST_SHOWN, LEAST_SHOWN, SHOWN_CHARACTERS = 4_000, 200, 64_000
-"""What a person is shown of one question, and of all that wait together: the history keeps it."""
 Units = tuple[int, ...]
-MOST_STARTS = 500
 _CALLS: dict[str, Call[NodeCall, GroupReply]] = {
-    "tool": TOOL,
-    "llm": LLM,
-    "join": JOIN,
-    "map": MAP,
-    "gate": GATE,
-    "agent": AGENT,
-    "program": PROGRAM,
+    "tool": contracts.TOOL,
+    "llm": contracts.LLM,
+    "join": contracts.JOIN,
+    "map": contracts.MAP,
+    "gate": contracts.GATE,
+    "agent": contracts.AGENT,
+    "program": contracts.PROGRAM,
 }
-
 PAID = ("tokens", "cost", "calls")
 """The limits that every attempt of a model call uses up."""
 
@@ -148,7 +147,7 @@ class Dispatcher:
         task = workflow.info().get_current_history_length()
         if task != self._task:
             self._task, self._starts, self._bytes = task, 0, 0
-        while self._waiting and self._starts < MOST_STARTS and self._bytes < MAX_TASK_BYTES:
+        while self._waiting and self._starts < MAX_STARTS and self._bytes < MAX_TASK_BYTES:
             decision, keys = self._waiting.popleft()
             if all(self._still_wanted(*key) for key in keys):
                 self._start(decision)
@@ -163,22 +162,18 @@ class Dispatcher:
         state, units, asks, following = self._state, decision.units, decision.asks, decision.step
         if state.kind_of(units[0]) == "program":
             self._tell(InputsRead(units[0]))
-        call = self._with_limits(self._node_call(units, asks=asks), units[0])
+        call = self._node_call(units, asks=asks)
         if following >= 0:
-            then = self._with_limits(self._node_call((following,)), following)
-            then = then.model_copy(update={"refs": {}, "lost": {}, "ends": {}})
+            then = self._node_call((following,)).model_copy(update={"refs": {}, "lost": {}, "ends": {}})
             call = call.model_copy(update={"then": then})
         self._starts += 1
         self.started += 1
-        self._bytes += weight(call)
+        self._bytes += COMMAND_BYTES + len(call.model_dump_json(exclude_unset=True))
         first = units[0]
-        spec, item, is_answered = state.spec_of(first), state.is_item(first), call.answered
-        kind = "gate" if is_answered else state.kind_of(first)
-        contract = GROUP if len(units) > 1 else _CALLS[kind]
-        contract = WRITE if kind == "tool" and spec.effect == "write" and not asks else contract
-        own_work = (item or kind in ("tool", "llm")) and not is_answered
+        contract, spec, item = contract_of(state, units, asks=asks), state.spec_of(first), state.is_item(first)
+        own_work = (item or spec.kind in ("tool", "llm")) and contract is not contracts.GATE
         specs = [state.spec_of(unit) for unit in units]
-        if call.tried:
+        if isinstance(call, ToolNodeCall) and call.tried:
             specs = [replace(spec, attempts=max(1, spec.attempts - call.tried))]
         options = node_options(specs, item=item, own_work=own_work)
         ident = ActivityId(
@@ -193,65 +188,52 @@ class Dispatcher:
         if asks:
             options["summary"] = for_bar(f"{name} asks: {spec.summary.partition(' ')[2]}")
         handle: Handle
-        own = ""
-        if kind == "agent":
+        subagent = ""
+        if contract is contracts.AGENT:
             place = name.replace(spec.id, spec.call, 1) if spec.key else name  # its writes are known by that
             home = prefix_below(self._run, place)
             budget = limit_fields(decision.limits) if decision.limits is not None else None
-            given = {**self.child_defaults, "budget": budget, "run_prefix": home}
-            own = state.subagent(first)
-            handle = asyncio.create_task(run_subagent(call, own, ident, options, given, self._subagent_status))
+            inherited = {**self.child_defaults, "budget": budget, "run_prefix": home}
+            subagent = state.subagent(first)
+            handle = asyncio.create_task(run_subagent(call, subagent, ident, options, inherited, self._subagent_status))
         else:
-            handle = workflow.start_activity(
-                contract.name, call, activity_id=str(ident), result_type=contract.gives, **as_keywords(options)
-            )
+            handle = _started(contract, call, ident, options)
         units = units if following < 0 else (*units, following)
         generations = tuple(state.generation[unit] for unit in units)
-        self._follow(InFlight(units, generations, handle, steps=following >= 0, subagent=own))
+        self._follow(InFlight(units, generations, handle, steps=following >= 0, subagent=subagent))
 
     def look_up(self, unit: int, generation: int) -> None:
         """Learn from the ledger of effects what became of a write that was cut off in this generation."""
         state, spec = self._state, self._state.spec_of(unit)
         name = state.address(unit, generation)
-        fields = {"epoch": self.epoch} if self.epoch > 1 else {}
-        call = NodeCall(run=self._run, plan=spec.page or self.plan, nodes=(name,), looks_up=True, **fields)
+        plan = spec.page or self.plan
+        call = WriteNodeCall(run=self._run, plan=plan, nodes=(name,), looks_up=True, **self._common)
         options = look_up_options(spec, item=state.is_item(unit))
         options["summary"] = for_bar(f"{name}: was it made?")
         ident = ActivityId(state.path(unit), generation, work="ledger", epoch=self.epoch)
-        handle = workflow.start_activity(
-            WRITE.name, call, activity_id=str(ident), result_type=WRITE.gives, **as_keywords(options)
-        )
+        handle = _started(contracts.WRITE, call, ident, options)
         self._follow(InFlight((unit,), (generation,), handle, looks_up=True))
 
+    @property
+    def _common(self) -> dict[str, Any]:
+        """What all calls of this plan have in common."""
+        return _known(epoch=self.epoch if self.epoch > 1 else 0, origins=self.origins)
+
     def _node_call(self, units: Units, *, asks: bool = False) -> NodeCall:
-        plan = self._state.spec_of(units[0]).page or self.plan
-        call = node_call(self._state, self._run, plan, units, asks=asks)
-        fields: dict[str, Any] = {"origins": self.origins} if self.origins else {}
-        if units[0] in self._state.resumed:
-            fields["resumes"] = True
-        if units[0] in self._state.alone:  # it has been attempted beside others
-            fields["tried"] = 1
-        return call.model_copy(update=fields)
+        """Return the call for these units, with what the budget has left for it."""
+        state, unit = self._state, units[0]
+        plan = state.spec_of(unit).page or self.plan
+        call = node_call(state, self._run, plan, units, asks=asks, **self._common)
+        limits: dict[str, Any] = {}
+        if isinstance(call, BudgetedCall) and state.budget is not None:
+            limits["left"] = {name: rest for name, rest in state.budget.rest(unit).items() if name in PAID}
+        if isinstance(call, LlmNodeCall) and unit in state.graph.answers:
+            limits |= {"replans": self.replans, "objections": state.objections.get(unit)}
+        return call.model_copy(update=_known(**limits))
 
     def _follow(self, flight: InFlight) -> None:
         self._flights.update(dict.fromkeys(flight.keys, flight))
         flight.handle.add_done_callback(lambda _: self._done(flight))
-
-    def _with_limits(self, call: NodeCall, unit: int) -> NodeCall:
-        """Add the limits of a model call, or of a program's step: what the budget has left for it and, if a model's
-        output is the answer, how often it may ask for more nodes and what was wrong with its last request.
-        """
-        state, fields = self._state, dict[str, Any]()
-        if self.epoch > 1:
-            fields["epoch"] = self.epoch
-        spec = state.spec_of(unit)
-        if (not spec.calls_model and spec.kind != "program") or call.answered:
-            return call.model_copy(update=fields)
-        if state.budget is not None:
-            fields["left"] = {name: rest for name, rest in state.budget.rest(unit).items() if name in PAID}
-        if spec.kind == "llm" and unit in state.graph.answers:
-            fields |= {"replans": self.replans, "objections": state.objections.get(unit)}
-        return call.model_copy(update={name: value for name, value in fields.items() if value})
 
     def _summary(self, units: Units, name: str, summary: str) -> str:
         if len(units) > 1:
@@ -299,8 +281,8 @@ class Dispatcher:
             if flight.steps and (len(ends) < 2 or not self._still_wanted(*flight.keys[0])):
                 ends[1:] = [(AGAIN, None)]  # it may have read what a person has skipped meanwhile
             if flight.subagent:
-                told = self._subagent_status.effects_of(flight.subagent)
-                ends = [(replace(outcome, effects=told), reply) for outcome, reply in ends]
+                effects = self._subagent_status.effects_of(flight.subagent)
+                ends = [(replace(outcome, effects=effects), reply) for outcome, reply in ends]
             if flight.is_suspended:
                 spec = self._state.spec_of(flight.units[0])
                 is_write = may_write(self._state, flight.units[0]) and not flight.subagent
@@ -313,45 +295,67 @@ class Dispatcher:
         return found
 
 
-def node_call(state: RunState, run: str, plan: str, units: Units, *, asks: bool = False) -> NodeCall:
-    """Return what an activity needs to run these units: paths, and the digests of the outputs they read."""
-    fields: dict[str, Any] = {"run": run, "plan": plan, "nodes": tuple(state.address(unit) for unit in units)}
-    first = units[0]
-    spec = state.spec_of(first)
-    if first in state.answers:
-        return NodeCall(**fields, answer=state.answers[first], answered=True)
-    fields |= _asking(state, first, asks)
-    if spec.kind == "program" and not spec.inputs:
-        fields |= {"ends": {spec.id: state.ended_at[first]}} if first in state.ended_at else {}
-        fields |= {"since": state.now} if state.generation[first] > 1 else {}
-    if state.is_item(first) or asks or spec.kind not in ("join", "map"):
-        fields |= _reads(state, units)
-    read = [*state.values(first)] if spec.kind == "map" and not state.is_item(first) else []
-    if not read:
-        read = [*dict.fromkeys((*(node for unit in units for node in _read_by(state, unit)), *spec.inputs))]
-    read = _makers(state, read)
-    if repeated := tuple(state.address(node) for node in read if state.generation[node] > 1):
-        fields["repeated"] = repeated
+def _started(contract: Call[NodeCall, GroupReply], call: NodeCall, ident: ActivityId, options: Options) -> Handle:
+    named = {"activity_id": str(ident), "result_type": contract.gives, **as_keywords(options)}
+    return workflow.start_activity(contract.name, call, **named)
+
+
+def contract_of(state: RunState, units: Units, *, asks: bool) -> Call[NodeCall, GroupReply]:
+    """Return the activity that runs these units."""
+    if len(units) > 1:
+        return contracts.GROUP
+    kind, spec = state.kind_of(units[0]), state.spec_of(units[0])
+    if units[0] in state.answers:
+        return contracts.GATE
+    return contracts.WRITE if kind == "tool" and spec.effect == "write" and not asks else _CALLS[kind]
+
+
+def node_call(state: RunState, run: str, plan: str, units: Units, *, asks: bool = False, **common: Any) -> NodeCall:
+    """Return what the activity of these units needs: paths, the digests of the outputs they read, and what their kind
+    has.
+    """
+    takes, unit = contract_of(state, units, asks=asks).takes, units[0]
+    common |= {"run": run, "plan": plan, "nodes": tuple(state.address(each) for each in units)}
+    if unit in state.answers:
+        return GateNodeCall(**common, answer=state.answers[unit])
+    spec, is_map = state.spec_of(unit), state.kind_of(unit) == "map"
+    read = [*state.values(unit)] if is_map else []
+    read = read or [*dict.fromkeys((*(node for each in units for node in _read_by(state, each)), *spec.inputs))]
+    fields = _known(repeated=tuple(state.address(node) for node in _makers(state, read) if state.generation[node] > 1))
     if spec.kind == "join":
-        fields["refs"] = {state.path(first): manifest(state, first)}
-    elif spec.inputs:
-        fields |= _gathered(state, first, spec, fields.get("refs", {}))
-    elif spec.kind == "map" and not state.is_item(first):
-        fields["items"] = tuple(state.digest[item] for item in state.values(first))
-    return NodeCall(**fields)
+        fields["refs"] = {state.path(unit): manifest(state, unit)}
+    elif is_map:
+        fields["items"] = tuple(state.digest[item] for item in state.values(unit))
+    else:
+        fields["refs"] = _reads(state, units)
+    if issubclass(takes, AskingCall) and (asks or spec.approval):
+        fields["room"] = _room(state, unit)
+    if takes is GateNodeCall:
+        fields["asks"] = asks
+    if takes is ToolNodeCall:
+        fields["tried"] = int(unit in state.alone)  # it has been attempted beside others
+    elif takes is WriteNodeCall:
+        fields |= {"resumes": unit in state.resumed, "approved": state.approved.get(unit)}
+    elif takes is ProgramNodeCall:
+        fields["approved"] = state.approved.get(unit)
+    if takes is ProgramNodeCall and not spec.inputs:
+        fields["ends"] = {spec.id: state.ended_at[unit]} if unit in state.ended_at else {}
+        fields["since"] = state.now if state.generation[unit] > 1 else 0
+    if spec.inputs and spec.kind != "join":
+        fields |= _gathered(state, unit, spec, fields["refs"])
+    return takes(**common, **_known(**fields))
 
 
-def _asking(state: RunState, unit: int, asks: bool) -> dict[str, Any]:
-    """Return the fields of a node that asks a person, or has asked."""
-    if not (asks or state.spec_of(unit).approval):
-        return {}
-    found: dict[str, Any] = {"asks": True} if asks else {}
-    if unit in state.approved:
-        digest, target, args, *_ = state.approved[unit]
-        found["approved"] = WriteApproval(digest=digest, target=target, args=args)
+def _known(**fields: Any) -> dict[str, Any]:
+    """Return the fields that say something: only those are sent."""
+    return {name: value for name, value in fields.items() if value}
+
+
+def _room(state: RunState, unit: int) -> int:
+    """Return how long a question may be if many are asked, 0 for the usual length."""
     siblings = len(state.items.get(state.node_of(unit), ()))
-    room = SHOWN_CHARACTERS // max(1, len(state.questions), siblings)
-    return found if room >= MOST_SHOWN else {**found, "room": max(LEAST_SHOWN, room)}
+    room = MAX_SHOWN_CHARACTERS // max(1, len(state.questions), siblings)
+    return 0 if room >= MAX_QUESTION_CHARACTERS else max(MIN_QUESTION_CHARACTERS, room)
 
 
 def _gathered(state: RunState, unit: int, spec: NodeSpec, refs: dict[str, str]) -> dict[str, Any]:
@@ -378,23 +382,14 @@ def _makers(state: RunState, units: Sequence[int]) -> list[int]:
     return found
 
 
-def _reads(state: RunState, units: Units) -> dict[str, Any]:
+def _reads(state: RunState, units: Units) -> dict[str, str]:
     inside = dict.fromkeys(units)
     nodes = dict.fromkeys(node for unit in units for node in _read_by(state, unit) if node not in inside)
     if len(units) > 1:
         nodes |= dict.fromkeys(node for unit in units for node in state.spec_of(unit).needs if node not in inside)
-    refs = {state.path(node): state.digest[node] or "" for node in nodes if state.status[node] == SUCCEEDED}
-    return {"refs": refs} if refs else {}
+    return {state.path(node): state.digest[node] or "" for node in nodes if state.status[node] == SUCCEEDED}
 
 
 def _read_by(state: RunState, unit: int) -> list[int]:
     """Return the units whose outputs a unit's activity may read."""
     return [*state.spec_of(unit).reads, *(state.read_by(unit) if state.is_item(unit) else ())]
-
-
-def weight(call: NodeCall) -> int:
-    """Return roughly how many bytes the command to start this call takes."""
-    size = 600 + sum(len(part or "") + 4 for part in (*call.nodes, *call.origins, *call.items))
-    size += sum(len(name) + len(digest) + 6 for name, digest in call.refs.items())
-    size += sum(len(name) + len(how) + len((error or "").encode()) + 10 for name, (how, error) in call.lost.items())
-    return size + (len(str(call.answer).encode()) if call.answer is not None else 0)

@@ -238,8 +238,8 @@ class Engine:
             spec.page = page.plan
             spec.fills |= spec.kind == "gate" and bool(self._dispatcher.origins)  # has it been answered there?
         facts, fallbacks = (
-            {state.graph.by_id[name]: dict(each) for name, each in given.items()}
-            for given in (page.facts, page.fallbacks)
+            {state.graph.by_id[name]: dict(each) for name, each in by_id.items()}
+            for by_id in (page.facts, page.fallbacks)
         )
         if not is_apart:
             self._dispatcher.plan = page.plan

@@ -7,18 +7,32 @@ after approval. An activity checks every addition, and gives it as a page. Addit
 import asyncio
 from dataclasses import replace
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 from pydantic import JsonValue
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
-from sennit.workflows.messages.contracts import CheckResult, NodeReply, PlanPage
+from sennit.workflows.limits import MAX_FACT_REFERENCES_BYTES
+from sennit.workflows.messages.contracts import (
+    CHECK_ANSWER,
+    CHECK_PLAN,
+    CHECK_REPLAN,
+    CHECK_SCRIPT,
+    CHECK_TOOL_CALLS,
+    Call,
+    CheckCall,
+    CheckResult,
+    DraftCall,
+    NodeReply,
+    PlanPage,
+)
 from sennit.workflows.plan.scheduling.events import Event, NodeEnded, Outcome
 from sennit.workflows.plan.scheduling.extension import needs_approval, request_of
+from sennit.workflows.plan.scheduling.joins import is_manifest
 from sennit.workflows.plan.scheduling.state import RUNNING, SUCCEEDED, RunState
 from sennit.workflows.run.outcomes import invalid_result, outcome_of, places_of, plan_of
-from sennit.workflows.run.setup import Addition, RunSetup
+from sennit.workflows.run.setup import RunSetup
 
 
 class ExtensibleRun(Protocol):
@@ -86,33 +100,45 @@ class PlanExtender:
         if error is not None:
             self._engine.fail(error)
 
-    async def check(self, draft: str, adds: Addition = "", unit: int = -1) -> CheckResult:
-        """Check a plan that continues this one, or what `unit` adds to it, until every fact that it asks for is known.
+    async def check(self, draft: str, call: Call[DraftCall, CheckResult] = CHECK_PLAN, unit: int = -1) -> CheckResult:
+        """Check a plan that continues this one, or a replan of `unit`, until every fact that it asks for is known.
 
-        What has ended is read here, and what starts later is asked; what runs was not, so its end is waited for. An
-        addition has its turn before and after, but not while it waits.
+        The verdict names the nodes whose facts it lacks. Of those that have ended, the outputs are given the next time;
+        the end of those that run is waited for; what starts later is asked by itself. A replan has its turn before and
+        after, but not while it waits.
         """
-        engine, state = self._engine, self._engine.state
+        state, asked = self._engine.state, list[int]()
+        if unit < 0:  # it goes on with what has begun while it was written: little, and its facts are known at once
+            nodes = [node for node, spec in enumerate(state.graph.specs) if not spec.page]
+            asked += [node for node in nodes if not is_manifest(state.digest[node] or "")]
         while True:
-            refs = self._outputs(draft, unit) if adds != "calls" else {}  # calls test nothing
-            node = state.address(unit) if adds else ""
-            base = (state.graph.specs[unit].page if unit >= 0 else "") or engine.plan
-            checked = await self._setup.check(draft, base, adds=adds, node=node, refs=refs)
-            asked = places_of(state.graph, checked.awaits)
-            overtaken = await self._ends(asked, lets_on=unit >= 0)
-            if not overtaken and not any(state.status[node] in (RUNNING, SUCCEEDED) for node in asked):
+            refs = self._outputs(draft, unit, asked)
+            if sum(map(len, refs.values())) > MAX_FACT_REFERENCES_BYTES:
+                return CheckResult(problems=(f"it tests the outputs of too many nodes at once: {len(refs):,}",))
+            checked = await self._setup.check(call, draft=draft, base=self._engine.plan, refs=refs)
+            lacking = places_of(state.graph, checked.awaits)
+            asked += [node for node in lacking if node not in asked]
+            overtaken = await self._ends(lacking, lets_on=unit >= 0)
+            if not overtaken and not any(state.status[node] in (RUNNING, SUCCEEDED) for node in lacking):
                 return checked
 
     async def edit(self, unit: int, script: str) -> CheckResult:
         """Check another script for a program. Who edits at the same time comes after this has been taken over."""
         async with self._turn:
-            spec = self._engine.state.graph.specs[unit]
-            return await self._setup.check_script(script, spec.page or self._engine.plan, spec.id)
+            node = self._engine.state.path(unit)
+            return await self._check_at(CHECK_SCRIPT, unit, "check the script", node=node, script=script)
 
     async def check_answer(self, unit: int, answer: JsonValue) -> CheckResult:
         """Check what a person gives as the result of a call."""
-        state = self._engine.state
-        return await self._setup.check_answer(answer, state.spec_of(unit).page or self._engine.plan, state.path(unit))
+        node = self._engine.state.path(unit)
+        return await self._check_at(CHECK_ANSWER, unit, f"check the answer for {node}", node=node, answer=answer)
+
+    async def _check_at(
+        self, call: Call[CheckCall, CheckResult], unit: int, summary: str = "check the plan", **fields: Any
+    ) -> CheckResult:
+        """Check something about a unit by the plan that it lies in. What a person waits for is not tried for long."""
+        base = self._engine.state.spec_of(unit).page or self._engine.plan
+        return await self._setup.check(call, summary, waits=call is CHECK_TOOL_CALLS, base=base, **fields)
 
     async def _ends(self, nodes: list[int], *, lets_on: bool) -> bool:
         """Wait until none of the nodes runs; return whether other additions may have come meanwhile."""
@@ -127,12 +153,10 @@ class PlanExtender:
             await self._turn.acquire()
         return True
 
-    def _outputs(self, draft: str, unit: int) -> dict[str, str]:
-        """Return the outputs of the plan's own nodes that have ended; for `unit`, the output is its request."""
+    def _outputs(self, draft: str, unit: int, nodes: list[int]) -> dict[str, str]:
+        """Return the outputs of these nodes that have ended; for `unit`, the output is its request."""
         state = self._engine.state
-        own = (node for node, spec in enumerate(state.graph.specs) if not spec.page)
-        ended = [node for node in own if state.status[node] == SUCCEEDED]
-        refs = {state.path(node): state.digest[node] or "" for node in ended}
+        refs = {state.path(node): state.digest[node] or "" for node in nodes if state.status[node] == SUCCEEDED}
         return {**refs, state.path(unit): draft} if unit >= 0 else refs
 
     def _none_run(self, nodes: list[int]) -> bool:
@@ -185,7 +209,9 @@ class PlanExtender:
 
     async def _extended(self, unit: int, reply: NodeReply) -> CheckResult:
         try:
-            adds: Addition = "replan" if reply.more == "replan" else "calls"
-            return await self.check(reply.ref or "", adds, unit)
+            if reply.more == "replan":
+                return await self.check(reply.ref or "", CHECK_REPLAN, unit)
+            node = self._engine.state.address(unit)
+            return await self._check_at(CHECK_TOOL_CALLS, unit, node=node, draft=reply.ref or "")
         except ApplicationError as error:
             return CheckResult(problems=(f"{error.type}: {error.message}",))

@@ -17,7 +17,7 @@ from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.compile.page import attach, check_places, parse_page
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 from sennit.workflows.plan.scheduling.completion import LOST, NOT_WRITTEN, UNKNOWN_OUTCOME
-from sennit.workflows.plan.scheduling.events import Outcome, Question
+from sennit.workflows.plan.scheduling.events import Outcome
 
 NO_RESULT = ("InvalidResult", "its activity was completed with something that is not its result, as if by hand")
 
@@ -88,7 +88,7 @@ def outcome_of(reply: NodeReply) -> Outcome:
         again = reply.error.again
         return Outcome(error=(reply.error.type, reply.error.message), attempts=0 if again else 1, again=again)
     if reply.question is not None:
-        return Outcome(attempts=0, question=Question(**reply.question.model_dump()))
+        return Outcome(attempts=0, question=reply.question)
     return Outcome(
         reply.ref,
         reply.size,

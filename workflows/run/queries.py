@@ -211,5 +211,5 @@ def node_view(engine: Engine | None, run: str, request: Any) -> dict[str, Any]:
         return {"problem": f'there is no such node; ask with {{"node": "{engine.state.path(0)}"}}'}
     agent = engine.subagents.lines(engine.state, run).get(unit, "")
     view = view_of(engine.state, unit, engine.replies.get(unit), agent, handled(engine.state)).model_dump(mode="json")
-    own = {"subagent": engine.state.subagent(unit)} if engine.state.kind_of(unit) == "agent" else {}
-    return {**view, **own, "generation": engine.state.generation[unit], "error": error_of(engine.state, unit)}
+    extra = {"subagent": engine.state.subagent(unit)} if engine.state.kind_of(unit) == "agent" else {}
+    return {**view, **extra, "generation": engine.state.generation[unit], "error": error_of(engine.state, unit)}

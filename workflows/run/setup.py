@@ -2,9 +2,9 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
-from pydantic import BaseModel, JsonValue
+from pydantic import BaseModel
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
@@ -37,7 +37,6 @@ from sennit.workflows.run.outage import Outage
 from sennit.workflows.run.outcomes import failed_outcome, invalid_result, result_of, used_by
 from sennit.workflows.run.search_attributes import SearchAttributes
 
-Addition = Literal["", "replan", "calls"]
 _SCHEDULE = SearchAttributeKey.for_keyword("TemporalScheduledById")
 """What the server itself writes on a run that one of its schedules starts."""
 REPAIRS = 2
@@ -97,8 +96,8 @@ class RunSetup:
         self.phase = "planning"
         self.attributes.publish("running", self.phase, None, self.spent)
         extra: dict[str, Any] = {"stream": prepared.streams, "origins": self.origins}
-        given = {name: value for name, value in extra.items() if value}
-        call = PlanCall(run=self.run_prefix, run_context=self.run_context, **given)
+        fields = {name: value for name, value in extra.items() if value}
+        call = PlanCall(run=self.run_prefix, run_context=self.run_context, **fields)
         for _ in range(1 + REPAIRS):
             planned = await self._do(PLAN, call, "plan the goal", queue=prepared.planner, waits=True)
             self.spent = self.spent.plus(planned.usage)
@@ -117,32 +116,15 @@ class RunSetup:
 
     async def check(
         self,
-        draft: str,
-        base: str = "",
+        call: Call[CheckCall, CheckResult] = CHECK_PLAN,
+        summary: str = "check the plan",
         *,
-        adds: Addition = "",
-        node: str = "",
-        refs: dict[str, str] | None = None,
+        waits: bool = True,
+        **fields: Any,
     ) -> CheckResult:
-        """Return the verdict on a draft. `base` and `refs` as in `CheckCall`."""
-        call = CheckCall(run=self.run_prefix, run_context=self.run_context, draft=draft)
-        if base:
-            call = call.model_copy(update={"base": base, "adds": adds, "node": node, "refs": refs or {}})
-        return await self._do(CHECK_PLAN, call, "check the plan", waits=True)
-
-    async def check_script(self, script: str, base: str, node: str) -> CheckResult:
-        """Return the verdict on another script for a program of the plan `base`."""
-        call = CheckCall(
-            run=self.run_prefix, run_context=self.run_context, base=base, node=node, adds="script", script=script
-        )
-        return await self._do(CHECK_PLAN, call, "check the script")
-
-    async def check_answer(self, answer: JsonValue, base: str, node: str) -> CheckResult:
-        """Return the verdict on what a person gives as the result of a call of the plan `base`."""
-        call = CheckCall(
-            run=self.run_prefix, run_context=self.run_context, base=base, node=node, adds="answer", answer=answer
-        )
-        return await self._do(CHECK_PLAN, call, f"check the answer for {node}")
+        """Return the verdict on a draft, or on a part of one. `fields` are those of the call."""
+        sent = call.takes(run=self.run_prefix, run_context=self.run_context, **fields)
+        return await self._do(call, sent, summary, waits=waits)
 
     async def conclude(self, state: RunState, plan: str, inline: tuple[Any, str] | None) -> Conclusion:
         """Return the answer: the last node's reply if that is the whole answer, else bound from the store.
@@ -163,7 +145,7 @@ class RunSetup:
     async def _do(
         self,
         call: Call[In, Out],
-        given: In,
+        sent: In,
         summary: str,
         *,
         queue: str = TOOLS,
@@ -174,20 +156,20 @@ class RunSetup:
         """
         while True:
             try:
-                return await self._try(call, given, summary, queue=queue, waits=waits and self.outage.is_waited_for)
+                return await self._try(call, sent, summary, queue=queue, waits=waits and self.outage.is_waited_for)
             except ApplicationError as error:
                 self.spent = self.spent.plus(used_by(error))
                 if not waits:
                     raise
                 await self.outage.wait(error)
 
-    async def _try(self, call: Call[In, Out], given: In, summary: str, *, queue: str, waits: bool) -> Out:
+    async def _try(self, call: Call[In, Out], sent: In, summary: str, *, queue: str, waits: bool) -> Out:
         times = self.calls[call.name] = self.calls.get(call.name, 0) + 1
         name = f"{RUN}{call.name}" if times == 1 else f"{RUN}{call.name}~{times}"
         options = as_keywords(service_options(summary, queue=queue, waits=waits))
         try:
             found = await workflow.execute_activity(
-                call.name, given, result_type=call.gives, activity_id=name, **options
+                call.name, sent, result_type=call.gives, activity_id=name, **options
             )
         except ActivityError as error:
             if is_cancelled_exception(error):
@@ -223,8 +205,8 @@ def parse_input(request: Any, *more: Any) -> tuple[RunRequest | None, str]:
 def run_prefix_of(request: RunRequest | None) -> str:
     """Return the name of a run's artifacts: its first run id or, for a sub-agent, what the run above it says."""
     info = workflow.info()
-    given = request.run_prefix if request is not None and info.parent is not None else ""
-    return given or info.first_execution_run_id
+    prefix = request.run_prefix if request is not None and info.parent is not None else ""
+    return prefix or info.first_execution_run_id
 
 
 def raise_if_invalid(
@@ -249,5 +231,5 @@ def _given(request: RunRequest) -> dict[str, Any]:
     """Return what `prepare` needs of a request; unset fields are not sent."""
     what = ("goal", "plan", "plan_packed", "inputs", "docs", "given", "origins")
     names = (*what, "tools", "model", "approval", "approve_plan", "grant", "on_failure")
-    given = {name: getattr(request, name) for name in names if name in request.model_fields_set}
-    return given | ({"priced": True} if request.budget is not None and request.budget.cost_usd else {})
+    fields = {name: getattr(request, name) for name in names if name in request.model_fields_set}
+    return fields | ({"priced": True} if request.budget is not None and request.budget.cost_usd else {})

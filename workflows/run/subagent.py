@@ -12,7 +12,8 @@ from temporalio.workflow import ParentClosePolicy
 
 from sennit.workflows.messages.activity_ids import ActivityId
 from sennit.workflows.messages.activity_options import Options, as_keywords
-from sennit.workflows.messages.contracts import AGENT, PREPARE_AGENT, GroupReply, NodeCall, SubagentRequest
+from sennit.workflows.messages.contracts import AGENT, PREPARE_AGENT, GroupReply, SubagentRequest
+from sennit.workflows.messages.node_calls import NodeCall
 from sennit.workflows.messages.queues import WORKFLOW
 from sennit.workflows.messages.request import RunRequest
 from sennit.workflows.run.outcomes import invalid_result, result_of
@@ -28,7 +29,7 @@ DEEPEST = 3
 
 
 async def run_subagent(
-    call: NodeCall, name: str, ident: ActivityId, options: Options, given: dict[str, Any], subagents: SubagentStatus
+    call: NodeCall, name: str, ident: ActivityId, options: Options, inherited: dict[str, Any], subagents: SubagentStatus
 ) -> GroupReply:
     """Bind the goal, run the child, and store its answer as the node's output. Raises the error of the step that
     failed.
@@ -40,7 +41,7 @@ async def run_subagent(
     A child that was left running by a reset of this run is ended. The new one takes over what is finished, because its
     artifacts have the same place.
     """
-    if given["depth"] > DEEPEST:
+    if inherited["depth"] > DEEPEST:
         raise ApplicationError(f"sub-agents are {DEEPEST} deep already", type="TooDeep", non_retryable=True)
     goal = str(replace(ident, work="goal"))
     found = await workflow.execute_activity(
@@ -49,7 +50,7 @@ async def run_subagent(
     prepared = result_of(PREPARE_AGENT, found)
     if prepared.taken is not None:
         return GroupReply(nodes=(prepared.taken,))
-    request = _request(prepared, given)
+    request = _request(prepared, inherited)
     child = await workflow.start_child_workflow(
         "AgentRun",
         request,
@@ -70,7 +71,7 @@ async def run_subagent(
         subagents.over(name)
     reply: GroupReply = await workflow.execute_activity(
         AGENT.name,
-        call.model_copy(update={"answer": _kept(report, given["run_prefix"])}),
+        call.model_copy(update={"report": _kept(report, inherited["run_prefix"])}),
         activity_id=str(ident),
         result_type=AGENT.gives,
         **as_keywords(options),
@@ -103,15 +104,15 @@ def inherited(request: RunRequest) -> dict[str, Any]:
     return {"depth": request.depth + 1, "max_replans": request.max_replans, **known}
 
 
-def _request(prepared: SubagentRequest, given: dict[str, Any]) -> dict[str, Any]:
+def _request(prepared: SubagentRequest, inherited: dict[str, Any]) -> dict[str, Any]:
     """Return what the child runs with: its own request, and what comes from its parent."""
     if not prepared.request:
         raise invalid_result()
     budget = prepared.request.get("budget")
-    if given["budget"]:
+    if inherited["budget"]:
         asked = budget if isinstance(budget, dict) else {}
-        budget = {**given["budget"], **_tighter(asked, given["budget"])}
-    return {**prepared.request, **given, "budget": budget}
+        budget = {**inherited["budget"], **_tighter(asked, inherited["budget"])}
+    return {**prepared.request, **inherited, "budget": budget}
 
 
 def _tighter(asked: dict[str, Any], left: dict[str, Any]) -> dict[str, Any]:

@@ -208,18 +208,18 @@ def _budget(state: RunState, budget: Budget, run: str) -> BlockedOn:
     """Return what waits for more budget; the example doubles the limits that are in the way, or lets a program make the
     least of its calls.
     """
-    lack = shortage(state, state.waiting_budget)
-    names = budget.short() or (["calls"] if lack else list(budget.limits))
+    missing = shortage(state, state.waiting_budget)
+    names = budget.short() or (["calls"] if missing else list(budget.limits))
     doubled = {name: 2 * max(budget.limits[name], getattr(budget.spent, name)) for name in names}
-    if lack and "calls" in doubled:
-        doubled["calls"] = max(doubled["calls"], budget.limits["calls"] + lack[0])
+    if missing and "calls" in doubled:
+        doubled["calls"] = max(doubled["calls"], budget.limits["calls"] + missing[0])
     limits = Limits(**limit_fields(doubled)).model_dump(exclude_none=True)
     count = len(state.waiting_budget)
     ready = f"{count} nodes are ready and wait" if count != 1 else "1 node is ready and waits"
     return BlockedOn(
         node="",
         why="budget",
-        question=f"{lack[1] if lack else spent(budget, names)}; {ready}",
+        question=f"{missing[1] if missing else spent(budget, names)}; {ready}",
         update="raise_budget",
         example=limits,
         command=shlex.join(

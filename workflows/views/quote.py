@@ -38,8 +38,8 @@ def _amount(name: str, amount: int) -> str:
 
 def shortage(state: RunState, units: Iterable[int]) -> tuple[int, str] | None:
     """Return how many model calls the budget lacks for that of the programs which lacks most, and a sentence on it."""
-    lack, unit = max(((lacking(state, unit), unit) for unit in units), default=(0, -1))
-    if not lack or state.budget is None:
+    missing, unit = max(((lacking(state, unit), unit) for unit in units), default=(0, -1))
+    if not missing or state.budget is None:
         return None
     left = state.budget.left("calls")
-    return lack, f"`{state.shown(unit)}` makes at least {left + lack} model calls; the budget has {left} left"
+    return missing, f"`{state.shown(unit)}` makes at least {left + missing} model calls; the budget has {left} left"

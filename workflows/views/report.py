@@ -220,8 +220,8 @@ def report_of(state: RunState, status: RunStatus, found: Conclusion, unanswered:
     if not problem and state.budget is not None and (short := state.budget.short()):
         problem = spent(state.budget, short)
     never_began = [unit for unit in state.units_in(SKIPPED) if unit not in state.notes]
-    if not problem and (lack := shortage(state, never_began)):
-        problem = lack[1]
+    if not problem and (missing := shortage(state, never_began)):
+        problem = missing[1]
     if not problem and found.answer is None:
         problem = why_unanswered(state)
     return RunReport(

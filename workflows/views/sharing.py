@@ -28,9 +28,9 @@ def _reason(state: RunState, node: int) -> str:
     spec, timings = state.graph.specs[node], state.timings
     if spec.kind == "join":
         return _JOIN
-    own = "it has failed beside others" if node in state.alone else ""
-    own = own or ("it reads joins of many inputs" if is_given_much(state, node) else "")
-    reason = why_alone(state.graph, node, spec, state.graph.locks[node]) or own or timings.why_alone(spec)
+    why = "it has failed beside others" if node in state.alone else ""
+    why = why or ("it reads joins of many inputs" if is_given_much(state, node) else "")
+    reason = why_alone(state.graph, node, spec, state.graph.locks[node]) or why or timings.why_alone(spec)
     if reason:
         return f"alone: {reason}"
     millis = timings.millis(spec)

@@ -56,6 +56,6 @@ def _name(state: RunState, unit: int, effect: Effect) -> str:
 def _made(state: RunState) -> Iterator[int]:
     """Yield the writes whose status tells that this run has made them."""
     for unit in state.units_in(SUCCEEDED):
-        is_own = unit not in state.answers and unit not in state.taken_over
-        if state.spec_of(unit).effect == "write" and state.kind_of(unit) == "tool" and is_own:
+        made_here = unit not in state.answers and unit not in state.taken_over
+        if state.spec_of(unit).effect == "write" and state.kind_of(unit) == "tool" and made_here:
             yield unit

@@ -329,9 +329,9 @@ def prelude_for(text: str) -> str:
     names = dict(_ALWAYS)
     for name in taken:
         names |= _PARTS[name].names
-    given = "".join(f"__asyncio.{name} = {stands}\n" for name, stands in names.items() if name in text)
+    assigned = "".join(f"__asyncio.{name} = {stands}\n" for name, stands in names.items() if name in text)
     errors = "" if has_own_errors(text) else _NO_OWN_ERRORS
-    return "".join((errors, _TASKS, *(_PARTS[name].text for name in taken), _ASYNCIO, given))
+    return "".join((errors, _TASKS, *(_PARTS[name].text for name in taken), _ASYNCIO, assigned))
 
 
 def is_side_by_side(text: str) -> bool:

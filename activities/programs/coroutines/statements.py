@@ -28,19 +28,21 @@ def is_side_by_side(source: Source) -> bool:
         call = source.parents[found]
         if not (isinstance(call, ast.Call) and call.func is found and not call.keywords):
             return True
-        if not all(_is_call(source, given) for given in call.args):
+        if not all(_is_call(source, argument) for argument in call.args):
             return True
     return False
 
 
-def _is_call(source: Source, given: ast.expr) -> bool:
+def _is_call(source: Source, argument: ast.expr) -> bool:
     """Whether an argument of a gather is a call of a tool or a word, or some of them."""
-    if isinstance(given, ast.Starred):
-        inner = given.value
+    if isinstance(argument, ast.Starred):
+        inner = argument.value
         if isinstance(inner, ast.ListComp | ast.GeneratorExp):
             return _is_call(source, inner.elt)
         return isinstance(inner, ast.List | ast.Tuple) and all(_is_call(source, each) for each in inner.elts)
-    return isinstance(given, ast.Call) and isinstance(given.func, ast.Name) and source.meaning(given.func) is None
+    if not isinstance(argument, ast.Call) or not isinstance(argument.func, ast.Name):
+        return False
+    return source.meaning(argument.func) is None
 
 
 class SideBySide(Edits):
@@ -53,12 +55,12 @@ class SideBySide(Edits):
         if self.is_alone:
             return
         if isinstance(node, ast.ImportFrom):
-            own = [f"{alias.asname or alias.name} = __asyncio.{alias.name}" for alias in node.names]
+            lines = [f"{alias.asname or alias.name} = __asyncio.{alias.name}" for alias in node.names]
         else:
             rest = [alias for alias in node.names if alias.name != "asyncio"]
-            own = [f"{alias.asname or alias.name} = __asyncio" for alias in node.names if alias not in rest]
-            own += [f"import {', '.join(map(ast.unparse, rest))}"] if rest else []
-        self._instead(*self._at(node), "; ".join(own) + "\n" * ((node.end_lineno or 0) - node.lineno))
+            lines = [f"{alias.asname or alias.name} = __asyncio" for alias in node.names if alias not in rest]
+            lines += [f"import {', '.join(map(ast.unparse, rest))}"] if rest else []
+        self._instead(*self._at(node), "; ".join(lines) + "\n" * ((node.end_lineno or 0) - node.lineno))
 
     def _await_value(self, node: ast.Await) -> None:
         """Have the prelude await what is no call of a tool, a word or a plain function of the script."""

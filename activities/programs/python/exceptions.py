@@ -129,7 +129,7 @@ class Exceptions(Edits):
         elif is_asked or isinstance(asks, ast.ExceptHandler | ast.Assign):
             many = errors.caught_as(name)
             if is_asked:
-                many += [f"__own_{own}" for own in errors.bodies_of(name)]
+                many += [f"__own_{body}" for body in errors.bodies_of(name)]
             if many[1:] and (around is not asks or not isinstance(asks, ast.Assign)):
                 names = ", ".join(many)
                 self._instead(*self._at(node), names if isinstance(around, ast.Tuple) else f"({names})")

@@ -13,7 +13,7 @@ from sennit.activities.nodes.binding import Binder, parse_address
 from sennit.activities.storage import run_context
 from sennit.activities.storage.directory import DirectoryStore
 from sennit.activities.storage.run_context import ArtifactReader
-from sennit.workflows.messages.contracts import NodeCall
+from sennit.workflows.messages.node_calls import NodeCall
 from sennit.workflows.plan.language.nodes import MapNode
 from sennit.workflows.plan.language.parser import parse_plan
 

@@ -8,7 +8,7 @@ from doubles.plan.samples import CATALOGUE, llm, stored, tool
 from sennit.activities.nodes.binding import parse_address
 from sennit.activities.nodes.content_key import content_key
 from sennit.activities.storage.run_context import StoredPlan
-from sennit.workflows.messages.contracts import NodeCall
+from sennit.workflows.messages.node_calls import NodeCall
 from sennit.workflows.plan.language.nodes import Plan, ProgramNode, Step
 
 WRITES = next(entry["name"] for entry in CATALOGUE if entry["effect"] == "write")

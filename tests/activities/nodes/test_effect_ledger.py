@@ -15,8 +15,9 @@ from sennit.activities.storage.artifacts import StoreUnavailable
 from sennit.activities.storage.directory import DirectoryStore
 from sennit.activities.toolbox import ToolError
 from sennit.activities.toolbox.errors import AlreadyWritten, ToolResultError, UnknownOutcome
-from sennit.workflows.messages.contracts import NodeQuestion, NodeReply
+from sennit.workflows.messages.contracts import NodeReply
 from sennit.workflows.plan.language.facts import FactTooLarge
+from sennit.workflows.plan.scheduling.events import Question
 
 Call = Callable[[], Awaitable[NodeReply]]
 Ask = Callable[[], Awaitable[NodeReply | None]]
@@ -195,7 +196,7 @@ async def test_a_write_is_asked_for_only_if_it_is_not_known_yet_and_again_if_ano
     store: DirectoryStore,
 ) -> None:
     """Else a reset while an approved write is in flight could let other arguments through."""
-    question = NodeReply(question=NodeQuestion(text="pay?"))
+    question = NodeReply(question=Question(text="pay?"))
     asked: list[NodeReply] = []
     begun, end = asyncio.Event(), asyncio.Event()
 

@@ -23,8 +23,10 @@ from sennit.activities.storage.run_context import ArtifactReader
 from sennit.activities.toolbox import Registry, ToolContext, ToolError
 from sennit.activities.toolbox import tool as register
 from sennit.activities.toolbox.errors import AlreadyWritten, UnknownOutcome
-from sennit.workflows.messages.contracts import NodeCall, NodeReply, WriteApproval
+from sennit.workflows.messages.contracts import NodeReply
+from sennit.workflows.messages.node_calls import GateNodeCall, WriteNodeCall
 from sennit.workflows.plan.digests import digest_in
+from sennit.workflows.plan.scheduling.events import Approval
 
 OLD, FORK, FORK_OF_FORK = "old", "fork", "third"
 
@@ -70,8 +72,9 @@ class Runs:
         plan = stored(tool("a", args=fields.pop("args", {"query": "x"})))
         plan = plan.model_copy(update={"keys": {"a": "K"} if self.keyed else {}, **fields})
         digest = await library.keep(f"space/{run}", plan)
-        call = NodeCall(run=run, plan=digest, nodes=("a",), origins=origins, approved=approved)
-        call = call.model_copy(update={"answer": answer, "answered": answer is not None})
+        about: Any = {"run": run, "plan": digest, "nodes": ("a",), "origins": origins}
+        is_given = answer is not None
+        call = GateNodeCall(**about, answer=answer) if is_given else WriteNodeCall(**about, approved=approved)
         name = "a" if generation == 1 else f"a~{generation}"
         return await runner.run(call, name, {}, run_prefix=f"space/{run}", attempts=Attempts(1, 0))
 
@@ -195,7 +198,7 @@ async def test_nothing_is_written_if_nobody_knows_any_more_what_the_forked_run_w
 
 
 async def test_a_write_with_what_a_person_has_changed_is_taken_over(writes: Runs) -> None:
-    changed = WriteApproval(digest="d", args={"query": "y"})
+    changed = Approval("d", "", args={"query": "y"})
     await writes.make(OLD, approved=changed)
     assert (await writes.make(FORK, OLD)).taken_over
 

@@ -22,7 +22,7 @@ class Store:
 
 
 async def shown(arguments: dict[str, Any], room: int = 0) -> tuple[str, list[str]]:
-    store, context = Store(), SimpleNamespace(call=SimpleNamespace(room=room), run_prefix="run")
+    store, context = Store(), SimpleNamespace(room=room, run_prefix="run")
     return await questions._arguments(arguments, cast("Any", store), cast("Any", context)), store.bodies
 
 
@@ -83,7 +83,8 @@ async def test_no_argument_of_a_program_is_approved_unseen(arguments: dict[str, 
         address=None,
         spec=SimpleNamespace(quote=None),
         binder=SimpleNamespace(load=load, bound=dict),
-        call=SimpleNamespace(room=0, approved=None),
+        room=0,
+        approved=None,
         run_prefix="run",
     )
     asked = await questions.unapproved_program(cast("Any", context), cast("Any", store))

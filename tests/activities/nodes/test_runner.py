@@ -26,7 +26,8 @@ from sennit.activities.storage.patience import PatientStore
 from sennit.activities.storage.run_context import ArtifactReader
 from sennit.activities.toolbox import Registry, Tool, threads
 from sennit.activities.toolbox import tool as register
-from sennit.workflows.messages.contracts import NodeCall, NodeReply
+from sennit.workflows.messages.contracts import NodeReply
+from sennit.workflows.messages.node_calls import GateNodeCall, NodeCall
 from sennit.workflows.plan.digests import digest_in
 
 PREFIX, KEY, BODY = "space/run", "k" * 40, b'"done"'
@@ -349,7 +350,7 @@ async def test_an_answer_is_the_output_and_no_equal_call_finds_it(tmp_path: Path
     async def run(call: NodeCall) -> NodeReply:
         return await runner.run(call, "a~2", {}, run_prefix=PREFIX, attempts=Attempts(1, 0))
 
-    reply = await run(call.model_copy(update={"answer": {"found": None}, "answered": True}))
+    reply = await run(GateNodeCall(**dict(call), answer={"found": None}))
     assert (reply.ref, reply.attempt, called) == (digest_of(b'{"found":null}'), 0, [])
     assert digest_in((await run(call)).ref or "") == digest_of(b'"a"'), "nothing says that it has been written"
     assert called == ["a"]

@@ -14,7 +14,8 @@ from temporalio import activity, workflow
 from sennit.activities.definitions import Activities, WorkerPaths
 from sennit.activities.toolbox import load_tools
 from sennit.workflows.agent_run import AgentRun
-from sennit.workflows.messages.contracts import CALLS, PLAN, PREPARE, TOOL, Call, Message
+from sennit.workflows.messages.contracts import CALLS, PLAN, PREPARE, TOOL, Call
+from sennit.workflows.messages.message import Message
 from sennit.workflows.messages.outputs import OUTPUTS
 from sennit.workflows.messages.request import ContinuedState, RunRequest
 from sennit.workflows.messages.result import RunReport

@@ -58,8 +58,8 @@ def _problems(scope: SymbolTable, node: Node, condition: Condition, where: Where
             yield Problem("reference", (*place, "ref"), message)
         else:
             yield from scope.check_reference(reference, node, (*place, "ref"))
-            own = node if "do" in where and reference.node in names_in(node) else None
-            sentence = None if sentence else _types(scope, test, reference, own)
+            tested = node if "do" in where and reference.node in names_in(node) else None
+            sentence = None if sentence else _types(scope, test, reference, tested)
             if sentence:
                 yield Problem("condition", place, sentence)
 
@@ -95,9 +95,9 @@ def _status(test: Test, name: str, place: Where) -> Iterator[Problem]:
             yield Problem("condition", (*place, "value"), message)
 
 
-def _types(scope: SymbolTable, test: Test, reference: Reference, own: Node | None) -> str | None:
+def _types(scope: SymbolTable, test: Test, reference: Reference, tested: Node | None) -> str | None:
     """Return why a value of the reference's type can never be compared so."""
-    have = scope.outputs.types_at(reference, own)
+    have = scope.outputs.types_at(reference, tested)
     if not have or test.op == "exists":
         return None
     gives = f"{format_name(test.ref)} gives {' or '.join(sorted(have))}"

@@ -61,8 +61,8 @@ class SymbolTable:
         if sentence:
             yield Problem("path", where, sentence)
 
-    def _hint(self, name: str, own: tuple[str, ...] = ()) -> str:
-        names = [*own, *self.known]
+    def _hint(self, name: str, also: tuple[str, ...] = ()) -> str:
+        names = [*also, *self.known]
         return did_you_mean(name, names) or f"; there are {format_names(names, 8)}"
 
     def _no_input(self, reference: Reference) -> str:

@@ -115,8 +115,8 @@ class PlanCompiler:
         for _, work in dependencies.works_of(node)[-1:]:
             self._work(spec, work)
         if node.kind == "program":
-            given = {name: self._input(value) for name, value in node.arguments.items()}
-            spec.summary = summary_of(node.model_copy(update={"arguments": given}), links)
+            arguments = {name: self._input(value) for name, value in node.arguments.items()}
+            spec.summary = summary_of(node.model_copy(update={"arguments": arguments}), links)
             spec.script = shown_script(node.script)
             spec.timeout, spec.attempts = _milliseconds(node.timeout or STEP_SECONDS), READ_ATTEMPTS
             spec.policy = "any"
@@ -223,28 +223,28 @@ class PlanCompiler:
         if isinstance(work.on_error, Fallback):
             spec.item_fallback = self._fallback(work.on_error.fallback, [])
 
-    def _condition(self, condition: Condition, own: int) -> dict[str, Any]:
+    def _condition(self, condition: Condition, index: int) -> dict[str, Any]:
         """Return a condition in JSON form with each test's place of its fact; tests of inputs are decided now."""
         data: dict[str, Any] = condition.model_dump(mode="json", by_alias=True)
-        self._place(data, iter(tests_of(condition)), own)
+        self._place(data, iter(tests_of(condition)), index)
         return data
 
-    def _place(self, data: dict[str, Any], tests: Iterator[Test], own: int) -> None:
+    def _place(self, data: dict[str, Any], tests: Iterator[Test], index: int) -> None:
         for part in data.get("and") or data.get("or") or ([data["not"]] if "not" in data else []):
-            self._place(part, tests, own)
+            self._place(part, tests, index)
         if "op" in data:
-            self._place_test(data, next(tests), own)
+            self._place_test(data, next(tests), index)
 
-    def _place_test(self, data: dict[str, Any], test: Test, own: int) -> None:
+    def _place_test(self, data: dict[str, Any], test: Test, index: int) -> None:
         reference, status = parse_reference(test.ref), parse_status_reference(test.ref)
         if status is not None:
             data["at"] = [self._index[status[0]], f":{status[1]}"]
         elif reference is not None and reference.node in self._index:
             data["at"] = [self._index[reference.node], dependencies.fact_name(reference, test.op)]
         elif reference is not None:
-            self._decide(data, test, reference, own)
+            self._decide(data, test, reference, index)
 
-    def _decide(self, data: dict[str, Any], test: Test, reference: Reference, own: int) -> None:
+    def _decide(self, data: dict[str, Any], test: Test, reference: Reference, index: int) -> None:
         """Decide a test of an input now.
 
         One that cannot be decided may be guarded by another part of the condition. It gets the place of a fact that
@@ -255,7 +255,7 @@ class PlanCompiler:
             facts = facts_of(self._given[reference.node], [name])
             data["is"] = holds(test.model_dump(mode="json"), lambda _: facts.get(name, MISSING))
         except (ConditionError, FactTooLarge):
-            data["at"] = [own, test.ref]
+            data["at"] = [index, test.ref]
 
 
 def join_policy(spec: NodeSpec, node: JoinNode) -> None:

@@ -44,8 +44,8 @@ def _before(plan: Plan, links: Sequence[Links]) -> list[list[int]]:
 
 
 def _seconds(node: Node) -> float:
-    given = [work.estimate.seconds if work.estimate else None for _, work in works_of(node)] or [None]
-    return sum(GUESSED_SECONDS[node.kind] if seconds is None else seconds for seconds in given)
+    estimates = [work.estimate.seconds if work.estimate else None for _, work in works_of(node)] or [None]
+    return sum(GUESSED_SECONDS[node.kind] if seconds is None else seconds for seconds in estimates)
 
 
 def _tokens(node: Node) -> int:

@@ -66,10 +66,10 @@ def merge(plan: Plan, delta: Delta) -> Plan | tuple[Problem, ...]:
 
 def _free_names(wanted: Iterable[str], taken: Mapping[str, None]) -> dict[str, str]:
     """Return a free id for each wanted one; ids that are free stay. One that is wanted twice stays one id."""
-    own = dict.fromkeys(wanted)
-    used = dict.fromkeys((*taken, *(name for name in own if name not in taken)))
+    new = dict.fromkeys(wanted)
+    used = dict.fromkeys((*taken, *(name for name in new if name not in taken)))
     names: dict[str, str] = {}
-    for name in own:
+    for name in new:
         free, count = name, 2
         while name in taken and free in used:
             end = f"_{count}"
@@ -87,8 +87,8 @@ def _renamed(node: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
         if isinstance(do, list)
         else [node.get("as")]
     )
-    own = {name: new for name, new in names.items() if name not in inside}
-    made = {field: renamed(value, own) if field in _BOUND else value for field, value in node.items()}
+    outside = {name: new for name, new in names.items() if name not in inside}
+    made = {field: renamed(value, outside) if field in _BOUND else value for field, value in node.items()}
     if isinstance(node.get("items"), str):
         made["items"] = names.get(node["items"], node["items"])
     for field in ("needs", "inputs"):

@@ -140,10 +140,10 @@ class Links(NamedTuple):
 
 def links_of(node: Node) -> Links:
     """Return what a node depends on."""
-    own = (*RESERVED_IDS, *names_in(node))
+    bound = (*RESERVED_IDS, *names_in(node))
     reads: dict[str, None] = {}
     for _, read in value_references(node):
-        if read.node not in own:
+        if read.node not in bound:
             reads[read.node] = None
     needs, watched = dict.fromkeys((*node.needs, *reads)), list[str]()
     for test in tests_of(node.when) if node.when is not None else ():

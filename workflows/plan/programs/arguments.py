@@ -31,14 +31,14 @@ class Signature:
     takes_any_name: bool = False
 
     @classmethod
-    def of(cls, given: ast.arguments) -> "Signature":
+    def of(cls, args: ast.arguments) -> "Signature":
         """Return that of a function of Python."""
-        places = [*given.posonlyargs, *given.args]
-        needed = [*places[: len(places) - len(given.defaults)]]
-        needed += [arg for arg, default in zip(given.kwonlyargs, given.kw_defaults, strict=True) if default is None]
-        names = tuple(arg.arg for arg in (*places, *given.kwonlyargs))
-        has_more, has_names = given.vararg is not None, given.kwarg is not None
-        return cls(names, tuple(arg.arg for arg in needed), len(places), len(given.posonlyargs), has_more, has_names)
+        places = [*args.posonlyargs, *args.args]
+        needed = [*places[: len(places) - len(args.defaults)]]
+        needed += [arg for arg, default in zip(args.kwonlyargs, args.kw_defaults, strict=True) if default is None]
+        names = tuple(arg.arg for arg in (*places, *args.kwonlyargs))
+        has_more, has_names = args.vararg is not None, args.kwarg is not None
+        return cls(names, tuple(arg.arg for arg in needed), len(places), len(args.posonlyargs), has_more, has_names)
 
     @classmethod
     def of_tool(cls, entry: Any) -> "Signature | None":
@@ -119,19 +119,19 @@ class Arguments:
             return _WORDS[function.id]
         return Signature.of_tool(self.tools.get(function.id)) if isinstance(self.tools, Mapping) else None
 
-    def _fits(self, call: ast.Call, function: ast.expr, given: _Given) -> Found:
+    def _fits(self, call: ast.Call, function: ast.expr, arguments: _Given) -> Found:
         """Find arguments that a function does not take, and those that it lacks."""
-        signature, shown = self._signature(function), format_name(given.name)
+        signature, shown = self._signature(function), format_name(arguments.name)
         self._left -= len(signature.names) if signature is not None else 0
         if signature is None or self._left < 0:
             return
-        has_stars = any(isinstance(arg, ast.Starred) for arg in given.args)
-        named = [each for each in given.keywords if each.arg is not None]
-        if not has_stars and not signature.takes_more and len(given.args) > signature.places:
+        has_stars = any(isinstance(arg, ast.Starred) for arg in arguments.args)
+        named = [each for each in arguments.keywords if each.arg is not None]
+        if not has_stars and not signature.takes_more and len(arguments.args) > signature.places:
             number = signature.places
             most = f"{number} argument{'s' * (number != 1)} without a name" if number else "no arguments without a name"
-            yield "argument", given.args[signature.places], f"{shown} takes {most}, not {len(given.args)}"
-        filled = () if has_stars else signature.names[: min(len(given.args), signature.places)]
+            yield "argument", arguments.args[signature.places], f"{shown} takes {most}, not {len(arguments.args)}"
+        filled = () if has_stars else signature.names[: min(len(arguments.args), signature.places)]
         for each in named:
             if each.arg in filled:
                 yield "argument", each.value, f"{shown} gets its argument {format_name(each.arg or '')} twice"
@@ -139,47 +139,47 @@ class Arguments:
                 free = [name for name in signature.names if name not in filled]
                 hint = nearest_or_known(str(each.arg), free) if free else "; it takes no other"
                 yield "argument", each.value, f"{shown} has no argument {format_name(str(each.arg))}{hint}"
-        if has_stars or len(named) < len(given.keywords):
+        if has_stars or len(named) < len(arguments.keywords):
             return
         lacking = [name for name in signature.needed if name not in filled and name not in {each.arg for each in named}]
         if lacking:
             yield "argument", call, f"{shown} needs the argument {format_names(lacking, form=format_name)}"
 
     def _of_model(self, keywords: list[ast.keyword]) -> Found:
-        for given in keywords:
-            check = _OF_KEYWORDS.get(given.arg or "")
+        for keyword in keywords:
+            check = _OF_KEYWORDS.get(keyword.arg or "")
             if check is not None:
-                yield from check(self, given.value)
+                yield from check(self, keyword.value)
 
-    def _of_tools(self, given: ast.expr) -> Found:
-        if isinstance(given, ast.Constant) and given.value is not None:
-            yield "argument", given, '`tools` is a list of names: write tools=["search"]'
-        for name in given.elts if isinstance(given, ast.List | ast.Tuple) else ():
+    def _of_tools(self, value: ast.expr) -> Found:
+        if isinstance(value, ast.Constant) and value.value is not None:
+            yield "argument", value, '`tools` is a list of names: write tools=["search"]'
+        for name in value.elts if isinstance(value, ast.List | ast.Tuple) else ():
             if isinstance(name, ast.Constant) and name.value not in self.tools:
                 hint = did_you_mean(str(name.value), self.tools)
                 yield "name", name, f"there is no tool {format_name(str(name.value))}{hint}"
 
-    def _of_role(self, given: ast.expr) -> Found:
-        if isinstance(given, ast.Constant) and given.value not in ROLES:
-            yield "argument", given, f"`role` is one of {format_names(ROLES)}, not {str(given.value)!r:.40}"
+    def _of_role(self, value: ast.expr) -> Found:
+        if isinstance(value, ast.Constant) and value.value not in ROLES:
+            yield "argument", value, f"`role` is one of {format_names(ROLES)}, not {str(value.value)!r:.40}"
 
-    def _of_budget(self, given: ast.expr) -> Found:
-        if isinstance(given, ast.Constant) and given.value is not None:
-            yield "argument", given, '`budget` is a dict: write budget={"tokens": 20000}'
-        if not isinstance(given, ast.Dict):
+    def _of_budget(self, limit: ast.expr) -> Found:
+        if isinstance(limit, ast.Constant) and limit.value is not None:
+            yield "argument", limit, '`budget` is a dict: write budget={"tokens": 20000}'
+        if not isinstance(limit, ast.Dict):
             return
-        for key, value in zip(given.keys, given.values, strict=True):
+        for key, value in zip(limit.keys, limit.values, strict=True):
             name = key.value if isinstance(key, ast.Constant) else None
             if name is not None and name not in Limits.model_fields:
                 hint = nearest_or_known(str(name), list(Limits.model_fields))
-                yield "argument", key or given, f"a budget has no {format_name(str(name))}{hint}"
+                yield "argument", key or limit, f"a budget has no {format_name(str(name))}{hint}"
             elif (number := self._rounds.number(value, {})) is not None and number < 1 and name is not None:
                 yield "argument", value, f"a budget of {number} {name} allows nothing: write 1 or more, or leave it out"
 
-    def _of_schema(self, given: ast.expr) -> Found:
-        if isinstance(given, ast.Constant) and isinstance(given.value, str) and not self._is_type(given.value):
+    def _of_schema(self, value: ast.expr) -> Found:
+        if isinstance(value, ast.Constant) and isinstance(value.value, str) and not self._is_type(value.value):
             text = "write a type, such as bool or list[str], or a dict of types"
-            yield "argument", given, f"the schema {given.value!r:.60} is no type: {text}"
+            yield "argument", value, f"the schema {value.value!r:.60} is no type: {text}"
 
     def _is_type(self, text: str) -> bool:
         try:
@@ -192,9 +192,9 @@ class Arguments:
         return all(node.id in known for node in ast.walk(tree) if isinstance(node, ast.Name))
 
     def _of_join(self, call: ast.Call, word: str) -> Found:
-        given = {each.arg: each.value for each in call.keywords}
+        arguments = {each.arg: each.value for each in call.keywords}
         args = dict(zip(("k", "tickets") if word == "quorum" else ("tickets",), call.args, strict=False))
-        tickets, k = given.get("tickets", args.get("tickets")), given.get("k", args.get("k"))
+        tickets, k = arguments.get("tickets", args.get("tickets")), arguments.get("k", args.get("k"))
         if tickets is None:
             return
         if isinstance(tickets, ast.Call) and isinstance(tickets.func, ast.Name) and tickets.func.id == "task":

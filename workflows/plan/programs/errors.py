@@ -87,17 +87,17 @@ class OwnErrors:
     def caught_as(self, name: str) -> list[str]:
         """Return an exception with all of the script's own that are based on it, as far as Monty does not know it."""
         found, kind = [name], _PYTHONS.get(name)
-        for own, base in self.bases.items():
-            is_python = kind is not None and issubclass(self.python_base(self.bases, own), kind)
-            if own not in found and (base in found or is_python):
-                found.append(own)
-        return [name, *(own for own in found[1:] if kind is not Exception)]
+        for error, base in self.bases.items():
+            is_python = kind is not None and issubclass(self.python_base(self.bases, error), kind)
+            if error not in found and (base in found or is_python):
+                found.append(error)
+        return [name, *(error for error in found[1:] if kind is not Exception)]
 
     def bodies_of(self, name: str) -> list[str]:
         """Return the classes whose instances are of an exception, as far as they have more than a name."""
         kind = _PYTHONS.get(name)
         names = list(self.bases) if kind is Exception or name == "BaseException" else self.caught_as(name)
-        return list(dict.fromkeys(self.bodies[own].name for own in names if own in self.bodies))
+        return list(dict.fromkeys(self.bodies[error].name for error in names if error in self.bodies))
 
 
 def _asks(source: Source, name: ast.Name) -> bool:
@@ -146,9 +146,9 @@ def is_begin(node: ast.AST) -> bool:
     return False
 
 
-def parts_begun(own: OwnErrors) -> Iterator[ast.AST]:
+def parts_begun(errors: OwnErrors) -> Iterator[ast.AST]:
     """Yield the names in calls of the bases' `__init__` that are only good for these."""
-    for call in own.begun:
+    for call in errors.begun:
         yield from (part for part in ast.walk(call.func) if isinstance(part, ast.Name | ast.Attribute))  # type: ignore[attr-defined]
 
 

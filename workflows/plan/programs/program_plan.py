@@ -21,7 +21,7 @@ _NO_TOOLS = (*BUILTINS, *INSTEAD, *CALL_ERRORS)
 _NO_INSTEAD = "a program has no `instead`; catch the error in its script, and call there what is to run"
 
 
-def program_plan(script: str, given: Mapping[str, Any] | None = None) -> Plain:
+def program_plan(script: str, values: Mapping[str, Any] | None = None) -> Plain:
     """Return the plan that runs a script, with the arguments of `main` as its inputs.
 
     With the inputs that are `given`, of those that `main` has defaults for only these are in it.
@@ -29,9 +29,9 @@ def program_plan(script: str, given: Mapping[str, Any] | None = None) -> Plain:
     inputs: dict[str, Plain] = {}
     for name, parameter in parameters_of(script).items():
         kind = _TYPES.get(re.split(r"\W", parameter.annotation)[0], "string")
-        if parameter.required or (given is not None and name in given):
+        if parameter.required or (values is not None and name in values):
             inputs[name] = {"type": kind}
-        elif given is None:
+        elif values is None:
             inputs[name] = {"type": kind, "default": None}
     arguments = {name: f"$input.{name}" for name in inputs}
     node = {"id": "main", "kind": "program", "script": script, "arguments": arguments}

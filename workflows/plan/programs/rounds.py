@@ -227,10 +227,10 @@ class Rounds:
                 continue
             around = self.source.parents[use]
             call = self.source.parents[around] if isinstance(around, ast.keyword) else around
-            is_given = isinstance(call, ast.Call) and self.is_free(call.func)
+            is_argument = isinstance(call, ast.Call) and self.is_free(call.func)
             is_part = isinstance(around, ast.Subscript) and around.value is use and isinstance(around.ctx, ast.Load)
             is_test = isinstance(around, ast.If | ast.While | ast.IfExp) and around.test is use
-            if not (is_given or is_part or is_test or isinstance(around, _READERS)):
+            if not (is_argument or is_part or is_test or isinstance(around, _READERS)):
                 return False
         return True
 

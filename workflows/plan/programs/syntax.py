@@ -338,9 +338,9 @@ class _Check(Uses):
                 yield "top_level", node, f"the top of a script only defines things: call `{node.func.id}` in a function"
             elif word not in PLAIN:
                 yield from self._awaited(node, node.func)
-        for given in node.keywords if self._is_gather(node.func) else ():
-            if given.arg not in (None, "return_exceptions"):
-                yield "argument", node, f"`gather` has no {format_name(given.arg or '')}"
+        for keyword in node.keywords if self._is_gather(node.func) else ():
+            if keyword.arg not in (None, "return_exceptions"):
+                yield "argument", node, f"`gather` has no {format_name(keyword.arg or '')}"
         if isinstance(node.func, ast.Attribute) and node.func.attr in CHANGING:
             yield from self._changes(node.func)
 
@@ -359,20 +359,20 @@ class _Check(Uses):
 
     def _given(self, call: ast.Call, functions: Iterable[ast.expr]) -> Found:
         """Find what `task` or `pipeline` cannot run."""
-        for given in functions:
-            meaning = self.source.meaning(given) if isinstance(given, ast.Name) else given
+        for function in functions:
+            meaning = self.source.meaning(function) if isinstance(function, ast.Name) else function
             text = "write the name of an `async def` at the top of the script, or of a tool"
-            if isinstance(given, ast.Name) and meaning is None:
-                if given.id in WORDS and not (given.id in AS_TASKS and self._word(call.func) == "task"):
-                    yield "function", given, f"`{given.id}` is no function for this: {text} that calls it"
+            if isinstance(function, ast.Name) and meaning is None:
+                if function.id in WORDS and not (function.id in AS_TASKS and self._word(call.func) == "task"):
+                    yield "function", function, f"`{function.id}` is no function for this: {text} that calls it"
             elif isinstance(meaning, ast.FunctionDef):
-                yield "function", given, f"`{meaning.name}` is no `async def`: define it with `async`"
-            elif isinstance(given, ast.Call):
-                yield "function", given, f"give the function and its arguments, without calling it: {text}"
+                yield "function", function, f"`{meaning.name}` is no `async def`: define it with `async`"
+            elif isinstance(function, ast.Call):
+                yield "function", function, f"give the function and its arguments, without calling it: {text}"
             elif not isinstance(meaning, ast.AsyncFunctionDef) or meaning.decorator_list:
-                yield "function", given, text
+                yield "function", function, text
             elif not self.source.is_top_level(meaning):
-                yield "function", given, f"`{meaning.name}` stands inside another function: move it to the top"
+                yield "function", function, f"`{meaning.name}` stands inside another function: move it to the top"
             elif self._word(call.func) == "task":
                 yield from self._by_name(meaning)
 

@@ -41,8 +41,8 @@ class CountedLoops:
         if not isinstance(name, ast.Name) or any(isinstance(part, ast.Continue) for part in ast.walk(loop)):
             return None
         source = self.rounds.source
-        own = (each for each in self.rounds.stores.get(name.id, ()) if source.function(each) is source.function(loop))
-        stores = [source.parents[each] for each in own]
+        found, function = self.rounds.stores.get(name.id, ()), source.function(loop)
+        stores = [source.parents[each] for each in found if source.function(each) is function]
         first = stores[0] if stores else None
         if not isinstance(first, ast.Assign) or len(first.targets) > 1 or first in ast.walk(loop):
             return None

@@ -31,9 +31,9 @@ def quote_of(
 ) -> Quote:
     """Return the quote of a script that has no problems; inputs that are not given have their defaults."""
     reader = _Reader(Source(parsed(script)), tools, prices)
-    given = {name: parameter.default for name, parameter in parameters_of(script).items()} | dict(inputs or {})
+    arguments = {name: parameter.default for name, parameter in parameters_of(script).items()} | dict(inputs or {})
     try:
-        counts = reader.main(given)
+        counts = reader.main(arguments)
     except (TooLong, RecursionError):
         counts = dict.fromkeys((_CALLS, _TASKS, _TOKENS, "llm", "agent", "ask", "part", *tools), _ANY)
         reader.may_use(tools)
@@ -47,7 +47,7 @@ def quote_of(
         cost=(round(least / _PER_DOLLAR, 6), round(most / _PER_DOLLAR, 6)) if reader.is_priced else None,
         rounds=tuple(sorted(reader.unknown.values(), key=lambda each: each.line)),
         writes=tuple(sorted(reader.writes)),
-        assumed={name: given[name] for name in sorted(reader.rounds.assumed)},
+        assumed={name: arguments[name] for name in sorted(reader.rounds.assumed)},
         models=_capped(counts.get(_MODELS, NONE)).least,
     )
 
@@ -72,14 +72,14 @@ class _Reader:
             if isinstance(node, Function) and isinstance(source.parents[node], ast.ClassDef):
                 self._methods.setdefault(node.name, []).append(node)
 
-    def main(self, given: Mapping[str, Any]) -> Counts:
+    def main(self, arguments: Mapping[str, Any]) -> Counts:
         """Return what the program calls with these arguments."""
         main = self.source.bound[self.source.tree]["main"]
         if not isinstance(main, Function):
             return {}
         values: dict[ast.AST, tuple[int | None, Size]] = {}
         for arg in _parameters(main):
-            value = given.get(arg.arg)
+            value = arguments.get(arg.arg)
             if type(value) is int and abs(value) < MANY:
                 values[arg] = value, Size()
                 self.rounds.inputs.add(arg)
@@ -276,9 +276,9 @@ class _Reader:
             return self._times(called, Size(), meaning, f"each call of `{meaning.name}`")
         parameters = _parameters(meaning)
         has_stars = any(isinstance(arg, ast.Starred) for arg in args)
-        given = {} if has_stars else dict(zip(parameters, args, strict=False))
-        given |= {arg: named[arg.arg] for arg in parameters if arg.arg in named}
-        known = {arg: (self.rounds.number(each, values), self.rounds.size(each, values)) for arg, each in given.items()}
+        bound = {} if has_stars else dict(zip(parameters, args, strict=False))
+        bound |= {arg: named[arg.arg] for arg in parameters if arg.arg in named}
+        known = {arg: (self.rounds.number(each, values), self.rounds.size(each, values)) for arg, each in bound.items()}
         return self._function(meaning, {arg: each for arg, each in known.items() if each != (None, Size())})
 
     def _llm(self, node: ast.Call, named: dict[str, ast.expr], values: Values) -> Counts:

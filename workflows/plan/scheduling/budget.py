@@ -78,22 +78,22 @@ class Budget:
 
         Returns its limits by name. What it does not use becomes free when it settles.
         """
-        own = self.reserved.get(unit, Amounts())
+        reserved = self.reserved.get(unit, Amounts())
         limits = {}
         for name, left in self.rest(unit).items():
-            asked = own.tokens if name == "tokens" else 0
+            asked = reserved.tokens if name == "tokens" else 0
             limits[name] = max(1, min(left, asked) if asked else left // parts)
-        self.held.add(own, -1)
-        self.reserve(unit, replace(own, **limits))
+        self.held.add(reserved, -1)
+        self.reserve(unit, replace(reserved, **limits))
         return limits
 
     def rest(self, unit: int) -> dict[str, int]:
         """Return what a running unit may still use of each limit: what it has reserved itself, but not what others
         have.
         """
-        own = self.reserved.get(unit, Amounts())
+        reserved = self.reserved.get(unit, Amounts())
         used = {name: getattr(self.spent, name) + getattr(self.held, name) for name in self.limits}
-        return {name: max(0, limit - used[name] + getattr(own, name)) for name, limit in self.limits.items()}
+        return {name: max(0, limit - used[name] + getattr(reserved, name)) for name, limit in self.limits.items()}
 
     def left(self, name: str) -> int:
         """Return how much of a limit is neither spent nor reserved."""

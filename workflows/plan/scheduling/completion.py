@@ -285,8 +285,8 @@ def _note(state: RunState, unit: int, generation: int, status: WriteStatus, belo
 
 def _note_below(state: RunState, unit: int, generation: int, outcome: Outcome) -> None:
     """Keep what a sub-agent says of its writes, or that nobody can say it."""
-    told: tuple[tuple[str, WriteStatus], ...] = (("", "unknown"),) if outcome.effects is None else outcome.effects
-    for path, status in told:
+    effects: tuple[tuple[str, WriteStatus], ...] = (("", "unknown"),) if outcome.effects is None else outcome.effects
+    for path, status in effects:
         _note(state, unit, generation, status, path)
 
 

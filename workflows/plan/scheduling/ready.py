@@ -135,8 +135,8 @@ def place_of(state: RunState, unit: int) -> Place | None:
 def is_given_much(state: RunState, unit: int) -> bool:
     """Whether the manifests that a unit is given are too long to travel with those of others."""
     spec = state.spec_of(unit)
-    given = [state.digest[node] or "" for node in dict.fromkeys((*spec.reads, *spec.needs))]
-    return sum(len(reference) for reference in given if joins.is_manifest(reference)) > MOST_GIVEN
+    references = [state.digest[node] or "" for node in dict.fromkeys((*spec.reads, *spec.needs))]
+    return sum(len(reference) for reference in references if joins.is_manifest(reference)) > MOST_GIVEN
 
 
 def readers(state: RunState, unit: int) -> tuple[int, ...]:
@@ -246,14 +246,14 @@ def reserve(state: RunState, units: Sequence[int]) -> bool:
 def share(state: RunState, starts: list[Start]) -> None:
     """Give each sub-agent among these its part of the rest of the budget; others that have none yet share that too."""
     specs, budget = state.graph.specs, state.budget
-    own = [start for start in starts if state.kind_of(start.units[0]) == "agent"]
-    own = [start for start in own if not start.asks and start.units[0] not in state.answers]
-    if budget is None or not own:
+    agents = [start for start in starts if state.kind_of(start.units[0]) == "agent"]
+    agents = [start for start in agents if not start.asks and start.units[0] not in state.answers]
+    if budget is None or not agents:
         return
     equal = [node for node, spec in enumerate(specs) if spec.kind == "agent" and not spec.tokens]
     others = [node for node in equal if state.status[node] not in (*ENDED, RUNNING)]
-    for place, start in enumerate(own, 1):
-        later = [other for other in own[place:] if other.units[0] in equal]
+    for place, start in enumerate(agents, 1):
+        later = [other for other in agents[place:] if other.units[0] in equal]
         start.limits = budget.share(start.units[0], 1 + len(others) + len(later))
 
 

@@ -348,10 +348,10 @@ def repeated(state: RunState, unit: int, *, runs: bool = True) -> list[int]:
     may repeat every call that it has made.
     """
     node = state.node_of(unit)
-    own = [node] if runs and any(_may_have_written(state, each) for each in again(state, unit)) else []
+    written = [node] if runs and any(_may_have_written(state, each) for each in again(state, unit)) else []
     before = _cancelled_dependencies(state, node) if runs else []
     others = dict.fromkeys([*before, *_after(state, node, runs=runs)])
-    return own + [other for other in others if any(_may_have_written(state, each) for each in _units(state, other))]
+    return written + [other for other in others if any(_may_have_written(state, each) for each in _units(state, other))]
 
 
 def names_of(state: RunState, nodes: list[int]) -> str:

@@ -91,8 +91,8 @@ def load(graph: Graph, text: str) -> RunState:
     for name in _SPARSE:
         setattr(state, name, dict(body[name]))
     _load_requests(state, body)
-    fuse, workers, known, told = body["timings"]
-    state.timings = Timings(fuse, workers, known, {tool: (count, total) for tool, (count, total) in told.items()})
+    fuse, workers, known, measured = body["timings"]
+    state.timings = Timings(fuse, workers, known, {tool: (count, total) for tool, (count, total) in measured.items()})
     for first in state.shared.values():
         state.together[first] = state.together.get(first, 0) + 1
     state.notes = {unit: (kind, message) for unit, (kind, message) in body["notes"]}

@@ -1,0 +1,129 @@
+"""What the activities that run nodes take: one type for each kind of node, with what that kind needs."""
+
+from pydantic import Field, JsonValue
+
+from sennit.workflows.messages.message import Digest, Message, NodePath, RunName
+from sennit.workflows.plan.digests import digest_in
+from sennit.workflows.plan.scheduling.events import Approval
+
+
+class NodeCall(Message):
+    """Runs nodes of one plan: one, or those of a group."""
+
+    run: str
+    plan: Digest
+    nodes: tuple[NodePath, ...]
+    """Their paths with the generation: `n7`, `n7~2`, `m[17]`."""
+    refs: dict[str, Digest] = Field(default_factory=dict)
+    """The outputs that they read, by node. The activity binds arguments from there."""
+    repeated: tuple[NodePath, ...] = ()
+    """Those of the nodes they read that are in a later generation."""
+    epoch: int = 1
+    """2 after a whole plan has replaced the streamed beginning."""
+    origins: tuple[RunName, ...] = ()
+    """The runs that this one forks, the latest first. What they have made is taken over."""
+
+    def beside_inputs(self) -> list[JsonValue]:
+        """Return what an output depends on beside the plan and what the node reads."""
+        return []
+
+
+class AskingCall(NodeCall):
+    """Of a node that may ask a person."""
+
+    room: int = 0
+    """About how many characters the question may have; 0 for the usual."""
+
+
+class BudgetedCall(NodeCall):
+    """Of a node that spends the budget, and may read how its inputs ended."""
+
+    left: dict[str, int] = Field(default_factory=dict)
+    """What the budget has left for all attempts: `tokens`, `calls`, and `cost` in millionths of a dollar."""
+    lost: dict[str, tuple[str, str | None]] = Field(default_factory=dict)
+    """The (status, error) of inputs without a value."""
+
+    def beside_inputs(self) -> list[JsonValue]:
+        return [{name: list(how) for name, how in sorted(self.lost.items())}] if self.lost else []
+
+
+class ProgramNodeCall(AskingCall, BudgetedCall):
+    """Makes a step of a program, or asks whether it may begin."""
+
+    approved: Approval | None = None
+    ends: dict[str, int] = Field(default_factory=dict)
+    """When the inputs of the step ended, and the program began for the first time, in milliseconds."""
+    since: int = 0
+    """When a program began again."""
+
+
+class FollowedCall(NodeCall):
+    """Of a node that a program may wait for."""
+
+    then: ProgramNodeCall | None = None
+    """The step that follows in the same activity if the node has a value."""
+
+
+class ToolNodeCall(FollowedCall, AskingCall):
+    """Calls a tool that only reads, or puts together what a write asks a person."""
+
+    tried: int = 0
+    """How often activities before this one have attempted it."""
+
+
+class WriteNodeCall(FollowedCall, AskingCall):
+    """Calls a tool that writes. It asks, and does nothing, if it needs approval and is not what is `approved`."""
+
+    approved: Approval | None = None
+    resumes: bool = False
+    """Whether it goes on after an activity whose worker was lost."""
+    looks_up: bool = False
+    """Whether nothing is called: the reply is what the ledger of effects has, else `NotWritten` or `UnknownOutcome`."""
+
+
+class LlmNodeCall(FollowedCall, BudgetedCall):
+    """Calls a model."""
+
+    replans: int = 0
+    """How many more times a model whose output is the run's answer may ask for nodes."""
+    objections: tuple[str, ...] = ()
+    """What was wrong with its last request for nodes."""
+
+    def beside_inputs(self) -> list[JsonValue]:
+        asked: list[JsonValue] = [self.replans, list(self.objections)] if self.replans or self.objections else []
+        return [*super().beside_inputs(), *asked]
+
+
+class JoinNodeCall(FollowedCall):
+    """Stores the value of a join. `refs` has only the manifest of that."""
+
+
+class MapNodeCall(NodeCall):
+    """Puts the outputs of a map's items together."""
+
+    items: tuple[Digest | None, ...] = ()
+    """Those outputs in order; None for an item without one."""
+
+    def beside_inputs(self) -> list[JsonValue]:
+        return [[digest_in(item or "") for item in self.items]]
+
+
+class AgentNodeCall(NodeCall):
+    """Says what a sub-agent is started with, then stores its answer."""
+
+    report: JsonValue = None
+    """What the sub-agent's run has reported."""
+
+    def beside_inputs(self) -> list[JsonValue]:
+        return [self.report]
+
+
+class GateNodeCall(AskingCall):
+    """Puts a gate's question together, or stores what a person has given as the output of any node."""
+
+    asks: bool = False
+    answer: JsonValue = None
+
+
+class GroupCall(NodeCall):
+    """Runs several short calls of tools, with the edges among them."""
