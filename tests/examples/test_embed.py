@@ -46,9 +46,3 @@ def test_a_client_in_typescript_needs_only_json(user: ExampleUser, tmp_path: Pat
 
 def _npm(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=200, check=False)
-
-
-def test_the_examples_pass_the_strictest_type_checks(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path), str(EMBED)]
-    checked = subprocess.run(command, cwd=EMBED.parents[1], capture_output=True, text=True, check=False)
-    assert checked.returncode == 0, checked.stdout
