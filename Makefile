@@ -21,7 +21,7 @@ test: venv ## run the test suite against the pinned Temporal server (ARGS="-k na
 test-ui: venv ## run the browser tests against the newer web UI that deploy/web-ui pins
 	@SENNIT_TEST_UI=newer PYTHONDONTWRITEBYTECODE= .venv/bin/pytest -q -n 0 tests/ui $(ARGS)
 
-test-wheel: venv ## install the wheel into environments of their own, for every supported Python that is here
+test-wheel: venv ## install the wheel for every supported Python that is here, and what npm installs beside it
 	@.venv/bin/pytest -q -rs -n 2 tests/wheel $(ARGS)
 
 # A server and weights of 130 MB are installed on first use, and kept in the cache folder.

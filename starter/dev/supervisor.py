@@ -131,6 +131,7 @@ class Supervisor:
                 raise LocalStackFailed(f"process {child.pid} of an earlier stack does not end; end it and start again")
         if last and last.port:  # links to the web UI keep working
             self._server.port, self._server.ui_port = last.port, last.ui_port
+            self._update(port=last.port, ui_port=last.ui_port)  # for the start after one that fails
 
     async def _stop_when_idle(self, limit: float) -> None:
         """Stop this process once nothing ran and no client came for `limit` seconds."""

@@ -7,7 +7,6 @@ import time
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
 from doubles.expressions import Expression, expressions, nasty_texts
 
 from sennit.activities.limits import MAX_RULED_CHARACTERS
@@ -48,14 +47,8 @@ def seconds(expression: Expression, text: str) -> float:
     return time.thread_time() - begun
 
 
-FILES: dict[str, list[Expression]] = {}
-for _each in expressions(LOCAL):
-    FILES.setdefault(_each.place.partition(":")[0], []).append(_each)
-
-
-@pytest.mark.parametrize("found", FILES.values(), ids=FILES)
-def test_ten_times_the_text_takes_about_ten_times_the_time(found: list[Expression]) -> None:
-    for expression in found:
+def test_ten_times_the_text_takes_about_ten_times_the_time() -> None:
+    for expression in expressions(LOCAL):
         most = next((most for place, most in BOUNDED.items() if expression.place.startswith(place)), None)
         long = most or LONG
         texts = [list(nasty_texts(expression.pattern, length)) for length in (30, long * SHORT // LONG, long)]

@@ -56,7 +56,7 @@ async def shows(client: Client, handle: Handle, holds: Callable[[RunView], bool]
 
 PLAN = {
     "nodes": [
-        call("read", args={"seconds": 2}),
+        call("read", args={"seconds": 1}),
         call("written", "note", args={"text": "once"}),
         call("late", needs=["read", "written"]),
     ],
@@ -79,7 +79,7 @@ async def test_nothing_fails_and_nothing_is_called_again(
     if leaves:
         store.mkdir()
     handle = handle or await begin(plan=PLAN, approval="never")
-    await asyncio.sleep(6)
+    await asyncio.sleep(2.5)  # after 0.25 and 1.25 s a call that has failed would be made again
     assert (await handle.describe()).close_time is None
     assert not leaves or list(store.iterdir()) == []
     if leaves:

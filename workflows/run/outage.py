@@ -11,8 +11,8 @@ from temporalio.exceptions import ApplicationError
 
 from sennit.workflows.messages.request import RunRequest
 from sennit.workflows.messages.result import BlockedOn
-from sennit.workflows.plan.scheduling.termination import FIRST_PAUSE, longer
 from sennit.workflows.plan.scheduling.termination import OUTAGES as OF_MODELS
+from sennit.workflows.plan.scheduling.termination import pause_after
 from sennit.workflows.run.outcomes import used_by
 from sennit.workflows.run.timer import milliseconds
 from sennit.workflows.views.questions import tried_again_at
@@ -57,8 +57,8 @@ class Outage:
         left = self._until - now
         if error.type not in OUTAGES or left <= 0:
             raise error
-        pause = self._pause or FIRST_PAUSE
-        pause, self._pause = min(pause, left), longer(pause)
+        self._pause = pause_after(self._pause)
+        pause = min(self._pause, left)
         by_itself = not used_by(error).tokens
         self._decision = None
         self.blocked = (_blocked_on(error, f"; {tried_again_at(now + pause)}" if by_itself else ""),)

@@ -6,7 +6,8 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from sennit.starter.dev.state import ProcessIdentity, StateDir
 
 WORKS = (sys.executable, "-c", "")
 """Instead of real workers that try their settings."""
+CHANGED = "code or settings have changed: restarting the local stack"
 Eventually = Callable[[Callable[[], object]], Awaitable[None]]
 
 pytestmark = pytest.mark.server
@@ -50,6 +52,10 @@ def processes(state: StateDir) -> tuple[ProcessIdentity, ProcessIdentity, Proces
     return record.supervisor, record.server, record.worker
 
 
+def all_ended(processes: Sequence[ProcessIdentity]) -> bool:
+    return not any(process.alive for process in processes)
+
+
 def phase(state: StateDir) -> str:
     record = state.read()
     return record.phase if record else "none"
@@ -67,8 +73,8 @@ async def a_run(address: str, name: str = "a-run", **more: Any) -> Any:
     return handle
 
 
-async def test_clients_at_once_make_one_stack_whose_workers_get_no_other_server(
-    state: StateDir, local: LocalStack, lines: list[str], monkeypatch: pytest.MonkeyPatch
+async def test_clients_at_once_make_one_stack_which_is_replaced_only_by_what_can_start(
+    state: StateDir, fake_worker: tuple[str, ...], local: LocalStack, lines: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TEMPORAL_API_KEY", "of another server")
     found = await asyncio.gather(*(local.join() for _ in range(3)))
@@ -82,10 +88,48 @@ async def test_clients_at_once_make_one_stack_whose_workers_get_no_other_server(
     assert start["environ"]["TEMPORAL_ADDRESS"] == found[0].address
     assert "TEMPORAL_API_KEY" not in start["environ"]
 
+    first = processes(state)
+    monkeypatch.setenv("OPENAI_API_KEY", "new")
+    broken = (sys.executable, "-c", "import sys; sys.exit('wrong: mytools')")
+    unable = LocalStack(state, say=print, worker_command=fake_worker, check_command=broken)
+    for attempt in (unable.join, unable.restart, unable.serve):
+        with pytest.raises(WrongSettings, match="workers cannot start with these settings: wrong: mytools"):
+            await attempt()
+    with monkeypatch.context() as without:
+        without.setenv("SENNIT_TEMPORAL_CLI", "/nowhere/temporal")
+        for attempt in (local.join, local.restart, local.serve):
+            with pytest.raises(LocalStackFailed, match="/nowhere/temporal"):
+                await attempt()
+    for name in ("/elsewhere", "s3://bucket/runs"):
+        with monkeypatch.context() as elsewhere:
+            elsewhere.setenv("SENNIT_ARTIFACTS", name)
+            message = f"SENNIT_ARTIFACTS={name}: the local stack keeps artifacts in {state.artifacts}"
+            for attempt in (local.join, local.restart, local.serve):
+                with pytest.raises(WrongSettings, match=message):
+                    await attempt()
+    assert processes(state) == first
+    assert all(process.alive for process in first)
 
-async def test_children_that_die_are_started_again_and_a_stop_leaves_no_process(
-    state: StateDir, local: LocalStack, eventually: Eventually
-) -> None:
+    for name in ("stack", "supervisor", "workers"):
+        monkeypatch.setattr(f"sennit.starter.dev.{name}.INSTALLATION", "/opt/other")
+    before = len(lines)
+    await local.join()
+    await local.join(as_it_is=True)
+    (line,) = lines[before:]
+    assert line.startswith("another installation of Sennit has started the local stack (")
+    assert line.endswith("); it is used as it is. `sennit dev --restart` replaces it")
+    with pytest.raises(LocalStackFailed, match="`sennit dev --restart` replaces it, `sennit dev --stop` ends it"):
+        await local.serve()
+    assert processes(state) == first
+    await local.restart()
+    assert not any(process in processes(state) for process in first)
+    assert [start["environ"].get("OPENAI_API_KEY") for start in starts(state)] == [None, "new"]
+
+
+async def test_children_that_die_are_started_again_and_a_stopped_stack_goes_on_with_its_store_or_a_new_one(
+    state: StateDir, local: LocalStack, eventually: Eventually, make_terminal: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
     first = await local.join()
     run = await a_run(first.address)
     _, server, worker = processes(state)
@@ -100,10 +144,34 @@ async def test_children_that_die_are_started_again_and_a_stop_leaves_no_process(
     assert not any(process.alive for process in running[1:])
     assert phase(state) == "stopped"
     assert not await local.stop()
+
+    store_id = (state.artifacts / ".store-id").read_text()
+    away = state.artifacts.rename(state.root / "away")
+    with pytest.raises(LocalStackFailed, match=r"the artifact store of this stack is not in .*`sennit setup --store`"):
+        await local.join()
+    assert not state.artifacts.exists()
+    away.rename(state.artifacts)
     again = await local.join()
     assert (again.address, again.ui_url) == (first.address, first.ui_url)
     client = await Client.connect(again.address)
     assert (await client.get_workflow_handle(run.id).describe()).status == WorkflowExecutionStatus.RUNNING
+    await local.stop()
+    assert (state.artifacts / ".store-id").read_text() == store_id
+
+    shutil.rmtree(state.artifacts)
+    for name in [name for name in os.environ if name.startswith("TEMPORAL_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("SENNIT_STATE", str(state.root))
+    said = []
+    for _ in range(2):
+        terminal = make_terminal("text")
+        await setup.run(parse(["setup", "--store"]), terminal)
+        said.append(terminal.out.getvalue())
+    assert said == [
+        f"created the artifact store {state.artifacts}\n",
+        f"the artifact store is there: {state.artifacts}\n",
+    ]
+    await local.join()
 
 
 async def test_an_idle_stack_stops_by_itself_but_not_while_a_run_is_open(
@@ -128,50 +196,43 @@ async def test_an_idle_stack_stops_by_itself_but_not_while_a_run_is_open(
     assert not any(process.alive for process in children)
 
 
-@pytest.mark.parametrize("frozen", [False, True])
-async def test_a_killed_supervisor_leaves_no_orphan_and_is_replaced(
-    state: StateDir, local: LocalStack, eventually: Eventually, frozen: bool
-) -> None:
-    """Frozen children cannot notice anything: the next start kills them."""
-    first = await local.join()
-    supervisor, server, worker = processes(state)
-    for process in (server, worker) if frozen else ():
-        os.killpg(process.pid, signal.SIGSTOP)
-
-    supervisor.signal(signal.SIGKILL)
-
-    await eventually(lambda: not supervisor.alive and (frozen or not (server.alive or worker.alive)))
-    again = await local.join()
-    assert again.address == first.address
-    assert not server.alive
-    assert not worker.alive
-
-
-@pytest.mark.parametrize("supervisor_too", [False, True])
-async def test_a_stack_whose_server_hangs_is_replaced(
-    state: StateDir, local: LocalStack, lines: list[str], supervisor_too: bool
+async def test_a_stack_whose_parts_are_killed_or_hang_leaves_no_orphan_and_is_replaced(
+    state: StateDir, local: LocalStack, lines: list[str], eventually: Eventually
 ) -> None:
     first = await local.join()
-    old = processes(state)
-    for process in old[:2] if supervisor_too else old[1:2]:
-        os.killpg(process.pid, signal.SIGSTOP)
+    for frozen, killed in (((), True), ((1, 2), True), ((1,), False), ((0, 1), False)):
+        old = processes(state)
+        for number in frozen:
+            os.killpg(old[number].pid, signal.SIGSTOP)
+        if killed:
+            old[0].signal(signal.SIGKILL)
+            await eventually(partial(all_ended, old[:1] if frozen else old))
+        with pytest.MonkeyPatch.context() as sooner:
+            if not killed:
+                sooner.setattr("sennit.starter.dev.stack.SILENT_LIMIT", 0.5)
+            if 0 in frozen:
+                sooner.setattr("sennit.starter.dev.stack.STOP_LIMIT", 0.5)
+            assert (await local.join()).address == first.address
+        assert not any(process.alive for process in old)
+        assert all(process.alive for process in processes(state))
+    hung = f"the Temporal server at {first.address} does not answer: stopping"
+    assert sum(line.startswith(hung) for line in lines) == 2
 
-    with pytest.MonkeyPatch.context() as sooner:
-        sooner.setattr("sennit.starter.dev.stack.SILENT_LIMIT", 0.5)
-        if supervisor_too:
-            sooner.setattr("sennit.starter.dev.stack.STOP_LIMIT", 0.5)
-        again = await local.join()
 
-    assert not any(process.alive for process in old)
-    assert processes(state)[1].alive
-    assert again != first
-    assert any(line.startswith(f"the Temporal server at {first.address} does not answer: stopping") for line in lines)
-
-
-async def test_an_idle_stack_starts_anew_with_new_settings_and_a_busy_one_keeps_the_old(
-    state: StateDir, local: LocalStack, lines: list[str], monkeypatch: pytest.MonkeyPatch
+async def test_an_idle_stack_starts_anew_with_new_settings_or_modules_and_a_busy_one_keeps_the_old(
+    state: StateDir, local: LocalStack, lines: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = await local.join()
+    first = processes(state)
+    tool = tmp_path / "mytool.py"
+    tool.write_text("a = 1")
+    state.modules.write_text(json.dumps({str(tool): sha256(tool.read_bytes()).hexdigest()}))
+    await local.join()
+    assert processes(state) == first
+    tool.write_text("a = 2")
+    await local.join()
+    assert not any(process in processes(state) for process in first)
+    assert lines.count(CHANGED) == 1
     first = processes(state)
     blocked = SearchAttributePair(SearchAttributeKey.for_keyword("SennitStatus"), "blocked")
     run = await a_run(record.address, search_attributes=TypedSearchAttributes([blocked]))
@@ -183,8 +244,8 @@ async def test_an_idle_stack_starts_anew_with_new_settings_and_a_busy_one_keeps_
 
     second = processes(state)
     assert not any(process in second for process in first)
-    assert [start["environ"].get("OPENAI_API_KEY") for start in starts(state)] == [None, "sk-canary"]
-    assert "code or settings have changed: restarting the local stack" in lines
+    assert [start["environ"].get("OPENAI_API_KEY") for start in starts(state)] == [None, None, "sk-canary"]
+    assert lines.count(CHANGED) == 2
     files = [path.read_text(errors="replace") for path in state.root.rglob("*") if path.is_file()]
     assert sum("sk-canary" in text for text in files) == 1  # what the fake worker noted
     client = await Client.connect(record.address)
@@ -195,75 +256,6 @@ async def test_an_idle_stack_starts_anew_with_new_settings_and_a_busy_one_keeps_
     await local.join()
     assert processes(state) == second
     assert lines[-1].startswith("warning: code or settings have changed, but the local stack is busy")
-
-
-async def test_nothing_is_stopped_for_a_successor_that_could_not_start(
-    state: StateDir, fake_worker: tuple[str, ...], local: LocalStack, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await local.join()
-    first = processes(state)
-    monkeypatch.setenv("OPENAI_API_KEY", "new")
-    broken = (sys.executable, "-c", "import sys; sys.exit('wrong: mytools')")
-    unable = LocalStack(state, say=print, worker_command=fake_worker, check_command=broken)
-    for attempt in (unable.join, unable.restart, unable.serve):
-        with pytest.raises(WrongSettings, match="workers cannot start with these settings: wrong: mytools"):
-            await attempt()
-    monkeypatch.setenv("SENNIT_TEMPORAL_CLI", "/nowhere/temporal")
-    for attempt in (local.join, local.restart, local.serve):
-        with pytest.raises(LocalStackFailed, match="/nowhere/temporal"):
-            await attempt()
-    assert processes(state) == first
-    assert all(process.alive for process in first)
-
-
-async def test_a_stack_of_another_installation_is_used_as_it_is_until_somebody_restarts_it(
-    state: StateDir, local: LocalStack, lines: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await local.join()
-    first = processes(state)
-    for module in ("stack", "supervisor", "workers"):
-        monkeypatch.setattr(f"sennit.starter.dev.{module}.INSTALLATION", "/opt/other")
-    monkeypatch.setenv("OPENAI_API_KEY", "other")
-    before = len(lines)
-    await local.join()
-    await local.join(as_it_is=True)
-    (line,) = lines[before:]
-    assert line.startswith("another installation of Sennit has started the local stack (")
-    assert line.endswith("); it is used as it is. `sennit dev --restart` replaces it")
-    with pytest.raises(LocalStackFailed, match="`sennit dev --restart` replaces it, `sennit dev --stop` ends it"):
-        await local.serve()
-    assert processes(state) == first
-    await local.restart()
-    assert not any(process in processes(state) for process in first)
-    assert [start["environ"].get("OPENAI_API_KEY") for start in starts(state)] == [None, "other"]
-
-
-async def test_a_stack_starts_anew_when_a_module_has_changed_that_its_workers_have_imported(
-    state: StateDir, local: LocalStack, lines: list[str], tmp_path: Path
-) -> None:
-    tool = tmp_path / "mytool.py"
-    tool.write_text("a = 1")
-    await local.join()
-    first = processes(state)
-    state.modules.write_text(json.dumps({str(tool): sha256(tool.read_bytes()).hexdigest()}))
-    await local.join()
-    assert processes(state) == first
-    tool.write_text("a = 2")
-    await local.join()
-    assert not any(process in processes(state) for process in first)
-    assert "code or settings have changed: restarting the local stack" in lines
-
-
-@pytest.mark.parametrize("named", ["/elsewhere", "s3://bucket/runs"])
-async def test_another_store_is_refused(
-    state: StateDir, local: LocalStack, monkeypatch: pytest.MonkeyPatch, named: str
-) -> None:
-    monkeypatch.setenv("SENNIT_ARTIFACTS", named)
-    message = f"SENNIT_ARTIFACTS={named}: the local stack keeps artifacts in {state.artifacts}"
-    for attempt in (local.join, local.restart, local.serve):
-        with pytest.raises(WrongSettings, match=message):
-            await attempt()
-    assert not state.running()
 
 
 @pytest.mark.parametrize(
@@ -280,36 +272,6 @@ async def test_workers_that_cannot_start_are_one_clear_error_and_wrong_settings_
         await LocalStack(state, worker_command=(sys.executable, "-c", ending)).join()
     assert state.log("worker").read_text().count("mytools") == starts
     assert not state.running()
-
-
-async def test_a_stack_without_its_store_does_not_start_until_it_is_back_or_a_new_one_is_asked_for(
-    state: StateDir, local: LocalStack, make_terminal: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in [name for name in os.environ if name.startswith("TEMPORAL_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("SENNIT_STATE", str(state.root))
-    await local.join()
-    store_id = (state.artifacts / ".store-id").read_text()
-    await local.stop()
-    away = state.artifacts.rename(state.root / "away")
-    with pytest.raises(LocalStackFailed, match=r"the artifact store of this stack is not in .*`sennit setup --store`"):
-        await local.join()
-    assert not state.artifacts.exists()
-    away.rename(state.artifacts)
-    await local.join()
-    await local.stop()
-    assert (state.artifacts / ".store-id").read_text() == store_id
-    shutil.rmtree(state.artifacts)
-    said = []
-    for _ in range(2):
-        terminal = make_terminal("text")
-        await setup.run(parse(["setup", "--store"]), terminal)
-        said.append(terminal.out.getvalue())
-    assert said == [
-        f"created the artifact store {state.artifacts}\n",
-        f"the artifact store is there: {state.artifacts}\n",
-    ]
-    await local.join()
 
 
 async def test_a_wrong_setting_is_a_wrong_call_and_not_an_unreachable_server(

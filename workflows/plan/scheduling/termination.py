@@ -78,13 +78,13 @@ def park(state: RunState) -> None:
     state.deadlines[PARK] = state.now + state.park_for
     if outages(state):
         state.deadlines[PARK] = state.park_until or state.deadlines[PARK]
-        pause = state.pause or FIRST_PAUSE
-        state.deadlines[AGAIN], state.pause = state.now + pause, longer(pause)
+        state.pause = pause_after(state.pause)
+        state.deadlines[AGAIN] = state.now + state.pause
 
 
-def longer(pause: int) -> int:
-    """Return the pause after one that was not enough."""
-    return min(2 * pause, LONGEST_PAUSE)
+def pause_after(last: int) -> int:
+    """Return the pause before the first try again, or after one that was not enough."""
+    return min(2 * last, LONGEST_PAUSE) or FIRST_PAUSE
 
 
 def unpark(state: RunState) -> None:

@@ -4,7 +4,6 @@ import asyncio
 import gzip
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -354,36 +353,6 @@ async def test_the_time_server(tmp_path: Path, context: ToolContext) -> None:
     assert "T21:00:00+09:00" in converted["target"]["datetime"]
     with pytest.raises(McpToolFailed, match="Nowhere"):
         await tools["time_get_current_time"].call({"timezone": "Nowhere"}, context)
-
-
-@pytest.fixture(scope="session")
-def npm_servers(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the commands of two servers. Fetching them may take longer than a server may take to answer."""
-    if shutil.which("npm") is None:
-        pytest.skip("needs npm")
-    folder = tmp_path_factory.mktemp("npm")
-    packages = [f"@modelcontextprotocol/server-{name}" for name in ("filesystem", "everything")]
-    command = ["npm", "install", "--prefix", str(folder), "--no-audit", "--no-fund", *packages]
-    try:
-        subprocess.run(command, check=True, capture_output=True, timeout=100)
-    except (subprocess.SubprocessError, OSError) as problem:
-        pytest.skip(f"npm cannot fetch them here: {problem}")
-    return folder / "node_modules" / ".bin"
-
-
-async def test_servers_from_npm(tmp_path: Path, context: ToolContext, npm_servers: Path) -> None:
-    (tmp_path / "a.txt").write_text("one\n")
-    tools = offered(
-        tmp_path,
-        fs={"command": str(npm_servers / "mcp-server-filesystem"), "args": [str(tmp_path)], "start_timeout": "100s"},
-        every={"command": str(npm_servers / "mcp-server-everything"), "start_timeout": "100s"},
-    )
-    read = await tools["fs_read_text_file"].call({"path": str(tmp_path / "a.txt")}, context)
-    assert read["content"] == "one\n"
-    assert (tools["fs_read_text_file"].hint != "", tools["fs_write_file"].hint) == (True, "")
-    with pytest.raises(McpToolFailed, match="outside allowed directories"):
-        await tools["fs_read_text_file"].call({"path": "/etc/passwd"}, context)
-    assert (await tools["every_echo"].call({"message": "hello"}, context))["text"] == "Echo: hello"
 
 
 async def until_back(add: Tool, context: ToolContext) -> list[float | None]:
