@@ -89,8 +89,10 @@ def node_line(node: NodeLine, width: int, id_width: int = 8) -> str:
 def node_sentence(node: NodeLine, width: int) -> str:
     """Return what has become of one node, as a sentence of at most `width` columns. What it waits for is not said."""
     took, again = duration_text(node.duration_ms), f", attempt {node.attempts}" if node.attempts > 1 else ""
+    what = label(node)
     if node.status == "running":
-        said = f"started again{again}" if again else "started"
+        is_said = what.startswith(f"attempt {node.attempts} ")  # by its progress, which says why
+        said = f"started again{'' if is_said else again}" if again else "started"
     elif node.status in ("succeeded", "failed"):
         said = f"{node.status} in {took}{again}" if took else f"{node.status}{again}"
     elif node.status == "handled":
@@ -99,7 +101,7 @@ def node_sentence(node: NodeLine, width: int) -> str:
         said = f"was cancelled after {took}" if took else "was cancelled"
     else:
         said = {"waiting": "waits for a person", "skipped": "was skipped"}.get(node.status, node.status)
-    head, what = f"{one_line(node.id)} {said}", label(node)
+    head = f"{one_line(node.id)} {said}"
     if node.status == "waiting" or what == node.kind:
         return fit(head, width)
     return f"{head}: {fit_label(what, max(width - cell_len(head) - 2, 8))}"
