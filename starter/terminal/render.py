@@ -65,11 +65,11 @@ def budget_text(ledger: Mapping[str, Mapping[str, float | None]]) -> str:
 
 
 def label(node: NodeLine) -> str:
-    """Return what a node does, without its id; why it failed, or needed its fallback; its progress first while
-    it runs, or that a program took it over, or a person gave its result.
+    """Return what a node does, without its id; why it failed, was skipped or needed its fallback; its progress first
+    while it runs, or that a program took it over, or a person gave its result.
     """
-    if node.status in ("failed", "handled", "succeeded") and node.error:
-        return one_line(node.error)
+    if node.status in ("failed", "handled", "succeeded", "skipped") and node.error:
+        return one_line(node.error).removeprefix("Skipped: ")
     head, _, part = node.id.partition("[")
     what = one_line(node.summary).removeprefix(head + part.partition("]")[2]).strip() or node.kind
     preview = node.preview if isinstance(node, NodeView) and node.status in ("running", "waiting") else ""
