@@ -80,7 +80,7 @@ def result_of(report: RunReport, kind: type[T]) -> T:
     """Return the answer of a run as a value of this type; raises NoResult unless it is whole and fits."""
     if report.status != "done":
         answers = "answers only a part" if report.status == "partial" else report.status
-        raise NoResult(f"{report.id}: {answers}: {report.problem or 'the report says of which'}", report)
+        raise NoResult(": ".join(filter(None, (report.id, answers, report.problem))), report)
     try:
         return TypeAdapter(kind).validate_python(report.answer)
     except ValidationError as error:

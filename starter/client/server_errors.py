@@ -38,6 +38,8 @@ def error_of(error: RPCError) -> SennitError:
         return Refused(message)
     if error.status in _SLOW and "failed state" in message:
         return NoAnswer("the run's own code fails on its worker, which tries again; its log and the web UI say why")
+    if error.status in _LATE:  # the message is the transport's
+        return NoAnswer("no worker answers for the run")
     if error.status in _SLOW:
         return NoAnswer(f"no worker answers for the run: {message}")
     if error.status in _DENIED:

@@ -42,8 +42,11 @@ async def _check(path: str, file: PlanFile, terminal: Terminal) -> Exit:
     try:
         plan, catalogue, doubts = await _checked(path, file, terminal)
     except BadPlan as bad:
+        warnings = file.warnings(None, None)
         if as_data:
-            terminal.answer_json({"plan": file.name, "problems": str(bad).splitlines(), "warnings": []})
+            terminal.answer_json({"plan": file.name, "problems": str(bad).splitlines(), "warnings": warnings})
+        else:
+            _warn(warnings, terminal)
         raise
     warnings = [*file.warnings(plan, catalogue), *file.lines(doubts)]
     quote = file.quote(catalogue) if file.script else None
@@ -52,11 +55,15 @@ async def _check(path: str, file: PlanFile, terminal: Terminal) -> Exit:
         checked = {"plan": file.name, "nodes": len(plan.nodes), "problems": [], "warnings": warnings}
         terminal.answer_json({**checked, **quoted})
         return Exit.ANSWER
-    for line in warnings:
-        terminal.notice(f"warning: {line}")
+    _warn(warnings, terminal)
     about = f"{file.name}: {len(plan.nodes)} node{'s' * (len(plan.nodes) != 1)}, no problems"
     terminal.answer("\n".join([about, *(quote.lines() if quote else ())]))
     return Exit.ANSWER
+
+
+def _warn(warnings: list[str], terminal: Terminal) -> None:
+    for line in warnings:
+        terminal.notice(f"warning: {line}")
 
 
 async def _checked(path: str, file: PlanFile, terminal: Terminal) -> tuple[Plan, Catalogue, list[Problem]]:

@@ -158,8 +158,7 @@ class StateDir:
                 folder.chmod(0o700)
             self.last_used.touch(mode=0o600)
         except OSError as error:
-            problem = f"the state directory cannot be made: {error}; choose another with SENNIT_STATE"
-            raise LocalStackFailed(problem) from error
+            raise _unwritable(self.root, error) from error
 
     @property
     def grant_file(self) -> GrantFile:
@@ -170,8 +169,8 @@ class StateDir:
         return self.collected.stat().st_mtime if self.collected.exists() else 0.0
 
     def running(self) -> bool:
-        """Return whether a supervisor is alive, whatever its record says."""
-        if not self.root.exists():
+        """Return whether a supervisor is alive, whatever its record says. Raises LocalStackFailed."""
+        if not self.supervisor_lock.exists():
             return False
         lock = try_lock(self.supervisor_lock)
         if lock:
@@ -191,13 +190,23 @@ class StateDir:
 
 
 def try_lock(path: Path, patience: float = 0.0) -> FileLock | None:
-    """Return the lock, held until it is released, or None if another holds it for `patience` seconds longer."""
+    """Return the lock, held until it is released, or None if another holds it for `patience` seconds longer.
+
+    Raises LocalStackFailed if nothing can be written there.
+    """
     lock = FileLock(path, mode=0o600)
     try:
         lock.acquire(timeout=patience)
     except Timeout:
         return None
+    except OSError as error:
+        raise _unwritable(path.parent, error) from error
     return lock
+
+
+def _unwritable(folder: Path, error: OSError) -> LocalStackFailed:
+    why = error.strerror or error
+    return LocalStackFailed(f"the state directory {folder} cannot be written: {why}; choose another with SENNIT_STATE")
 
 
 @asynccontextmanager

@@ -75,15 +75,17 @@ class PlanFile:
         found += [each for each in of_plan if part is None or part.is_about(each.where)]
         return [self._explained(each, catalogue) for each in found]
 
-    def warnings(self, plan: Plan, catalogue: Catalogue) -> list[str]:
-        """Return what a plan without problems may not mean as it is written, a line each as those of BadPlan."""
-        unused = unused_nodes(plan, {tool["name"]: tool for tool in catalogue.tools})
-        lines = [(self._position(each), f"{self._line(each)}") for each in unused]
+    def warnings(self, plan: Plan | None, catalogue: Catalogue | None) -> list[str]:
+        """Return what the file may not mean as it is written, a line each as those of BadPlan. Which nodes nobody uses
+        is known of a plan without problems.
+        """
+        found: list[Problem] = []
+        if plan is not None and catalogue is not None:
+            found += unused_nodes(plan, {tool["name"]: tool for tool in catalogue.tools})
         for where, words in self.yaml.boolean_choices() if self.yaml else ():
             message = f"YAML reads {words} here as true and false; if you mean the words, quote them"
-            problem = Problem("boolean", where, message)
-            lines.append((self._position(problem), self._line(problem)))
-        return [line for _, line in sorted(lines)]
+            found.append(Problem("boolean", where, message))
+        return self.lines(sorted(found, key=self._position))
 
     @staticmethod
     def _explained(problem: Problem, catalogue: Catalogue | None) -> Problem:

@@ -65,11 +65,11 @@ def budget_text(ledger: Mapping[str, Mapping[str, float | None]]) -> str:
 
 
 def label(node: NodeLine) -> str:
-    """Return what a node does, without its id; why it failed, or needed its fallback; its progress first while
-    it runs, or that a program took it over, or a person gave its result.
+    """Return what a node does, without its id; why it failed, was skipped or needed its fallback; its progress first
+    while it runs, or that a program took it over, or a person gave its result.
     """
-    if node.status in ("failed", "handled", "succeeded") and node.error:
-        return one_line(node.error)
+    if node.status in ("failed", "handled", "succeeded", "skipped") and node.error:
+        return one_line(node.error).removeprefix("Skipped: ")
     head, _, part = node.id.partition("[")
     what = one_line(node.summary).removeprefix(head + part.partition("]")[2]).strip() or node.kind
     preview = node.preview if isinstance(node, NodeView) and node.status in ("running", "waiting") else ""
@@ -89,8 +89,10 @@ def node_line(node: NodeLine, width: int, id_width: int = 8) -> str:
 def node_sentence(node: NodeLine, width: int) -> str:
     """Return what has become of one node, as a sentence of at most `width` columns. What it waits for is not said."""
     took, again = duration_text(node.duration_ms), f", attempt {node.attempts}" if node.attempts > 1 else ""
+    what = label(node)
     if node.status == "running":
-        said = f"started again{again}" if again else "started"
+        is_said = what.startswith(f"attempt {node.attempts} ")  # by its progress, which says why
+        said = f"started again{'' if is_said else again}" if again else "started"
     elif node.status in ("succeeded", "failed"):
         said = f"{node.status} in {took}{again}" if took else f"{node.status}{again}"
     elif node.status == "handled":
@@ -99,7 +101,7 @@ def node_sentence(node: NodeLine, width: int) -> str:
         said = f"was cancelled after {took}" if took else "was cancelled"
     else:
         said = {"waiting": "waits for a person", "skipped": "was skipped"}.get(node.status, node.status)
-    head, what = f"{one_line(node.id)} {said}", label(node)
+    head = f"{one_line(node.id)} {said}"
     if node.status == "waiting" or what == node.kind:
         return fit(head, width)
     return f"{head}: {fit_label(what, max(width - cell_len(head) - 2, 8))}"

@@ -46,7 +46,7 @@ def _place(state: RunState, unit: int, name: str) -> OutputPlace:
     ended = state.ended or status in (FAILED, SKIPPED) or word == "cancelled"
     if not ended:
         return _none(NOT_ENDED, f"{format_name(name)} has no output yet: it is {word}")
-    error = error_of(state, unit)
+    error = (error_of(state, unit) or "").removeprefix("Skipped: ")
     why = f": {error}" if error else ""
     return _none(NO_OUTPUT, f"{format_name(name)} has no output: its status is {word}{why}")
 

@@ -193,19 +193,24 @@ def spent(budget: Budget, names: Iterable[str]) -> str:
 
 
 def why_unanswered(state: RunState) -> str:
-    """Return why the answer has no value: "`publish` was skipped: its condition was false"; "" if it has one."""
-    names = []
-    for node in state.graph.execution_plan.answer:
-        seen: dict[int, bool] = {}
-        while state.status[node] in (SKIPPED, CANCELLED, FAILED) and node not in seen:
-            seen[node] = True
-            note = state.notes.get(node)
-            names.append(
-                f"`{state.shown(node)}` was {STATUS_NAMES[state.status[node]]}".replace("was failed", "failed")
-            )
-            if note is not None:
-                return ": ".join([*names, note[1]])
-            node = next((dep for dep in state.graph.deps[node] if state.status[dep] != SUCCEEDED), node)
+    """Return why the answer, or parts of it, have no value: "`publish` was skipped: its condition was false"; "" if all
+    have one.
+    """
+    reasons = [_why_without_value(state, node) for node in state.graph.execution_plan.answer]
+    return "; ".join([reason for reason in reasons if reason][:3])
+
+
+def _why_without_value(state: RunState, node: int) -> str:
+    """Return how a node ended without a value, then those for which it did, up to the one that has a reason."""
+    names: list[str] = []
+    seen: set[int] = set()
+    while state.status[node] in (SKIPPED, CANCELLED, FAILED) and node not in seen:
+        seen.add(node)
+        status = STATUS_NAMES[state.status[node]]
+        names.append(f"`{state.shown(node)}` {'failed' if status == 'failed' else f'was {status}'}")
+        if node in state.notes:
+            return ": ".join([*names, state.notes[node][1]])
+        node = next((dep for dep in state.graph.deps[node] if state.status[dep] != SUCCEEDED), node)
     return ": ".join(names)
 
 
@@ -222,8 +227,7 @@ def report_of(state: RunState, status: RunStatus, found: Conclusion, unanswered:
     never_began = [unit for unit in state.units_in(SKIPPED) if unit not in state.notes]
     if not problem and (missing := shortage(state, never_began)):
         problem = missing[1]
-    if not problem and found.answer is None:
-        problem = why_unanswered(state)
+    problem = problem or why_unanswered(state)
     return RunReport(
         id="",
         run_id="",

@@ -1,6 +1,7 @@
 """What a person decides through the client: each decision does on a real run what it says, once."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,6 +52,16 @@ async def test_writes_are_approved_with_a_change_or_rejected_with_a_reason(start
     await run.reject("no", "not today")
     report = await run.result()
     assert (report.status, report.answer) == ("partial", {"yes": {"value": 6}, "no": None})
+
+
+async def test_what_has_failed_is_retried_or_skipped(start: Start, sennit: Sennit, cache: Path) -> None:
+    nodes = [call("again", "fail", args={"unless": "mended"}), call("never", "fail")]
+    run = await waiting(start, sennit, {"nodes": nodes, "answer": {"a": "$again", "b": "$never"}}, "again", "never")
+    (cache / "mended").touch()
+    assert await run.retry("again") == "again runs again"
+    assert "never" in await run.skip("never")
+    report = await run.result()
+    assert (report.status, report.answer) == ("partial", {"a": {"value": "recovered"}, "b": None})
 
 
 async def test_a_program_is_edited_and_its_run_forked(start: Start, sennit: Sennit) -> None:

@@ -39,6 +39,18 @@ def test_only_its_owner_may_look_into_a_new_state_directory(tmp_path: Path) -> N
         state.prepare()
 
 
+def test_a_state_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    nowhere = StateDir(tmp_path / "file" / "state")
+    assert not nowhere.running()
+    with pytest.raises(LocalStackFailed, match=r"state cannot be written: Not a directory; .* SENNIT_STATE"):
+        nowhere.prepare()
+    locked = StateDir(tmp_path)
+    locked.supervisor_lock.mkdir()
+    with pytest.raises(LocalStackFailed, match=f"{tmp_path} cannot be written: Is a directory"):
+        locked.running()
+
+
 def test_the_store_is_made_only_together_with_the_database(tmp_path: Path) -> None:
     state = StateDir(tmp_path / "state")
     state.prepare()

@@ -320,6 +320,7 @@ answer: $e
         f"plan.yaml:5: nodes[3].schema.enum: {CHOICES}",
         "plan.yaml:7: nodes[5].id: nothing uses `f`; it runs all the same. Refer to it, or take it out",
     ]
+    assert file.warnings(None, catalogue) == [f"plan.yaml:5: nodes[3].schema.enum: {CHOICES}"]
 
 
 def test_a_program_has_all_its_problems_at_once(plan_of: Any) -> None:

@@ -69,6 +69,10 @@ def test_a_failed_node_tells_why_instead_of_what() -> None:
     [
         (make_node("n2", "running", attempts=1), 'n2 started: search "n2"'),
         (make_node("n2", "running", attempts=3), 'n2 started again, attempt 3: search "n2"'),
+        (
+            make_node("n2", "running", attempts=3, preview="attempt 3 of 4 after KeyError"),
+            'n2 started again: attempt 3 of 4 after KeyError · search "n2"',
+        ),
         (make_node("n2", "succeeded", duration_ms=243), 'n2 succeeded in 243 ms: search "n2"'),
         (make_node("n2", "failed", attempts=3, duration_ms=1200, error="gone"), "n2 failed in 1.2 s, attempt 3: gone"),
         (
@@ -78,6 +82,10 @@ def test_a_failed_node_tells_why_instead_of_what() -> None:
         (make_node("n2", "waiting"), "n2 waits for a person"),
         (make_node("n2[1]", "succeeded", duration_ms=20, summary=""), "n2[1] succeeded in 20 ms"),
         (make_node("n2", "skipped"), 'n2 was skipped: search "n2"'),
+        (
+            make_node("n2", "skipped", error="Skipped: its condition was false"),
+            "n2 was skipped: its condition was false",
+        ),
         (make_node("n2", "cancelled", duration_ms=1200), 'n2 was cancelled after 1.2 s: search "n2"'),
     ],
 )

@@ -40,6 +40,14 @@ def test_without_an_answer_the_board_and_the_report_say_why() -> None:
     report = report_of(play.state, "partial", Conclusion(), "")
     assert report.problem == "`c` was skipped: `b` was skipped: its condition was false"
     assert "**why:** &#96;c&#96; was skipped" in shown(play, None, report.problem)
+    parts = ended(
+        node("a"), node("b", "a", skip_on_error=True), node("c", "a", **when("a.count", "eq", 1)), answer=["b", "c"]
+    )
+    parts.ok("a", count=2)
+    parts.fail("b", "BadOutput")
+    assert report_of(parts.state, "partial", Conclusion(answer=[None, None]), "").problem == (
+        "`b` was skipped: it broke; `c` was skipped: its condition was false"
+    )
     answered = report_of(play.state, "done", Conclusion(answer=1), "")
     assert answered.problem is None
 

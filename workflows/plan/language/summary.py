@@ -18,14 +18,14 @@ the bar then, and cuts what is longer where the id stands."""
 LOOKED_AT = 1_000
 _MARKUP = re.compile(r"[$`*]|<(?=[/!?A-Za-z])|(?<=])\(")
 _LOOKALIKES = {
-    "$": "\N{SMALL DOLLAR SIGN}",
+    "$": "",
     "`": "'",
     "*": "\N{ASTERISK OPERATOR}",
     "<": "\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}",
     "(": " (",
 }
 """For signs with a meaning in Markdown. Web UIs before 2.55 show a summary as it is and later ones as Markdown, with
-formulas between two `$`: so a sign can be neither left as it is nor escaped."""
+formulas between two `$`: so a sign can be neither left as it is nor escaped. No common font has another dollar sign."""
 
 
 def _policy_text(policy: Any) -> str:

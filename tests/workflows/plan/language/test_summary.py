@@ -88,7 +88,7 @@ def test_a_cut_line_keeps_what_it_waits_for() -> None:
         (f"a worker {'x' * 100} <- b,c", f"a worker {'x' * 47}… <- b,c"),
         (f"a worker {'x' * 100}", f"a worker {'x' * 54}…"),
         (f"a worker x <- {'y' * 100}", f"a worker x <- {'y' * 49}…"),
-        ("a sum $b.n + $c.n <- b,c", "a sum ﹩b.n + ﹩c.n <- b,c"),
+        ("a sum $b.n + $c.n <- b,c", "a sum b.n + c.n <- b,c"),
         ("a f **x** `y` <b>z [t](u) m[2] 1 < 2", "a f \u2217\u2217x\u2217\u2217 'y' \u2039b>z [t] (u) m[2] 1 < 2"),
     ],
 )
