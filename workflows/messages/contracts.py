@@ -4,12 +4,14 @@ Typed references name the activities here, because workflow code must not import
 the tools installed. A test holds every reference to exactly one registered activity of the same types.
 """
 
+import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
+from sennit.workflows.plan.digests import DIGEST_CHARACTERS
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 from sennit.workflows.plan.language.nodes import ApprovalPolicy, OnFailure
 
@@ -238,6 +240,10 @@ class NodeCall(Message):
     since: int = 0
     then: "NodeCall | None" = None
 
+    def digest(self) -> str:
+        """Return what names this call: its run, plan and epoch, its nodes with their generations, and its inputs."""
+        return hashlib.sha256(self.model_dump_json(exclude_defaults=True).encode()).hexdigest()[:DIGEST_CHARACTERS]
+
 
 NOT_RUN = "NotRun"
 """The error of a member of a group that had not begun, or was cut off."""
@@ -304,6 +310,17 @@ class GroupReply(Message):
         """
         says = [each.error or each.ref or each.skipped or each.question or each.page for each in self.nodes]
         return self.nodes if len(self.nodes) in counts and all(says) else ()
+
+
+class GroupProgress(Message):
+    """What an activity of several nodes tells of those that have ended while others go on: their places in the call
+    that `call` is the digest of, and a reply each. `attempt` is that of the activity.
+    """
+
+    call: Digest
+    attempt: int
+    places: tuple[int, ...]
+    replies: tuple[NodeReply, ...]
 
 
 class Evidence(Message):
@@ -378,19 +395,5 @@ PROGRAM = Call("program", NodeCall, GroupReply)
 GATE = Call("gate", NodeCall, GroupReply)
 GROUP = Call("group", NodeCall, GroupReply)
 CALLS = (
-    PREPARE,
-    PLAN,
-    CHECK_PLAN,
-    LOAD_PLAN,
-    CONCLUDE,
-    TOOL,
-    WRITE,
-    LLM,
-    JOIN,
-    MAP,
-    PROGRAM,
-    GATE,
-    PREPARE_AGENT,
-    AGENT,
-    GROUP,
-)
+    PREPARE, PLAN, CHECK_PLAN, LOAD_PLAN, CONCLUDE, TOOL, WRITE, LLM, JOIN, MAP, PROGRAM, GATE, PREPARE_AGENT, AGENT, GROUP,
+)  # fmt: skip

@@ -10,7 +10,8 @@ from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 from sennit.workflows.plan.scheduling.state import RUNNING, RunState
-from sennit.workflows.run.dispatcher import Dispatcher, InFlight
+from sennit.workflows.run.dispatcher import Dispatcher
+from sennit.workflows.run.outcomes import InFlight
 from sennit.workflows.run.subagent_status import SubagentStatus
 
 
