@@ -395,5 +395,6 @@ PROGRAM = Call("program", NodeCall, GroupReply)
 GATE = Call("gate", NodeCall, GroupReply)
 GROUP = Call("group", NodeCall, GroupReply)
 CALLS = (
-    PREPARE, PLAN, CHECK_PLAN, LOAD_PLAN, CONCLUDE, TOOL, WRITE, LLM, JOIN, MAP, PROGRAM, GATE, PREPARE_AGENT, AGENT, GROUP,
+    PREPARE, PLAN, CHECK_PLAN, LOAD_PLAN, CONCLUDE, TOOL, WRITE, LLM, JOIN, MAP, PROGRAM, GATE, PREPARE_AGENT, AGENT,
+    GROUP,
 )  # fmt: skip
