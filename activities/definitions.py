@@ -300,12 +300,18 @@ class Activities:
         with beating(lambda: group.progress() if group is not None else ()):
             await self._timings.flush(self.store, activity.info().namespace)
             checked = await _typed(self._library.plan(run_prefix, call.plan))
-            group = GroupRun(checked, call.nodes, call.refs, run_one)
+            info = activity.info()
+            run = activity.client().get_workflow_handle(info.workflow_id or "", run_id=info.workflow_run_id)
+            group = GroupRun(checked, call.nodes, call.refs, run_one, info.heartbeat_details)
+            signal = partial(run.signal, "group_progress")
+            teller = asyncio.create_task(group.tell(call, info.attempt, attempts.record, signal))
             try:
                 await _typed(group.run(lambda digest: self._library.value(run_prefix, digest), checked.wanted))
             except asyncio.CancelledError:
                 if not activity.is_cancelled():
                     raise
+            finally:
+                teller.cancel()
         return GroupReply(nodes=group.replies())
 
 

@@ -75,6 +75,8 @@ MAX_PROMPT_PROBLEMS: Final = 20  # of a draft that its planner reads; later ones
 MAX_PUT_OFF_SECONDS: Final = 10.0  # for which a limiter puts a call off, unless the provider's own wait is longer
 MAX_QUERY_WORDS: Final = 32  # of a search: each is looked up alone
 MAX_QUESTION_CHARACTERS: Final = 2_000  # of what a program asks a person: as in a gate of a plan
+MAX_PROGRESS_BYTES: Final = MAX_PAYLOAD_BYTES // 8
+"""Of one signal about calls that have ended in an activity with others: the history keeps it beside their result."""
 MAX_READABLE_LEVELS: Final = 200
 """Payloads nested deeper cannot be read, by the workflow least of all. An answer wraps outputs in 60 levels at most."""
 MAX_READER_BYTES: Final = 256 << 20  # Address space of one process that reads scripts

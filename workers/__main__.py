@@ -1,6 +1,7 @@
-"""`python -m sennit.workers ROLE` serves the queues of a role. With `catalogue` in its place it lists tools, roles and
-models, with `check FILE` it checks the types of a program, with `try NAME` it calls a tool once, with `gc` it
-deletes artifacts that no run can need, and with `store` it creates the artifact store.
+"""`python -m sennit.workers ROLE` serves the queues of a role, with `--processes N` in several processes. With
+`catalogue` in its place it lists tools, roles and models, with `check FILE` it checks the types of a program, with `try
+NAME` it calls a tool once, with `gc` it deletes artifacts that no run can need, and with `store` it creates the
+artifact store.
 
 Exit codes: 0 drained, 1 a worker failed or too many threads are lost, 2 wrong role, setting or tool module. Without an
 artifact store or a Temporal server that can be used, a worker waits, and /readyz says for what.
@@ -23,6 +24,7 @@ _ALLOCATIONS = 10_000
 """New objects after which Python looks for garbage. Of its default, 700, a large plan makes as many for ten nodes."""
 USAGE = """\
 usage: python -m sennit.workers ROLE        serve a role: {roles}
+                                            in N processes with --processes N
        python -m sennit.workers catalogue   print all tools, roles and models as JSON
        python -m sennit.workers check FILE  print what the types of a program do not allow as JSON
        python -m sennit.workers try NAME    call a tool once, with --arg NAME=VALUE; print what came of it as JSON
@@ -38,12 +40,17 @@ def main(arguments: Sequence[str]) -> int:
     from sennit.workers.roles import ROLES, UnknownRole
     from sennit.workers.settings import WrongSetting
 
+    arguments, count = (arguments[:1], arguments[2]) if list(arguments[1:-1]) == ["--processes"] else (arguments, "")
     takes_more = arguments[:1] in (["gc"], ["try"]) or (arguments[:1] == ["check"] and len(arguments) == 2)
     if (len(arguments) != 1 and not takes_more) or arguments[0].startswith("-"):
         help_wanted = list(arguments) in (["-h"], ["--help"])
         (sys.stdout if help_wanted else sys.stderr).write(USAGE.format(roles=", ".join(ROLES)))
         return 0 if help_wanted else 2
     try:
+        if count:
+            from sennit.workers.processes import count_in, serve_in
+
+            return serve_in(arguments[0], count_in(count))
         if arguments[0] == "gc":
             from sennit.workers.garbage import main as collect_garbage
 
@@ -135,11 +142,10 @@ def serve(name: str) -> int:
     role, settings = role_named(name), read_settings()
     from sennit.activities.toolbox.loop import SteadyLoop
     from sennit.workers.connection import server_address
-    from sennit.workers.imported import note_imported
     from sennit.workers.process import WorkerProcess, build_of, log
     from sennit.workers.shutdown import leave
     from sennit.workers.telemetry import start_log, start_runtime, start_traces
-    from sennit.workers.wiring import load_work
+    from sennit.workers.wiring import load_work, note_imported
 
     start_log(settings.log, settings.log_level)
     sys.excepthook = lambda *error: log.critical("crashed", exc_info=error)

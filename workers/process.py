@@ -17,13 +17,12 @@ from temporalio.worker import PollerBehaviorAutoscaling, PollerBehaviorSimpleMax
 from sennit.activities.storage.artifacts import StoreUnavailable
 from sennit.workers.connection import connect_patiently, short_cause
 from sennit.workers.health import HealthServer, Readiness
-from sennit.workers.imported import note_imported
 from sennit.workers.roles import QueueBinding, Role
 from sennit.workers.server_check import ServerCheck, with_store
 from sennit.workers.settings import WorkerSettings, WrongSetting
 from sennit.workers.shutdown import AFTER_DRAIN, RunningActivities, StopRequest, leave_by
 from sennit.workers.telemetry import tool_gauges
-from sennit.workers.wiring import RoleWork
+from sennit.workers.wiring import RoleWork, note_imported
 from sennit.workers.workflow_sandbox import runner_for
 
 _THREADS = 32  # for the artifact store and names of hosts; tools have their own

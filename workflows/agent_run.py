@@ -188,6 +188,14 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             with suppress(ApplicationError):  # it goes on from another beginning
                 self._engine.append(page, more=True)
 
+    @workflow.signal(
+        name="group_progress", description="Which calls of a shared activity have ended, from that activity"
+    )
+    def group_progress(self, request: Any = None, *more: Any) -> None:
+        """Go on behind what has ended. Ignores what is no such thing, comes late, or is from another attempt."""
+        if self._engine is not None:
+            self._engine.tell(request, *more)
+
     @workflow.signal(name="subagent_status", description="What a sub-agent of this run waits for, from that sub-agent")
     def subagent_status(self, request: Any = None, *more: Any) -> None:
         """Show what a sub-agent waits for. Ignores what is no such thing, comes late, or is from no sub-agent."""

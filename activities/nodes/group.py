@@ -3,33 +3,54 @@
 Each finished node leaves its marker, so that the successor of a killed worker runs only the rest. Each of them has a
 process of its own then, and the one that killed the worker fails alone. The activity never raises for a node: every
 node has its outcome, and one that may succeed later asks to be started again, alone.
+
+While some calls go on, the run is told at most once a second what has ended meanwhile: nobody waits for a straggler. A
+failure stands in a heartbeat before it is told, because it leaves no marker: the run may have called the node again by
+then, so a successor does not.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
+from temporalio.service import RPCError
+
+from sennit.activities.limits import MAX_PROGRESS_BYTES
 from sennit.activities.nodes.binding import parse_address, waits_at
 from sennit.activities.nodes.error_mapping import kind_of, message_of, retryable
 from sennit.activities.storage.run_context import StoredPlan
 from sennit.activities.toolbox.batch import Batches
 from sennit.activities.toolbox.errors import WorkerLost
-from sennit.workflows.messages.contracts import NOT_RUN, NodeError, NodeReply
+from sennit.workflows.messages.contracts import NOT_RUN, GroupProgress, NodeError, NodeReply
+from sennit.workflows.messages.node_calls import GroupCall
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.language.facts import facts_of
 from sennit.workflows.plan.scheduling.events import Decision, NodeEnded, Outcome, RunStarted, Start
-from sennit.workflows.plan.scheduling.state import SKIPPED, SUCCEEDED, RunState
+from sennit.workflows.plan.scheduling.state import CANCELLED, SKIPPED, SUCCEEDED, RunState
 from sennit.workflows.plan.scheduling.step import step
 
+Tell = Callable[..., Awaitable[None]]
 RunOne = Callable[[str, dict[str, str]], Coroutine[Any, Any, NodeReply]]
+TELL_SECONDS = 1.0
+"""How often a run is told at most: each signal is an event of its history, and makes a workflow task."""
 _LATER = NodeReply(error=NodeError(type=NOT_RUN, message="not run in this group", again=True))
 
 
 class GroupRun:
-    """One group: `paths` in the order of the call, `refs` the outputs of the nodes outside."""
+    """One group: `paths` in the order of the call, `refs` the outputs of the nodes outside. `details` are those of the
+    last heartbeat before this attempt: failures that it told of do not run.
+    """
 
-    def __init__(self, checked: StoredPlan, paths: tuple[str, ...], refs: dict[str, str], run_one: RunOne) -> None:
+    def __init__(
+        self,
+        checked: StoredPlan,
+        paths: tuple[str, ...],
+        refs: dict[str, str],
+        run_one: RunOne,
+        details: Sequence[Any] = (),
+    ) -> None:
         self._paths = paths
         self._refs = dict(refs)
         self._run_one = run_one
@@ -39,14 +60,53 @@ class GroupRun:
         self._state.status |= dict.fromkeys(range(self._first), SUCCEEDED)
         self._replies: dict[int, NodeReply] = {}
         self._tasks: dict[asyncio.Task[NodeReply], int] = {}
+        self._told: dict[int, bool] = {}
+        self._failed = [place for place in range(len(paths)) if len(details) > 2 and _bit(details[2], place)]
+        self._state.status |= dict.fromkeys((self._first + place for place in self._failed), CANCELLED)
 
-    def progress(self) -> tuple[str, list[int]]:
-        """Return how many nodes have ended, for people, and a bit a node, set when it has; packed in 32-bit numbers."""
+    def progress(self) -> tuple[str, list[int], list[int]]:
+        """Return how many nodes have ended, for people, and a bit a node: set when it has, and when the run has been or
+        is about to be told that it has failed; packed in 32-bit numbers.
+        """
+        ended = [unit - self._first for unit in self._replies]
+        return f"{len(ended)} of {len(self._paths)} done", self._bits(ended), self._bits(self._failed)
+
+    def _bits(self, places: Iterable[int]) -> list[int]:
         bits = [0] * (len(self._paths) // 32 + 1)
-        for unit in self._replies:
-            position = unit - self._first
-            bits[position // 32] |= 1 << (position % 32)
-        return f"{len(self._replies)} of {len(self._paths)} done", bits
+        for place in places:
+            bits[place // 32] |= 1 << (place % 32)
+        return bits
+
+    async def tell(self, call: GroupCall, attempt: int, record: Tell, signal: Tell) -> None:
+        """Go on to signal what has ended while others go on, with a heartbeat before it that the server confirms if
+        there are failures. What cannot be sent is sent a second later, or comes with the result.
+        """
+        digest = call.digest()
+        while True:
+            await asyncio.sleep(TELL_SECONDS)
+            news = self._news()
+            if not (news and self._tasks):
+                continue
+            failed = [place for place, reply in news.items() if reply.error is not None and place not in self._failed]
+            self._failed += failed
+            with suppress(RPCError):
+                if failed:
+                    await record(*self.progress())
+                await signal(
+                    GroupProgress(call=digest, attempt=attempt, places=tuple(news), replies=tuple(news.values()))
+                )
+                self._told |= dict.fromkeys(news, True)
+
+    def _news(self) -> dict[int, NodeReply]:
+        """Return by their places the replies that the run has not been told of, as many as fit in one signal."""
+        size, found = 0, dict[int, NodeReply]()
+        for unit, reply in self._replies.items():
+            if unit - self._first not in self._told:
+                size += len(reply.model_dump_json(exclude_defaults=True))
+                if size > MAX_PROGRESS_BYTES:
+                    break
+                found[unit - self._first] = reply
+        return found
 
     async def run(self, load: Callable[[str], Awaitable[Any]], wanted: dict[str, list[str]]) -> None:
         """Run what can run. After a cancellation, `replies` still has everything that had ended."""
@@ -107,6 +167,14 @@ class GroupRun:
         self._replies[unit] = reply
         self._refs[self._state.graph.specs[unit].id] = reply.ref or ""
         return Outcome(reply.ref, reply.size, reply.facts, skipped=reply.skipped)
+
+
+def _bit(bits: Any, place: int) -> bool:
+    """Return a bit of a heartbeat, which anybody may have sent."""
+    try:
+        return bool(bits[place // 32] >> place % 32 & 1)
+    except (LookupError, TypeError):
+        return False
 
 
 def _sub_skeleton(checked: StoredPlan, paths: tuple[str, ...], refs: dict[str, str]) -> ExecutionPlan:

@@ -15,7 +15,7 @@ from benchmarks.stage import Stage, stage
 from sennit.workflows.messages.request import RunRequest
 
 CALLS, MILLIS = 10_000, 50
-IN_FLIGHT: int = RunRequest.model_fields["window"].default
+IN_FLIGHT: int = RunRequest.model_fields["in_flight"].default
 """How many calls of a run are made at once unless it says otherwise."""
 SMALL, EVERY = 20, 0.1
 """So many small runs, one started after the other every so many seconds."""

@@ -26,8 +26,9 @@ def add_arguments(parser: Parser) -> None:
         parser.add_argument("--older-than", type=age, default=parse_duration("30d"), metavar="30d", help=age_help)
         parser.add_argument("--dry-run", action="store_true", help="say what would be deleted, and delete nothing")
         return
-    parser.describe("ROLE", "sennit worker tools\nsennit worker all --address temporal.example.com:7233")
+    parser.describe("ROLE", "sennit worker tools --processes 4\nsennit worker all --address temporal.example.com:7233")
     parser.add_argument("role", metavar="ROLE", help="what it serves: workflow, llm, tools, sandbox, all")
+    parser.add_argument("--processes", metavar="N", help="how many processes serve it; one that dies is started again")
 
 
 async def run(args: argparse.Namespace, terminal: Terminal) -> NoReturn:
@@ -43,6 +44,7 @@ def _serve(args: argparse.Namespace) -> NoReturn:
         if getattr(args, flag):
             os.environ[variable] = getattr(args, flag)
     command = [sys.executable, "-P", "-m", "sennit.workers", args.role]  # -P: the current folder has no modules of ours
+    command += ["--processes", args.processes] if args.processes else []
     os.execv(sys.executable, command)  # noqa: S606  # a program of our own
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from chaos.histories import replayed
 from chaos.queries import Onlooker
-from doubles.runs import call
+from doubles.runs import call, status_of, until
 from doubles.worker_processes import WorkerProcesses
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowHandle
@@ -69,7 +69,9 @@ async def last_runner(handle: WorkflowHandle[Any, Any]) -> str:
 async def test_a_killed_tools_worker_loses_only_the_calls_in_flight(
     server: DevServer, processes: WorkerProcesses
 ) -> None:
-    """One run of single nodes, and one whose calls share an activity: five with edges, and three siblings."""
+    """One run of single nodes, and one whose calls share an activity: five with edges, and three siblings. It has been
+    told what has ended there.
+    """
     client = await connect(server.address)
     (doomed,) = processes.start("tools")
     processes.start("workflow")
@@ -78,12 +80,12 @@ async def test_a_killed_tools_worker_loses_only_the_calls_in_flight(
     grouped = [
         call("a", args={"value": "a"}),
         call("b", args={"value": "$a.value"}),
-        call("c", args={"value": "$b.value", "seconds": 4}),
+        call("c", args={"value": "$b.value", "seconds": 6}),
         call("d", args={"value": "$b.value"}),
         call("e", args={"value": "$c.value$d.value"}),
         call("x", args={"value": "x"}),
         call("y", args={"value": "y"}),
-        call("z", args={"value": "z", "seconds": 4}),
+        call("z", args={"value": "z", "seconds": 6}),
         {"id": "all", "kind": "join", "inputs": ["e", "x", "y", "z"]},
     ]
     alone, first = await begin(client, "single", {"nodes": single})
@@ -91,7 +93,7 @@ async def test_a_killed_tools_worker_loses_only_the_calls_in_flight(
     await processes.until_called(first, "quick", "slow")
     await processes.until_called(second, "c", "d", "z", "x", "y")
     processes.start("tools")
-    await asyncio.sleep(0.3)  # d, x and y return at once; their markers are to be there before the kill
+    await until(together, lambda view: all(status_of(view, name) == "succeeded" for name in "abdxy"))
     processes.kill(doomed)
     reports = await asyncio.gather(report_of(alone), report_of(together))
     assert [report["answer"] for report in reports] == [

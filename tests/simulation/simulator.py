@@ -34,7 +34,7 @@ from sennit.workflows.plan.scheduling.events import (
     TimeAdvanced,
 )
 from sennit.workflows.plan.scheduling.snapshot import dump, load
-from sennit.workflows.plan.scheduling.state import PARK, RUNNING, SUCCEEDED, WAITING, RunState
+from sennit.workflows.plan.scheduling.state import ENDED, PARK, RUNNING, SUCCEEDED, WAITING, RunState
 from sennit.workflows.plan.scheduling.step import step
 from sennit.workflows.plan.scheduling.termination import blocking_failures
 
@@ -43,9 +43,10 @@ from sennit.workflows.plan.scheduling.termination import blocking_failures
 class Habits:
     """What may happen in a schedule, as chances in percent for each event.
 
-    `early` lets joins close before all their inputs have ended; `repairs` is how often a parked run is helped. With
-    `grows` the plan comes in pieces. Of a hundred models `expansion_requests` ask for another node, which a person has
-    to approve.
+    With `tells` all calls that may share an activity do, and of a hundred such activities so many tell of some calls
+    before their end; of a hundred of these calls the result `corrects` so many. `early` lets joins close before all
+    their inputs have ended; `repairs` is how often a parked run is helped. With `grows` the plan comes in pieces. Of a
+    hundred models `expansion_requests` ask for another node, which a person has to approve.
     """
 
     edits: int = 0
@@ -57,6 +58,8 @@ class Habits:
     most: int = 14
     grows: int = 0
     expansion_requests: int = 0
+    tells: int = 0
+    corrects: int = 0
 
 
 @dataclass
@@ -86,6 +89,8 @@ class Simulation:
             in_flight=self.random.choice((1, 3, 1_000)),
             timings=Timings(self.random.choice(("auto", "on", "off")), {"": self.random.choice((1, 2))}),
         )
+        if habits.tells:
+            self.state.timings, self.state.window, self.state.in_flight = Timings("on"), 100, 1_000
         if seed % 3:  # what the provider of model calls takes a minute
             self.state.rates = {"": Rate(seed % 3)}
         self.world = World(seed, failing=habits.failing)
@@ -140,7 +145,15 @@ class Simulation:
             return
         heappop(self.calendar)
         self.state.now = max(self.state.now, at)
-        for unit, generation, outcome in self.world.settle(self.state, keys):
+        ends = self.world.settle(self.state, keys)
+        if self._tells(keys):
+            self._tell(keys, ends[: self.random.randint(1, len(keys) - 1)])
+            return
+        told = self.world.told.pop(keys, {})
+        for unit, generation, outcome in ends:
+            if (unit, generation) in told:
+                self._correct(unit, generation)
+                continue
             found, page = self._extended(unit, generation, outcome)
             found = self.world.expansion_request(self.state, keys, found, self.habits.expansion_requests)
             self.world.deliver(self.state, unit, generation, found)
@@ -151,6 +164,28 @@ class Simulation:
                 self._act(ended)
         if len(keys) > 1 and not self.story.end:
             self._act(TimeAdvanced())
+
+    def _tells(self, keys: Activity) -> bool:
+        may_tell = self.habits.tells and len(keys) > 1 and keys not in self.world.told
+        return bool(may_tell) and self.random.random() * 100 < self.habits.tells
+
+    def _tell(self, keys: Activity, ends: list[tuple[int, int, Outcome]]) -> None:
+        """Have an activity tell of its first calls. It ends later."""
+        ends = [(unit, generation, outcome) for unit, generation, outcome in ends if outcome != Outcome(again=True)]
+        self.world.told[keys] = {(unit, generation): outcome for unit, generation, outcome in ends}
+        heappush(self.calendar, (self.state.now + self.random.randint(1, 50), len(self.story.log), keys))
+        for unit, generation, outcome in ends:
+            self.world.deliver(self.state, unit, generation, outcome)
+            self._act(NodeEnded(unit, generation, outcome, more=True))
+        if not self.story.end:
+            self._act(TimeAdvanced())
+
+    def _correct(self, unit: int, generation: int) -> None:
+        """Have the result of an activity say another end of a unit than was told."""
+        state = self.state
+        is_as_told = unit in state.status and state.status[unit] in ENDED and state.generation[unit] == generation
+        if is_as_told and unit in self.world.records and self.random.random() * 100 < self.habits.corrects:
+            self._act(NodeEnded(unit, generation, self.world.correct(state, unit), more=True, corrects=True))
 
     def _extended(self, unit: int, generation: int, outcome: Outcome) -> tuple[Outcome, ExecutionPlan | None]:
         """Return how the check of an approved request ends: with another node in the plan, or with objections."""

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from simulation.simulator import Habits, Simulation, Story
 
+from sennit.workflows.plan.scheduling.events import NodeEnded
+
 SCHEDULES = int(os.environ.get("SENNIT_SCHEDULES", "1000"))
 ROOT = Path(__file__).parents[2]
 
@@ -70,6 +72,25 @@ def test_a_plan_that_comes_in_pieces_ends_as_a_whole_one_does() -> None:
 def test_whatever_people_do_while_a_plan_grows_every_result_is_made_of_what_is_there() -> None:
     for seed in seeds(17)[:400]:
         play(seed, Habits(edits=25, stops=1, failing=20, grows=15))
+
+
+def test_what_activities_tell_before_their_end_changes_no_result() -> None:
+    """Crashes come in between, and a run that dies goes on as one that does not."""
+    plain, told = Habits(early=False, repairs=0, most=30), 0
+    for seed in seeds(29)[:200]:
+        one = play(seed, Habits(**{**vars(plain), "tells": 80, "crashes": 20}), order=1)
+        two = play(seed, plain, order=2)
+        told += sum(isinstance(event, NodeEnded) and event.more for _, event, _ in one.log)
+        assert (one.end, one.statuses, one.digests) == (two.end, two.statuses, two.digests), seed
+    assert "SENNIT_SEED" in os.environ or told > 50
+
+
+def test_every_result_is_made_of_what_results_say_and_not_of_what_was_told_before_them() -> None:
+    corrected = 0
+    for seed in seeds(31)[:200]:
+        story = play(seed, Habits(edits=20, stops=1, failing=20, tells=80, corrects=40, most=30))
+        corrected += sum(isinstance(event, NodeEnded) and event.corrects for _, event, _ in story.log)
+    assert "SENNIT_SEED" in os.environ or corrected > 10
 
 
 def test_requests_for_more_nodes_change_nothing_else_whatever_people_answer() -> None:

@@ -57,6 +57,7 @@ class World:
         self.asking: dict[Key, bool] = {}
         self.cut_off: dict[Key, tuple[str, ...]] = {}
         self.joined: dict[Key, Outcome] = {}
+        self.told: dict[Activity, dict[Key, Outcome]] = {}
 
     def carry_out(self, state: RunState, decisions: Iterable[Decision]) -> list[Activity]:
         """Start and cancel as decided; return the activities started. Raises AssertionError for a forbidden start."""
@@ -167,10 +168,15 @@ class World:
         return Outcome(error=("NotWritten" if self.leaving[key] else "Cancelled", "cut off"))
 
     def settle(self, state: RunState, keys: Activity) -> list[tuple[int, int, Outcome]]:
-        """End an activity: return (unit, generation, outcome) for each unit, also for those cancelled meanwhile."""
+        """End an activity: return (unit, generation, outcome) for each unit, also for those cancelled meanwhile. Those
+        that it has `told` of before end as they did.
+        """
         fresh: dict[int, Outcome] = {}
-        units = [unit for unit, _ in keys]
+        units, told = [unit for unit, _ in keys], self.told.get(keys, {})
         for unit, generation in sorted(keys, key=lambda key: state.graph.place[state.node_of(key[0])]):
+            if (unit, generation) in told:
+                fresh[unit] = told[unit, generation]
+                continue
             if (unit, generation) in self.leaving:
                 fresh[unit] = self.left((unit, generation))
                 continue
@@ -181,7 +187,7 @@ class World:
             if asked is not None:
                 fresh[unit] = Outcome(attempts=0, question=asked)
             elif inputs is not None:
-                fresh[unit] = self._in_group(state, unit, inputs, units, fresh)
+                fresh[unit] = self._in_group(state, (unit, generation), inputs, units, fresh)
         return [(unit, generation, fresh.get(unit, Outcome(again=True))) for unit, generation in keys]
 
     def _question(self, state: RunState, unit: int, generation: int, inputs: tuple[str, ...] | None) -> Question | None:
@@ -229,9 +235,18 @@ class World:
         else:
             self.records[unit] = self.bound.pop((unit, generation), inputs), outcome
 
+    def correct(self, state: RunState, unit: int) -> Outcome:
+        """Return another end of a unit that has ended than its activity had told."""
+        path, (inputs, _) = state.path(unit), self.records[unit]
+        self.versions[path] = self.versions.get(path, 0) + 1
+        outcome = self.outcome(state, unit, inputs)
+        self.records[unit] = inputs, outcome
+        return outcome
+
     def _in_group(
-        self, state: RunState, unit: int, inputs: tuple[str, ...], units: list[int], fresh: dict[int, Outcome]
+        self, state: RunState, key: Key, inputs: tuple[str, ...], units: list[int], fresh: dict[int, Outcome]
     ) -> Outcome:
+        unit = key[0]
         if len(units) > 1 and chance("later", self.seed, state.path(unit), inputs) < 10:
             return Outcome(error=("NotYet", "try again"), attempts=0, again=True)
         spec = state.spec_of(unit)
@@ -244,7 +259,7 @@ class World:
                 for dep, old in zip(spec.needs, inputs[:-1], strict=True)
             ]
             inputs = (*made, "")
-            self.bound[unit, state.generation[unit]] = inputs
+            self.bound[key] = inputs
         return self.outcome(state, unit, inputs)
 
 

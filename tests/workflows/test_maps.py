@@ -45,10 +45,13 @@ def release(held: Path, *names: str) -> None:
         (held / f"{name}.end").touch()
 
 
-async def test_a_slow_item_holds_back_nothing_of_the_others_in_a_chain(start: Start, held: Path, cache: Path) -> None:
+@pytest.mark.parametrize("fuse", ["off", "on"])
+async def test_a_slow_item_holds_back_nothing_of_the_others_in_a_chain(
+    start: Start, held: Path, cache: Path, fuse: str
+) -> None:
     release(held, *(f"m[{index}].page" for index in range(1, 5)))
     chain = [stage("hang", id="page", args={"name": held.name}), stage(args={"value": ["$page.value", "$item.n"]})]
-    handle = await start(plan={"inputs": ITEMS, "nodes": [each("m", chain)], "answer": "$m"})
+    handle = await start(plan={"inputs": ITEMS, "nodes": [each("m", chain)], "answer": "$m", "fuse": fuse})
     view = await until(handle, lambda view: all(status_of(view, f"m[{n}]") == "succeeded" for n in range(1, 5)))
     assert (status_of(view, "m[0].page"), status_of(view, "m[0]")) == ("running", "pending")
     release(held, "m[0].page")
@@ -58,8 +61,9 @@ async def test_a_slow_item_holds_back_nothing_of_the_others_in_a_chain(start: St
     assert [line["id"] for line in report["nodes"]][:3] == ["m", "m[0].page", "m[0]"]
 
 
+@pytest.mark.parametrize("fuse", ["off", "on"])
 async def test_a_slow_item_holds_back_nothing_of_the_others_in_a_map_behind_a_map(
-    start: Start, held: Path, cache: Path
+    start: Start, held: Path, cache: Path, fuse: str
 ) -> None:
     release(held, *(f"a[{index}]" for index in range(1, 5)))
     nodes = [
@@ -67,7 +71,7 @@ async def test_a_slow_item_holds_back_nothing_of_the_others_in_a_map_behind_a_ma
         each("b", stage(args={"value": ["$page.value", "b"]}), "$a", **{"as": "page"}),
         each("c", stage(args={"value": "$item.value"}), "$b"),
     ]
-    handle = await start(plan={"inputs": ITEMS, "nodes": nodes, "answer": "$c"})
+    handle = await start(plan={"inputs": ITEMS, "nodes": nodes, "answer": "$c", "fuse": fuse})
     view = await until(handle, lambda view: all(status_of(view, f"c[{n}]") == "succeeded" for n in range(1, 5)))
     assert (status_of(view, "a[0]"), status_of(view, "b[0]")) == ("running", "pending")
     release(held, "a[0]")

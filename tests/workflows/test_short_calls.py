@@ -1,16 +1,37 @@
 """Short calls share activities by themselves, and a run that has them ends as one whose calls are each alone."""
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from doubles.events import activities
-from doubles.local_workers import Start
-from doubles.runs import call
+from doubles.local_workers import Handle, Start
+from doubles.runs import call, status_of, until
 from doubles.tools import calls
 
 pytestmark = pytest.mark.server
+
+
+@pytest.fixture
+def held(cache: Path) -> Path:
+    """A folder of one test in the cache, for calls of `hang`."""
+    folder = cache / f"held-{uuid4().hex}"
+    folder.mkdir()
+    return folder
+
+
+async def signals(handle: Handle) -> list[Any]:
+    """Return what signals of shared activities have told, without what cannot be that."""
+    found = []
+    async for event in handle.fetch_history_events():
+        signal = event.workflow_execution_signaled_event_attributes
+        if signal.signal_name == "group_progress":
+            (payload,) = signal.input.payloads
+            found.append(json.loads(payload.data or "null"))
+    return [each for each in found if each and each.get("places")]
 
 
 def plan_of(tool: str, count: int) -> dict[str, Any]:
@@ -57,3 +78,31 @@ async def test_a_failure_in_a_shared_activity_stays_with_its_node(start: Start, 
     assert {line["id"]: line["attempts"] for line in report["nodes"]}["flaky"] == 2
     counted = Counter(calls(cache, handle.first_execution_run_id or ""))
     assert counted == {"a~1": 1, "bad~1": 1, "flaky~1": 2, "behind~1": 1}
+
+
+async def test_a_failed_call_starts_again_beside_a_late_one_that_shared_its_activity(
+    start: Start, cache: Path, held: Path
+) -> None:
+    """What strangers send as if it came from the activity changes nothing."""
+    nodes = [
+        call("flaky", "flaky", args={"failures": 1}),
+        call("bad", "fail"),
+        call("late", "hang", args={"name": held.name}),
+        {"id": "all", "kind": "join", "inputs": ["flaky", "bad", "late"], "policy": "settled"},
+    ]
+    handle = await start(plan={"nodes": nodes, "fuse": "on"})
+    ended = ("succeeded", "failed", "running")
+    names = ("flaky", "bad", "late")
+    view = await until(handle, lambda view: tuple(status_of(view, name) for name in names) == ended)
+    assert view["counts"]["succeeded"] == 1
+    for junk in (None, {}, {"call": "0" * 40, "attempt": 1, "places": [2], "replies": [{"ref": "0" * 40}]}):
+        await handle.signal("group_progress", junk)
+    [told] = [event for event in await signals(handle) if event["places"] != [2]]
+    await handle.signal("group_progress", {**told, "attempt": 0, "places": [2]})
+    await handle.signal("group_progress", args=[{**told, "places": [2]}, "more"])
+    await handle.signal("group_progress", {**told, "places": [2, 9, -1], "replies": [{}, told["replies"][0], {}]})
+    assert status_of(await handle.query("plan"), "late") == "running"
+    (held / "late.end").touch()
+    report = await handle.result()
+    assert [each["status"] for each in report["answer"]] == ["succeeded", "failed", "succeeded"]
+    assert Counter(calls(cache, handle.first_execution_run_id or "")) == {"flaky~1": 2, "bad~1": 1, "late~1": 1}

@@ -269,6 +269,17 @@ class GroupReply(Message):
         return self.nodes if len(self.nodes) in counts and all(says) else ()
 
 
+class GroupProgress(Message):
+    """What an activity of several nodes tells of those that have ended while others go on: their places in the call
+    that `call` is the digest of, and a reply each. `attempt` is that of the activity.
+    """
+
+    call: Digest
+    attempt: int
+    places: tuple[int, ...]
+    replies: tuple[NodeReply, ...]
+
+
 class Evidence(Message):
     """The source of a mark `[n]` in the answer."""
 
@@ -345,23 +356,7 @@ PROGRAM = Call("program", ProgramNodeCall, GroupReply)
 GATE = Call("gate", GateNodeCall, GroupReply)
 GROUP = Call("group", GroupCall, GroupReply)
 CALLS = (
-    PREPARE,
-    PLAN,
-    CHECK_PLAN,
-    CHECK_REPLAN,
-    CHECK_TOOL_CALLS,
-    CHECK_SCRIPT,
-    CHECK_ANSWER,
-    LOAD_PLAN,
-    CONCLUDE,
-    TOOL,
-    WRITE,
-    LLM,
-    JOIN,
-    MAP,
-    PROGRAM,
-    GATE,
-    PREPARE_AGENT,
-    AGENT,
+    PREPARE, PLAN, CHECK_PLAN, CHECK_REPLAN, CHECK_TOOL_CALLS, CHECK_SCRIPT, CHECK_ANSWER, LOAD_PLAN, CONCLUDE,
+    TOOL, WRITE, LLM, JOIN, MAP, PROGRAM, GATE, PREPARE_AGENT, AGENT,
     GROUP,
-)
+)  # fmt: skip

@@ -1,9 +1,11 @@
 """What the activities that run nodes take: one type for each kind of node, with what that kind needs."""
 
+import hashlib
+
 from pydantic import Field, JsonValue
 
 from sennit.workflows.messages.message import Digest, Message, NodePath, RunName
-from sennit.workflows.plan.digests import digest_in
+from sennit.workflows.plan.digests import DIGEST_CHARACTERS, digest_in
 from sennit.workflows.plan.scheduling.events import Approval
 
 
@@ -127,3 +129,7 @@ class GateNodeCall(AskingCall):
 
 class GroupCall(NodeCall):
     """Runs several short calls of tools, with the edges among them."""
+
+    def digest(self) -> str:
+        """Return what names this call: its run, plan and epoch, its nodes with their generations, and its inputs."""
+        return hashlib.sha256(self.model_dump_json(exclude_defaults=True).encode()).hexdigest()[:DIGEST_CHARACTERS]

@@ -7,7 +7,7 @@ holds 4 MiB and a run that breaks that is terminated.
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from temporalio import workflow
@@ -22,11 +22,12 @@ from sennit.workflows.limits import (
 from sennit.workflows.messages import contracts
 from sennit.workflows.messages.activity_ids import ActivityId
 from sennit.workflows.messages.activity_options import Options, as_keywords, look_up_options, node_options
-from sennit.workflows.messages.contracts import Call, GroupReply, NodeReply
+from sennit.workflows.messages.contracts import Call, GroupReply
 from sennit.workflows.messages.node_calls import (
     AskingCall,
     BudgetedCall,
     GateNodeCall,
+    GroupCall,
     LlmNodeCall,
     NodeCall,
     ProgramNodeCall,
@@ -41,7 +42,7 @@ from sennit.workflows.plan.scheduling.completion import may_write
 from sennit.workflows.plan.scheduling.events import Event, InputsRead, NodeEnded, Start
 from sennit.workflows.plan.scheduling.joins import lost, manifest
 from sennit.workflows.plan.scheduling.state import RUNNING, SUCCEEDED, RunState
-from sennit.workflows.run.outcomes import AGAIN, ends_of, looked_up, restart
+from sennit.workflows.run.outcomes import AGAIN, End, Handle, InFlight, Key, ends_of, looked_up, progress_of, restart
 from sennit.workflows.run.subagent import GIVEN_UP, SUSPENDED, prefix_below, run_subagent
 from sennit.workflows.run.subagent_status import SubagentStatus
 
@@ -57,30 +58,6 @@ _CALLS: dict[str, Call[NodeCall, GroupReply]] = {
 }
 PAID = ("tokens", "cost", "calls")
 """The limits that every attempt of a model call uses up."""
-
-Handle = asyncio.Task[GroupReply]
-"""What is under way: an activity's handle is a task, and so is a sub-agent with the activities around it."""
-
-
-@dataclass(slots=True, eq=False)
-class InFlight:
-    """One activity under way: the units it runs, and in which generations. Suspended, they start again later.
-
-    With `steps` the second unit is the step of a program that follows the first, if that has a value. `subagent` is the
-    name of the sub-agent that it runs, and `looks_up` says that it only learns what became of a write.
-    """
-
-    units: Units
-    generations: Units
-    handle: Handle
-    is_suspended: bool = False
-    steps: bool = False
-    subagent: str = ""
-    looks_up: bool = False
-
-    @property
-    def keys(self) -> list[tuple[int, int]]:
-        return list(zip(self.units, self.generations, strict=True))
 
 
 class Dispatcher:
@@ -104,9 +81,11 @@ class Dispatcher:
         self.plan = plan
         self._wake = wake
         self._subagent_status = subagents
-        self._flights: dict[tuple[int, int], InFlight] = {}
+        self._flights: dict[Key, InFlight] = {}
+        self._told: list[End] = []
+        self.reports = 0
         self._ended: deque[InFlight] = deque()
-        self._waiting: deque[tuple[Start, list[tuple[int, int]]]] = deque()
+        self._waiting: deque[tuple[Start, list[Key]]] = deque()
         self._put_back: list[NodeEnded] = []
         self.started = 0
         self.child_defaults: dict[str, Any] = {}
@@ -124,13 +103,14 @@ class Dispatcher:
             self._state, self._run, plan, self._wake, self._subagent_status, tell=self._tell, epoch=self.epoch + 1
         )
         other.child_defaults, other.replans, other.origins = self.child_defaults, self.replans, self.origins
+        other.reports = self.reports
         other._task, other._starts, other._bytes = self._task, self._starts, self._bytes
         return other
 
     @property
     def busy(self) -> bool:
         """Whether any activity is in flight or waits for the next workflow task."""
-        return bool(self._flights or self._waiting or self._ended or self._put_back)
+        return bool(self._flights or self._waiting or self._ended or self._put_back or self._told)
 
     @property
     def held_up(self) -> bool:
@@ -200,7 +180,8 @@ class Dispatcher:
             handle = _started(contract, call, ident, options)
         units = units if following < 0 else (*units, following)
         generations = tuple(state.generation[unit] for unit in units)
-        self._follow(InFlight(units, generations, handle, steps=following >= 0, subagent=subagent))
+        named = call.digest() if isinstance(call, GroupCall) else ""
+        self._follow(InFlight(units, generations, handle, steps=following >= 0, subagent=subagent, call=named))
 
     def look_up(self, unit: int, generation: int) -> None:
         """Learn from the ledger of effects what became of a write that was cut off in this generation."""
@@ -244,9 +225,29 @@ class Dispatcher:
         if not flight.handle.cancelled():
             flight.handle.exception()  # an exception that nobody retrieves would be logged
         for key in flight.keys:
-            self._flights.pop(key, None)
+            if self._flights.get(key) is flight:  # else it has started again: that was told before
+                del self._flights[key]
         self._ended.append(flight)
         self._wake()
+
+    def tell(self, request: object, *more: object) -> None:
+        """Take what an activity of several units tells of those that have ended, and ignore what comes from none."""
+        self.reports += 1
+        progress = progress_of(request, *more)
+        flight = next((each for each in self._flights.values() if progress and each.call == progress.call), None)
+        if progress is None or flight is None or flight.is_suspended:
+            return
+        for event, reply in flight.tell(progress):
+            self._told.append((event, reply))
+            if event.outcome.again:
+                self._flights.pop((event.unit, event.generation), None)
+        self._wake()
+
+    @property
+    def seats(self) -> dict[int, tuple[str, int]]:
+        """Of each unit that runs in an activity with others: the unit that this is called by, and its place there."""
+        groups = [flight for flight in dict.fromkeys(self._flights.values()) if flight.call]
+        return {unit: (self._state.path(each.units[0]), at) for each in groups for at, unit in enumerate(each.units)}
 
     def cancel(self, unit: int, generation: int) -> None:
         """Cancel what runs for a unit; it ends all the same. If the step of a program follows, that is not cancelled
@@ -271,10 +272,10 @@ class Dispatcher:
         if self._put_back:
             self._wake()
 
-    def settled(self) -> list[tuple[NodeEnded, NodeReply | None]]:
+    def settled(self) -> list[End]:
         """Return the units that have ended since the last call, in order, each with its reply if there is one."""
-        found: list[tuple[NodeEnded, NodeReply | None]] = [(event, None) for event in self._put_back]
-        self._put_back.clear()
+        found: list[End] = [*((event, None) for event in self._put_back), *self._told]
+        self._put_back, self._told = [], []
         while self._ended:
             flight = self._ended.popleft()
             ends = ends_of(flight.handle, 1 if flight.steps else len(flight.units), steps=flight.steps)
@@ -289,9 +290,7 @@ class Dispatcher:
                 ends = [restart(spec, outcome, reply, is_write=is_write) for outcome, reply in ends]
             if flight.looks_up:
                 ends = [(looked_up(outcome), reply) for outcome, reply in ends]
-            found += [
-                (NodeEnded(*key, outcome), reply) for key, (outcome, reply) in zip(flight.keys, ends, strict=True)
-            ]
+            found += flight.ends(ends)
         return found
 
 

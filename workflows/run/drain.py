@@ -12,6 +12,8 @@ HARD_BOUNDS = (40_000, 40 * MEBIBYTE, 1_900)
 """Events, bytes and updates of one history. The server ends a run at 51,200 events or 50 MiB, and refuses updates from
 2,000 on.
 """
+SIGNALS = 5
+"""So many signals of shared activities count as one update: the server takes 10,000 of them."""
 SOFT_MILLISECONDS = 20_000
 AGAIN = 0.25
 """After how much more of the soft bound a run drains again that has not got to the end of it."""
@@ -32,6 +34,7 @@ class Drain:
         self, state: RunState, dispatcher: Dispatcher, updates: int, now: int
     ) -> DrainStarted | DrainEnded | None:
         """Return that the run begins to drain, or gives it up; None if it goes on as it is."""
+        updates += dispatcher.reports // SIGNALS
         is_over = state.deadlines.get(DRAIN, now + 1) <= now
         used = _used(SOFT_BOUNDS, updates)
         if _used(HARD_BOUNDS, updates) >= 1.0:

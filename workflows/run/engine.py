@@ -123,6 +123,14 @@ class Engine:
     def started(self) -> int:
         return self._dispatcher.started
 
+    @property
+    def seats(self) -> dict[int, tuple[str, int]]:
+        return self._dispatcher.seats
+
+    def tell(self, request: object, *more: object) -> None:
+        """Take what an activity of several nodes tells of those that have ended. Ignores what is no such thing."""
+        self._dispatcher.tell(request, *more)
+
     def inline_answer(self) -> tuple[Any, str] | None:
         """Return (value, digest) of the answering node when this run still has both."""
         nodes = self.state.graph.execution_plan.answer
@@ -359,20 +367,11 @@ def start_engine(
     carry: ContinuedState | None = None,
 ) -> Engine:
     """Return an engine that has started on a plan, or that goes on from where the last run of the chain has stopped."""
-    graph = graph_of(checked.execution_plan)
+    graph, parts = graph_of(checked.execution_plan), (setup, subagents, checked.plan, changed, journal)
     if carry is not None:
         state = load(graph, carry.snapshot)
         journal.restore(state)
-        engine = Engine(
-            state,
-            setup,
-            subagents,
-            checked.plan,
-            changed,
-            journal,
-            epoch=carry.epoch,
-            has_grown=bool(carry.execution_plan),
-        )
+        engine = Engine(state, *parts, epoch=carry.epoch, has_grown=bool(carry.execution_plan))
         engine.allow_replans(carry.replans)
         engine.warnings = dict.fromkeys(carry.warnings)
         engine.follow(request)
@@ -389,7 +388,7 @@ def start_engine(
         in_flight=request.in_flight,
         timings=Timings(request.fuse or graph.execution_plan.fuse, setup.workers, setup.timings),
     )
-    engine = Engine(state, setup, subagents, checked.plan, changed, journal)
+    engine = Engine(state, *parts)
     engine.allow_replans(0 if has_plan(request) else request.max_replans)
     engine.follow(request)
     if request.budget is not None:

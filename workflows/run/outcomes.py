@@ -1,24 +1,32 @@
-"""Turns the end of an activity into an outcome for the scheduler.
+"""The activities under way for the units of a run, and how their ends become outcomes for the scheduler: with the
+activity, or before, where one for several units tells of those that have ended while others go on.
 
 Anybody who may use the server can complete an activity, and with anything. What is no result of its kind is a failure.
 """
 
-from collections.abc import Iterable
-from dataclasses import replace
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pydantic import ValidationError
 from temporalio import exceptions
 from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, ChildWorkflowError
 
-from sennit.workflows.messages.contracts import NOT_RUN, Call, GroupReply, In, NodeReply, Out, PlanPage
+from sennit.workflows.messages.contracts import NOT_RUN, Call, GroupProgress, GroupReply, In, NodeReply, Out, PlanPage
 from sennit.workflows.messages.result import usage_in
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.compile.page import attach, check_places, parse_page
+from sennit.workflows.plan.digests import digest_in
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 from sennit.workflows.plan.scheduling.completion import LOST, NOT_WRITTEN, UNKNOWN_OUTCOME
-from sennit.workflows.plan.scheduling.events import Outcome
+from sennit.workflows.plan.scheduling.events import NodeEnded, Outcome
 
+Handle = asyncio.Task[GroupReply]
+"""What is under way: an activity's handle is a task, and so is a sub-agent with the activities around it."""
+Key = tuple[int, int]
+End = tuple[NodeEnded, NodeReply | None]
 NO_RESULT = ("InvalidResult", "its activity was completed with something that is not its result, as if by hand")
 
 
@@ -184,3 +192,65 @@ def _ended(cause: BaseException | None) -> str:
     """Return the outcome of a sub-agent that neither answered nor failed by itself."""
     ways = {exceptions.TerminatedError: "was terminated", CancelledError: "was cancelled"}
     return f"the sub-agent's run {ways.get(type(cause), 'hit its time limit')}"
+
+
+@dataclass(slots=True, eq=False)
+class InFlight:
+    """One activity under way: the units it runs, and in which generations. Suspended, they start again later.
+
+    With `steps` the second unit is the step of a program that follows the first, if that has a value. `subagent` is the
+    name of the sub-agent that it runs, and `looks_up` says that it only learns what became of a write. `told` has what
+    its `attempt` has told of units before its end.
+    """
+
+    units: tuple[int, ...]
+    generations: tuple[int, ...]
+    handle: Handle
+    is_suspended: bool = False
+    steps: bool = False
+    subagent: str = ""
+    looks_up: bool = False
+    call: str = ""
+    attempt: int = 0
+    told: dict[Key, Outcome] = field(default_factory=dict)
+
+    @property
+    def keys(self) -> list[Key]:
+        return list(zip(self.units, self.generations, strict=True))
+
+    def tell(self, progress: GroupProgress) -> Iterator[End]:
+        """Yield the units that have ended by this. An earlier attempt than that which has told before, and what has
+        been told, count for nothing.
+        """
+        if progress.attempt < self.attempt:
+            return
+        self.attempt, keys = progress.attempt, self.keys
+        for place, reply in zip(progress.places, progress.replies, strict=False):
+            says = (reply.error or reply.ref or reply.skipped) and not (reply.more or reply.page or reply.question)
+            if says and 0 <= place < len(keys) and keys[place] not in self.told:
+                outcome = self.told[keys[place]] = outcome_of(reply)
+                yield NodeEnded(*keys[place], outcome), reply
+
+    def ends(self, found: Sequence[tuple[Outcome, NodeReply | None]]) -> Iterator[End]:
+        """Yield the units that end with the activity, and those of which its result says another end than was told
+        before: the result counts. One that was to start again has done so, and one that the result knows nothing of has
+        ended as it was told.
+        """
+        for key, (outcome, reply) in zip(self.keys, found, strict=True):
+            told = self.told.get(key)
+            if told is None:
+                yield NodeEnded(*key, outcome), reply
+            elif not (told.again or outcome.again) and _end_of(told) != _end_of(outcome):
+                yield NodeEnded(*key, outcome, corrects=True), reply
+
+
+def progress_of(request: object, *more: object) -> GroupProgress | None:
+    """Return what an activity tells of its units; None for anything else that somebody sends."""
+    try:
+        return None if more else GroupProgress.model_validate(request)
+    except ValidationError:
+        return None
+
+
+def _end_of(outcome: Outcome) -> tuple[str, bool, object]:
+    return digest_in(outcome.digest or ""), outcome.skipped, outcome.error

@@ -22,7 +22,7 @@ from sennit.workflows.views.questions import blocked_on
 from sennit.workflows.views.quote import quote_line, quote_warnings
 from sennit.workflows.views.report import counts, drain_waits_for, error_of, view_of, visible_units
 from sennit.workflows.views.script import script_view
-from sennit.workflows.views.sharing import explained, seats_of
+from sennit.workflows.views.sharing import explained
 from sennit.workflows.views.writes import writes_of
 
 PAGE_BYTES = 200_000
@@ -141,7 +141,7 @@ def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, An
     nodes: list[NodeView] = []
     blocked = (*view.blocked, *blocked_on(state, view.id, engine.blocked_children))
     size = 2 * sum(len(item.shown) for item in blocked)
-    seats = seats_of(state)
+    seats = engine.seats
     for unit in units[start : start + limit]:
         node = view_of(state, unit, engine.replies.get(unit), agents.get(unit, ""), caught)
         node = node.model_copy(update={"seat": seats[unit]}) if unit in seats else node

@@ -30,7 +30,7 @@ from sennit.workflows.plan.scheduling.events import (
     SkipRequested,
     StopRequested,
 )
-from sennit.workflows.plan.scheduling.retry import failed_in, is_passed, names_of, repeated
+from sennit.workflows.plan.scheduling.retry import failed_in, is_passed, repeated
 from sennit.workflows.plan.scheduling.state import (
     CANCELLED,
     FAILED,
@@ -42,6 +42,7 @@ from sennit.workflows.plan.scheduling.state import (
     RunState,
 )
 from sennit.workflows.plan.scheduling.termination import blocking_failures
+from sennit.workflows.views.writes import names_of
 
 MAX_ANSWER_CHARACTERS = 64 * 1024
 _UNANSWERABLE = {

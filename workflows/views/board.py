@@ -153,7 +153,7 @@ def board(
         rows = [pair for pair in ranked if pair[1] in detail.statuses]
         questions = _questions(blocked, run, detail)
         table = _table(state, rows, blocked_children, len(units), detail.rows)
-        first = [*_head(run, title, counts), *_end(end, run, detail)]
+        first = [*_head(run, title, counts, len(state.together)), *_end(end, run, detail)]
         text = "\n".join([*first, *head, *questions, f"<div>{pictures[drawn]}</div>", "", *table, *rows_text, *notes])
         if sent_bytes(text) <= detail.limit:
             break
@@ -193,10 +193,12 @@ def _status(state: RunState, unit: int, caught: Container[int]) -> str:
     return "blocked" if state.status[unit] == BLOCKED and not state.ended else status_of(state, unit, caught)
 
 
-def _head(run: str, title: str, counts: dict[str, int]) -> list[str]:
+def _head(run: str, title: str, counts: dict[str, int], shared: int) -> list[str]:
+    """Return the title, how many nodes have ended, and where to look. Shared activities tell of ends once a second."""
     ended = sum(counts.get(status, 0) for status in (*(STATUS_NAMES[status] for status in ENDED), "handled"))
     total = sum(counts.values())
-    parts = [f"{ended:,} of {total:,} node{'s' * (total != 1)} ended"]
+    told = f", as {shared:,} shared activit{'ies' if shared > 1 else 'y'} last reported" if shared else ""
+    parts = [f"{ended:,} of {total:,} node{'s' * (total != 1)} ended{told}"]
     name = quote(run, safe="")
     page = f"namespaces/{{namespace}}/workflows/{name if name != run else '{workflowId}'}/{{runId}}"
     if len(name) <= _MAX_CODE:

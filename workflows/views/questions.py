@@ -15,7 +15,7 @@ from sennit.workflows.plan.language.text import one_line
 from sennit.workflows.plan.scheduling.admission import token_of, waiting_in
 from sennit.workflows.plan.scheduling.budget import Budget
 from sennit.workflows.plan.scheduling.events import ExpansionRequest, Question
-from sennit.workflows.plan.scheduling.retry import names_of, repeated, takes_answer
+from sennit.workflows.plan.scheduling.retry import repeated, takes_answer
 from sennit.workflows.plan.scheduling.state import (
     AGAIN,
     DELEGATED,
@@ -29,6 +29,7 @@ from sennit.workflows.plan.scheduling.termination import PROGRAM_FAILED, blockin
 from sennit.workflows.views.example import example_value, full_example
 from sennit.workflows.views.quote import shortage
 from sennit.workflows.views.report import LINE_CHARACTERS, MAX_BLOCKED, QUESTION_CHARACTERS, cut, error_at_place, spent
+from sennit.workflows.views.writes import names_of
 
 MAX_ITEMS = 5
 

@@ -8,16 +8,6 @@ MOST_EXPLAINED = 500
 _JOIN = "no activity, unless its value must be stored: what reads a join loads the outputs of its inputs"
 
 
-def seats_of(state: RunState) -> dict[int, tuple[str, int]]:
-    """Return of each unit that runs in an activity with others the first of these, and its place among them."""
-    counts: dict[int, int] = {}
-    seats: dict[int, tuple[str, int]] = {}
-    for unit, first in state.shared.items():
-        counts[first] = counts.get(first, -1) + 1
-        seats[unit] = state.path(first), counts[first]
-    return seats
-
-
 def explained(state: RunState) -> dict[str, str]:
     """Return of the first 500 nodes whether they may share an activity, and if not why. A map speaks for its items."""
     nodes = range(min(len(state.graph.specs), MOST_EXPLAINED))

@@ -59,3 +59,8 @@ def _made(state: RunState) -> Iterator[int]:
         made_here = unit not in state.answers and unit not in state.taken_over
         if state.spec_of(unit).effect == "write" and state.kind_of(unit) == "tool" and made_here:
             yield unit
+
+
+def names_of(state: RunState, nodes: list[int]) -> str:
+    """Return the first few of these nodes, as people read them."""
+    return ", ".join(state.shown(node) for node in nodes[:5])

@@ -1,4 +1,4 @@
-"""What runs when a run has to continue as new is cut off, and starts again later."""
+"""What is cut off so that a run can continue as new starts again later; what activities tell before they end."""
 
 import asyncio
 from typing import Any
@@ -6,11 +6,13 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
+from sennit.workflows.messages.contracts import GroupProgress, NodeError, NodeReply
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 from sennit.workflows.plan.scheduling.state import RUNNING, RunState
-from sennit.workflows.run.dispatcher import Dispatcher, InFlight
+from sennit.workflows.run.dispatcher import Dispatcher
+from sennit.workflows.run.outcomes import AGAIN, InFlight, outcome_of
 from sennit.workflows.run.subagent_status import SubagentStatus
 
 
@@ -46,3 +48,23 @@ async def test_a_suspended_call_starts_again_and_is_charged(kind: Any, work: Any
     await asyncio.sleep(0)
     ((event, reply),) = dispatcher.settled()
     assert (event.outcome.again, event.outcome.attempts, event.outcome.usage, reply) == (True, 0, usage, None)
+
+
+def told(attempt: int, *places: int, ref: str = "1" * 40) -> GroupProgress:
+    replies = tuple(NodeReply(ref=ref) for _ in places)
+    return GroupProgress(call="c", attempt=attempt, places=places, replies=replies)
+
+
+async def test_what_an_activity_tells_counts_once_and_its_result_has_the_last_word() -> None:
+    flight = InFlight((0, 1, 2, 3), (1, 1, 2, 1), asyncio.ensure_future(never()), call="c")
+    assert [event.unit for event, _ in flight.tell(told(1, 0))] == [0]
+    assert [event.unit for event, _ in flight.tell(told(2, 0, 2))] == [2]
+    assert list(flight.tell(told(1, 3))) == []  # the worker of that attempt was lost
+    again = NodeReply(error=NodeError(type="ToolFailed", message="not yet", again=True))
+    (event, _), = flight.tell(GroupProgress(call="c", attempt=2, places=(1,), replies=(again,)))  # fmt: skip
+    assert event.outcome.again
+    result = [outcome_of(NodeReply(ref=sign * 40)) for sign in "1234"]
+    ends = [(event.unit, event.generation, event.corrects) for event, _ in flight.ends([(end, None) for end in result])]
+    assert ends == [(2, 2, True), (3, 1, False)]
+    assert [event.unit for event, _ in flight.ends([(AGAIN, None)] * 4)] == [3]
+    flight.handle.cancel()

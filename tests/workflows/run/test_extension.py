@@ -16,10 +16,10 @@ from sennit.workflows.plan.scheduling.events import ApprovalDecided, NodeEnded, 
 from sennit.workflows.plan.scheduling.state import FAILED, OVERTIME, RUNNING, SUCCEEDED, WAITING, RunState
 from sennit.workflows.run import engine as engines
 from sennit.workflows.run import extension as extenders
-from sennit.workflows.run.dispatcher import Dispatcher, InFlight
+from sennit.workflows.run.dispatcher import Dispatcher
 from sennit.workflows.run.drain import Drain
 from sennit.workflows.run.engine import Engine
-from sennit.workflows.run.outcomes import NO_RESULT
+from sennit.workflows.run.outcomes import NO_RESULT, InFlight
 from sennit.workflows.run.subagent_status import SubagentStatus
 from sennit.workflows.views.journal import Journal, Moment
 

@@ -9,6 +9,7 @@ from dataclasses import astuple, dataclass, field, fields, replace
 from typing import Any
 
 from sennit.workflows.plan.language.limits import format_amount
+from sennit.workflows.plan.scheduling.events import Outcome
 
 GUESSED_TOKENS = 1_000
 """What a model call is expected to take before the run has seen one, where the plan gives no estimate."""
@@ -49,6 +50,15 @@ class Budget:
         expected = tokens or mean
         cost = self.spent.cost // calls if calls else 0
         return Amounts(expected, cost or -(-expected * price // 1_000_000), 1, 1)
+
+    def used(self, unit: int, outcome: Outcome) -> Amounts:
+        """Return the usage in an outcome. An attempt whose usage is not known counts with all that it had reserved."""
+        usage = outcome.usage
+        ends = not outcome.again and outcome.expansion_request is None and outcome.question is None
+        if usage is None:
+            reserved = self.reserved.get(unit, Amounts())
+            return reserved if ends else replace(reserved, nodes=0)
+        return Amounts(usage.tokens, usage.cost, usage.calls, int(ends))  # it is one node, however often it starts
 
     def affords(self, wanted: Amounts) -> bool:
         """Whether a start with this estimate is allowed now."""

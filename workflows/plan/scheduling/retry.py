@@ -99,16 +99,20 @@ def _did_not_gather(state: RunState, node: int) -> bool:
 
 def answer(state: RunState, unit: int, value: Any) -> None:
     """Give a call that has failed this result; what waits for it goes on as after a retry. Nothing is called."""
+    if takes_answer(state, unit):
+        start_over(state, unit)
+        state.answers[unit] = value
+
+
+def start_over(state: RunState, unit: int) -> None:
+    """Make a unit pending under a new generation, and nothing else that it depends on."""
     node = state.node_of(unit)
-    if not takes_answer(state, unit):
-        return
     termination.unpark(state)
     state.graph.sort()
     if unit == node:
         reset.reset(state, node)
     else:
         _retry_items(state, node, [unit])
-    state.answers[unit] = value
 
 
 def takes_answer(state: RunState, unit: int) -> bool:
@@ -352,10 +356,6 @@ def repeated(state: RunState, unit: int, *, runs: bool = True) -> list[int]:
     before = _cancelled_dependencies(state, node) if runs else []
     others = dict.fromkeys([*before, *_after(state, node, runs=runs)])
     return written + [other for other in others if any(_may_have_written(state, each) for each in _units(state, other))]
-
-
-def names_of(state: RunState, nodes: list[int]) -> str:
-    return ", ".join(state.shown(node) for node in nodes[:5])
 
 
 def _units(state: RunState, node: int) -> tuple[int, ...]:

@@ -6,7 +6,6 @@ costs O(degree) of the node it concerns, plus O(log n) for each node it makes re
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from heapq import heappop
 from typing import Any
 
@@ -53,6 +52,7 @@ from sennit.workflows.plan.scheduling.state import (
     AGAIN,
     DELEGATED,
     DRAIN,
+    ENDED,
     FAILED,
     IN_DOUBT,
     OVERTIME,
@@ -137,7 +137,8 @@ def _end_node(state: RunState, event: NodeEnded) -> None:
         if completion.note_end(state, unit, event.generation, outcome):
             _free(state, unit, outcome)
         return
-    if state.status[unit] != RUNNING or state.generation[unit] != event.generation:
+    if event.corrects or state.status[unit] != RUNNING or state.generation[unit] != event.generation:
+        _correct(state, event)
         return
     is_shared = unit in state.shared
     _free(state, unit, outcome)
@@ -151,10 +152,21 @@ def _end_node(state: RunState, event: NodeEnded) -> None:
         _end_program(state, unit, outcome)
 
 
+def _correct(state: RunState, event: NodeEnded) -> None:
+    """Take the end that the result of an activity says in the place of the one that it had told: what has read another
+    output runs again. An end that comes late, or after a person has changed it, counts for nothing.
+    """
+    unit, is_over = event.unit, state.status[event.unit] in ENDED
+    if event.corrects and is_over and not state.ended and state.generation[unit] == event.generation:
+        retry.start_over(state, unit)
+        state.queued[unit] = False
+        completion.complete(state, unit, event.outcome)
+
+
 def _free(state: RunState, unit: int, outcome: Outcome) -> None:
     """Book what a unit has used, and free its slot and its locks."""
     if state.budget is not None:
-        state.budget.settle(unit, _used(state.budget, unit, outcome))
+        state.budget.settle(unit, state.budget.used(unit, outcome))
     rate = ready.rate_of(state, unit)
     if rate is not None:
         rate.count(outcome.attempts)
@@ -173,16 +185,6 @@ def _end_program(state: RunState, step: int, outcome: Outcome) -> None:
 def _failed_by_itself(outcome: Outcome) -> bool:
     """Whether a script has come to its end by an error of its own; after any other failure it may still go on."""
     return outcome.error is not None and outcome.error[0] == termination.PROGRAM_FAILED
-
-
-def _used(budget: Budget, unit: int, outcome: Outcome) -> Amounts:
-    """Return the usage in an outcome. An attempt whose usage is not known counts with all that it had reserved."""
-    usage = outcome.usage
-    ends = not outcome.again and outcome.expansion_request is None and outcome.question is None
-    if usage is None:
-        reserved = budget.reserved.get(unit, Amounts())
-        return reserved if ends else replace(reserved, nodes=0)
-    return Amounts(usage.tokens, usage.cost, usage.calls, int(ends))  # it is one node, however often it starts
 
 
 def _advance_time(state: RunState, _: TimeAdvanced) -> None:

@@ -12,7 +12,7 @@ from sennit.workers.settings import read_settings
 CODE = """
 import sys
 from pathlib import Path
-from sennit.workers.imported import note_imported
+from sennit.workers.wiring import note_imported
 import acme.search
 note, folder = Path(sys.argv[1]), Path(sys.argv[2])
 note_imported(note, ["acme.search"], [folder])
