@@ -304,7 +304,7 @@ READING = {
     "completion": ("LOST", "NOT_WRITTEN", "UNKNOWN_OUTCOME", "may_write"),
     "extension": ("needs_approval", "request_of"),
     "joins": ("lost", "manifest"),
-    "ready": ("is_given_much", "lacking"),
+    "ready": ("reads_long_manifests", "lacking"),
     "retry": ("failed_in", "is_passed", "names_of", "repeated", "takes_answer"),
     "termination": (
         "FIRST_PAUSE",

@@ -68,7 +68,7 @@ async def page_of(
         goal=checked.goal,
         docs=checked.docs,
         inputs={},
-        given=checked.given,
+        material=checked.material,
         plan=_plan(nodes),
         execution_plan=packed,
         wanted={},

@@ -23,7 +23,7 @@ from sennit.workflows.plan.programs.program_plan import program_plan
 from sennit.workflows.plan.programs.reply import PROGRAM as PROGRAM_NODE
 from sennit.workflows.plan.programs.reply import program_plan_of
 
-_ITS_OWN = ("plan", "plan_packed", "origins", "given", "depth", "run_prefix", "carry", "grant")
+_ITS_OWN = ("plan", "plan_packed", "origins", "material", "depth", "run_prefix", "carry", "grant")
 """What is not in the request of a fork as it was."""
 RESET = "reset"
 

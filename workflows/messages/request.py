@@ -93,7 +93,7 @@ class RunInput(BaseModel):
 class RunRequest(RunInput):
     """Starts a run, with what only Sennit itself writes.
 
-    `given` and `depth` come with the goal of a sub-agent, from the run above it; nobody else may set them. So does
+    `material` and `depth` come with the goal of a sub-agent, from the run above it; nobody else may set them. So does
     `run_prefix`, the name of its artifacts, which a run without a parent ignores.
 
     `grant` is a secret that the client of a local stack makes for this run alone, so that its user's `approval` counts.
@@ -104,7 +104,7 @@ class RunRequest(RunInput):
     """
 
     grant: str = Field(default="", max_length=100)
-    given: str = Field(default="", max_length=200)
+    material: str = Field(default="", max_length=200)
     origins: tuple[RunName, ...] = Field(default=(), max_length=MAX_ORIGINS)
     run_prefix: str = Field(default="", max_length=100)
     depth: int = Field(default=0, strict=True, ge=0, le=100)

@@ -35,7 +35,7 @@ async def run_subagent(
     failed.
 
     The child is `<parent id>.<name>`; the activities around it have the id `ident`. It ends `partial` where it would
-    park. Its request has the fields `given`, and no larger budget than they allow. It is cancelled when its parent
+    park. Its request has the fields `inherited`, and no larger budget than they allow. It is cancelled when its parent
     ends, and its writes end first. It does not start if a run that this one forks has its result.
 
     A child that was left running by a reset of this run is ended. The new one takes over what is finished, because its
@@ -99,8 +99,8 @@ def is_below(run_prefix: str, above: str) -> bool:
 
 def inherited(request: RunRequest) -> dict[str, Any]:
     """Return the fields of a sub-agent's request that come from its parent's request."""
-    given = {"tenant": request.tenant, "model": request.model, "approve_replans_above": request.approve_replans_above}
-    known = {name: value for name, value in given.items() if value not in (None, "")}
+    fields = {"tenant": request.tenant, "model": request.model, "approve_replans_above": request.approve_replans_above}
+    known = {name: value for name, value in fields.items() if value not in (None, "")}
     return {"depth": request.depth + 1, "max_replans": request.max_replans, **known}
 
 

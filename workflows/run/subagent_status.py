@@ -123,7 +123,7 @@ class SubagentStatus:
         waits = status in ("running", "blocked") and (state.waiting or blocked_children)
         blocked = blocked_on(state, info.workflow_id, blocked_children)[:MOST_PASSED_ON] if waits else ()
         view = SubagentView(
-            name=_own_name(info),
+            name=_name_of(info),
             run=info.first_execution_run_id,
             is_blocked=status == "blocked",
             blocked=tuple(for_parent(item, info.workflow_id) for item in blocked),
@@ -139,7 +139,7 @@ class SubagentStatus:
         if info.parent is not None:
             if self._reporting is not None:
                 await self._reporting
-            view = SubagentView(name=_own_name(info), run=info.first_execution_run_id, writes=writes[:MOST_WRITES])
+            view = SubagentView(name=_name_of(info), run=info.first_execution_run_id, writes=writes[:MOST_WRITES])
             await self._send(info.parent.workflow_id, view)
 
     async def _send(self, parent: str, view: SubagentView) -> None:
@@ -165,7 +165,7 @@ class SubagentStatus:
         self._wake()
 
 
-def _own_name(info: workflow.Info) -> str:
+def _name_of(info: workflow.Info) -> str:
     """Return what the parent calls this sub-agent: its node with the generation."""
     assert info.parent is not None
     return info.workflow_id.removeprefix(f"{info.parent.workflow_id}.")

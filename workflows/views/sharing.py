@@ -1,7 +1,7 @@
 """Which units share an activity, and why others do not."""
 
 from sennit.workflows.plan.fusion.rules import why_alone
-from sennit.workflows.plan.scheduling.ready import is_given_much
+from sennit.workflows.plan.scheduling.ready import reads_long_manifests
 from sennit.workflows.plan.scheduling.state import RunState
 
 MOST_EXPLAINED = 500
@@ -29,7 +29,7 @@ def _reason(state: RunState, node: int) -> str:
     if spec.kind == "join":
         return _JOIN
     why = "it has failed beside others" if node in state.alone else ""
-    why = why or ("it reads joins of many inputs" if is_given_much(state, node) else "")
+    why = why or ("it reads joins of many inputs" if reads_long_manifests(state, node) else "")
     reason = why_alone(state.graph, node, spec, state.graph.locks[node]) or why or timings.why_alone(spec)
     if reason:
         return f"alone: {reason}"

@@ -37,26 +37,26 @@ def why_alone(graph: Graph, node: int, spec: NodeSpec, locks: list[tuple[str, in
 
 @dataclass(slots=True)
 class Timings:
-    """How long calls take, as far as this run knows. `known` is by tool what workers had measured before, in
-    milliseconds, and `told` how many calls of this run have ended, and how long they took in all. `workers` is how many
-    serve a task queue, 1 where nobody says.
-    """
+    """How long calls take, as far as this run knows."""
 
     fuse: Fuse = "off"
     workers: dict[str, int] = field(default_factory=dict)
+    """How many workers serve a task queue; 1 where nobody says."""
     known: dict[str, int] = field(default_factory=dict)
-    told: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """What workers had measured before, by tool, in milliseconds."""
+    measured: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """How many calls of this run have ended, by tool, and how long they took in all."""
 
     def note(self, tool: str, millis: int) -> None:
         """A call of this tool has ended after so long."""
-        count, total = self.told.get(tool, (0, 0))
-        self.told[tool] = count + 1, total + millis
+        count, total = self.measured.get(tool, (0, 0))
+        self.measured[tool] = count + 1, total + millis
 
     def millis(self, spec: NodeSpec) -> int | None:
         """Return how long a call usually takes: what its tool declares or workers have measured, unless this run knows
         better; None if nobody knows.
         """
-        count, total = self.told.get(spec.tool, (0, 0))
+        count, total = self.measured.get(spec.tool, (0, 0))
         mean = total // count if count >= ENOUGH_CALLS else None
         usual = spec.typical or self.known.get(spec.tool)
         return usual if usual and (mean is None or mean <= SHORT_MILLIS) else mean

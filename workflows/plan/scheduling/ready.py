@@ -127,12 +127,12 @@ def place_of(state: RunState, unit: int) -> Place | None:
     is_apart = unit in state.alone or unit in state.answers or unit in state.expansion_requests
     if is_apart or not state.timings.is_short(spec) or why_alone(state.graph, node, spec, state.locks_of(unit)):
         return None
-    if is_given_much(state, unit):
+    if reads_long_manifests(state, unit):
         return None
     return spec.queue, spec.page, spec.priority, spec.attempts, node if state.is_item(unit) else -1
 
 
-def is_given_much(state: RunState, unit: int) -> bool:
+def reads_long_manifests(state: RunState, unit: int) -> bool:
     """Whether the manifests that a unit is given are too long to travel with those of others."""
     spec = state.spec_of(unit)
     references = [state.digest[node] or "" for node in dict.fromkeys((*spec.reads, *spec.needs))]

@@ -181,10 +181,10 @@ def _is_unread(state: RunState, node: int) -> bool:
     graph, spec = state.graph, state.graph.specs[node]
     if spec.maker < 0 or spec.effect != "write" or state.status[node] != FAILED:
         return False
-    return not graph.is_left_behind(node) and not any(_is_told(state, other, node) for other in graph.joins[node])
+    return not graph.is_left_behind(node) and not any(_hears_of(state, other, node) for other in graph.joins[node])
 
 
-def _is_told(state: RunState, other: int, call: int) -> bool:
+def _hears_of(state: RunState, other: int, call: int) -> bool:
     """Whether a join, or a step of a program, has taken notice of how a call ended."""
     if state.graph.specs[other].kind == "program":
         return call in state.chosen.get(other, ())
