@@ -13,7 +13,7 @@ HARD_BOUNDS = (40_000, 40 * MEBIBYTE, 1_900)
 2,000 on.
 """
 SOFT_MILLISECONDS = 20_000
-AGAIN = 0.25
+LATER_SHARE = 0.25
 """After how much more of the soft bound a run drains again that has not got to the end of it."""
 
 
@@ -40,7 +40,7 @@ class Drain:
         if is_over:
             return DrainEnded()
         if used >= self._soft_at and not state.draining:
-            self._soft_at = used + AGAIN
+            self._soft_at = used + LATER_SHARE
             return DrainStarted(SOFT_MILLISECONDS)
         return None
 

@@ -76,7 +76,7 @@ def invalid_result() -> ApplicationError:
     return ApplicationError(message, type=kind, non_retryable=True)
 
 
-AGAIN = Outcome(attempts=0, again=True)
+START_AGAIN = Outcome(attempts=0, again=True)
 """The outcome of a unit that starts again later, as if it had not started."""
 
 
@@ -84,7 +84,7 @@ def outcome_of(reply: NodeReply) -> Outcome:
     """Return the outcome of a reply."""
     if reply.error is not None:
         if reply.error.again and reply.error.type == NOT_RUN:
-            return AGAIN
+            return START_AGAIN
         again = reply.error.again
         return Outcome(error=(reply.error.type, reply.error.message), attempts=0 if again else 1, again=again)
     if reply.question is not None:
@@ -104,13 +104,13 @@ def outcome_of(reply: NodeReply) -> Outcome:
     )
 
 
-def ends_of(handle: Any, count: int, *, steps: bool = False) -> list[tuple[Outcome, NodeReply | None]]:
-    """Return each unit's outcome with its reply, and behind them that of the step that followed, if one did; `steps`
-    says that one may. If the activity itself failed, there is only its usage.
+def ends_of(handle: Any, count: int, *, is_followed: bool = False) -> list[tuple[Outcome, NodeReply | None]]:
+    """Return each unit's outcome with its reply, and behind them that of the step that followed, if one did. If the
+    activity itself failed, there is only its usage.
     """
     error = None if handle.cancelled() else handle.exception()
     if not handle.cancelled() and error is None:
-        replies = _replies(handle.result(), {count, count + steps})
+        replies = _replies(handle.result(), {count, count + is_followed})
         if replies:
             return [(outcome_of(reply), reply) for reply in replies]
         failed = Outcome(error=NO_RESULT, usage=None)
@@ -139,8 +139,8 @@ def restart(
     if outcome.error is None or (is_write and outcome.error[0] not in LOST):
         return outcome, reply
     if not spec.calls_model:
-        return AGAIN, None
-    return replace(AGAIN, usage=None if outcome.error[0] == "Cancelled" else outcome.usage), None
+        return START_AGAIN, None
+    return replace(START_AGAIN, usage=None if outcome.error[0] == "Cancelled" else outcome.usage), None
 
 
 def looked_up(outcome: Outcome) -> Outcome:

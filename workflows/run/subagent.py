@@ -68,7 +68,7 @@ async def run_subagent(
         subagents.wrote(name, _report_in(error))
         raise
     finally:
-        subagents.over(name)
+        subagents.ended(name)
     reply: GroupReply = await workflow.execute_activity(
         AGENT.name,
         call.model_copy(update={"report": _kept(report, inherited["run_prefix"])}),

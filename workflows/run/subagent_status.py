@@ -65,7 +65,7 @@ class SubagentStatus:
         """
         return self._effects.pop(name, ())
 
-    def over(self, name: str) -> None:
+    def ended(self, name: str) -> None:
         run, last = self._runs.pop(name, None), self._last.pop(name, None)
         if last is not None and last.run == run and self._effects.get(name, ()) is None:
             self._effects[name] = _effects(last.writes or ())

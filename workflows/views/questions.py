@@ -17,11 +17,11 @@ from sennit.workflows.plan.scheduling.budget import Budget
 from sennit.workflows.plan.scheduling.events import ExpansionRequest, Question
 from sennit.workflows.plan.scheduling.retry import names_of, repeated, takes_answer
 from sennit.workflows.plan.scheduling.state import (
-    AGAIN,
     DELEGATED,
     EXPANDED,
     FAILED,
     IN_DOUBT,
+    NEXT_TRY,
     WAITING,
     RunState,
 )
@@ -148,8 +148,8 @@ def _failed(state: RunState, unit: int, run: str) -> BlockedOn:
     writes = repeated(state, again)
     example: dict[str, JsonValue] = {"node": state.shown(again)}
     command = ["sennit", "retry", run, state.shown(again)]
-    if AGAIN in state.deadlines and unit in outages(state):
-        error += f"; {tried_again_at(state.deadlines[AGAIN])}"
+    if NEXT_TRY in state.deadlines and unit in outages(state):
+        error += f"; {tried_again_at(state.deadlines[NEXT_TRY])}"
     if state.kind_of(unit) == "program" and state.notes.get(unit, ("",))[0] == PROGRAM_FAILED:
         return _own_error(state, unit, run, error)
     if writes:

@@ -22,7 +22,7 @@ _ANSWER = -1
 
 def readers_of(graph: Graph, node: int) -> tuple[int, ...]:
     """Return what waits for a node: others, and the run's answer."""
-    return (*dict.fromkeys(graph.behind(node)), *((_ANSWER,) if node in graph.answers else ()))
+    return (*dict.fromkeys(graph.behind(node)), *((_ANSWER,) if node in graph.answering else ()))
 
 
 class Islands:

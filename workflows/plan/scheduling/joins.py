@@ -199,10 +199,10 @@ def outcome_of(state: RunState, join: int) -> Outcome | None:
 
 def _is_carried(state: RunState, join: int, reference: str) -> bool:
     """Whether all that read a join can have its manifest in their inputs."""
-    graph, times = state.graph, int(join in state.graph.answers)
+    graph, times = state.graph, int(join in state.graph.answering)
     if _levels(json.loads(reference)) > MAX_MANIFEST_LEVELS:
         return False
-    if times and len(graph.answers) > MOST_READ:
+    if times and len(graph.answering) > MOST_READ:
         return False
     for node in graph.readers(join):
         spec = graph.specs[node]

@@ -50,11 +50,11 @@ from sennit.workflows.plan.scheduling.events import (
     TimeAdvanced,
 )
 from sennit.workflows.plan.scheduling.state import (
-    AGAIN,
     DELEGATED,
     DRAIN,
     FAILED,
     IN_DOUBT,
+    NEXT_TRY,
     OVERTIME,
     PARK,
     PENDING,
@@ -193,7 +193,7 @@ def _advance_time(state: RunState, _: TimeAdvanced) -> None:
 
 
 def _expire(state: RunState, unit: int) -> None:
-    if unit == AGAIN:
+    if unit == NEXT_TRY:
         _try_again(state)
     elif unit in (PARK, OVERTIME):
         termination.end(state, "partial")

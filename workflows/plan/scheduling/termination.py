@@ -6,11 +6,11 @@ from functools import partial
 from sennit.workflows.plan.scheduling import completion
 from sennit.workflows.plan.scheduling.events import End, EndStatus
 from sennit.workflows.plan.scheduling.state import (
-    AGAIN,
     BLOCKED,
     CANCELLED,
     FAILED,
     IN_DOUBT,
+    NEXT_TRY,
     PARK,
     PENDING,
     RUNNING,
@@ -79,7 +79,7 @@ def park(state: RunState) -> None:
     if outages(state):
         state.deadlines[PARK] = state.park_until or state.deadlines[PARK]
         pause = state.pause or FIRST_PAUSE
-        state.deadlines[AGAIN], state.pause = state.now + pause, longer(pause)
+        state.deadlines[NEXT_TRY], state.pause = state.now + pause, longer(pause)
 
 
 def longer(pause: int) -> int:
@@ -91,7 +91,7 @@ def unpark(state: RunState) -> None:
     """Go on, until nothing can move again."""
     state.parked = False
     state.deadlines.pop(PARK, None)
-    state.deadlines.pop(AGAIN, None)
+    state.deadlines.pop(NEXT_TRY, None)
 
 
 def outages(state: RunState) -> tuple[int, ...]:
