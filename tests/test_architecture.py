@@ -303,7 +303,7 @@ READING = {
     "budget": ("Budget", "ledger"),
     "completion": ("LOST", "NOT_WRITTEN", "UNKNOWN_OUTCOME", "may_write"),
     "extension": ("needs_approval", "request_of"),
-    "joins": ("lost", "manifest"),
+    "joins": ("is_manifest", "lost", "manifest"),
     "ready": ("reads_long_manifests", "lacking"),
     "retry": ("failed_in", "is_passed", "names_of", "repeated", "takes_answer"),
     "termination": (
