@@ -10,6 +10,7 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
+    from sennit.workflows.limits import MAX_DRAWN_AT_ONCE
     from sennit.workflows.messages.contracts import CheckResult, Conclusion, PreparedRun
     from sennit.workflows.messages.request import ContinuedState, RunRequest
     from sennit.workflows.messages.result import (
@@ -42,8 +43,6 @@ with workflow.unsafe.imports_passed_through():
     from sennit.workflows.views.writes import all_writes, writes_of
 
 BOARD_EVERY = timedelta(seconds=1)
-DRAWN_AT_ONCE = 200
-"""Boards of bigger plans are drawn less often: to draw takes time for each node."""
 
 
 @workflow.defn(name="AgentRun")
@@ -295,8 +294,8 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         if engine is None or engine.status is None:  # the end is published once, with the answer
             self._publish()
         nodes = len(engine.state.graph.specs) if engine is not None else 0
-        soon = engine is None or not engine.moving or (engine.moving < 5 and nodes < DRAWN_AT_ONCE)
-        if soon or workflow.now() - self._drawn_at >= BOARD_EVERY * max(1, nodes // DRAWN_AT_ONCE):
+        soon = engine is None or not engine.moving or (engine.moving < 5 and nodes < MAX_DRAWN_AT_ONCE)
+        if soon or workflow.now() - self._drawn_at >= BOARD_EVERY * max(1, nodes // MAX_DRAWN_AT_ONCE):
             self._draw(engine)
         self._ask(self._waits_for(engine))
         if engine is not None and self._request is not None and self._request.depth:

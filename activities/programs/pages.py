@@ -19,18 +19,10 @@ from sennit.workflows.plan.compile.compiler import READ_ATTEMPTS, STEP_SECONDS, 
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.page import page_behind
 from sennit.workflows.plan.language import dependencies
-from sennit.workflows.plan.language.nodes import (
-    MAX_NODES,
-    GateNode,
-    JoinNode,
-    LlmNode,
-    Node,
-    Plan,
-    ProgramNode,
-    ToolNode,
-)
+from sennit.workflows.plan.language.nodes import GateNode, JoinNode, LlmNode, Node, Plan, ProgramNode, ToolNode
 from sennit.workflows.plan.language.references import references_in
 from sennit.workflows.plan.language.summary import summary_of
+from sennit.workflows.plan.limits import MAX_NODES
 
 Compiler = Callable[[Plan, RunContext, Keep], PlanCompiler]
 _UNKNOWN = "$$"

@@ -16,17 +16,9 @@ from temporalio.service import RPCError, RPCStatusCode
 from sennit.starter.client.activity_details import why_silent
 from sennit.starter.client.errors import NoAnswer, NoOutput, NotEnded, Refused, SennitError
 from sennit.starter.client.server_errors import error_of
+from sennit.workflows.limits import MAX_OUTPUTS, MAX_PART_BYTES
 from sennit.workflows.messages.contracts import NodeError, conclusion_of
-from sennit.workflows.messages.outputs import (
-    GONE,
-    MAX_OUTPUTS,
-    NO_OUTPUT,
-    NOT_ENDED,
-    PART_BYTES,
-    OutputPart,
-    OutputsCall,
-    OutputsReply,
-)
+from sennit.workflows.messages.outputs import GONE, NO_OUTPUT, NOT_ENDED, OutputPart, OutputsCall, OutputsReply
 from sennit.workflows.messages.queues import WORKFLOW
 from sennit.workflows.messages.result import RunReport, cut_warning
 from sennit.workflows.plan.language.packing import inflate
@@ -155,7 +147,7 @@ async def _read(
 
 
 def _body(part: OutputPart) -> bytes:
-    return inflate(base64.b64decode(part.body), PART_BYTES)
+    return inflate(base64.b64decode(part.body), MAX_PART_BYTES)
 
 
 async def _ask(client: Client, call: OutputsCall) -> OutputsReply:

@@ -126,7 +126,7 @@ async def test_an_unknown_tool_of_a_sub_agent_is_a_problem_of_the_plan(start: St
 
 
 async def test_sub_agents_end_somewhere(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subagent, "DEEPEST", 0)
+    monkeypatch.setattr(subagent, "MAX_SUBAGENT_LEVELS", 0)
     handle = await start(plan={"nodes": [agent()], "answer": "$sub"}, on_failure="partial")
     report = await handle.result()
     assert "TooDeep" in report["nodes"][0]["error"]

@@ -9,6 +9,7 @@ from temporalio import workflow
 from temporalio.common import SearchAttributeKey
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
+from sennit.workflows.limits import MAX_REPAIRS
 from sennit.workflows.messages.activity_ids import RUN
 from sennit.workflows.messages.activity_options import as_keywords, service_options
 from sennit.workflows.messages.contracts import (
@@ -39,8 +40,6 @@ from sennit.workflows.run.search_attributes import SearchAttributes
 
 _SCHEDULE = SearchAttributeKey.for_keyword("TemporalScheduledById")
 """What the server itself writes on a run that one of its schedules starts."""
-REPAIRS = 2
-"""How often a planner is shown what is wrong with its plan."""
 BETTER_PLANS = "What may help: another model as the planner, or SENNIT_PLAN_FORMAT=tools for the workers."
 In = TypeVar("In", bound=BaseModel)
 Out = TypeVar("Out", bound=BaseModel)
@@ -100,7 +99,7 @@ class RunSetup:
         extra: dict[str, Any] = {"stream": prepared.streams, "origins": self.origins}
         fields = {name: value for name, value in extra.items() if value}
         call = PlanCall(run=self.run_prefix, run_context=self.run_context, **fields)
-        for _ in range(1 + REPAIRS):
+        for _ in range(1 + MAX_REPAIRS):
             planned = await self._do(PLAN, call, "plan the goal", queue=prepared.planner, waits=True)
             self.spent = self.spent.plus(planned.usage)
             wrong = planned.problems

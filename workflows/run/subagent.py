@@ -10,6 +10,7 @@ from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import ApplicationError, ChildWorkflowError
 from temporalio.workflow import ParentClosePolicy
 
+from sennit.workflows.limits import MAX_SUBAGENT_LEVELS
 from sennit.workflows.messages.activity_ids import ActivityId
 from sennit.workflows.messages.activity_options import Options, as_keywords
 from sennit.workflows.messages.contracts import AGENT, PREPARE_AGENT, GroupReply, SubagentRequest
@@ -24,8 +25,6 @@ _WAY = re.compile(r"[0-9a-f]{16}")
 GIVEN_UP = "the run above it does not need it any more"
 SUSPENDED = "the run above it continues as new, and starts it again"
 """Why a run cancels a sub-agent. A server that cancels it because its parent is over gives no reason."""
-DEEPEST = 3
-"""Levels of sub-agents below a run; one further down is refused."""
 
 
 async def run_subagent(
@@ -41,8 +40,8 @@ async def run_subagent(
     A child that was left running by a reset of this run is ended. The new one takes over what is finished, because its
     artifacts have the same place.
     """
-    if inherited["depth"] > DEEPEST:
-        raise ApplicationError(f"sub-agents are {DEEPEST} deep already", type="TooDeep", non_retryable=True)
+    if inherited["depth"] > MAX_SUBAGENT_LEVELS:
+        raise ApplicationError(f"sub-agents are {MAX_SUBAGENT_LEVELS} deep already", type="TooDeep", non_retryable=True)
     goal = str(replace(ident, work="goal"))
     found = await workflow.execute_activity(
         PREPARE_AGENT.name, call, activity_id=goal, result_type=PREPARE_AGENT.gives, **as_keywords(options)

@@ -22,6 +22,13 @@ from sennit.workflows.drawing.layout import arrange, flow_of
 from sennit.workflows.drawing.picture import picture
 from sennit.workflows.drawing.rows import row_lines
 from sennit.workflows.drawing.text import cells, clip_name, plain
+from sennit.workflows.limits import (
+    MAX_BOARD_BYTES,
+    MAX_BOARD_WRITES,
+    MAX_CODE_CHARACTERS,
+    MAX_ROWS_CHARACTERS,
+    MAX_USUAL_BOARD_BYTES,
+)
 from sennit.workflows.messages.result import BlockedOn
 from sennit.workflows.messages.views import SubagentView
 from sennit.workflows.plan.compile.graph import Graph
@@ -43,12 +50,6 @@ from sennit.workflows.views.report import (
 )
 from sennit.workflows.views.writes import writes_of
 
-USUAL_BYTES = 7_900
-"""Bytes as sent that every proxy lets through; about 6 KB of text."""
-MAX_BYTES = 24 * 1024
-_MAX_CODE = 400
-_MOST_OF_ROWS = 1_500
-_MOST_WRITES = 5
 _MOST_OF_ANSWER, _MOST_LINES = 600, 12
 _STATUSES = ("waiting", "failed", "running", "blocked", "handled", "skipped", "cancelled", "pending", "succeeded")
 _URGENT = _STATUSES[:2]
@@ -101,14 +102,14 @@ class _Detail:
     shown: int
     titles: bool = True
     nodes: bool = True
-    limit: int = USUAL_BYTES
+    limit: int = MAX_USUAL_BOARD_BYTES
 
 
 _DETAILS = (
     _Detail(_STATUSES, rows=20, questions=6, shown=1_000),
     _Detail(_STATUSES[:4], rows=12, questions=6, shown=600),
     _Detail(_URGENT, rows=6, questions=3, shown=300),
-    _Detail(_URGENT, rows=4, questions=4, shown=300, titles=False, limit=MAX_BYTES),
+    _Detail(_URGENT, rows=4, questions=4, shown=300, titles=False, limit=MAX_BOARD_BYTES),
     _Detail(_URGENT, rows=4, questions=1, shown=300, titles=False, nodes=False),
 )
 
@@ -199,7 +200,7 @@ def _head(run: str, title: str, counts: dict[str, int]) -> list[str]:
     parts = [f"{ended:,} of {total:,} node{'s' * (total != 1)} ended"]
     name = quote(run, safe="")
     page = f"namespaces/{{namespace}}/workflows/{name if name != run else '{workflowId}'}/{{runId}}"
-    if len(name) <= _MAX_CODE:
+    if len(name) <= MAX_CODE_CHARACTERS:
         parts += [f"[pending activities]({page}/pending-activities)"] if counts.get("running") else []
         parts.append(f"[timeline]({page}/timeline)")
     return [f"**{prose(title, 200)}**", " · ".join(parts), ""]
@@ -221,8 +222,8 @@ def _draining(state: RunState) -> list[str]:
 def _writes(state: RunState) -> list[str]:
     """Return what became of writes that were cut off, or of which nobody knows whether they were made."""
     lines = writes_of(state)
-    named = [f"`{clip_name(line.node, 40)}` {line.status}" for line in lines[:_MOST_WRITES]]
-    more = f" and {len(lines) - _MOST_WRITES} more" if len(lines) > _MOST_WRITES else ""
+    named = [f"`{clip_name(line.node, 40)}` {line.status}" for line in lines[:MAX_BOARD_WRITES]]
+    more = f" and {len(lines) - MAX_BOARD_WRITES} more" if len(lines) > MAX_BOARD_WRITES else ""
     return [f"Writes that were cut off, or are in doubt: {', '.join(named)}{more}", ""] if lines else []
 
 
@@ -235,7 +236,8 @@ def _questions(blocked: Sequence[BlockedOn], run: str, detail: _Detail) -> list[
         lines += _block(item.shown, detail.shown, item.run or run)
         if item.run:
             name, words = quote(item.run, safe=""), "run of its sub-agent"
-            link = f"[{words}](namespaces/{{namespace}}/workflows/{name})" if len(name) <= _MAX_CODE else words
+            whole = f"[{words}](namespaces/{{namespace}}/workflows/{name})"
+            link = whole if len(name) <= MAX_CODE_CHARACTERS else words
             lines.append(f"→ in the {link}:")
         lines.append(f"→ Send an Update: `{item.update}` with {_code(json.dumps(item.example, ensure_ascii=False))}")
         example = _code(json.dumps({"node": item.node.rpartition(".")[2]}))
@@ -280,7 +282,7 @@ def _rows_text(graph: Graph, shown: Sequence[int], diagram: Diagram, statuses: S
     if not statuses:
         return []
     names = [place_of_call(spec) or spec.id for spec in map(graph.specs.__getitem__, shown)]
-    block = _block("\n".join(row_lines(diagram.rows, names, statuses)), _MOST_OF_ROWS, run)
+    block = _block("\n".join(row_lines(diagram.rows, names, statuses)), MAX_ROWS_CHARACTERS, run)
     title = "layers" if all(row.number for row in diagram.rows) else "groups"
     return [f"<details><summary>{title}</summary>", "", *block, "", "</details>", ""]
 
@@ -377,7 +379,7 @@ def prose(text: str, most: int, *, word: int = 30) -> str:
 
 def _code(text: str) -> str:
     """Return text to be copied, exactly as it is; if it is too long to paste, where to find it."""
-    if len(text.encode(errors="replace")) > _MAX_CODE or not text.isprintable():
+    if len(text.encode(errors="replace")) > MAX_CODE_CHARACTERS or not text.isprintable():
         return "the example in the query `plan`: it is too long to show here"
     fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
     return f"{fence} {text} {fence}" if len(fence) > 1 else f"`{text}`"

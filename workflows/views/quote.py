@@ -2,12 +2,10 @@
 
 from collections.abc import Iterable
 
+from sennit.workflows.limits import MAX_QUOTED_PROGRAMS
 from sennit.workflows.plan.language.limits import dollars
 from sennit.workflows.plan.scheduling.ready import lacking
 from sennit.workflows.plan.scheduling.state import RunState
-
-MOST = 3
-"""Programs whose quotes are shown."""
 
 
 def quote_line(state: RunState) -> str:
@@ -15,8 +13,8 @@ def quote_line(state: RunState) -> str:
     quoted = [(spec.id, spec.quote.text) for spec in state.graph.specs if spec.quote is not None]
     if len(quoted) == 1:
         return quoted[0][1]
-    more = f" · and {len(quoted) - MOST} more" if len(quoted) > MOST else ""
-    return " · ".join(f"{name}: {text}" for name, text in quoted[:MOST]) + more
+    more = f" · and {len(quoted) - MAX_QUOTED_PROGRAMS} more" if len(quoted) > MAX_QUOTED_PROGRAMS else ""
+    return " · ".join(f"{name}: {text}" for name, text in quoted[:MAX_QUOTED_PROGRAMS]) + more
 
 
 def quote_warnings(state: RunState) -> list[str]:

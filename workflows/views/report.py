@@ -3,10 +3,17 @@
 from collections.abc import Container, Iterable, Sequence
 from itertools import islice
 
+from sennit.workflows.limits import (
+    MAX_BLOCKED,
+    MAX_ERROR_CHARACTERS,
+    MAX_PLACE_CHARACTERS,
+    MAX_REPORT_BYTES,
+    MAX_SUMMARIES_CHARACTERS,
+    MIN_SUMMARY_CHARACTERS,
+)
 from sennit.workflows.messages.contracts import Conclusion, NodeReply
 from sennit.workflows.messages.result import ApprovedWrite, NodeLine, RunReport, RunStatus
 from sennit.workflows.messages.views import NodeView
-from sennit.workflows.plan.limits import MAX_PAYLOAD_BYTES
 from sennit.workflows.plan.scheduling.budget import Budget, ledger
 from sennit.workflows.plan.scheduling.completion import UNKNOWN_OUTCOME
 from sennit.workflows.plan.scheduling.state import (
@@ -22,18 +29,6 @@ from sennit.workflows.plan.scheduling.termination import handled
 from sennit.workflows.views.places import in_order, place_of_call
 from sennit.workflows.views.quote import quote_line, shortage
 from sennit.workflows.views.writes import effect_text, writes_of
-
-REPORT_BYTES = MAX_PAYLOAD_BYTES // 3
-ERROR_CHARACTERS = 300
-QUESTION_CHARACTERS = 300
-LINE_CHARACTERS = 120
-SUMMARY_CHARACTERS = 16_000
-"""What all summaries of a report share, since the history keeps it: 100 nodes have theirs whole, 500 have 32 characters
-each, and below `LEAST_SUMMARY` characters there are none."""
-LEAST_SUMMARY = 16
-PLACE_CHARACTERS = 64
-"""Of the summary of a call of a program, however many there are: with its place, by which people know it."""
-MAX_BLOCKED = 20
 
 
 def status_of(state: RunState, unit: int, caught: Container[int] = ()) -> str:
@@ -55,7 +50,7 @@ def error_of(state: RunState, unit: int) -> str | None:
     by += "; its script was replaced" if status != status_of(state, unit) else ""
     effect = "" if note[0] == UNKNOWN_OUTCOME else effect_text(state, unit)
     by += f"; {effect}" if effect else ""
-    return cut(f"{note[0]}: {note[1]}", ERROR_CHARACTERS - len(by)) + by
+    return cut(f"{note[0]}: {note[1]}", MAX_ERROR_CHARACTERS - len(by)) + by
 
 
 def error_at_place(state: RunState, unit: int) -> str:
@@ -138,15 +133,15 @@ def report_lines(state: RunState) -> tuple[tuple[NodeLine, ...], int]:
     """Return the lines for the report and how many were left out to keep it below a payload's size: no failed one
     before any other.
     """
-    room, caught = SUMMARY_CHARACTERS // len(state.graph.specs), handled(state)
+    room, caught = MAX_SUMMARIES_CHARACTERS // len(state.graph.specs), handled(state)
     lines = [_report_line(state, unit, room, caught) for unit in visible_units(state)]
     sizes = [_size(line) for line in lines]
-    if sum(sizes) <= REPORT_BYTES:
+    if sum(sizes) <= MAX_REPORT_BYTES:
         return tuple(lines), 0
     size, kept = 0, []
     for index in sorted(range(len(lines)), key=lambda index: lines[index].status != "failed"):
         size += sizes[index]
-        if size > REPORT_BYTES:
+        if size > MAX_REPORT_BYTES:
             break
         kept.append(lines[index])
     return tuple(kept), len(lines) - len(kept)
@@ -159,8 +154,8 @@ def _size(line: NodeLine) -> int:
 
 def _report_line(state: RunState, unit: int, room: int, caught: Container[int]) -> NodeLine:
     spec = state.spec_of(unit)
-    room = max(room, PLACE_CHARACTERS) if spec.page else room
-    summary = "" if state.is_item(unit) or room < LEAST_SUMMARY else cut(spec.summary, room)
+    room = max(room, MAX_PLACE_CHARACTERS) if spec.page else room
+    summary = "" if state.is_item(unit) or room < MIN_SUMMARY_CHARACTERS else cut(spec.summary, room)
     return NodeLine(**_fields(state, unit, caught), summary=summary)
 
 

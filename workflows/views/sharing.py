@@ -1,10 +1,10 @@
 """Which units share an activity, and why others do not."""
 
+from sennit.workflows.limits import MAX_EXPLAINED
 from sennit.workflows.plan.fusion.rules import why_alone
 from sennit.workflows.plan.scheduling.ready import reads_long_manifests
 from sennit.workflows.plan.scheduling.state import RunState
 
-MOST_EXPLAINED = 500
 _JOIN = "no activity, unless its value must be stored: what reads a join loads the outputs of its inputs"
 
 
@@ -20,7 +20,7 @@ def seats_of(state: RunState) -> dict[int, tuple[str, int]]:
 
 def explained(state: RunState) -> dict[str, str]:
     """Return of the first 500 nodes whether they may share an activity, and if not why. A map speaks for its items."""
-    nodes = range(min(len(state.graph.specs), MOST_EXPLAINED))
+    nodes = range(min(len(state.graph.specs), MAX_EXPLAINED))
     return {state.path(node): _reason(state, node) for node in nodes if state.graph.specs[node].is_shown}
 
 

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sennit.workflows.drawing.text import plain
+from sennit.workflows.limits import MAX_BOARD_BYTES, MAX_USUAL_BOARD_BYTES
 from sennit.workflows.messages.result import BlockedOn
 from sennit.workflows.messages.views import SubagentView
 from sennit.workflows.plan.compile.graph import Graph
@@ -29,7 +30,7 @@ from sennit.workflows.plan.scheduling.state import (
     WAITING,
     RunState,
 )
-from sennit.workflows.views.board import _DETAILS, MAX_BYTES, USUAL_BYTES, board, prose, sent_bytes
+from sennit.workflows.views.board import _DETAILS, board, prose, sent_bytes
 
 RUN = "agent-which-is-longer-1a2b3c4d"
 HOSTILE = (
@@ -121,7 +122,7 @@ def test_what_is_too_long_to_paste_is_named() -> None:
     play.begin()
     text = board_text(play)
     assert "`answer` with the example in the query `plan`: it is too long to show here" in text
-    assert sent_bytes(text) < USUAL_BYTES
+    assert sent_bytes(text) < MAX_USUAL_BOARD_BYTES
 
 
 def test_rows_that_need_a_look_come_first() -> None:
@@ -194,7 +195,7 @@ def test_what_sub_agents_wait_for_makes_no_board_too_long() -> None:
     names = [f"n{number}" for number in range(20)]
     for run in (RUN, HOSTILE.replace("\ud800", "") * 9):
         text = board_text(play, blocked_children=below(*names, run=run, question=HOSTILE * 900))
-        assert sent_bytes(text) <= MAX_BYTES
+        assert sent_bytes(text) <= MAX_BOARD_BYTES
         assert not re.search(r"[<>{}]", re.sub(r"\]\(namespaces/\S+\)", "", outside(text)))
 
 
@@ -240,7 +241,7 @@ def test_whatever_a_run_holds_the_board_is_whole(execution_plan: Any, chance: ra
     fill(state, chance, texts)
     text = board(state, run=chance.choice([RUN, HOSTILE.replace("\ud800", "")]), title=chance.choice(texts))
     assert drawing(text).clashes() == []
-    assert sent_bytes(text) <= MAX_BYTES
+    assert sent_bytes(text) <= MAX_BOARD_BYTES
     assert "\n\n" not in text[text.index("<div>") : text.index("</div>")]
     assert not re.search(r"[<>{}]", re.sub(r"\]\(namespaces/\S+\)", "", outside(text)))
 
@@ -288,7 +289,7 @@ def test_no_board_is_too_long_to_be_sent_bytes(reach: int) -> None:
     fill(play.state, chance, ["漢" * 100_000])
     play.state.parked = True
     text = board_text(play, title="漢" * 100_000)
-    assert sent_bytes(text) <= MAX_BYTES
+    assert sent_bytes(text) <= MAX_BOARD_BYTES
     assert drawing(text).clashes() == []
 
 

@@ -39,7 +39,7 @@ async def test_a_report_says_what_its_nodes_did(start: Start) -> None:
 async def test_many_nodes_share_the_room_for_it(
     start: Start, monkeypatch: pytest.MonkeyPatch, characters: int, expected: set[str]
 ) -> None:
-    monkeypatch.setattr(reporting, "SUMMARY_CHARACTERS", characters)
+    monkeypatch.setattr(reporting, "MAX_SUMMARIES_CHARACTERS", characters)
     assert set((await summaries(start)).values()) - {""} == expected - {""}
 
 
@@ -48,7 +48,7 @@ def test_a_report_that_is_too_long_counts_every_node_and_lists_the_failed_ones(m
     play.begin()
     for index in range(9):
         play.fail(f"n{index}") if index in (4, 8) else play.ok(f"n{index}")
-    monkeypatch.setattr(reporting, "REPORT_BYTES", 900)
+    monkeypatch.setattr(reporting, "MAX_REPORT_BYTES", 900)
     report = reporting.report_of(play.state, "partial", Conclusion(), "")
     assert report.counts == {"succeeded": 7, "failed": 2}
     assert [line.id for line in report.nodes][:3] == ["n4", "n8", "n0"]

@@ -15,9 +15,8 @@ from typing import Any, Literal, NamedTuple
 from sennit.workflows.plan.language.conditions import moved
 from sennit.workflows.plan.language.nodes import Fuse, OnFailure
 from sennit.workflows.plan.language.packing import inflate
+from sennit.workflows.plan.limits import MAX_SHOWN_SCRIPT_CHARACTERS, MAX_UNPACKED_PLAN_BYTES
 
-MAX_UNPACKED_BYTES = 64 * 1024 * 1024
-SHOWN_SCRIPT = 64 * 1024
 KEY_CHARACTERS = 12
 """Of the key of a program's call, what the scheduler knows it by."""
 GATHER_MILLIS = 120_000
@@ -161,7 +160,7 @@ class NodeSpec:
 
 def shown_script(script: str) -> str:
     """Return a script that people may see, "" for a long one: a run hands it on when it continues as new."""
-    return script if len(script) <= SHOWN_SCRIPT else ""
+    return script if len(script) <= MAX_SHOWN_SCRIPT_CHARACTERS else ""
 
 
 _DEFAULTS = asdict(NodeSpec("", "tool")) | {"id": None, "kind": None}
@@ -191,7 +190,7 @@ class ExecutionPlan:
         return base64.b85encode(zlib.compress(json.dumps(body, separators=(",", ":")).encode(), 9)).decode()
 
     @classmethod
-    def unpack(cls, text: str, most: int = MAX_UNPACKED_BYTES) -> "ExecutionPlan":
+    def unpack(cls, text: str, most: int = MAX_UNPACKED_PLAN_BYTES) -> "ExecutionPlan":
         """Return the execution plan in `text`. Raises ValueError before more than `most` bytes of it are unpacked."""
         rows, *rest = json.loads(inflate(base64.b85decode(text), most))
         for row in rows:

@@ -17,7 +17,7 @@ from sennit.workflows.plan.fusion.rules import Timings
 from sennit.workflows.plan.language.conditions import holds
 from sennit.workflows.plan.language.facts import MISSING, Missing, Scalar
 from sennit.workflows.plan.language.nodes import OnFailure
-from sennit.workflows.plan.limits import IN_FLIGHT
+from sennit.workflows.plan.limits import DEFAULT_IN_FLIGHT
 from sennit.workflows.plan.scheduling.budget import Budget, Rate
 from sennit.workflows.plan.scheduling.events import Approval, Decision, Effect, EndStatus, ExpansionRequest, Question
 
@@ -171,7 +171,7 @@ class RunState:
         approve_above: int | None = None,
         rates: Mapping[str, int] = MappingProxyType({}),
         forks: bool = False,
-        in_flight: int = IN_FLIGHT,
+        in_flight: int = DEFAULT_IN_FLIGHT,
         timings: Timings | None = None,
     ) -> None:
         self.graph = graph
