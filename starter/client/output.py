@@ -16,6 +16,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from sennit.starter.client.activity_details import why_silent
 from sennit.starter.client.errors import NoAnswer, NoOutput, NotEnded, Refused, SennitError
 from sennit.starter.client.server_errors import error_of
+from sennit.starter.limits import MAX_OUTPUT_CHANGES
 from sennit.workflows.limits import MAX_OUTPUTS, MAX_PART_BYTES
 from sennit.workflows.messages.contracts import NodeError, conclusion_of
 from sennit.workflows.messages.outputs import GONE, NO_OUTPUT, NOT_ENDED, OutputPart, OutputsCall, OutputsReply
@@ -27,8 +28,6 @@ from sennit.workflows.plan.language.text import format_name, one_line
 QUERY_TIMEOUT = timedelta(seconds=10)
 LONGEST_READ = timedelta(seconds=40)
 """A worker has 30 s for the store."""
-MOST_CHANGES = 10
-"""How often an output begins again because another worker gives it otherwise."""
 _ERRORS: dict[str, type[SennitError]] = {NOT_ENDED: NotEnded, NO_OUTPUT: NoOutput, GONE: NoOutput}
 
 
@@ -131,7 +130,7 @@ async def _read(
             if begun and part.digest != digest:
                 begun.clear()
                 changes += 1
-                if changes == MOST_CHANGES:
+                if changes == MAX_OUTPUT_CHANGES:
                     raise NoAnswer(f"workers mask the output of {name} differently; give them the same secrets")
                 break
             digest = part.digest

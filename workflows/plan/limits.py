@@ -24,6 +24,8 @@ their product.
 """
 MAX_MANIFEST_LEVELS: Final = 8
 """Joins of joins in one manifest: what reads it goes down as many levels."""
+MAX_CONDITION_LEVELS: Final = 250
+"""Of parts within parts, in a compiled condition: no check lets a deeper one pass, and reading it is recursive."""
 MAX_CAUSE_CHARACTERS: Final = 200  # of the error of an input in that of its join
 MAX_LOSS_CHARACTERS: Final = 2_600  # of the error of one lost input that a model or a join gets
 MAX_LOSSES_CHARACTERS: Final = 100_000  # of the errors of all lost inputs together: they travel in one payload
