@@ -14,6 +14,7 @@ from sennit.workflows.plan.scheduling.events import NodeEnded, Outcome, RunStart
 from sennit.workflows.plan.scheduling.state import RunState
 from sennit.workflows.plan.scheduling.step import step
 from sennit.workflows.views.board import board, sent_bytes
+from sennit.workflows.views.shown_run import ShownRun
 
 SIZES = (20, 40, 60, 500, 10_000)
 REPEATS = 15
@@ -53,7 +54,8 @@ def measure() -> dict[str, Any]:
 
 def _timed(state: RunState) -> tuple[float, str]:
     began = time.perf_counter()
-    text = board(state, run="agent-which-is-longer-the-nile-or-the-amazon-1a2b3c4d", title="running: a question")
+    shown = ShownRun(state, "agent-which-is-longer-the-nile-or-the-amazon-1a2b3c4d")
+    text = board(shown, title="running: a question")
     return (time.perf_counter() - began) * 1000, text
 
 

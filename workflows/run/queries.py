@@ -18,13 +18,12 @@ from sennit.workflows.plan.scheduling.termination import handled
 from sennit.workflows.run.engine import Engine
 from sennit.workflows.run.setup import RunSetup
 from sennit.workflows.views.journal import Journal
+from sennit.workflows.views.nodes import drain_waits_for, error_of, view_of
 from sennit.workflows.views.outputs import NO_PLAN, asked_for, output_places
-from sennit.workflows.views.questions import blocked_on
-from sennit.workflows.views.quote import quote_line, quote_warnings
-from sennit.workflows.views.report import counts, drain_waits_for, error_of, view_of, visible_units
+from sennit.workflows.views.quote import quote_warnings
 from sennit.workflows.views.script import script_view
 from sennit.workflows.views.sharing import explained, seats_of
-from sennit.workflows.views.writes import writes_of
+from sennit.workflows.views.shown_run import ShownRun
 
 NOT_PLANNED = "there is no plan yet"
 
@@ -137,13 +136,12 @@ def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, An
     state = engine.state
     start, limit = _page(request)
     agents = engine.subagents.lines(state, view.id)
-    units, caught = visible_units(state), handled(state)
+    shown = ShownRun(state, view.id, engine.blocked_children, view.blocked)
     nodes: list[NodeView] = []
-    blocked = (*view.blocked, *blocked_on(state, view.id, engine.blocked_children))
-    size = 2 * sum(len(item.shown) for item in blocked)
+    size = 2 * sum(len(item.shown) for item in shown.blocked)
     seats = seats_of(state)
-    for unit in units[start : start + limit]:
-        node = view_of(state, unit, engine.replies.get(unit), agents.get(unit, ""), caught)
+    for unit in shown.units[start : start + limit]:
+        node = view_of(state, unit, engine.replies.get(unit), agents.get(unit, ""), shown.caught)
         node = node.model_copy(update={"seat": seats[unit]}) if unit in seats else node
         size += 160 + len(node.summary) + len(node.preview) * 2 + len(node.error or "") + 12 * len(node.needs)
         size += len(node.ref or "")
@@ -153,15 +151,15 @@ def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, An
     end = start + len(nodes)
     return view.model_copy(
         update={
-            "counts": counts(state),
+            "counts": shown.counts,
             "budget": ledger(state.budget),
-            "quote": quote_line(state),
+            "quote": shown.quote,
             "warnings": (*view.warnings, *engine.warnings, *quote_warnings(state)),
-            "blocked": blocked,
+            "blocked": shown.blocked,
             "waits_for": drain_waits_for(state),
-            "writes": writes_of(state),
+            "writes": shown.writes,
             "nodes": tuple(nodes),
-            "next": end if end < len(units) else None,
+            "next": end if end < len(shown.units) else None,
         }
     ).model_dump(mode="json")
 

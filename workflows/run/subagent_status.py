@@ -21,7 +21,7 @@ from sennit.workflows.messages.result import BlockedOn, RunStatus, WriteLine
 from sennit.workflows.messages.views import SubagentView
 from sennit.workflows.plan.scheduling.events import WriteStatus
 from sennit.workflows.plan.scheduling.state import RUNNING, RunState
-from sennit.workflows.views.questions import blocked_on
+from sennit.workflows.views.shown_run import ShownRun
 
 FIRST_EVENTS = 3
 """The length of a history at the first workflow task, if its first try succeeds."""
@@ -113,17 +113,17 @@ class SubagentStatus:
         names, blocked = self.running(state), self.blocked_children(state)
         return {unit: f"run {run}.{name}{' waits for a person' * (unit in blocked)}" for unit, name in names.items()}
 
-    def report(self, state: RunState, status: RunStatus) -> None:
+    def report(self, shown: ShownRun, status: RunStatus) -> None:
         """Report to the parent, if there is one, what this run waits for and whether that blocks the whole run.
 
         A run that is about to continue as new leaves this to the next run, because only that one starts what is ready.
         """
-        info, blocked_children = workflow.info(), self.blocked_children(state)
+        info, state = workflow.info(), shown.state
         leaves = state.draining and not state.running and self.last_reported is not None
         if info.parent is None or self._reporting is not None or leaves:
             return
-        waits = status in ("running", "blocked") and (state.waiting or blocked_children)
-        blocked = blocked_on(state, info.workflow_id, blocked_children)[:MAX_PASSED_ON] if waits else ()
+        waits = status in ("running", "blocked") and (state.waiting or shown.children)
+        blocked = shown.blocked[:MAX_PASSED_ON] if waits else ()
         view = SubagentView(
             name=_name_of(info),
             run=info.first_execution_run_id,

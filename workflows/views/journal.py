@@ -11,7 +11,7 @@ from sennit.workflows.messages.views import EventKind, EventPage, RunEvent
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.scheduling.admission import asks
 from sennit.workflows.plan.scheduling.state import PENDING, RUNNING, STATUS_NAMES, RunState
-from sennit.workflows.views.report import error_at_place
+from sennit.workflows.views.nodes import error_at_place
 
 PAGE_EVENTS, PAGE_BYTES = 500, 400_000
 _KINDS: Mapping[str, EventKind] = {

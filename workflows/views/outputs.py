@@ -8,7 +8,7 @@ from sennit.workflows.messages.contracts import NodeError
 from sennit.workflows.messages.outputs import NO_OUTPUT, NO_SUCH_NODE, NOT_ENDED, OutputPlace
 from sennit.workflows.plan.language.text import format_name, nearest_or_known
 from sennit.workflows.plan.scheduling.state import BLOCKED, FAILED, SKIPPED, STATUS_NAMES, RunState
-from sennit.workflows.views.report import error_of, visible_units
+from sennit.workflows.views.nodes import error_of, visible_units
 
 _OF_PROGRAMS = ("program", "join")
 """Calls of programs whose outputs are as programs hand them on."""

@@ -34,8 +34,8 @@ from sennit.workflows.plan.scheduling.state import (
 )
 from sennit.workflows.plan.scheduling.termination import PROGRAM_FAILED, blocking_failures, outages, session_of
 from sennit.workflows.views.example import example_value, full_example
-from sennit.workflows.views.quote import shortage
-from sennit.workflows.views.report import cut, error_at_place, spent
+from sennit.workflows.views.nodes import cut, error_at_place
+from sennit.workflows.views.quote import shortage, spent
 
 
 def blocked_on(state: RunState, run: str, children: Mapping[int, SubagentView]) -> tuple[BlockedOn, ...]:

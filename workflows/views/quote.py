@@ -1,9 +1,10 @@
-"""What a run's programs can cost, beside its budget."""
+"""The budget of a run, and what its programs can cost."""
 
 from collections.abc import Iterable
 
 from sennit.workflows.limits import MAX_QUOTED_PROGRAMS
 from sennit.workflows.plan.language.limits import dollars
+from sennit.workflows.plan.scheduling.budget import Budget, ledger
 from sennit.workflows.plan.scheduling.ready import lacking
 from sennit.workflows.plan.scheduling.state import RunState
 
@@ -41,3 +42,10 @@ def shortage(state: RunState, units: Iterable[int]) -> tuple[int, str] | None:
         return None
     left = state.budget.left("calls")
     return missing, f"`{state.shown(unit)}` makes at least {left + missing} model calls; the budget has {left} left"
+
+
+def spent(budget: Budget, names: Iterable[str]) -> str:
+    """Return what was spent of each limit."""
+    rows = ledger(budget)
+    parts = (f"{name} {rows[name]['spent']} of {rows[name]['limit']}" for name in names)
+    return f"the budget is spent ({', '.join(parts)})"

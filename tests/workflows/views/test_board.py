@@ -31,6 +31,7 @@ from sennit.workflows.plan.scheduling.state import (
     RunState,
 )
 from sennit.workflows.views.board import _DETAILS, board, prose, sent_bytes
+from sennit.workflows.views.shown_run import ShownRun
 
 RUN = "agent-which-is-longer-1a2b3c4d"
 HOSTILE = (
@@ -41,7 +42,8 @@ USUAL_TEXT = 6 * 1024
 
 
 def board_text(play: Play, **fields: Any) -> str:
-    return board(play.state, run=fields.pop("run", RUN), title=fields.pop("title", "running: a goal"), **fields)
+    shown = ShownRun(play.state, fields.pop("run", RUN), fields.pop("children", {}))
+    return board(shown, title=fields.pop("title", "running: a goal"), **fields)
 
 
 def drawing(text: str) -> Drawing:
@@ -179,7 +181,7 @@ def below(*names: str, run: str = f"{RUN}.sub", question: str = "May this run?")
 def test_what_a_sub_agent_waits_for_is_sent_to_its_run() -> None:
     play = Play(node("sub", kind="agent"), node("b"), answer=["sub", "b"])
     play.begin()
-    text = board_text(play, blocked_children=below("n3"))
+    text = board_text(play, children=below("n3"))
     assert text.index("**sub.n3 needs approval:**") < text.index("<svg")
     assert f"→ in the [run of its sub-agent](namespaces/{{namespace}}/workflows/{RUN}.sub):" in text
     assert '`approve` with `{"node": "n3"}`' in text
@@ -194,7 +196,7 @@ def test_what_sub_agents_wait_for_makes_no_board_too_long() -> None:
     play.begin()
     names = [f"n{number}" for number in range(20)]
     for run in (RUN, HOSTILE.replace("\ud800", "") * 9):
-        text = board_text(play, blocked_children=below(*names, run=run, question=HOSTILE * 900))
+        text = board_text(play, children=below(*names, run=run, question=HOSTILE * 900))
         assert sent_bytes(text) <= MAX_BOARD_BYTES
         assert not re.search(r"[<>{}]", re.sub(r"\]\(namespaces/\S+\)", "", outside(text)))
 
@@ -239,7 +241,7 @@ def test_whatever_a_run_holds_the_board_is_whole(execution_plan: Any, chance: ra
         spec.summary, spec.question = f"{spec.id} {chance.choice(texts)} <- n1", chance.choice(texts)
     state = RunState(Graph(execution_plan))
     fill(state, chance, texts)
-    text = board(state, run=chance.choice([RUN, HOSTILE.replace("\ud800", "")]), title=chance.choice(texts))
+    text = board(ShownRun(state, chance.choice([RUN, HOSTILE.replace("\ud800", "")])), title=chance.choice(texts))
     assert drawing(text).clashes() == []
     assert sent_bytes(text) <= MAX_BOARD_BYTES
     assert "\n\n" not in text[text.index("<div>") : text.index("</div>")]
