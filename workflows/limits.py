@@ -60,3 +60,5 @@ MAX_SUBAGENT_WRITES: Final = 300  # of a sub-agent that was cancelled; those com
 MAX_EDIT_WARNINGS: Final = 10  # about an edit
 MAX_GATE_ANSWER_CHARACTERS: Final = 64 * 1024  # of a person's answer: the history keeps it
 MAX_DRAWN_AT_ONCE: Final = 200  # Nodes of a board that is drawn at each change: to draw takes time for each node
+MAX_UPDATE_BYTES: Final = MAX_PAYLOAD_BYTES // 2
+"""Of an update that a worker takes: what it answers a query with may have it again, beside other things."""
