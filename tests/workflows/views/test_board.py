@@ -304,8 +304,11 @@ def test_layers_stand_for_nodes_when_a_board_would_be_too_long(monkeypatch: pyte
 
 
 def test_calls_of_a_program_are_named_by_task_and_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    tasks = [node(f"m_{n}", kind="program", page="p", summary=f"m_{n} look#{n}:9 {n}") for n in range(3)]
-    calls = [node(f"m_{n}_1", f"m_{n}", page="p", summary=f"m_{n}_1 look#{n}/search:4 {n}") for n in range(3)]
+    tasks, calls = [], []
+    for n in range(3):
+        task, call = f"look#{n}:9", f"look#{n}/search:4"
+        tasks.append(node(f"m_{n}", kind="program", page="p", summary=f"m_{n} {task} {n}", place=task))
+        calls.append(node(f"m_{n}_1", f"m_{n}", page="p", summary=f"m_{n}_1 {call} {n}", place=call))
     play = Play(node("m", kind="program"), *tasks, *calls, answer="m")
     play.begin()
     for name in ("m", "m_0", "m_1"):
