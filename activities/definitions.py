@@ -69,7 +69,8 @@ from sennit.workflows.messages.node_calls import (
     WriteNodeCall,
 )
 from sennit.workflows.messages.outputs import OUTPUTS, OutputsCall, OutputsReply
-from sennit.workflows.plan.language.nodes import MOST_ATTEMPTS, ApprovalPolicy
+from sennit.workflows.plan.language.nodes import ApprovalPolicy
+from sennit.workflows.plan.limits import MAX_ATTEMPTS
 
 log = logging.getLogger("tools")
 T = TypeVar("T")
@@ -257,7 +258,7 @@ class Activities:
             with beating(attempts.beat):
                 await self._timings.flush(self.store, activity.info().namespace)  # while there is no result to lose
                 if kind is contracts.LLM:
-                    attempts.allow(MOST_ATTEMPTS)  # until the plan says how many
+                    attempts.allow(MAX_ATTEMPTS)  # until the plan says how many
                     checked = await _typed(self._library.plan(run_prefix, call.plan), attempts)
                     attempts.allow(checked.spec(parse_address(call.nodes[0]).id).attempts)
                 work = self._nodes.run(call, call.nodes[0], call.refs, run_prefix=run_prefix, attempts=attempts)

@@ -45,6 +45,7 @@ MAX_LOST_THREADS: Final = 50
 MAX_MARKED_BYTES: Final = 4 * 1024  # of an output that lies in the marker of its node: one file and not two
 MAX_MEMORY_BYTES: Final = 64 << 20  # of the values of one script
 MAX_MESSAGE_CHARACTERS: Final = 500  # of a tool's error: what a person or a model reads
+MAX_MODEL_CHARACTERS: Final = 200  # of the name of a model, as a server says it
 MAX_NAMED_FILES: Final = 5  # Files that one warning names
 MAX_NODE_WARNINGS: Final = 5  # that a run shows about one node
 MAX_OPENAPI_BYTES: Final = 20_000_000  # of the description of an API, which is parsed whole

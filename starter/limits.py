@@ -14,6 +14,8 @@ MAX_LISTED_RUNS: Final = 5_000
 """Runs that one listing reads, since the store sorts them by their end and not by their start."""
 MAX_LOG_BYTES: Final = 10_000_000  # of a log of the local stack; a larger one is renamed at the next start
 MAX_NODE_LINES: Final = 60  # of a run of a program that `status` writes one by one, as the board draws them
+MAX_OUTPUT_CHANGES: Final = 10
+"""How often an output is read from its beginning again because another worker gives it otherwise."""
 MAX_PLAN_FILE_BYTES: Final = 5 * 1024 * 1024  # of a plan file: readers of YAML take many times that in memory
 MAX_PLAN_FILE_VALUES: Final = 500_000  # of a plan file: aliases make many of few
 MAX_PROGRESS_CHARACTERS: Final = 200  # of a node's progress on the screen

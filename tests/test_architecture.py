@@ -224,6 +224,19 @@ def test_no_file_of_the_source_is_long() -> None:
     assert not wrong, in_order(wrong)
 
 
+def test_limits_stand_in_the_module_of_their_layer() -> None:
+    """But for the sizes of pictures, and for the sandbox, which sees its own folder alone."""
+    apart = ("/limits.py", "workflows/drawing/", "activities/sandbox/")
+    wrong = [
+        f"{name_of(path)}:{number} {line}"
+        for path in SOURCE
+        if not any(part in name_of(path) for part in apart)
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if re.match(r"(?:MAX|MOST|LONGEST|DEEPEST)_\w+(?:: Final)? = (?!timedelta)", line)
+    ]
+    assert not wrong, in_order(wrong)
+
+
 def test_no_function_is_long() -> None:
     wrong = []
     for path in (*SOURCE, *TESTS):
@@ -303,8 +316,8 @@ READING = {
     "budget": ("Budget", "ledger"),
     "completion": ("LOST", "NOT_WRITTEN", "UNKNOWN_OUTCOME", "may_write"),
     "extension": ("needs_approval", "request_of"),
-    "joins": ("lost", "manifest"),
-    "ready": ("is_given_much", "lacking"),
+    "joins": ("is_manifest", "lost", "manifest"),
+    "ready": ("reads_long_manifests", "lacking"),
     "retry": ("failed_in", "is_passed", "names_of", "repeated", "takes_answer"),
     "termination": (
         "FIRST_PAUSE",

@@ -14,6 +14,7 @@ from sennit.workflows.plan.scheduling.events import Event, Outcome
 from sennit.workflows.run.update_rules import judge
 from sennit.workflows.views.board import board
 from sennit.workflows.views.questions import blocked_on
+from sennit.workflows.views.shown_run import ShownRun
 
 _UPDATES = {update.name: update for update in UPDATES}
 
@@ -153,7 +154,7 @@ def test_a_hint_names_what_else_fits(play: Play, also: tuple[str, ...]) -> None:
         }
         fields = given.get(name, {})
         assert judge(play.state, parse_update(_UPDATES[name], {"node": item.node, **fields})).event is not None
-    assert [f"`{name}` with" in board(play.state, run="run-1", title="t") for name in also] == [True] * len(also)
+    assert [f"`{name}` with" in board(ShownRun(play.state, "run-1"), title="t") for name in also] == [True] * len(also)
 
 
 def test_what_may_write_twice_says_so() -> None:

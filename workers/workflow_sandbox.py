@@ -17,7 +17,8 @@ from temporalio.worker import (
 )
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
-MAX_UPDATE_BYTES = 1024 * 1024
+from sennit.workflows.limits import MAX_UPDATE_BYTES
+
 QUERY_TASK = "legacy_query"
 """What the SDK calls the query of a task that is nothing but a query."""
 FIRST_FLAG = 1 << 16

@@ -10,6 +10,7 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
+    from sennit.workflows.limits import MAX_DRAWN_AT_ONCE
     from sennit.workflows.messages.contracts import CheckResult, Conclusion, PreparedRun
     from sennit.workflows.messages.request import ContinuedState, RunRequest
     from sennit.workflows.messages.result import (
@@ -36,14 +37,12 @@ with workflow.unsafe.imports_passed_through():
     from sennit.workflows.views.board import RunEnd, board, board_without_plan
     from sennit.workflows.views.journal import Journal, Moment
     from sennit.workflows.views.metrics import RunMetrics
-    from sennit.workflows.views.questions import blocked_on
     from sennit.workflows.views.quote import quote_warnings
     from sennit.workflows.views.report import report_of
-    from sennit.workflows.views.writes import all_writes, writes_of
+    from sennit.workflows.views.shown_run import ShownRun
+    from sennit.workflows.views.writes import all_writes
 
 BOARD_EVERY = timedelta(seconds=1)
-DRAWN_AT_ONCE = 200
-"""Boards of bigger plans are drawn less often: to draw takes time for each node."""
 
 
 @workflow.defn(name="AgentRun")
@@ -82,7 +81,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         if self._request is None:
             self._status_without_engine = "failed"
             self._journal.ended("failed", self._invalid)
-            self._publish()
+            self._publish(self._shown)
             raise ApplicationError(self._invalid, type="InvalidRequest", non_retryable=True)
         try:
             engine = await self._open_in_time(self._request)
@@ -94,7 +93,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             elif isinstance(error, ApplicationError):
                 self._status_without_engine = "failed"
                 self._journal.ended("failed", f"{error.type}: {error.message}")
-                self._publish()
+                self._publish(self._shown)
                 raise with_usage(error, self._spent) from None
             raise
         try:
@@ -248,10 +247,10 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             if engine.status is None:
                 await engine.stop("cancelled")
             engine.status = "cancelled"  # also if it had ended, and only its report was to come
-            self._draw(engine)
+            self._draw(self._shown)
         self._journal.ended("cancelled")
-        self._publish()
-        writes = writes_of(engine.state) if engine is not None else ()
+        self._publish(self._shown)
+        writes = self._shown.writes if self._shown is not None else ()
         if writes:
             workflow.upsert_memo({WRITES: [line.model_dump(mode="json") for line in writes]})
         if self._request is not None and self._request.depth:
@@ -264,9 +263,10 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             found = await self._conclude(engine)
         self._answer_ref = found.ref or ""
         self._setup.phase = "ended"
-        report = report_of(engine.state, engine.shown_status, found, self._no_answer)
-        self._draw(engine, RunEnd(report.answer, report.problem or ""))
-        self._publish()
+        shown = self._shown_of(engine)
+        report = report_of(shown, engine.shown_status, found, self._no_answer)
+        self._draw(shown, RunEnd(report.answer, report.problem or ""))
+        self._publish(shown)
         await workflow.wait_condition(workflow.all_handlers_finished)
         info = workflow.info()
         fields = {"id": info.workflow_id, "run_id": info.run_id, "usage": UsageReport.of(self._spent)}
@@ -300,15 +300,24 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         engine, phase = self._engine, self._setup.phase
         if engine is not None and phase in ("running", "draining"):
             self._setup.phase = "draining" if engine.state.draining else "running"
+        shown = self._shown
         if engine is None or engine.status is None:  # the end is published once, with the answer
-            self._publish()
+            self._publish(shown)
         nodes = len(engine.state.graph.specs) if engine is not None else 0
-        soon = engine is None or not engine.moving or (engine.moving < 5 and nodes < DRAWN_AT_ONCE)
-        if soon or workflow.now() - self._drawn_at >= BOARD_EVERY * max(1, nodes // DRAWN_AT_ONCE):
-            self._draw(engine)
-        self._ask(self._waits_for(engine))
-        if engine is not None and self._request is not None and self._request.depth:
-            self._subagent_status.report(engine.state, engine.shown_status)
+        soon = engine is None or not engine.moving or (engine.moving < 5 and nodes < MAX_DRAWN_AT_ONCE)
+        if soon or workflow.now() - self._drawn_at >= BOARD_EVERY * max(1, nodes // MAX_DRAWN_AT_ONCE):
+            self._draw(shown)
+        self._ask(self._waits_for(shown))
+        if engine is not None and shown is not None and self._request is not None and self._request.depth:
+            self._subagent_status.report(shown, engine.shown_status)
+
+    @property
+    def _shown(self) -> ShownRun | None:
+        return self._shown_of(self._engine) if self._engine is not None else None
+
+    def _shown_of(self, engine: Engine) -> ShownRun:
+        outage = self._setup.outage.blocked
+        return ShownRun(engine.state, workflow.info().workflow_id, engine.blocked_children, outage)
 
     def _ask(self, items: Sequence[BlockedOn]) -> None:
         """Tell readers of events, and lists, what the run waits for."""
@@ -316,46 +325,31 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         if self._journal.ask(items) or waits != workflow.memo_value(WAITS_FOR, None):
             workflow.upsert_memo({WAITS_FOR: waits})
 
-    def _waits_for(self, engine: Engine | None) -> tuple[BlockedOn, ...]:
+    def _waits_for(self, shown: ShownRun | None) -> Sequence[BlockedOn]:
         """Return what the run waits for now; nothing once it is over."""
-        outage = self._setup.outage.blocked
-        if engine is None or engine.status is not None:
-            return outage
-        state, children = engine.state, engine.blocked_children
-        waits = state.waiting or state.parked or children
-        return (*outage, *(blocked_on(state, workflow.info().workflow_id, children) if waits else ()))
+        is_over = self._engine is not None and self._engine.status is not None
+        return shown.blocked if shown is not None and shown.waits and not is_over else self._setup.outage.blocked
 
-    def _draw(self, engine: Engine | None, end: RunEnd | None = None) -> None:
+    def _draw(self, shown: ShownRun | None, end: RunEnd | None = None) -> None:
         self._drawn_at = workflow.now()
         what = (self._request.goal or self._request.title) if self._request else ""
         title = f"{self._status}: {what}" if what else self._status
-        run, outage = workflow.info().workflow_id, self._setup.outage.blocked
-        if engine is None:
+        if shown is None:
+            run, outage = workflow.info().workflow_id, self._setup.outage.blocked
             workflow.set_current_details(board_without_plan(run, title, outage))
             return
-        drawn = board(
-            engine.state,
-            run=run,
-            title=title,
-            blocked_children=engine.blocked_children,
-            outage=outage,
-            notes=self._setup.attributes.notes,
-            end=end,
-        )
-        workflow.set_current_details(drawn)
+        workflow.set_current_details(board(shown, title=title, notes=self._setup.attributes.notes, end=end))
 
     @property
     def _spent(self) -> Usage:
         """Return what the run has used: by its planner, and by its nodes."""
         return self._setup.spent.plus(self._engine.usage if self._engine else NO_USAGE)
 
-    def _publish(self) -> None:
+    def _publish(self, shown: ShownRun | None) -> None:
         """Let lists know how the run stands."""
-        engine = self._engine
-        state, started, blocked = (engine.state, engine.started, engine.blocked_children) if engine else (None, 0, {})
-        outage = self._setup.outage.blocked
-        self._metrics.publish(self._status, state)
-        self._setup.attributes.publish(self._status, self._setup.phase, state, self._spent, started, blocked, outage)
+        started, outage = self._engine.started if self._engine is not None else 0, self._setup.outage.blocked
+        self._metrics.publish(self._status, shown)
+        self._setup.attributes.publish(self._status, self._setup.phase, shown, self._spent, started, outage)
 
     @property
     def _status(self) -> RunStatus:

@@ -13,3 +13,52 @@ MAX_SHOWN_CHARACTERS: Final = 64_000
 """Of all questions that wait together: the more there are, the less room each has."""
 MAX_STARTS: Final = 500  # Activities that one workflow task starts: its commands travel in one transaction
 MIN_QUESTION_CHARACTERS: Final = 200  # of a question, however many there are
+MAX_USUAL_BOARD_BYTES: Final = 7_900  # of a board as sent that every proxy lets through; about 6 KB of text
+MAX_BOARD_BYTES: Final = 24 * 1024  # of any board: it travels in the address of a request
+MAX_CODE_CHARACTERS: Final = 400  # of a command on the board
+MAX_ROWS_CHARACTERS: Final = 1_500  # of the table of nodes on the board
+MAX_BOARD_WRITES: Final = 5  # that the board names
+MAX_PREVIEW_CHARACTERS: Final = 160  # of the beginning of a join's value
+MAX_NAMED_ITEMS: Final = 5  # of a map that wait for a person, by their paths
+MAX_QUOTED_PROGRAMS: Final = 3  # whose quotes are shown
+MAX_REPORT_BYTES: Final = MAX_PAYLOAD_BYTES // 3  # of the nodes of a report, which travels with the answer
+MAX_ERROR_CHARACTERS: Final = 300  # of an error in the report
+MAX_ASKED_CHARACTERS: Final = 300  # of what a run waits for, in the report
+MAX_LINE_CHARACTERS: Final = 120  # of a line about one node
+MAX_SUMMARIES_CHARACTERS: Final = 16_000
+"""Of all summaries of a report, which the history keeps: 100 nodes have theirs whole, 500 have 32 characters each."""
+MIN_SUMMARY_CHARACTERS: Final = 16  # Where there is less room for each, a report has no summaries
+MAX_PLACE_CHARACTERS: Final = 64
+"""Of the summary of a program's call, however many there are: with its place, by which people know it."""
+MAX_BLOCKED: Final = 20  # Nodes that a report names as blocking
+MAX_EXPLAINED: Final = 500  # Nodes of which it is said why they share an activity
+MAX_WRITES: Final = 500  # of a run that its report has
+MAX_NAMED_WRITES: Final = 3  # in a sentence
+MAX_OUTPUTS: Final = 250  # Outputs that one call asks for: the manifests of so many joins are one payload
+MAX_PART_BYTES: Final = 1024 * 1024  # of an output in one reply, before it is packed
+MAX_REQUEST_BYTES: Final = MAX_PAYLOAD_BYTES * 3 // 4
+"""Of a request: with what a continued run carries besides, it stays below one payload."""
+MAX_ORIGINS: Final = 50  # Runs that one run forks, one the other: each is looked through for each call
+MAX_PLAIN_PLAN_BYTES: Final = 64 * 1024  # of a plan that travels as it is; a longer one is packed
+MAX_TENANT_BYTES: Final = 64
+"""Of a tenant: it is also the fairness key of its runs, for which the server has so much room."""
+MAX_PAGE_NODES: Final = 500  # of one page of the query `plan`
+MAX_PASSED_ON: Final = 20  # Of what a sub-agent waits for, what its parent shows
+MAX_KEPT_REPLIES: Final = 2_000  # that a run remembers for its queries
+MAX_RUN_WARNINGS: Final = 20  # of one run
+MAX_OUTAGE_CHARACTERS: Final = 400  # of the cause of an outage
+MAX_DRAFTS: Final = 100  # Parts in which a planner sends its plan
+MAX_DRAFT_UNPACKED_BYTES: Final = 256 * 1024  # of one part of a plan, unpacked: anybody may send it
+MAX_QUERY_BYTES: Final = 200_000  # of the answer to a query
+MAX_REPAIRS: Final = 2  # How often a planner is shown what is wrong with its plan
+MAX_SUBAGENT_LEVELS: Final = 3  # of sub-agents below a run; one further down is refused
+MAX_STATUS_ITEM_BYTES: Final = 2_000  # of one thing that a sub-agent waits for
+MAX_STATUS_CHARACTERS: Final = 500  # of a text about what a sub-agent waits for
+MAX_STATUS_BYTES: Final = MAX_STATUS_ITEM_BYTES * (MAX_PASSED_ON + 1)  # of all that a sub-agent tells its parent
+MAX_SUBAGENT_VIEWS: Final = 500  # Sub-agents whose state a run keeps
+MAX_SUBAGENT_WRITES: Final = 300  # of a sub-agent that was cancelled; those come first of which nobody knows
+MAX_EDIT_WARNINGS: Final = 10  # about an edit
+MAX_GATE_ANSWER_CHARACTERS: Final = 64 * 1024  # of a person's answer: the history keeps it
+MAX_DRAWN_AT_ONCE: Final = 200  # Nodes of a board that is drawn at each change: to draw takes time for each node
+MAX_UPDATE_BYTES: Final = MAX_PAYLOAD_BYTES // 2
+"""Of an update that a worker takes: what it answers a query with may have it again, beside other things."""

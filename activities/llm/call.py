@@ -128,7 +128,7 @@ class ModelCalls:
         """Return what a sub-agent's goal names, for calls whose prompt has the goal in it."""
         if not (joins(work) or refers_to_goal(work.prompt)):
             return {}
-        return await self.library.given(context.run_prefix, await self._run_context(context))
+        return await self.library.material(context.run_prefix, await self._run_context(context))
 
     async def _tools(
         self, context: NodeContext, work: ModelCall, places: Collection[str]

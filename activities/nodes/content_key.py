@@ -33,8 +33,8 @@ def content_key(checked: StoredPlan, address: Address, refs: dict[str, str], cal
     work = work_at(node, address)
     kind = [address.generation, version, _serves(checked, work)]
     if address.id in checked.keys and isinstance(work, ToolCall | ModelCall):
-        return key_of([checked.keys[address.id], *kind, _bound(node, checked, refs), _told(work)])
-    run = [checked.goal, checked.given]  # after a reset of its parent, a sub-agent may have another goal
+        return key_of([checked.keys[address.id], *kind, _bound(node, checked, refs), _in_loop(work)])
+    run = [checked.goal, checked.material]  # after a reset of its parent, a sub-agent may have another goal
     if address.item is None and _is_shareable(node, checked):
         asked = run if isinstance(node, LlmNode) else []
         bound = _bound(node, checked, refs)
@@ -77,7 +77,7 @@ def _serves(checked: StoredPlan, work: object) -> Any:
     return checked.docs if isinstance(work, ToolCall) else None
 
 
-def _told(work: ToolCall | ModelCall) -> Any:
+def _in_loop(work: ToolCall | ModelCall) -> Any:
     """Return what a call in a tool loop is known by beside its place in the loop."""
     if isinstance(work, ToolCall):
         return [work.tool, work.args]

@@ -238,7 +238,7 @@ class NodeRunner:
         run_context = await self.library.run_context(run_prefix, context.checked.run_context)
         goal, material = bind_goal(node.goal, context.binder.lookup)
         if refers_to_goal(node.goal):
-            material = {**await self.library.given(run_prefix, run_context), **material}
+            material = {**await self.library.material(run_prefix, run_context), **material}
         allowed = [entry["name"] for entry in run_context.catalogue]
         request = {
             "goal": goal,
@@ -249,7 +249,7 @@ class NodeRunner:
             "on_failure": "partial",
         }
         if material:
-            request["given"] = f"{call.run}/{await self.library.put(run_prefix, material)}"
+            request["material"] = f"{call.run}/{await self.library.put(run_prefix, material)}"
         if origins:
             request["origins"] = origins
         return SubagentRequest(request=request)

@@ -157,7 +157,7 @@ def _attempt(
             yield note
     except BaseException as error:
         cut = not isinstance(error, Exception)
-        ended = not activity.is_worker_shutdown() if cut else _is_final(error, attempts, is_own=alone)
+        ended = not activity.is_worker_shutdown() if cut else _is_final(error, attempts, alone=alone)
         for span in (this, whole):
             _fail(span, error)
         raise
@@ -168,10 +168,10 @@ def _attempt(
             recorder.record(span)
 
 
-def _is_final(error: BaseException, attempts: Attempts, *, is_own: bool) -> bool:
+def _is_final(error: BaseException, attempts: Attempts, *, alone: bool) -> bool:
     """Whether a node has failed for good. What was done beside another node is tried again, alone."""
     info = activity.info()
-    if not is_own:
+    if not alone:
         return info.activity_type == GROUP.name and not retryable(error)
     most = info.retry_policy.maximum_attempts if info.retry_policy is not None else 0
     used_up = attempts.allowed is not None and attempts.number >= attempts.allowed

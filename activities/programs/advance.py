@@ -138,7 +138,7 @@ class Programs:
             shape = session.open.pop(number).shape
             session.read += size if shape != "ref" else 0
             session.fed.append(end)
-            ended[number] = answer = replace(_told(session, end, shape, size, value), at=end.at)
+            ended[number] = answer = replace(_ended_of(session, end, shape, size, value), at=end.at)
             if answer.error is not None:
                 session.fail(": ".join(answer.error))
         return ended
@@ -190,7 +190,7 @@ def _nothing_unwritten(words: Words) -> None:
         node for node in words.nodes if isinstance(node, ToolNode) and tools.get(node.tool, {}).get("effect") == "write"
     ]
     if lost:
-        places = ", ".join(words.labels[node.id].partition(" ")[0] for node in lost[:3])
+        places = ", ".join(words.places[node.id] for node in lost[:3])
         raise ProgramFailed(f"the script ended and never awaited {places}: nothing was written. Await every write")
 
 
@@ -207,7 +207,7 @@ def _end_of(context: NodeContext, node: str, key: str) -> Fed | None:
     return Fed(key, "", status, error or "", at)
 
 
-def _told(session: Session, end: Fed, shape: Shape, size: int, value: Any) -> Ended:
+def _ended_of(session: Session, end: Fed, shape: Shape, size: int, value: Any) -> Ended:
     """Return what a script is told of a call; a person who skips a call answers it with None."""
     if end.status not in ("succeeded", "skipped"):
         kind, _, message = _cause(end.error).partition(": ")

@@ -19,18 +19,10 @@ from sennit.workflows.plan.compile.compiler import READ_ATTEMPTS, STEP_SECONDS, 
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.page import page_behind
 from sennit.workflows.plan.language import dependencies
-from sennit.workflows.plan.language.nodes import (
-    MAX_NODES,
-    GateNode,
-    JoinNode,
-    LlmNode,
-    Node,
-    Plan,
-    ProgramNode,
-    ToolNode,
-)
+from sennit.workflows.plan.language.nodes import GateNode, JoinNode, LlmNode, Node, Plan, ProgramNode, ToolNode
 from sennit.workflows.plan.language.references import references_in
 from sennit.workflows.plan.language.summary import summary_of
+from sennit.workflows.plan.limits import MAX_NODES
 
 Compiler = Callable[[Plan, RunContext, Keep], PlanCompiler]
 _UNKNOWN = "$$"
@@ -58,7 +50,7 @@ async def page_of(
     places = {name: place for place, name in enumerate((*known, *names))}
     specs = _specs(nodes, labels, places, words.sleeps, lambda plan: compiler(plan, run_context, _no_fallback))
     for spec in specs:
-        spec.key = words.marks.get(spec.id, "")
+        spec.key, spec.place = words.marks.get(spec.id, ""), words.places.get(spec.id, "")
     packed = ExecutionPlan(specs, []).pack()
     if len(packed) > MAX_PAGE_BYTES:
         raise ProgramFailed(f"{len(nodes):,} calls at once are too many; give a part of them to tasks")
@@ -68,7 +60,7 @@ async def page_of(
         goal=checked.goal,
         docs=checked.docs,
         inputs={},
-        given=checked.given,
+        material=checked.material,
         plan=_plan(nodes),
         execution_plan=packed,
         wanted={},

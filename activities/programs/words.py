@@ -77,22 +77,20 @@ class Surroundings:
 class Words:
     """Takes the calls that a session makes in one advance. `session` counts them; the rest is what is new.
 
-    `nodes` are the new nodes, `labels` what people read of each, `keys` what a call is known by whatever its id, and
-    `marks` what the scheduler knows it by. `materials` are the digests of what a node refers to, `sleeps` the
-    milliseconds of each sleep, `given_up` the calls that nobody waits for any more, `bodies` what is to be stored.
     Values that were `recorded` are given again instead of new ones.
     """
 
     def __init__(self, session: Session, counts: Counts, around: Surroundings, recorded: Sequence[Any] = ()) -> None:
         self.session = session
-        self.nodes: list[Node] = []
-        self.labels: dict[str, str] = {}
-        self.keys: dict[str, str] = {}
-        self.marks: dict[str, str] = {}
-        self.materials: dict[str, dict[str, str]] = {}
-        self.bodies: dict[str, bytes] = {}
-        self.sleeps: dict[str, int] = {}
-        self.given_up: list[str] = []
+        self.nodes: list[Node] = []  # the new nodes. What follows is by their ids
+        self.labels: dict[str, str] = {}  # what people read of each
+        self.places: dict[str, str] = {}  # where the script has made it, as `look#3/search:4`
+        self.keys: dict[str, str] = {}  # what it is known by, whatever its id
+        self.marks: dict[str, str] = {}  # what the scheduler knows it by
+        self.materials: dict[str, dict[str, str]] = {}  # the digests of what it refers to
+        self.bodies: dict[str, bytes] = {}  # what is to be stored, by digest
+        self.sleeps: dict[str, int] = {}  # how long each sleep is, in milliseconds
+        self.given_up: list[str] = []  # the calls that nobody waits for any more
         self.counts = counts
         self.around = around
         self._recorded = list(recorded)
@@ -231,7 +229,7 @@ class Words:
         begun = self._stored(child.model_dump(mode="json", exclude_defaults=True))
         node = ProgramNode(id=self._next, kind="program", step=Step(number=1, session=begun))
         self.marks[node.id] = f"{key[:KEY_CHARACTERS]}.{session.script[:KEY_CHARACTERS]}"
-        self._enter(node, f"{shortened(path)}:{call.line} {about}")
+        self._enter(node, f"{shortened(path)}:{call.line}", about)
         return node.id
 
     def _parallel(self, call: Call, tickets: list[str]) -> Ended | None:
@@ -314,7 +312,7 @@ class Words:
         if not isinstance(node, JoinNode):
             self.keys[node.id] = key
             self.marks[node.id] = key[:KEY_CHARACTERS]
-        self._enter(node, f"{shortened(self._place(call, name))}:{call.line} {shown}")
+        self._enter(node, f"{shortened(self._place(call, name))}:{call.line}", shown)
         return OpenCall(node.id, key, shape)
 
     def _place(self, call: Call, name: str) -> str:
@@ -322,10 +320,10 @@ class Words:
         parts = (self.session.path, self.session.phase, call.coroutine.strip("/"), name)
         return "/".join(filter(None, parts))
 
-    def _enter(self, node: Node, label: str) -> None:
+    def _enter(self, node: Node, place: str, about: str) -> None:
         self.session.made += 1
         self.nodes.append(node)
-        self.labels[node.id] = label
+        self.places[node.id], self.labels[node.id] = place, f"{place} {about}"
 
     def _key(self, call: Call, function: str, what: Any) -> str:
         """Return what a call is known by, in any run of the script: an equal one in the same coroutine has the next."""

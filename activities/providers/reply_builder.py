@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sennit.activities.limits import MAX_TOKEN_BYTES
+from sennit.activities.limits import MAX_MODEL_CHARACTERS, MAX_TOKEN_BYTES
 from sennit.activities.providers import structured
 from sennit.activities.providers.errors import BadReply, ModelRefused, OutputCut, ReplyCut
 from sennit.activities.providers.model import (
@@ -28,7 +28,6 @@ from sennit.workflows.plan.planner_format.written_calls import calls_of
 LEAST_SHARE = 3
 """A server's count of tokens is believed if it is the estimate divided by this, or more."""
 PACE_AFTER = 1.0
-MAX_MODEL_CHARACTERS = 200
 
 
 @dataclass(slots=True)

@@ -212,7 +212,7 @@ class PlanChecker:
             goal=run_context.goal or plan.goal or "",
             docs=run_context.docs,
             inputs=bind_inputs(plan, run_context.inputs),
-            given=run_context.given,
+            material=run_context.material,
             plan=plan,
             execution_plan=execution_plan,
             wanted=dependencies.facts_wanted(plan),

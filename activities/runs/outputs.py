@@ -18,13 +18,13 @@ from sennit.activities.programs.values import unpacked
 from sennit.activities.storage.artifacts import BodyMissing, digest_of, encode
 from sennit.activities.storage.run_context import ArtifactReader
 from sennit.activities.toolbox.redaction import mask
+from sennit.workflows.limits import MAX_PART_BYTES
 from sennit.workflows.messages.contracts import NodeError
 from sennit.workflows.messages.outputs import (
     GONE,
     NO_OUTPUT,
     NO_SUCH_NODE,
     NO_SUCH_PATH,
-    PART_BYTES,
     OutputPart,
     OutputPlace,
     OutputPlaces,
@@ -57,7 +57,7 @@ class OutputReader:
             if error.status is not RPCStatusCode.NOT_FOUND:
                 raise
             return _none(NO_SUCH_NODE, f"there is no run {call.workflow}")
-        left, start = PART_BYTES, call.start
+        left, start = MAX_PART_BYTES, call.start
         parts: list[OutputPart] = []
         for name, place in zip(call.nodes, places, strict=True):
             found = await self._read(prefix, name, place, call.path)

@@ -64,7 +64,7 @@ class Planner:
         if known is not None:
             return known
         run_context = await self.library.run_context(run_prefix, call.run_context)
-        material = await self.library.given(run_prefix, run_context)
+        material = await self.library.material(run_prefix, run_context)
         tools = {entry["name"]: entry["schema"] for entry in run_context.catalogue}
         writes = [entry["name"] for entry in run_context.catalogue if entry["effect"] == "write"]
         in_program = self.models.plan_format == "program"

@@ -64,7 +64,7 @@ class RunPreparer:
             ],
             absences=self.registry.absences,
             models={role: list(names) for role, names in models.items()},
-            given=await self.library.adopt(run_prefix, call.given) if call.given else "",
+            material=await self.library.adopt(run_prefix, call.material) if call.material else "",
             priced=call.priced,
         )
         digest = await self.library.keep(run_prefix, run_context)

@@ -26,7 +26,7 @@ _PLACE = re.compile(r"[0-9A-Za-z-]{1,100}/[0-9a-f]{40}")
 
 class RunContext(BaseModel):
     """Fixed when a run opens: goal, inputs, documents, the catalogue of the allowed tools, and the models of each role
-    in order of preference. `absences` say why tools are not there, by the beginning of their names. `given` is the
+    in order of preference. `absences` say why tools are not there, by the beginning of their names. `material` is the
     digest of what a sub-agent's goal names: texts of nobody in particular.
     """
 
@@ -40,7 +40,7 @@ class RunContext(BaseModel):
     catalogue: list[dict[str, Any]]
     absences: dict[str, str] = {}
     models: dict[str, list[str]] = {}
-    given: str = ""
+    material: str = ""
     priced: bool = False
 
     @property
@@ -62,7 +62,7 @@ class StoredPlan(BaseModel):
     goal: str
     docs: str | None
     inputs: dict[str, JsonValue]
-    given: str = ""
+    material: str = ""
     plan: Plan
     execution_plan: str
     wanted: dict[str, list[str]]
@@ -170,9 +170,9 @@ class ArtifactReader:
         """Store a value beside the outputs and return its digest. Raises StoreUnavailable."""
         return await self._store.put(run_prefix, encode(value))
 
-    async def given(self, run_prefix: str, run_context: RunContext) -> dict[str, str]:
+    async def material(self, run_prefix: str, run_context: RunContext) -> dict[str, str]:
         """Return what a sub-agent's goal names, by name. Raises BodyMissing or StoreUnavailable."""
-        return await self.value(run_prefix, run_context.given) if run_context.given else {}
+        return await self.value(run_prefix, run_context.material) if run_context.material else {}
 
     async def adopt(self, run_prefix: str, material: str) -> str:
         """Keep here what lies at `RUN/DIGEST`, so that it is this run's own. Raises BodyMissing or StoreUnavailable."""

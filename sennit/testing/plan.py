@@ -37,6 +37,7 @@ from sennit.workflows.plan.language.problems import InvalidPlan, Problem, place_
 from sennit.workflows.plan.programs.vocabulary import WORDS
 from sennit.workflows.plan.scheduling.state import SUCCEEDED, RunState
 from sennit.workflows.views.report import report_of
+from sennit.workflows.views.shown_run import ShownRun
 
 PEOPLE = ("ask", "approve", "repair")
 _OWN = (*WORDS, *PEOPLE)
@@ -113,7 +114,7 @@ async def _played(request: PrepareCall, fakes: Mapping[str, Fake], modules: Sequ
     if status == "done" and conclusion.partial:
         status = "partial"
     warnings = (*checked.warnings, *conclusion.warnings)
-    return report_of(state, status, conclusion, "").model_copy(update={"id": RUN, "warnings": warnings})
+    return report_of(ShownRun(state), status, conclusion, "").model_copy(update={"id": RUN, "warnings": warnings})
 
 
 def _registry(loop: VirtualLoop, fakes: Mapping[str, Fake], modules: Sequence[str]) -> Registry:

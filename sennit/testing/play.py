@@ -37,7 +37,7 @@ from sennit.workflows.plan.scheduling.step import step
 from sennit.workflows.plan.scheduling.termination import blocking_failures
 from sennit.workflows.run.dispatcher import node_call
 from sennit.workflows.run.outcomes import failed_outcome, looked_up, outcome_of
-from sennit.workflows.views.report import error_at_place
+from sennit.workflows.views.nodes import error_at_place
 
 RUN, PREFIX = "test", "test/test"
 Ends = list[tuple[int, int, Outcome, NodeReply | None]]

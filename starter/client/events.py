@@ -36,7 +36,7 @@ class EventReader:
         self._last = last
         self._read: tuple[str, int] | None = None
         self._path: list[str] = []  # from the chain's last run back to the one that is being read
-        self._told: dict[tuple[str, int, str], str] = {}
+        self._shown: dict[tuple[str, int, str], str] = {}
 
     async def read(self, after: int) -> list[RunEvent]:
         """Return the next events after that number; none if nothing is new. Raises RPCError, NoAnswer."""
@@ -127,7 +127,7 @@ class EventReader:
         found: list[RunEvent] = []
         for detail in await live_details(self._client, self._name):
             what = detail.node, detail.generation, detail.kind
-            if self._told.get(what) != detail.text:
-                self._told[what] = detail.text
+            if self._shown.get(what) != detail.text:
+                self._shown[what] = detail.text
                 found.append(detail.model_copy(update={"number": after}))
         return found

@@ -14,8 +14,8 @@ from temporalio.service import RPCError, RPCStatusCode
 from sennit.starter.client.errors import Refused
 from sennit.starter.client.server_errors import error_of
 from sennit.starter.limits import MAX_WORKFLOW_NAME_CHARACTERS
+from sennit.workflows.limits import MAX_ORIGINS
 from sennit.workflows.messages.contracts import PREPARE, PROGRAM
-from sennit.workflows.messages.request import MAX_ORIGINS
 from sennit.workflows.messages.updates import EditProgram
 from sennit.workflows.plan.language.packing import unpack_plan
 from sennit.workflows.plan.language.text import format_names
@@ -23,7 +23,7 @@ from sennit.workflows.plan.programs.program_plan import program_plan
 from sennit.workflows.plan.programs.reply import PROGRAM as PROGRAM_NODE
 from sennit.workflows.plan.programs.reply import program_plan_of
 
-_ITS_OWN = ("plan", "plan_packed", "origins", "given", "depth", "run_prefix", "carry", "grant")
+_ITS_OWN = ("plan", "plan_packed", "origins", "material", "depth", "run_prefix", "carry", "grant")
 """What is not in the request of a fork as it was."""
 RESET = "reset"
 

@@ -16,17 +16,10 @@ from temporalio.service import RPCError, RPCStatusCode
 from sennit.starter.client.activity_details import why_silent
 from sennit.starter.client.errors import NoAnswer, NoOutput, NotEnded, Refused, SennitError
 from sennit.starter.client.server_errors import error_of
+from sennit.starter.limits import MAX_OUTPUT_CHANGES
+from sennit.workflows.limits import MAX_OUTPUTS, MAX_PART_BYTES
 from sennit.workflows.messages.contracts import NodeError, conclusion_of
-from sennit.workflows.messages.outputs import (
-    GONE,
-    MAX_OUTPUTS,
-    NO_OUTPUT,
-    NOT_ENDED,
-    PART_BYTES,
-    OutputPart,
-    OutputsCall,
-    OutputsReply,
-)
+from sennit.workflows.messages.outputs import GONE, NO_OUTPUT, NOT_ENDED, OutputPart, OutputsCall, OutputsReply
 from sennit.workflows.messages.queues import WORKFLOW
 from sennit.workflows.messages.result import RunReport, cut_warning
 from sennit.workflows.plan.language.packing import inflate
@@ -35,8 +28,6 @@ from sennit.workflows.plan.language.text import format_name, one_line
 QUERY_TIMEOUT = timedelta(seconds=10)
 LONGEST_READ = timedelta(seconds=40)
 """A worker has 30 s for the store."""
-MOST_CHANGES = 10
-"""How often an output begins again because another worker gives it otherwise."""
 _ERRORS: dict[str, type[SennitError]] = {NOT_ENDED: NotEnded, NO_OUTPUT: NoOutput, GONE: NoOutput}
 
 
@@ -139,7 +130,7 @@ async def _read(
             if begun and part.digest != digest:
                 begun.clear()
                 changes += 1
-                if changes == MOST_CHANGES:
+                if changes == MAX_OUTPUT_CHANGES:
                     raise NoAnswer(f"workers mask the output of {name} differently; give them the same secrets")
                 break
             digest = part.digest
@@ -155,7 +146,7 @@ async def _read(
 
 
 def _body(part: OutputPart) -> bytes:
-    return inflate(base64.b64decode(part.body), PART_BYTES)
+    return inflate(base64.b64decode(part.body), MAX_PART_BYTES)
 
 
 async def _ask(client: Client, call: OutputsCall) -> OutputsReply:

@@ -12,12 +12,14 @@ from typing import Any, TypedDict
 
 from sennit.starter.client.errors import InvalidRequest
 from sennit.starter.limits import MAX_GOAL_SUMMARY_CHARACTERS, MAX_ID_BYTES, MAX_INPUTS_BYTES, MAX_SLUG_CHARACTERS
+from sennit.workflows.limits import MAX_PLAIN_PLAN_BYTES
 from sennit.workflows.messages import request as messages
-from sennit.workflows.messages.request import PACK_ABOVE_BYTES, parse_request
-from sennit.workflows.plan.language.nodes import MAX_GOAL_BYTES, ApprovalPolicy, Fuse, OnFailure
+from sennit.workflows.messages.request import parse_request
+from sennit.workflows.plan.language.nodes import ApprovalPolicy, Fuse, OnFailure
 from sennit.workflows.plan.language.packing import pack_plan
 from sennit.workflows.plan.language.summary import clipped
 from sennit.workflows.plan.language.text import one_line
+from sennit.workflows.plan.limits import MAX_GOAL_BYTES
 from sennit.workflows.plan.programs.program_plan import program_plan, script_problems
 
 _MARKUP = re.compile(r"[<\[]|^[#>]")
@@ -75,7 +77,7 @@ def build_request(**fields: Any) -> dict[str, Any]:
                 f"the inputs are {size:,} bytes; at most {MAX_INPUTS_BYTES:,}. Put long text in a document"
             )
         plan = request.get("plan")
-        if plan is not None and _size(plan) > PACK_ABOVE_BYTES:
+        if plan is not None and _size(plan) > MAX_PLAIN_PLAN_BYTES:
             request["plan_packed"] = pack_plan(request.pop("plan"))
         return parse_request(request).model_dump(mode="json", exclude_unset=True)
     except (messages.InvalidRequest, ValueError) as error:

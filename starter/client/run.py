@@ -40,8 +40,9 @@ from sennit.starter.client.outcome import (
 from sennit.starter.client.output import read_output, read_outputs, with_whole_answer
 from sennit.starter.client.request import ForkOptions
 from sennit.starter.client.server_errors import error_of, retry_outages, unless_stopped
+from sennit.workflows.limits import MAX_PAGE_NODES
 from sennit.workflows.messages.result import RunReport
-from sennit.workflows.messages.views import PAGE, RunEvent, RunView, ScriptView
+from sennit.workflows.messages.views import RunEvent, RunView, ScriptView
 from sennit.workflows.plan.language.references import BindError, part_of
 from sennit.workflows.plan.language.text import format_names, one_line
 
@@ -256,7 +257,7 @@ class Run(Decisions, Generic[T]):
         return first.model_copy(update={"nodes": tuple(nodes), "next": None})
 
     async def _page(self, start: int) -> RunView:
-        page = {"from": start, "limit": PAGE}
+        page = {"from": start, "limit": MAX_PAGE_NODES}
         try:
             return RunView.model_validate(await self._latest.query("plan", page, rpc_timeout=QUERY_TIMEOUT))
         except WorkflowQueryFailedError as failure:

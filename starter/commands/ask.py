@@ -15,8 +15,8 @@ from sennit.starter.commands.command_line import Parser
 from sennit.starter.commands.launch import add_start_arguments, launch
 from sennit.starter.plans.plan_file import read_plan
 from sennit.starter.terminal.console import Terminal
-from sennit.workflows.plan.language.nodes import MAX_GOAL_BYTES
 from sennit.workflows.plan.language.text import nearest_or_known
+from sennit.workflows.plan.limits import MAX_GOAL_BYTES
 
 EXAMPLES = """\
 sennit ask "How high is Mont Blanc?" --docs examples/corpus

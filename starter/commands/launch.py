@@ -20,8 +20,8 @@ from sennit.starter.terminal.wait import detach, wait_for_run
 from sennit.workflows.messages.queues import models_in
 from sennit.workflows.messages.result import RunReport
 from sennit.workflows.plan.language.limits import Limits, parse_duration
-from sennit.workflows.plan.language.nodes import MAX_NODES
 from sennit.workflows.plan.language.validation_messages import describe_errors
+from sennit.workflows.plan.limits import MAX_NODES
 
 Begin = Callable[[Sennit], Awaitable[dict[str, Any]]]
 LIMITS_EXAMPLE = "tokens=20000,cost_usd=0.5,calls=20,nodes=100,time=10m"

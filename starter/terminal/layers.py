@@ -60,7 +60,7 @@ def _sections(nodes: Sequence[NodeView]) -> list[tuple[str, list[NodeView]]]:
 
     A node without a place belongs where the one before it does: a tool loop comes after the call that began it.
     """
-    groups = [group_of(node.summary, node.kind) for node in nodes]
+    groups = [group_of(node.place, node.kind) for node in nodes]
     if not any(groups):
         return [(str(at), layer) for at, layer in enumerate(layers_of(nodes), 1)]
     for at, node in enumerate(nodes):

@@ -15,6 +15,7 @@ from sennit.workflows.plan.scheduling.state import RunState
 from sennit.workflows.run.update_rules import judge
 from sennit.workflows.views.board import board
 from sennit.workflows.views.questions import blocked_on
+from sennit.workflows.views.shown_run import ShownRun
 
 _MODELS = {model.name: model for model in UPDATES}
 _ON_BOARD = re.compile(r"`(\w+)` with (`+) ?(\{.*?\}) ?\2$", re.MULTILINE)
@@ -25,7 +26,8 @@ def refusals(state: RunState) -> list[str]:
     """Return every suggestion about this run that the run would refuse, with its reason; of board and terminal too."""
     items = blocked_on(state, "run-1", {})
     found = [suggestion for item in items for suggestion in (*_printed(item), *_typed(item))]
-    found += [(name, json.loads(text)) for name, _, text in _ON_BOARD.findall(board(state, run="run-1", title="t"))]
+    drawn = board(ShownRun(state, "run-1"), title="t")
+    found += [(name, json.loads(text)) for name, _, text in _ON_BOARD.findall(drawn)]
     return [f"{name} {fields}: {why}" for name, fields in found if (why := _refusal(state, name, fields))]
 
 

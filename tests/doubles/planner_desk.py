@@ -44,13 +44,13 @@ class Desk:
         tools: tuple[str, ...] = ("search", "read"),
         on_nodes: Callable[[Nodes], Awaitable[None]] | None = None,
         goal: str = GOAL,
-        given: str = "",
+        material: str = "",
         **fields: Any,
     ) -> PlanResult:
         catalogue = [entry for entry in load_tools([]).catalogue() if entry["name"] in tools]
         models = {"planner": [self._planner]}
         run_context = RunContext(
-            goal=goal, inputs={}, docs=None, approval="writes", catalogue=catalogue, models=models, given=given
+            goal=goal, inputs={}, docs=None, approval="writes", catalogue=catalogue, models=models, material=material
         )
         self.run_context = await self.library.keep(HOME, run_context)
         call = PlanCall(run="run", run_context=self.run_context, **fields)

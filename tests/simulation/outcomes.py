@@ -31,7 +31,7 @@ def check_outcomes(state: RunState, world: World) -> None:
         if node in touched:
             continue
         if state.status[node] == CANCELLED:
-            assert node not in state.graph.answers
+            assert node not in state.graph.answering
             continue
         host = state.graph.predecessor.get(node)
         if host is not None and state.status[host] == CANCELLED:

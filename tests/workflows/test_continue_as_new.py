@@ -133,7 +133,7 @@ async def test_a_drain_is_given_up_for_a_long_node_and_is_shown(
     client: Client, start: Start, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(drain, "SOFT_MILLISECONDS", 2_000)
-    monkeypatch.setattr(drain, "AGAIN", 10.0)
+    monkeypatch.setattr(drain, "LATER_SHARE", 10.0)
     plan = {"nodes": [*chain(12), call("long", "hang", args={"name": "drain"})], "answer": "$n11"}
     handle = await start(plan=plan, title="nightly", fuse="off")
     view = await until(handle, lambda view: view["phase"] == "draining" and view["waits_for"] == ["long"])

@@ -110,7 +110,7 @@ async def test_long_outputs_go_to_it_by_reference(client: Client, begin: Start, 
         assert len(text) < 60_000
 
 
-@pytest.mark.parametrize(("name", "value"), [("given", "some-run/" + "a" * 40), ("depth", 3)])
+@pytest.mark.parametrize(("name", "value"), [("material", "some-run/" + "a" * 40), ("depth", 3)])
 async def test_only_a_sub_agent_is_given_anything(start: Start, name: str, value: Any) -> None:
     handle = await start(goal="How long is the Nile?", **{name: value})
     with pytest.raises(WorkflowFailureError) as ended:
@@ -126,7 +126,7 @@ async def test_an_unknown_tool_of_a_sub_agent_is_a_problem_of_the_plan(start: St
 
 
 async def test_sub_agents_end_somewhere(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subagent, "DEEPEST", 0)
+    monkeypatch.setattr(subagent, "MAX_SUBAGENT_LEVELS", 0)
     handle = await start(plan={"nodes": [agent()], "answer": "$sub"}, on_failure="partial")
     report = await handle.result()
     assert "TooDeep" in report["nodes"][0]["error"]

@@ -40,15 +40,12 @@ class Call(Generic[In, Out]):
 
 
 class PrepareCall(Message):
-    """Opens a run. `run` is the home of its artifacts, and `first_run` the first run id of its chain. `given` is what
-    the goal of a sub-agent names, as `RUN/DIGEST` among the artifacts of the run above. `grant` is the secret of a run
-    that asks for less approval. `origins` are the homes of the artifacts of the runs that this one forks, the latest
-    first. `on_failure` goes before that of the plan, and says whether the run waits for tools that are not there now.
-    The budget of a `priced` run limits what its models cost. A `scheduled` run was started by no person.
-    """
+    """Opens a run."""
 
     run: str
+    """What its artifacts lie below."""
     first_run: str
+    """The first run id of its chain."""
     goal: str = ""
     plan: dict[str, JsonValue] | None = None
     plan_packed: str | None = None
@@ -59,80 +56,95 @@ class PrepareCall(Message):
     approval: ApprovalPolicy = "writes"
     approve_plan: bool = False
     grant: str = ""
-    given: str = ""
+    """The secret of a run that asks for less approval."""
+    material: str = ""
+    """What the goal of a sub-agent names, as `RUN/DIGEST` among the artifacts of the run above."""
     origins: tuple[RunName, ...] = ()
+    """The runs that this one forks, the latest first."""
     on_failure: OnFailure | None = None
+    """It goes before that of the plan, and says whether the run waits for tools that are not there now."""
     priced: bool = False
+    """Whether the run's budget limits what its models cost."""
     scheduled: bool = False
+    """Whether the run was started by no person."""
 
 
 class PlanPage(Message):
-    """Nodes with which the plan `base` goes on: the plan, by its digest, where they lie.
-
-    `specs` is a packed execution plan, whose indices count first the nodes that are `known` to the run, by their ids,
-    and then its own. If it has an answer, that is the run's from now on. `facts` are those of known nodes that only
-    these ask for; `fallbacks` say that of known nodes' fallback values. For the calls of a program or a tool loop, the
-    last node takes over the end of the step or turn that has added them. The program has `given_up` some of its calls,
-    by their ids.
+    """Nodes with which a plan goes on. Of those that a program or a tool loop calls, the last one takes over the end of
+    the step or turn that has added them.
     """
 
     plan: Digest
+    """The plan where the nodes lie."""
     base: Digest = ""
+    """The plan that goes on."""
     known: tuple[str, ...] = ()
+    """Nodes of the run that these name, by their ids."""
     specs: str
+    """A packed execution plan. Its indices count first the `known` nodes and then its own. If it has an answer, that is
+    the run's from now on.
+    """
     facts: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
+    """Facts of known nodes that only these nodes ask for."""
     fallbacks: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
+    """The same of known nodes' fallback values."""
     given_up: tuple[str, ...] = ()
+    """Calls that the program no longer waits for, by their ids."""
 
 
 class CheckResult(Message):
-    """The verdict on a plan: its digest and its packed execution_plan, or problems, one sentence each.
-
-    If the plan goes on from its base, unchanged, there is only the `page` behind that; `awaits` are old nodes whose
-    facts it needs, but whose output was not given. For a replan, `why` is the joiner's reason and `tokens` the forecast
-    of the new nodes.
-    """
+    """The verdict on a plan: the plan, or what is wrong with it."""
 
     plan: Digest = ""
     execution_plan: str = ""
+    """The plan as the scheduler sees it, packed."""
     problems: tuple[str, ...] = ()
+    """One sentence each."""
     warnings: tuple[str, ...] = ()
     page: PlanPage | None = None
+    """What follows the base, if the plan goes on from there unchanged."""
     awaits: tuple[str, ...] = ()
+    """Old nodes whose facts the plan needs, but whose outputs did not come with the call."""
     why: str = ""
+    """The joiner's reason for a replan."""
     tokens: int = 0
+    """The forecast of what a replan adds."""
 
 
 class PreparedRun(Message):
-    """`run_context` is the artifact of what the run is bound to: tools, inputs, documents, models. A planner that
-    `streams` sends the beginning of its plan while it writes the rest. `attributes` are the search attributes that the
-    namespace has, `rates` the calls a minute of each model queue, where they are configured. `workers` are how
-    many serve a task queue, where they are several, and `timings` the milliseconds that workers have measured of tools
-    which do not declare their time.
-    """
+    """What a run is bound to, and what it has to know of its workers."""
 
     run_context: Digest
+    """The artifact with the run's tools, inputs, documents and models."""
     planner: str = ""
+    """The task queue of the planner's model."""
     streams: bool = False
+    """Whether the planner sends the beginning of its plan while it writes the rest."""
     checked: CheckResult | None = None
+    """The verdict on the request's own plan."""
     attributes: tuple[str, ...] = ()
+    """The search attributes that the namespace has."""
     rates: dict[str, int] = Field(default_factory=dict)
+    """The calls a minute of each model queue, where they are configured."""
     workers: dict[str, int] = Field(default_factory=dict)
+    """How many serve a task queue, where they are several."""
     timings: dict[str, int] = Field(default_factory=dict)
+    """What workers have measured of tools that do not declare their time, in milliseconds."""
 
 
 class PlanCall(Message):
-    """Asks a planner for a plan of the run's goal. After a draft that cannot run, `draft` is that plan, `text` what
-    the planner wrote, `problems` what is wrong. With `stream`, the beginning of the plan is sent in signals while
-    the rest is written. The plan that one of the `origins` began with is taken over.
-    """
+    """Asks a planner for a plan of the run's goal. The plan that one of the `origins` began with is taken over."""
 
     run: str
     run_context: Digest
     problems: tuple[str, ...] = ()
+    """What is wrong with the planner's last draft."""
     draft: Digest = ""
+    """That draft, as a plan."""
     text: Digest = ""
+    """What the planner wrote."""
     stream: bool = False
+    """Whether the beginning of the plan is sent in signals while the rest is written."""
     origins: tuple[RunName, ...] = ()
 
 
@@ -225,32 +237,35 @@ class NodeError(Message):
 
 
 class NodeReply(Message):
-    """A node's outcome: the reference to its stored output with size, facts and a preview, or an error.
-
-    `value` is the output itself if it is small and part of the run's answer. With `more` the output is not an answer
-    but a request for more nodes; those of a program are in `page`. With a `question` the node has done nothing yet.
-    `written` is the digest of arguments that a person has changed. What was `taken_over` comes from a run that this
-    one forks. `at` is when it ended, in milliseconds, if the step that follows has been told that. `warnings` are for
-    the whole run. `millis` is how long a tool's call took by itself.
-    """
+    """A node's outcome: its stored output, a request for more nodes, a question, or an error."""
 
     ref: Digest | None = None
+    """The reference to the output."""
     size: int = 0
     facts: dict[str, JsonValue] = Field(default_factory=dict)
     preview: str = ""
     value: JsonValue = None
+    """The output itself, if it is small and part of the run's answer."""
     has_value: bool = False
     skipped: bool = False
     more: Literal["", "replan", "calls", "program"] = ""
+    """Who asks for more nodes, if the output is a request for them."""
     page: PlanPage | None = None
+    """The nodes that a program asks for."""
     attempt: int = 1
     usage: Usage = NO_USAGE
     question: Question | None = None
+    """What a person has to decide first: the node has done nothing yet."""
     written: Digest = ""
+    """The arguments of a write, by their digest, if a person has changed them."""
     taken_over: bool = False
+    """Whether it comes from a run that this one forks."""
     at: int = 0
+    """When it ended, in milliseconds, if the step that follows has read that."""
     warnings: tuple[str, ...] = ()
+    """Of the whole run."""
     millis: int = 0
+    """How long a tool's call took by itself."""
     error: NodeError | None = None
 
 

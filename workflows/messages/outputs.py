@@ -4,14 +4,11 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
+from sennit.workflows.limits import MAX_OUTPUTS
 from sennit.workflows.messages.contracts import Call, NodeError
 from sennit.workflows.messages.message import Digest, Message
 from sennit.workflows.plan.digests import REFERENCE
 
-MAX_OUTPUTS: Final = 250
-"""Outputs that one call asks for: the manifests of so many joins are one payload."""
-PART_BYTES: Final = 1024 * 1024
-"""What one reply carries, before it is packed."""
 NO_SUCH_NODE, NO_SUCH_PATH, NOT_ENDED, NO_OUTPUT, GONE = "NoSuchNode", "NoSuchPath", "NotEnded", "NoOutput", "Gone"
 """Why there is no output to read."""
 CheckedReference = Annotated[Digest, Field(pattern=rf"^({REFERENCE}|[\[{{].*)?$")]

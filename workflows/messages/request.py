@@ -5,23 +5,23 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
+from sennit.workflows.limits import MAX_ORIGINS, MAX_REQUEST_BYTES, MAX_TENANT_BYTES
 from sennit.workflows.messages.message import RunName
 from sennit.workflows.messages.queues import models_in
-from sennit.workflows.plan.language.json_checks import MAX_DEPTH, first_violation
+from sennit.workflows.plan.language.json_checks import first_violation
 from sennit.workflows.plan.language.limits import Duration, Limits, Usage
-from sennit.workflows.plan.language.nodes import MAX_GOAL_BYTES, MAX_NODES, ApprovalPolicy, Fuse, OnFailure
-from sennit.workflows.plan.language.packing import MAX_PACKED_BYTES
+from sennit.workflows.plan.language.nodes import ApprovalPolicy, Fuse, OnFailure
 from sennit.workflows.plan.language.problems import place_of
 from sennit.workflows.plan.language.text import format_name
 from sennit.workflows.plan.language.validation_messages import describe_errors
-from sennit.workflows.plan.limits import IN_FLIGHT, MAX_PAYLOAD_BYTES
+from sennit.workflows.plan.limits import (
+    DEFAULT_IN_FLIGHT,
+    MAX_GOAL_BYTES,
+    MAX_JSON_LEVELS,
+    MAX_NODES,
+    MAX_PACKED_BYTES,
+)
 
-MAX_REQUEST_BYTES = MAX_PAYLOAD_BYTES * 3 // 4
-"""With what a continued run carries besides, a request must stay below the 2 MiB that one payload may have."""
-MAX_ORIGINS = 50
-PACK_ABOVE_BYTES = 64 * 1024
-MAX_TENANT_BYTES = 64
-"""A tenant is also the fairness key of its runs, for which the server has so much room."""
 EXAMPLE = '{"goal": "Which is longer, the Nile or the Amazon?"}'
 
 
@@ -85,7 +85,7 @@ class RunInput(BaseModel):
     max_replans: int = Field(default=2, strict=True, ge=0, le=20)
     approve_replans_above: int | None = Field(default=None, strict=True, ge=0, le=MAX_NODES)
     window: int = Field(default=100, strict=True, ge=1, le=500)
-    in_flight: int = Field(default=IN_FLIGHT, strict=True, ge=1, le=MAX_NODES)
+    in_flight: int = Field(default=DEFAULT_IN_FLIGHT, strict=True, ge=1, le=MAX_NODES)
     fuse: Fuse | None = None
     tenant: str = ""
 
@@ -93,7 +93,7 @@ class RunInput(BaseModel):
 class RunRequest(RunInput):
     """Starts a run, with what only Sennit itself writes.
 
-    `given` and `depth` come with the goal of a sub-agent, from the run above it; nobody else may set them. So does
+    `material` and `depth` come with the goal of a sub-agent, from the run above it; nobody else may set them. So does
     `run_prefix`, the name of its artifacts, which a run without a parent ignores.
 
     `grant` is a secret that the client of a local stack makes for this run alone, so that its user's `approval` counts.
@@ -104,7 +104,7 @@ class RunRequest(RunInput):
     """
 
     grant: str = Field(default="", max_length=100)
-    given: str = Field(default="", max_length=200)
+    material: str = Field(default="", max_length=200)
     origins: tuple[RunName, ...] = Field(default=(), max_length=MAX_ORIGINS)
     run_prefix: str = Field(default="", max_length=100)
     depth: int = Field(default=0, strict=True, ge=0, le=100)
@@ -146,7 +146,7 @@ def parse_request(request: Any, *more: Any) -> RunRequest:
 
 def flaw_in(fields: dict[Any, Any]) -> str | None:
     """Return a value in an input that JSON cannot carry, with its place: it would fail wherever it is sent next."""
-    found = first_violation(fields, depth=MAX_DEPTH + 2)
+    found = first_violation(fields, depth=MAX_JSON_LEVELS + 2)
     return f"{format_name(place_of(found[0]) or 'input')}: {found[1]}" if found is not None else None
 
 

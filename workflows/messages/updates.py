@@ -10,9 +10,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, Va
 
 from sennit.workflows.messages.request import flaw_in, shape_of
 from sennit.workflows.plan.language.limits import Limits
-from sennit.workflows.plan.language.nodes import SCRIPT_CHARACTERS
 from sennit.workflows.plan.language.text import format_value
 from sennit.workflows.plan.language.validation_messages import describe_errors
+from sennit.workflows.plan.limits import MAX_SCRIPT_CHARACTERS
 
 _UNIT = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}(\[[0-9]{1,5}\](\.[A-Za-z][A-Za-z0-9_]{0,39})?)?\Z")
 NOT_BUILT = ("edit_node", "add_nodes", "pause", "resume", "replan")
@@ -117,7 +117,7 @@ class EditProgram(NodeUpdate):
     about = 'Give a program another script: {"node": "main", "script": "async def main():\\n    return 1"}'
     example = '{"node": "main", "script": "async def main():\\n    return 1"}'
     node: Annotated[str, AfterValidator(_unit)] = Field(default="main", min_length=1, description="id of the program")
-    script: str = Field(max_length=SCRIPT_CHARACTERS, description="the whole script")
+    script: str = Field(max_length=MAX_SCRIPT_CHARACTERS, description="the whole script")
 
 
 class RaiseBudget(Update, Limits):

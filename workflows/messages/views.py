@@ -4,12 +4,9 @@ from typing import Literal
 
 from pydantic import Field
 
+from sennit.workflows.limits import MAX_PASSED_ON
 from sennit.workflows.messages.message import Message
 from sennit.workflows.messages.result import BlockedOn, NodeLine, RunStatus, UsageReport, WriteLine
-
-PAGE = 500
-MOST_PASSED_ON = 20
-"""What a sub-agent waits for and its parent shows, at most."""
 
 
 class NodeView(NodeLine):
@@ -33,7 +30,7 @@ class SubagentView(Message):
     name: str
     run: str
     is_blocked: bool = False
-    blocked: tuple[BlockedOn, ...] = Field(default=(), max_length=MOST_PASSED_ON)
+    blocked: tuple[BlockedOn, ...] = Field(default=(), max_length=MAX_PASSED_ON)
     writes: tuple[WriteLine, ...] | None = None
 
 

@@ -42,7 +42,17 @@ from sennit.workflows.plan.scheduling.completion import may_write
 from sennit.workflows.plan.scheduling.events import Event, InputsRead, NodeEnded, Start
 from sennit.workflows.plan.scheduling.joins import lost, manifest
 from sennit.workflows.plan.scheduling.state import RUNNING, SUCCEEDED, RunState
-from sennit.workflows.run.outcomes import AGAIN, End, Handle, InFlight, Key, ends_of, looked_up, progress_of, restart
+from sennit.workflows.run.outcomes import (
+    START_AGAIN,
+    End,
+    Handle,
+    InFlight,
+    Key,
+    ends_of,
+    looked_up,
+    progress_of,
+    restart,
+)
 from sennit.workflows.run.subagent import GIVEN_UP, SUSPENDED, prefix_below, run_subagent
 from sennit.workflows.run.subagent_status import SubagentStatus
 
@@ -119,7 +129,7 @@ class Dispatcher:
 
     def start(self, decision: Start) -> None:
         """Start these units in one activity when `start_waiting` is called next, or in a later workflow task."""
-        units = decision.units if decision.step < 0 else (*decision.units, decision.step)
+        units = decision.units if decision.following < 0 else (*decision.units, decision.following)
         self._waiting.append((decision, [(unit, self._state.generation[unit]) for unit in units]))
 
     def start_waiting(self) -> None:
@@ -132,14 +142,14 @@ class Dispatcher:
             if all(self._still_wanted(*key) for key in keys):
                 self._start(decision)
             else:  # one was cancelled meanwhile, and has not begun; other members of its group start alone
-                self._put_back += [NodeEnded(*key, AGAIN) for key in keys]
+                self._put_back += [NodeEnded(*key, START_AGAIN) for key in keys]
                 self._wake()
 
     def _still_wanted(self, unit: int, generation: int) -> bool:
         return self._state.status.get(unit) == RUNNING and self._state.generation[unit] == generation
 
     def _start(self, decision: Start) -> None:
-        state, units, asks, following = self._state, decision.units, decision.asks, decision.step
+        state, units, asks, following = self._state, decision.units, decision.asks, decision.following
         if state.kind_of(units[0]) == "program":
             self._tell(InputsRead(units[0]))
         call = self._node_call(units, asks=asks)
@@ -181,7 +191,7 @@ class Dispatcher:
         units = units if following < 0 else (*units, following)
         generations = tuple(state.generation[unit] for unit in units)
         named = call.digest() if isinstance(call, GroupCall) else ""
-        self._follow(InFlight(units, generations, handle, steps=following >= 0, subagent=subagent, call=named))
+        self._follow(InFlight(units, generations, handle, is_followed=following >= 0, subagent=subagent, call=named))
 
     def look_up(self, unit: int, generation: int) -> None:
         """Learn from the ledger of effects what became of a write that was cut off in this generation."""
@@ -208,7 +218,7 @@ class Dispatcher:
         limits: dict[str, Any] = {}
         if isinstance(call, BudgetedCall) and state.budget is not None:
             limits["left"] = {name: rest for name, rest in state.budget.rest(unit).items() if name in PAID}
-        if isinstance(call, LlmNodeCall) and unit in state.graph.answers:
+        if isinstance(call, LlmNodeCall) and unit in state.graph.answering:
             limits |= {"replans": self.replans, "objections": state.objections.get(unit)}
         return call.model_copy(update=_known(**limits))
 
@@ -254,7 +264,7 @@ class Dispatcher:
         alone.
         """
         flight = self._flights.get((unit, generation))
-        if flight is None or flight.handle.done() or (flight.steps and unit == flight.units[1]):
+        if flight is None or flight.handle.done() or (flight.is_followed and unit == flight.units[1]):
             return
         flight.is_suspended = False  # it does not start again
         flight.handle.cancel(GIVEN_UP)
@@ -263,7 +273,7 @@ class Dispatcher:
         """Put back what waits to start, and cancel what runs, so that it starts again later. Writes that have begun
         come to their end first.
         """
-        self._put_back += [NodeEnded(*key, AGAIN) for _, keys in self._waiting for key in keys]
+        self._put_back += [NodeEnded(*key, START_AGAIN) for _, keys in self._waiting for key in keys]
         self._waiting.clear()
         for flight in dict.fromkeys(self._flights.values()):
             if any(self._still_wanted(*key) for key in flight.keys) and not flight.is_suspended:
@@ -278,9 +288,10 @@ class Dispatcher:
         self._put_back, self._told = [], []
         while self._ended:
             flight = self._ended.popleft()
-            ends = ends_of(flight.handle, 1 if flight.steps else len(flight.units), steps=flight.steps)
-            if flight.steps and (len(ends) < 2 or not self._still_wanted(*flight.keys[0])):
-                ends[1:] = [(AGAIN, None)]  # it may have read what a person has skipped meanwhile
+            count = 1 if flight.is_followed else len(flight.units)
+            ends = ends_of(flight.handle, count, is_followed=flight.is_followed)
+            if flight.is_followed and (len(ends) < 2 or not self._still_wanted(*flight.keys[0])):
+                ends[1:] = [(START_AGAIN, None)]  # it may have read what a person has skipped meanwhile
             if flight.subagent:
                 effects = self._subagent_status.effects_of(flight.subagent)
                 ends = [(replace(outcome, effects=effects), reply) for outcome, reply in ends]

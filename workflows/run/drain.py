@@ -15,7 +15,7 @@ HARD_BOUNDS = (40_000, 40 * MEBIBYTE, 1_900)
 SIGNALS = 5
 """So many signals of shared activities count as one update: the server takes 10,000 of them."""
 SOFT_MILLISECONDS = 20_000
-AGAIN = 0.25
+LATER_SHARE = 0.25
 """After how much more of the soft bound a run drains again that has not got to the end of it."""
 
 
@@ -43,7 +43,7 @@ class Drain:
         if is_over:
             return DrainEnded()
         if used >= self._soft_at and not state.draining:
-            self._soft_at = used + AGAIN
+            self._soft_at = used + LATER_SHARE
             return DrainStarted(SOFT_MILLISECONDS)
         return None
 

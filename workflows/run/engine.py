@@ -12,6 +12,7 @@ from typing import Any
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
+from sennit.workflows.limits import MAX_KEPT_REPLIES, MAX_RUN_WARNINGS
 from sennit.workflows.messages.contracts import CheckResult, NodeReply, PlanPage
 from sennit.workflows.messages.request import ContinuedState, RunRequest, has_plan
 from sennit.workflows.messages.result import RunStatus
@@ -54,8 +55,6 @@ from sennit.workflows.run.timer import DeadlineTimer, milliseconds
 from sennit.workflows.run.update_rules import Verdict, judge
 from sennit.workflows.views.joins import joined
 from sennit.workflows.views.journal import Journal
-
-KEPT_REPLIES, MOST_WARNINGS = 2_000, 20
 
 
 class Engine:
@@ -312,15 +311,15 @@ class Engine:
 
     def _note(self, unit: int, reply: NodeReply) -> None:
         """Keep a reply for queries and the answer, and count its usage."""
-        if len(self.replies) < KEPT_REPLIES or reply.has_value or unit in self.replies:
+        if len(self.replies) < MAX_KEPT_REPLIES or reply.has_value or unit in self.replies:
             self.replies[unit] = reply
         self.usage = self.usage.plus(reply.usage)
-        self.warnings = dict.fromkeys([*self.warnings, *reply.warnings][:MOST_WARNINGS])
+        self.warnings = dict.fromkeys([*self.warnings, *reply.warnings][:MAX_RUN_WARNINGS])
 
     def _step(self, event: Event, reply: NodeReply | None = None) -> None:
         """Have the scheduler take an event, and carry out what it decides. `reply` is that of a node that has ended."""
         decisions = step(self.state, event, milliseconds())
-        self.replies |= joined(self.state, self.replies) if len(self.replies) < KEPT_REPLIES else {}
+        self.replies |= joined(self.state, self.replies) if len(self.replies) < MAX_KEPT_REPLIES else {}
         self._journal.observe(self.state, self.replies, reply)
         for decision in decisions:
             if isinstance(decision, Start):

@@ -9,6 +9,7 @@ from typing import Literal
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
+from sennit.workflows.limits import MAX_OUTAGE_CHARACTERS
 from sennit.workflows.messages.request import RunRequest
 from sennit.workflows.messages.result import BlockedOn
 from sennit.workflows.plan.scheduling.termination import OUTAGES as OF_MODELS
@@ -19,7 +20,6 @@ from sennit.workflows.views.questions import tried_again_at
 
 OUTAGES = (*OF_MODELS, "McpUnavailable", "ModelTimeout", "ReplyCut", "StoreUnavailable", "WorkerLost")
 """Errors that may be over later, though nobody changes anything."""
-CAUSE_CHARACTERS = 400
 Decision = Literal["retry", "finish"]
 
 
@@ -85,7 +85,7 @@ def _blocked_on(error: ApplicationError, then: str) -> BlockedOn:
     return BlockedOn(
         node="",
         why="planning",
-        question=f"{error.type}: {error.message[:CAUSE_CHARACTERS]}{then}",
+        question=f"{error.type}: {error.message[:MAX_OUTAGE_CHARACTERS]}{then}",
         update="retry_node",
         example={},
         command=shlex.join(["sennit", "retry", workflow.info().workflow_id]),

@@ -84,7 +84,7 @@ def invalid_result() -> ApplicationError:
     return ApplicationError(message, type=kind, non_retryable=True)
 
 
-AGAIN = Outcome(attempts=0, again=True)
+START_AGAIN = Outcome(attempts=0, again=True)
 """The outcome of a unit that starts again later, as if it had not started."""
 
 
@@ -92,7 +92,7 @@ def outcome_of(reply: NodeReply) -> Outcome:
     """Return the outcome of a reply."""
     if reply.error is not None:
         if reply.error.again and reply.error.type == NOT_RUN:
-            return AGAIN
+            return START_AGAIN
         again = reply.error.again
         return Outcome(error=(reply.error.type, reply.error.message), attempts=0 if again else 1, again=again)
     if reply.question is not None:
@@ -112,13 +112,13 @@ def outcome_of(reply: NodeReply) -> Outcome:
     )
 
 
-def ends_of(handle: Any, count: int, *, steps: bool = False) -> list[tuple[Outcome, NodeReply | None]]:
-    """Return each unit's outcome with its reply, and behind them that of the step that followed, if one did; `steps`
-    says that one may. If the activity itself failed, there is only its usage.
+def ends_of(handle: Any, count: int, *, is_followed: bool = False) -> list[tuple[Outcome, NodeReply | None]]:
+    """Return each unit's outcome with its reply, and behind them that of the step that followed, if one did. If the
+    activity itself failed, there is only its usage.
     """
     error = None if handle.cancelled() else handle.exception()
     if not handle.cancelled() and error is None:
-        replies = _replies(handle.result(), {count, count + steps})
+        replies = _replies(handle.result(), {count, count + is_followed})
         if replies:
             return [(outcome_of(reply), reply) for reply in replies]
         failed = Outcome(error=NO_RESULT, usage=None)
@@ -147,8 +147,8 @@ def restart(
     if outcome.error is None or (is_write and outcome.error[0] not in LOST):
         return outcome, reply
     if not spec.calls_model:
-        return AGAIN, None
-    return replace(AGAIN, usage=None if outcome.error[0] == "Cancelled" else outcome.usage), None
+        return START_AGAIN, None
+    return replace(START_AGAIN, usage=None if outcome.error[0] == "Cancelled" else outcome.usage), None
 
 
 def looked_up(outcome: Outcome) -> Outcome:
@@ -198,7 +198,7 @@ def _ended(cause: BaseException | None) -> str:
 class InFlight:
     """One activity under way: the units it runs, and in which generations. Suspended, they start again later.
 
-    With `steps` the second unit is the step of a program that follows the first, if that has a value. `subagent` is the
+    If `is_followed`, the second unit is the step of a program that follows the first, if that has a value. `subagent` is the
     name of the sub-agent that it runs, and `looks_up` says that it only learns what became of a write. `told` has what
     its `attempt` has told of units before its end.
     """
@@ -207,7 +207,7 @@ class InFlight:
     generations: tuple[int, ...]
     handle: Handle
     is_suspended: bool = False
-    steps: bool = False
+    is_followed: bool = False
     subagent: str = ""
     looks_up: bool = False
     call: str = ""

@@ -2,12 +2,10 @@
 
 from pydantic import ValidationError
 
+from sennit.workflows.limits import MAX_DRAFT_UNPACKED_BYTES, MAX_DRAFTS
 from sennit.workflows.messages.contracts import PlanDraft, PlanPage
 from sennit.workflows.plan.compile.page import attach, parse_page
 from sennit.workflows.plan.limits import MAX_DRAFT_BYTES
-
-MAX_DRAFTS = 100
-MAX_UNPACKED_BYTES = 256 * 1024
 
 
 class PlanDrafts:
@@ -32,7 +30,7 @@ class PlanDrafts:
             self._bytes += len(draft.page.specs)
             if self._taken >= MAX_DRAFTS or self._bytes > MAX_DRAFT_BYTES:
                 return None
-            page = parse_page(draft.page.specs, MAX_UNPACKED_BYTES, foreign=True)
+            page = parse_page(draft.page.specs, MAX_DRAFT_UNPACKED_BYTES, foreign=True)
             if not self._taken:
                 attach(page, [], 0)
         except (ValidationError, ValueError):

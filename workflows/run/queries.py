@@ -5,33 +5,32 @@ from typing import Any
 
 from temporalio import workflow
 
+from sennit.workflows.limits import MAX_PAGE_NODES, MAX_QUERY_BYTES
 from sennit.workflows.messages.contracts import CheckResult, NodeReply
 from sennit.workflows.messages.outputs import OutputPlaces
 from sennit.workflows.messages.request import RunRequest
 from sennit.workflows.messages.result import RunStatus, UsageReport
 from sennit.workflows.messages.updates import UPDATES
-from sennit.workflows.messages.views import PAGE, NodeView, RunView
+from sennit.workflows.messages.views import NodeView, RunView
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 from sennit.workflows.plan.scheduling.budget import ledger
 from sennit.workflows.plan.scheduling.termination import handled
 from sennit.workflows.run.engine import Engine
 from sennit.workflows.run.setup import RunSetup
 from sennit.workflows.views.journal import Journal
+from sennit.workflows.views.nodes import drain_waits_for, error_of, view_of
 from sennit.workflows.views.outputs import NO_PLAN, asked_for, output_places
-from sennit.workflows.views.questions import blocked_on
-from sennit.workflows.views.quote import quote_line, quote_warnings
-from sennit.workflows.views.report import counts, drain_waits_for, error_of, view_of, visible_units
+from sennit.workflows.views.quote import quote_warnings
 from sennit.workflows.views.script import script_view
 from sennit.workflows.views.sharing import explained
-from sennit.workflows.views.writes import writes_of
+from sennit.workflows.views.shown_run import ShownRun
 
-PAGE_BYTES = 200_000
 NOT_PLANNED = "there is no plan yet"
 
 HELP: dict[str, Any] = {
     "updates": {update.name: {"about": update.about, "example": update.example} for update in UPDATES},
     "queries": {
-        "plan": {"about": "the run, a page of nodes at a time", "example": {"from": 0, "limit": PAGE}},
+        "plan": {"about": "the run, a page of nodes at a time", "example": {"from": 0, "limit": MAX_PAGE_NODES}},
         "node": {"about": "one node", "example": {"node": "n7"}},
         "sharing": {"about": "which nodes share an activity, and why others do not", "example": {}},
         "costs": {"about": "what each node has used, the dearest first", "example": {}},
@@ -137,31 +136,30 @@ def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, An
     state = engine.state
     start, limit = _page(request)
     agents = engine.subagents.lines(state, view.id)
-    units, caught = visible_units(state), handled(state)
+    shown = ShownRun(state, view.id, engine.blocked_children, view.blocked)
     nodes: list[NodeView] = []
-    blocked = (*view.blocked, *blocked_on(state, view.id, engine.blocked_children))
-    size = 2 * sum(len(item.shown) for item in blocked)
+    size = 2 * sum(len(item.shown) for item in shown.blocked)
     seats = engine.seats
-    for unit in units[start : start + limit]:
-        node = view_of(state, unit, engine.replies.get(unit), agents.get(unit, ""), caught)
+    for unit in shown.units[start : start + limit]:
+        node = view_of(state, unit, engine.replies.get(unit), agents.get(unit, ""), shown.caught)
         node = node.model_copy(update={"seat": seats[unit]}) if unit in seats else node
         size += 160 + len(node.summary) + len(node.preview) * 2 + len(node.error or "") + 12 * len(node.needs)
         size += len(node.ref or "")
-        if size > PAGE_BYTES and nodes:
+        if size > MAX_QUERY_BYTES and nodes:
             break
         nodes.append(node)
     end = start + len(nodes)
     return view.model_copy(
         update={
-            "counts": counts(state),
+            "counts": shown.counts,
             "budget": ledger(state.budget),
-            "quote": quote_line(state),
+            "quote": shown.quote,
             "warnings": (*view.warnings, *engine.warnings, *quote_warnings(state)),
-            "blocked": blocked,
+            "blocked": shown.blocked,
             "waits_for": drain_waits_for(state),
-            "writes": writes_of(state),
+            "writes": shown.writes,
             "nodes": tuple(nodes),
-            "next": end if end < len(units) else None,
+            "next": end if end < len(shown.units) else None,
         }
     ).model_dump(mode="json")
 
@@ -178,8 +176,8 @@ def cost_view(engine: Engine | None, planning: Usage) -> dict[str, Any]:
     rows.sort(key=lambda row: (-row["cost_usd"], -row["input_tokens"] - row["output_tokens"], row["node"]))
     return {
         "budget": ledger(state.budget) if state is not None else {},
-        "nodes": rows[:PAGE],
-        "more": len(rows) - PAGE > 0,
+        "nodes": rows[:MAX_PAGE_NODES],
+        "more": len(rows) - MAX_PAGE_NODES > 0,
         "wasted": _wasted(engine.wasted if engine is not None else []),
     }
 
@@ -194,9 +192,9 @@ def _wasted(replies: list[NodeReply | None]) -> dict[str, Any]:
 
 def _page(request: Any) -> tuple[int, int]:
     asked = request if isinstance(request, dict) else {}
-    start, limit = asked.get("from", 0), asked.get("limit", PAGE)
+    start, limit = asked.get("from", 0), asked.get("limit", MAX_PAGE_NODES)
     start = start if isinstance(start, int) and start > 0 else 0
-    return start, limit if isinstance(limit, int) and 0 < limit <= PAGE else PAGE
+    return start, limit if isinstance(limit, int) and 0 < limit <= MAX_PAGE_NODES else MAX_PAGE_NODES
 
 
 def node_view(engine: Engine | None, run: str, request: Any) -> dict[str, Any]:

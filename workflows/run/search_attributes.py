@@ -5,7 +5,7 @@ A namespace must know an attribute before a run may set it: an unknown one fails
 without it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,11 +14,9 @@ from temporalio import workflow
 from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
 
 from sennit.workflows.messages.result import BlockedOn, RunStatus
-from sennit.workflows.messages.views import SubagentView
 from sennit.workflows.plan.language.limits import Usage, dollars
-from sennit.workflows.plan.scheduling.state import FAILED, IN_DOUBT, SUCCEEDED, RunState
-from sennit.workflows.views.questions import blocked_on
-from sennit.workflows.views.report import visible_units
+from sennit.workflows.plan.scheduling.state import FAILED, IN_DOUBT, SUCCEEDED
+from sennit.workflows.views.shown_run import ShownRun
 
 EVERY = timedelta(seconds=10)
 KEYS: dict[str, SearchAttributeKey[Any]] = {
@@ -60,18 +58,16 @@ class SearchAttributes:
         self,
         status: RunStatus,
         phase: str,
-        state: RunState | None,
+        shown: ShownRun | None,
         spent: Usage,
         started: int = 0,
-        blocked_children: Mapping[int, SubagentView] | None = None,
         outage: Sequence[BlockedOn] = (),
     ) -> None:
         """Write what is due. `started` counts the nodes started so far; `outage` is what planning waits for."""
         if not self.names:
             return
         open_ = status in ("running", "blocked")
-        waits = state is not None and (state.waiting or state.parked or blocked_children)
-        mark = (status, phase, open_ and bool(waits or outage))
+        mark = (status, phase, open_ and bool(outage or (shown is not None and shown.waits)))
         now, idle = workflow.now(), started == self._started
         self._started = started
         if mark == self._mark and self._at is not None and (idle or now - self._at < EVERY):
@@ -84,11 +80,10 @@ class SearchAttributes:
         }
         if self.tenant:
             values["SennitTenant"] = self.tenant
-        if state is not None:
-            values |= progress(state)
-        if state is not None or outage:
-            below = blocked_on(state, "", blocked_children or {}) if state is not None else ()
-            values["SennitBlockedOn"] = blocker((*outage, *below)) if open_ else None
+        if shown is not None:
+            values |= progress(shown)
+        if shown is not None or outage:
+            values["SennitBlockedOn"] = blocker(shown.blocked if shown is not None else outage) if open_ else None
         changes = self._changes(values)
         if changes:
             workflow.upsert_search_attributes(changes)
@@ -112,9 +107,9 @@ class SearchAttributes:
         return changes
 
 
-def progress(state: RunState) -> dict[str, Value]:
+def progress(shown: ShownRun) -> dict[str, Value]:
     """Return the numbers of nodes: all, succeeded, failed. A map's items count as the board shows them."""
-    ended = [state.status[unit] for unit in visible_units(state)]
+    ended = [shown.state.status[unit] for unit in shown.units]
     return {
         "SennitNodesTotal": len(ended),
         "SennitNodesDone": ended.count(SUCCEEDED),

@@ -9,6 +9,7 @@ from temporalio import workflow
 from temporalio.common import SearchAttributeKey
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
+from sennit.workflows.limits import MAX_REPAIRS
 from sennit.workflows.messages.activity_ids import RUN
 from sennit.workflows.messages.activity_options import as_keywords, service_options
 from sennit.workflows.messages.contracts import (
@@ -39,8 +40,6 @@ from sennit.workflows.run.search_attributes import SearchAttributes
 
 _SCHEDULE = SearchAttributeKey.for_keyword("TemporalScheduledById")
 """What the server itself writes on a run that one of its schedules starts."""
-REPAIRS = 2
-"""How often a planner is shown what is wrong with its plan."""
 BETTER_PLANS = "What may help: another model as the planner, or SENNIT_PLAN_FORMAT=tools for the workers."
 In = TypeVar("In", bound=BaseModel)
 Out = TypeVar("Out", bound=BaseModel)
@@ -75,11 +74,13 @@ class RunSetup:
         info = workflow.info()
         self.attributes.tenant, self.origins = request.tenant, request.origins
         self.outage.allow(request)
-        for name in ("given", "depth"):
+        for name in ("material", "depth"):
             if getattr(request, name) and info.parent is None:
                 raise ApplicationError(f"{name}: only a sub-agent has it", type="InvalidRequest", non_retryable=True)
         extra = {"scheduled": True} if info.typed_search_attributes.get(_SCHEDULE) else {}
-        call = PrepareCall(run=self.run_prefix, first_run=info.first_execution_run_id, **_given(request), **extra)
+        call = PrepareCall(
+            run=self.run_prefix, first_run=info.first_execution_run_id, **_prepare_fields(request), **extra
+        )
         prepared = await self._do(PREPARE, call, "prepare the run", waits=True)
         if prepared.checked is None and not prepared.planner:
             raise invalid_result()
@@ -98,7 +99,7 @@ class RunSetup:
         extra: dict[str, Any] = {"stream": prepared.streams, "origins": self.origins}
         fields = {name: value for name, value in extra.items() if value}
         call = PlanCall(run=self.run_prefix, run_context=self.run_context, **fields)
-        for _ in range(1 + REPAIRS):
+        for _ in range(1 + MAX_REPAIRS):
             planned = await self._do(PLAN, call, "plan the goal", queue=prepared.planner, waits=True)
             self.spent = self.spent.plus(planned.usage)
             wrong = planned.problems
@@ -227,9 +228,9 @@ def with_usage(error: ApplicationError, spent: Usage) -> ApplicationError:
     return ApplicationError(error.message, *error.details, *details, type=error.type, non_retryable=error.non_retryable)
 
 
-def _given(request: RunRequest) -> dict[str, Any]:
+def _prepare_fields(request: RunRequest) -> dict[str, Any]:
     """Return what `prepare` needs of a request; unset fields are not sent."""
-    what = ("goal", "plan", "plan_packed", "inputs", "docs", "given", "origins")
+    what = ("goal", "plan", "plan_packed", "inputs", "docs", "material", "origins")
     names = (*what, "tools", "model", "approval", "approve_plan", "grant", "on_failure")
     fields = {name: getattr(request, name) for name in names if name in request.model_fields_set}
     return fields | ({"priced": True} if request.budget is not None and request.budget.cost_usd else {})

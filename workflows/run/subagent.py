@@ -10,6 +10,7 @@ from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import ApplicationError, ChildWorkflowError
 from temporalio.workflow import ParentClosePolicy
 
+from sennit.workflows.limits import MAX_SUBAGENT_LEVELS
 from sennit.workflows.messages.activity_ids import ActivityId
 from sennit.workflows.messages.activity_options import Options, as_keywords
 from sennit.workflows.messages.contracts import AGENT, PREPARE_AGENT, GroupReply, SubagentRequest
@@ -24,8 +25,6 @@ _WAY = re.compile(r"[0-9a-f]{16}")
 GIVEN_UP = "the run above it does not need it any more"
 SUSPENDED = "the run above it continues as new, and starts it again"
 """Why a run cancels a sub-agent. A server that cancels it because its parent is over gives no reason."""
-DEEPEST = 3
-"""Levels of sub-agents below a run; one further down is refused."""
 
 
 async def run_subagent(
@@ -35,14 +34,14 @@ async def run_subagent(
     failed.
 
     The child is `<parent id>.<name>`; the activities around it have the id `ident`. It ends `partial` where it would
-    park. Its request has the fields `given`, and no larger budget than they allow. It is cancelled when its parent
+    park. Its request has the fields `inherited`, and no larger budget than they allow. It is cancelled when its parent
     ends, and its writes end first. It does not start if a run that this one forks has its result.
 
     A child that was left running by a reset of this run is ended. The new one takes over what is finished, because its
     artifacts have the same place.
     """
-    if inherited["depth"] > DEEPEST:
-        raise ApplicationError(f"sub-agents are {DEEPEST} deep already", type="TooDeep", non_retryable=True)
+    if inherited["depth"] > MAX_SUBAGENT_LEVELS:
+        raise ApplicationError(f"sub-agents are {MAX_SUBAGENT_LEVELS} deep already", type="TooDeep", non_retryable=True)
     goal = str(replace(ident, work="goal"))
     found = await workflow.execute_activity(
         PREPARE_AGENT.name, call, activity_id=goal, result_type=PREPARE_AGENT.gives, **as_keywords(options)
@@ -68,7 +67,7 @@ async def run_subagent(
         subagents.wrote(name, _report_in(error))
         raise
     finally:
-        subagents.over(name)
+        subagents.ended(name)
     reply: GroupReply = await workflow.execute_activity(
         AGENT.name,
         call.model_copy(update={"report": _kept(report, inherited["run_prefix"])}),
@@ -99,8 +98,8 @@ def is_below(run_prefix: str, above: str) -> bool:
 
 def inherited(request: RunRequest) -> dict[str, Any]:
     """Return the fields of a sub-agent's request that come from its parent's request."""
-    given = {"tenant": request.tenant, "model": request.model, "approve_replans_above": request.approve_replans_above}
-    known = {name: value for name, value in given.items() if value not in (None, "")}
+    fields = {"tenant": request.tenant, "model": request.model, "approve_replans_above": request.approve_replans_above}
+    known = {name: value for name, value in fields.items() if value not in (None, "")}
     return {"depth": request.depth + 1, "max_replans": request.max_replans, **known}
 
 

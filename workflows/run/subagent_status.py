@@ -9,18 +9,20 @@ from pydantic import ValidationError
 from temporalio import workflow
 from temporalio.exceptions import FailureError
 
+from sennit.workflows.limits import (
+    MAX_PASSED_ON,
+    MAX_STATUS_BYTES,
+    MAX_STATUS_CHARACTERS,
+    MAX_STATUS_ITEM_BYTES,
+    MAX_SUBAGENT_VIEWS,
+    MAX_SUBAGENT_WRITES,
+)
 from sennit.workflows.messages.result import BlockedOn, RunStatus, WriteLine
-from sennit.workflows.messages.views import MOST_PASSED_ON, SubagentView
+from sennit.workflows.messages.views import SubagentView
 from sennit.workflows.plan.scheduling.events import WriteStatus
 from sennit.workflows.plan.scheduling.state import RUNNING, RunState
-from sennit.workflows.views.questions import blocked_on
+from sennit.workflows.views.shown_run import ShownRun
 
-ITEM_BYTES = 2_000
-SHOWN_CHARACTERS = 500
-REPORT_BYTES = ITEM_BYTES * (MOST_PASSED_ON + 1)
-MOST_VIEWS = 500
-MOST_WRITES = 300
-"""Of a sub-agent that was cancelled, for its parent; those come first of which nobody knows."""
 FIRST_EVENTS = 3
 """The length of a history at the first workflow task, if its first try succeeds."""
 
@@ -65,7 +67,7 @@ class SubagentStatus:
         """
         return self._effects.pop(name, ())
 
-    def over(self, name: str) -> None:
+    def ended(self, name: str) -> None:
         run, last = self._runs.pop(name, None), self._last.pop(name, None)
         if last is not None and last.run == run and self._effects.get(name, ()) is None:
             self._effects[name] = _effects(last.writes or ())
@@ -78,7 +80,7 @@ class SubagentStatus:
             view = SubagentView.model_validate(request)
         except ValidationError:
             return
-        if more or len(view.model_dump_json()) > REPORT_BYTES:
+        if more or len(view.model_dump_json()) > MAX_STATUS_BYTES:
             return
         self._views.pop(view.name, None)
         if view.writes is not None:
@@ -86,7 +88,7 @@ class SubagentStatus:
         if view.blocked:
             self._views[view.name] = view
         for views in (self._views, self._last):
-            if len(views) > MOST_VIEWS:
+            if len(views) > MAX_SUBAGENT_VIEWS:
                 del views[next(iter(views))]
         self._wake()
 
@@ -111,19 +113,19 @@ class SubagentStatus:
         names, blocked = self.running(state), self.blocked_children(state)
         return {unit: f"run {run}.{name}{' waits for a person' * (unit in blocked)}" for unit, name in names.items()}
 
-    def report(self, state: RunState, status: RunStatus) -> None:
+    def report(self, shown: ShownRun, status: RunStatus) -> None:
         """Report to the parent, if there is one, what this run waits for and whether that blocks the whole run.
 
         A run that is about to continue as new leaves this to the next run, because only that one starts what is ready.
         """
-        info, blocked_children = workflow.info(), self.blocked_children(state)
+        info, state = workflow.info(), shown.state
         leaves = state.draining and not state.running and self.last_reported is not None
         if info.parent is None or self._reporting is not None or leaves:
             return
-        waits = status in ("running", "blocked") and (state.waiting or blocked_children)
-        blocked = blocked_on(state, info.workflow_id, blocked_children)[:MOST_PASSED_ON] if waits else ()
+        waits = status in ("running", "blocked") and (state.waiting or shown.children)
+        blocked = shown.blocked[:MAX_PASSED_ON] if waits else ()
         view = SubagentView(
-            name=_own_name(info),
+            name=_name_of(info),
             run=info.first_execution_run_id,
             is_blocked=status == "blocked",
             blocked=tuple(for_parent(item, info.workflow_id) for item in blocked),
@@ -139,7 +141,9 @@ class SubagentStatus:
         if info.parent is not None:
             if self._reporting is not None:
                 await self._reporting
-            view = SubagentView(name=_own_name(info), run=info.first_execution_run_id, writes=writes[:MOST_WRITES])
+            view = SubagentView(
+                name=_name_of(info), run=info.first_execution_run_id, writes=writes[:MAX_SUBAGENT_WRITES]
+            )
             await self._send(info.parent.workflow_id, view)
 
     async def _send(self, parent: str, view: SubagentView) -> None:
@@ -165,7 +169,7 @@ class SubagentStatus:
         self._wake()
 
 
-def _own_name(info: workflow.Info) -> str:
+def _name_of(info: workflow.Info) -> str:
     """Return what the parent calls this sub-agent: its node with the generation."""
     assert info.parent is not None
     return info.workflow_id.removeprefix(f"{info.parent.workflow_id}.")
@@ -179,10 +183,10 @@ def for_parent(item: BlockedOn, run: str) -> BlockedOn:
     """Return an item as the parent gets it: with the run that asks, and with too long a text left out."""
     item = item if item.run else item.model_copy(update={"run": run})
     command = shlex.join(["sennit", "status", item.run or run])
-    if len(item.shown) > SHOWN_CHARACTERS:
+    if len(item.shown) > MAX_STATUS_CHARACTERS:
         rest = f"… the whole: {command}"
-        item = item.model_copy(update={"shown": f"{item.shown[:SHOWN_CHARACTERS]}\n{rest}"})
-    if len(item.model_dump_json()) <= ITEM_BYTES:
+        item = item.model_copy(update={"shown": f"{item.shown[:MAX_STATUS_CHARACTERS]}\n{rest}"})
+    if len(item.model_dump_json()) <= MAX_STATUS_ITEM_BYTES:
         return item
     short = {"question": f"{item.question[:500]}…", "shown": "", "example": {}, "full": {}, "command": command}
     return item.model_copy(update=short)

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from temporalio import workflow
 
-from sennit.workflows.plan.scheduling.state import AGAIN, DRAIN, OVERTIME, PARK, RunState
+from sennit.workflows.plan.scheduling.state import DRAIN, NEXT_TRY, OVERTIME, PARK, RunState
 
 
 class DeadlineTimer:
@@ -48,7 +48,7 @@ def _summary(state: RunState, due: int) -> str:
         PARK: "the parked run ends",
         OVERTIME: "the run's time is up",
         DRAIN: "draining takes too long",
-        AGAIN: "the next attempt after an outage",
+        NEXT_TRY: "the next attempt after an outage",
     }
     return ends.get(unit) or f"{state.path(unit)} ends waiting"
 

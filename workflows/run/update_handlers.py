@@ -8,6 +8,7 @@ from temporalio import workflow
 from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
 
+from sennit.workflows.limits import MAX_EDIT_WARNINGS
 from sennit.workflows.messages.contracts import CheckResult
 from sennit.workflows.messages.updates import (
     NOT_BUILT,
@@ -27,8 +28,6 @@ from sennit.workflows.run.outcomes import plan_of
 from sennit.workflows.run.setup import RunSetup
 from sennit.workflows.run.update_rules import Verdict
 from sennit.workflows.views.journal import Journal
-
-MAX_WARNINGS = 10
 
 
 class UpdateHandlers:
@@ -98,7 +97,7 @@ class UpdateHandlers:
             raise ApplicationError(verdict.rejection, type="InvalidUpdate", non_retryable=True)
         self._journal.answered(update)
         engine.post(verdict.event)
-        warnings = checked.warnings[:MAX_WARNINGS] if checked is not None else ()
+        warnings = checked.warnings[:MAX_EDIT_WARNINGS] if checked is not None else ()
         return "\n".join([verdict.confirmation, *(f"warning: {warning}" for warning in warnings)])
 
     async def _checked_by_worker(self, engine: Engine, update: Update, event: Event | None) -> CheckResult | None:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from sennit.workflows.limits import MAX_GATE_ANSWER_CHARACTERS
 from sennit.workflows.messages.updates import (
     Answer,
     Approve,
@@ -44,7 +45,6 @@ from sennit.workflows.plan.scheduling.state import (
 from sennit.workflows.plan.scheduling.termination import blocking_failures
 from sennit.workflows.views.writes import names_of
 
-MAX_ANSWER_CHARACTERS = 64 * 1024
 _UNANSWERABLE = {
     "program": "is a program: answer the call that has failed, or edit the script",
     "map": "is a map: answer the item that has failed, by its number in brackets",
@@ -160,8 +160,8 @@ def _too_early(state: RunState, unit: int, update: NodeUpdate) -> str | None:
 def _approve(state: RunState, unit: int, update: Approve, waiting: list[int]) -> str | None:
     """Return why a write must not be approved like this: nobody may approve what they have not been shown."""
     size = len(str(update.args))
-    if size > MAX_ANSWER_CHARACTERS:
-        return f"args has {size:,} characters; at most {MAX_ANSWER_CHARACTERS:,}"
+    if size > MAX_GATE_ANSWER_CHARACTERS:
+        return f"args has {size:,} characters; at most {MAX_GATE_ANSWER_CHARACTERS:,}"
     if update.args and state.kind_of(unit) == "program":
         return "args can be changed of a write only; to change a program, edit its script"
     if update.args and (unit not in state.questions or waiting != [unit]):
@@ -204,8 +204,8 @@ def _answer_of_call(state: RunState, unit: int, update: Answer) -> str | None:
 def _answer(spec: NodeSpec, update: Answer, *, stands_in: bool) -> str | None:
     """Return why a node can never take an answer, or not this one, or None."""
     size, name = len(str(update.value)), update.node
-    if size > MAX_ANSWER_CHARACTERS:
-        return f"the answer has {size} characters; at most {MAX_ANSWER_CHARACTERS}"
+    if size > MAX_GATE_ANSWER_CHARACTERS:
+        return f"the answer has {size} characters; at most {MAX_GATE_ANSWER_CHARACTERS}"
     if spec.kind != "gate" and stands_in:
         return f"`{name}` stands in for another node; answer that one"
     if spec.kind in _UNANSWERABLE and "[" not in name:

@@ -12,7 +12,7 @@ import json
 import re
 import shlex
 import unicodedata
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -22,33 +22,23 @@ from sennit.workflows.drawing.layout import arrange, flow_of
 from sennit.workflows.drawing.picture import picture
 from sennit.workflows.drawing.rows import row_lines
 from sennit.workflows.drawing.text import cells, clip_name, plain
+from sennit.workflows.limits import (
+    MAX_BOARD_BYTES,
+    MAX_BOARD_WRITES,
+    MAX_CODE_CHARACTERS,
+    MAX_ROWS_CHARACTERS,
+    MAX_USUAL_BOARD_BYTES,
+)
 from sennit.workflows.messages.result import BlockedOn
-from sennit.workflows.messages.views import SubagentView
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.language.limits import duration_text
 from sennit.workflows.plan.language.text import clean
 from sennit.workflows.plan.scheduling.state import BLOCKED, ENDED, EXPANDED, STATUS_NAMES, RunState
-from sennit.workflows.plan.scheduling.termination import handled
-from sennit.workflows.views.places import groups_of, place_of_call, short_name
-from sennit.workflows.views.questions import blocked_on
-from sennit.workflows.views.quote import quote_line, quote_warnings
-from sennit.workflows.views.report import (
-    counted,
-    drain_waits_for,
-    error_at_place,
-    error_of,
-    is_answered,
-    status_of,
-    visible_units,
-)
-from sennit.workflows.views.writes import writes_of
+from sennit.workflows.views.nodes import counted, drain_waits_for, error_at_place, error_of, is_answered
+from sennit.workflows.views.places import groups_of, short_name
+from sennit.workflows.views.quote import quote_warnings
+from sennit.workflows.views.shown_run import ShownRun
 
-USUAL_BYTES = 7_900
-"""Bytes as sent that every proxy lets through; about 6 KB of text."""
-MAX_BYTES = 24 * 1024
-_MAX_CODE = 400
-_MOST_OF_ROWS = 1_500
-_MOST_WRITES = 5
 _MOST_OF_ANSWER, _MOST_LINES = 600, 12
 _STATUSES = ("waiting", "failed", "running", "blocked", "handled", "skipped", "cancelled", "pending", "succeeded")
 _URGENT = _STATUSES[:2]
@@ -76,8 +66,6 @@ _ALTERNATIVES = {
 }
 _OF_YOURS = {"answer": "a `value`", "edit_program": "a `script`"}
 
-BlockedChildren = Mapping[int, SubagentView]
-
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
@@ -101,49 +89,36 @@ class _Detail:
     shown: int
     titles: bool = True
     nodes: bool = True
-    limit: int = USUAL_BYTES
+    limit: int = MAX_USUAL_BOARD_BYTES
 
 
 _DETAILS = (
     _Detail(_STATUSES, rows=20, questions=6, shown=1_000),
     _Detail(_STATUSES[:4], rows=12, questions=6, shown=600),
     _Detail(_URGENT, rows=6, questions=3, shown=300),
-    _Detail(_URGENT, rows=4, questions=4, shown=300, titles=False, limit=MAX_BYTES),
+    _Detail(_URGENT, rows=4, questions=4, shown=300, titles=False, limit=MAX_BOARD_BYTES),
     _Detail(_URGENT, rows=4, questions=1, shown=300, titles=False, nodes=False),
 )
 
 
-def board(
-    state: RunState,
-    *,
-    run: str,
-    title: str,
-    blocked_children: BlockedChildren | None = None,
-    outage: Sequence[BlockedOn] = (),
-    notes: Sequence[str] = (),
-    end: RunEnd | None = None,
-) -> str:
+def board(run: ShownRun, *, title: str, notes: Sequence[str] = (), end: RunEnd | None = None) -> str:
     """Return the board, at most 24 KB as sent: how the run ended, what is blocked and what to do, the picture, the
     nodes, `notes`.
 
-    `blocked_children` is what sub-agents wait for, `outage` what planning waits for. Text from users is escaped, so
-    that it cannot become markup. Notes are short Markdown of our own.
+    Text from users is escaped, so that it cannot become markup. Notes are short Markdown of our own.
     """
-    blocked_children = blocked_children or {}
-    units = visible_units(state)
-    caught = handled(state)
-    statuses = [_status(state, unit, caught) for unit in units]
-    each = [_status(state, unit, caught) for unit in counted(state, units)]
+    state, name = run.state, run.run
+    statuses = [_status(run, unit) for unit in run.units]
+    each = [_status(run, unit) for unit in counted(state, run.units)]
     counts = {status: each.count(status) for status in _STATUSES if status in each}
-    blocked = (*outage, *blocked_on(state, run, blocked_children))
     shown, diagram = _diagram_of(state.graph)
-    drawn_statuses = [_status(state, node, caught) for node in shown]
-    head = [*_quote(state), *_draining(state), *_writes(state)]
+    drawn_statuses = [_status(run, node) for node in shown]
+    head = [*_quote(run), *_draining(state), *_writes(run)]
     ranked = sorted(
-        (pair for pair in zip(units, statuses, strict=True) if not state.is_item(pair[0]) or pair[1] in _URGENT),
+        (pair for pair in zip(run.units, statuses, strict=True) if not state.is_item(pair[0]) or pair[1] in _URGENT),
         key=lambda pair: (_STATUSES.index(pair[1]), state.spec_of(pair[0]).kind in _OUTER, pair[0]),
     )
-    rows_text = _rows_text(state.graph, shown, diagram, drawn_statuses, run)
+    rows_text = _rows_text(state.graph, shown, diagram, drawn_statuses, name)
     text, pictures = "", dict[object, str]()
     for detail in _DETAILS:
         drawn = (detail.nodes, detail.titles and detail.statuses) if diagram.layout.whole else None
@@ -151,9 +126,9 @@ def board(
             marks = _marks(state, shown, drawn_statuses, detail if diagram.layout.whole and detail.nodes else None)
             pictures[drawn] = picture(diagram, marks, counts=counts, whole=detail.nodes)
         rows = [pair for pair in ranked if pair[1] in detail.statuses]
-        questions = _questions(blocked, run, detail)
-        table = _table(state, rows, blocked_children, len(units), detail.rows)
-        first = [*_head(run, title, counts, len(state.together)), *_end(end, run, detail)]
+        questions = _questions(run.blocked, name, detail)
+        table = _table(run, rows, detail.rows)
+        first = [*_head(name, title, counts, len(state.together)), *_end(end, name, detail)]
         text = "\n".join([*first, *head, *questions, f"<div>{pictures[drawn]}</div>", "", *table, *rows_text, *notes])
         if sent_bytes(text) <= detail.limit:
             break
@@ -189,8 +164,8 @@ def sent_bytes(text: str) -> int:
     return len(data) + 2 * len(data.translate(None, _UNRESERVED))
 
 
-def _status(state: RunState, unit: int, caught: Container[int]) -> str:
-    return "blocked" if state.status[unit] == BLOCKED and not state.ended else status_of(state, unit, caught)
+def _status(run: ShownRun, unit: int) -> str:
+    return "blocked" if run.state.status[unit] == BLOCKED and not run.state.ended else run.status(unit)
 
 
 def _head(run: str, title: str, counts: dict[str, int], shared: int) -> list[str]:
@@ -201,15 +176,15 @@ def _head(run: str, title: str, counts: dict[str, int], shared: int) -> list[str
     parts = [f"{ended:,} of {total:,} node{'s' * (total != 1)} ended{told}"]
     name = quote(run, safe="")
     page = f"namespaces/{{namespace}}/workflows/{name if name != run else '{workflowId}'}/{{runId}}"
-    if len(name) <= _MAX_CODE:
+    if len(name) <= MAX_CODE_CHARACTERS:
         parts += [f"[pending activities]({page}/pending-activities)"] if counts.get("running") else []
         parts.append(f"[timeline]({page}/timeline)")
     return [f"**{prose(title, 200)}**", " · ".join(parts), ""]
 
 
-def _quote(state: RunState) -> list[str]:
+def _quote(run: ShownRun) -> list[str]:
     """Return what the run's programs can cost, and where the budget may not be enough."""
-    lines = [f"quote: {text}" for text in [quote_line(state)] if text] + quote_warnings(state)
+    lines = [f"quote: {text}" for text in [run.quote] if text] + quote_warnings(run.state)
     return [*(prose(line, 300) for line in lines), *([""] if lines else [])]
 
 
@@ -220,11 +195,11 @@ def _draining(state: RunState) -> list[str]:
     return [f"{why} {', '.join(names)}{' …' * (state.running > len(names))}", ""] if names else []
 
 
-def _writes(state: RunState) -> list[str]:
+def _writes(run: ShownRun) -> list[str]:
     """Return what became of writes that were cut off, or of which nobody knows whether they were made."""
-    lines = writes_of(state)
-    named = [f"`{clip_name(line.node, 40)}` {line.status}" for line in lines[:_MOST_WRITES]]
-    more = f" and {len(lines) - _MOST_WRITES} more" if len(lines) > _MOST_WRITES else ""
+    lines = run.writes
+    named = [f"`{clip_name(line.node, 40)}` {line.status}" for line in lines[:MAX_BOARD_WRITES]]
+    more = f" and {len(lines) - MAX_BOARD_WRITES} more" if len(lines) > MAX_BOARD_WRITES else ""
     return [f"Writes that were cut off, or are in doubt: {', '.join(named)}{more}", ""] if lines else []
 
 
@@ -237,7 +212,8 @@ def _questions(blocked: Sequence[BlockedOn], run: str, detail: _Detail) -> list[
         lines += _block(item.shown, detail.shown, item.run or run)
         if item.run:
             name, words = quote(item.run, safe=""), "run of its sub-agent"
-            link = f"[{words}](namespaces/{{namespace}}/workflows/{name})" if len(name) <= _MAX_CODE else words
+            whole = f"[{words}](namespaces/{{namespace}}/workflows/{name})"
+            link = whole if len(name) <= MAX_CODE_CHARACTERS else words
             lines.append(f"→ in the {link}:")
         lines.append(f"→ Send an Update: `{item.update}` with {_code(json.dumps(item.example, ensure_ascii=False))}")
         example = _code(json.dumps({"node": item.node.rpartition(".")[2]}))
@@ -281,8 +257,8 @@ def _rows_text(graph: Graph, shown: Sequence[int], diagram: Diagram, statuses: S
     """Return the groups or layers as text. The empty lines make the block Markdown although tags stand around it."""
     if not statuses:
         return []
-    names = [place_of_call(spec) or spec.id for spec in map(graph.specs.__getitem__, shown)]
-    block = _block("\n".join(row_lines(diagram.rows, names, statuses)), _MOST_OF_ROWS, run)
+    names = [spec.place or spec.id for spec in map(graph.specs.__getitem__, shown)]
+    block = _block("\n".join(row_lines(diagram.rows, names, statuses)), MAX_ROWS_CHARACTERS, run)
     title = "layers" if all(row.number for row in diagram.rows) else "groups"
     return [f"<details><summary>{title}</summary>", "", *block, "", "</details>", ""]
 
@@ -341,22 +317,20 @@ def _time(state: RunState, unit: int) -> str:
     return duration_text(state.millis[unit]) + tries + again if attempts else again.removeprefix(", ")
 
 
-def _table(
-    state: RunState, units: Sequence[tuple[int, str]], blocked_children: BlockedChildren, total: int, most: int
-) -> list[str]:
-    rows = [_row(state, unit, status, blocked_children) for unit, status in units[:most]]
+def _table(run: ShownRun, units: Sequence[tuple[int, str]], most: int) -> list[str]:
+    rows = [_row(run, unit, status) for unit, status in units[:most]]
     if not rows:
         return []
-    if total > len(rows):
-        rows.append(f"| … | {_SPACE}{total - len(rows):,}\u00a0more | | |")
+    if len(run.units) > len(rows):
+        rows.append(f"| … | {_SPACE}{len(run.units) - len(rows):,}\u00a0more | | |")
     return [f"| node | {_SPACE}status | {_SPACE}time{_SPACE} | |", "|:--|:--|--:|:--|", *rows, ""]
 
 
-def _row(state: RunState, unit: int, status: str, blocked_children: BlockedChildren) -> str:
-    waits = "its sub-agent waits" if unit in blocked_children else ""
+def _row(run: ShownRun, unit: int, status: str) -> str:
+    waits, state = "its sub-agent waits" if unit in run.children else "", run.state
     spec = state.spec_of(unit)
     is_asked = spec.kind == "gate" and status == "waiting"  # its question stands above
-    what = (is_asked and place_of_call(spec)) or ("" if state.is_item(unit) else _what(spec.summary))
+    what = (is_asked and spec.place) or ("" if state.is_item(unit) else _what(spec.summary))
     note = waits or error_at_place(state, unit) or what
     time = _time(state, unit).replace(" ", "\u00a0").replace(",\u00a0", f",{_SPACE} ")
     name = clip_name(state.shown(unit), 20)
@@ -379,7 +353,7 @@ def prose(text: str, most: int, *, word: int = 30) -> str:
 
 def _code(text: str) -> str:
     """Return text to be copied, exactly as it is; if it is too long to paste, where to find it."""
-    if len(text.encode(errors="replace")) > _MAX_CODE or not text.isprintable():
+    if len(text.encode(errors="replace")) > MAX_CODE_CHARACTERS or not text.isprintable():
         return "the example in the query `plan`: it is too long to show here"
     fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
     return f"{fence} {text} {fence}" if len(fence) > 1 else f"`{text}`"

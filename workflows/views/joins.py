@@ -3,11 +3,10 @@
 from collections import ChainMap
 from collections.abc import MutableMapping
 
+from sennit.workflows.limits import MAX_PREVIEW_CHARACTERS
 from sennit.workflows.messages.contracts import NodeReply
 from sennit.workflows.plan.scheduling.joins import lost
 from sennit.workflows.plan.scheduling.state import SUCCEEDED, RunState
-
-PREVIEW_CHARACTERS = 160
 
 
 def joined(state: RunState, replies: MutableMapping[int, NodeReply]) -> dict[int, NodeReply]:
@@ -23,7 +22,7 @@ def joined(state: RunState, replies: MutableMapping[int, NodeReply]) -> dict[int
 
 def _preview(state: RunState, join: int, replies: MutableMapping[int, NodeReply]) -> str:
     spec, chosen = state.graph.specs[join], state.chosen[join]
-    parts, room = list[str](), PREVIEW_CHARACTERS
+    parts, room = list[str](), MAX_PREVIEW_CHARACTERS
     for node in spec.inputs if spec.policy == "settled" else chosen:
         text = replies[node].preview if node in replies and state.status[node] == SUCCEEDED else ""
         if spec.policy == "settled":
@@ -33,4 +32,4 @@ def _preview(state: RunState, join: int, replies: MutableMapping[int, NodeReply]
         if room < 0:
             break
     text = parts[0] if spec.policy == "first" and parts else f"[{', '.join(parts)}]"
-    return text if len(text) <= PREVIEW_CHARACTERS else f"{text[: PREVIEW_CHARACTERS - 1]}…"
+    return text if len(text) <= MAX_PREVIEW_CHARACTERS else f"{text[: MAX_PREVIEW_CHARACTERS - 1]}…"

@@ -11,7 +11,7 @@ from sennit.workflows.messages.views import EventKind, EventPage, RunEvent
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.scheduling.admission import asks
 from sennit.workflows.plan.scheduling.state import PENDING, RUNNING, STATUS_NAMES, RunState
-from sennit.workflows.views.report import error_at_place
+from sennit.workflows.views.nodes import error_at_place
 
 PAGE_EVENTS, PAGE_BYTES = 500, 400_000
 _KINDS: Mapping[str, EventKind] = {
@@ -50,7 +50,7 @@ class Journal:
         self._entries: list[_Entry] = []
         self._graph: Graph | None = None
         self._nodes = 0
-        self._told: dict[int, tuple[str, int]] = {}
+        self._noted: dict[int, tuple[str, int]] = {}
         self._is_reset = self._has_jumped = False
         self._asked: dict[tuple[str, str, str], None] = {}
 
@@ -66,7 +66,7 @@ class Journal:
     def restore(self, state: RunState) -> None:
         """Go on with nodes whose events the run before this one of the chain has noted."""
         self._graph, self._nodes = state.graph, len(state.graph.specs)
-        self._told = {unit: (_status_of(state, unit), state.generation[unit]) for unit in state.status}
+        self._noted = {unit: (_status_of(state, unit), state.generation[unit]) for unit in state.status}
 
     def reset(self, _: int = 0) -> None:
         """Have a `reset` come before the next event, with a number that no event can have which it took back: the
@@ -81,13 +81,13 @@ class Journal:
         graph = state.graph
         if graph is not self._graph:
             self.note("planned", nodes=_shown(graph, 0), status="replaced" if self._graph is not None else "")
-            self._told.clear()
+            self._noted.clear()
         elif len(graph.specs) > self._nodes and (added := _shown(graph, self._nodes)):
             self.note("planned", nodes=added)
         self._graph, self._nodes = graph, len(graph.specs)
         for unit in sorted(state.status.touched):
-            before, now = self._told.get(unit), (_status_of(state, unit), state.generation[unit])
-            self._told[unit] = now
+            before, now = self._noted.get(unit), (_status_of(state, unit), state.generation[unit])
+            self._noted[unit] = now
             if before != now or _starts_again(state, unit):
                 self._note_status(state, unit, now[0], (reply, replies.get(unit)))
 

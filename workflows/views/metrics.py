@@ -6,7 +6,7 @@ from temporalio import workflow
 
 from sennit.workflows.messages.result import RunStatus
 from sennit.workflows.plan.scheduling.state import STATUS_NAMES, RunState
-from sennit.workflows.views.report import visible_units
+from sennit.workflows.views.shown_run import ShownRun
 
 
 class RunMetrics:
@@ -19,7 +19,7 @@ class RunMetrics:
     def __init__(self, status: RunStatus | None) -> None:
         self._status = status
 
-    def publish(self, status: RunStatus, state: RunState | None) -> None:
+    def publish(self, status: RunStatus, shown: ShownRun | None) -> None:
         """Count the run, if this status is new."""
         if status == self._status:
             return
@@ -27,10 +27,11 @@ class RunMetrics:
         meter = workflow.metric_meter()
         kind = "run" if workflow.info().parent is None else "subagent"
         meter.create_counter("sennit_runs", "Runs by each status they came to").add(1, {"status": status, "kind": kind})
-        if state is None or status in ("running", "blocked"):
+        if shown is None or status in ("running", "blocked"):
             return
         nodes = meter.create_counter("sennit_nodes", "Nodes of runs that have ended, by their last status")
-        found = Counter((_kind_of(state, unit), STATUS_NAMES[state.status[unit]]) for unit in visible_units(state))
+        state = shown.state
+        found = Counter((_kind_of(state, unit), STATUS_NAMES[state.status[unit]]) for unit in shown.units)
         for (of, last), count in found.items():
             nodes.add(count, {"kind": of, "status": last})
 

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
+from sennit.workflows.limits import MAX_OUTPUTS
 from sennit.workflows.messages.contracts import NodeError
-from sennit.workflows.messages.outputs import MAX_OUTPUTS, NO_OUTPUT, NO_SUCH_NODE, NOT_ENDED, OutputPlace
+from sennit.workflows.messages.outputs import NO_OUTPUT, NO_SUCH_NODE, NOT_ENDED, OutputPlace
 from sennit.workflows.plan.language.text import format_name, nearest_or_known
 from sennit.workflows.plan.scheduling.state import BLOCKED, FAILED, SKIPPED, STATUS_NAMES, RunState
-from sennit.workflows.views.report import error_of, visible_units
+from sennit.workflows.views.nodes import error_of, visible_units
 
 _OF_PROGRAMS = ("program", "join")
 """Calls of programs whose outputs are as programs hand them on."""

@@ -6,29 +6,20 @@ from sennit.workflows.drawing.rows import Group
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
 
-_PLACE = re.compile(r"\S+ (\S+):(\d+)(?= |\Z)")
-"""In the summary of a call. What other nodes do begins with the name of a tool, a role or a kind."""
-
 
 def path_and_line(spec: NodeSpec) -> tuple[str, int]:
     """Return where in its script a program has made this call, as `look#3/search` and 4; "" and 0 for any other node,
     also for those with which a model call goes on.
     """
-    found = _PLACE.match(spec.summary) if spec.page and not spec.is_step else None
-    return (found[1], int(found[2])) if found else ("", 0)
-
-
-def place_of_call(spec: NodeSpec) -> str:
-    """Return where in its script a program has made this call, as `look#3/search:4`; "" for any other node."""
-    path, line = path_and_line(spec)
-    return path and f"{path}:{line}"
+    path, _, line = spec.place.rpartition(":")
+    return path, int(line or 0)
 
 
 def short_name(spec: NodeSpec) -> str:
     """Return what a box is called: the end of the place of a call, which the tasks around it complete; what a tool loop
     of a program does; or the id.
     """
-    place = place_of_call(spec).rpartition("/")[2]
+    place = spec.place.rpartition("/")[2]
     if place:
         return place.partition(":")[0] if spec.kind == "program" else place
     if not spec.page or spec.kind == "program":
@@ -36,15 +27,15 @@ def short_name(spec: NodeSpec) -> str:
     return spec.summary.split(" ")[1] if spec.kind == "tool" and " " in spec.summary else spec.kind
 
 
-def group_of(summary: str, kind: str) -> Group:
-    """Return what a call belongs to, by its summary: `look#3/search:4` is one of `("look", "search:4")`; () for any
-    other node.
+def group_of(place: str, kind: str) -> Group:
+    """Return what a call belongs to, by its place: `look#3/search:4` is one of `("look", "search:4")`; () for a node
+    that has none.
     """
-    found = _PLACE.match(summary)
-    if not found:
+    if not place:
         return ()
-    *outer, name = re.sub(r"#\d+", "", found[1]).split("/")
-    return (*outer, name if kind == "program" else f"{name}:{found[2]}")
+    path, _, line = place.rpartition(":")
+    *outer, name = re.sub(r"#\d+", "", path).split("/")
+    return (*outer, name if kind == "program" else f"{name}:{line}")
 
 
 def groups_of(graph: Graph) -> list[Group]:
@@ -55,7 +46,7 @@ def groups_of(graph: Graph) -> list[Group]:
     groups: list[Group] = []
     for spec in graph.specs:
         host = groups[spec.maker] if 0 <= spec.maker < len(groups) else ()
-        group = group_of(spec.summary, spec.kind) if spec.page and not spec.is_step else ()
+        group = group_of(spec.place, spec.kind)
         if group:
             groups.append(group)
         elif spec.is_program:

@@ -8,8 +8,15 @@ from itertools import islice
 
 from pydantic import JsonValue
 
+from sennit.workflows.limits import (
+    MAX_ASKED_CHARACTERS,
+    MAX_BLOCKED,
+    MAX_LINE_CHARACTERS,
+    MAX_NAMED_ITEMS,
+    MAX_PASSED_ON,
+)
 from sennit.workflows.messages.result import BlockedOn
-from sennit.workflows.messages.views import MOST_PASSED_ON, SubagentView
+from sennit.workflows.messages.views import SubagentView
 from sennit.workflows.plan.language.limits import Limits, limit_fields
 from sennit.workflows.plan.language.text import one_line
 from sennit.workflows.plan.scheduling.admission import token_of, waiting_in
@@ -17,21 +24,19 @@ from sennit.workflows.plan.scheduling.budget import Budget
 from sennit.workflows.plan.scheduling.events import ExpansionRequest, Question
 from sennit.workflows.plan.scheduling.retry import repeated, takes_answer
 from sennit.workflows.plan.scheduling.state import (
-    AGAIN,
     DELEGATED,
     EXPANDED,
     FAILED,
     IN_DOUBT,
+    NEXT_TRY,
     WAITING,
     RunState,
 )
 from sennit.workflows.plan.scheduling.termination import PROGRAM_FAILED, blocking_failures, outages, session_of
 from sennit.workflows.views.example import example_value, full_example
-from sennit.workflows.views.quote import shortage
-from sennit.workflows.views.report import LINE_CHARACTERS, MAX_BLOCKED, QUESTION_CHARACTERS, cut, error_at_place, spent
+from sennit.workflows.views.nodes import cut, error_at_place
+from sennit.workflows.views.quote import shortage, spent
 from sennit.workflows.views.writes import names_of
-
-MAX_ITEMS = 5
 
 
 def blocked_on(state: RunState, run: str, children: Mapping[int, SubagentView]) -> tuple[BlockedOn, ...]:
@@ -50,7 +55,7 @@ def blocked_on(state: RunState, run: str, children: Mapping[int, SubagentView]) 
     if state.parked:
         found += [_failed(state, unit, run) for unit in blocking_failures(state)[:MAX_BLOCKED]]
         found += [_budget(state, state.budget, run)] if state.waiting_budget and state.budget is not None else []
-    passed_on = [(view.name, item) for view in children.values() for item in view.blocked][:MOST_PASSED_ON]
+    passed_on = [(view.name, item) for view in children.values() for item in view.blocked][:MAX_PASSED_ON]
     return (*found, *(item.model_copy(update={"node": f"{name}.{item.node}"}) for name, item in passed_on))
 
 
@@ -114,7 +119,7 @@ def _groups(state: RunState) -> list[int]:
 def _together(state: RunState, node: int, units: list[int], run: str) -> BlockedOn:
     """Return the question about all that waits in a map or a tool loop: a line of each. Each asks by itself too."""
     shown = "\n".join(
-        f"{state.shown(unit)}  {one_line(state.questions.get(unit, Question('')).text, LINE_CHARACTERS)}"
+        f"{state.shown(unit)}  {one_line(state.questions.get(unit, Question('')).text, MAX_LINE_CHARACTERS)}"
         for unit in units[:MAX_BLOCKED]
     )
     if len(units) > MAX_BLOCKED:
@@ -127,7 +132,7 @@ def _together(state: RunState, node: int, units: list[int], run: str) -> Blocked
 def _first_line(text: str) -> tuple[str, str]:
     """Return a question's first line and the rest; of a long line only the beginning, and then it is in the rest."""
     line, _, rest = text.strip().partition("\n")
-    return (line, rest.strip("\n")) if len(line) <= QUESTION_CHARACTERS else (cut(line, QUESTION_CHARACTERS), text)
+    return (line, rest.strip("\n")) if len(line) <= MAX_ASKED_CHARACTERS else (cut(line, MAX_ASKED_CHARACTERS), text)
 
 
 def _replan_question(request: ExpansionRequest) -> str:
@@ -149,8 +154,8 @@ def _failed(state: RunState, unit: int, run: str) -> BlockedOn:
     writes = repeated(state, again)
     example: dict[str, JsonValue] = {"node": state.shown(again)}
     command = ["sennit", "retry", run, state.shown(again)]
-    if AGAIN in state.deadlines and unit in outages(state):
-        error += f"; {tried_again_at(state.deadlines[AGAIN])}"
+    if NEXT_TRY in state.deadlines and unit in outages(state):
+        error += f"; {tried_again_at(state.deadlines[NEXT_TRY])}"
     if state.kind_of(unit) == "program" and state.notes.get(unit, ("",))[0] == PROGRAM_FAILED:
         return _own_error(state, unit, run, error)
     if writes:
@@ -170,8 +175,8 @@ def _failed(state: RunState, unit: int, run: str) -> BlockedOn:
 
 def _items(state: RunState, items: Sequence[int]) -> str:
     """Return the first items of a map by their names."""
-    more = f" and {len(items) - MAX_ITEMS:,} more" if len(items) > MAX_ITEMS else ""
-    return ", ".join(map(state.shown, items[:MAX_ITEMS])) + more
+    more = f" and {len(items) - MAX_NAMED_ITEMS:,} more" if len(items) > MAX_NAMED_ITEMS else ""
+    return ", ".join(map(state.shown, items[:MAX_NAMED_ITEMS])) + more
 
 
 def _own_error(state: RunState, unit: int, run: str, error: str) -> BlockedOn:

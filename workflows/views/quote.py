@@ -1,13 +1,12 @@
-"""What a run's programs can cost, beside its budget."""
+"""The budget of a run, and what its programs can cost."""
 
 from collections.abc import Iterable
 
+from sennit.workflows.limits import MAX_QUOTED_PROGRAMS
 from sennit.workflows.plan.language.limits import dollars
+from sennit.workflows.plan.scheduling.budget import Budget, ledger
 from sennit.workflows.plan.scheduling.ready import lacking
 from sennit.workflows.plan.scheduling.state import RunState
-
-MOST = 3
-"""Programs whose quotes are shown."""
 
 
 def quote_line(state: RunState) -> str:
@@ -15,8 +14,8 @@ def quote_line(state: RunState) -> str:
     quoted = [(spec.id, spec.quote.text) for spec in state.graph.specs if spec.quote is not None]
     if len(quoted) == 1:
         return quoted[0][1]
-    more = f" · and {len(quoted) - MOST} more" if len(quoted) > MOST else ""
-    return " · ".join(f"{name}: {text}" for name, text in quoted[:MOST]) + more
+    more = f" · and {len(quoted) - MAX_QUOTED_PROGRAMS} more" if len(quoted) > MAX_QUOTED_PROGRAMS else ""
+    return " · ".join(f"{name}: {text}" for name, text in quoted[:MAX_QUOTED_PROGRAMS]) + more
 
 
 def quote_warnings(state: RunState) -> list[str]:
@@ -43,3 +42,10 @@ def shortage(state: RunState, units: Iterable[int]) -> tuple[int, str] | None:
         return None
     left = state.budget.left("calls")
     return missing, f"`{state.shown(unit)}` makes at least {left + missing} model calls; the budget has {left} left"
+
+
+def spent(budget: Budget, names: Iterable[str]) -> str:
+    """Return what was spent of each limit."""
+    rows = ledger(budget)
+    parts = (f"{name} {rows[name]['spent']} of {rows[name]['limit']}" for name in names)
+    return f"the budget is spent ({', '.join(parts)})"

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 
+from sennit.workflows.limits import MAX_NAMED_WRITES, MAX_WRITES
 from sennit.workflows.messages.result import WriteLine
 from sennit.workflows.plan.scheduling.events import Effect, WriteStatus
 from sennit.workflows.plan.scheduling.state import SUCCEEDED, RunState
 
 ORDER: tuple[WriteStatus, ...] = ("unknown", "in flight", "made", "not made")
-MOST_WRITES = 500
-MOST_NAMED = 3
 _SAYS: dict[WriteStatus, str] = {
     "in flight": "is in flight",
     "made": "was made all the same",
@@ -33,8 +32,8 @@ def effect_text(state: RunState, unit: int) -> str:
     if state.kind_of(unit) == "agent" and any(not each.below and each.status == "unknown" for each in found):
         return "nobody knows what it has written"
     named = [f"{f'its write {each.below}' if each.below else 'its write'} {_SAYS[each.status]}" for each in found]
-    more = [f"and {len(named) - MOST_NAMED} more"] * (len(named) > MOST_NAMED)
-    return "; ".join([*named[:MOST_NAMED], *more])
+    more = [f"and {len(named) - MAX_NAMED_WRITES} more"] * (len(named) > MAX_NAMED_WRITES)
+    return "; ".join([*named[:MAX_NAMED_WRITES], *more])
 
 
 def _lines(state: RunState, *, all_made: bool) -> tuple[WriteLine, ...]:
@@ -45,7 +44,7 @@ def _lines(state: RunState, *, all_made: bool) -> tuple[WriteLine, ...]:
     ]
     if all_made:
         found += [WriteLine(node=state.address(unit), status="made") for unit in _made(state)]
-    return tuple(sorted(found, key=lambda line: ORDER.index(line.status))[:MOST_WRITES])
+    return tuple(sorted(found, key=lambda line: ORDER.index(line.status))[:MAX_WRITES])
 
 
 def _name(state: RunState, unit: int, effect: Effect) -> str:

@@ -56,7 +56,7 @@ def test_what_serves_a_call_is_part_of_its_key(
     assert key(plan, "a") == key(plan.model_copy(update=unread), "a")
 
 
-@pytest.mark.parametrize("field", ["goal", "given"])
+@pytest.mark.parametrize("field", ["goal", "material"])
 @pytest.mark.parametrize("role", ["worker", "joiner"])
 def test_a_model_call_for_another_goal_is_other_work(field: str, role: str) -> None:
     """A sub-agent that is started anew after a reset finds the calls of the one before, which may have had another."""

@@ -205,7 +205,7 @@ async def test_a_reply_that_is_no_whole_program_says_why(desk: Desk, reply: Any,
 async def test_what_the_goal_of_a_sub_agent_names_is_in_the_goal_of_main(desk: Desk) -> None:
     desk.server.on("", SCRIPT)
     material = await desk.store.put(HOME, json.dumps({"rivers": "the Nile costs $5"}).encode())
-    planned = await desk.ask(goal="Sum up [rivers].", given=material)
+    planned = await desk.ask(goal="Sum up [rivers].", material=material)
     [node] = (await desk.plan(planned))["nodes"]
     assert node["arguments"] == {"goal": "Sum up the Nile costs $$5."}
     assert "`main` gets the goal with the" in desk.server.asked[0].turns[-1][1]

@@ -17,6 +17,7 @@ from sennit.starter.client.client import Sennit
 from sennit.starter.client.connection import local_server
 from sennit.starter.client.errors import Exit, NoAnswer, NoOutput, NotEnded, Refused
 from sennit.starter.client.run import Run
+from sennit.starter.limits import MAX_OUTPUT_CHANGES
 from sennit.workflows.messages.outputs import OutputPart, OutputsCall, OutputsReply
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(100)]
@@ -180,4 +181,4 @@ async def test_an_output_that_workers_mask_differently_is_never_put_together(
     monkeypatch.setattr(output, "_ask", ask)
     with pytest.raises(NoAnswer, match="workers mask the output of a differently; give them the same secrets"):
         await output.read_output(sennit.client, "r", "a")
-    assert asked == [0, 5] * output.MOST_CHANGES
+    assert asked == [0, 5] * MAX_OUTPUT_CHANGES

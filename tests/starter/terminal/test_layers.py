@@ -50,11 +50,15 @@ def test_of_a_wide_layer_failures_come_before_what_waits_and_runs() -> None:
     assert rows(bands_of(nodes, 4)) == [("1", ["n0", "f", "w"])]
 
 
+def called(name: str, status: str, place: str, **fields: Any) -> NodeView:
+    return make_node(name, status, summary=f"{name} {place} q", place=place, **fields)
+
+
 def test_calls_of_a_program_are_arranged_by_group() -> None:
-    tasks = [make_node(f"m_{n}", "succeeded", kind="program", summary=f"m_{n} look#{n}:9 q") for n in range(30)]
-    calls = [make_node(f"m_{n}_1", "succeeded", summary=f"m_{n}_1 look#{n}/search:4 q") for n in range(30)]
-    calls[7] = make_node("m_7_1", "failed", summary="m_7_1 look#7/search:4 q")
-    loop = [make_node("m_a", "running", kind="llm", summary="m_a llm:12 go"), make_node("m_a_t1_1", "running")]
+    tasks = [called(f"m_{n}", "succeeded", f"look#{n}:9", kind="program") for n in range(30)]
+    calls = [called(f"m_{n}_1", "succeeded", f"look#{n}/search:4") for n in range(30)]
+    calls[7] = called("m_7_1", "failed", "look#7/search:4")
+    loop = [called("m_a", "running", "llm:12", kind="llm"), make_node("m_a_t1_1", "running")]
     main = make_node("main", "running", kind="program", summary="main program 1")
     bands = bands_of([main, *(node for pair in zip(tasks, calls, strict=True) for node in pair), *loop], 8)
     times = "\N{MULTIPLICATION SIGN}"

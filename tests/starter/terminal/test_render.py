@@ -215,7 +215,13 @@ def test_an_open_run_has_the_form_of_a_report() -> None:
 
 def calls_of_a_program(count: int) -> list[NodeView]:
     calls = [
-        make_node(f"main_{n}", "failed" if n == 7 else "succeeded", summary=f"main_{n} look#{n}/search:4 {n}", error="")
+        make_node(
+            f"main_{n}",
+            "failed" if n == 7 else "succeeded",
+            summary=f"main_{n} look#{n}/search:4 {n}",
+            place=f"look#{n}/search:4",
+            error="",
+        )
         for n in range(count)
     ]
     return [make_node("main", "running", kind="program", summary="main program"), *calls]

@@ -9,8 +9,7 @@ from doubles.plan.samples import NILE
 from hypothesis import given, settings
 
 from sennit.workflows.messages.request import EXAMPLE, InvalidRequest, RunRequest, parse_request
-from sennit.workflows.plan.language.nodes import MAX_GOAL_BYTES
-from sennit.workflows.plan.language.packing import MAX_PACKED_BYTES
+from sennit.workflows.plan.limits import MAX_GOAL_BYTES, MAX_PACKED_BYTES
 
 
 def refused(request: Any, *more: Any) -> str:

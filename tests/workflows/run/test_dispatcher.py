@@ -12,7 +12,7 @@ from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 from sennit.workflows.plan.scheduling.state import RUNNING, RunState
 from sennit.workflows.run.dispatcher import Dispatcher
-from sennit.workflows.run.outcomes import AGAIN, InFlight, outcome_of
+from sennit.workflows.run.outcomes import START_AGAIN, InFlight, outcome_of
 from sennit.workflows.run.subagent_status import SubagentStatus
 
 
@@ -66,5 +66,5 @@ async def test_what_an_activity_tells_counts_once_and_its_result_has_the_last_wo
     result = [outcome_of(NodeReply(ref=sign * 40)) for sign in "1234"]
     ends = [(event.unit, event.generation, event.corrects) for event, _ in flight.ends([(end, None) for end in result])]
     assert ends == [(2, 2, True), (3, 1, False)]
-    assert [event.unit for event, _ in flight.ends([(AGAIN, None)] * 4)] == [3]
+    assert [event.unit for event, _ in flight.ends([(START_AGAIN, None)] * 4)] == [3]
     flight.handle.cancel()

@@ -5,15 +5,16 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
+from sennit.workflows.limits import MAX_DRAFT_UNPACKED_BYTES, MAX_DRAFTS
 from sennit.workflows.messages.contracts import PlanDraft, PlanPage
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.page import parse_page
 from sennit.workflows.plan.limits import MAX_DRAFT_BYTES
 from sennit.workflows.run.outcomes import graph_of
-from sennit.workflows.run.plan_drafts import MAX_DRAFTS, MAX_UNPACKED_BYTES, PlanDrafts
+from sennit.workflows.run.plan_drafts import PlanDrafts
 
 PLAN = ExecutionPlan([NodeSpec("a", "tool")], [0]).pack()
-LARGE = ExecutionPlan([NodeSpec("a", "tool", summary="x" * MAX_UNPACKED_BYTES)], [0]).pack()
+LARGE = ExecutionPlan([NodeSpec("a", "tool", summary="x" * MAX_DRAFT_UNPACKED_BYTES)], [0]).pack()
 
 
 def draft(sequence: int = 1, attempt: int = 1, run: str = "r", specs: str = PLAN) -> dict[str, Any]:

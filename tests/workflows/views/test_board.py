@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sennit.workflows.drawing.text import plain
+from sennit.workflows.limits import MAX_BOARD_BYTES, MAX_USUAL_BOARD_BYTES
 from sennit.workflows.messages.result import BlockedOn
 from sennit.workflows.messages.views import SubagentView
 from sennit.workflows.plan.compile.graph import Graph
@@ -29,7 +30,8 @@ from sennit.workflows.plan.scheduling.state import (
     WAITING,
     RunState,
 )
-from sennit.workflows.views.board import _DETAILS, MAX_BYTES, USUAL_BYTES, board, prose, sent_bytes
+from sennit.workflows.views.board import _DETAILS, board, prose, sent_bytes
+from sennit.workflows.views.shown_run import ShownRun
 
 RUN = "agent-which-is-longer-1a2b3c4d"
 HOSTILE = (
@@ -40,7 +42,8 @@ USUAL_TEXT = 6 * 1024
 
 
 def board_text(play: Play, **fields: Any) -> str:
-    return board(play.state, run=fields.pop("run", RUN), title=fields.pop("title", "running: a goal"), **fields)
+    shown = ShownRun(play.state, fields.pop("run", RUN), fields.pop("children", {}))
+    return board(shown, title=fields.pop("title", "running: a goal"), **fields)
 
 
 def drawing(text: str) -> Drawing:
@@ -121,7 +124,7 @@ def test_what_is_too_long_to_paste_is_named() -> None:
     play.begin()
     text = board_text(play)
     assert "`answer` with the example in the query `plan`: it is too long to show here" in text
-    assert sent_bytes(text) < USUAL_BYTES
+    assert sent_bytes(text) < MAX_USUAL_BOARD_BYTES
 
 
 def test_rows_that_need_a_look_come_first() -> None:
@@ -178,7 +181,7 @@ def below(*names: str, run: str = f"{RUN}.sub", question: str = "May this run?")
 def test_what_a_sub_agent_waits_for_is_sent_to_its_run() -> None:
     play = Play(node("sub", kind="agent"), node("b"), answer=["sub", "b"])
     play.begin()
-    text = board_text(play, blocked_children=below("n3"))
+    text = board_text(play, children=below("n3"))
     assert text.index("**sub.n3 needs approval:**") < text.index("<svg")
     assert f"→ in the [run of its sub-agent](namespaces/{{namespace}}/workflows/{RUN}.sub):" in text
     assert '`approve` with `{"node": "n3"}`' in text
@@ -193,8 +196,8 @@ def test_what_sub_agents_wait_for_makes_no_board_too_long() -> None:
     play.begin()
     names = [f"n{number}" for number in range(20)]
     for run in (RUN, HOSTILE.replace("\ud800", "") * 9):
-        text = board_text(play, blocked_children=below(*names, run=run, question=HOSTILE * 900))
-        assert sent_bytes(text) <= MAX_BYTES
+        text = board_text(play, children=below(*names, run=run, question=HOSTILE * 900))
+        assert sent_bytes(text) <= MAX_BOARD_BYTES
         assert not re.search(r"[<>{}]", re.sub(r"\]\(namespaces/\S+\)", "", outside(text)))
 
 
@@ -238,9 +241,9 @@ def test_whatever_a_run_holds_the_board_is_whole(execution_plan: Any, chance: ra
         spec.summary, spec.question = f"{spec.id} {chance.choice(texts)} <- n1", chance.choice(texts)
     state = RunState(Graph(execution_plan))
     fill(state, chance, texts)
-    text = board(state, run=chance.choice([RUN, HOSTILE.replace("\ud800", "")]), title=chance.choice(texts))
+    text = board(ShownRun(state, chance.choice([RUN, HOSTILE.replace("\ud800", "")])), title=chance.choice(texts))
     assert drawing(text).clashes() == []
-    assert sent_bytes(text) <= MAX_BYTES
+    assert sent_bytes(text) <= MAX_BOARD_BYTES
     assert "\n\n" not in text[text.index("<div>") : text.index("</div>")]
     assert not re.search(r"[<>{}]", re.sub(r"\]\(namespaces/\S+\)", "", outside(text)))
 
@@ -288,7 +291,7 @@ def test_no_board_is_too_long_to_be_sent_bytes(reach: int) -> None:
     fill(play.state, chance, ["漢" * 100_000])
     play.state.parked = True
     text = board_text(play, title="漢" * 100_000)
-    assert sent_bytes(text) <= MAX_BYTES
+    assert sent_bytes(text) <= MAX_BOARD_BYTES
     assert drawing(text).clashes() == []
 
 
@@ -301,8 +304,11 @@ def test_layers_stand_for_nodes_when_a_board_would_be_too_long(monkeypatch: pyte
 
 
 def test_calls_of_a_program_are_named_by_task_and_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    tasks = [node(f"m_{n}", kind="program", page="p", summary=f"m_{n} look#{n}:9 {n}") for n in range(3)]
-    calls = [node(f"m_{n}_1", f"m_{n}", page="p", summary=f"m_{n}_1 look#{n}/search:4 {n}") for n in range(3)]
+    tasks, calls = [], []
+    for n in range(3):
+        task, call = f"look#{n}:9", f"look#{n}/search:4"
+        tasks.append(node(f"m_{n}", kind="program", page="p", summary=f"m_{n} {task} {n}", place=task))
+        calls.append(node(f"m_{n}_1", f"m_{n}", page="p", summary=f"m_{n}_1 {call} {n}", place=call))
     play = Play(node("m", kind="program"), *tasks, *calls, answer="m")
     play.begin()
     for name in ("m", "m_0", "m_1"):

@@ -10,6 +10,7 @@ from doubles.runs import insist, until
 from sennit.workflows.messages.contracts import Conclusion
 from sennit.workflows.views.board import RunEnd, board
 from sennit.workflows.views.report import report_of
+from sennit.workflows.views.shown_run import ShownRun
 
 
 def ended(*nodes: dict[str, Any], answer: str) -> Play:
@@ -19,7 +20,7 @@ def ended(*nodes: dict[str, Any], answer: str) -> Play:
 
 
 def shown(play: Play, answer: Any, problem: str = "") -> str:
-    return board(play.state, run="nightly-1", title="done: a goal", end=RunEnd(answer, problem))
+    return board(ShownRun(play.state, "nightly-1"), title="done: a goal", end=RunEnd(answer, problem))
 
 
 def test_the_answer_of_a_finished_run_stands_first_and_says_where_it_is_cut() -> None:
@@ -37,7 +38,7 @@ def test_the_answer_of_a_finished_run_stands_first_and_says_where_it_is_cut() ->
 def test_without_an_answer_the_board_and_the_report_say_why() -> None:
     play = ended(node("a"), node("b", "a", **when("a.count", "eq", 1)), node("c", "b"), answer="c")
     play.ok("a", count=2)
-    report = report_of(play.state, "partial", Conclusion(), "")
+    report = report_of(ShownRun(play.state), "partial", Conclusion(), "")
     assert report.problem == "`c` was skipped: `b` was skipped: its condition was false"
     assert "**why:** &#96;c&#96; was skipped" in shown(play, None, report.problem)
     parts = ended(
@@ -45,10 +46,10 @@ def test_without_an_answer_the_board_and_the_report_say_why() -> None:
     )
     parts.ok("a", count=2)
     parts.fail("b", "BadOutput")
-    assert report_of(parts.state, "partial", Conclusion(answer=[None, None]), "").problem == (
+    assert report_of(ShownRun(parts.state), "partial", Conclusion(answer=[None, None]), "").problem == (
         "`b` was skipped: it broke; `c` was skipped: its condition was false"
     )
-    answered = report_of(play.state, "done", Conclusion(answer=1), "")
+    answered = report_of(ShownRun(play.state), "done", Conclusion(answer=1), "")
     assert answered.problem is None
 
 

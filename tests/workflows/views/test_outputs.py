@@ -5,7 +5,8 @@ from collections.abc import Collection, Sequence
 import pytest
 from doubles.plan.play import Play, each, node
 
-from sennit.workflows.messages.outputs import MAX_OUTPUTS, NO_SUCH_NODE, OutputPlace
+from sennit.workflows.limits import MAX_OUTPUTS
+from sennit.workflows.messages.outputs import NO_SUCH_NODE, OutputPlace
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.language.text import nearest_or_known
 from sennit.workflows.views import outputs

@@ -12,8 +12,9 @@ from sennit.workflows.plan.scheduling.state import RunState
 from sennit.workflows.plan.scheduling.step import step
 from sennit.workflows.views.board import board
 from sennit.workflows.views.questions import blocked_on
-from sennit.workflows.views.report import counts, report_lines
+from sennit.workflows.views.report import report_lines
 from sennit.workflows.views.script import script_view
+from sennit.workflows.views.shown_run import ShownRun
 
 SCRIPT = "async def main():\n    return 1 / 0\n"
 BROKEN = Outcome(error=("Boom", "it broke"))
@@ -36,7 +37,7 @@ def added(state: RunState, maker: str, *specs: NodeSpec, page: str = "p") -> Non
 
 
 def called(name: str, kind: Any = "tool", **fields: Any) -> NodeSpec:
-    return NodeSpec(name, kind, summary=f"{name} search:2 {name}", **fields)
+    return NodeSpec(name, kind, summary=f"{name} search:2 {name}", place="search:2", **fields)
 
 
 def then(name: str, *inputs: int) -> NodeSpec:
@@ -49,7 +50,7 @@ def ends(state: RunState, name: str, outcome: Outcome | None = None) -> None:
 
 
 def status_of(state: RunState) -> dict[str, str]:
-    return {line.id: line.status for line in report_lines(state)[0]}
+    return {line.id: line.status for line in report_lines(ShownRun(state))[0]}
 
 
 def test_a_failure_that_the_script_has_caught_is_handled() -> None:
@@ -63,10 +64,10 @@ def test_a_failure_that_the_script_has_caught_is_handled() -> None:
     ends(state, "main_2")
     ends(state, "main_s3", Outcome(error=("CallFailed", "Boom: it broke")))
     assert [item.node for item in blocked_on(state, "run-1", {})] == ["main_3"]
-    text = board(state, run="run-1", title="t")
+    text = board(ShownRun(state, "run-1"), title="t")
     rows = [line for line in text.splitlines() if line.startswith("| `")]
     assert [row.split("`")[1] for row in rows if "failed" in row or "handled" in row] == ["main_3", "main", "main_1"]
-    assert counts(state) == {"succeeded": 1, "failed": 1, "handled": 1}, "calls are counted"
+    assert ShownRun(state).counts == {"succeeded": 1, "failed": 1, "handled": 1}, "calls are counted"
 
 
 def test_what_a_script_that_was_replaced_has_called_is_not_listed_as_failed() -> None:
@@ -89,7 +90,7 @@ def test_calls_keep_the_ids_that_were_shown_when_a_step_runs_again() -> None:
         step(state, ProgramEdited(0, "p2"))
         calls = (called(f"main{mark}_1", key="a"), called(f"main{mark}_2", key=mark), called(f"main{mark}_3", key="c"))
         added(state, "main", *calls, then(f"main{mark}_s2", 1, 4, 5), page=mark)
-    lines = {line.id: (line.status, line.taken_over, line.summary) for line in report_lines(state)[0]}
+    lines = {line.id: (line.status, line.taken_over, line.summary) for line in report_lines(ShownRun(state))[0]}
     assert lines["main_1"] == ("succeeded", True, "main_1 search:2 main_gaaaaaa_1".replace("gaaaaaa", "gbbbbbb"))
     assert lines["main_3"][:2] == ("running", True)
     assert sorted(lines) == ["main", "main_1", "main_2", "main_3", "main_gaaaaaa_2", "main_gbbbbbb_2"]
@@ -130,6 +131,6 @@ def test_calls_keep_their_places_however_many_there_are() -> None:
     state = begun()
     calls = [called(f"main_{number}") for number in range(1, 1500)]
     added(state, "main", *calls, then("main_s2", *range(1, 1500)))
-    lines, left_out = report_lines(state)
+    lines, left_out = report_lines(ShownRun(state))
     assert left_out == 0
     assert [line.summary for line in lines[1:]] == [call.summary for call in calls]

@@ -12,6 +12,7 @@ from sennit.workflows.views.board import board
 from sennit.workflows.views.questions import blocked_on
 from sennit.workflows.views.quote import quote_line, quote_warnings
 from sennit.workflows.views.report import report_of
+from sennit.workflows.views.shown_run import ShownRun
 
 QUOTED = Quoted("calls 6; tokens about 9,000; writes none", 6, 9_000, 2_000_000)
 
@@ -33,7 +34,7 @@ def program(*names: str, **limits: int) -> Play:
 def test_quotes_stand_in_one_line(names: list[str], line: str) -> None:
     run = program(*names)
     assert quote_line(run.state) == line
-    assert [line for line in board(run.state, run="r", title="t").splitlines() if line.startswith("quote&#58; ")]
+    assert [line for line in board(ShownRun(run.state, "r"), title="t").splitlines() if line.startswith("quote&#58; ")]
     assert ExecutionPlan.unpack(run.graph.execution_plan.pack()).specs[0].quote == QUOTED
 
 
@@ -62,7 +63,7 @@ def test_the_report_of_a_program_that_never_began_says_why() -> None:
     run = program("main", calls=2)
     run.state.on_failure = "partial"
     assert run.begin() == ["end partial"]
-    report = report_of(run.state, "partial", Conclusion(), "")
+    report = report_of(ShownRun(run.state), "partial", Conclusion(), "")
     assert (report.problem, report.quote) == (
         "`main` makes at least 6 model calls; the budget has 2 left", QUOTED.text
     )  # fmt: skip

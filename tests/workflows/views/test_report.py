@@ -13,6 +13,7 @@ from sennit.workflows.messages.contracts import Conclusion
 from sennit.workflows.messages.result import BlockedOn
 from sennit.workflows.run.subagent_status import for_parent
 from sennit.workflows.views import report as reporting
+from sennit.workflows.views.shown_run import ShownRun
 
 pytestmark = pytest.mark.server
 Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
@@ -39,7 +40,7 @@ async def test_a_report_says_what_its_nodes_did(start: Start) -> None:
 async def test_many_nodes_share_the_room_for_it(
     start: Start, monkeypatch: pytest.MonkeyPatch, characters: int, expected: set[str]
 ) -> None:
-    monkeypatch.setattr(reporting, "SUMMARY_CHARACTERS", characters)
+    monkeypatch.setattr(reporting, "MAX_SUMMARIES_CHARACTERS", characters)
     assert set((await summaries(start)).values()) - {""} == expected - {""}
 
 
@@ -48,8 +49,8 @@ def test_a_report_that_is_too_long_counts_every_node_and_lists_the_failed_ones(m
     play.begin()
     for index in range(9):
         play.fail(f"n{index}") if index in (4, 8) else play.ok(f"n{index}")
-    monkeypatch.setattr(reporting, "REPORT_BYTES", 900)
-    report = reporting.report_of(play.state, "partial", Conclusion(), "")
+    monkeypatch.setattr(reporting, "MAX_REPORT_BYTES", 900)
+    report = reporting.report_of(ShownRun(play.state), "partial", Conclusion(), "")
     assert report.counts == {"succeeded": 7, "failed": 2}
     assert [line.id for line in report.nodes][:3] == ["n4", "n8", "n0"]
     assert report.nodes_left_out == 9 - len(report.nodes) > 0
@@ -61,7 +62,7 @@ def test_a_node_that_needed_its_fallback_says_so() -> None:
     for name in ("a", "b"):
         play.fail(name)
     play.ok("s")
-    lines = {line.id: (line.status, line.error) for line in reporting.report_lines(play.state)[0]}
+    lines = {line.id: (line.status, line.error) for line in reporting.report_lines(ShownRun(play.state))[0]}
     assert lines == {
         "a": ("succeeded", "Boom: it broke; its fallback is used"),
         "b": ("succeeded", "Boom: it broke; its fallback is used"),

@@ -12,6 +12,7 @@ from sennit.workflows.plan.language.nodes import AgentCall, Instead, MapNode, Mo
 from sennit.workflows.plan.language.problems import Problem, Where, no_such_tool
 from sennit.workflows.plan.language.references import parse_reference, references_in
 from sennit.workflows.plan.language.text import format_name
+from sennit.workflows.plan.limits import MAX_PATTERN_CHARACTERS
 
 
 def argument_problems(scope: SymbolTable, node: Node, where: Where) -> Iterator[Problem]:
@@ -45,7 +46,7 @@ def _text_violations(
 ) -> Iterator[Violation] | None:
     """Judge a string with references: a reference alone keeps its type, inside text it becomes text."""
     if "$" not in text or next(references_in(text), None) is None:
-        if len(text) > json_schema.PATTERN_CHARACTERS and "pattern" in schema:
+        if len(text) > MAX_PATTERN_CHARACTERS and "pattern" in schema:
             return json_schema.violations(text, {**schema, "pattern": None, "$defs": defs}, place)
         return None
     whole = parse_reference(text)

@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from sennit.workflows.plan.language.dag import first_cycle
-from sennit.workflows.plan.language.json_checks import MAX_DEPTH
 from sennit.workflows.plan.language.json_schema import TYPES, Violation, compile_pattern
 from sennit.workflows.plan.language.problems import Where
 from sennit.workflows.plan.language.text import did_you_mean, format_name, format_names, format_value
+from sennit.workflows.plan.limits import MAX_CHECKED_PATTERN_CHARACTERS, MAX_JSON_LEVELS
 
-MAX_PATTERN_CHARACTERS = 200
 _NOTES = ("$schema", "$id", "$comment", "title", "description", "default", "examples", "format", "deprecated")
 
 
@@ -71,7 +70,7 @@ def _circular(defs: dict[str, Any], where: Where) -> Iterator[Violation]:
 
 def _same_value(schema: Any, level: int) -> Iterator[str]:
     """Yield the definitions that judge the very value which `schema` judges."""
-    if not isinstance(schema, dict) or level > MAX_DEPTH:
+    if not isinstance(schema, dict) or level > MAX_JSON_LEVELS:
         return
     if isinstance(schema.get("$ref"), str):
         yield schema["$ref"].rpartition("/")[2]
@@ -90,8 +89,8 @@ def _types(value: Any) -> str | None:
 
 
 def _pattern(value: Any) -> str | None:
-    if not isinstance(value, str) or len(value) > MAX_PATTERN_CHARACTERS:
-        return f"is a regular expression of at most {MAX_PATTERN_CHARACTERS} characters"
+    if not isinstance(value, str) or len(value) > MAX_CHECKED_PATTERN_CHARACTERS:
+        return f"is a regular expression of at most {MAX_CHECKED_PATTERN_CHARACTERS} characters"
     try:
         compile_pattern(value)
     except ValueError as error:

@@ -10,7 +10,7 @@ from sennit.workflows.plan.checking.schemas import unknown_keywords
 from sennit.workflows.plan.checking.symbols import SymbolTable
 from sennit.workflows.plan.language import dependencies
 from sennit.workflows.plan.language.dag import first_cycle, format_path
-from sennit.workflows.plan.language.facts import FACTS_A_NODE, FactTooLarge, facts_of, own_facts
+from sennit.workflows.plan.language.facts import FactTooLarge, facts_of, own_facts
 from sennit.workflows.plan.language.json_schema import violations
 from sennit.workflows.plan.language.nodes import (
     RESERVED_IDS,
@@ -26,12 +26,11 @@ from sennit.workflows.plan.language.parser import parse_plan
 from sennit.workflows.plan.language.problems import Problem, Where
 from sennit.workflows.plan.language.references import malformed_in, parse_reference, references_in
 from sennit.workflows.plan.language.text import format_name, format_names, format_value
+from sennit.workflows.plan.limits import MAX_EDGES, MAX_NODE_FACTS, MAX_PLAN_PROBLEMS
 
 __all__ = ["parse_plan", "problems_of"]
 
 Catalogue = list[dict[str, Any]]
-MAX_PROBLEMS = 100
-MAX_EDGES = 100_000
 STAGE_WORDS = ("question", "ledger")
 """No ids in a map's `do`: activities that ask, or look up, for an item have them behind its name."""
 
@@ -48,7 +47,7 @@ def problems_of(
     seen: dict[Problem, None] = {}
     for problem in _problems(scope, models):
         seen[problem] = None
-        if len(seen) == MAX_PROBLEMS:
+        if len(seen) == MAX_PLAN_PROBLEMS:
             break
     return list(seen)
 
@@ -281,8 +280,8 @@ def _facts(scope: SymbolTable) -> Iterator[Problem]:
         index = scope.known.get(name)
         if index is None:
             continue
-        if (count := len(own_facts(wanted))) > FACTS_A_NODE:
-            message = f"conditions test {count} values of `{name}`; at most {FACTS_A_NODE}"
+        if (count := len(own_facts(wanted))) > MAX_NODE_FACTS:
+            message = f"conditions test {count} values of `{name}`; at most {MAX_NODE_FACTS}"
             yield Problem("facts", ("nodes", index), message)
         on_error = scope.plan.nodes[index].on_error
         if isinstance(on_error, Fallback):

@@ -15,9 +15,8 @@ from typing import Any, Literal, NamedTuple
 from sennit.workflows.plan.language.conditions import moved
 from sennit.workflows.plan.language.nodes import Fuse, OnFailure
 from sennit.workflows.plan.language.packing import inflate
+from sennit.workflows.plan.limits import MAX_SHOWN_SCRIPT_CHARACTERS, MAX_UNPACKED_PLAN_BYTES
 
-MAX_UNPACKED_BYTES = 64 * 1024 * 1024
-SHOWN_SCRIPT = 64 * 1024
 KEY_CHARACTERS = 12
 """Of the key of a program's call, what the scheduler knows it by."""
 GATHER_MILLIS = 120_000
@@ -43,70 +42,87 @@ class Quoted(NamedTuple):
 
 @dataclass(slots=True)
 class NodeSpec:
-    """One node with its annotations. Indices are positions in the plan; times are milliseconds.
-
-    `needs` must succeed, `watches` only have to end (a condition reads their status), `inputs` are those of a join, or
-    of a model that reads how they ended. `fallback` is (digest, size, facts) of the fallback value, `successor` the
-    node that takes over its end: the fallback node of one that failed, the next turn of a tool loop, the next step of a
-    program. `is_successor` says that this node is one. `price` is what a million tokens of a model call may cost in
-    millionths of a dollar, 0 where nobody knows. `rank` is the longest estimated path from here to the end. `stages`
-    are the nodes of a map's `do` before the last one, each as a map that is no node of the plan, `source` is the map
-    item by item behind whose items it runs. A join `of_items` takes each item of its only input, a map; a share of them
-    is a `quorum` below 0, in percent. `attempts`, `timeout`, `locks`, `tokens` and `item_*` of a map are those of its
-    items. `tokens` is the plan's estimate. `tool` is that of a call, and `typical` how long one takes, 0 where nobody
-    knows. `fills` says that a gate's `question` has references for an activity to fill in. `page` is the plan, by its
-    digest, where an activity finds a node that a program has added; "" for the run's own plan; `maker` is the step of
-    the program, or the turn of the tool loop, that has added it. `key` is what a program's call is known by when the
-    program runs again; of a task, a `.` and the mark of its script follow. `formerly` are the ids that it had before
-    that. `script` is that of a program, for people to see, "" if it is longer than 64 KiB. A program of the plan has a
-    `quote`.
+    """One node with its annotations. Indices are positions in the plan, times are milliseconds. `attempts`, `timeout`,
+    `locks`, `tokens` and `item_*` of a map are those of its items.
     """
 
     id: str
     kind: Kind
     needs: list[int] = field(default_factory=list)
+    """Nodes that must succeed first."""
     watches: list[int] = field(default_factory=list)
+    """Nodes that only have to end, because a condition reads their status."""
     inputs: list[int] = field(default_factory=list)
+    """Of a join, or of a model or a program's step that reads how they ended."""
     when: dict[str, Any] | None = None
     reads: list[int] = field(default_factory=list)
+    """Nodes whose outputs its activity binds."""
     queue: str = ""
     effect: str = "pure"
     approval: bool = False
+    """Whether a person has to approve it."""
     timeout: int = 30_000
     attempts: int = 4
     priority: int = 3
     rank: int = 0
+    """The longest estimated path from here to the end."""
     locks: list[tuple[str, int]] = field(default_factory=list)
     skip_on_error: bool = False
     fallback: tuple[str, int, dict[str, Any]] | None = None
+    """The digest, size and facts of the fallback value."""
     successor: int = -1
+    """The node that takes over its end: the fallback node of one that failed, the next turn of a tool loop, the next
+    step of a program.
+    """
     is_successor: bool = False
+    """Whether this node is one."""
     policy: Policy = "all"
     quorum: int = 0
+    """How many inputs a join needs; of a map's items a share, in percent below 0."""
     deadline: int = 0
     question: str = ""
     fills: bool = False
+    """Whether a gate's question has references for an activity to fill in."""
     schema: dict[str, Any] | None = None
     over: tuple[int, str] | None = None
+    """Where a map's list comes from: a node and the fact with its length."""
     length: int = -1
+    """That length, if it is known before."""
     cap: int = 0
+    """The most items of a map."""
     item_kind: Kind = "tool"
     item_skip: bool = False
     item_fallback: tuple[str, int, dict[str, Any]] | None = None
     stages: list["NodeSpec"] = field(default_factory=list)
+    """The nodes of a map's `do` before the last one, each as a map that is no node of the plan."""
     source: int = -1
+    """The map item by item behind whose items it runs."""
     of_items: bool = False
+    """Whether a join takes each item of its only input, a map."""
     summary: str = ""
     tokens: int = 0
+    """The plan's estimate."""
     price: int = 0
+    """What a million tokens may cost in millionths of a dollar; 0 where nobody knows."""
     tool: str = ""
     typical: int = 0
+    """How long a call of the tool takes; 0 where nobody knows."""
     page: str = ""
+    """The plan where an activity finds a node that was added while the run went on; "" for the run's own plan."""
     maker: int = -1
+    """The step of the program, or the turn of the tool loop, that has added it."""
     formerly: list[str] = field(default_factory=list)
+    """The ids that a program's call had before the program ran again."""
     key: str = ""
+    """What a program's call is known by when the program runs again; of a task, a `.` and the mark of its script
+    follow.
+    """
     script: str = ""
+    """Of a program, for people to see; "" if it is too long."""
     quote: Quoted | None = None
+    """Of a program of the plan."""
+    place: str = ""
+    """Where in its script a program has made this call, as `look#3/search:4`."""
 
     def limit(self, *, item: bool) -> int:
         """Return how long one attempt may take. A map's timeout is that of its items; gathering them is the map's."""
@@ -161,7 +177,7 @@ class NodeSpec:
 
 def shown_script(script: str) -> str:
     """Return a script that people may see, "" for a long one: a run hands it on when it continues as new."""
-    return script if len(script) <= SHOWN_SCRIPT else ""
+    return script if len(script) <= MAX_SHOWN_SCRIPT_CHARACTERS else ""
 
 
 _DEFAULTS = asdict(NodeSpec("", "tool")) | {"id": None, "kind": None}
@@ -191,7 +207,7 @@ class ExecutionPlan:
         return base64.b85encode(zlib.compress(json.dumps(body, separators=(",", ":")).encode(), 9)).decode()
 
     @classmethod
-    def unpack(cls, text: str, most: int = MAX_UNPACKED_BYTES) -> "ExecutionPlan":
+    def unpack(cls, text: str, most: int = MAX_UNPACKED_PLAN_BYTES) -> "ExecutionPlan":
         """Return the execution plan in `text`. Raises ValueError before more than `most` bytes of it are unpacked."""
         rows, *rest = json.loads(inflate(base64.b85decode(text), most))
         for row in rows:

@@ -21,7 +21,7 @@ class Graph:
     """
 
     __slots__ = (
-        "answers",
+        "answering",
         "by_id",
         "by_key",
         "consumers",
@@ -62,7 +62,7 @@ class Graph:
         self.wanted: dict[int, dict[str, bool]] = {}
         self.keys = [(spec.priority, -spec.rank, index) for index, spec in enumerate(specs)]
         self.locks = [locks_of(spec) for spec in specs]
-        self.answers = dict.fromkeys(execution_plan.answer)
+        self.answering = dict.fromkeys(execution_plan.answer)
         self.early: dict[int, bool] = {}
         self.contended: dict[str, bool] = {}
         for index, spec in enumerate(specs):
@@ -108,7 +108,7 @@ class Graph:
     def answer_with(self, nodes: list[int], *, direct: bool) -> None:
         """Have other nodes be the answer."""
         self.execution_plan.answer, self.execution_plan.direct = nodes, direct
-        self.answers = dict.fromkeys(nodes)
+        self.answering = dict.fromkeys(nodes)
 
     def rename(self, index: int, spec: NodeSpec, after: int) -> None:
         """Have a call of a program be the one that the program made when it ran again: with the id of that, and on its

@@ -6,9 +6,10 @@ from dataclasses import asdict
 
 from pydantic import TypeAdapter
 
-from sennit.workflows.plan.compile.execution_plan import MAX_UNPACKED_BYTES, ExecutionPlan
+from sennit.workflows.plan.compile.execution_plan import ExecutionPlan
 from sennit.workflows.plan.language.conditions import check_compiled
 from sennit.workflows.plan.language.dag import topological_order
+from sennit.workflows.plan.limits import MAX_UNPACKED_PLAN_BYTES
 
 _SHAPE = TypeAdapter(ExecutionPlan)
 
@@ -24,7 +25,7 @@ def page_behind(whole: ExecutionPlan, old: int) -> tuple[list[int], ExecutionPla
     return known, page
 
 
-def parse_page(text: str, most: int = MAX_UNPACKED_BYTES, *, foreign: bool = False) -> ExecutionPlan:
+def parse_page(text: str, most: int = MAX_UNPACKED_PLAN_BYTES, *, foreign: bool = False) -> ExecutionPlan:
     """Return the page, or the whole plan, in a text; every field of a `foreign` one is checked. Raises ValueError, and
     before more than `most` bytes of it are unpacked.
     """

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from sennit.workflows.plan.language import dependencies
-from sennit.workflows.plan.language.nodes import MAX_NODES, JoinNode, LlmNode, Node, Plan
+from sennit.workflows.plan.language.nodes import JoinNode, LlmNode, Node, Plan
 from sennit.workflows.plan.language.parser import parse_plan
 from sennit.workflows.plan.language.problems import InvalidPlan, Problem
 from sennit.workflows.plan.language.references import renamed
+from sennit.workflows.plan.limits import MAX_NODES
 
 _BOUND = ("args", "prompt", "goal", "question", "over", "when", "do")
 """The fields of a node in which references are read."""

@@ -3,9 +3,10 @@
 from typing import Any
 
 from sennit.workflows.plan.language import dependencies
-from sennit.workflows.plan.language.nodes import MAX_NODES, LlmNode, Node, Plan, ToolNode
+from sennit.workflows.plan.language.nodes import LlmNode, Node, Plan, ToolNode
 from sennit.workflows.plan.language.parser import parse_plan
 from sennit.workflows.plan.language.problems import InvalidPlan
+from sennit.workflows.plan.limits import MAX_NODES
 
 
 class PlanPrefix:

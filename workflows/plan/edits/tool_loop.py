@@ -15,12 +15,8 @@ from sennit.workflows.plan.checking.symbols import SymbolTable
 from sennit.workflows.plan.language import dependencies
 from sennit.workflows.plan.language.nodes import JoinNode, LlmNode, ModelCall, Node, Plan, ToolNode, Turn
 from sennit.workflows.plan.language.references import literal
+from sennit.workflows.plan.limits import MAX_RESULT_CHARACTERS, MAX_STEM_CHARACTERS, MAX_TURN_CALLS
 
-MAX_CALLS = 32
-"""Calls that one turn may make; the others are refused, and the model reads that they were."""
-RESULT_CHARACTERS = 20_000
-LONGEST_STEM = 31
-"""With the number of a turn and of a call behind it, it is still an id."""
 READER = "read_output"
 """The tool by which a model reads on in those of its inputs that its prompt only begins."""
 
@@ -49,7 +45,7 @@ def expand_tool_calls(
     refused: dict[str, str] = {}
     for index, call in enumerate(calls):
         place = f"{stem}{number}_{index + 1}"
-        found = _call(scope, place, call, outputs or {}) if index < MAX_CALLS else "too many calls at once"
+        found = _call(scope, place, call, outputs or {}) if index < MAX_TURN_CALLS else "too many calls at once"
         if isinstance(found, str):
             refused[str(call.get("id", index))] = found
         else:
@@ -86,7 +82,7 @@ def _stem(plan: Plan, node: LlmNode, generation: int) -> str:
     stem, count = first, 0
     while any(other.startswith(f"{stem}t") for other in taken):
         count += 1
-        stem = first + "x" * count if len(first) + count <= LONGEST_STEM else f"{first[:24]}_{count}"
+        stem = first + "x" * count if len(first) + count <= MAX_STEM_CHARACTERS else f"{first[:24]}_{count}"
     return stem
 
 
@@ -132,6 +128,6 @@ def _result(entry: dict[str, Any]) -> str:
         return f"{entry.get('status', 'failed')}: {entry.get('error') or 'no result'}"
     value = entry.get("value")
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    if len(text) <= RESULT_CHARACTERS:
+    if len(text) <= MAX_RESULT_CHARACTERS:
         return text
-    return f"{text[:RESULT_CHARACTERS]}\n[cut: {len(text) - RESULT_CHARACTERS:,} more characters]"
+    return f"{text[:MAX_RESULT_CHARACTERS]}\n[cut: {len(text) - MAX_RESULT_CHARACTERS:,} more characters]"

@@ -8,21 +8,15 @@ from collections.abc import Callable, Iterable, Sequence
 from math import ceil
 
 from sennit.workflows.plan.compile.graph import Graph
-from sennit.workflows.plan.limits import MAX_PAYLOAD_BYTES
+from sennit.workflows.plan.limits import MAX_ISLAND_MILLIS, MAX_MEMBERS
 
-MOST_MEMBERS = 250
-"""Calls of one activity: its replies travel together, and what a lost worker had begun is called again."""
-LONGEST_MILLIS = 2_000
-"""Of the longest path through one activity."""
-MOST_GIVEN = MAX_PAYLOAD_BYTES // 4 // MOST_MEMBERS
-"""Bytes of manifests that a call of a shared activity may be given: those of all members travel in one input."""
 _ANSWER = -1
 """Stands for the run's answer among those that read a node."""
 
 
 def readers_of(graph: Graph, node: int) -> tuple[int, ...]:
     """Return what waits for a node: others, and the run's answer."""
-    return (*dict.fromkeys(graph.behind(node)), *((_ANSWER,) if node in graph.answers else ()))
+    return (*dict.fromkeys(graph.behind(node)), *((_ANSWER,) if node in graph.answering else ()))
 
 
 class Islands:
@@ -69,7 +63,7 @@ class Islands:
                     continue
                 inside = [dep for dep in graph.deps[other] if dep in members]
                 end = max(ends[dep] for dep in inside) + self._millis(other)
-                if len(inside) < self._open_deps[other] or end > LONGEST_MILLIS:
+                if len(inside) < self._open_deps[other] or end > MAX_ISLAND_MILLIS:
                     continue
                 members[other], ends[other] = True, end
                 self._depth[other] = 1 + max(self._depth[dep] for dep in inside)
@@ -118,7 +112,7 @@ class Islands:
         first = sum(not self._depth[node] for node in piece)
         ends = [node for node in piece if not any(other in members for other in self._graph.consumers[node])]
         readers = {tuple(sorted(self._outside(node, members))): True for node in ends}
-        return len(readers) == 1 and first <= widest and len(piece) <= MOST_MEMBERS
+        return len(readers) == 1 and first <= widest and len(piece) <= MAX_MEMBERS
 
     def readers(self, piece: list[int]) -> tuple[int, ...]:
         """Return what waits for a piece."""
@@ -133,12 +127,12 @@ def dealt(pieces: Iterable[list[int]], *, workers: int, room: int) -> list[list[
     """
     pieces = list(pieces)
     count = sum(map(len, pieces))
-    lanes = max(1, min(count, room, max(workers, ceil(count / MOST_MEMBERS))))
+    lanes = max(1, min(count, room, max(workers, ceil(count / MAX_MEMBERS))))
     share = ceil(count / lanes)
     found: list[list[int]] = []
     for piece in pieces:
         size = len(found[-1] if found else ()) + len(piece)
-        if not found or (size > share and len(found) < lanes) or (size > MOST_MEMBERS and len(found) < room):
+        if not found or (size > share and len(found) < lanes) or (size > MAX_MEMBERS and len(found) < room):
             found.append([])
         found[-1] += piece
     return found

@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from sennit.workflows.plan.compile.execution_plan import SHARED, NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.language.nodes import Fuse
+from sennit.workflows.plan.limits import MAX_SHORT_MILLIS
 
-SHORT_MILLIS = 1_000
-"""What takes longer is an activity of its own, so that people see it: what a hop costs beside that does not matter."""
 ENOUGH_CALLS = 3
 """So many calls of this run tell how long a tool takes, where nobody else says it."""
 
@@ -37,34 +36,34 @@ def why_alone(graph: Graph, node: int, spec: NodeSpec, locks: list[tuple[str, in
 
 @dataclass(slots=True)
 class Timings:
-    """How long calls take, as far as this run knows. `known` is by tool what workers had measured before, in
-    milliseconds, and `told` how many calls of this run have ended, and how long they took in all. `workers` is how many
-    serve a task queue, 1 where nobody says.
-    """
+    """How long calls take, as far as this run knows."""
 
     fuse: Fuse = "off"
     workers: dict[str, int] = field(default_factory=dict)
+    """How many workers serve a task queue; 1 where nobody says."""
     known: dict[str, int] = field(default_factory=dict)
-    told: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """What workers had measured before, by tool, in milliseconds."""
+    measured: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """How many calls of this run have ended, by tool, and how long they took in all."""
 
     def note(self, tool: str, millis: int) -> None:
         """A call of this tool has ended after so long."""
-        count, total = self.told.get(tool, (0, 0))
-        self.told[tool] = count + 1, total + millis
+        count, total = self.measured.get(tool, (0, 0))
+        self.measured[tool] = count + 1, total + millis
 
     def millis(self, spec: NodeSpec) -> int | None:
         """Return how long a call usually takes: what its tool declares or workers have measured, unless this run knows
         better; None if nobody knows.
         """
-        count, total = self.told.get(spec.tool, (0, 0))
+        count, total = self.measured.get(spec.tool, (0, 0))
         mean = total // count if count >= ENOUGH_CALLS else None
         usual = spec.typical or self.known.get(spec.tool)
-        return usual if usual and (mean is None or mean <= SHORT_MILLIS) else mean
+        return usual if usual and (mean is None or mean <= MAX_SHORT_MILLIS) else mean
 
     def is_short(self, spec: NodeSpec) -> bool:
         """Whether a call may share an activity because of the time it takes. With `on`, any may."""
         millis = self.millis(spec)
-        return self.fuse == "on" or (self.fuse == "auto" and millis is not None and millis <= SHORT_MILLIS)
+        return self.fuse == "on" or (self.fuse == "auto" and millis is not None and millis <= MAX_SHORT_MILLIS)
 
     def length(self, spec: NodeSpec) -> int:
         """Return what a call adds to the time of a shared activity, as far as that is bounded: with `on` it is not."""
@@ -79,4 +78,4 @@ class Timings:
         millis = self.millis(spec)
         if millis is None:
             return f"nobody knows yet how long `{spec.tool}` takes"
-        return f"`{spec.tool}` takes {millis / 1000:.1f} s, and only calls up to {SHORT_MILLIS / 1000:g} s share"
+        return f"`{spec.tool}` takes {millis / 1000:.1f} s, and only calls up to {MAX_SHORT_MILLIS / 1000:g} s share"

@@ -5,15 +5,14 @@ workflow never needs the outputs themselves.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any, Final, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag
 
 from sennit.workflows.plan.language.facts import Missing, Scalar
+from sennit.workflows.plan.limits import MAX_CONDITION_LEVELS
 
 Op = Literal["eq", "ne", "lt", "le", "gt", "ge", "in", "exists", "contains"]
-MAX_LEVELS: Final = 250
-"""Of parts within parts, in a compiled condition: no check lets a deeper one pass, and reading it is recursive."""
 Lookup = Callable[[dict[str, Any]], Scalar | Missing]
 
 
@@ -99,7 +98,7 @@ def holds(condition: dict[str, Any], lookup: Lookup) -> bool:
     return _compare(condition["ref"], condition["op"], lookup(condition), condition.get("value"))
 
 
-def check_compiled(condition: object, levels: int = MAX_LEVELS) -> None:
+def check_compiled(condition: object, levels: int = MAX_CONDITION_LEVELS) -> None:
     """Raise ValueError unless this is a condition in its JSON form whose every test has its place or is decided."""
     if not isinstance(condition, dict) or not levels:
         raise ValueError("this is no condition")

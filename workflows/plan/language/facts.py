@@ -6,9 +6,8 @@ The validator names them, the activity computes them beside its result, and the 
 from typing import Any
 
 from sennit.workflows.plan.language.references import BindError, Reference, parse_path, resolve
+from sennit.workflows.plan.limits import MAX_FACT_BYTES
 
-FACT_BYTES = 256
-FACTS_A_NODE = 16
 OF_A_JOIN = "~"
 """What the name of a fact begins with that is wanted because a join wants it: left out if it is too large."""
 
@@ -67,8 +66,8 @@ def fact_of_input(policy: str, name: str) -> tuple[int, str] | None:
 
 
 def _scalar(name: str, value: Any) -> Scalar:
-    if isinstance(value, str) and (size := len(value.encode(errors="surrogatepass"))) > FACT_BYTES:
-        raise FactTooLarge(f"`{name}` is {size} bytes; a condition tests at most {FACT_BYTES}")
+    if isinstance(value, str) and (size := len(value.encode(errors="surrogatepass"))) > MAX_FACT_BYTES:
+        raise FactTooLarge(f"`{name}` is {size} bytes; a condition tests at most {MAX_FACT_BYTES}")
     if isinstance(value, dict | list):
         raise FactTooLarge(f"`{name}` is {'an object' if isinstance(value, dict) else 'a list'}; test a part of it")
     return value  # type: ignore[no-any-return]  # JSON leaves only scalars here

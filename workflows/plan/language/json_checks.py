@@ -10,16 +10,13 @@ from typing import Any
 
 from sennit.workflows.plan.language.problems import Where
 from sennit.workflows.plan.language.text import format_name, format_value, printable
-
-MAX_DEPTH = 60
-MAX_VALUES = 1_000_000
-MAX_NUMBER_BITS = 1024
+from sennit.workflows.plan.limits import MAX_JSON_LEVELS, MAX_JSON_VALUES, MAX_NUMBER_BITS
 
 _Trail = tuple["_Trail", str | int] | None
 _HOLDERS = (dict, list)
 
 
-def first_violation(data: Any, *, depth: int = MAX_DEPTH) -> tuple[Where, str] | None:
+def first_violation(data: Any, *, depth: int = MAX_JSON_LEVELS) -> tuple[Where, str] | None:
     """Return (path, sentence) of the first value which plain JSON does not hold, None when there is none.
 
     At most `depth` levels and 1,000,000 values; needs no stack, so any nesting is judged, and data that contains
@@ -34,8 +31,8 @@ def first_violation(data: Any, *, depth: int = MAX_DEPTH) -> tuple[Where, str] |
             if wrong:
                 return _path(trail), wrong
             seen += len(value) if isinstance(value, _HOLDERS) else 1
-            if seen > MAX_VALUES:
-                return (), f"holds over {MAX_VALUES:,} values; use a `map` for many alike nodes"
+            if seen > MAX_JSON_VALUES:
+                return (), f"holds over {MAX_JSON_VALUES:,} values; use a `map` for many alike nodes"
             for key, item in _parts(value):
                 if isinstance(item, _HOLDERS):
                     inner.append((item, (trail, key)))

@@ -28,6 +28,12 @@ from sennit.workflows.plan.language.text import (
     nearest_or_known,
     printable,
 )
+from sennit.workflows.plan.limits import (
+    MAX_PATTERN_CHARACTERS,
+    MAX_PATTERN_SIZE_CHARACTERS,
+    MAX_SCHEMA_LEVELS,
+    MAX_SCHEMA_STEPS,
+)
 
 _LIMITING = frozenset(
     ("minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
@@ -37,10 +43,6 @@ Schema = dict[str, Any]
 Violation = tuple[Where, str]
 OnText = Callable[[Where, str, Schema], Iterator[Violation] | None]
 
-PATTERN_CHARACTERS = 500
-PATTERN_SIZE = 1_000
-MAX_STEPS = 200_000
-MAX_LEVELS = 100
 _VALUES_A_STEP, _STEPS_A_NAME = 10, 10
 """What comparing with the values of a schema costs, and looking for a similar name among so many."""
 _MAX_TYPES = 500
@@ -72,7 +74,7 @@ def _no_text(_where: Where, _text: str, _schema: Schema) -> None:
 
 
 def violations(
-    value: Any, schema: Schema, where: Where = (), *, on_text: OnText = _no_text, steps: int = MAX_STEPS
+    value: Any, schema: Schema, where: Where = (), *, on_text: OnText = _no_text, steps: int = MAX_SCHEMA_STEPS
 ) -> Iterator[Violation]:
     """Yield (path, sentence) for everything in `value` that violates `schema`.
 
@@ -161,7 +163,7 @@ class _Check:
 
     def violations(self, value: Any, schema: Any, where: Where, level: int) -> Iterator[Violation]:
         self._spend(1)
-        if level > MAX_LEVELS:
+        if level > MAX_SCHEMA_LEVELS:
             raise _TooMuch
         if schema is False:
             yield where, "is not allowed here"
@@ -199,15 +201,15 @@ class _Check:
 
     def _mismatch(self, value: str, pattern: str) -> Iterator[str]:
         """Match a text. What it costs is counted in steps, as if nothing were cached: a replay must come as far."""
-        size = min(pattern_size(pattern), PATTERN_SIZE)
+        size = min(pattern_size(pattern), MAX_PATTERN_SIZE_CHARACTERS)
         if pattern not in self._patterns:
             self._spend(20 * size)
             self._patterns[pattern] = _compiled_or_none(pattern)
         compiled = self._patterns[pattern]
         if compiled is None:
             return
-        if len(value) > PATTERN_CHARACTERS:
-            yield f"has {len(value):,} characters; a text with a `pattern` has at most {PATTERN_CHARACTERS:,}"
+        if len(value) > MAX_PATTERN_CHARACTERS:
+            yield f"has {len(value):,} characters; a text with a `pattern` has at most {MAX_PATTERN_CHARACTERS:,}"
             return
         self._spend(size * len(value) // 200)
         if not compiled.isinstance_python(value):
@@ -331,7 +333,7 @@ def _limits(value: Any, schema: Schema) -> Iterator[str]:
 
 def compile_pattern(pattern: str) -> SchemaValidator:
     """Return a pattern whose `isinstance_python` searches a text. Raises ValueError with what is wrong with it."""
-    if pattern_size(pattern) > PATTERN_SIZE:
+    if pattern_size(pattern) > MAX_PATTERN_SIZE_CHARACTERS:
         raise ValueError("is too large with its counted repeats written out; bound the text with maxLength instead")
     try:
         return SchemaValidator(core_schema.str_schema(pattern=pattern))
@@ -352,7 +354,7 @@ def pattern_size(pattern: str) -> int:
     """Return how many characters a pattern has with its counted repeats written out, or more. A class of Unicode
     such as `\\w` counts as 20.
     """
-    if len(pattern) > PATTERN_SIZE:
+    if len(pattern) > MAX_PATTERN_SIZE_CHARACTERS:
         return len(pattern)
     bare = "".join(pattern.split())
     classes = len(_UNICODE_CLASS.findall(bare))

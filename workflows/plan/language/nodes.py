@@ -25,12 +25,10 @@ from pydantic import (
 from sennit.workflows.plan.language.conditions import Condition
 from sennit.workflows.plan.language.limits import Duration, Limits
 from sennit.workflows.plan.language.text import format_value
+from sennit.workflows.plan.limits import MAX_ATTEMPTS, MAX_GOAL_BYTES, MAX_NODES, MAX_SCRIPT_CHARACTERS, MAX_STAGES
 
 ID_PATTERN = r"^[A-Za-z][A-Za-z0-9_]{0,39}$"
 RESERVED_IDS = ("input", "goal")
-MAX_NODES = 10_000
-MAX_GOAL_BYTES = 32 * 1024
-MAX_STAGES = 20
 
 _SHARE = re.compile(r"(?:[1-9][0-9]?|100)%\Z")
 WORD = "<word>"
@@ -47,9 +45,6 @@ ApprovalPolicy = Literal["writes", "never"]
 """What needs a person's approval."""
 Priority = Annotated[int, Field(strict=True, ge=1, le=5)]
 
-MOST_ATTEMPTS = 20
-SCRIPT_CHARACTERS = 1_048_576
-
 
 class Frozen(BaseModel):
     """A value that cannot change and refuses fields it does not know."""
@@ -60,7 +55,7 @@ class Frozen(BaseModel):
 class Retry(Frozen):
     """How often a node is attempted in all before it fails."""
 
-    attempts: int = Field(strict=True, ge=1, le=MOST_ATTEMPTS)
+    attempts: int = Field(strict=True, ge=1, le=MAX_ATTEMPTS)
 
 
 class Lock(Frozen):
@@ -209,7 +204,7 @@ class ProgramCall(Work):
     """A script whose calls become nodes. `arguments` are those of its function `main`, and may hold references."""
 
     kind: Literal["program"]
-    script: str = Field(default="", max_length=SCRIPT_CHARACTERS)
+    script: str = Field(default="", max_length=MAX_SCRIPT_CHARACTERS)
     arguments: dict[str, JsonValue] = Field(default_factory=dict)
     step: Step | None = None
 

@@ -9,11 +9,7 @@ import json
 import zlib
 from typing import Any
 
-from sennit.workflows.plan.limits import MAX_PAYLOAD_BYTES
-
-MAX_PACKED_BYTES = MAX_PAYLOAD_BYTES // 2
-MAX_UNPACKED_BYTES = 16 * 1024 * 1024
-MAX_VALUES = 500_000
+from sennit.workflows.plan.limits import MAX_PACKED_BYTES, MAX_PACKED_VALUES, MAX_UNPACKED_BYTES
 
 
 def pack_plan(plan: dict[str, Any]) -> str:
@@ -39,8 +35,8 @@ def unpack_plan(text: str) -> dict[str, Any]:
         raise ValueError(f"`plan_packed` is {len(text):,} characters; at most {MAX_PACKED_BYTES:,}")
     try:
         body = inflate(base64.b64decode(text.encode("ascii", "replace"), validate=True), MAX_UNPACKED_BYTES)
-        if 1 + sum(map(body.count, (b",", b"[", b"{"))) > MAX_VALUES:  # those in texts too
-            raise ValueError(f"holds over {MAX_VALUES:,} values; use a `map` node for many alike nodes")
+        if 1 + sum(map(body.count, (b",", b"[", b"{"))) > MAX_PACKED_VALUES:  # those in texts too
+            raise ValueError(f"holds over {MAX_PACKED_VALUES:,} values; use a `map` node for many alike nodes")
         plan = json.loads(body, parse_constant=_refuse)
     except (binascii.Error, zlib.error, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"`plan_packed` is not base64 of zlib of JSON: {error}") from None

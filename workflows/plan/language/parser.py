@@ -9,12 +9,12 @@ from pydantic_core import ErrorDetails
 
 from sennit.workflows.plan.language import conditions, nodes
 from sennit.workflows.plan.language.json_checks import first_violation
-from sennit.workflows.plan.language.nodes import ID_PATTERN, MAX_NODES, Plan
+from sennit.workflows.plan.language.nodes import ID_PATTERN, Plan
 from sennit.workflows.plan.language.problems import InvalidPlan, Problem, Where
 from sennit.workflows.plan.language.text import did_you_mean, format_name, format_names, format_value
 from sennit.workflows.plan.language.validation_messages import describe_error
+from sennit.workflows.plan.limits import MAX_NODES, MAX_PARSE_PROBLEMS
 
-MAX_PROBLEMS = 50
 KINDS_TO_COME = ("loop", "route")
 POLICIES_TO_COME = ("vote", "best", "reduce")
 CONDITION_FORM = "{ref: $a.count, op: gt, value: 3}, {and: [...]}, {or: [...]} or {not: ...}"
@@ -65,7 +65,7 @@ def parse_plan(data: Any) -> Plan:
     except ValidationError as error:
         # A list is also `too short` when only its items are wrong.
         errors = [item for item in error.errors(include_url=False) if item["type"] != "too_short" or not item["input"]]
-        raise InvalidPlan(_problem(item, data) for item in errors[:MAX_PROBLEMS]) from None
+        raise InvalidPlan(_problem(item, data) for item in errors[:MAX_PARSE_PROBLEMS]) from None
 
 
 def _outline(data: Any) -> list[Problem]:
@@ -81,7 +81,7 @@ def _outline(data: Any) -> list[Problem]:
     if not isinstance(listed, list):
         return []
     problems = (problem for index, node in enumerate(listed) for problem in _not_built(node, ("nodes", index)))
-    return list(problems)[:MAX_PROBLEMS]
+    return list(problems)[:MAX_PARSE_PROBLEMS]
 
 
 def _not_built(node: Any, where: Where) -> Iterator[Problem]:

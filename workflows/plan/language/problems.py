@@ -3,7 +3,8 @@
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from sennit.workflows.plan.language.text import VALUE_CHARACTERS, format_name, format_value, nearest_or_known, printable
+from sennit.workflows.plan.language.text import format_name, format_value, nearest_or_known, printable
+from sennit.workflows.plan.limits import MAX_VALUE_CHARACTERS
 
 Where = tuple[str | int, ...]
 OFFERED = {"write": "workers offer it where SENNIT_WRITE_ROOT is set"}
@@ -54,7 +55,7 @@ def place_of(where: Where) -> str:
     for part in where:
         if isinstance(part, int):
             text += f"[{part}]"
-        elif part.replace("-", "_").isidentifier() and len(part) <= VALUE_CHARACTERS:
+        elif part.replace("-", "_").isidentifier() and len(part) <= MAX_VALUE_CHARACTERS:
             text += f".{part}" if text else part
         else:
             text += f"[{format_value(part)}]"

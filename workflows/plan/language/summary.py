@@ -7,14 +7,9 @@ from typing import Any, Final, NamedTuple
 from sennit.workflows.plan.language import dependencies
 from sennit.workflows.plan.language.nodes import ModelCall, Node, Quorum, ToolCall
 from sennit.workflows.plan.language.text import arguments_text, one_line
+from sennit.workflows.plan.limits import MAX_BAR_CHARACTERS, MAX_SUMMARY_BYTES, MAX_SUMMARY_CHARACTERS
 
-SUMMARY_CHARACTERS = 120
 TAIL_CHARACTERS = 44
-SUMMARY_BYTES = 340
-"""Temporal's limit is 400 with the payload around it; Chinese fills it before its characters are spent."""
-BAR_CHARACTERS = 64
-"""What the web UI's timeline can show of a bar that begins in the middle of a laptop's window: it writes to the left of
-the bar then, and cuts what is longer where the id stands."""
 LOOKED_AT = 1_000
 _MARKUP = re.compile(r"[$`*]|<(?=[/!?A-Za-z])|(?<=])\(")
 _LOOKALIKES = {
@@ -64,7 +59,7 @@ def summary_of(node: Node, links: dependencies.Links | None = None, what: str = 
     the node depends on once more. With `what`, that stands for what it does and what it waits for.
     """
     if what:
-        return clipped(one_line(f"{node.id} {what[:LOOKED_AT]}"), SUMMARY_CHARACTERS)
+        return clipped(one_line(f"{node.id} {what[:LOOKED_AT]}"), MAX_SUMMARY_CHARACTERS)
     links = links or dependencies.links_of(node)
     names = [*links.inputs, *links.needs]
     tail = f" <- {','.join(names)}" if names else ""
@@ -72,7 +67,7 @@ def summary_of(node: Node, links: dependencies.Links | None = None, what: str = 
         tail = f" <- {len(names)} nodes"
     does = what_of(node) if node.kind in ("tool", "llm") else f"{node.kind} {what_of(node)}"
     head = one_line(f"{node.id} {does[:LOOKED_AT].rstrip()}")
-    return clipped(head, SUMMARY_CHARACTERS - len(tail)) + tail
+    return clipped(head, MAX_SUMMARY_CHARACTERS - len(tail)) + tail
 
 
 def for_bar(summary: str) -> str:
@@ -84,12 +79,12 @@ def for_bar(summary: str) -> str:
     head, arrow, sources = summary.rpartition(" <- ")
     tail = arrow + sources if len(sources) <= TAIL_CHARACTERS else ""
     head = head if tail else summary
-    return clipped(head, BAR_CHARACTERS - len(tail)) + tail
+    return clipped(head, MAX_BAR_CHARACTERS - len(tail)) + tail
 
 
 def clipped(text: str, most: int) -> str:
     """Return at most `most` characters of `text` and 340 bytes, with a mark where it was cut."""
-    if len(text) <= most <= SUMMARY_BYTES and text.isascii():
+    if len(text) <= most <= MAX_SUMMARY_BYTES and text.isascii():
         return text
-    short = text[:most].encode(errors="replace")[:SUMMARY_BYTES].decode(errors="ignore")
+    short = text[:most].encode(errors="replace")[:MAX_SUMMARY_BYTES].decode(errors="ignore")
     return text if short == text else short[: most - 1] + "…"

@@ -7,9 +7,8 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import Any
 
-VALUE_CHARACTERS = 60
-NAMES_CHARACTERS = 300
-SENTENCE_CHARACTERS = 700
+from sennit.workflows.plan.limits import MAX_NAMES_CHARACTERS, MAX_SENTENCE_CHARACTERS, MAX_VALUE_CHARACTERS
+
 _COMPARED_NAMES = 1_000
 
 _STRING = r"(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x90\x98\x9c-\x9f]*(?:\x07|\x1b\\|\x9c)"
@@ -68,7 +67,7 @@ def one_line(text: str, limit: int | None = None) -> str:
     return line[: limit - 1] + "…"
 
 
-def printable(text: str, limit: int = SENTENCE_CHARACTERS) -> str:
+def printable(text: str, limit: int = MAX_SENTENCE_CHARACTERS) -> str:
     """Return `text` cut to `limit` characters, with each character that does not print written as an escape."""
     cut = text if len(text) <= limit else text[: limit - 1] + "…"
     if cut.isprintable():
@@ -79,7 +78,7 @@ def printable(text: str, limit: int = SENTENCE_CHARACTERS) -> str:
 def format_value(value: Any) -> str:
     """Return a value as JSON writes it, short and on one line; of lists and objects only what kind they are."""
     if isinstance(value, str):
-        return '"' + printable(value, VALUE_CHARACTERS).replace('"', '\\"') + '"'
+        return '"' + printable(value, MAX_VALUE_CHARACTERS).replace('"', '\\"') + '"'
     if value is None or isinstance(value, bool | float):
         return json.dumps(value)
     if isinstance(value, int):
@@ -88,19 +87,19 @@ def format_value(value: Any) -> str:
         return f"an object with {format_names(value, 3)}" if value else "an empty object"
     if isinstance(value, list | tuple):
         return f"a list of {len(value)}" if value else "an empty list"
-    return printable(type(value).__name__, VALUE_CHARACTERS)
+    return printable(type(value).__name__, MAX_VALUE_CHARACTERS)
 
 
 def format_name(name: str) -> str:
-    return f"`{printable(name, VALUE_CHARACTERS)}`"
+    return f"`{printable(name, MAX_VALUE_CHARACTERS)}`"
 
 
 def format_names(names: Iterable[Any], most: int = 20, form: Callable[[Any], str] = str) -> str:
     """Return names as `a, b, c`, at most the first `most`; `none` when there are none. `form` gives each its text."""
     every = names if isinstance(names, Collection) else list(names)
-    text = ", ".join(printable(form(name), VALUE_CHARACTERS) for name in islice(every, most))
+    text = ", ".join(printable(form(name), MAX_VALUE_CHARACTERS) for name in islice(every, most))
     more = f" and {len(every) - most} more" if len(every) > most else ""
-    return (printable(text, NAMES_CHARACTERS) or "none") + more
+    return (printable(text, MAX_NAMES_CHARACTERS) or "none") + more
 
 
 def did_you_mean(name: str, names: Collection[str]) -> str:

@@ -9,8 +9,8 @@ from pydantic_core import ErrorDetails
 
 from sennit.workflows.plan.language.problems import place_of
 from sennit.workflows.plan.language.text import did_you_mean, format_name, format_value, nearest_or_known, printable
+from sennit.workflows.plan.limits import MAX_SHOWN_ERRORS
 
-MAX_ERRORS = 5
 _TYPES = {
     "string_type": "a string",
     "int_type": "a whole number",
@@ -35,7 +35,7 @@ def describe_errors(error: ValidationError, fields: Iterable[str]) -> str:
     errors = error.errors(include_url=False)
     missing = [item["loc"] for item in errors if item["type"] == "missing"]
     others = [name for name in fields if (name,) not in missing]
-    for item in errors[:MAX_ERRORS]:
+    for item in errors[:MAX_SHOWN_ERRORS]:
         field = format_name(place_of(item["loc"]) or "input")
         if item["type"] == "extra_forbidden":
             hint = did_you_mean(str(item["loc"][-1]), others) if len(item["loc"]) == 1 else ""

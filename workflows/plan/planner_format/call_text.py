@@ -7,8 +7,7 @@ that references are names. Linear: no character is looked at more than a fixed n
 import re
 from keyword import iskeyword
 
-MAX_DEPTH = 60
-"""How deep brackets may nest."""
+from sennit.workflows.plan.limits import MAX_BRACKET_LEVELS
 
 DOLLAR = "\u01c2"
 """What stands for a `$` outside strings: a letter of no language that plans are written in."""
@@ -89,8 +88,8 @@ class CallText:
         self._end_text()
         self._behind_string = False
         if sign in _CLOSERS:
-            if len(self._closers) > MAX_DEPTH:
-                raise Unbalanced(f"brackets nest more than {MAX_DEPTH} levels deep; nest fewer")
+            if len(self._closers) > MAX_BRACKET_LEVELS:
+                raise Unbalanced(f"brackets nest more than {MAX_BRACKET_LEVELS} levels deep; nest fewer")
             self._closers.append(_CLOSERS[sign])
         elif sign in ")]}" and sign != (wanted := self._closers.pop()):
             raise Unbalanced(f"`{sign}` stands where `{wanted}` is missing")

@@ -8,10 +8,8 @@ import re
 from collections.abc import Callable
 
 from sennit.workflows.plan.language.text import format_name
+from sennit.workflows.plan.limits import MAX_LINE_NUMBER
 from sennit.workflows.plan.planner_format.values import CallError
-
-MOST_LINES = 99
-"""The highest number that can be meant as a line which is not there."""
 
 _STEP = r"""(?:\.[A-Za-z_][\w-]*|\[\d{1,6}\]|\["[\w-]{1,60}"\]|\['[\w-]{1,60}'\])"""
 _NAME = r"[A-Za-z][A-Za-z0-9_]{0,39}"
@@ -92,7 +90,7 @@ def _numbered(found: re.Match[str], id_of: Callable[[str], str | None], *, in_wo
     if node is not None:
         _refuse_subscript(found)
         return f"${node}{path}" if path == _dotted(path) else f"${{{node}{_dotted(path)}}}"
-    if price or (not path and int(number) > MOST_LINES):
+    if price or (not path and int(number) > MAX_LINE_NUMBER):
         return found[0]
     raise _dangling(found[0], number)
 

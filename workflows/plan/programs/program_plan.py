@@ -9,8 +9,9 @@ from typing import Any
 from sennit.workflows.plan.language.nodes import Instead, Plan, ProgramNode
 from sennit.workflows.plan.language.problems import Problem, Where
 from sennit.workflows.plan.language.text import format_name, nearest_or_known
+from sennit.workflows.plan.limits import MAX_SCRIPT_PROBLEMS
 from sennit.workflows.plan.programs.source import Source, parsed
-from sennit.workflows.plan.programs.syntax import MAX_PROBLEMS, parameters_of, problems_in
+from sennit.workflows.plan.programs.syntax import parameters_of, problems_in
 from sennit.workflows.plan.programs.vocabulary import BUILTINS, CALL_ERRORS, INSTEAD
 
 Plain = dict[str, Any]
@@ -76,7 +77,7 @@ def wrong_in(script: str, arguments: Collection[str], tools: Mapping[str, Any] |
     for problem in found:
         yield Problem(problem.code, ("script", *problem.where), problem.message)
     is_readable = all(problem.code not in ("syntax", "size") for problem in found)
-    for where, sentence in islice(_wrong_arguments(script, arguments), MAX_PROBLEMS) if is_readable else ():
+    for where, sentence in islice(_wrong_arguments(script, arguments), MAX_SCRIPT_PROBLEMS) if is_readable else ():
         yield Problem("argument", ("arguments", *where), sentence)
 
 

@@ -6,17 +6,15 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeVar
 
+from sennit.workflows.plan.limits import (
+    MAX_BRACES,
+    MAX_EXPRESSION_CHARACTERS,
+    MAX_SCRIPT_BYTES,
+    MAX_TREE_LEVELS,
+    MAX_TREE_NODES,
+)
 from sennit.workflows.plan.programs.vocabulary import WORDS
 
-MAX_SCRIPT_BYTES = 256 << 10
-MAX_NODES = 50_000
-MAX_DEPTH = 120
-"""Of the tree of a script. What walks one may call itself, and takes time by its nodes. Monty takes a few levels more,
-also with what is put into the script.
-"""
-MAX_EXPRESSION = 10_000
-MAX_BRACES = 20_000
-"""Python 3.11 parses an f-string in quadratic time."""
 _NUMBER_BITS = 14_000
 """Python writes no longer numbers as text."""
 Tree = TypeVar("Tree", ast.Module, ast.Expression)
@@ -177,8 +175,8 @@ def own_text(script: str) -> str:
 
 def expression(text: str) -> ast.expr:
     """Return the tree of an expression. Raises SyntaxError, also for one that is over the budget."""
-    if len(text) > MAX_EXPRESSION:
-        raise TooLarge(f"it has more than {MAX_EXPRESSION:,} characters")
+    if len(text) > MAX_EXPRESSION_CHARACTERS:
+        raise TooLarge(f"it has more than {MAX_EXPRESSION_CHARACTERS:,} characters")
     return _within_budget(text, lambda text: ast.parse(text, mode="eval")).body
 
 
@@ -206,10 +204,10 @@ def _count(tree: ast.AST) -> None:
         for node, above in level:
             count += 1
             line = getattr(node, "lineno", above)
-            if count > MAX_NODES:
-                raise TooLarge(f"it has more than {MAX_NODES:,} parts: give a part of it to tools", line)
-            if depth > MAX_DEPTH:
-                raise TooLarge(f"it is nested more than {MAX_DEPTH} levels deep: write it in several steps", line)
+            if count > MAX_TREE_NODES:
+                raise TooLarge(f"it has more than {MAX_TREE_NODES:,} parts: give a part of it to tools", line)
+            if depth > MAX_TREE_LEVELS:
+                raise TooLarge(f"it is nested more than {MAX_TREE_LEVELS} levels deep: write it in several steps", line)
             if isinstance(node, ast.Constant) and type(node.value) is int and node.value.bit_length() > _NUMBER_BITS:
                 raise TooLarge("the number is too long: compute it", line)
             below += [(child, line) for child in ast.iter_child_nodes(node) if not isinstance(child, _NO_PLACE)]

@@ -8,6 +8,7 @@ from typing import Any
 
 from sennit.workflows.plan.language.problems import OFFERED, Problem
 from sennit.workflows.plan.language.text import did_you_mean, format_name
+from sennit.workflows.plan.limits import MAX_SCRIPT_PROBLEMS
 from sennit.workflows.plan.programs.arguments import Arguments
 from sennit.workflows.plan.programs.classes import ENUMS, is_enum, is_named_tuple, is_typed_dict
 from sennit.workflows.plan.programs.endings import (
@@ -26,7 +27,6 @@ from sennit.workflows.plan.programs.source import Function, Source, TooLarge, li
 from sennit.workflows.plan.programs.uses import CONTAINERS, Uses
 from sennit.workflows.plan.programs.vocabulary import AS_TASKS, ASYNCIO, BUILTINS, INSTEAD, MODULES, PLAIN, WORDS
 
-MAX_PROBLEMS = 50
 DOUBT = "doubt"
 """The code of what is only suspected."""
 
@@ -81,7 +81,7 @@ def _found_in(script: str, tools: Mapping[str, Any]) -> list[Problem]:
     check = _Check(source, tools)
     found = dict.fromkeys((line_of(place), code, text) for code, place, text in check.all())
     ordered = sorted(found, key=lambda problem: (problem[1] == DOUBT, problem[0]))
-    return [Problem(code, ("line", line), text) for line, code, text in ordered[:MAX_PROBLEMS]]
+    return [Problem(code, ("line", line), text) for line, code, text in ordered[:MAX_SCRIPT_PROBLEMS]]
 
 
 def parameters_of(script: str) -> dict[str, Parameter]:
@@ -120,7 +120,7 @@ class _Check(Uses):
         super().__init__(source, tools)
         self.top = source.bound.get(source.tree, {})
         self.known = [*tools, *WORDS, *sorted({name for names in source.bound.values() for name in names}), *BUILTINS]
-        self.hints = MAX_PROBLEMS
+        self.hints = MAX_SCRIPT_PROBLEMS
         self._named: set[ast.AST] = set()
         self._arguments = Arguments(source, tools)
         self._shapes = Shapes(source, tools)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from sennit.workflows.plan.compile.forecast import AGENT_TOKENS, GUESSED_TOKENS
+from sennit.workflows.plan.limits import MAX_QUOTED_CALLS, MAX_QUOTED_LEVELS
 from sennit.workflows.plan.programs.rounds import MANY, Rounds, Size, TooLong, Values
 from sennit.workflows.plan.programs.source import Function, Source, line_of, parsed
 from sennit.workflows.plan.programs.syntax import parameters_of
@@ -15,9 +16,6 @@ from sennit.workflows.plan.quotes.counted_loops import CountedLoops
 from sennit.workflows.plan.quotes.counts import NONE, Count, Counts, Flow, after, either, merged, perhaps, total
 from sennit.workflows.plan.quotes.estimate import Quote, Round
 
-MAX_CALLS = 10_000
-MAX_LEVELS = 25
-"""So often a function is followed into itself while its numbers change."""
 _CALLS, _TASKS, _TOKENS, _COST, _MODELS = "#calls", "#tasks", "#tokens", "#cost", "#models"
 _TURNS = 8
 _ANY = Count(more=True)
@@ -96,7 +94,7 @@ class _Reader:
         key = node, tuple(values.get(arg) for arg in _parameters(node))
         if key in self._counted:
             return self._counted[key]
-        if key in self._within or sum(node is each for each, _ in self._within) > MAX_LEVELS:
+        if key in self._within or sum(node is each for each, _ in self._within) > MAX_QUOTED_LEVELS:
             self._recursive.add(node)
             return {}
         self._within.append(key)
@@ -325,9 +323,9 @@ class _Reader:
 
 
 def _capped(count: Count) -> Count:
-    if count.most <= MAX_CALLS:
+    if count.most <= MAX_QUOTED_CALLS:
         return count
-    return Count(min(count.least, MAX_CALLS), MAX_CALLS, more=True)
+    return Count(min(count.least, MAX_QUOTED_CALLS), MAX_QUOTED_CALLS, more=True)
 
 
 def _functions(counts: Counts) -> Counts:

@@ -123,7 +123,7 @@ def wanted(state: RunState, node: int, off: dict[int, bool]) -> bool:
     A consumer that has succeeded needs it, because the node runs again for that consumer.
     """
     graph = state.graph
-    if node in graph.answers:
+    if node in graph.answering:
         return True
     if any(other not in off and state.status[other] not in (SKIPPED, CANCELLED) for other in graph.consumers[node]):
         return True

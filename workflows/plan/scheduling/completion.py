@@ -4,6 +4,7 @@ The effects on other units go through the work list (`propagation.py`) and never
 of skips costs no stack, and the order is explicit: first in, first out.
 """
 
+from sennit.workflows.plan.limits import MAX_NOTE_CHARACTERS, MAX_WHOLE_NOTES
 from sennit.workflows.plan.scheduling import ready
 from sennit.workflows.plan.scheduling.events import (
     Cancel,
@@ -29,8 +30,6 @@ from sennit.workflows.plan.scheduling.state import (
     RunState,
 )
 
-WHOLE_NOTES, NOTE_CHARACTERS = 200, 500
-"""How many errors a run keeps whole, and how much of each further one: a run that continues as new takes them along."""
 UNKNOWN_OUTCOME, NOT_WRITTEN = "UnknownOutcome", "NotWritten"
 """What the ledger of effects says of a write that left no result."""
 INVALID_RESULT = "InvalidResult"
@@ -133,7 +132,7 @@ def fail(state: RunState, unit: int, kind: str, message: str, *, derived: bool =
     """Fail a unit for good and do what its `on_error` says. `derived`: it failed only because of a dependency."""
     spec = state.spec_of(unit)
     item = state.is_item(unit)
-    message = message if len(state.notes) < WHOLE_NOTES else message[:NOTE_CHARACTERS]
+    message = message if len(state.notes) < MAX_WHOLE_NOTES else message[:MAX_NOTE_CHARACTERS]
     state.notes[unit] = (kind, message)
     if kind == BAD_OUTPUT and may_write(state, unit):
         _note(state, unit, state.generation[unit], "made")

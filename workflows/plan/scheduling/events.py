@@ -77,34 +77,39 @@ class Effect(NamedTuple):
 
 @dataclass(slots=True)
 class Outcome:
-    """How one node ended, after all its attempts: `digest` names its output, or `error` is (type, message).
-
-    `again` puts a unit back; with an error it starts alone, because it has failed beside others. `skipped` says that
-    its condition was false. `usage` is None when it is not known. `delegated` leaves the node's end to its fallback.
-    With an `expansion_request` or a `question` the node has not ended, but waits for a person. When it starts `again`,
-    `objections` say what was wrong with its last request. `written` is the digest of arguments that a person has
-    changed. `taken_over` says that a run which this one forks has made it. `at` is when it ended, if a step of a
-    program has been told that. `effects` are what a sub-agent says of its writes, by their paths; None if it could not
-    say it. `millis` is how long a tool's call took by itself.
+    """How one node ended, after all its attempts. With an `expansion_request` or a `question` it has not ended, but
+    waits for a person.
     """
 
     digest: str | None = None
+    """The reference to its output."""
     size: int = 0
     facts: dict[str, Any] | None = None
     error: tuple[str, str] | None = None
+    """Its type and message."""
     attempts: int = 1
     skipped: bool = False
+    """Whether its condition was false."""
     again: bool = False
+    """Whether it is put back; with an error it starts alone, because it has failed beside others."""
     delegated: bool = False
+    """Whether its successor ends in its place."""
     usage: Usage | None = NO_USAGE
+    """None if nobody knows it."""
     expansion_request: ExpansionRequest | None = None
     question: Question | None = None
     objections: tuple[str, ...] = ()
+    """What was wrong with its last request, if it starts again."""
     written: str = ""
+    """The arguments of a write, by their digest, if a person has changed them."""
     taken_over: bool = False
+    """Whether a run that this one forks has made it."""
     at: int = 0
+    """When it ended, in milliseconds, if a step of a program has read that."""
     effects: tuple[tuple[str, WriteStatus], ...] | None = ()
+    """What became of a sub-agent's writes, by their paths; None if it could not say it."""
     millis: int = 0
+    """How long a tool's call took by itself."""
 
 
 @dataclass(slots=True)
@@ -267,16 +272,15 @@ Event = (
 
 @dataclass(slots=True)
 class Start:
-    """Run these units in one activity; one unit as a rule. With `asks` only put together what it asks a person.
-
-    `step` is the step of a program that waits for nothing but this unit, and follows in the same activity. A sub-agent
-    has the `limits` of its part of the budget.
-    """
+    """Run these units in one activity; one unit as a rule."""
 
     units: tuple[int, ...]
     asks: bool = False
-    step: int = -1
+    """Whether only to put together what it asks a person."""
+    following: int = -1
+    """The step of a program that waits for nothing but this unit, and follows in the same activity."""
     limits: dict[str, int] | None = None
+    """Of a sub-agent: its part of the budget."""
 
 
 @dataclass(slots=True)

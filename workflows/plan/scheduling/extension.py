@@ -13,6 +13,11 @@ from collections.abc import Sequence
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.language.summary import clipped
+from sennit.workflows.plan.limits import (
+    MAX_ADDED_CHARACTERS,
+    MAX_ADDED_SHOWN,
+    MAX_REASON_CHARACTERS,
+)
 from sennit.workflows.plan.scheduling.budget import Rate
 from sennit.workflows.plan.scheduling.cancellation import NOT_MADE, cancel_inputs, give_up
 from sennit.workflows.plan.scheduling.completion import cancel, live, no_longer_wait, put_back
@@ -27,9 +32,6 @@ _MARK = re.compile(r"_g[0-9a-f]{6}(?=_)")
 _RAN_AGAIN = ("Replaced", "its node ran again")
 _LIMITS = ("window", "in_flight", "park_for", "approve_above", "budget")
 _OF_THE_RUN = (*_LIMITS, "now", "timings", "on_failure", "forks", "out")
-SUMMARIES = 3
-SUMMARY_CHARACTERS = 50
-WHY_CHARACTERS = 120
 
 
 def start_over(state: RunState, graph: Graph) -> None:
@@ -162,8 +164,9 @@ def _open_columns(state: RunState, new: range) -> None:
 def request_of(digest: str, added: Sequence[NodeSpec], why: str, tokens: int) -> ExpansionRequest:
     """Return the request for the nodes in `added`, as a person sees it."""
     count = sum(1 + _items(spec) for spec in added)
-    summaries = tuple(clipped(spec.summary.rpartition(" <- ")[0] or spec.summary, SUMMARY_CHARACTERS) for spec in added)
-    return ExpansionRequest(digest, count, clipped(why, WHY_CHARACTERS), summaries[:SUMMARIES], tokens)
+    lines = (spec.summary.rpartition(" <- ")[0] or spec.summary for spec in added[:MAX_ADDED_SHOWN])
+    summaries = tuple(clipped(line, MAX_ADDED_CHARACTERS) for line in lines)
+    return ExpansionRequest(digest, count, clipped(why, MAX_REASON_CHARACTERS), summaries, tokens)
 
 
 def _items(spec: NodeSpec) -> int:

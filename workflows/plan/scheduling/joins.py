@@ -19,7 +19,14 @@ from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.language.facts import Scalar, fact_of_input
 from sennit.workflows.plan.language.references import parse_path
 from sennit.workflows.plan.language.summary import clipped
-from sennit.workflows.plan.limits import MAX_MANIFEST_BYTES, MAX_MANIFEST_LEVELS, MOST_READ
+from sennit.workflows.plan.limits import (
+    MAX_CAUSE_CHARACTERS,
+    MAX_LOSS_CHARACTERS,
+    MAX_LOSSES_CHARACTERS,
+    MAX_MANIFEST_BYTES,
+    MAX_MANIFEST_LEVELS,
+    MAX_READ_NODES,
+)
 from sennit.workflows.plan.scheduling.events import Outcome
 from sennit.workflows.plan.scheduling.state import (
     BLOCKED,
@@ -32,10 +39,6 @@ from sennit.workflows.plan.scheduling.state import (
 )
 
 WAIT, CLOSE, FAIL, LATE = range(4)
-CAUSE_CHARACTERS = 200
-LOSS_CHARACTERS = 2_600
-LOST_CHARACTERS = 100_000
-"""How much of the errors of its lost inputs a model or a join gets, of each and of all: one payload holds 2 MiB."""
 
 
 def outcome(spec: NodeSpec, open_inputs: int, ok: int, late: bool | None = None, total: int | None = None) -> int:
@@ -134,13 +137,13 @@ def reason(state: RunState, join: int) -> str:
     quorum = f"{_wanted(spec, len(inputs))} inputs"
     wanted = {"all": "every input", "first": "one input", "quorum": quorum}.get(spec.policy, "")
     note = state.notes.get(lost[0]) if lost else None
-    cause = f" ({note[0]}: {clipped(note[1], CAUSE_CHARACTERS)})" if note else ""
+    cause = f" ({note[0]}: {clipped(note[1], MAX_CAUSE_CHARACTERS)})" if note else ""
     return f"needs a value from {wanted} of {len(inputs)}, but {names or 'there are no more'} gave none{cause}"
 
 
 def lost(state: RunState, nodes: list[int]) -> dict[int, tuple[str, str | None]]:
     """Return for inputs without a value how each has ended: its status and its error."""
-    room = min(LOSS_CHARACTERS, LOST_CHARACTERS // max(1, len(nodes)))
+    room = min(MAX_LOSS_CHARACTERS, MAX_LOSSES_CHARACTERS // max(1, len(nodes)))
     return {node: _loss(state, node, room) for node in nodes}
 
 
@@ -199,14 +202,14 @@ def outcome_of(state: RunState, join: int) -> Outcome | None:
 
 def _is_carried(state: RunState, join: int, reference: str) -> bool:
     """Whether all that read a join can have its manifest in their inputs."""
-    graph, times = state.graph, int(join in state.graph.answers)
+    graph, times = state.graph, int(join in state.graph.answering)
     if _levels(json.loads(reference)) > MAX_MANIFEST_LEVELS:
         return False
-    if times and len(graph.answers) > MOST_READ:
+    if times and len(graph.answering) > MAX_READ_NODES:
         return False
     for node in graph.readers(join):
         spec = graph.specs[node]
-        if len(spec.reads) + len(spec.inputs) > MOST_READ:
+        if len(spec.reads) + len(spec.inputs) > MAX_READ_NODES:
             return False
         times += max(1, spec.cap)  # each item of a map has it in its input
     return len(reference) * max(1, times) <= MAX_MANIFEST_BYTES

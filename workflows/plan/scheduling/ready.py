@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 
 from sennit.workflows.plan.compile.execution_plan import APART, SHARED
-from sennit.workflows.plan.fusion.islands import MOST_GIVEN, MOST_MEMBERS, Islands, dealt, readers_of
+from sennit.workflows.plan.fusion.islands import Islands, dealt, readers_of
 from sennit.workflows.plan.fusion.rules import why_alone
+from sennit.workflows.plan.limits import MAX_MEMBER_MANIFESTS_BYTES, MAX_MEMBERS
 from sennit.workflows.plan.scheduling import joins
 from sennit.workflows.plan.scheduling.budget import Amounts, Budget, Rate
 from sennit.workflows.plan.scheduling.events import Start
@@ -127,16 +128,17 @@ def place_of(state: RunState, unit: int) -> Place | None:
     is_apart = unit in state.alone or unit in state.answers or unit in state.expansion_requests
     if is_apart or not state.timings.is_short(spec) or why_alone(state.graph, node, spec, state.locks_of(unit)):
         return None
-    if is_given_much(state, unit):
+    if reads_long_manifests(state, unit):
         return None
     return spec.queue, spec.page, spec.priority, spec.attempts, node if state.is_item(unit) else -1
 
 
-def is_given_much(state: RunState, unit: int) -> bool:
+def reads_long_manifests(state: RunState, unit: int) -> bool:
     """Whether the manifests that a unit is given are too long to travel with those of others."""
     spec = state.spec_of(unit)
     references = [state.digest[node] or "" for node in dict.fromkeys((*spec.reads, *spec.needs))]
-    return sum(len(reference) for reference in references if joins.is_manifest(reference)) > MOST_GIVEN
+    size = sum(len(reference) for reference in references if joins.is_manifest(reference))
+    return size > MAX_MEMBER_MANIFESTS_BYTES
 
 
 def readers(state: RunState, unit: int) -> tuple[int, ...]:
@@ -154,7 +156,7 @@ def groups_of(state: RunState, place: Place, units: Sequence[int]) -> list[list[
         classes[()] = [[unit] for unit in units]
     else:
         islands = _islands_behind(state, place)
-        room = min(MOST_MEMBERS, state.in_flight - state.running)
+        room = min(MAX_MEMBERS, state.in_flight - state.running)
         for piece in islands.pieces(units, widest=-(-len(units) // workers), room=room):
             first = [unit for unit in piece if state.status[unit] == RUNNING]
             if len(piece) == len(first) or reserve(state, [unit for unit in piece if unit not in first]):

@@ -13,12 +13,12 @@ from typing import Any
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.fusion.rules import Timings
 from sennit.workflows.plan.language.packing import inflate
+from sennit.workflows.plan.limits import MAX_SNAPSHOT_BYTES
 from sennit.workflows.plan.scheduling import joins, ready
 from sennit.workflows.plan.scheduling.budget import Budget, Rate
 from sennit.workflows.plan.scheduling.events import Approval, Effect, ExpansionRequest, Question
 from sennit.workflows.plan.scheduling.state import DRAIN, ITEMS, SUCCEEDED, RunState
 
-MAX_UNPACKED_BYTES = 64 * 1024 * 1024
 _COLUMNS = ("status", "generation", "digest", "size", "attempts", "millis", "queued")
 _NODE_COLUMNS = ("open_deps", "open_inputs", "ok_inputs", "awaiting_inputs")
 _SPARSE = (
@@ -79,7 +79,7 @@ def dump(state: RunState) -> str:
 
 def load(graph: Graph, text: str) -> RunState:
     """Return the state that `dump` wrote, over the same graph."""
-    body = json.loads(inflate(base64.b85decode(text), MAX_UNPACKED_BYTES))
+    body = json.loads(inflate(base64.b85decode(text), MAX_SNAPSHOT_BYTES))
     state = RunState(graph)
     state.owner = [(node, item) for node, count in body["owner"] for item in range(count)]
     kept = body.get("kept", range(len(state.owner)))

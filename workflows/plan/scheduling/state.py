@@ -17,7 +17,7 @@ from sennit.workflows.plan.fusion.rules import Timings
 from sennit.workflows.plan.language.conditions import holds
 from sennit.workflows.plan.language.facts import MISSING, Missing, Scalar
 from sennit.workflows.plan.language.nodes import OnFailure
-from sennit.workflows.plan.limits import IN_FLIGHT
+from sennit.workflows.plan.limits import DEFAULT_IN_FLIGHT
 from sennit.workflows.plan.scheduling.budget import Budget, Rate
 from sennit.workflows.plan.scheduling.events import Approval, Decision, Effect, EndStatus, ExpansionRequest, Question
 
@@ -44,7 +44,7 @@ ITEMS = 1_000_000
 """The number of the first item of a map: no run has so many nodes."""
 _INDEX_CHARACTERS = 10
 """No index of an item is longer, with its bracket."""
-PARK, OVERTIME, DRAIN, AGAIN = -1, -2, -3, -4
+PARK, OVERTIME, DRAIN, NEXT_TRY = -1, -2, -3, -4
 """Deadlines of the run itself, beside those of its units."""
 
 
@@ -95,7 +95,7 @@ _SLOTS = {
     "answers": "a person's answer: of a gate, or in the place of a call that had failed",
     "approved": "a person's approval of what it writes",
     "questions": "what a person is asked, of those that wait and have had to put it together",
-    "deadlines": "when it ends waiting; PARK, OVERTIME, DRAIN and AGAIN are the run's own",
+    "deadlines": "when it ends waiting; PARK, OVERTIME, DRAIN and NEXT_TRY are the run's own",
     "past_deadline": "of a join whose deadline has passed: true until that has closed it",
     "expansion_requests": "requests for more nodes that a person decides on, until the nodes are added",
     "objections": "what was wrong with a node's last request",
@@ -171,7 +171,7 @@ class RunState:
         approve_above: int | None = None,
         rates: Mapping[str, int] = MappingProxyType({}),
         forks: bool = False,
-        in_flight: int = IN_FLIGHT,
+        in_flight: int = DEFAULT_IN_FLIGHT,
         timings: Timings | None = None,
     ) -> None:
         self.graph = graph

@@ -10,7 +10,7 @@ from heapq import heappop
 from typing import Any
 
 from sennit.workflows.plan.compile.execution_plan import shown_script
-from sennit.workflows.plan.fusion.islands import MOST_MEMBERS
+from sennit.workflows.plan.limits import MAX_MEMBERS
 from sennit.workflows.plan.scheduling import (
     admission,
     cancellation,
@@ -49,12 +49,12 @@ from sennit.workflows.plan.scheduling.events import (
     TimeAdvanced,
 )
 from sennit.workflows.plan.scheduling.state import (
-    AGAIN,
     DELEGATED,
     DRAIN,
     ENDED,
     FAILED,
     IN_DOUBT,
+    NEXT_TRY,
     OVERTIME,
     PARK,
     PENDING,
@@ -195,7 +195,7 @@ def _advance_time(state: RunState, _: TimeAdvanced) -> None:
 
 
 def _expire(state: RunState, unit: int) -> None:
-    if unit == AGAIN:
+    if unit == NEXT_TRY:
         _try_again(state)
     elif unit in (PARK, OVERTIME):
         termination.end(state, "partial")
@@ -314,7 +314,7 @@ def _start_ready(state: RunState) -> None:
         place = ready.place_of(state, unit)
         seats = (place, ready.readers(state, unit)) if place is not None else None
         beside = firsts.get(seats, -1) if seats is not None else -1
-        beside = beside if state.together.get(beside, 0) < MOST_MEMBERS else -1
+        beside = beside if state.together.get(beside, 0) < MAX_MEMBERS else -1
         if state.draining or (state.activities >= state.window and beside < 0) or state.running >= state.in_flight:
             break
         heappop(heap)

@@ -6,11 +6,11 @@ from functools import partial
 from sennit.workflows.plan.scheduling import completion
 from sennit.workflows.plan.scheduling.events import End, EndStatus
 from sennit.workflows.plan.scheduling.state import (
-    AGAIN,
     BLOCKED,
     CANCELLED,
     FAILED,
     IN_DOUBT,
+    NEXT_TRY,
     PARK,
     PENDING,
     RUNNING,
@@ -79,7 +79,7 @@ def park(state: RunState) -> None:
     if outages(state):
         state.deadlines[PARK] = state.park_until or state.deadlines[PARK]
         state.pause = pause_after(state.pause)
-        state.deadlines[AGAIN] = state.now + state.pause
+        state.deadlines[NEXT_TRY] = state.now + state.pause
 
 
 def pause_after(last: int) -> int:
@@ -91,7 +91,7 @@ def unpark(state: RunState) -> None:
     """Go on, until nothing can move again."""
     state.parked = False
     state.deadlines.pop(PARK, None)
-    state.deadlines.pop(AGAIN, None)
+    state.deadlines.pop(NEXT_TRY, None)
 
 
 def outages(state: RunState) -> tuple[int, ...]:
@@ -181,10 +181,10 @@ def _is_unread(state: RunState, node: int) -> bool:
     graph, spec = state.graph, state.graph.specs[node]
     if spec.maker < 0 or spec.effect != "write" or state.status[node] != FAILED:
         return False
-    return not graph.is_left_behind(node) and not any(_is_told(state, other, node) for other in graph.joins[node])
+    return not graph.is_left_behind(node) and not any(_hears_of(state, other, node) for other in graph.joins[node])
 
 
-def _is_told(state: RunState, other: int, call: int) -> bool:
+def _hears_of(state: RunState, other: int, call: int) -> bool:
     """Whether a join, or a step of a program, has taken notice of how a call ended."""
     if state.graph.specs[other].kind == "program":
         return call in state.chosen.get(other, ())

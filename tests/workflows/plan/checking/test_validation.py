@@ -24,12 +24,12 @@ from doubles.plan.samples import (
 from hypothesis import given, settings
 
 from sennit.workflows.plan.checking.inputs import bind_inputs, input_problems
-from sennit.workflows.plan.checking.validation import MAX_EDGES, MAX_PROBLEMS, problems_of
+from sennit.workflows.plan.checking.validation import problems_of
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan
 from sennit.workflows.plan.language.nodes import Plan
 from sennit.workflows.plan.language.parser import parse_plan
 from sennit.workflows.plan.language.problems import InvalidPlan, Problem, place_of
-from sennit.workflows.plan.language.text import SENTENCE_CHARACTERS
+from sennit.workflows.plan.limits import MAX_EDGES, MAX_PLAN_PROBLEMS, MAX_SENTENCE_CHARACTERS
 
 OFFLINE = ("offline",)
 
@@ -706,11 +706,11 @@ def test_a_broken_rule_is_one_sentence_at_its_place(data: Any, code: str, place:
 
 def check_sentences(found: list[Problem], data: Any) -> None:
     """Every problem is reported once, in one printable line of bounded length, at a place within the data."""
-    assert len(found) == len(set(found)) <= MAX_PROBLEMS
+    assert len(found) == len(set(found)) <= MAX_PLAN_PROBLEMS
     for problem in found:
         sentence = str(problem)
         assert sentence.isprintable(), ascii(sentence)
-        assert 10 < len(problem.message) <= SENTENCE_CHARACTERS, sentence
+        assert 10 < len(problem.message) <= MAX_SENTENCE_CHARACTERS, sentence
         part_at(data, problem.where)
 
 
@@ -759,7 +759,7 @@ def test_long_texts_are_cut_so_that_the_way_out_still_fits(data: dict[str, Any])
     found = problems(data)
     check_sentences(found, data)
     assert found
-    assert all(len(str(item)) <= SENTENCE_CHARACTERS for item in found)
+    assert all(len(str(item)) <= MAX_SENTENCE_CHARACTERS for item in found)
 
 
 def test_a_dangling_name_is_not_also_reported_as_an_unclear_answer() -> None:
@@ -790,7 +790,7 @@ def test_too_many_edges_are_refused_with_the_hint_join() -> None:
 def test_at_most_a_hundred_problems_are_reported_even_for_ten_thousand_typos() -> None:
     nodes = [tool(f"node_number_{number}", needs=[f"nodenumber{number}"]) for number in range(10_000)]
     found = problems(plan(*nodes))
-    assert len(found) == MAX_PROBLEMS
+    assert len(found) == MAX_PLAN_PROBLEMS
 
 
 def test_problems_come_node_by_node() -> None:

@@ -5,9 +5,14 @@ from typing import Any
 import pytest
 from doubles.plan.play import Play, each, join, node
 
-from sennit.workflows.plan.fusion.islands import LONGEST_MILLIS, MOST_MEMBERS
-from sennit.workflows.plan.fusion.rules import ENOUGH_CALLS, SHORT_MILLIS
-from sennit.workflows.plan.limits import MAX_PAYLOAD_BYTES, MOST_READ
+from sennit.workflows.plan.fusion.rules import ENOUGH_CALLS
+from sennit.workflows.plan.limits import (
+    MAX_ISLAND_MILLIS,
+    MAX_MEMBERS,
+    MAX_PAYLOAD_BYTES,
+    MAX_READ_NODES,
+    MAX_SHORT_MILLIS,
+)
 from sennit.workflows.plan.scheduling.budget import Budget
 from sennit.workflows.plan.scheduling.events import NodeEnded, Outcome, TimeAdvanced
 from sennit.workflows.run.dispatcher import node_call
@@ -47,7 +52,7 @@ ALONE: dict[str, dict[str, Any]] = {
     "an approval": {"effect": "write", "approval": True},
     "a lock": {"locks": [("l", 1)]},
     "one attempt": {"attempts": 1},
-    "a long call": {"typical": SHORT_MILLIS + 1},
+    "a long call": {"typical": MAX_SHORT_MILLIS + 1},
     "a call of which nobody knows how long it takes": {"typical": 0},
     "another queue": {"queue": "sandbox"},
     "another priority": {"priority": 2},
@@ -89,10 +94,10 @@ def test_a_small_graph_runs_in_one_activity() -> None:
 
 
 def test_a_chain_that_takes_long_is_cut() -> None:
-    count, millis = 10, SHORT_MILLIS // 2
+    count, millis = 10, MAX_SHORT_MILLIS // 2
     nodes = [short(f"n{at}", *([f"n{at - 1}"] if at else []), typical=millis) for at in range(count)]
     run = Play(*nodes, answer=f"n{count - 1}", fuse="auto")
-    first = [f"n{at}" for at in range(LONGEST_MILLIS // millis)]
+    first = [f"n{at}" for at in range(MAX_ISLAND_MILLIS // millis)]
     assert run.begin() == [f"start {'+'.join(first)}"]
 
 
@@ -109,7 +114,7 @@ def test_a_declaration_that_the_run_disproves_counts_no_more() -> None:
     nodes = [*(short(name) for name in names), node("x", *names, kind="llm"), short("y", "x"), short("z", "x")]
     run = Play(*nodes, answer=("y", "z"), fuse="auto")
     run.begin()
-    together(run, *names, millis=5 * SHORT_MILLIS)
+    together(run, *names, millis=5 * MAX_SHORT_MILLIS)
     assert run.ok("x") == ["start y", "start z"]
 
 
@@ -131,7 +136,7 @@ def test_every_worker_gets_a_part() -> None:
 def test_the_items_of_a_map_share_as_many_activities_as_they_need() -> None:
     run = Play(node("a", kind="llm"), each("m", "a", tool="t", typical=20, cap=900), answer="m", fuse="auto")
     run.begin()
-    starts = run.ok("a", length=2 * MOST_MEMBERS + 1)
+    starts = run.ok("a", length=2 * MAX_MEMBERS + 1)
     assert [word.count("+") + 1 for word in starts] == [167, 167, 167]
 
 
@@ -193,21 +198,21 @@ def test_no_activity_has_more_members_than_its_replies_can_travel_with_however_s
     items = each("m", "a", tool="t", typical=20, cap=900)
     run = Play(node("a", kind="llm"), items, answer="m", fuse="auto", window=2)
     run.begin()
-    assert [word.count("+") + 1 for word in run.ok("a", length=3 * MOST_MEMBERS)] == [MOST_MEMBERS, MOST_MEMBERS]
-    assert (run.state.running, run.state.activities) == (2 * MOST_MEMBERS, 2)
+    assert [word.count("+") + 1 for word in run.ok("a", length=3 * MAX_MEMBERS)] == [MAX_MEMBERS, MAX_MEMBERS]
+    assert (run.state.running, run.state.activities) == (2 * MAX_MEMBERS, 2)
 
 
 def test_no_activity_has_too_many_members_because_what_hangs_together_stays_together() -> None:
-    parts = [[f"p{part}_{place}" for place in range(MOST_MEMBERS * 3 // 5)] for part in range(5)]
+    parts = [[f"p{part}_{place}" for place in range(MAX_MEMBERS * 3 // 5)] for part in range(5)]
     ends = [short(f"e{part}", *names) for part, names in enumerate(parts)]
     nodes = [*(short(name) for names in parts for name in names), *ends, join("j", *(f"e{part}" for part in range(5)))]
     counts = [word.count("+") + 1 for word in Play(*nodes, answer="j", fuse="auto").begin()]
-    assert counts == [MOST_MEMBERS * 3 // 5 + 1] * 5
+    assert counts == [MAX_MEMBERS * 3 // 5 + 1] * 5
 
 
 def test_calls_with_long_manifests_are_alone_so_that_the_input_of_no_activity_is_too_long() -> None:
     """Each consumer may be given the manifests of 64 joins: one payload does not hold those of 250 consumers."""
-    inputs, count = [f"s{place}" for place in range(MOST_READ)], MOST_MEMBERS
+    inputs, count = [f"s{place}" for place in range(MAX_READ_NODES)], MAX_MEMBERS
     joins = [join(f"j{place}", *inputs) for place in range(2 * count)]
     first = len(inputs)
     pairs = [(2 * place, 2 * place + 1) for place in range(count)]

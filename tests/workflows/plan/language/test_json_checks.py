@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sennit.workflows.plan.language import json_checks
-from sennit.workflows.plan.language.json_checks import MAX_DEPTH, first_violation
+from sennit.workflows.plan.language.json_checks import first_violation
+from sennit.workflows.plan.limits import MAX_JSON_LEVELS
 
 
 @given(anything)
@@ -69,18 +70,17 @@ def _nested(levels: int) -> Any:
 
 
 def test_the_depth_is_bounded_to_the_level() -> None:
-    assert first_violation(_nested(MAX_DEPTH + 1)) is None
-    assert first_violation(_nested(MAX_DEPTH + 2)) == (
+    assert first_violation(_nested(MAX_JSON_LEVELS + 1)) is None
+    assert first_violation(_nested(MAX_JSON_LEVELS + 2)) == (
         (),
-        f"nested more than {MAX_DEPTH} levels deep; flatten it, or put the text in a document",
+        f"nested more than {MAX_JSON_LEVELS} levels deep; flatten it, or put the text in a document",
     )
     assert first_violation(_nested(100_000)) is not None
     assert first_violation(_nested(5), depth=3) is not None
 
 
 def test_the_number_of_values_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert json_checks.MAX_VALUES == 1_000_000
-    monkeypatch.setattr(json_checks, "MAX_VALUES", 1_000)
+    monkeypatch.setattr(json_checks, "MAX_JSON_VALUES", 1_000)
     assert first_violation([0] * 1_000) is None
     found = first_violation([[0] * 100] * 11)
     assert found is not None

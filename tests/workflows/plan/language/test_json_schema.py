@@ -8,16 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from sennit.workflows.plan.language.json_schema import (
-    MAX_STEPS,
-    PATTERN_CHARACTERS,
-    TYPES,
-    equal,
-    type_of,
-    types_of,
-    violations,
-)
+from sennit.workflows.plan.language.json_schema import TYPES, equal, type_of, types_of, violations
 from sennit.workflows.plan.language.problems import place_of
+from sennit.workflows.plan.limits import MAX_PATTERN_CHARACTERS, MAX_SCHEMA_STEPS
 
 _TYPE = st.sampled_from(list(TYPES))
 _VALUE = st.recursive(
@@ -178,7 +171,10 @@ def test_a_schema_that_takes_for_ever_is_given_up_with_a_sentence(schema: dict[s
         value = [value]
     found = messages(value, schema)
     types_of(schema, schema["$defs"])
-    assert not found or found[-1] == f"cannot be checked in {MAX_STEPS:,} steps; make the value or its schema simpler"
+    assert (
+        not found
+        or found[-1] == f"cannot be checked in {MAX_SCHEMA_STEPS:,} steps; make the value or its schema simpler"
+    )
 
 
 def test_a_value_of_any_depth_is_judged_without_a_stack() -> None:
@@ -190,7 +186,7 @@ def test_a_value_of_any_depth_is_judged_without_a_stack() -> None:
 
 
 def test_a_long_text_is_not_matched_against_a_pattern() -> None:
-    (sentence,) = messages("a" * (PATTERN_CHARACTERS + 1), {"pattern": "a*a*b"})
+    (sentence,) = messages("a" * (MAX_PATTERN_CHARACTERS + 1), {"pattern": "a*a*b"})
     assert sentence == "has 501 characters; a text with a `pattern` has at most 500"
 
 
@@ -210,7 +206,7 @@ _HOSTILE = (
 @pytest.mark.parametrize("pattern", _HOSTILE)
 def test_no_pattern_makes_a_check_take_long(pattern: str) -> None:
     """It is the process that is killed by the time limit of the suite if one backtracks."""
-    texts = ["a" * length + "!" for length in (30, PATTERN_CHARACTERS - 1)]
+    texts = ["a" * length + "!" for length in (30, MAX_PATTERN_CHARACTERS - 1)]
     assert all(sentence.isprintable() for text in texts for sentence in messages(text, {"pattern": pattern}))
 
 
@@ -219,7 +215,7 @@ def test_many_patterns_and_many_texts_are_given_up_with_a_sentence() -> None:
     long = {"items": {"pattern": ".{0,900}$"}}
     for value, schema in (("a" * 400, many), (["a" * 400] * 5_000, long)):
         (sentence,) = messages(value, schema)
-        assert sentence == f"cannot be checked in {MAX_STEPS:,} steps; make the value or its schema simpler"
+        assert sentence == f"cannot be checked in {MAX_SCHEMA_STEPS:,} steps; make the value or its schema simpler"
 
 
 _MANY = [f"n{number:04}" for number in range(1_600)]

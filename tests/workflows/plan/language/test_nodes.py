@@ -7,7 +7,6 @@ from doubles.plan.samples import PLANS, each, gate, join, llm, plan, tool
 from pydantic import ValidationError
 
 from sennit.workflows.plan.language.nodes import (
-    MAX_GOAL_BYTES,
     Fallback,
     GateNode,
     InputSpec,
@@ -19,6 +18,7 @@ from sennit.workflows.plan.language.nodes import (
     Quorum,
     ToolNode,
 )
+from sennit.workflows.plan.limits import MAX_GOAL_BYTES
 
 
 def read(**fields: Any) -> Plan:

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sennit.workflows.plan.language.packing import MAX_PACKED_BYTES, MAX_UNPACKED_BYTES, pack_plan, unpack_plan
+from sennit.workflows.plan.language.packing import pack_plan, unpack_plan
+from sennit.workflows.plan.limits import MAX_PACKED_BYTES, MAX_UNPACKED_BYTES
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 _JSON = st.recursive(

@@ -10,10 +10,10 @@ from doubles.plan.samples import NILE, PLANS, each, gate, join, llm, plan, sampl
 from hypothesis import given, settings
 
 from sennit.workflows.plan.language import json_checks
-from sennit.workflows.plan.language.json_checks import MAX_DEPTH
-from sennit.workflows.plan.language.nodes import MAX_NODES, Plan
-from sennit.workflows.plan.language.parser import KINDS_TO_COME, MAX_PROBLEMS, parse_plan
+from sennit.workflows.plan.language.nodes import Plan
+from sennit.workflows.plan.language.parser import KINDS_TO_COME, parse_plan
 from sennit.workflows.plan.language.problems import InvalidPlan, Problem, place_of
+from sennit.workflows.plan.limits import MAX_JSON_LEVELS, MAX_NODES, MAX_PARSE_PROBLEMS
 
 
 def problems(data: Any) -> tuple[Problem, ...]:
@@ -550,12 +550,15 @@ def test_nesting_of_two_thousand_levels_is_refused_with_the_limit(where: str, *,
     if where == "answer":
         data = plan(tool(), answer=deep)
     (problem,) = problems(data)
-    assert (problem.code, problem.message[:38]) == ("not_json", f"nested more than {MAX_DEPTH} levels deep; flatt")
+    assert (problem.code, problem.message[:38]) == (
+        "not_json",
+        f"nested more than {MAX_JSON_LEVELS} levels deep; flatt",
+    )
 
 
 def test_nested_conditions_up_to_the_limit_are_read() -> None:
     condition: Any = {"ref": "$a.count", "op": "gt", "value": 1}
-    for _ in range(MAX_DEPTH - 6):
+    for _ in range(MAX_JSON_LEVELS - 6):
         condition = {"not": condition}
     assert len(parse_plan(plan(tool(), tool("b", when=condition))).nodes) == 2
 
@@ -567,7 +570,7 @@ def test_data_that_contains_itself_is_refused() -> None:
 
 
 def test_a_value_shared_over_and_over_is_refused_before_it_is_unfolded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_checks, "MAX_VALUES", 10_000)
+    monkeypatch.setattr(json_checks, "MAX_JSON_VALUES", 10_000)
     bomb: Any = "x"
     for _ in range(40):
         bomb = [bomb] * 10
@@ -575,8 +578,8 @@ def test_a_value_shared_over_and_over_is_refused_before_it_is_unfolded(monkeypat
 
 
 def test_at_most_fifty_problems_are_reported() -> None:
-    assert len(problems({"nodes": [tool(priority=9)] * 200})) == MAX_PROBLEMS
-    assert len(problems({"nodes": [{"kind": "agent"}] * 200})) == MAX_PROBLEMS
+    assert len(problems({"nodes": [tool(priority=9)] * 200})) == MAX_PARSE_PROBLEMS
+    assert len(problems({"nodes": [{"kind": "agent"}] * 200})) == MAX_PARSE_PROBLEMS
 
 
 def test_problems_of_several_nodes_are_reported_together() -> None:

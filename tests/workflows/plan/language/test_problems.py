@@ -3,7 +3,7 @@
 import pytest
 
 from sennit.workflows.plan.language.problems import InvalidPlan, Problem, Where, place_of
-from sennit.workflows.plan.language.text import SENTENCE_CHARACTERS
+from sennit.workflows.plan.limits import MAX_SENTENCE_CHARACTERS
 
 
 @pytest.mark.parametrize(
@@ -34,4 +34,4 @@ def test_a_problem_reads_place_first_and_an_invalid_plan_has_a_line_each() -> No
 
 def test_a_sentence_is_one_printable_line_of_bounded_length() -> None:
     assert Problem("a", (), "two\nlines\ud800").message == "two\\nlines\\ud800"
-    assert len(Problem("a", (), "x" * 10_000).message) == SENTENCE_CHARACTERS
+    assert len(Problem("a", (), "x" * 10_000).message) == MAX_SENTENCE_CHARACTERS

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sennit.workflows.plan.language.parser import parse_plan
-from sennit.workflows.plan.language.summary import BAR_CHARACTERS, SUMMARY_CHARACTERS, for_bar, summary_of
+from sennit.workflows.plan.language.summary import for_bar, summary_of
+from sennit.workflows.plan.limits import MAX_BAR_CHARACTERS, MAX_SUMMARY_CHARACTERS
 
 SEVEN = [f"node{number}" for number in range(7)]
 
@@ -51,7 +52,7 @@ def test_every_sample_has_one(name: str) -> None:
 
 def check(line: str, name: str) -> None:
     assert line.split(" ")[0] == name
-    assert len(line) <= SUMMARY_CHARACTERS
+    assert len(line) <= MAX_SUMMARY_CHARACTERS
     assert line.isprintable()
     line.encode()
 
@@ -76,7 +77,7 @@ def test_weird_texts_leave_it_short_printable_and_led_by_the_id(text: str, needs
 def test_a_cut_line_keeps_what_it_waits_for() -> None:
     line = line_of(llm("b", "x" * 500, needs=["a"]))
     assert line.endswith("x… <- a")
-    assert len(line) == SUMMARY_CHARACTERS
+    assert len(line) == MAX_SUMMARY_CHARACTERS
     assert line_of(free("a", needs=["n" * 40])).endswith(f"<- {'n' * 40}")
     assert line_of(free("a", needs=["n" * 40, "b"])).endswith("<- 2 nodes")
 
@@ -94,4 +95,4 @@ def test_a_cut_line_keeps_what_it_waits_for() -> None:
 )
 def test_a_bar_of_the_timeline_has_id_and_sources(summary: str, expected: str) -> None:
     assert for_bar(summary) == expected
-    assert len(expected) <= BAR_CHARACTERS
+    assert len(expected) <= MAX_BAR_CHARACTERS

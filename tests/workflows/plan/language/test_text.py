@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sennit.workflows.plan.language.text import (
-    VALUE_CHARACTERS,
     clean,
     did_you_mean,
     format_name,
@@ -19,6 +18,7 @@ from sennit.workflows.plan.language.text import (
     one_line,
     printable,
 )
+from sennit.workflows.plan.limits import MAX_VALUE_CHARACTERS
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_names_are_listed_up_to_a_number() -> None:
 
 def test_a_name_stands_in_backticks_whatever_it_holds() -> None:
     assert format_name("a b\n") == "`a b\\n`"
-    assert len(format_name("x" * 1_000)) == VALUE_CHARACTERS + 2
+    assert len(format_name("x" * 1_000)) == MAX_VALUE_CHARACTERS + 2
 
 
 def test_the_nearest_name_is_offered_when_there_is_one() -> None:

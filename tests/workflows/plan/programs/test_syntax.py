@@ -1,7 +1,8 @@
 import pytest
 from doubles.programs import TOPIC
 
-from sennit.workflows.plan.programs.syntax import MAX_PROBLEMS, Parameter, parameters_of, problems_in
+from sennit.workflows.plan.limits import MAX_SCRIPT_PROBLEMS
+from sennit.workflows.plan.programs.syntax import Parameter, parameters_of, problems_in
 
 TOOLS = dict.fromkeys(("search", "write"), 0)
 MUCH = """
@@ -213,7 +214,7 @@ def test_all_problems_are_found_at_once_in_the_order_of_their_lines_and_some_of_
     found = problems_in("import os\nasync def main():\n    yield serch()\n    write()\n", TOOLS)
     assert [str(problem).partition(": ")[0] for problem in found] == ["line 1", "line 3", "line 3", "line 4"]
     many = problems_in("async def main():\n" + "".join(f"    unknown{n}\n" for n in range(3_000)), TOOLS)
-    assert len(many) == MAX_PROBLEMS
+    assert len(many) == MAX_SCRIPT_PROBLEMS
 
 
 def test_the_parameters_of_main() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from doubles.plan.play import Fields, Play, join, node, when
 
-from sennit.workflows.plan.limits import MAX_MANIFEST_BYTES, MAX_MANIFEST_LEVELS, MOST_READ
+from sennit.workflows.plan.limits import MAX_MANIFEST_BYTES, MAX_MANIFEST_LEVELS, MAX_READ_NODES
 from sennit.workflows.plan.scheduling.events import Outcome
 from sennit.workflows.plan.scheduling.snapshot import dump
 
@@ -30,7 +30,7 @@ def reading(count: int, inputs: int) -> list[Fields]:
 
 @pytest.mark.parametrize("policy", ["all", "settled"])
 def test_sixty_four_inputs_stand_in_the_input_of_a_consumer_and_many_more_are_stored(policy: str) -> None:
-    assert joined(MOST_READ, *reading(1, MOST_READ), answer="z0", policy=policy)[0] == "close j"
+    assert joined(MAX_READ_NODES, *reading(1, MAX_READ_NODES), answer="z0", policy=policy)[0] == "close j"
     many = MAX_MANIFEST_BYTES // 40
     assert joined(many, *reading(1, many), answer="z0", policy=policy) == ["start j"]
 
@@ -49,8 +49,8 @@ def test_one_who_only_waits_does_not_carry_it() -> None:
 
 
 def test_who_reads_very_many_nodes_gets_each_join_by_one_digest() -> None:
-    assert joined(2, node("z", "j", reads=[2] * MOST_READ))[0] == "close j"
-    assert joined(2, node("z", "j", reads=[2] * (MOST_READ + 1))) == ["start j"]
+    assert joined(2, node("z", "j", reads=[2] * MAX_READ_NODES))[0] == "close j"
+    assert joined(2, node("z", "j", reads=[2] * (MAX_READ_NODES + 1))) == ["start j"]
 
 
 def test_the_value_of_first_is_a_digest_for_any_number_of_consumers() -> None:

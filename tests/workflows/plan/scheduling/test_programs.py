@@ -100,7 +100,7 @@ class World:
             if isinstance(decision, Start):
                 [unit] = decision.units
                 step(self.state, InputsRead(unit))
-                units = (unit, decision.step) if decision.step >= 0 else (unit,)
+                units = (unit, decision.following) if decision.following >= 0 else (unit,)
                 self.flying.append([(each, self.state.generation[each]) for each in units])
             elif isinstance(decision, Cancel):
                 key = decision.unit, decision.generation
@@ -648,7 +648,7 @@ def test_a_sleep_starts_when_its_time_has_come_also_after_an_edit_and_a_snapshot
     assert not any(isinstance(each, Start) for each in step(state, TimeAdvanced(), 59_999))
     [start] = [each for each in step(state, TimeAdvanced(), 60_000) if isinstance(each, Start)]
     assert start.units == (1,)
-    assert start.step >= 0, "the step that waits for it follows in the same activity"
+    assert start.following >= 0, "the step that waits for it follows in the same activity"
 
 
 def test_when_calls_ended_is_kept_through_an_edit_and_a_snapshot() -> None:

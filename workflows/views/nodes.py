@@ -1,0 +1,124 @@
+"""Nodes as people see them: which of them, in what order, with what status and error."""
+
+from collections.abc import Container, Sequence
+from itertools import islice
+
+from sennit.workflows.limits import MAX_BLOCKED, MAX_ERROR_CHARACTERS
+from sennit.workflows.messages.contracts import NodeReply
+from sennit.workflows.messages.result import ApprovedWrite
+from sennit.workflows.messages.views import NodeView
+from sennit.workflows.plan.scheduling.completion import UNKNOWN_OUTCOME
+from sennit.workflows.plan.scheduling.state import RUNNING, STATUS_NAMES, RunState
+from sennit.workflows.views.places import in_order
+from sennit.workflows.views.writes import effect_text
+
+
+def status_of(state: RunState, unit: int, caught: Container[int] = ()) -> str:
+    """Return the status of a unit as people see it: what a script has called that was replaced by another has not
+    failed, whatever it came to, and a failure that a script has `caught` is handled.
+    """
+    status = STATUS_NAMES[state.status[unit]]
+    if status != "failed":
+        return status
+    return "skipped" if state.graph.is_replaced(state.node_of(unit)) else "handled" if unit in caught else status
+
+
+def error_of(state: RunState, unit: int) -> str | None:
+    """Return why a unit did not succeed, or did so only by its fallback; or None."""
+    note, status = state.notes.get(unit), STATUS_NAMES[state.status[unit]]
+    if note is None or status not in ("succeeded", "failed", "skipped", "cancelled"):
+        return None
+    by = "; its fallback is used" if status == "succeeded" else ""
+    by += "; its script was replaced" if status != status_of(state, unit) else ""
+    effect = "" if note[0] == UNKNOWN_OUTCOME else effect_text(state, unit)
+    by += f"; {effect}" if effect else ""
+    return cut(f"{note[0]}: {note[1]}", MAX_ERROR_CHARACTERS - len(by)) + by
+
+
+def error_at_place(state: RunState, unit: int) -> str:
+    """Return why a unit did not succeed, with the place of a call; "" if it did."""
+    error = error_of(state, unit)
+    return f"{state.spec_of(unit).place} {error}".strip() if error else ""
+
+
+def cut(text: str, most: int) -> str:
+    """Return a text in at most so many characters."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def fields_of(state: RunState, unit: int, caught: Container[int]) -> dict[str, object]:
+    return {
+        "id": state.shown(unit),
+        "kind": state.kind_of(unit),
+        "status": status_of(state, unit, caught),
+        "attempts": state.attempts[unit],
+        "duration_ms": state.millis[unit] if state.attempts[unit] else None,
+        "error": error_of(state, unit),
+        **({"place": state.spec_of(unit).place} if state.spec_of(unit).place else {}),
+        **({"taken_over": True} if unit in state.taken_over else {}),
+        **({"answered": True} if is_answered(state, unit) else {}),
+        **_approved(state, unit),
+    }
+
+
+def is_answered(state: RunState, unit: int) -> bool:
+    """Whether a person has given the result of a call."""
+    return unit in state.answers and state.kind_of(unit) != "gate"
+
+
+def _approved(state: RunState, unit: int) -> dict[str, object]:
+    approval = state.approved.get(unit)
+    if approval is None:
+        return {}
+    fields = {"target": approval.target, "args": tuple(approval.args), "by": approval.by}
+    details = {name: value for name, value in fields.items() if value}
+    return {"approved": ApprovedWrite(digest=approval.written or approval.digest, **details)}
+
+
+def view_of(
+    state: RunState, unit: int, reply: NodeReply | None, agent: str = "", caught: Container[int] = ()
+) -> NodeView:
+    """Return a unit with its summary, what it needs, and the preview of its output while this run remembers it.
+
+    Of a node that asks a person it is the question. `agent` describes a running sub-agent, `caught` are the failures
+    that scripts have handled.
+    """
+    spec = state.spec_of(unit)
+    before = state.before(unit) if state.is_item(unit) else -1
+    needs = (*([before] if before >= 0 else spec.inputs), *state.graph.deps[state.node_of(unit)])
+    is_running = STATUS_NAMES[state.status[unit]] == "running"
+    preview = reply.preview if reply is not None and not is_running else agent  # a turn is no output
+    if unit in state.questions:
+        preview = state.questions[unit].text
+    return NodeView(
+        **fields_of(state, unit, caught),
+        summary=spec.summary,
+        needs=tuple(state.shown(node) for node in needs),
+        preview=preview,
+        ref=state.digest[unit],
+    )
+
+
+def drain_waits_for(state: RunState) -> tuple[str, ...]:
+    """Return the first running nodes of a run that drains, before it continues as new; none of any other run."""
+    running = state.units_in(RUNNING) if state.draining else []
+    return tuple(state.shown(unit) for unit in islice(running, MAX_BLOCKED))
+
+
+def visible_units(state: RunState) -> list[int]:
+    """Return the units people see, in plan order with each map's items, or each program's calls, after it; without
+    replaced items, and without the further steps of programs.
+    """
+    return [unit for node in in_order(state.graph) for unit in (node, *state.items.get(node, ()))]
+
+
+def counted(state: RunState, units: Sequence[int]) -> list[int]:
+    """Return the units that count: not programs, tasks and joins whose calls do."""
+    graph = state.graph
+    found = [
+        unit
+        for unit in units
+        if not ((spec := state.spec_of(unit)).kind == "program" and graph.made_by(state.node_of(unit)))
+        and not (spec.kind == "join" and spec.page)
+    ]
+    return found or list(units)

@@ -1,0 +1,74 @@
+"""A run as people see it, worked out once for everybody who shows it: board, report, queries, lists, the run above."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from types import MappingProxyType
+
+from sennit.workflows.messages.result import BlockedOn, WriteLine
+from sennit.workflows.messages.views import SubagentView
+from sennit.workflows.plan.scheduling.state import STATUS_NAMES, RunState
+from sennit.workflows.plan.scheduling.termination import handled
+from sennit.workflows.views.nodes import counted, status_of, visible_units
+from sennit.workflows.views.questions import blocked_on
+from sennit.workflows.views.quote import quote_line
+from sennit.workflows.views.writes import writes_of
+
+
+class ShownRun:
+    """The state of the run called `run`, until its next step. `children` say what its sub-agents wait for, and `outage`
+    what its planning does.
+    """
+
+    def __init__(
+        self,
+        state: RunState,
+        run: str = "",
+        children: Mapping[int, SubagentView] = MappingProxyType({}),
+        outage: Sequence[BlockedOn] = (),
+    ) -> None:
+        self.state = state
+        self.run = run
+        self.children = children
+        self._outage = outage
+
+    @cached_property
+    def units(self) -> list[int]:
+        """The units people see, in order."""
+        return visible_units(self.state)
+
+    @cached_property
+    def caught(self) -> Mapping[int, object]:
+        """The failures that scripts have handled."""
+        return handled(self.state)
+
+    def status(self, unit: int) -> str:
+        """Return the status of a unit as people see it."""
+        return status_of(self.state, unit, self.caught)
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """How many of the units have each status, in a fixed order: of programs their calls."""
+        found = dict.fromkeys((*STATUS_NAMES, "handled"), 0)
+        for unit in counted(self.state, self.units):
+            found[self.status(unit)] += 1
+        return {status: count for status, count in found.items() if count}
+
+    @property
+    def waits(self) -> bool:
+        """Whether the run waits for a person."""
+        return bool(self.state.waiting or self.state.parked or self.children)
+
+    @cached_property
+    def blocked(self) -> tuple[BlockedOn, ...]:
+        """What waits for a person, or for the end of an outage."""
+        return (*self._outage, *blocked_on(self.state, self.run, self.children))
+
+    @cached_property
+    def writes(self) -> tuple[WriteLine, ...]:
+        """The writes that were cut off, or of which nobody knows whether they were made."""
+        return writes_of(self.state)
+
+    @cached_property
+    def quote(self) -> str:
+        """What its programs can cost."""
+        return quote_line(self.state)
