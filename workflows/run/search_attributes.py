@@ -18,7 +18,7 @@ from sennit.workflows.messages.views import SubagentView
 from sennit.workflows.plan.language.limits import Usage, dollars
 from sennit.workflows.plan.scheduling.state import FAILED, IN_DOUBT, SUCCEEDED, RunState
 from sennit.workflows.views.questions import blocked_on
-from sennit.workflows.views.report import visible_units
+from sennit.workflows.views.report import counted, visible_units
 
 EVERY = timedelta(seconds=10)
 KEYS: dict[str, SearchAttributeKey[Any]] = {
@@ -113,12 +113,14 @@ class SearchAttributes:
 
 
 def progress(state: RunState) -> dict[str, Value]:
-    """Return the numbers of nodes: all, succeeded, failed. A map's items count as the board shows them."""
-    ended = [state.status[unit] for unit in visible_units(state)]
+    """Return the numbers of nodes, as the board counts them: all, and succeeded. Every failure counts."""
+    units = visible_units(state)
+    ended = [state.status[unit] for unit in counted(state, units)]
+    failed = [unit for unit in units if state.status[unit] in (FAILED, IN_DOUBT)]
     return {
         "SennitNodesTotal": len(ended),
         "SennitNodesDone": ended.count(SUCCEEDED),
-        "SennitNodesFailed": ended.count(FAILED) + ended.count(IN_DOUBT),
+        "SennitNodesFailed": len(failed),
     }
 
 
