@@ -50,7 +50,7 @@ def _commands(block: str) -> Iterator[tuple[str, str]]:
 
 
 def _lines(pasted: str) -> list[str]:
-    """Return what must be among the output: nothing that depends on the machine, the beginning of a line that is cut."""
+    """Return what must be among the output: nothing that depends on the machine, and the beginning of a cut line."""
     lines = [line.partition("...")[0] for line in pasted.splitlines() if " started" not in line]
     return [_same(line).strip() for line in lines if line.strip() and not line.startswith(OF_THIS_MACHINE)]
 

@@ -12,7 +12,7 @@ from sennit.workflows.views.board import RunEnd, board
 from sennit.workflows.views.report import report_of
 
 
-def ended(*nodes: dict[str, Any], answer: str) -> Play:
+def ended(*nodes: dict[str, Any], answer: str | list[str]) -> Play:
     play = Play(*nodes, answer=answer)
     play.begin()
     return play
