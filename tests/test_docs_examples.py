@@ -1,4 +1,4 @@
-"""The examples on the pages about testing and the client: run, or at least checked, as they stand there."""
+"""The pages: examples about testing and the client run, or are checked, as they stand; links lead somewhere."""
 
 import asyncio
 import os
@@ -42,3 +42,28 @@ def test_the_examples_on_the_page_about_the_client_fit_its_types(tmp_path: Path)
     command = [sys.executable, "-m", "mypy", "--strict", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+LINK = re.compile(r"\]\(([^)\s#]*)#?([^)\s]*)\)")
+NAMED = re.compile(r"`((?:tests|examples|deploy)/[\w./-]+\.\w+)`")
+
+
+def test_what_the_pages_refer_to_is_there() -> None:
+    wrong = []
+    for page in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")):
+        text = page.read_text()
+        places = [(page.parent / file if file else page, part) for file, part in LINK.findall(text) if ":" not in file]
+        wrong += [f"{page.name}: {place} {part}" for place, part in places if not _is_there(place, part)]
+        wrong += [f"{page.name}: {name}" for name in NAMED.findall(text) if not (ROOT / name).exists()]
+    assert wrong == []
+
+
+def _is_there(place: Path, part: str) -> bool:
+    if not part or place.suffix != ".md" or not place.exists():
+        return place.exists()
+    headings = re.findall(r"^#+ (.*)$", place.read_text(), re.MULTILINE)
+    return part in [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 200

@@ -37,6 +37,7 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     sennit = await connect(args, terminal)
     found, is_open = await sennit.look_up(args.run)
     if args.command == "watch":
+        found.joined = False  # who watches a run knows that it was there
         return await wait_for_run(found, terminal, wait=args.wait, limit=args.timeout)
     if args.script:
         return await _write_script(terminal, found, args.node)

@@ -17,6 +17,7 @@ import pytest
 from doubles.cli_user import model_process
 from doubles.distribution import ROOT, build
 from doubles.embedded import LEAVE, run_cells, run_child, service, use_service
+from doubles.guide import follow
 
 from sennit.starter.dev.binary import obtain
 
@@ -72,6 +73,15 @@ class User:
         assert done.returncode == 0, f"{done.returncode}\n{done.stdout}{done.stderr}"
         return done.stdout
 
+    def types(self, line: str) -> str:
+        """Run a line in a shell, as written; return what it prints, whatever its exit code."""
+        env = self.env | {"PATH": f"{self.bin}{os.pathsep}{self.env['PATH']}"}
+        command = ["sh", "-c", line]
+        done = subprocess.run(
+            command, cwd=self.folder, env=env, capture_output=True, text=True, timeout=300, check=False
+        )
+        return done.stderr + done.stdout
+
     def install(self, *what: str | Path) -> None:
         self.does(
             "python", "-m", "pip", "install", "-q", "--disable-pip-version-check", "--only-binary", ":all:", *what
@@ -120,6 +130,7 @@ def test_the_wheel_works_by_itself_beside_others_and_leaves_nothing(user: User, 
     user.install(wheel)
     home = Path(user.imported("sennit")).parent
     answers_from(user, home, tmp_path)
+    follow(user.folder, user.types, lambda script: user.does("python", "-P", "-c", f"{script}{LEAVE}"))
     takes_tools_of_any_name(user)
     can_be_embedded(user, tmp_path)
     its_types_are_seen(user)

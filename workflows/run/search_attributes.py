@@ -16,6 +16,7 @@ from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
 from sennit.workflows.messages.result import BlockedOn, RunStatus
 from sennit.workflows.plan.language.limits import Usage, dollars
 from sennit.workflows.plan.scheduling.state import FAILED, IN_DOUBT, SUCCEEDED
+from sennit.workflows.views.nodes import counted
 from sennit.workflows.views.shown_run import ShownRun
 
 EVERY = timedelta(seconds=10)
@@ -108,12 +109,14 @@ class SearchAttributes:
 
 
 def progress(shown: ShownRun) -> dict[str, Value]:
-    """Return the numbers of nodes: all, succeeded, failed. A map's items count as the board shows them."""
-    ended = [shown.state.status[unit] for unit in shown.units]
+    """Return the numbers of nodes, as the board counts them: all, and succeeded. Every failure counts."""
+    status = shown.state.status
+    ended = [status[unit] for unit in counted(shown.state, shown.units)]
+    failed = [unit for unit in shown.units if status[unit] in (FAILED, IN_DOUBT)]
     return {
         "SennitNodesTotal": len(ended),
         "SennitNodesDone": ended.count(SUCCEEDED),
-        "SennitNodesFailed": ended.count(FAILED) + ended.count(IN_DOUBT),
+        "SennitNodesFailed": len(failed),
     }
 
 

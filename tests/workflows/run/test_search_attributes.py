@@ -68,6 +68,22 @@ async def test_a_failed_node_is_counted_and_named(start: Start) -> None:
     assert (await attributes(handle))["Status"] == "partial"
 
 
+async def test_of_a_program_its_calls_are_counted_as_on_its_board(start: Start) -> None:
+    script = """
+async def look(page: int) -> object:
+    return await nap(value=page)
+
+async def main():
+    await parallel([task(look, page=page) for page in range(3)])
+    return await ask("Go on?")
+"""
+    handle = await start(plan={"nodes": [{"id": "main", "kind": "program", "script": script}]})
+    view = await until(handle, lambda view: view["status"] == "blocked")
+    found = await attributes_when_blocked(handle)
+    assert (found["NodesTotal"], found["NodesDone"]) == (4, 3)
+    assert view["counts"] == {"succeeded": 3, "waiting": 1}
+
+
 async def test_a_spent_budget_comes_before_other_reasons(start: Start) -> None:
     """A list of what is over budget asks how SennitBlockedOn begins."""
     nodes = [call("a", "fail"), call("b"), call("c", needs=["b"])]

@@ -13,7 +13,7 @@ from sennit.workflows.views.report import report_of
 from sennit.workflows.views.shown_run import ShownRun
 
 
-def ended(*nodes: dict[str, Any], answer: str) -> Play:
+def ended(*nodes: dict[str, Any], answer: str | list[str]) -> Play:
     play = Play(*nodes, answer=answer)
     play.begin()
     return play
