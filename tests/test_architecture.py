@@ -306,13 +306,12 @@ READING = {
     "ready": ("is_given_much", "lacking"),
     "retry": ("failed_in", "is_passed", "names_of", "repeated", "takes_answer"),
     "termination": (
-        "FIRST_PAUSE",
         "OUTAGES",
         "PROGRAM_FAILED",
         "blocking_failures",
         "handled",
-        "longer",
         "outages",
+        "pause_after",
         "session_of",
     ),
 }

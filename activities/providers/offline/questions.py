@@ -57,7 +57,8 @@ _NO_NAME = re.compile(
 _AND = re.compile(r"\s*[,;]\s*(?:(?:and|or) )?|\s+(?:and|or|vs\.?|versus)\s+")
 _ASKS = re.compile(
     r"(?i)(?:in |on |at |by |from |for |to )?(?:(?P<person>who|whom|whose)|(?P<reason>why)|"
-    r"(?P<duration>how long (?=does|do|did|will|may|must))|(?P<figure>how (?:many|much))|(?P<time>when|(?:what|which) (?:day|date|year|time|month))|where|how|what|which)\b"
+    r"(?P<duration>how long (?=does|do|did|will|may|must))|(?P<figure>how (?:many|much))|"
+    r"(?P<time>when|(?:what|which) (?:day|date|year|time|month))|where|how|what|which)\b"
 )
 _NO_LOOK_UP = re.compile(
     rf"(?i)\b(?:and (?:who|what|when|where|which|why|how)|than|{_MORE}|{_LESS}|{any_of(COMPARATIVES)})\b"
