@@ -29,16 +29,16 @@ settings.load_profile("sennit")  # a busy machine fails no test
 
 Plan = dict[str, Any]
 BROWSER = "tests/ui/"
+LONGEST = (BROWSER, "tests/chaos/", "tests/starter/dev/", "tests/workflows/test_programs.py")
+"""What one process is busy with for longest: begun last, it would keep the others waiting at the end."""
 STOPPING = 2 * SLOWEST_STOP
 """Seconds in which the workers of a test that took too long may stop."""
 CORPUS = Path(__file__).parents[1] / "examples" / "corpus"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Browser tests come first, since one process runs them all, then those that wait for servers. The quick ones fill
-    what room is left at the end.
-    """
-    items.sort(key=lambda item: (not item.nodeid.startswith(BROWSER), item.get_closest_marker("server") is None))
+    """The longest files come first, then tests that wait for servers; the quick ones fill what room is left."""
+    items.sort(key=lambda item: (not item.nodeid.startswith(LONGEST), item.get_closest_marker("server") is None))
     for item in items:
         if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj):
             _cancel_in_time(item)

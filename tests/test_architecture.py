@@ -320,13 +320,12 @@ READING = {
     "ready": ("reads_long_manifests", "lacking"),
     "retry": ("failed_in", "is_passed", "names_of", "repeated", "takes_answer"),
     "termination": (
-        "FIRST_PAUSE",
         "OUTAGES",
         "PROGRAM_FAILED",
         "blocking_failures",
         "handled",
-        "longer",
         "outages",
+        "pause_after",
         "session_of",
     ),
 }

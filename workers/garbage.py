@@ -54,7 +54,7 @@ class Collection:
         """Return all of it as data."""
         runs = [
             {"id": each.workflow, "run": each.run, "objects": len(each.objects), "bytes": each.size,
-             "changed": _date(each.changed).isoformat()} for each in self.deleted
+             "changed": datetime.fromtimestamp(each.changed, UTC).isoformat()} for each in self.deleted
         ]  # fmt: skip
         totals = {"objects": sum(len(each.objects) for each in self.deleted)}
         totals["bytes"] = sum(each.size for each in self.deleted)
@@ -130,7 +130,3 @@ def _amount(found: dict[str, Any]) -> str:
 
 def _counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def _date(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)

@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from moto.server import ThreadedMotoServer
-
 KEY, SECRET = "AKIDFORTESTS", "nobody-may-read-this"
 BUCKET = "artifacts"
 
@@ -97,6 +95,8 @@ def refusal(status: int, code: str) -> bytes:
 @contextmanager
 def s3_server() -> Iterator[S3Proxy]:
     """Serve S3 with one bucket until the block ends."""
+    from moto.server import ThreadedMotoServer  # takes a second, and each process of the suite collects this module
+
     moto = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     moto.start()
     _, port = moto.get_host_and_port()

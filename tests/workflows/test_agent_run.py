@@ -11,7 +11,7 @@ from doubles.runs import call, status_of, until
 from temporalio.client import WorkflowFailureError, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
-pytestmark = [pytest.mark.server, remembered_or_not]
+pytestmark = pytest.mark.server
 
 
 def join(name: str, *inputs: str, **fields: Any) -> dict[str, Any]:
@@ -68,6 +68,7 @@ async def test_nodes_of_every_kind_run_in_one_plan(start: Start) -> None:
     assert lines["flaky"]["attempts"] == 2
 
 
+@remembered_or_not
 async def test_a_failed_node_parks_the_run_and_a_retry_finishes_it(start: Start, cache: Path) -> None:
     corrected = f"retry-{uuid.uuid4().hex}"
     nodes = [
@@ -86,6 +87,7 @@ async def test_a_failed_node_parks_the_run_and_a_retry_finishes_it(start: Start,
     assert (report["status"], report["answer"]) == ("done", [{"value": "recovered"}, {"value": 3}])
 
 
+@remembered_or_not
 async def test_a_gate_takes_an_answer_that_fits_its_schema_and_a_write_can_be_rejected(start: Start) -> None:
     nodes = [
         {"id": "g", "kind": "gate", "question": "How many?", "schema": {"type": "integer", "minimum": 1}},

@@ -162,14 +162,6 @@ async def test_at_the_hard_bound_writes_end_and_all_else_begins_again_in_the_nex
     ]
     plan = {"nodes": nodes, "answer": ["$n7.value", "$w", "$r.value", "$sub"]}
     handle = await begin(plan=plan, approval="never", fuse="off")
-    import asyncio
-
-    await asyncio.sleep(25)
-    print("N", len(await links(client, handle)))
-    for name in (handle.id, handle.id + ".sub"):
-        print("RUN", name)
-        async for e in client.get_workflow_handle(name).fetch_history_events():
-            print("EV", e.event_id, e.event_time.ToDatetime().time(), e.event_type, str(e)[-200:].replace(chr(10), " "))
     assert (await handle.result())["answer"] == ["end", {"posted": "above"}, 1, [{"posted": "below"}, {"value": 1}]]
     assert len(await links(client, handle)) == 2
     counted = called(cache, handle)

@@ -12,7 +12,7 @@ from doubles.tools import calls
 
 from sennit.workflows.plan.digests import digest_in
 
-pytestmark = [pytest.mark.server, remembered_or_not]
+pytestmark = pytest.mark.server
 ITEMS = {
     "items": {"type": "array", "default": [{"n": index, "kind": "odd" if index % 2 else "even"} for index in range(5)]}
 }
@@ -121,6 +121,7 @@ async def test_enough_items_close_a_join_and_stop_the_rest(
     await happens((held / "m[0].never.cancelled").exists)
 
 
+@remembered_or_not
 async def test_one_item_runs_again_without_the_others(start: Start, held: Path, cache: Path) -> None:
     for n in range(5):
         (held / f"{n}.txt").write_text(f"text {n}")
@@ -147,6 +148,7 @@ async def test_one_item_runs_again_without_the_others(start: Start, held: Path, 
     assert sorted(again) == ["b[2]~2", "m[2].page~2", "m[2].page~3", "m[2]~2"]
 
 
+@remembered_or_not
 async def test_an_item_whose_chain_has_failed_is_retried_by_its_own_name(start: Start, held: Path, cache: Path) -> None:
     chain = [
         stage("fail", id="page", args={"unless": f"{held.name}/${{item.n}}.ok", "message": "no page"}),

@@ -90,7 +90,6 @@ async def test_failed_calls_park_the_run_and_only_they_run_again(start: Start, c
     assert not any(line["id"].endswith("_s2") for line in report["nodes"]), "steps are not shown"
 
 
-@remembered_or_not
 async def test_a_chain_takes_one_activity_a_call_and_continues_as_new(
     start: Start, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,7 +108,6 @@ async def test_a_chain_takes_one_activity_a_call_and_continues_as_new(
     assert kinds.count("program") == 0, "each call's activity makes the step behind it"
 
 
-@remembered_or_not
 async def test_a_program_branches_on_what_models_say(begin: Start, model_server: ModelServer, cache: Path) -> None:
     model_server.on("Two questions", json.dumps(["one", "two"]))
     model_server.on("Answer from", "an answer")
@@ -432,7 +430,6 @@ async def main(mark: str):
 """
 
 
-@remembered_or_not
 async def test_a_fork_makes_only_the_calls_that_changed(begin: Start, model_server: ModelServer, cache: Path) -> None:
     model_server.on("Greet them", Reply("", calls=(Call("nap", {"value": 1}),)), results=0)
     model_server.on("Greet them", "Hello.", results=1)
@@ -512,7 +509,6 @@ async def main(extra: int):
 """
 
 
-@remembered_or_not
 async def test_coroutines_run_side_by_side_and_sleep(start: Start, cache: Path) -> None:
     handle = await start(plan=program(SIDE_BY_SIDE, extra=0))
     report = await handle.result()

@@ -12,13 +12,15 @@ from sennit.activities.providers.offline.statements import Passage, Statement, c
 
 _CONNECT = "These are rules, no language model. For more, set SENNIT_MODEL and its key: see docs/models.md."
 _MARK = re.compile(r"\[\d+\]")
+_NUMERAL = "(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)"
 _FORMS = {
     "person": re.compile(r"[^\W\d_a-z]\w+"),
     "time": re.compile(
         r"\b\d{4}\b|\b\d{1,2}[:./]\d\d\b|(?i:\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mon|tues|wednes|thurs|fri|"
         r"satur|sun)[a-z]*\b|\btomorrow\b|\btoday\b)"
     ),
-    "figure": re.compile(rf"{FIGURE}|(?i:\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b)"),
+    "duration": re.compile(rf"(?i)\b(?:\d+|{_NUMERAL})[ -](?:second|minute|hour|day|week|month|year)s?\b"),
+    "figure": re.compile(rf"{FIGURE}|(?i:\b{_NUMERAL}\b)"),
     "reason": re.compile(r"(?i)\b(?:because|since|so that|due to|in order to|reason)\b"),
 }
 """What a sentence must name that answers."""
@@ -26,7 +28,7 @@ _DENIES = re.compile(
     r"(?i)\b(?:not|no|never|nobody|none|cannot|\w+n['\u2019]t|would|might|could|perhaps|maybe|unless|if|proposed|rejected|"
     r"formerly|previously|used to|wants?|hopes?|plans? to)\b|\?"
 )
-_FOUR_WORDS = re.compile(r"\W*+(?:\w++\W++){3}\w")
+_SENTENCE = re.compile(r"(?s)\W*+(?:\w++\W++){3}\w.*[.!?][\"'\u201d\u2019)\]]*")
 
 
 class Material:
@@ -148,6 +150,7 @@ def _answers(question: Question, passage: Passage) -> list[Statement]:
         each
         for each in statements(passage)
         if carries(question.words, each)
+        and question.topic <= stems(f"{each.text} {each.passage.title}")
         and not _DENIES.search(each.text)
         and (form is None or _named(form, question, each))
     ]
@@ -204,14 +207,9 @@ def quoted(asked: str, material: Material) -> dict[str, Any]:
     return said.output()
 
 
-def _whole(text: str) -> bool:
-    """Whether a text is a sentence: some words, and a mark at its end."""
-    return _FOUR_WORDS.match(text) is not None and text.rstrip("\"'\u201d\u2019)]").endswith((".", "!", "?"))
-
-
 def summary(passages: Sequence[Passage], count: int) -> list[tuple[Passage, str]]:
-    """Return the first `count` whole sentences, the first of each passage before any second."""
+    """Return the first `count` whole sentences, the first of each passage before any second: some words, and a mark."""
     texts = [[each.text for each in statements(passage)] for passage in passages]
-    rows = [[text for text in found if _whole(text)] or found[:1] for found in texts]
+    rows = [list(filter(_SENTENCE.fullmatch, found)) or found[:1] for found in texts]
     turns = [zip(passages, turn, strict=True) for turn in zip_longest(*rows)]
     return [(passage, text) for turn in turns for passage, text in turn if text][:count]

@@ -33,6 +33,7 @@ _WORDINGS: tuple[tuple[Shape, str], ...] = (
     ("compare", f"compare {_THE}{_NOUN} of {_NAMES}"),
     ("difference", f"(?:by )?how much {_ADJ} {_BE} {_A_THAN_B}"),
     ("difference", f"how (?:many|much) {_DEGREE} {_THINGS} (?:does|do|{_HAS}) {_A_THAN_B}"),
+    ("difference", f"how much {_DEGREE} (?:does|do) (?P<a>.+?) (?P<verb>weigh|cost) than (?P<b>.+?)"),
     ("difference", f"(?:what is )?{_THE}difference in {_NOUN} between {_A_AND_B}"),
     ("difference", f"(?:what is )?{_THE}difference between {_THE}{_NOUN} of {_A_AND_B}"),
     ("sum", f"(?:what {_BE} )?{_THE}(?:combined|total|sum of the) {_NOUN} of {_NAMES}"),
@@ -56,7 +57,8 @@ _NO_NAME = re.compile(
 _AND = re.compile(r"\s*[,;]\s*(?:(?:and|or) )?|\s+(?:and|or|vs\.?|versus)\s+")
 _ASKS = re.compile(
     r"(?i)(?:in |on |at |by |from |for |to )?(?:(?P<person>who|whom|whose)|(?P<reason>why)|"
-    r"(?P<figure>how (?:many|much))|(?P<time>when|(?:what|which) (?:day|date|year|time|month))|where|how|what|which)\b"
+    r"(?P<duration>how long (?=does|do|did|will|may|must))|(?P<figure>how (?:many|much))|"
+    r"(?P<time>when|(?:what|which) (?:day|date|year|time|month))|where|how|what|which)\b"
 )
 _NO_LOOK_UP = re.compile(
     rf"(?i)\b(?:and (?:who|what|when|where|which|why|how)|than|{_MORE}|{_LESS}|{any_of(COMPARATIVES)})\b"
@@ -68,11 +70,12 @@ class Question:
     """What is asked of which things. More wins where `sign` is 1, less where it is -1; `leads` asks by how much.
 
     `words` are those that a sentence must carry that answers a look-up, and `kind` says what it must name: a person,
-    time, figure or reason, or anything.
+    time, duration, figure or reason, or anything. The words of its `topic` may also stand in the title.
     """
 
     shape: Shape
     words: frozenset[str]
+    topic: frozenset[str]
     kind: str = ""
     property: str = ""
     subjects: tuple[str, ...] = ()
@@ -91,16 +94,17 @@ def question(goal: str) -> Question | None:
     lead = _LEAD.search(head)
     head = head[: lead.start()] if lead else head
     asks = _ASKS.match(head)
-    words, kind = stems(head[asks.end() if asks else 0 :]), _kind(asks, head)
+    said, _, topic = head[asks.end() if asks else 0 :].partition(" about ")
+    words, topics, kind = stems(said), stems(topic), _kind(asks, head)
     for shape, pattern in _RULES:
         if (match := pattern.fullmatch(head)) and (read := _property(match.groupdict())):
             subjects, symbol = _subjects(match.groupdict()), unit_of(unit)
             led = lead is None or (shape == "compare" and (lead["last"] or len(subjects) == 2))
             if led and len(subjects) >= (1 if shape == "lookup" else 2):
                 asked = symbol.symbol if symbol else ""
-                return Question(shape, words, kind, read[0], subjects, *read[1:], lead is not None, asked)
+                return Question(shape, words, topics, kind, read[0], subjects, *read[1:], lead is not None, asked)
     is_one = asks is not None and bool(words) and head == whole and not _NO_LOOK_UP.search(head)
-    return Question("lookup", words, kind) if is_one else None
+    return Question("lookup", words, topics, kind) if is_one else None
 
 
 def _kind(asks: re.Match[str] | None, text: str) -> str:
@@ -118,13 +122,13 @@ def _property(groups: Groups) -> tuple[str, int, str] | None:
         word, sign = COMPARATIVES[adjective]
         return word, sign, f"is {'the ' if adjective.endswith('st') or 'most' in adjective else ''}{adjective}"
     noun, degree = said.get("things") or said.get("noun") or "", said.get("degree", "greatest")
+    sign = -1 if re.fullmatch(_LESS, degree) else 1
     if noun:
-        sign = -1 if re.fullmatch(_LESS, degree) else 1
         is_count = "things" in said or degree in _COUNTING
         wins = f"has {'' if degree in _COUNTING else 'the '}{degree} {noun}"
         return f"number of {noun}" if is_count else noun, sign, wins
     asked = said.get("long") or said.get("verb")
-    return ({**_NOUNS, "weigh": "mass", "cost": "price"}[asked], 1, "") if asked else None
+    return ({**_NOUNS, "weigh": "mass", "cost": "price"}[asked], sign, said.get("degree", "")) if asked else None
 
 
 def _subjects(groups: Groups) -> tuple[str, ...]:

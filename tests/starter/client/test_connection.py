@@ -111,11 +111,11 @@ SCRIPTS = """
 import asyncio, os, sys, threading, time
 from temporalio.client import Client
 from sennit import Sennit
-for _ in range(20):
+for _ in range(8):
     if os.fork() == 0:
         break
 else:
-    print(*(os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(20)))
+    print(*(os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(8)))
     sys.exit()
 main, hand_over = threading.get_ident(), asyncio.BaseEventLoop.call_soon_threadsafe
 
@@ -140,4 +140,4 @@ def test_no_script_is_aborted_at_its_end_by_a_thread_of_the_sdk(server_address: 
     done = subprocess.run(
         [sys.executable, "-c", SCRIPTS, server_address], capture_output=True, text=True, timeout=120, check=False
     )
-    assert done.stdout.split() == ["0"] * 20, done.stderr
+    assert done.stdout.split() == ["0"] * 8, done.stderr
