@@ -19,6 +19,7 @@ from temporalio.service import RPCError
 from sennit.activities.limits import MAX_PROGRESS_BYTES
 from sennit.activities.nodes.binding import parse_address, waits_at
 from sennit.activities.nodes.error_mapping import kind_of, message_of, retryable
+from sennit.activities.nodes.pace import PACE, Pace, turn
 from sennit.activities.storage.run_context import StoredPlan
 from sennit.activities.toolbox.batch import Batches
 from sennit.activities.toolbox.errors import WorkerLost
@@ -60,6 +61,8 @@ class GroupRun:
         self._state.status |= dict.fromkeys(range(self._first), SUCCEEDED)
         self._replies: dict[int, NodeReply] = {}
         self._tasks: dict[asyncio.Task[NodeReply], int] = {}
+        self._ended: list[asyncio.Task[NodeReply]] = []
+        self._any_ended = asyncio.Event()
         self._told: dict[int, bool] = {}
         self._failed = [place for place in range(len(paths)) if len(details) > 2 and _bit(details[2], place)]
         self._state.status |= dict.fromkeys((self._first + place for place in self._failed), CANCELLED)
@@ -110,13 +113,15 @@ class GroupRun:
 
     async def run(self, load: Callable[[str], Awaitable[Any]], wanted: dict[str, list[str]]) -> None:
         """Run what can run. After a cancellation, `replies` still has everything that had ended."""
+        PACE.set(Pace())
         for unit, (name, digest) in enumerate(self._refs.copy().items()):
             if wanted.get(name):
                 self._state.facts[unit] = facts_of(await load(digest), wanted[name])
         try:
             self._carry_out(step(self._state, RunStarted()))
             while self._tasks:
-                await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+                await self._any_ended.wait()
+                self._any_ended.clear()
                 self._collect()
         finally:
             for task in self._tasks:
@@ -146,13 +151,22 @@ class GroupRun:
 
     def _start(self, unit: int) -> None:
         path = self._paths[unit - self._first]
-        task = asyncio.ensure_future(self._batches.seat().run(self._run_one(path, dict(self._refs))))
+        task = asyncio.ensure_future(self._batches.seat().run(self._in_turn(path, dict(self._refs))))
         self._tasks[task] = unit
+        task.add_done_callback(self._end)
+
+    async def _in_turn(self, path: str, refs: dict[str, str]) -> NodeReply:
+        await turn()
+        return await self._run_one(path, refs)
+
+    def _end(self, task: asyncio.Task[NodeReply]) -> None:
+        self._ended.append(task)
+        self._any_ended.set()
 
     def _collect(self) -> None:
-        ended = sorted((unit, task) for task, unit in self._tasks.items() if task.done())
+        ended = sorted((self._tasks.pop(task), task) for task in self._ended)
+        self._ended.clear()
         for unit, task in ended:
-            del self._tasks[task]
             outcome = self._outcome(unit, task)
             self._carry_out(step(self._state, NodeEnded(unit, 1, outcome)))
 

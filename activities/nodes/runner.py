@@ -19,6 +19,7 @@ from sennit.activities.nodes.effect_ledger import EffectLedger, Write, arguments
 from sennit.activities.nodes.error_mapping import NodeTimeout, SubAgentFailed, kind_of, message_of
 from sennit.activities.nodes.in_flight import finish
 from sennit.activities.nodes.origins import Origins
+from sennit.activities.nodes.pace import turn
 from sennit.activities.nodes.questions import question_of, unapproved, unapproved_program
 from sennit.activities.nodes.replies import Marker, encode_output, is_there, keep, preview_of, reply_of, reply_to
 from sennit.activities.prompts.outputs import bind_goal, refers_to_goal
@@ -138,6 +139,7 @@ class NodeRunner:
         What must be found without the marker lies `apart`: a script may keep a Ref to it, or a fork find a note of it.
         """
         output, epoch, prefix = await self._within_timeout(context, work), context.call.epoch, context.run_prefix
+        await turn()
         body = encode_output(output.output)
         reply = reply_of(context, output, body)
         if apart or reply.more or len(body) > MAX_MARKED_BYTES or self.origins.notes(context, reply):

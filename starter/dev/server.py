@@ -25,6 +25,7 @@ DYNAMIC_CONFIG = {
     "history.transferProcessorMaxPollRPS": "2000",  # at the default of 20 the one shard holds short hops back
     "history.timerProcessorMaxPollRPS": "2000",
     "history.eventsCacheMaxSizeBytes": "67108864",  # wide runs fall out of the default of 512 KB
+    "history.maximumBufferedEventsBatch": "1000",  # at the default of 100 fifty ends during a workflow task fail that
     "history.timerProcessorMaxTimeShift": '"10ms"',  # at the default no timer is shorter than 1 s
     "matching.enableFairness": "true",
     # start-dev opens a port for HTTP that cannot be switched off and takes any web page's POST; no page has this host

@@ -1,6 +1,7 @@
 """What a group replies for a member that took its worker with it, and what it tells while others go on."""
 
 import asyncio
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from sennit.activities.limits import MAX_PROGRESS_BYTES
 from sennit.activities.nodes import group as groups
 from sennit.activities.nodes.group import GroupRun
+from sennit.activities.nodes.pace import EACH, turn
 from sennit.activities.toolbox.errors import WorkerLost
 from sennit.workflows.messages.contracts import GroupProgress, NodeReply
 from sennit.workflows.messages.node_calls import GroupCall
@@ -73,3 +75,28 @@ async def test_what_has_ended_is_told_once_and_a_failure_stands_in_a_heartbeat_b
     assert called == ["a", "x", "y", "late"]
     assert [reply.ref is not None for reply in after.replies()] == [True, False, True, True, True, False]
     assert {reply.error.type for reply in after.replies() if reply.error is not None} == {"NotRun"}
+
+
+async def test_however_many_calls_an_activity_has_others_on_the_worker_take_their_turns_between_them() -> None:
+    count, late, began, kept, steps = 250, asyncio.Event(), list[str](), list[str](), list[tuple[int, int]]()
+
+    async def run_one(path: str, _: dict[str, str]) -> NodeReply:
+        began.append(path)
+        await late.wait()
+        await turn()
+        kept.append(path)
+        return NodeReply(ref=path)
+
+    async def neighbour() -> None:
+        while len(kept) < count:
+            steps.append((len(began), len(kept)))
+            await asyncio.sleep(0)
+            if len(began) == count:
+                late.set()
+
+    paths = tuple(f"n{index}" for index in range(count))
+    group = GroupRun(stored(*(tool(path) for path in paths)), paths, {}, run_one)
+    await asyncio.gather(group.run(load, {}), neighbour())
+    assert began == kept == list(paths)
+    for column in zip(*steps, strict=True):
+        assert max(after - before for before, after in pairwise(column)) <= EACH
