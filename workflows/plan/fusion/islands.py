@@ -16,13 +16,11 @@ LONGEST_MILLIS = 2_000
 """Of the longest path through one activity."""
 MOST_GIVEN = MAX_PAYLOAD_BYTES // 4 // MOST_MEMBERS
 """Bytes of manifests that a call of a shared activity may be given: those of all members travel in one input."""
-_ANSWER = -1
-"""Stands for the run's answer among those that read a node."""
 
 
 def readers_of(graph: Graph, node: int) -> tuple[int, ...]:
-    """Return what waits for a node: others, and the run's answer."""
-    return (*dict.fromkeys(graph.behind(node)), *((_ANSWER,) if node in graph.answers else ()))
+    """Return what waits for a node. The run's answer does not: a run ends when nothing of it runs any more."""
+    return tuple(dict.fromkeys(graph.behind(node)))
 
 
 class Islands:
