@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from sennit.activities.nodes.binding import parse_address, waits_at
+from sennit.activities.nodes.binding import parse_address, reads_at, waits_at
 from sennit.activities.nodes.error_mapping import kind_of, message_of, retryable
 from sennit.activities.storage.run_context import StoredPlan
 from sennit.activities.toolbox.batch import Batches
@@ -30,6 +30,7 @@ class GroupRun:
     """One group: `paths` in the order of the call, `refs` the outputs of the nodes outside."""
 
     def __init__(self, checked: StoredPlan, paths: tuple[str, ...], refs: dict[str, str], run_one: RunOne) -> None:
+        self._checked = checked
         self._paths = paths
         self._refs = dict(refs)
         self._run_one = run_one
@@ -86,7 +87,8 @@ class GroupRun:
 
     def _start(self, unit: int) -> None:
         path = self._paths[unit - self._first]
-        task = asyncio.ensure_future(self._batches.seat().run(self._run_one(path, dict(self._refs))))
+        refs = {name: self._refs[name] for name in reads_at(self._checked, parse_address(path)) if name in self._refs}
+        task = asyncio.ensure_future(self._batches.seat().run(self._run_one(path, refs)))
         self._tasks[task] = unit
 
     def _collect(self) -> None:
