@@ -97,7 +97,7 @@ class Activities:
         slots: int | None = None,
     ) -> None:
         """Open the stores. Without `models` there are the offline rules; `approval` is the least that any run has. With
-        more than 100 `slots`, so many plain functions run at once. Whether the artifact store is there shows when it is
+        more than 250 `slots`, so many plain functions run at once. Whether the artifact store is there shows when it is
         used. Raises OSError for the index, or StoreUnavailable for wrong settings of a bucket.
         """
         self.store = open_store(places.artifacts)
