@@ -20,7 +20,7 @@ from sennit.activities.llm.call import ModelCalls
 from sennit.activities.llm.models import Models
 from sennit.activities.nodes import tracing
 from sennit.activities.nodes.attempts import Attempts, beating
-from sennit.activities.nodes.binding import parse_address, spec_at
+from sennit.activities.nodes.binding import parse_address
 from sennit.activities.nodes.documents import DocumentRule
 from sennit.activities.nodes.error_mapping import failure
 from sennit.activities.nodes.group import GroupRun
@@ -102,7 +102,7 @@ class Activities:
         slots: int | None = None,
     ) -> None:
         """Open the stores. Without `models` there are the offline rules; `approval` is the least that any run has. With
-        more than 100 `slots`, so many plain functions run at once. Whether the artifact store is there shows when it is
+        more than 250 `slots`, so many plain functions run at once. Whether the artifact store is there shows when it is
         used. Raises OSError for the index, or StoreUnavailable for wrong settings of a bucket.
         """
         self.store = open_store(places.artifacts)
@@ -294,9 +294,7 @@ class Activities:
         group: GroupRun | None = None
 
         async def run_one(path: str, refs: dict[str, str]) -> NodeReply:
-            reads = [checked.name_at(index) for index in spec_at(checked, parse_address(path)).reads]
-            read = {name: ref for name, ref in refs.items() if name in reads or "[" in name}
-            return await self._nodes.run(call, path, read, run_prefix=run_prefix, attempts=attempts)
+            return await self._nodes.run(call, path, refs, run_prefix=run_prefix, attempts=attempts)
 
         with beating(lambda: group.progress() if group is not None else ()):
             await self._timings.flush(self.store, activity.info().namespace)

@@ -103,7 +103,7 @@ MAX_START_SECONDS: Final = 45.0  # for which a worker waits for its MCP servers:
 MAX_STEM_CHARACTERS: Final = 28
 """Of what the ids of a program's nodes begin with. With the number of a call or a step they have 36 at most."""
 MAX_STORE_PAUSE_SECONDS: Final = 5.0  # before the next attempt at a store that does not answer
-MAX_THREADS: Final = 100  # Tool calls at once in a worker: each holds a thread, and an event loop three open files
+MAX_THREADS: Final = 250  # Tool calls at once in a worker: each holds a thread, and an event loop three of 1,024 files
 MAX_TITLE_CHARACTERS: Final = 120  # of a document in a list of hits
 MAX_TOKEN_BYTES: Final = 8  # of a token, on average, in what is written with the longest
 MAX_TOOL_PAGES: Final = 100  # on which an MCP server lists its tools: more have no end

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from sennit.activities.limits import MAX_WORDING_CHARACTERS
@@ -43,6 +44,7 @@ class Address:
         return f"{path}.{self.stage}" if self.stage else path
 
 
+@lru_cache(4096)
 def parse_address(text: str) -> Address:
     """Return the parts of a node path. Raises BindError."""
     found = _ADDRESS.match(text)
@@ -192,11 +194,10 @@ def _list_of(node: Node, address: Address) -> str | None:
 
 def node_at(checked: StoredPlan, address: Address) -> Node:
     """Return the node there; of an item's chain the map with only that node of it. Raises BindError."""
-    node = checked.node(address.id)
-    if address.item is None or not isinstance(node, MapNode):
-        return node
+    if address.item is None:
+        return checked.node(address.id)
     try:
-        return node.at_stage(address.stage)
+        return checked.at_stage(address.id, address.stage)
     except KeyError:
         raise BindError(f"{address.path} is no node") from None
 
@@ -205,6 +206,18 @@ def spec_at(checked: StoredPlan, address: Address) -> NodeSpec:
     """Return what the scheduler knows of the node there."""
     spec = checked.spec(address.id)
     return next((stage for stage in spec.stages if stage.id == address.stage), spec)
+
+
+def reads_at(checked: StoredPlan, address: Address) -> list[str]:
+    """Return the paths of the outputs that the node there may read: of an item also those before it in its chain, and
+    the item of another map behind which it runs.
+    """
+    found = [checked.name_at(index) for index in spec_at(checked, address).reads]
+    if address.item is None:
+        return found
+    spec, item = checked.spec(address.id), f"{address.id}[{address.item}]"
+    source = [f"{checked.name_at(spec.source)}[{address.item}]"] if spec.source >= 0 else []
+    return [*found, *source, *(f"{item}.{stage.id}" for stage in spec.stages)]
 
 
 def waits_at(checked: StoredPlan, address: Address) -> str:

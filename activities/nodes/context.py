@@ -1,6 +1,7 @@
 """What a node runs with, and what it makes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 from sennit.activities.nodes.attempts import Attempts
@@ -27,20 +28,17 @@ class NodeContext:
     run_prefix: str
     attempts: Attempts
     earlier_key: str = ""
+    node: Node = field(init=False)
+    work: ToolCall | ModelCall | AgentCall | None = field(init=False)
+    """The call to make; None for a node that only puts values together."""
+    spec: NodeSpec = field(init=False)
+    """What the scheduler knows of the node."""
 
-    @property
-    def node(self) -> Node:
-        return node_at(self.checked, self.address)
-
-    @property
-    def work(self) -> ToolCall | ModelCall | AgentCall | None:
-        """The call to make; None for a node that only puts values together."""
-        return work_at(self.node, self.address)
-
-    @property
-    def spec(self) -> NodeSpec:
-        """What the scheduler knows of the node."""
-        return spec_at(self.checked, self.address)
+    def __post_init__(self) -> None:
+        set_field, node = partial(object.__setattr__, self), node_at(self.checked, self.address)
+        set_field("node", node)
+        set_field("work", work_at(node, self.address))
+        set_field("spec", spec_at(self.checked, self.address))
 
     def arguments(self, work: ToolCall) -> dict[str, Any]:
         """Return what a tool is called with: its arguments bound, some of them as a person has changed them.

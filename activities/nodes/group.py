@@ -17,7 +17,7 @@ from typing import Any
 from temporalio.service import RPCError
 
 from sennit.activities.limits import MAX_PROGRESS_BYTES
-from sennit.activities.nodes.binding import parse_address, waits_at
+from sennit.activities.nodes.binding import parse_address, reads_at, waits_at
 from sennit.activities.nodes.error_mapping import kind_of, message_of, retryable
 from sennit.activities.nodes.pace import PACE, Pace, turn
 from sennit.activities.storage.run_context import StoredPlan
@@ -52,6 +52,7 @@ class GroupRun:
         run_one: RunOne,
         details: Sequence[Any] = (),
     ) -> None:
+        self._checked = checked
         self._paths = paths
         self._refs = dict(refs)
         self._run_one = run_one
@@ -151,7 +152,8 @@ class GroupRun:
 
     def _start(self, unit: int) -> None:
         path = self._paths[unit - self._first]
-        task = asyncio.ensure_future(self._batches.seat().run(self._in_turn(path, dict(self._refs))))
+        refs = {name: self._refs[name] for name in reads_at(self._checked, parse_address(path)) if name in self._refs}
+        task = asyncio.ensure_future(self._batches.seat().run(self._in_turn(path, refs)))
         self._tasks[task] = unit
         task.add_done_callback(self._end)
 

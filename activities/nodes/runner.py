@@ -71,11 +71,11 @@ class NodeRunner:
     threads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_THREADS))
     """How many plain functions run at once."""
     timings: CallTimings = field(default_factory=CallTimings)
+    origins: Origins = field(init=False)
+    """What is taken over from the runs that a run forks."""
 
-    @property
-    def origins(self) -> Origins:
-        """What is taken over from the runs that a run forks."""
-        return Origins(self.store)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "origins", Origins(self.store))
 
     async def run(
         self, call: NodeCall, path: str, refs: dict[str, str], *, run_prefix: str, attempts: Attempts

@@ -5,6 +5,7 @@ import os
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -23,6 +24,8 @@ from sennit.activities.storage.artifacts import (
 
 P = ParamSpec("P")
 T = TypeVar("T")
+_PROCESS = secrets.token_hex(6)
+_PARTS = count()
 _INLINE_BYTES = 64 * 1024
 """Smaller bodies are read and written on the event loop: a thread costs more than the file."""
 
@@ -31,7 +34,8 @@ class DirectoryStore:
     """One file a body, named by digest; markers in a folder beside them. Files appear whole, by rename or link.
 
     Every call opens the root and reads the id there, and then works below the root that it has opened. So a folder
-    that was moved away or unmounted, or another one in its place, is never taken for this store, at no instant.
+    that was moved away or unmounted, or another one in its place, is never taken for this store. Calls of one turn of
+    the event loop share that look: the nodes of a group make theirs at one moment.
 
     Nothing is synced to the disk: a killed process loses nothing, and after a power cut a missing or torn body is
     found by its digest and its node runs again. Files are open to those only who may enter the folder.
@@ -41,6 +45,7 @@ class DirectoryStore:
         """Name the folder. Nothing is read yet, and nothing made."""
         self._root = root
         self._id = ""
+        self._turn: tuple[asyncio.AbstractEventLoop, int] | None = None  # this turn of the event loop, and its root
 
     def create(self) -> bool:
         mine = secrets.token_hex(8).encode()
@@ -115,9 +120,25 @@ class DirectoryStore:
                 os.close(root)
 
         try:
-            return within() if size <= _INLINE_BYTES else await asyncio.to_thread(within)
+            if size > _INLINE_BYTES:
+                return await asyncio.to_thread(within)
+            return work(self._root_of_turn(), *args, **kwargs)
         except OSError as error:
             raise self._unavailable(error) from error
+
+    def _root_of_turn(self) -> int:
+        """Return the root as it was opened in this turn of the event loop. Raises OSError or StoreUnavailable."""
+        loop = asyncio.get_running_loop()
+        if self._turn is None or self._turn[0] is not loop:
+            self._end_turn()
+            self._turn = loop, self._opened()
+            loop.call_soon(self._end_turn)
+        return self._turn[1]
+
+    def _end_turn(self) -> None:
+        if self._turn is not None:
+            os.close(self._turn[1])
+            self._turn = None
 
     def _opened(self) -> int:
         """Open the root and see its id there. Raises OSError or StoreUnavailable."""
@@ -203,7 +224,7 @@ def _link(root: int, path: str, body: bytes) -> bytes:
 def _part(root: int, path: str, body: bytes) -> str:
     """Write `body` beside `path` under a name of its own, creating the folders below the root at the first write."""
     folder, slash, name = path.rpartition("/")
-    part = f"{folder}{slash}.{name}.{secrets.token_hex(6)}"
+    part = f"{folder}{slash}.{name}.{_PROCESS}{os.getpid():x}.{next(_PARTS):x}"
     try:
         _create(root, part, body)
     except FileNotFoundError:

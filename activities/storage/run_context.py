@@ -74,6 +74,14 @@ class StoredPlan(BaseModel):
     def node(self, name: str) -> Node:
         return self._nodes[name]
 
+    def at_stage(self, name: str, stage: str) -> Node:
+        """Return what each item of a map runs there: the map with only that node of its chain. Raises KeyError."""
+        found = self._at_stages.get((name, stage))
+        if found is None:
+            node = self._nodes[name]
+            found = self._at_stages[name, stage] = node.at_stage(stage) if node.kind == "map" else node
+        return found
+
     def find(self, name: str) -> Node | None:
         return self._nodes.get(name)
 
@@ -96,6 +104,10 @@ class StoredPlan(BaseModel):
         """The node whose output is the whole answer."""
         whole = parse_reference(self.answer) if isinstance(self.answer, str) else None
         return whole.node if whole is not None and not whole.path else None
+
+    @cached_property
+    def _at_stages(self) -> dict[tuple[str, str], Node]:
+        return {}
 
     @cached_property
     def _nodes(self) -> dict[str, Node]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import Context, ContextVar, copy_context
+from functools import partial
 from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -115,21 +116,19 @@ class _Call:
         self.ended: asyncio.Future[Any] = self.home.create_future()
         self.ended.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # seen, even if given up
 
-    def begin(self, function: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+    def begin(self, function: Callable[[], Coroutine[Any, Any, Any]], report: Callable[[], None]) -> None:
         _owner.set(self)
         self.task = asyncio.get_running_loop().create_task(_guarded_async(function, self))
-        self.task.add_done_callback(self._report)
+        self.task.add_done_callback(lambda _: report())
 
     def cancel(self) -> None:
         self.cancelled = True
         if self.task is not None:
             self.task.cancel()
 
-    def _report(self, task: asyncio.Task[Any]) -> None:
-        with suppress(RuntimeError):  # the caller's loop is closed
-            self.home.call_soon_threadsafe(self._settle, task)
-
-    def _settle(self, task: asyncio.Task[Any]) -> None:
+    def settle(self) -> None:
+        task = self.task
+        assert task is not None
         error = None if task.cancelled() else task.exception()
         if self.ended.done():
             return
@@ -139,6 +138,30 @@ class _Call:
             self.ended.set_exception(error)
         else:
             self.ended.set_result(task.result())
+
+
+class _Errands:
+    """Has another event loop do something. It is woken once for all that has come meanwhile: that costs a system call,
+    and a group of short calls begins, and ends, at one moment.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._lock = threading.Lock()
+        self._waiting: list[Callable[[], object]] = []
+
+    def add(self, errand: Callable[[], object]) -> None:
+        """Raises RuntimeError if the loop is closed."""
+        with self._lock:  # also while the loop is woken, so that a later call to it comes later
+            self._waiting.append(errand)
+            if len(self._waiting) == 1:
+                self._loop.call_soon_threadsafe(self._run, context=Context())
+
+    def _run(self) -> None:
+        with self._lock:
+            found, self._waiting = self._waiting, []
+        for errand in found:
+            errand()
 
 
 class ToolLoop:
@@ -157,12 +180,15 @@ class ToolLoop:
         self._loop = SteadyLoop()
         self._loop.set_default_executor(ThreadPoolExecutor(_HELPERS, "tool-helper"))
         self._loop.set_task_factory(self._make_task)
+        self._errands = _Errands(self._loop)
+        self._homes: dict[asyncio.AbstractEventLoop, _Errands] = {}
         self._thread = threading.Thread(target=self._serve, name="tools", daemon=True)
         self._thread.start()
 
     async def run(self, call: _Call, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Make the call. See `ToolThreads.run_async`."""
-        self._loop.call_soon_threadsafe(call.begin, function)
+        report = partial(self._report, call)
+        self._errands.add(partial(copy_context().run, call.begin, function, report))
         self._calls.add(call)
         if self._watch is None or self._watch.done():
             self._watch = call.home.create_task(self._keep_watch(), context=Context())
@@ -182,6 +208,13 @@ class ToolLoop:
         finally:
             self._calls.discard(call)
         return result
+
+    def _report(self, call: _Call) -> None:
+        if call.home not in self._homes:
+            self._homes = {loop: each for loop, each in self._homes.items() if not loop.is_closed()}
+            self._homes[call.home] = _Errands(call.home)
+        with suppress(RuntimeError):  # the caller's loop is closed
+            self._homes[call.home].add(call.settle)
 
     async def _keep_watch(self) -> None:
         """Look every second whether the loop has turned, while there are calls."""

@@ -21,7 +21,9 @@ HOP, TURN, CALL = 25.0, 8.0, 1.0
 
 
 def random_plan(seed: int) -> ExecutionPlan:
-    """Return a plan of up to 60 calls, in layers. In half of the plans some are long, write, or feed an early join."""
+    """Return a plan of up to 60 calls, in layers. In half of the plans some are long, write, or feed an early join; in
+    half the last node is the answer, and nobody reads what it does not need.
+    """
     draw = random.Random(seed)
     specs: list[NodeSpec] = []
     width, is_mixed = draw.choice((1, 3, 10, 30)), draw.random() < 0.5
@@ -40,7 +42,9 @@ def random_plan(seed: int) -> ExecutionPlan:
         specs.append(spec)
     read = {need: True for spec in specs for need in (*spec.needs, *spec.inputs)}
     ends = [index for index in range(len(specs)) if index not in read]
-    specs.append(NodeSpec("end", "llm", needs=ends))
+    specs.append(NodeSpec("end", draw.choice(("tool", "llm")), needs=ends if draw.random() < 0.5 else ends[-1:]))
+    if specs[-1].kind == "tool":
+        specs[-1].tool, specs[-1].typical = "quick", 50
     return ExecutionPlan(specs, [len(specs) - 1])
 
 

@@ -17,7 +17,8 @@ def test_runs_are_faster_with_shared_activities_and_hardly_any_is_slower(workers
         latency = latencies(plan, seed)
         apart, beside = Pace(plan, latency, "off", workers=workers), Pace(plan, latency, "auto", workers=workers)
         before, after = apart.run(), beside.run()
-        assert beside.state.digest[len(plan.specs) - 1] == apart.state.digest[len(plan.specs) - 1], seed
+        is_race = any(spec.policy == "first" for spec in plan.specs)  # another one may win
+        assert is_race or beside.state.digest == apart.state.digest, seed
         gains.append(before / after)
         losses.append(after - 1.05 * before)
         saved += apart.activities - beside.activities

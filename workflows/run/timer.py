@@ -55,4 +55,4 @@ def _summary(state: RunState, due: int) -> str:
 
 def milliseconds() -> int:
     """Return workflow time in milliseconds."""
-    return round(workflow.now().timestamp() * 1000)
+    return round(workflow.time() * 1000)

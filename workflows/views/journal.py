@@ -54,13 +54,14 @@ class Journal:
         self._is_reset = self._has_jumped = False
         self._asked: dict[tuple[str, str, str], None] = {}
 
-    def note(self, kind: EventKind, **fields: Any) -> None:
-        """Add an event. Fields that are empty are left out."""
+    def note(self, kind: EventKind, moment: Moment | None = None, **fields: Any) -> None:
+        """Add an event, of this moment unless it is given. Fields that are empty are left out."""
+        moment = moment or self._clock()
         if self._is_reset:
-            self._is_reset, self._has_jumped, self.next = False, True, max(self.next, self._clock().at)
-            self.note("reset")
+            self._is_reset, self._has_jumped, self.next = False, True, max(self.next, moment.at)
+            self.note("reset", moment)
         details = {name: value for name, value in fields.items() if value not in ("", None, 0)}
-        self._entries.append(_Entry(self.next, self._clock(), kind, details))
+        self._entries.append(_Entry(self.next, moment, kind, details))
         self.next += 1
 
     def restore(self, state: RunState) -> None:
@@ -85,13 +86,16 @@ class Journal:
         elif len(graph.specs) > self._nodes and (added := _shown(graph, self._nodes)):
             self.note("planned", nodes=added)
         self._graph, self._nodes = graph, len(graph.specs)
+        moment = self._clock()
         for unit in sorted(state.status.touched):
             before, now = self._noted.get(unit), (_status_of(state, unit), state.generation[unit])
             self._noted[unit] = now
             if before != now or _starts_again(state, unit):
-                self._note_status(state, unit, now[0], (reply, replies.get(unit)))
+                self._note_status(state, unit, now[0], (reply, replies.get(unit)), moment)
 
-    def _note_status(self, state: RunState, unit: int, status: str, replies: Sequence[NodeReply | None]) -> None:
+    def _note_status(
+        self, state: RunState, unit: int, status: str, replies: Sequence[NodeReply | None], moment: Moment
+    ) -> None:
         kind, spec = _KINDS.get(status), state.spec_of(unit)
         if kind is None or not spec.is_shown or (kind == "started" and asks(state, unit)):
             return
@@ -102,7 +106,7 @@ class Journal:
         else:
             text = error_at_place(state, unit)
         generation = state.generation[unit]
-        self.note(kind, node=state.shown(unit), text=text, generation=generation if generation > 1 else 0)
+        self.note(kind, moment, node=state.shown(unit), text=text, generation=generation if generation > 1 else 0)
 
     def ask(self, items: Sequence[BlockedOn]) -> bool:
         """Note what the run waits for now and did not wait for at the last call. Return whether this workflow task must

@@ -58,6 +58,8 @@ def groups_of(graph: Graph) -> list[Group]:
 
 def in_order(graph: Graph) -> list[int]:
     """Return the nodes people see, in plan order, with the calls of a program or a task after it, as it made them."""
+    if not graph.made:
+        return [node for node, spec in enumerate(graph.specs) if spec.is_shown]
     order: list[int] = []
     left = [node for node, spec in enumerate(graph.specs) if spec.maker < 0][::-1]
     while left:

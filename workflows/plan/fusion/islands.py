@@ -10,13 +10,10 @@ from math import ceil
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.limits import MAX_ISLAND_MILLIS, MAX_MEMBERS
 
-_ANSWER = -1
-"""Stands for the run's answer among those that read a node."""
-
 
 def readers_of(graph: Graph, node: int) -> tuple[int, ...]:
-    """Return what waits for a node: others, and the run's answer."""
-    return (*dict.fromkeys(graph.behind(node)), *((_ANSWER,) if node in graph.answering else ()))
+    """Return what waits for a node. The run's answer does not: a run ends when nothing of it runs any more."""
+    return tuple(dict.fromkeys(graph.behind(node)))
 
 
 class Islands:

@@ -65,7 +65,7 @@ def _wrong(value: object) -> str | None:
         return None if isfinite(value) else f"{format_value(value)} is no number that JSON can hold; use null or text"
     if isinstance(value, dict):
         for key in value:
-            if not isinstance(key, str) or not _encodable(key):
+            if not isinstance(key, str) or not (key.isascii() or _encodable(key)):
                 return _wrong_key(key)
         return None
     return None if isinstance(value, list) else f"{_kind(value)} is nothing that JSON can hold"

@@ -93,6 +93,39 @@ def test_a_small_graph_runs_in_one_activity() -> None:
     assert together(run, *"abcdef") == ["start x"]
 
 
+def test_what_nobody_reads_does_not_keep_a_graph_from_running_in_one_activity() -> None:
+    """Three layers in which each node reads two of the layer before: the answer is one of the last, and nobody reads
+    the others.
+    """
+    width, layers = 5, 3
+    names = [f"n{at}" for at in range(width * layers)]
+    before = {at: (names[at - width], names[at - at % width - width + (at + 2) % width]) for at in range(width, 15)}
+    nodes = [short(name, *before.get(at, ())) for at, name in enumerate(names)]
+    run = Play(*nodes, answer=names[-1], fuse="auto")
+    [start] = run.begin()
+    assert sorted(start.removeprefix("start ").split("+")) == sorted(names)
+    assert together(run, *names) == ["end done"]
+
+
+def test_the_answer_may_be_read_inside_an_activity_too() -> None:
+    """The run ends with its last node, so nobody waits for the answer before that."""
+    run = Play(short("a"), short("b", "a"), answer="a", fuse="auto")
+    assert run.begin() == ["start a+b"]
+
+
+def test_nothing_that_nobody_reads_delays_what_somebody_reads() -> None:
+    nodes = [short("a"), short("b", "a"), short("lost", "a"), node("x", "b", kind="llm")]
+    run = Play(*nodes, answer="x", fuse="auto")
+    assert run.begin() == ["start a"]
+    assert run.ok("a") == ["start b", "start lost"]
+
+
+def test_several_workers_each_get_a_part_of_every_layer() -> None:
+    nodes = [*(short(name) for name in "abcd"), *(short(f"{name}2", name, "a") for name in "abcd")]
+    run = Play(*nodes, answer="a2", fuse="auto", workers={"": 2})
+    assert run.begin() == ["start a", "start b", "start c", "start d"]
+
+
 def test_a_chain_that_takes_long_is_cut() -> None:
     count, millis = 10, MAX_SHORT_MILLIS // 2
     nodes = [short(f"n{at}", *([f"n{at - 1}"] if at else []), typical=millis) for at in range(count)]
