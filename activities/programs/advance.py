@@ -62,8 +62,10 @@ class Programs:
             return NodeOutput(
                 packed(progress.value) if session.depth else await whole_of(self.library, prefix, progress.value)
             )
-        words.given_up += [call.node for number, call in session.open.items() if number not in progress.waits]
-        session.keep_open(progress.waits)
+        waits = dict.fromkeys(progress.waits)
+        words.given_up += [call.node for number, call in session.open.items() if number not in waits]
+        words.wake(progress.sleep)
+        session.keep_open(waits)
         if not session.open:
             raise ProgramFailed("the script waits for nothing that can end")
         session.keep(progress.snapshot)
@@ -154,12 +156,14 @@ class Programs:
         progress = await self._start(session, words)
         last = (begun, *steps)[-1]
         for step in steps:
+            words.wake(progress.sleep)
             session.keep_open(progress.waits)
             numbers = {call.key: number for number, call in session.open.items()}
             if not progress.snapshot or any(end.key not in numbers for end in step.fed):
                 raise ProgramFailed("run again from its start, the script makes other calls than it made")
             ended = await self._ended(prefix, session, {numbers[end.key]: end for end in step.fed})
             progress = await self.interpreter.resume(progress.snapshot, ended, words.answer)
+        words.wake(progress.sleep)
         session.keep_open(progress.waits)
         numbers = {call.key: number for number, call in session.open.items()}
         if not progress.snapshot or sorted(numbers) != sorted(call.key for call in last.open.values()):

@@ -36,9 +36,10 @@ from sennit.activities.programs.turns import (
     InterpreterCrashed,
     ScriptError,
     ScriptRun,
+    Sleep,
     ended_by_script,
 )
-from sennit.activities.programs.values import Given, mapped
+from sennit.activities.programs.values import Given, mapped, packed, unpacked
 from sennit.activities.sandbox.confinement import find_confinement
 from sennit.workflows.plan.language.problems import Problem
 from sennit.workflows.plan.programs.syntax import DOUBT
@@ -191,6 +192,9 @@ class Interpreter:
         run = ScriptRun(
             head.text, answer, Given(head.session), self._read, coroutines=coroutines, clock=head.clock, since=since
         )
+        run.sleeps = {number: Sleep(*sleep) for number, sleep in head.sleeps}
+        for number, function, args, kwargs, *rest in head.queued:
+            run.queued[number] = Call(number, function, tuple(unpacked(args)), unpacked(kwargs), *rest)
         with self._session() as session:
             try:
                 turn = session.load_snapshot(state, print_callback=_drop)
@@ -278,13 +282,28 @@ class _Head:
     text: str
     clock: int = 0
     coroutines: dict[str, Any] = field(default_factory=dict)
+    sleeps: list[Any] = field(default_factory=list)
+    queued: list[Any] = field(default_factory=list)
 
 
 def _kept(progress: Advance, head: _Head, run: ScriptRun) -> Advance:
     """Return how far a script came, with the head before its snapshot if it waits."""
     if not progress.snapshot:
         return progress
-    head = replace(head, clock=run.clock, coroutines=run.coroutines.state)
+    queued = [
+        [
+            each.number,
+            each.function,
+            packed(list(each.args)),
+            packed(each.kwargs),
+            each.line,
+            each.coroutine,
+            each.clock,
+        ]
+        for each in run.queued.values()
+    ]
+    sleeps = list(run.sleeps.items())
+    head = replace(head, clock=run.clock, coroutines=run.coroutines.state, sleeps=sleeps, queued=queued)
     return replace(progress, snapshot=json.dumps(astuple(head)).encode() + b"\n" + progress.snapshot)
 
 

@@ -4,6 +4,7 @@ import asyncio
 import builtins
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -13,7 +14,7 @@ from typing import Any, NoReturn
 from sennit.activities.programs.advance import entry_of, failure_of
 from sennit.activities.programs.interpreter import Interpreter
 from sennit.activities.programs.session import Counts, Session
-from sennit.activities.programs.turns import Call, Ended, ScriptError
+from sennit.activities.programs.turns import Call, Ended, ScriptError, Sleep
 from sennit.activities.programs.values import Ref, mapped, packed, unpacked
 from sennit.activities.programs.words import Surroundings, Words
 from sennit.activities.storage.artifacts import decode, digest_of, encode
@@ -73,7 +74,7 @@ async def run_async(text: str, fakes: Mapping[str, Fake], /, **inputs: Any) -> A
     if problems := script_problems(text, None):
         raise InvalidPlan(problems)
     tools = {name: {"name": name} for name in (*tools_called(text), *fakes) if name not in WORDS}
-    around = partial(Surroundings, text, tools, PROVIDERS, now=partial(_now, asyncio.get_running_loop()))
+    around = partial(Surroundings, text, tools, PROVIDERS)
     session = Session(script=digest_of(text.encode()), function="main", arguments=packed(inputs), key="main")
     with working():
         async with Interpreter() as interpreter:
@@ -99,6 +100,7 @@ class _Program:
         self._around = around
         self._fakes = fakes
         self._nodes: dict[str, asyncio.Task[Ended]] = {}
+        self._rooms: dict[str, asyncio.Semaphore] = {}
         self._bodies: dict[str, bytes] = {}
 
     async def run(self, session: Session, name: str) -> Any:
@@ -108,7 +110,7 @@ class _Program:
         calls: list[Call] = []
         started: list[asyncio.Task[Ended]] = []
 
-        def answer(call: Call) -> Ended | None:
+        def answer(call: Call) -> Ended | Sleep | None:
             if call.function == "budget_left" and call.function in self._fakes:
                 return Ended(self._fakes[call.function]())
             for name in call.kwargs.get("tools") or ():
@@ -123,9 +125,13 @@ class _Program:
         advance = await begin(source, function, arguments, answer, session.key)
         try:
             while advance.snapshot:
+                words.wake(advance.sleep)
+                session.keep_open(advance.waits)
                 self._bodies |= words.bodies
+                calls.extend([Call(0, "sleep", (), {}, 0)] * (len(words.nodes) - len(calls)))
+                self._hold_back(words, len(started))
                 for node, call in list(zip(words.nodes, calls, strict=True))[len(started) :]:
-                    started.append(asyncio.create_task(self._end_of(node, call, words.sleeps.get(node.id, 0) / 1000)))
+                    started.append(asyncio.create_task(self._end_of(node, call, words.limits.get(node.id, {}))))
                     self._nodes[node.id] = started[-1]
                 advance = await self._interpreter.resume(advance.snapshot, await self._ended(session), answer)
         finally:
@@ -147,12 +153,25 @@ class _Program:
                 session.fail(": ".join(end.error))
         return ended
 
-    async def _end_of(self, node: Node, call: Call, seconds: float) -> Ended:
-        if seconds:
-            await asyncio.sleep(seconds)
-        with working():
-            end = Ended() if seconds else await self._end(node, call)
-            return replace(end, at=round(_now(asyncio.get_running_loop()).timestamp() * 1000))
+    def _hold_back(self, words: Words, known: int) -> None:
+        """Have what a new join waits for begin only as it has room for it."""
+        for node in words.nodes[known:]:
+            width = words.limits.get(node.id, {}).get("width")
+            if width and isinstance(node, JoinNode):
+                self._rooms |= dict.fromkeys(node.inputs, asyncio.Semaphore(width))
+
+    async def _end_of(self, node: Node, call: Call, limits: dict[str, int]) -> Ended:
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(limits["expires"] / 1000 if "expires" in limits else None):
+                async with self._rooms.get(node.id, nullcontext()):
+                    if "deadline" in limits:
+                        await asyncio.sleep((limits["deadline"] - BEGAN) / 1000 - loop.time())
+                    with working():
+                        end = Ended() if "deadline" in limits else await self._end(node, call)
+        except TimeoutError:
+            end = Ended(error=("TimeoutError", f"more than {limits['expires'] / 1000:g} s"))
+        return replace(end, at=round(_now(loop).timestamp() * 1000))
 
     async def _end(self, node: Node, call: Call) -> Ended:
         if isinstance(node, JoinNode):

@@ -54,7 +54,11 @@ class End:
 
 @dataclass
 class Play:
-    """One run of one program. `fakes` answer tools by name, and `llm`, `ask` and `agent`; an exception is a failure."""
+    """One run of one program. `fakes` answer tools by name, and `llm`, `ask` and `agent`; an exception is a failure.
+
+    What is called ends in any order, and sleeps only when nothing else can; or, with `takes`, which says how many seconds
+    a call takes, in that of time.
+    """
 
     place: Path
     interpreter: Interpreter
@@ -64,6 +68,7 @@ class Play:
     left: dict[str, int] = field(default_factory=dict)
     catalogue: list[dict[str, Any]] = field(default_factory=lambda: CATALOGUE)
     pages: int = 0
+    takes: Callable[[Node], float] | None = None
 
     def __post_init__(self) -> None:
         self.store = new_store(self.place)
@@ -75,7 +80,11 @@ class Play:
         """What has neither ended nor, as a step, handed on."""
         self.before: dict[str, str] = {}
         self.order: list[str] = []
-        """What has ended, in order: each a second after the last."""
+        """What has ended, in order."""
+        self.clock = BEGAN * 1000
+        self.ended_at: dict[str, int] = {}
+        """Without `takes` each a second after the last, or when its sleep is over."""
+        self.due: dict[str, int] = {}
         self.called: Counter[str] = Counter()
         self.keys: Counter[str] = Counter()
         self.advances: list[str] = []
@@ -109,26 +118,60 @@ class Play:
         """Return what the program returns. Raises CallFailed, ProgramFailed."""
         await self.begin(**arguments)
         while "main" not in self.ends:
-            ready = [name for name in self.going if self.may_start(name)]
-            assert ready, "nothing can go on"
-            await self.start(self.random.choice(ready))
+            await self.start(self.next())
         end = self.ends["main"]
         if end.status != "succeeded":
             kind, _, message = (end.error or "").partition(": ")
             raise {"CallFailed": CallFailed, "ProgramFailed": ProgramFailed}[kind](message)
         return await self.library.value(PREFIX, end.ref)
 
+    def next(self) -> str:
+        """Return what ends or goes on next."""
+        ready = [name for name in self.going if self.may_start(name)]
+        if self.takes is None:
+            calls = [name for name in ready if not self.nodes[name][2].deadline]
+            if calls:
+                return self.random.choice(calls)
+            assert ready, "nothing can go on"
+            return min(ready, key=lambda name: self.nodes[name][2].deadline)
+        for name in ready:
+            if self.inputs[name] or isinstance(self.nodes[name][1], ProgramNode):
+                return name
+            if name not in self.due:
+                spec, seconds = self.nodes[name][2], self.takes(self.nodes[name][1])
+                self.due[name] = max(spec.deadline, self.clock) if spec.deadline else self.clock + round(seconds * 1000)
+        for name in self.going:
+            if (expires := self.nodes[name][2].expires) and f"{name} expires" not in self.due:
+                self.due[f"{name} expires"] = self.clock + expires
+        live = {name: at for name, at in self.due.items() if name.partition(" ")[0] in self.going}
+        assert live, "nothing can go on"
+        found = min(live, key=lambda name: live[name])
+        self.clock = live[found]
+        return found
+
     def may_start(self, name: str) -> bool:
         """Whether a node has what it waits for."""
         node, inputs = self.nodes[name][1], self.inputs[name]
         ended = [self.ends[other] for other in inputs if other in self.ends]
+        for join, others in self.inputs.items():
+            width = self.nodes[join][2].width
+            if width and name in others:
+                begun = width + sum(other in self.ends for other in others)
+                if others.index(name) >= begun:
+                    return False
         if isinstance(node, JoinNode):
             return _rule(node, ended) is not None
         return not inputs or bool(ended)
 
     async def start(self, name: str) -> None:
         """Have a node end, or a step hand on."""
-        _, node, _ = self.nodes[name]
+        name, _, expires = name.partition(" ")
+        _, node, spec = self.nodes[name]
+        if expires:
+            self.end(name, End("", "failed", f"TimeoutError: more than {spec.expires / 1000:g} s"))
+            return
+        if self.takes is None:
+            self.clock = max(self.clock + 1000, spec.deadline)
         if isinstance(node, ProgramNode):
             await self.advance(name)
         elif isinstance(node, JoinNode):
@@ -173,7 +216,7 @@ class Play:
         ended = {other: self.ends[other] for other in self.inputs[name] if other in self.ends}
         refs = {other: end.ref for other, end in ended.items() if end.ref}
         lost = {other: (end.status, end.error) for other, end in ended.items() if not end.ref}
-        times = {other: (BEGAN + 1 + self.order.index(other)) * 1000 for other in ended} or {name: BEGAN * 1000}
+        times = {other: self.ended_at[other] for other in ended} or {name: BEGAN * 1000}
         call = NodeCall(run="run", plan=plan, nodes=(name,), refs=refs, lost=lost, left=self.left, ends=times)
         checked = await self.library.plan(PREFIX, plan)
         binder = Binder(self.library, PREFIX, checked, call, {**checked.materials.get(name, {}), **refs})
@@ -229,7 +272,7 @@ class Play:
         """End a node, and what it has taken over the end of."""
         self.going.pop(name, None)
         while name:
-            self.ends[name] = end
+            self.ends[name], self.ended_at[name] = end, self.clock
             self.order.append(name)
             name = self.before.get(name, "")
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from temporalio import workflow
 
-from sennit.workflows.plan.scheduling.state import AGAIN, DRAIN, OVERTIME, PARK, RunState
+from sennit.workflows.plan.scheduling.state import AGAIN, CALLS, DRAIN, OVERTIME, PARK, RunState
 
 
 class DeadlineTimer:
@@ -50,6 +50,8 @@ def _summary(state: RunState, due: int) -> str:
         DRAIN: "draining takes too long",
         AGAIN: "the next attempt after an outage",
     }
+    if unit <= CALLS:
+        return f"{state.path(CALLS - unit)} has no more time"
     return ends.get(unit) or f"{state.path(unit)} ends waiting"
 
 

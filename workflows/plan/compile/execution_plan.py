@@ -59,7 +59,8 @@ class NodeSpec:
     the program, or the turn of the tool loop, that has added it. `key` is what a program's call is known by when the
     program runs again; of a task, a `.` and the mark of its script follow. `formerly` are the ids that it had before
     that. `script` is that of a program, for people to see, "" if it is longer than 64 KiB. A program of the plan has a
-    `quote`.
+    `quote`. The sleep of a program has the time of its end as `deadline`. A program's call that `expires` fails so long
+    after it was called, and of the inputs of its join so many as its `width` are open at once, 0 for all.
     """
 
     id: str
@@ -107,6 +108,8 @@ class NodeSpec:
     key: str = ""
     script: str = ""
     quote: Quoted | None = None
+    expires: int = 0
+    width: int = 0
 
     def limit(self, *, item: bool) -> int:
         """Return how long one attempt may take. A map's timeout is that of its items; gathering them is the map's."""

@@ -116,6 +116,8 @@ def _taken_over(state: RunState, specs: list[NodeSpec], after: int) -> list[Node
             state.generation[found] = generation + (spec.kind == "program")
         else:
             state.taken_over[found] = True
+            if state.status[found] == PENDING and not state.queued[found]:  # its join may have let it in no longer
+                state.mark(found)
     for spec in fresh:
         short = _MARK.sub("", spec.id)
         if short != spec.id and short not in graph.by_id:

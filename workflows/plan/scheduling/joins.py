@@ -109,6 +109,30 @@ def count(state: RunState, join: int) -> None:
     state.ok_inputs[join] = sum(state.status[node] == SUCCEEDED for node in inputs)
 
 
+def lets_in(state: RunState, node: int) -> bool:
+    """Whether a node may begin as far as its joins are concerned. A join with a `width` lets its inputs begin in order,
+    the next one for each that has ended, also when it has itself failed by then.
+    """
+    specs, places = state.graph.specs, state.graph.places
+    limits = (join for join in state.graph.joins[node] if specs[join].width)
+    return all(places[node, join] < _begun(state, join) for join in limits)
+
+
+def let_in(state: RunState, join: int) -> None:
+    """Admit those inputs of a join with a `width` that may begin now."""
+    inputs = state.graph.specs[join].inputs
+    place = min(_begun(state, join), len(inputs)) - 1
+    while place >= 0 and state.status[inputs[place]] == PENDING and not state.queued[inputs[place]]:
+        state.mark(inputs[place])
+        place -= 1
+
+
+def _begun(state: RunState, join: int) -> int:
+    """Return how many inputs of a join with a `width` may have begun."""
+    spec = state.graph.specs[join]
+    return spec.width + len(spec.inputs) - state.open_inputs[join]
+
+
 def is_open(status: int) -> bool:
     """Whether an input may still get a value without a person's help."""
     return status in (PENDING, RUNNING, WAITING) or status > BLOCKED

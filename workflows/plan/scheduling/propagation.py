@@ -16,6 +16,7 @@ from sennit.workflows.plan.scheduling.completion import (
 from sennit.workflows.plan.scheduling.events import Outcome
 from sennit.workflows.plan.scheduling.state import (
     BLOCKED,
+    CALLS,
     CANCELLED,
     DELEGATED,
     ENDED,
@@ -36,6 +37,7 @@ def propagate(state: RunState, unit: int) -> None:
         return
     if graph.specs[unit].maker >= 0 and state.status[unit] in ENDED:
         state.ended_at.setdefault(unit, state.now)
+        state.deadlines.pop(CALLS - unit, None)
     if unit in state.previous_result:
         state.revised.append(unit)
         return
@@ -46,13 +48,7 @@ def propagate(state: RunState, unit: int) -> None:
     else:
         # joins first: one that closes may cancel a consumer before it is admitted
         for join in graph.joins[unit]:
-            if graph.specs[join].of_items:
-                joins.count(state, join)
-            else:
-                state.open_inputs[join] -= 1
-                state.ok_inputs[join] += status == SUCCEEDED
-            if state.awaiting_inputs[join]:
-                consider(state, join)
+            _count_in(state, join, status)
         for node in graph.consumers[unit]:
             state.open_deps[node] -= 1
             if status == SUCCEEDED or unit in graph.specs[node].watches:
@@ -63,12 +59,28 @@ def propagate(state: RunState, unit: int) -> None:
     notify_fallbacks(state, unit, status)
 
 
+def _count_in(state: RunState, join: int, status: int) -> None:
+    """Count an input of a join that has ended."""
+    if state.graph.specs[join].of_items:
+        joins.count(state, join)
+    else:
+        state.open_inputs[join] -= 1
+        state.ok_inputs[join] += status == SUCCEEDED
+    if state.graph.specs[join].width:
+        joins.let_in(state, join)
+    if state.awaiting_inputs[join]:
+        consider(state, join)
+
+
 def _recount(state: RunState, unit: int) -> None:
     """Count the other nodes again: while an edit passes through the graph, their counts are not reliable."""
     for node in state.graph.consumers[unit]:
         state.mark(node)
     for join in state.graph.joins[unit]:
         state.mark(join)
+        if state.graph.specs[join].width:
+            joins.count(state, join)
+            joins.let_in(state, join)
 
 
 def _block_or_skip(state: RunState, node: int, cause: int) -> None:
