@@ -89,7 +89,7 @@ class Programs:
             session.before, session.number = node.step.session, node.step.number
             session.fed, session.noted = [], []
         if session.number == 1:
-            session.clock = session.clock or context.call.ends.get(name, 0)
+            session.clock = max(session.clock, context.call.ends.get(name, 0))
             session.since = context.call.since
         if generation > 1 or is_taken:
             session.begin(name, mark=f"{name}~{generation}")

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from sennit.activities.programs.advance import entry_of, failure_of
 from sennit.activities.programs.interpreter import Interpreter
+from sennit.activities.programs.material import CallLimits
 from sennit.activities.programs.session import Counts, Session
 from sennit.activities.programs.turns import Call, Ended, ScriptError, Sleep
 from sennit.activities.programs.values import Ref, mapped, packed, unpacked
@@ -28,7 +29,7 @@ from sennit.workflows.plan.language.nodes import GateNode, JoinNode, LlmNode, No
 from sennit.workflows.plan.language.problems import InvalidPlan, place_of
 from sennit.workflows.plan.language.text import did_you_mean
 from sennit.workflows.plan.programs.program_plan import script_problems, tools_called
-from sennit.workflows.plan.programs.vocabulary import WORDS
+from sennit.workflows.plan.programs.vocabulary import LIMITS, WORDS
 from sennit.workflows.plan.scheduling import joins
 
 Fake = Callable[..., Any]
@@ -73,7 +74,7 @@ async def run_async(text: str, fakes: Mapping[str, Fake], /, **inputs: Any) -> A
     """Do what `run` does with the text of a script, in an event loop that runs already."""
     if problems := script_problems(text, None):
         raise InvalidPlan(problems)
-    tools = {name: {"name": name} for name in (*tools_called(text), *fakes) if name not in WORDS}
+    tools = {name: _entry(name, fakes.get(name)) for name in (*tools_called(text), *fakes) if name not in WORDS}
     around = partial(Surroundings, text, tools, PROVIDERS)
     session = Session(script=digest_of(text.encode()), function="main", arguments=packed(inputs), key="main")
     with working():
@@ -86,6 +87,12 @@ async def run_async(text: str, fakes: Mapping[str, Fake], /, **inputs: Any) -> A
         error.add_note(found.traceback)
         raise error
     return program.whole(found)
+
+
+def _entry(name: str, fake: Fake | None) -> dict[str, Any]:
+    """Return what is known of a tool: its name, and which of the limits of calls it takes itself."""
+    takes = [each for each in LIMITS if fake is not None and each in inspect.signature(fake).parameters]
+    return {"name": name, "schema": {"properties": {each: {} for each in takes}}} if takes else {"name": name}
 
 
 def _now(loop: asyncio.AbstractEventLoop) -> datetime:
@@ -116,7 +123,9 @@ class _Program:
             for name in call.kwargs.get("tools") or ():
                 self._fake(name, call)
             ended = words.answer(call)
-            calls.extend([call] * (len(words.nodes) - len(calls)))
+            if len(words.nodes) > len(calls):
+                _, call = CallLimits.of(call, self._around.tools)
+                calls.extend([call] * (len(words.nodes) - len(calls)))
             return ended
 
         source, function = entry_of(self._around.script, session)
@@ -179,6 +188,8 @@ class _Program:
         if isinstance(node, ProgramNode):
             assert node.step is not None
             session = Session.model_validate(decode(self._bodies[node.step.session]))
+            if node.id in self._rooms:  # it begins when there is room for it
+                session.clock = round(_now(asyncio.get_running_loop()).timestamp() * 1000)
             found = await self.run(session, node.id)
             if not isinstance(found, ScriptError):
                 return Ended(found)

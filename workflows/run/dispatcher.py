@@ -36,6 +36,7 @@ from sennit.workflows.plan.language.summary import for_bar
 from sennit.workflows.plan.limits import MAX_TASK_BYTES
 from sennit.workflows.plan.scheduling.completion import may_write
 from sennit.workflows.plan.scheduling.events import Event, InputsRead, NodeEnded, Start
+from sennit.workflows.plan.scheduling.extension import beginning
 from sennit.workflows.plan.scheduling.joins import lost, manifest
 from sennit.workflows.plan.scheduling.state import RUNNING, SUCCEEDED, RunState
 from sennit.workflows.run.outcomes import AGAIN, ends_of, looked_up, restart
@@ -322,8 +323,7 @@ def node_call(state: RunState, run: str, plan: str, units: Units, *, asks: bool 
         return NodeCall(**fields, answer=state.answers[first], answered=True)
     fields |= _asking(state, first, asks)
     if spec.kind == "program" and not spec.inputs:
-        fields |= {"ends": {spec.id: state.ended_at[first]}} if first in state.ended_at else {}
-        fields |= {"since": state.now} if state.generation[first] > 1 else {}
+        fields |= beginning(state, first)
     if state.is_item(first) or asks or spec.kind not in ("join", "map"):
         fields |= _reads(state, units)
     read = [*state.values(first)] if spec.kind == "map" and not state.is_item(first) else []

@@ -21,8 +21,10 @@ def words() -> Words:
     return Words(session, Counts(session, []), Surroundings("", TOOLS, ("openai",)))
 
 
-def said(words: Words, function: str, *args: Any, **kwargs: Any) -> Ended | Sleep | None:
-    return words.answer(Call(len(words.session.open), function, args, kwargs, 3))
+def said(words: Words, function: str, *args: Any, **kwargs: Any) -> Ended | None:
+    answer = words.answer(Call(len(words.session.open), function, args, kwargs, 3))
+    assert not isinstance(answer, Sleep)
+    return answer
 
 
 def only(words: Words, kind: type[Node]) -> Any:

@@ -81,7 +81,7 @@ INSTEAD: dict[str, str] = {
     "os": "a script reaches no files and no settings; use a tool, or an argument of `main`",
     "pathlib": "a script reaches no files; use a tool, or an argument of `main`",
     "sys": "return a value, or raise an exception",
-    "time": "write `await sleep(seconds)`, and datetime.now() for the time",
+    "time": "write `await sleep(seconds)`, and now() for the time",
     "zoneinfo": "give times with their offset, or write timezone(timedelta(hours=1))",
     "enum": "write `from enum import Enum`",
     "open": "a script reaches no files; use a tool, or an argument of `main`",

@@ -118,6 +118,12 @@ def lets_in(state: RunState, node: int) -> bool:
     return all(places[node, join] < _begun(state, join) for join in limits)
 
 
+def was_held_back(state: RunState, node: int) -> bool:
+    """Whether a join with a `width` may have let a node begin later than it could."""
+    specs, places = state.graph.specs, state.graph.places
+    return any(places[node, join] >= specs[join].width > 0 for join in state.graph.joins[node] if specs[join].width)
+
+
 def let_in(state: RunState, join: int) -> None:
     """Admit those inputs of a join with a `width` that may begin now."""
     inputs = state.graph.specs[join].inputs
