@@ -14,6 +14,7 @@ from sennit.workflows.plan.programs.vocabulary import (
     AS_TASKS,
     JOINS,
     LIMITS,
+    NEXT_OF,
     RETRIED,
     ROLES,
     SIGNATURES,
@@ -100,7 +101,7 @@ class Arguments:
                 yield from self._of_times(call)
         if word in _MODEL:
             yield from self._of_model(call.keywords)
-        if word in JOINS:
+        if word in (*JOINS, NEXT_OF):
             yield from self._of_join(call, word)
 
     def _of_width(self, call: ast.Call) -> Found:
@@ -267,8 +268,8 @@ class Arguments:
             number = self._rounds.number(k, {}) if k is not None else None
         except TooLong:
             return
-        if word == "first" and not size.most:
-            yield "argument", tickets, "`first` of no tickets can never end"
+        if word in ("first", NEXT_OF) and not size.most:
+            yield "argument", tickets, f"`{word}` of no tickets can never end"
         if number is not None and not 1 <= number <= size.most:
             of = f" of {size.most} tickets" if size.least == size.most else ""
             yield "argument", call, f"`quorum({number}, ...)`{of} can never end: give 1 or more, and as many tickets"
