@@ -76,7 +76,8 @@ class NodeContext:
 @dataclass(frozen=True, slots=True)
 class NodeOutput:
     """A node's output, with usage where a model was called, what a tool warns of, and how long its call took. With
-    `more` it is a request for more nodes; those of a program are in `page`.
+    `more` it is a request for more nodes; those of a program are in `page`. A program that ran again has come to its
+    end `at` a time of before.
     """
 
     output: Any
@@ -85,3 +86,4 @@ class NodeOutput:
     page: PlanPage | None = None
     warnings: tuple[str, ...] = ()
     millis: int = 0
+    at: int = 0

@@ -59,9 +59,8 @@ class Programs:
             raise failure_of(progress.error, session, script)
         if not progress.snapshot:
             _nothing_unwritten(words)
-            return NodeOutput(
-                packed(progress.value) if session.depth else await whole_of(self.library, prefix, progress.value)
-            )
+            value = packed(progress.value) if session.depth else await whole_of(self.library, prefix, progress.value)
+            return NodeOutput(value, at=progress.clock if progress.clock < session.since else 0)
         waits = dict.fromkeys(progress.waits)
         words.given_up += [call.node for number, call in session.open.items() if number not in waits]
         words.wake(progress.sleep)

@@ -105,7 +105,7 @@ class Advance:
 
     `waits` has the numbers of all calls that are open, ascending; of a script that ended, those it never awaited. All
     sleeps that are over at the same time have one number, which is that time below 0; `sleep` is the next of them.
-    `left` are those whose ends the script has not been told yet.
+    `left` are those whose ends the script has not been told yet, and `clock` is the time in it when it has ended.
     """
 
     snapshot: bytes = b""
@@ -114,6 +114,7 @@ class Advance:
     error: ScriptError | None = None
     left: tuple[int, ...] = ()
     sleep: Sleep | None = None
+    clock: int = 0
 
 
 _TOO_MANY = Ended(
@@ -313,7 +314,7 @@ class ScriptRun:
 
     def _complete(self, value: Any) -> Advance:
         try:
-            return Advance(waits=self._waits(), value=as_json(value, self.given))
+            return Advance(waits=self._waits(), value=as_json(value, self.given), clock=self.clock)
         except NotJson as problem:
             return self._error("TypeError", f"the script returned what is not JSON: {problem}")
 

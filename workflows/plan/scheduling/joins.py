@@ -155,6 +155,17 @@ def winners(state: RunState, join: int) -> tuple[int, ...]:
     return tuple(ok[: _wanted(spec, total(state, join))] if spec.policy == "quorum" else ok)
 
 
+def decided_at(state: RunState, join: int) -> int:
+    """Return when what has ended a join of a program has ended: an edit, which makes the join again, changes nothing
+    in that.
+    """
+    spec, at = state.graph.specs[join], state.ended_at
+    if join in state.chosen:
+        return max((at.get(node, 0) for node in (spec.inputs if spec.policy == "settled" else state.chosen[join])))
+    lost = [at[node] for node in spec.inputs if node in at and state.status[node] != SUCCEEDED]
+    return min(lost) if lost and state.notes.get(join, ("",))[0] == "JoinFailed" and spec.policy == "all" else state.now
+
+
 def reason(state: RunState, join: int) -> str:
     """Return why a join cannot close, as a sentence, with why the first of its inputs has no value."""
     spec = state.graph.specs[join]

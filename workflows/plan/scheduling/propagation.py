@@ -36,7 +36,8 @@ def propagate(state: RunState, unit: int) -> None:
         _item_ended(state, unit)
         return
     if graph.specs[unit].maker >= 0 and state.status[unit] in ENDED:
-        state.ended_at.setdefault(unit, state.now)
+        at = joins.decided_at(state, unit) if graph.specs[unit].kind == "join" else state.now
+        state.ended_at.setdefault(unit, at or state.now)
         state.deadlines.pop(CALLS - unit, None)
     if unit in state.previous_result:
         state.revised.append(unit)
@@ -128,7 +129,8 @@ def notify_fallbacks(state: RunState, unit: int, status: int) -> None:
     if state.graph.specs[host].kind == "program":
         state.millis[host] = state.now - state.started[host]
     if status == SUCCEEDED:
-        succeed(state, host, Outcome(state.digest[unit], state.size[unit], state.facts.get(unit)))
+        at = state.ended_at.get(unit, 0)
+        succeed(state, host, Outcome(state.digest[unit], state.size[unit], state.facts.get(unit), at=at))
     elif status == FAILED and state.graph.specs[unit].maker >= 0:  # a program's last step fails as the program does
         fail(state, host, *(state.notes.get(host) or state.notes[unit]))
     else:
