@@ -268,7 +268,8 @@ class Activities:
                     attempts.allow(checked.spec(parse_address(call.nodes[0]).id).attempts)
                 work = self._nodes.run(call, call.nodes[0], call.refs, run_prefix=run_prefix, attempts=attempts)
                 reply = await _typed(work, attempts)
-                reply = reply.model_copy(update={"at": round(time.time() * 1000)}) if call.then is not None else reply
+                if call.then is not None:
+                    reply = reply.model_copy(update={"at": reply.at or round(time.time() * 1000)})
                 step = await self._step_after(call, reply, run_prefix)
             return GroupReply(nodes=(_with_usage(reply, attempts), *step))
 

@@ -8,7 +8,7 @@ import asyncio
 import json
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import astuple, dataclass, field, replace
@@ -110,15 +110,16 @@ class Interpreter:
         answer: Answer,
         seed: str = "",
         *,
-        run: str = "",
+        runs: Sequence[tuple[int, str]] = ((0, ""),),
         clock: int = 0,
     ) -> Advance:
         """Call an async function of a script and run until everything waits, or it ends.
 
-        `seed` is the session: where the script's random numbers begin, and who its Refs are given to. With the `run` it
-        is what its UUIDs come from. `clock` is the time in milliseconds. Raises InterpreterCrashed.
+        `seed` is the session: where the script's random numbers begin, and who its Refs are given to. With the run it
+        is what its UUIDs come from: the last of `runs` that has begun by then. `clock` is the time in milliseconds.
+        Raises InterpreterCrashed.
         """
-        inputs = {"__arguments": arguments, "__seed": seed, "__of_run": run}
+        inputs = {"__arguments": arguments, "__seed": seed, "__of_run": list(map(list, runs))}
         return await self._in_thread(lambda: self._start(script, function, inputs, answer, clock))
 
     async def resume(self, snapshot: bytes, ended: Mapping[int, Ended], answer: Answer, *, since: int = 0) -> Advance:

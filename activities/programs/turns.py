@@ -199,6 +199,8 @@ class ScriptRun:
         name = called_name(str(turn.function_name))
         if name == "now" and not turn.args and not turn.kwargs:
             return turn.resume({"return_value": datetime.fromtimestamp(self.clock / 1000, UTC).replace(tzinfo=None)})
+        if name == "__time":
+            return turn.resume({"return_value": self.clock})
         if name.startswith("__") and name != NAP:
             if self.coroutines.is_open(name, turn.call_id, turn.args):
                 return turn.resume({"future": ...})

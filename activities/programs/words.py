@@ -129,15 +129,18 @@ class Words:
     def _sleep_until(self, call: Call, time: str) -> Sleep:
         return sleep_until(time, call.clock)
 
-    def wake(self, sleep: Sleep | None) -> None:
-        """Have a node end when the next sleep does: one for all that are over at the same time."""
+    def wake(self, sleep: Sleep | None) -> OpenCall | None:
+        """Have a node end when the next sleep does: one for all that are over at the same time. Return it if it is
+        new.
+        """
         if sleep is None or -sleep.due in self.session.open:
-            return
+            return None
         until = datetime.fromtimestamp(sleep.due / 1000, UTC).isoformat()
         call = Call(-sleep.due, "sleep", (), {}, sleep.line, sleep.coroutine)
         node = made_node(ToolNode, id=self._next, kind="tool", tool=SLEEP["name"], args={"until": until})
         self.limits[node.id] = {"deadline": sleep.at}
         self._wait(call, self._add(node, call, sleep.due, f"until {until[:19].replace('T', ' ')}"))
+        return self.session.open[call.number]
 
     def _llm(
         self,
@@ -233,6 +236,7 @@ class Words:
         session.tasks[name] = count = session.tasks.get(name, 0) + 1
         path = self._place(call, f"{name}#{count}")
         about_it = {"stages": stages, "arguments": arguments, "key": key, "path": path, "clock": call.clock}
+        about_it |= {"since": session.since, "runs": session.runs}
         child = Session(script=session.script, function=function, depth=session.depth + 1, **about_it)
         begun = self._stored(child.model_dump(mode="json", exclude_defaults=True))
         node = ProgramNode(id=self._next, kind="program", step=Step(number=1, session=begun))

@@ -130,7 +130,7 @@ class _Program:
 
         source, function = entry_of(self._around.script, session)
         arguments = unpacked(session.arguments)
-        begin = partial(self._interpreter.start, run=self._around.run, clock=session.clock or BEGAN)
+        begin = partial(self._interpreter.start, clock=session.clock or BEGAN)
         advance = await begin(source, function, arguments, answer, session.key)
         try:
             while advance.snapshot:

@@ -267,8 +267,8 @@ class NodeReply(Message):
     `value` is the output itself if it is small and part of the run's answer. With `more` the output is not an answer
     but a request for more nodes; those of a program are in `page`. With a `question` the node has done nothing yet.
     `written` is the digest of arguments that a person has changed. What was `taken_over` comes from a run that this
-    one forks. `at` is when it ended, in milliseconds, if the step that follows has been told that. `warnings` are for
-    the whole run. `millis` is how long a tool's call took by itself.
+    one forks. `at` is when a program's call ended, in milliseconds: in that run, if it was taken over. `warnings` are
+    for the whole run. `millis` is how long a tool's call took by itself.
     """
 
     ref: Digest | None = None

@@ -161,7 +161,7 @@ def decided_at(state: RunState, join: int) -> int:
     """
     spec, at = state.graph.specs[join], state.ended_at
     if join in state.chosen:
-        return max((at.get(node, 0) for node in (spec.inputs if spec.policy == "settled" else state.chosen[join])))
+        return max(at.get(node, 0) for node in (spec.inputs if spec.policy == "settled" else state.chosen[join]))
     lost = [at[node] for node in spec.inputs if node in at and state.status[node] != SUCCEEDED]
     return min(lost) if lost and state.notes.get(join, ("",))[0] == "JoinFailed" and spec.policy == "all" else state.now
 

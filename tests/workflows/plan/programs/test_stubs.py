@@ -31,7 +31,9 @@ def test_every_word_has_a_stub() -> None:
 def test_a_tool_has_its_arguments_and_its_result() -> None:
     odd = {"name": "time.now"}
     bare = {"name": "bare", "effect": "write", "schema": {"additionalProperties": False}}
-    assert f"async def search(*, {LIMITS}, **others: Any) -> Ref:" in stubs_of([{**SEARCH, "schema": {}, "large": True}])
+    assert f"async def search(*, {LIMITS}, **others: Any) -> Ref:" in stubs_of(
+        [{**SEARCH, "schema": {}, "large": True}]
+    )
     stubs = stubs_of([SEARCH, odd, bare])
     assert stubs.endswith(
         f'async def bare(*, {LIMITS}) -> Any:\n    """It changes things."""\n'
