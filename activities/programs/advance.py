@@ -70,7 +70,7 @@ class Programs:
         if not progress.snapshot:
             _nothing_unwritten(words)
             value = packed(progress.value) if session.depth else await whole_of(self.library, prefix, progress.value)
-            return NodeOutput(value, at=progress.clock if progress.clock < session.since else 0)
+            return NodeOutput(value, at=progress.clock)
         waits = dict.fromkeys(progress.waits)
         words.given_up += [call.node for number, call in session.open.items() if number not in waits]
         if (sleep := words.wake(progress.sleep)) and await was_over(self.library, context, sleep.key):

@@ -71,7 +71,7 @@ class SideBySide(Edits):
             meaning = self.source.meaning(name)
             if isinstance(meaning, ast.AsyncFunctionDef) and not meaning.decorator_list:
                 return
-            if meaning is None and ((name.id in AWAITED and name.id != NEXT_OF) or name.id not in (*PLAIN, *BUILTINS)):
+            if meaning is None and name.id != NEXT_OF and (name.id in AWAITED or name.id not in (*PLAIN, *BUILTINS)):
                 return
         if self.is_alone:
             self._around(node.value, "__ended((", "))")
