@@ -22,6 +22,7 @@ from sennit.activities.programs.session import (
     Session,
     Shape,
     begin,
+    begin_task,
     history,
     load,
     note_over,
@@ -100,8 +101,8 @@ class Programs:
             session.before, session.number = node.step.session, node.step.number
             session.fed, session.noted = [], []
         if session.number == 1:
-            session.clock = max(session.clock, 0 if session.runs else context.call.ends.get(name, 0))
             session.since = context.call.since or session.since
+            await begin_task(session, self.library, context)
         if generation > 1 or is_taken:
             session.begin(name, mark=f"{name}~{generation}")
         elif session.number == 1:

@@ -203,6 +203,21 @@ async def begin(session: Session, library: ArtifactReader, context: NodeContext)
         session.runs, session.since = runs, runs[-1][0]
 
 
+async def begin_task(session: Session, library: ArtifactReader, context: NodeContext) -> None:
+    """Give a task that was held back the time at which it began first, also after an edit and in a fork; any other
+    begins at the time of its call. Raises StoreUnavailable.
+    """
+    if not session.depth:
+        return
+    name, at = f"began {session.key}", context.call.ends.get(context.address.id, 0)
+    is_old = session.clock < session.since
+    for home in [context.run_prefix, *origins_of(context)] if is_old else []:
+        at = await library.noted(home, name) or at
+    if at:
+        await library.note(context.run_prefix, name, at)
+        session.clock = max(session.clock, at)
+
+
 async def note_over(library: ArtifactReader, run_prefix: str, sleep: str) -> None:
     """Note, for forks, that the sleep of that key is over. Raises StoreUnavailable."""
     await library.note(run_prefix, f"slept {sleep}", value=True)
