@@ -265,7 +265,7 @@ class Activities:
                 reply = await _typed(work, attempts)
                 step: tuple[NodeReply, ...] = ()
                 if isinstance(call, FollowedCall) and call.then is not None:
-                    reply = reply.model_copy(update={"at": round(time.time() * 1000)})
+                    reply = reply.model_copy(update={"at": reply.at or round(time.time() * 1000)})
                     step = await self._step_after(call, call.then, reply, run_prefix)
             return GroupReply(nodes=(_with_usage(reply, attempts), *step))
 

@@ -85,7 +85,8 @@ class NodeContext:
 @dataclass(frozen=True, slots=True)
 class NodeOutput:
     """A node's output, with usage where a model was called, what a tool warns of, and how long its call took. With
-    `more` it is a request for more nodes; those of a program are in `page`.
+    `more` it is a request for more nodes; those of a program are in `page`. A program has come to its end `at` the time
+    of the last result that it was told.
     """
 
     output: Any
@@ -94,3 +95,4 @@ class NodeOutput:
     page: PlanPage | None = None
     warnings: tuple[str, ...] = ()
     millis: int = 0
+    at: int = 0

@@ -120,6 +120,7 @@ class Origins:
         """Return the reply in a marker of an origin, with its output stored here; None if either is not there."""
         try:
             reply = Marker.read(await self.store.marked(home, key) or b"").reply
+            at = reply.at
             body = await self.store.get(home, reply.ref) if reply.ref is not None else b""
         except BodyMissing:
             return None
@@ -131,7 +132,7 @@ class Origins:
             (wanted, inline), wrong = context.wanted, reply.error
             reply = await keep(self.store, context.run_prefix, decode(body), wanted, inline=inline)
             reply = reply.model_copy(update={"error": wrong}) if wrong is not None else reply
-        return reply.model_copy(update={"attempt": 0, "usage": NO_USAGE, "taken_over": True})
+        return reply.model_copy(update={"attempt": 0, "usage": NO_USAGE, "taken_over": True, "at": at})
 
 
 def _is_end(context: NodeContext, reply: NodeReply) -> bool:

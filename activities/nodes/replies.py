@@ -70,8 +70,7 @@ def reply_of(context: NodeContext, output: NodeOutput, body: bytes) -> NodeReply
     wanted, inline = context.wanted if not output.more else ([], False)
     reply = reply_to(output.output, digest_of(body), len(body), wanted, inline=inline)
     extra: dict[str, object] = {"attempt": context.attempts.number} if context.attempts.number > 1 else {}
-    if output.millis:
-        extra["millis"] = output.millis
+    extra |= {name: value for name, value in (("millis", output.millis), ("at", output.at)) if value}
     if any(output.usage):
         extra["usage"] = output.usage
     if output.more:

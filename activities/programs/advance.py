@@ -16,7 +16,18 @@ from sennit.activities.nodes.error_mapping import CallFailed, ProgramFailed
 from sennit.activities.programs.interpreter import Interpreter, SnapshotLost
 from sennit.activities.programs.material import whole_of
 from sennit.activities.programs.pages import Compiler, page_of
-from sennit.activities.programs.session import Counts, Fed, Session, Shape, history, load
+from sennit.activities.programs.session import (
+    Counts,
+    Fed,
+    Session,
+    Shape,
+    begin,
+    begin_task,
+    history,
+    load,
+    note_over,
+    was_over,
+)
 from sennit.activities.programs.turns import Advance, Ended, ScriptError
 from sennit.activities.programs.values import Ref, packed, unpacked
 from sennit.activities.programs.words import Surroundings, Words
@@ -61,11 +72,13 @@ class Programs:
             raise failure_of(progress.error, session, script)
         if not progress.snapshot:
             _nothing_unwritten(words)
-            return NodeOutput(
-                packed(progress.value) if session.depth else await whole_of(self.library, prefix, progress.value)
-            )
-        words.given_up += [call.node for number, call in session.open.items() if number not in progress.waits]
-        session.keep_open(progress.waits)
+            value = packed(progress.value) if session.depth else await whole_of(self.library, prefix, progress.value)
+            return NodeOutput(value, at=progress.clock)
+        waits = dict.fromkeys(progress.waits)
+        words.given_up += [call.node for number, call in session.open.items() if number not in waits]
+        if (sleep := words.wake(progress.sleep)) and await was_over(self.library, context, sleep.key):
+            words.limits[sleep.node]["deadline"] = 1
+        session.keep_open(waits)
         if not session.open:
             raise ProgramFailed("the script waits for nothing that can end")
         session.keep(progress.snapshot)
@@ -82,6 +95,7 @@ class Programs:
             arguments = context.binder.bound(dict(node.arguments))
             script = await self.library.put(prefix, node.script)
             session = Session(script=script, function="main", arguments=packed(arguments), key=name)
+            await begin(session, self.library, context)
             session.before = await self.library.put(prefix, session.model_dump(mode="json", exclude_defaults=True))
             is_taken = any(other.id.startswith(f"{name}_") for other in context.checked.plan.nodes)
         else:
@@ -90,8 +104,8 @@ class Programs:
             session.fed, session.noted = [], []
         if session.number == 1:
             assert isinstance(context.call, ProgramNodeCall)
-            session.clock = session.clock or context.call.ends.get(name, 0)
-            session.since = context.call.since
+            session.since = context.call.since or session.since
+            await begin_task(session, self.library, context)
         if generation > 1 or is_taken:
             session.begin(name, mark=f"{name}~{generation}")
         elif session.number == 1:
@@ -103,6 +117,9 @@ class Programs:
         if session.number == 1:
             return await self._start(session, words)
         ends = {number: end for number, call in session.open.items() if (end := _end_of(context, call.node, call.key))}
+        for number in ends:
+            if number < 0:
+                await note_over(self.library, prefix, ends[number].key)
         ends = dict(sorted(ends.items(), key=lambda each: (each[1].at, each[0])))
         opened, fed = dict(session.open), dict(zip(ends, ends.values(), strict=True))
         ended = await self._ended(prefix, session, ends)
@@ -125,7 +142,8 @@ class Programs:
     async def _start(self, session: Session, words: Words) -> Advance:
         source, function = entry_of(words.around.script, session)
         arguments, session.arguments = unpacked(session.arguments), {}
-        start = partial(self.interpreter.start, run=words.around.run, clock=session.clock)
+        runs = session.runs or [(0, words.around.run)]
+        start = partial(self.interpreter.start, runs=runs, clock=session.clock)
         return await start(source, function, arguments, words.answer, session.key)
 
     async def _ended(self, prefix: str, session: Session, ends: dict[int, Fed]) -> dict[int, Ended]:
@@ -151,18 +169,20 @@ class Programs:
         calls by their keys. Raises ProgramFailed if it makes other calls than it made.
         """
         session, begun, *steps = await history(self.library, prefix, await load(self.library, prefix, digest))
-        session.node, session.stems = begun.node, begun.stems
+        session.node, session.stems, session.clock = begun.node, begun.stems, begun.clock
         noted = [value for step in (begun, *steps) for value in step.noted]
         words = Words(session, Counts(session, []), around, noted)
         progress = await self._start(session, words)
         last = (begun, *steps)[-1]
         for step in steps:
+            words.wake(progress.sleep)
             session.keep_open(progress.waits)
             numbers = {call.key: number for number, call in session.open.items()}
             if not progress.snapshot or any(end.key not in numbers for end in step.fed):
                 raise ProgramFailed("run again from its start, the script makes other calls than it made")
             ended = await self._ended(prefix, session, {numbers[end.key]: end for end in step.fed})
             progress = await self.interpreter.resume(progress.snapshot, ended, words.answer)
+        words.wake(progress.sleep)
         session.keep_open(progress.waits)
         numbers = {call.key: number for number, call in session.open.items()}
         if not progress.snapshot or sorted(numbers) != sorted(call.key for call in last.open.values()):

@@ -8,7 +8,7 @@ import asyncio
 import json
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import astuple, dataclass, field, replace
@@ -36,9 +36,10 @@ from sennit.activities.programs.turns import (
     InterpreterCrashed,
     ScriptError,
     ScriptRun,
+    Sleep,
     ended_by_script,
 )
-from sennit.activities.programs.values import Given, mapped
+from sennit.activities.programs.values import Given, mapped, packed, unpacked
 from sennit.activities.sandbox.confinement import find_confinement
 from sennit.workflows.plan.language.problems import Problem
 from sennit.workflows.plan.programs.syntax import DOUBT
@@ -109,15 +110,16 @@ class Interpreter:
         answer: Answer,
         seed: str = "",
         *,
-        run: str = "",
+        runs: Sequence[tuple[int, str]] = ((0, ""),),
         clock: int = 0,
     ) -> Advance:
         """Call an async function of a script and run until everything waits, or it ends.
 
-        `seed` is the session: where the script's random numbers begin, and who its Refs are given to. With the `run` it
-        is what its UUIDs come from. `clock` is the time in milliseconds. Raises InterpreterCrashed.
+        `seed` is the session: where the script's random numbers begin, and who its Refs are given to. With the run it
+        is what its UUIDs come from: the last of `runs` that has begun by then. `clock` is the time in milliseconds.
+        Raises InterpreterCrashed.
         """
-        inputs = {"__arguments": arguments, "__seed": seed, "__of_run": run}
+        inputs = {"__arguments": arguments, "__seed": seed, "__of_run": list(map(list, runs))}
         return await self._in_thread(lambda: self._start(script, function, inputs, answer, clock))
 
     async def resume(self, snapshot: bytes, ended: Mapping[int, Ended], answer: Answer, *, since: int = 0) -> Advance:
@@ -191,6 +193,9 @@ class Interpreter:
         run = ScriptRun(
             head.text, answer, Given(head.session), self._read, coroutines=coroutines, clock=head.clock, since=since
         )
+        run.sleeps = {number: Sleep(*sleep) for number, sleep in head.sleeps}
+        for number, function, args, kwargs, *rest in head.queued:
+            run.queued[number] = Call(number, function, tuple(unpacked(args)), unpacked(kwargs), *rest)
         with self._session() as session:
             try:
                 turn = session.load_snapshot(state, print_callback=_drop)
@@ -278,13 +283,28 @@ class _Head:
     text: str
     clock: int = 0
     coroutines: dict[str, Any] = field(default_factory=dict)
+    sleeps: list[Any] = field(default_factory=list)
+    queued: list[Any] = field(default_factory=list)
 
 
 def _kept(progress: Advance, head: _Head, run: ScriptRun) -> Advance:
     """Return how far a script came, with the head before its snapshot if it waits."""
     if not progress.snapshot:
         return progress
-    head = replace(head, clock=run.clock, coroutines=run.coroutines.state)
+    queued = [
+        [
+            each.number,
+            each.function,
+            packed(list(each.args)),
+            packed(each.kwargs),
+            each.line,
+            each.coroutine,
+            each.clock,
+        ]
+        for each in run.queued.values()
+    ]
+    sleeps = list(run.sleeps.items())
+    head = replace(head, clock=run.clock, coroutines=run.coroutines.state, sleeps=sleeps, queued=queued)
     return replace(progress, snapshot=json.dumps(astuple(head)).encode() + b"\n" + progress.snapshot)
 
 

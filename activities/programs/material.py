@@ -1,21 +1,27 @@
-"""What a script gives to its calls: material for a model or a person, arguments, and how these are shown."""
+"""What a script gives to its calls: material for a model or a person, arguments and how these are shown, and limits."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
+from inspect import BoundArguments, signature
 from typing import Any
 
 from pydantic import ValidationError
 
-from sennit.activities.limits import MAX_BODY_BYTES, MAX_PATH_CHARACTERS, MAX_QUESTION_CHARACTERS
+from sennit.activities.limits import MAX_BODY_BYTES, MAX_PATH_CHARACTERS, MAX_QUESTION_CHARACTERS, MAX_SLEEP_SECONDS
 from sennit.activities.nodes.error_mapping import ProgramFailed
+from sennit.activities.programs.turns import Call, Sleep
 from sennit.activities.programs.values import NotJson, Ref, has_refs, mapped
 from sennit.activities.prompts.outputs import fair_shares
 from sennit.activities.storage.run_context import ArtifactReader
 from sennit.workflows.plan.language.json_schema import violations
+from sennit.workflows.plan.language.nodes import MAX_ATTEMPTS, Retry
 from sennit.workflows.plan.language.problems import place_of
 from sennit.workflows.plan.language.references import as_text, literal
 from sennit.workflows.plan.language.text import arguments_text
+from sennit.workflows.plan.programs.vocabulary import LIMITS, OWN, RETRIED, TIMED, WORDS
 
 
 class Refused(Exception):
@@ -116,11 +122,93 @@ def made_node(made: type[Any], /, **fields: Any) -> Any:
         raise Refused("ValueError", "; ".join(found)) from None
 
 
-def moment_of(time: Any) -> datetime:
-    """Return the time that a text names, in UTC if it names no zone."""
+def bound(word: Callable[..., Any], words: object, call: Call) -> BoundArguments:
+    """Return what a word is called with, or raise Refused."""
+    try:
+        return _signature(word).bind(words, call, *call.args, **call.kwargs)
+    except TypeError as error:
+        raise Refused("TypeError", str(error)) from None
+
+
+_signature = cache(signature)
+
+
+def sleep_for(seconds: Any, clock: int, since: int) -> Sleep:
+    """Return the sleep of a script whose clock says `clock`, and which began again at `since`. Raises Refused."""
+    if type(seconds) not in (int, float) or not 0 <= seconds <= MAX_SLEEP_SECONDS:
+        raise Refused("ValueError", f"sleeps 0 to {MAX_SLEEP_SECONDS:,} seconds, not {seconds!r:.40}")
+    millis = round(seconds * 1000)
+    return Sleep(clock + millis, max(clock, since) + millis)
+
+
+def sleep_until(time: Any, clock: int) -> Sleep:
+    """Return the sleep until a time that a text names, in UTC if it names no zone. Raises Refused."""
     try:
         until = datetime.fromisoformat(time)
     except (ValueError, TypeError):
         message = f"`time` is a datetime, or a text like 2026-01-31T09:00, not {time!r:.40}"
         raise Refused("ValueError", message) from None
-    return until if until.tzinfo is not None else until.replace(tzinfo=UTC)
+    until = until if until.tzinfo is not None else until.replace(tzinfo=UTC)
+    due = max(clock, round(until.timestamp() * 1000))
+    if due - clock > MAX_SLEEP_SECONDS * 1000:
+        raise Refused("ValueError", f"sleeps at most {MAX_SLEEP_SECONDS:,} seconds")
+    return Sleep(due, due)
+
+
+@dataclass(frozen=True, slots=True)
+class CallLimits:
+    """The time that a call may take in all, in milliseconds, and how often it is attempted; 0 where nothing is said."""
+
+    timeout: int = 0
+    attempts: int = 0
+
+    @classmethod
+    def of(cls, call: Call, tools: Mapping[str, Any]) -> "tuple[CallLimits, Call]":
+        """Return those of a call, and the call without them. What a function takes itself is its argument. Raises
+        Refused.
+        """
+        name = str(call.args[0]) if call.function == "task" and call.args else call.function
+        tool = tools.get(name)
+        takes = (tool.get("schema") or {}).get("properties") or () if tool is not None else ()
+        is_own = call.function == "task" and tool is None and name not in WORDS
+        kind = "task" if is_own else name if name in WORDS else ""
+        own = {each: call.kwargs[f"{OWN}{each}"] for each in LIMITS if f"{OWN}{each}" in call.kwargs}
+        given = {each: call.kwargs[each] for each in LIMITS if each in call.kwargs and each not in takes}
+        if not (own or given):
+            return cls(), call
+        kwargs = {each: value for each, value in call.kwargs.items() if each not in given and not each.startswith(OWN)}
+        found = cls(_millis(given.get("timeout"), kind), _attempts(given.get("retry"), kind))
+        return found, replace(call, kwargs={**kwargs, **own})
+
+    def retry(self) -> Retry | None:
+        """Return the attempts as a node has them."""
+        return Retry(attempts=self.attempts) if self.attempts else None
+
+
+def _millis(timeout: float | None, kind: str) -> int:
+    if timeout is None:
+        return 0
+    if kind not in ("", "task", *TIMED):
+        raise Refused("TypeError", "has no `timeout`")
+    if type(timeout) not in (int, float) or not 0 < timeout <= MAX_SLEEP_SECONDS:
+        raise Refused("ValueError", f"`timeout` is a number of seconds above 0, not {timeout!r:.40}")
+    return max(1, round(timeout * 1000))
+
+
+def _attempts(retry: int | None, kind: str) -> int:
+    if retry is None:
+        return 0
+    if kind not in ("", *RETRIED):
+        raise Refused("TypeError", "has no `retry`: that is for calls of tools and of `llm`")
+    if type(retry) is not int or not 1 <= retry <= MAX_ATTEMPTS:
+        raise Refused("ValueError", f"`retry` is how often it is attempted, 1 to {MAX_ATTEMPTS}, not {retry!r:.40}")
+    return retry
+
+
+def width_of(limit: int | None) -> int:
+    """Return how many inputs of a join are open at once, 0 for all. Raises Refused."""
+    if limit is None:
+        return 0
+    if type(limit) is not int or limit < 1:
+        raise Refused("ValueError", f"`limit` is how many run at once, 1 or more, not {limit!r:.40}")
+    return limit

@@ -11,7 +11,6 @@ from sennit.activities.nodes.error_mapping import ProgramFailed
 from sennit.activities.programs.words import Words
 from sennit.activities.storage.artifacts import digest_of, encode
 from sennit.activities.storage.run_context import ArtifactReader, RunContext, StoredPlan
-from sennit.activities.toolbox.read_output import SLEEP
 from sennit.workflows.messages import queues
 from sennit.workflows.messages.contracts import PlanPage
 from sennit.workflows.messages.message import Digest
@@ -48,7 +47,7 @@ async def page_of(
     names = dict.fromkeys(node.id for node in nodes)
     known = dict.fromkeys(name for node in nodes for name in dependencies.inputs_of(node) if name not in names)
     places = {name: place for place, name in enumerate((*known, *names))}
-    specs = _specs(nodes, labels, places, words.sleeps, lambda plan: compiler(plan, run_context, _no_fallback))
+    specs = _specs(nodes, labels, places, words.limits, lambda plan: compiler(plan, run_context, _no_fallback))
     for spec in specs:
         spec.key, spec.place = words.marks.get(spec.id, ""), words.places.get(spec.id, "")
     packed = ExecutionPlan(specs, []).pack()
@@ -133,7 +132,7 @@ def _specs(
     nodes: Sequence[Node],
     labels: dict[str, str],
     places: dict[str, int],
-    sleeps: dict[str, int],
+    limits: dict[str, dict[str, int]],
     compiler: Callable[[Plan], PlanCompiler],
 ) -> list[NodeSpec]:
     """Return what the scheduler knows of each node. Those that wait for others wait for nodes of other pages too, which
@@ -144,8 +143,8 @@ def _specs(
     found = []
     for node in nodes:
         spec = compiled.get(node.id) or _waiting(node, places)
-        if isinstance(node, ToolNode) and node.tool == SLEEP["name"]:
-            spec.deadline = sleeps[node.id]
+        for name, limit in limits.get(node.id, {}).items():
+            setattr(spec, name, limit)
         if isinstance(node, GateNode):
             spec.question, spec.fills = node.question, bool(dependencies.bound_texts(node))
         spec.summary = summary_of(_without_material(node), what=labels.get(node.id, ""))

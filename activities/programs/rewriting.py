@@ -136,6 +136,8 @@ class _Rewriting(Exceptions, SideBySide):
 
     def _give_values(self, call: ast.Call, name: str) -> None:
         """Have asked whether a word or a tool is given values."""
+        if name == "task":
+            self._own_limits(call)
         if name in WORDS and name not in _TAKES_ANY:
             return
         arguments = call.args[: 1 if name == "pipeline" else None] if name != "task" else []

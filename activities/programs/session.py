@@ -12,8 +12,10 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel
 
 from sennit.activities.limits import MAX_STEM_CHARACTERS
+from sennit.activities.nodes.context import NodeContext
 from sennit.activities.storage.artifacts import digest_of, encode
 from sennit.activities.storage.run_context import ArtifactReader
+from sennit.workflows.messages.node_calls import ProgramNodeCall
 
 _TAIL = 64
 _ERRORS, _ERROR_CHARACTERS = 50, 200
@@ -51,7 +53,8 @@ class Session(BaseModel):
 
     `key` is what its calls are known by, `path` how people know the task. `node` is the id of its program node, and
     `stems` what the ids of its calls begin with, from which call on: a step that ran again begins new ones.
-    `clock` is the time in milliseconds at which it began, and `since` that at which it began again. `fed` are the ends
+    `clock` is the time in milliseconds at which it began, and `since` that at which it began again, or in a run that
+    forks others: of those and of this are `runs`, each with the time from which on its UUIDs count. `fed` are the ends
     that the script was told in this step, in order. `counts` are how often equal calls were made, those counted longer
     ago in `counted`, as (digest, length).
     """
@@ -80,6 +83,7 @@ class Session(BaseModel):
     before: str = ""
     clock: int = 0
     since: int = 0
+    runs: list[tuple[int, str]] = []
 
     def begin(self, node: str, *, mark: str = "") -> None:
         """Have the next ids begin with the id of the program's node; with a `mark`, of a step that ran again, with that
@@ -181,3 +185,52 @@ async def history(library: ArtifactReader, run_prefix: str, last: Session) -> li
 async def load(library: ArtifactReader, run_prefix: str, digest: str) -> Session:
     """Return a stored session. Raises BodyMissing, StoreUnavailable."""
     return Session.model_validate(await library.value(run_prefix, digest))
+
+
+async def begin(session: Session, library: ArtifactReader, context: NodeContext) -> None:
+    """Give a program the time at which it first began, in this run or in one that it forks: so its clock goes on from
+    there until a call is made anew. Raises StoreUnavailable.
+    """
+    assert isinstance(context.call, ProgramNodeCall)
+    name, prefix = f"began {session.key}", context.run_prefix
+    found = await library.noted(prefix, name)
+    if found is None:
+        at = context.call.ends.get(session.key, 0)
+        before = [noted for home in origins_of(context) if (noted := await library.noted(home, name))]
+        found = {"clock": before[0]["clock"], "runs": [*before[0]["runs"], [at, prefix]]} if before else None
+        found = found or {"clock": at, "runs": [[0, prefix]]}
+        await library.note(prefix, name, found)
+    session.clock, runs = found["clock"], [(since, run) for since, run in found["runs"]]
+    if len(runs) > 1:
+        session.runs, session.since = runs, runs[-1][0]
+
+
+async def begin_task(session: Session, library: ArtifactReader, context: NodeContext) -> None:
+    """Give a task that was held back the time at which it began first, also after an edit and in a fork; any other
+    begins at the time of its call. Raises StoreUnavailable.
+    """
+    if not session.depth:
+        return
+    assert isinstance(context.call, ProgramNodeCall)
+    name, at = f"began {session.key}", context.call.ends.get(context.address.id, 0)
+    is_old = session.clock < session.since
+    for home in [context.run_prefix, *origins_of(context)] if is_old else []:
+        at = await library.noted(home, name) or at
+    if at:
+        await library.note(context.run_prefix, name, at)
+        session.clock = max(session.clock, at)
+
+
+async def note_over(library: ArtifactReader, run_prefix: str, sleep: str) -> None:
+    """Note, for forks, that the sleep of that key is over. Raises StoreUnavailable."""
+    await library.note(run_prefix, f"slept {sleep}", value=True)
+
+
+async def was_over(library: ArtifactReader, context: NodeContext, sleep: str) -> bool:
+    """Whether the sleep of that key was over in a run that this one forks. Raises StoreUnavailable."""
+    return any([await library.noted(home, f"slept {sleep}") for home in origins_of(context)])
+
+
+def origins_of(context: NodeContext) -> list[str]:
+    """Return where the runs keep what they store that this run forks, the latest first."""
+    return [f"{context.run_prefix.rpartition('/')[0]}/{origin}" for origin in context.call.origins]

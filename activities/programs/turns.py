@@ -6,11 +6,11 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, cast, get_args
+from typing import Any, NamedTuple, cast, get_args
 
 import pydantic_monty as monty
 
-from sennit.activities.limits import MAX_MEMORY_BYTES, MAX_SNAPSHOT_BYTES
+from sennit.activities.limits import MAX_MEMORY_BYTES, MAX_OPEN_CALLS, MAX_PROGRAM_CALLS, MAX_SNAPSHOT_BYTES
 from sennit.activities.programs.coroutines.scheduler import CANCELLED, LEAVE, NAP, Coroutines
 from sennit.activities.programs.coroutines.scheduler import Fed as Woken
 from sennit.activities.programs.reading import Read
@@ -36,6 +36,7 @@ TURNS = 100_000
 _FRAMES = 10
 _NO_ATTRIBUTE = "a Ref has `.size` alone: read it with `await part(ref, a, b)`"
 _INTERNAL = "Internal error in monty: "
+_NEVER_QUEUED = ("sleep", "sleep_until", "budget_left")
 _TAKES_FUNCTIONS = {"task": slice(0, 1), "pipeline": slice(1, None)}
 _SCRIPT_FILE = "<python-input-1>"
 _BY_ITSELF = re.compile(r"panicked|SIGABRT|SIGSEGV|SIGBUS|SIGILL|SIGTRAP")
@@ -77,6 +78,17 @@ class Ended:
     at: int = 0
 
 
+class Sleep(NamedTuple):
+    """The answer to a call that sleeps, in milliseconds: until when by the clock of the script, and `at` by that of the
+    run, which is another one while a script that was edited makes calls that it made before.
+    """
+
+    due: int
+    at: int
+    line: int = 0
+    coroutine: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class ScriptError:
     """What a script raised. `line` is the innermost line of the script, 0 if it is unknown."""
@@ -91,8 +103,9 @@ class ScriptError:
 class Advance:
     """How far a script came. It waits if there is a snapshot; else it ended with a value or an error.
 
-    `waits` has the numbers of all calls that are open, ascending; of a script that ended, those it never awaited.
-    `left` are those whose ends the script has not been told yet.
+    `waits` has the numbers of all calls that are open, ascending; of a script that ended, those it never awaited. All
+    sleeps that are over at the same time have one number, which is that time below 0; `sleep` is the next of them.
+    `left` are those whose ends the script has not been told yet, and `clock` is the time in it when it has ended.
     """
 
     snapshot: bytes = b""
@@ -100,9 +113,14 @@ class Advance:
     value: Any = None
     error: ScriptError | None = None
     left: tuple[int, ...] = ()
+    sleep: Sleep | None = None
+    clock: int = 0
 
 
-Answer = Callable[[Call], Ended | None]
+_TOO_MANY = Ended(
+    error=("RuntimeError", f"over {MAX_PROGRAM_CALLS:,} calls wait to begin; give a part of them to tasks")
+)
+Answer = Callable[[Call], Ended | Sleep | None]
 """Answers a call at once, or returns None: the call is open until `resume` gets how it ended. An error is raised where
 the script calls, not where it waits."""
 Turn = monty.FunctionSnapshot | monty.NameLookupSnapshot | monty.FutureSnapshot | monty.MontyComplete
@@ -113,7 +131,8 @@ class ScriptRun:
 
     Ends are told in the order in which they are given, each when nothing in the script can go on without it. Of those
     before `since`, a program that was edited is told the next only when the calls that it has made meanwhile are known
-    to have ended or not: so coroutines interleave as they did.
+    to have ended or not: so coroutines interleave as they did. At most `MAX_OPEN_CALLS` are open, and `queued` are the
+    calls behind them; `sleeps` are not among these.
     """
 
     def __init__(
@@ -139,6 +158,8 @@ class ScriptRun:
         self._answer = answer
         self._read = read
         self._file = file
+        self.sleeps: dict[int, Sleep] = {}
+        self.queued: dict[int, Call] = {}
         self._open: set[int] = set()
         self._ended: deque[tuple[int, Ended]] = deque()
         """What ended and has not been fed."""
@@ -148,7 +169,7 @@ class ScriptRun:
     def until_it_waits(self, turn: Turn, ended: Mapping[int, Ended] | None = None) -> Advance:
         if isinstance(turn, monty.FutureSnapshot):
             self._open = set(turn.pending_call_ids) - self.coroutines.own
-            self._ended.extend((number, end) for number, end in (ended or {}).items() if number in self._open)
+            self._ended.extend((ended or {}).items())
         deadline = time.monotonic() + STEP_SECONDS
         for _ in range(TURNS):
             if time.monotonic() > deadline:
@@ -176,6 +197,10 @@ class ScriptRun:
         if turn.object_id is not None:
             return turn.resume({"exc_type": "AttributeError", "message": _NO_ATTRIBUTE})
         name = called_name(str(turn.function_name))
+        if name == "now" and not turn.args and not turn.kwargs:
+            return turn.resume({"return_value": datetime.fromtimestamp(self.clock / 1000, UTC).replace(tzinfo=None)})
+        if name == "__time":
+            return turn.resume({"return_value": self.clock})
         if name.startswith("__") and name != NAP:
             if self.coroutines.is_open(name, turn.call_id, turn.args):
                 return turn.resume({"future": ...})
@@ -184,15 +209,35 @@ class ScriptRun:
             call = self._made(turn, name)
         except NotJson as problem:
             return turn.resume({"exc_type": "TypeError", "message": f"{name}: {problem}"})
-        ended = self._answer(call)
-        if ended is not None and (call.function in PLAIN or ended.error is not None):
+        is_queued = self._is_full and call.function not in (*PLAIN, *_NEVER_QUEUED)
+        ended = self._answer(call) if not is_queued else _TOO_MANY if len(self.queued) >= MAX_PROGRAM_CALLS else None
+        if isinstance(ended, Ended) and (call.function in PLAIN or ended.error is not None):
             return turn.resume(self._result(ended))
         self._open.add(call.number)
         self.coroutines.opened(call.number)
         self._has_called = True
-        if ended is not None:
+        if is_queued:
+            self.queued[call.number] = call
+        elif isinstance(ended, Sleep):
+            self.sleeps[call.number] = ended._replace(line=call.line, coroutine=call.coroutine)
+        elif ended is not None:
             self._ended.appendleft((call.number, ended))
         return turn.resume({"future": ...})
+
+    @property
+    def _is_full(self) -> bool:
+        return len(self._open) - len(self.queued) - len(self.sleeps) >= MAX_OPEN_CALLS
+
+    def _close(self, number: int) -> None:
+        """Count a call as open no longer, and have the next of those that are queued begin."""
+        self._open.discard(number)
+        self.queued.pop(number, None)
+        self.sleeps.pop(number, None)
+        while self.queued and not self._is_full:
+            number = next(iter(self.queued))
+            ended = self._answer(self.queued.pop(number))
+            if isinstance(ended, Ended):
+                self._ended.appendleft((number, ended))
 
     def _clock(self, turn: monty.FunctionSnapshot) -> Turn:
         """Answer what asks for the time."""
@@ -211,16 +256,25 @@ class ScriptRun:
         if not self._ended or (self._has_called and 0 < self._ended[0][1].at < self._since):
             return None
         number, ended = self._ended.popleft()
+        if number < 0:
+            self._end_sleeps(max(-number, ended.at), ended.at)
         if number not in self._open:  # its coroutine was cancelled
             return self._next()
-        self._open.remove(number)
         self._has_called = False
         self.clock = max(self.clock, ended.at)
+        self._close(number)
         self.coroutines.ended(number)
         return {number: self._result(ended)}
 
+    def _end_sleeps(self, until: int, at: int) -> None:
+        """Have the sleeps end that are over by then, one after the other, before any other call."""
+        over = sorted((sleep.due, number) for number, sleep in self.sleeps.items() if sleep.due <= until)
+        self._ended.extendleft((number, Ended()) for _, number in reversed(over))
+        self.clock = max(self.clock, at)
+
     def _woken(self, woken: Woken) -> dict[int, monty.ExternalSettledResult]:
-        self._open.difference_update(woken.numbers)
+        for number in woken.numbers:
+            self._close(number)
         if woken.error is None:
             return {number: {"return_value": woken.value} for number in woken.numbers}
         kind, message = woken.error
@@ -254,12 +308,15 @@ class ScriptRun:
         if len(state) > MAX_SNAPSHOT_BYTES:
             size = f"{len(state) / (1 << 20):.0f} MB, more than {MAX_SNAPSHOT_BYTES >> 20} MB"
             return self._error("MemoryError", f"the values of the script take {size}")
-        left = tuple(number for number, _ in self._ended if number in self._open)
-        return Advance(state, tuple(sorted(self._open)), left=left)
+        left = tuple(number for number, _ in self._ended if number in self._open or number < 0)
+        return Advance(state, self._waits(), left=left, sleep=min(self.sleeps.values(), default=None))
+
+    def _waits(self) -> tuple[int, ...]:
+        return tuple(sorted({-self.sleeps[each].due if each in self.sleeps else each for each in self._open}))
 
     def _complete(self, value: Any) -> Advance:
         try:
-            return Advance(waits=tuple(sorted(self._open)), value=as_json(value, self.given))
+            return Advance(waits=self._waits(), value=as_json(value, self.given), clock=self.clock)
         except NotJson as problem:
             return self._error("TypeError", f"the script returned what is not JSON: {problem}")
 
@@ -292,7 +349,7 @@ class ScriptRun:
         return self._error("TimeoutError", f"{message}end the loop, or give the work to a tool", line)
 
     def _error(self, kind: str, message: str, line: int = 0, traceback: str = "") -> Advance:
-        return Advance(waits=tuple(sorted(self._open)), error=ScriptError(kind, message, line, traceback))
+        return Advance(waits=self._waits(), error=ScriptError(kind, message, line, traceback))
 
     def _result(self, ended: Ended) -> monty.ExternalSettledResult:
         """Return how a call ended as Monty takes it: an error it has no type for is a RuntimeError that names it."""

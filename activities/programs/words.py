@@ -3,7 +3,6 @@
 Arguments are data: a `$` in them is text, and material for a model or a person never becomes part of a prompt.
 """
 
-import inspect
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,28 +10,30 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sennit.activities.limits import (
-    MAX_OPEN_CALLS,
     MAX_PROGRAM_CALLS,
     MAX_PROGRAM_LEVELS,
-    MAX_SLEEP_SECONDS,
 )
 from sennit.activities.nodes.error_mapping import ProgramFailed
 from sennit.activities.programs.dialect import Classes
 from sennit.activities.programs.material import (
+    CallLimits,
     Refused,
+    bound,
     made_node,
-    moment_of,
     pieces,
     question_text,
     shortened,
     shown,
+    sleep_for,
+    sleep_until,
     text_of,
     tool_arguments,
+    width_of,
 )
 from sennit.activities.programs.reading import Unreadable
 from sennit.activities.programs.schemas import Schema, schema_of
 from sennit.activities.programs.session import Counts, OpenCall, Session, Shape
-from sennit.activities.programs.turns import Call, Ended
+from sennit.activities.programs.turns import Call, Ended, Sleep
 from sennit.activities.programs.values import NotJson, Ref, mapped, packed
 from sennit.activities.storage.artifacts import digest_of, encode, key_of
 from sennit.activities.toolbox.read_output import PART, SLEEP
@@ -50,19 +51,15 @@ from sennit.workflows.plan.language.nodes import (
 from sennit.workflows.plan.language.problems import no_such_tool
 from sennit.workflows.plan.language.references import literal
 from sennit.workflows.plan.language.text import format_name, format_names, nearest_or_known
-from sennit.workflows.plan.programs.vocabulary import AS_TASKS, PLAIN, ROLES
+from sennit.workflows.plan.programs.vocabulary import AS_TASKS, ROLES
 
 _MATERIAL = "material_"
-_TOO_MANY = (
-    f"more than {MAX_OPEN_CALLS} calls are open at once; start tasks: "
-    "`await parallel([task(search, query=query) for query in queries])`"
-)
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What a run lets its scripts use: its script, the tools of its catalogue, the model providers, what its budget has
-    left, the classes of the script, what tells the run from others, and the time.
+    left, the classes of the script, and what tells the run from others.
     """
 
     script: str
@@ -71,7 +68,6 @@ class Surroundings:
     left: dict[str, int] = field(default_factory=dict)
     classes: Callable[[], Classes] = dict
     run: str = ""
-    now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
 
 class Words:
@@ -89,47 +85,60 @@ class Words:
         self.marks: dict[str, str] = {}  # what the scheduler knows it by
         self.materials: dict[str, dict[str, str]] = {}  # the digests of what it refers to
         self.bodies: dict[str, bytes] = {}  # what is to be stored, by digest
-        self.sleeps: dict[str, int] = {}  # how long each sleep is, in milliseconds
+        self.limits: dict[str, dict[str, int]] = {}  # those of its time, and of how many inputs it has open
         self.given_up: list[str] = []  # the calls that nobody waits for any more
         self.counts = counts
         self.around = around
         self._recorded = list(recorded)
 
-    def answer(self, call: Call) -> Ended | None:
+    def answer(self, call: Call) -> Ended | Sleep | None:
         """Return the answer to a call, or None if it is open now. Raises ProgramFailed."""
         try:
-            if len(self.session.open) >= MAX_OPEN_CALLS and call.function not in _AT_ONCE:
-                raise Refused("RuntimeError", _TOO_MANY)
-            word = _WORDS.get(call.function)
+            limits, call = CallLimits.of(call, self.around.tools)
+            word, count = _WORDS.get(call.function), len(self.nodes)
             if word is None:
                 self._wait(call, self._tool(call, call.function, call.args, call.kwargs))
-                return None
-            bound = _bound(word, self, call)
-            return word(*bound.args, **bound.kwargs)
+                answer = None
+            else:
+                given = bound(word, self, call)
+                answer = word(*given.args, **given.kwargs)
+            if len(self.nodes) > count:
+                self._limit(limits)
+            return answer
         except Refused as refused:
             return Ended(error=(refused.kind, f"{call.function}: {refused}"))
         except NotJson as problem:
             return Ended(error=("TypeError", f"{call.function}: {problem}"))
 
+    def _limit(self, limits: CallLimits) -> None:
+        """Have the call that was added last have these limits."""
+        node = self.nodes[-1]
+        if limits.attempts:
+            self.nodes[-1] = node.model_copy(update={"retry": limits.retry()})
+        if limits.timeout:
+            self.limits.setdefault(node.id, {})["expires"] = limits.timeout
+
     def _wait(self, call: Call, made: OpenCall) -> None:
         self.session.open[call.number] = made
 
-    def _sleep(self, call: Call, seconds: float) -> None:
-        if type(seconds) not in (int, float) or not 0 <= seconds <= MAX_SLEEP_SECONDS:
-            raise Refused("ValueError", f"sleeps 0 to {MAX_SLEEP_SECONDS:,} seconds, not {seconds!r:.40}")
-        self._pause(call, {"seconds": seconds}, float(seconds), f"{seconds:,} s")
+    def _sleep(self, call: Call, seconds: float) -> Sleep:
+        return sleep_for(seconds, call.clock, self.session.since)
 
-    def _sleep_until(self, call: Call, time: str) -> None:
-        until = moment_of(time)
-        seconds = (until - self.around.now()).total_seconds()
-        if seconds > MAX_SLEEP_SECONDS:
-            raise Refused("ValueError", f"sleeps at most {MAX_SLEEP_SECONDS:,} seconds")
-        self._pause(call, {"until": until.isoformat()}, seconds, f"until {until.isoformat(' ', 'seconds')}")
+    def _sleep_until(self, call: Call, time: str) -> Sleep:
+        return sleep_until(time, call.clock)
 
-    def _pause(self, call: Call, args: dict[str, Any], seconds: float, shown: str) -> None:
-        node = made_node(ToolNode, id=self._next, kind="tool", tool=SLEEP["name"], args=args)
-        self.sleeps[node.id] = max(1, round(seconds * 1000))
-        self._wait(call, self._add(node, call, args, shown))
+    def wake(self, sleep: Sleep | None) -> OpenCall | None:
+        """Have a node end when the next sleep does: one for all that are over at the same time. Return it if it is
+        new.
+        """
+        if sleep is None or -sleep.due in self.session.open:
+            return None
+        until = datetime.fromtimestamp(sleep.due / 1000, UTC).isoformat()
+        call = Call(-sleep.due, "sleep", (), {}, sleep.line, sleep.coroutine)
+        node = made_node(ToolNode, id=self._next, kind="tool", tool=SLEEP["name"], args={"until": until})
+        self.limits[node.id] = {"deadline": sleep.at}
+        self._wait(call, self._add(node, call, sleep.due, f"until {until[:19].replace('T', ' ')}"))
+        return self.session.open[call.number]
 
     def _llm(
         self,
@@ -203,8 +212,8 @@ class Words:
             return Ended(self.session.ticket(self.session.made))
         if function in AS_TASKS:
             made = replace(call, function=function, args=values, kwargs=arguments)
-            bound = _bound(_WORDS[function], self, made)
-            _WORDS[function](*bound.args, **bound.kwargs)
+            fits = bound(_WORDS[function], self, made)
+            _WORDS[function](*fits.args, **fits.kwargs)
             del self.session.open[call.number]
             return Ended(self.session.ticket(self.session.made))
         if values:
@@ -225,6 +234,7 @@ class Words:
         session.tasks[name] = count = session.tasks.get(name, 0) + 1
         path = self._place(call, f"{name}#{count}")
         about_it = {"stages": stages, "arguments": arguments, "key": key, "path": path, "clock": call.clock}
+        about_it |= {"since": session.since, "runs": session.runs}
         child = Session(script=session.script, function=function, depth=session.depth + 1, **about_it)
         begun = self._stored(child.model_dump(mode="json", exclude_defaults=True))
         node = ProgramNode(id=self._next, kind="program", step=Step(number=1, session=begun))
@@ -232,11 +242,11 @@ class Words:
         self._enter(node, f"{shortened(path)}:{call.line}", about)
         return node.id
 
-    def _parallel(self, call: Call, tickets: list[str]) -> Ended | None:
-        return self._join(call, "all", tickets)
+    def _parallel(self, call: Call, tickets: list[str], *, limit: Any = None) -> Ended | None:
+        return self._join(call, "all", tickets, width=width_of(limit))
 
-    def _settled(self, call: Call, tickets: list[str]) -> Ended | None:
-        return self._join(call, "settled", tickets, "ends")
+    def _settled(self, call: Call, tickets: list[str], *, limit: Any = None) -> Ended | None:
+        return self._join(call, "settled", tickets, "ends", width_of(limit))
 
     def _first(self, call: Call, tickets: list[str]) -> Ended | None:
         return self._join(call, "first", tickets)
@@ -247,13 +257,14 @@ class Words:
             raise Refused("ValueError", f"{k!r:.20} of {count} tickets can never end")
         return self._join(call, {"quorum": k}, tickets)
 
-    def _pipeline(self, call: Call, items: Any, *stages: str) -> Ended | None:
+    def _pipeline(self, call: Call, items: Any, *stages: str, limit: Any = None) -> Ended | None:
+        width = width_of(limit)
         if not isinstance(items, list) or not stages:
             raise Refused("TypeError", "write pipeline(items, stage, ...): a list, and functions of one argument")
         begun = [self._start(call, "pipeline", {"item": item}, stages) for item in items]
-        return self._joined(call, "all", begun, [list(stages), packed(items)])
+        return self._joined(call, "all", begun, [list(stages), packed(items)], width=width)
 
-    def _join(self, call: Call, policy: Any, tickets: Any, shape: Shape = "tickets") -> Ended | None:
+    def _join(self, call: Call, policy: Any, tickets: Any, shape: Shape = "tickets", width: int = 0) -> Ended | None:
         if not isinstance(tickets, list):
             raise Refused("TypeError", f"takes a list of tickets, not {tickets!r:.60}")
         nodes = [self._started(ticket) for ticket in tickets]
@@ -261,11 +272,15 @@ class Words:
             raise Refused("ValueError", "a ticket is named twice")
         if not nodes and policy == "first":
             raise Refused("ValueError", "there are no tickets")
-        return self._joined(call, policy, nodes, tickets, shape)
+        return self._joined(call, policy, nodes, tickets, shape, width)
 
-    def _joined(self, call: Call, policy: Any, nodes: list[str], what: Any, shape: Shape = "tickets") -> Ended | None:
+    def _joined(
+        self, call: Call, policy: Any, nodes: list[str], what: Any, shape: Shape = "tickets", width: int = 0
+    ) -> Ended | None:
         if not nodes:
             return Ended([])
+        if width:
+            self.limits[self._next] = {"width": width}
         node = made_node(JoinNode, id=self._next, kind="join", inputs=tuple(nodes), policy=policy)
         self._wait(call, self._add(node, call, what, f"of {len(nodes)}", shape=shape))
         return None
@@ -362,7 +377,7 @@ class Words:
         return tuple(names)
 
 
-_WORDS: dict[str, Callable[..., Ended | None]] = {
+_WORDS: dict[str, Callable[..., Ended | Sleep | None]] = {
     "llm": Words._llm,
     "agent": Words._agent,
     "ask": Words._ask,
@@ -379,13 +394,3 @@ _WORDS: dict[str, Callable[..., Ended | None]] = {
     "cancel": Words._cancel,
     "budget_left": Words._budget_left,
 }
-_AT_ONCE = (*PLAIN, "budget_left")
-_SIGNATURES = {word: inspect.signature(word) for word in _WORDS.values()}
-
-
-def _bound(word: Callable[..., Any], *arguments: Any) -> inspect.BoundArguments:
-    words, call = arguments
-    try:
-        return _SIGNATURES[word].bind(words, call, *call.args, **call.kwargs)
-    except TypeError as error:
-        raise Refused("TypeError", str(error)) from None

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from sennit.activities.limits import MAX_BODY_BYTES, MAX_CACHED_BYTES
-from sennit.activities.storage.artifacts import ArtifactStore, BodyMissing, decode, encode
+from sennit.activities.storage.artifacts import ArtifactStore, BodyMissing, decode, digest_of, encode
 from sennit.activities.storage.manifest import value_of
 from sennit.activities.toolbox.read_output import ENTRY, PART, SLEEP
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
@@ -220,6 +220,15 @@ class ArtifactReader:
     async def put_all(self, run_prefix: str, bodies: Iterable[bytes]) -> None:
         """Store bodies beside the outputs. Raises StoreUnavailable."""
         await asyncio.gather(*(self._store.put(run_prefix, body) for body in bodies))
+
+    async def note(self, run_prefix: str, name: str, value: Any) -> None:
+        """Keep a value under a name, unless one is there already. Raises StoreUnavailable."""
+        await self._store.mark(run_prefix, digest_of(name.encode()), encode(value))
+
+    async def noted(self, run_prefix: str, name: str) -> Any:
+        """Return what was kept under a name, None if nothing was. Raises StoreUnavailable."""
+        body = await self._store.marked(run_prefix, digest_of(name.encode()))
+        return decode(body) if body is not None else None
 
     async def shared(self, run_prefix: str, digest: str) -> Any:
         """Return a stored output that many calls read a part of, as the items of a map: it must not be changed.

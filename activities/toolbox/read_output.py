@@ -60,12 +60,11 @@ def read_part(args: PartArguments) -> Any:
 
 
 class SleepArguments(BaseModel):
-    """How long a program sleeps, in seconds, or until when. The run starts the tool when that is over."""
+    """Until when a program sleeps. The run starts the tool when that is over."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    seconds: float | None = None
-    until: str | None = None
+    until: str
 
 
 @tool(name="end_sleep", effect="pure", in_catalogue=False)

@@ -4,6 +4,7 @@ import asyncio
 import builtins
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -12,8 +13,9 @@ from typing import Any, NoReturn
 
 from sennit.activities.programs.advance import entry_of, failure_of
 from sennit.activities.programs.interpreter import Interpreter
+from sennit.activities.programs.material import CallLimits
 from sennit.activities.programs.session import Counts, Session
-from sennit.activities.programs.turns import Call, Ended, ScriptError
+from sennit.activities.programs.turns import Call, Ended, ScriptError, Sleep
 from sennit.activities.programs.values import Ref, mapped, packed, unpacked
 from sennit.activities.programs.words import Surroundings, Words
 from sennit.activities.storage.artifacts import decode, digest_of, encode
@@ -27,7 +29,7 @@ from sennit.workflows.plan.language.nodes import GateNode, JoinNode, LlmNode, No
 from sennit.workflows.plan.language.problems import InvalidPlan, place_of
 from sennit.workflows.plan.language.text import did_you_mean
 from sennit.workflows.plan.programs.program_plan import script_problems, tools_called
-from sennit.workflows.plan.programs.vocabulary import WORDS
+from sennit.workflows.plan.programs.vocabulary import LIMITS, WORDS
 from sennit.workflows.plan.scheduling import joins
 
 Fake = Callable[..., Any]
@@ -72,8 +74,8 @@ async def run_async(text: str, fakes: Mapping[str, Fake], /, **inputs: Any) -> A
     """Do what `run` does with the text of a script, in an event loop that runs already."""
     if problems := script_problems(text, None):
         raise InvalidPlan(problems)
-    tools = {name: {"name": name} for name in (*tools_called(text), *fakes) if name not in WORDS}
-    around = partial(Surroundings, text, tools, PROVIDERS, now=partial(_now, asyncio.get_running_loop()))
+    tools = {name: _entry(name, fakes.get(name)) for name in (*tools_called(text), *fakes) if name not in WORDS}
+    around = partial(Surroundings, text, tools, PROVIDERS)
     session = Session(script=digest_of(text.encode()), function="main", arguments=packed(inputs), key="main")
     with working():
         async with Interpreter() as interpreter:
@@ -85,6 +87,12 @@ async def run_async(text: str, fakes: Mapping[str, Fake], /, **inputs: Any) -> A
         error.add_note(found.traceback)
         raise error
     return program.whole(found)
+
+
+def _entry(name: str, fake: Fake | None) -> dict[str, Any]:
+    """Return what is known of a tool: its name, and which of the limits of calls it takes itself."""
+    takes = [each for each in LIMITS if fake is not None and each in inspect.signature(fake).parameters]
+    return {"name": name, "schema": {"properties": {each: {} for each in takes}}} if takes else {"name": name}
 
 
 def _now(loop: asyncio.AbstractEventLoop) -> datetime:
@@ -99,6 +107,7 @@ class _Program:
         self._around = around
         self._fakes = fakes
         self._nodes: dict[str, asyncio.Task[Ended]] = {}
+        self._rooms: dict[str, asyncio.Semaphore] = {}
         self._bodies: dict[str, bytes] = {}
 
     async def run(self, session: Session, name: str) -> Any:
@@ -108,24 +117,30 @@ class _Program:
         calls: list[Call] = []
         started: list[asyncio.Task[Ended]] = []
 
-        def answer(call: Call) -> Ended | None:
+        def answer(call: Call) -> Ended | Sleep | None:
             if call.function == "budget_left" and call.function in self._fakes:
                 return Ended(self._fakes[call.function]())
             for name in call.kwargs.get("tools") or ():
                 self._fake(name, call)
             ended = words.answer(call)
-            calls.extend([call] * (len(words.nodes) - len(calls)))
+            if len(words.nodes) > len(calls):
+                _, call = CallLimits.of(call, self._around.tools)
+                calls.extend([call] * (len(words.nodes) - len(calls)))
             return ended
 
         source, function = entry_of(self._around.script, session)
         arguments = unpacked(session.arguments)
-        begin = partial(self._interpreter.start, run=self._around.run, clock=session.clock or BEGAN)
+        begin = partial(self._interpreter.start, clock=session.clock or BEGAN)
         advance = await begin(source, function, arguments, answer, session.key)
         try:
             while advance.snapshot:
+                words.wake(advance.sleep)
+                session.keep_open(advance.waits)
                 self._bodies |= words.bodies
+                calls.extend([Call(0, "sleep", (), {}, 0)] * (len(words.nodes) - len(calls)))
+                self._hold_back(words, len(started))
                 for node, call in list(zip(words.nodes, calls, strict=True))[len(started) :]:
-                    started.append(asyncio.create_task(self._end_of(node, call, words.sleeps.get(node.id, 0) / 1000)))
+                    started.append(asyncio.create_task(self._end_of(node, call, words.limits.get(node.id, {}))))
                     self._nodes[node.id] = started[-1]
                 advance = await self._interpreter.resume(advance.snapshot, await self._ended(session), answer)
         finally:
@@ -147,12 +162,25 @@ class _Program:
                 session.fail(": ".join(end.error))
         return ended
 
-    async def _end_of(self, node: Node, call: Call, seconds: float) -> Ended:
-        if seconds:
-            await asyncio.sleep(seconds)
-        with working():
-            end = Ended() if seconds else await self._end(node, call)
-            return replace(end, at=round(_now(asyncio.get_running_loop()).timestamp() * 1000))
+    def _hold_back(self, words: Words, known: int) -> None:
+        """Have what a new join waits for begin only as it has room for it."""
+        for node in words.nodes[known:]:
+            width = words.limits.get(node.id, {}).get("width")
+            if width and isinstance(node, JoinNode):
+                self._rooms |= dict.fromkeys(node.inputs, asyncio.Semaphore(width))
+
+    async def _end_of(self, node: Node, call: Call, limits: dict[str, int]) -> Ended:
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(limits["expires"] / 1000 if "expires" in limits else None):
+                async with self._rooms.get(node.id, nullcontext()):
+                    if "deadline" in limits:
+                        await asyncio.sleep((limits["deadline"] - BEGAN) / 1000 - loop.time())
+                    with working():
+                        end = Ended() if "deadline" in limits else await self._end(node, call)
+        except TimeoutError:
+            end = Ended(error=("TimeoutError", f"more than {limits['expires'] / 1000:g} s"))
+        return replace(end, at=round(_now(loop).timestamp() * 1000))
 
     async def _end(self, node: Node, call: Call) -> Ended:
         if isinstance(node, JoinNode):
@@ -160,6 +188,8 @@ class _Program:
         if isinstance(node, ProgramNode):
             assert node.step is not None
             session = Session.model_validate(decode(self._bodies[node.step.session]))
+            if node.id in self._rooms:  # it begins when there is room for it
+                session.clock = round(_now(asyncio.get_running_loop()).timestamp() * 1000)
             found = await self.run(session, node.id)
             if not isinstance(found, ScriptError):
                 return Ended(found)

@@ -54,7 +54,12 @@ class End:
 
 @dataclass
 class Play:
-    """One run of one program. `fakes` answer tools by name, and `llm`, `ask` and `agent`; an exception is a failure."""
+    """One run of one program. `fakes` answer tools by name, and `llm`, `ask` and `agent`; an exception is a failure.
+
+    What is called ends in any order, and sleeps only when nothing else can; or, with `takes`, which says how many
+    seconds a call takes, in that of time. Calls that are `known` by their keys have ended before `since`, when the
+    script was edited.
+    """
 
     place: Path
     interpreter: Interpreter
@@ -64,6 +69,9 @@ class Play:
     left: dict[str, int] = field(default_factory=dict)
     catalogue: list[dict[str, Any]] = field(default_factory=lambda: CATALOGUE)
     pages: int = 0
+    takes: Callable[[Node], float] | None = None
+    known: Mapping[str, tuple["End", int]] = field(default_factory=dict)
+    since: int = 0
 
     def __post_init__(self) -> None:
         self.store = new_store(self.place)
@@ -75,9 +83,14 @@ class Play:
         """What has neither ended nor, as a step, handed on."""
         self.before: dict[str, str] = {}
         self.order: list[str] = []
-        """What has ended, in order: each a second after the last."""
+        """What has ended, in order."""
+        self.clock = max(self.since, BEGAN * 1000)
+        self.ended_at: dict[str, int] = {}
+        """Without `takes` each a second after the last, or when its sleep is over."""
+        self.due: dict[str, int] = {}
         self.called: Counter[str] = Counter()
         self.keys: Counter[str] = Counter()
+        self.keys_of: dict[str, str] = {}
         self.advances: list[str] = []
         self.renew()
 
@@ -109,26 +122,61 @@ class Play:
         """Return what the program returns. Raises CallFailed, ProgramFailed."""
         await self.begin(**arguments)
         while "main" not in self.ends:
-            ready = [name for name in self.going if self.may_start(name)]
-            assert ready, "nothing can go on"
-            await self.start(self.random.choice(ready))
+            await self.start(self.next())
         end = self.ends["main"]
         if end.status != "succeeded":
             kind, _, message = (end.error or "").partition(": ")
             raise {"CallFailed": CallFailed, "ProgramFailed": ProgramFailed}[kind](message)
         return await self.library.value(PREFIX, end.ref)
 
+    def next(self) -> str:
+        """Return what ends or goes on next."""
+        ready = [name for name in self.going if self.may_start(name)]
+        if self.takes is None:
+            calls = [name for name in ready if not self.nodes[name][2].deadline]
+            if calls:
+                return self.random.choice(calls)
+            assert ready, "nothing can go on"
+            return min(ready, key=lambda name: self.nodes[name][2].deadline)
+        for name in ready:
+            if self.inputs[name] or isinstance(self.nodes[name][1], ProgramNode):
+                return name
+            if name not in self.due:
+                spec, seconds = self.nodes[name][2], self.takes(self.nodes[name][1])
+                self.due[name] = max(spec.deadline, self.clock) if spec.deadline else self.clock + round(seconds * 1000)
+        for name, (_, _, spec) in self.nodes.items():
+            if spec.expires and name not in self.ends:
+                self.due.setdefault(f"{name} expires", self.clock + spec.expires)
+        open_nodes = [*self.going, *(f"{name} expires" for name in self.nodes if name not in self.ends)]
+        live = {name: self.due[name] for name in open_nodes if name in self.due}
+        assert live, "nothing can go on"
+        found = min(live, key=lambda name: live[name])
+        self.clock = live[found]
+        return found
+
     def may_start(self, name: str) -> bool:
         """Whether a node has what it waits for."""
         node, inputs = self.nodes[name][1], self.inputs[name]
         ended = [self.ends[other] for other in inputs if other in self.ends]
+        for join, others in self.inputs.items():
+            width = self.nodes[join][2].width
+            if width and name in others:
+                begun = width + sum(other in self.ends for other in others)
+                if others.index(name) >= begun:
+                    return False
         if isinstance(node, JoinNode):
             return _rule(node, ended) is not None
         return not inputs or bool(ended)
 
     async def start(self, name: str) -> None:
         """Have a node end, or a step hand on."""
-        _, node, _ = self.nodes[name]
+        name, _, expires = name.partition(" ")
+        _, node, spec = self.nodes[name]
+        if expires:
+            self.end(name, End("", "failed", f"TimeoutError: more than {spec.expires / 1000:g} s"))
+            return
+        if self.takes is None:
+            self.clock = max(self.clock + 1000, spec.deadline)
         if isinstance(node, ProgramNode):
             await self.advance(name)
         elif isinstance(node, JoinNode):
@@ -145,7 +193,7 @@ class Play:
             self.end(name, End("", "failed", f"{type(error).__name__}: {error}"))
             return
         if not output.more:
-            self.end(name, End(await self.library.put(PREFIX, output.output)))
+            self.end(name, End(await self.library.put(PREFIX, output.output)), output.at if self.takes else 0)
             return
         await self.take(name, output)
 
@@ -166,6 +214,11 @@ class Play:
         del self.going[name]
         self.going |= dict.fromkeys(spec.id for spec in specs)
         self.pages += 1
+        for spec in specs:
+            end, at = self.known.get(checked.keys.get(spec.id, ""), (None, 0))
+            if end is not None:
+                self.end(spec.id, end, at)
+        self.keys_of |= checked.keys
 
     async def context(self, name: str, generation: int = 1) -> NodeContext:
         """Return what an activity would run the node with."""
@@ -173,8 +226,10 @@ class Play:
         ended = {other: self.ends[other] for other in self.inputs[name] if other in self.ends}
         refs = {other: end.ref for other, end in ended.items() if end.ref}
         lost = {other: (end.status, end.error) for other, end in ended.items() if not end.ref}
-        times = {other: (BEGAN + 1 + self.order.index(other)) * 1000 for other in ended} or {name: BEGAN * 1000}
-        call = ProgramNodeCall(run="run", plan=plan, nodes=(name,), refs=refs, lost=lost, left=self.left, ends=times)
+        began = self.clock if self.takes and name != "main" and not self.since else BEGAN * 1000
+        times = {other: self.ended_at[other] for other in ended} or {name: began}
+        limits: dict[str, Any] = {"left": self.left, "since": self.since}
+        call = ProgramNodeCall(run="run", plan=plan, nodes=(name,), refs=refs, lost=lost, ends=times, **limits)
         checked = await self.library.plan(PREFIX, plan)
         binder = Binder(self.library, PREFIX, checked, call, {**checked.materials.get(name, {}), **refs})
         return NodeContext(checked, Address(name, None, generation), call, binder, PREFIX, Attempts(1, 0))
@@ -218,20 +273,29 @@ class Play:
             values = [end["value"] for end in ends if ended[end["id"]].ref]
             most = node.policy.quorum if isinstance(node.policy, Quorum) else len(values)
             value = values[: int(most)]
-        self.end(name, End(await self.library.put(PREFIX, value[0] if node.policy == "first" else value)))
+        at = max(self.ended_at[other] for other in ended) if self.takes else 0
+        self.end(name, End(await self.library.put(PREFIX, value[0] if node.policy == "first" else value)), at)
 
     async def settled(self, name: str, end: End) -> dict[str, Any]:
         value = await self.library.value(PREFIX, end.ref) if end.ref else None
         value = value if isinstance(self.nodes[name][1], ProgramNode) else escaped(value)
         return {"id": name, "status": end.status, "value": value, "error": end.error}
 
-    def end(self, name: str, end: End) -> None:
-        """End a node, and what it has taken over the end of."""
+    def end(self, name: str, end: End, at: int = 0) -> None:
+        """End a node, and what it has taken over the end of, but for what has expired."""
         self.going.pop(name, None)
-        while name:
-            self.ends[name] = end
+        while name and name not in self.ends:
+            self.ends[name], self.ended_at[name] = end, at or self.clock
             self.order.append(name)
             name = self.before.get(name, "")
+
+    def results(self) -> dict[str, tuple[End, int]]:
+        """Return how calls have ended that have a value, by their keys."""
+        return {key: (self.ends[name], self.ended_at[name]) for name, key in self.keys_of.items() if self.has(name)}
+
+    def has(self, name: str) -> bool:
+        """Whether a node has a value."""
+        return name in self.ends and bool(self.ends[name].ref)
 
 
 def _rule(node: JoinNode, ended: list[End]) -> bool | None:

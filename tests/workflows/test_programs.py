@@ -560,3 +560,102 @@ async def test_what_a_program_gives_up_is_cancelled_while_it_goes_on(start: Star
     assert view["counts"]["running"] == 1, "the call of the other task"
     await insist(handle, "answer", {"node": view["blocked"][0]["node"], "value": "yes"})
     assert (await handle.result())["answer"] == "yes"
+
+
+LIMITED = """
+async def late(number: int):
+    await sleep(3600)
+
+async def look(number: int):
+    begun = now()
+    await nap(value=number, seconds=0.2)
+    return begun.isoformat()
+
+async def main():
+    caught = []
+    try:
+        await nap(value=-1, seconds=60, timeout=0.3)
+    except TimeoutError as error:
+        caught.append(str(error))
+    try:
+        await parallel([task(late, number=1)], timeout=0.3)
+    except TimeoutError as error:
+        caught.append(str(error))
+    tickets = [task(late, number=2, timeout=2), task(nap, value=7)]
+    for _ in tickets:
+        try:
+            ticket, value = await next_of(tickets)
+            caught.append([tickets.index(ticket), value["value"]])
+        except TimeoutError as error:
+            caught.append(str(error))
+    return [caught, await parallel([task(look, number=number) for number in range(4)], limit=1)]
+"""
+
+
+@remembered_or_not
+async def test_calls_expire_and_joins_have_limits(start: Start) -> None:
+    report = await (await start(plan=program(LIMITED))).result()
+    assert report["status"] == "done", report
+    caught, begun = report["answer"]
+    assert caught == ["more than 0.3 s", "more than 0.3 s", [1, 7], "more than 2 s"]
+    assert begun == sorted(set(begun)), "one after the other"
+
+
+CLOCKED = """
+import uuid
+
+async def look(number: int):
+    await nap(value=number)
+    return str(now())
+
+async def main():
+    begun = str(now())
+    await nap(value=begun)
+    await sleep(3)
+    found = await parallel([task(look, number=number) for number in range(3)])
+    told = [begun, found, str(now()), str(uuid.uuid4())]
+    await nap(value=told)
+    if False:
+        await nap(value="new")
+    return [told, str(now()), str(uuid.uuid4())]
+"""
+
+
+async def test_a_fork_goes_on_by_the_clock_until_it_makes_a_call_anew(begin: Start, cache: Path) -> None:
+    """What is called with the time, or with a UUID, is taken over until then, and no sleep is slept again."""
+    first = await begin(plan=program(CLOCKED), approval="never")
+    told, at, one = (await first.result())["answer"]
+    plan = program(CLOCKED.replace("if False", "if True"))
+    fork = await begin(plan=plan, approval="never", origins=[first.first_execution_run_id])
+    report = await fork.result()
+    assert report["answer"][0] == told, report
+    assert called(cache, fork).total() == 1
+    assert report["answer"][1] > at
+    assert report["answer"][2] not in (one, told[-1])
+    [slept] = [node for node in report["nodes"] if node["id"] == "main_2"]
+    assert slept["taken_over"]
+
+
+async def test_a_run_that_sleeps_continues_as_new_and_one_node_ends_all_sleeps_of_a_time(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drain, "SOFT_BOUNDS", (60, drain.SOFT_BOUNDS[1], 100))
+    script = """
+import asyncio
+
+async def doze(number: int):
+    await asyncio.sleep(3)
+    return number
+
+async def main():
+    sleeping = asyncio.create_task(asyncio.sleep(2))
+    for number in range(20):
+        await nap(value=number)
+    await sleeping
+    return sum(await asyncio.gather(*[doze(number) for number in range(2000)]))
+"""
+    handle = await start(plan=program(script))
+    report = await handle.result()
+    assert (report["status"], report["answer"]) == ("done", 1999 * 1000), report
+    assert len(report["nodes"]) == 1 + 20 + 2
+    assert (await handle.describe()).run_id != handle.first_execution_run_id, "it has continued as new while it slept"

@@ -261,7 +261,7 @@ class NodeReply(Message):
     taken_over: bool = False
     """Whether it comes from a run that this one forks."""
     at: int = 0
-    """When it ended, in milliseconds, if the step that follows has read that."""
+    """When a program's call ended, in milliseconds: in the run that it was taken over from, if it was."""
     warnings: tuple[str, ...] = ()
     """Of the whole run."""
     millis: int = 0

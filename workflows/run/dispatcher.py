@@ -40,6 +40,7 @@ from sennit.workflows.plan.language.summary import for_bar
 from sennit.workflows.plan.limits import MAX_TASK_BYTES
 from sennit.workflows.plan.scheduling.completion import may_write
 from sennit.workflows.plan.scheduling.events import Event, InputsRead, NodeEnded, Start
+from sennit.workflows.plan.scheduling.extension import beginning
 from sennit.workflows.plan.scheduling.joins import lost, manifest
 from sennit.workflows.plan.scheduling.state import RUNNING, SUCCEEDED, RunState
 from sennit.workflows.run.outcomes import (
@@ -349,8 +350,7 @@ def node_call(state: RunState, run: str, plan: str, units: Units, *, asks: bool 
     elif takes is ProgramNodeCall:
         fields["approved"] = state.approved.get(unit)
     if takes is ProgramNodeCall and not spec.inputs:
-        fields["ends"] = {spec.id: state.ended_at[unit]} if unit in state.ended_at else {}
-        fields["since"] = state.now if state.generation[unit] > 1 else 0
+        fields |= beginning(state, unit)
     if spec.inputs and spec.kind != "join":
         fields |= _gathered(state, unit, spec, fields["refs"])
     return takes(**common, **_known(**fields))

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from temporalio import workflow
 
-from sennit.workflows.plan.scheduling.state import DRAIN, NEXT_TRY, OVERTIME, PARK, RunState
+from sennit.workflows.plan.scheduling.state import CALLS, DRAIN, NEXT_TRY, OVERTIME, PARK, RunState
 
 
 class DeadlineTimer:
@@ -50,6 +50,8 @@ def _summary(state: RunState, due: int) -> str:
         DRAIN: "draining takes too long",
         NEXT_TRY: "the next attempt after an outage",
     }
+    if unit <= CALLS:
+        return f"{state.path(CALLS - unit)} has no more time"
     return ends.get(unit) or f"{state.path(unit)} ends waiting"
 
 

@@ -5,11 +5,15 @@ import re
 
 from sennit.activities.programs.python.edits import MARK, Edits
 from sennit.workflows.plan.programs.source import Source
-from sennit.workflows.plan.programs.vocabulary import AWAITED, BUILTINS, PLAIN
+from sennit.workflows.plan.programs.vocabulary import AWAITED, BUILTINS, LIMITS, NEXT_OF, OWN, PLAIN
 
 
 def is_side_by_side(source: Source) -> bool:
-    """Whether a script may run coroutines of its own side by side: with anything of asyncio but a gather of calls."""
+    """Whether a script may run coroutines of its own side by side: with anything of asyncio but a gather of calls, and
+    with `next_of`.
+    """
+    if any(source.meaning(use) is None for use in source.uses.get(NEXT_OF, ())):
+        return True
     modules, gathers = dict[str, bool](), dict[str, bool]()
     for node in source.nodes:
         if isinstance(node, ast.AsyncWith) or (isinstance(node, ast.ImportFrom) and node.module == "asyncio"):
@@ -69,12 +73,24 @@ class SideBySide(Edits):
             meaning = self.source.meaning(name)
             if isinstance(meaning, ast.AsyncFunctionDef) and not meaning.decorator_list:
                 return
-            if meaning is None and (name.id in AWAITED or name.id not in (*PLAIN, *BUILTINS)):
+            if meaning is None and name.id != NEXT_OF and (name.id in AWAITED or name.id not in (*PLAIN, *BUILTINS)):
                 return
         if self.is_alone:
             self._around(node.value, "__ended((", "))")
         else:
             self._around(node.value, "__awaited((", f"), {node.lineno})")
+
+    def _own_limits(self, call: ast.Call) -> None:
+        """Name those arguments of a task that its function takes itself, so that they are none of `task`."""
+        function = self.source.meaning(call.args[0]) if call.args and isinstance(call.args[0], ast.Name) else None
+        if not isinstance(function, ast.AsyncFunctionDef):
+            return
+        args = function.args
+        takes = [arg.arg for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs)]
+        for given in call.keywords:
+            if given.arg in LIMITS and (given.arg in takes or args.kwarg is not None):
+                begin, _ = self._at(given)
+                self._instead(begin, begin + len(given.arg), f"{OWN}{given.arg}")
 
     def _async_with(self, node: ast.AsyncWith) -> None:
         """Write `async with` as `try`, with the managers entered in its first line."""

@@ -311,6 +311,7 @@ class __uuid:
     def uuid4():
         me = __me()
         __uuids[me] = number = __uuids.get(me, 0) + 1
-        digest = __hashlib.sha256(f'{__seed} {__of_run} {me} {number}'.encode()).hexdigest()
+        run = [name for since, name in __of_run if since <= __time()][-1]
+        digest = __hashlib.sha256(f'{__seed} {run} {me} {number}'.encode()).hexdigest()
         return __UUID(digest[:12] + '4' + digest[13:16] + '89ab'[int(digest[16], 16) % 4] + digest[17:32])
 """

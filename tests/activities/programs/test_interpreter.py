@@ -203,7 +203,7 @@ async def test_what_goes_wrong_in_a_script(
 @pytest.mark.parametrize(
     ("body", "line", "where"),
     [
-        ("while True:\n    await now()\n    break\nwhile True: pass", 6, ""),
+        ("while True:\n    await clock()\n    break\nwhile True: pass", 6, ""),
         ("while True:\n    for x in 'ab': pass", 0, "a loop on one of the lines 3, 4 does not end; "),
     ],
 )

@@ -176,7 +176,8 @@ async def test_a_uuid_is_the_same_when_the_script_runs_again_and_another_in_anot
     script = "import uuid\n\nasync def main():\n    return [str(uuid.uuid4()) for _ in range(3)]\n"
     runs = [("main", "one"), ("main", "one"), ("main", "other"), ("main_1", "one")]
     first, again, *others = [
-        (await interpreter.start(script, "main", {}, lambda call: None, seed, run=run)).value for seed, run in runs
+        (await interpreter.start(script, "main", {}, lambda call: None, seed, runs=[(0, run)])).value
+        for seed, run in runs
     ]
     assert first == again
     assert len({each for values in (first, *others) for each in values}) == 9

@@ -7,7 +7,7 @@ from sennit.activities.limits import MAX_PROGRAM_LEVELS
 from sennit.activities.nodes.error_mapping import ProgramFailed
 from sennit.activities.programs import words as module
 from sennit.activities.programs.session import Counts, Session
-from sennit.activities.programs.turns import Call, Ended
+from sennit.activities.programs.turns import Call, Ended, Sleep
 from sennit.activities.programs.words import Surroundings, Words
 from sennit.workflows.plan.language.nodes import AgentNode, GateNode, JoinNode, LlmNode, Node, ProgramNode, ToolNode
 
@@ -22,7 +22,9 @@ def words() -> Words:
 
 
 def said(words: Words, function: str, *args: Any, **kwargs: Any) -> Ended | None:
-    return words.answer(Call(len(words.session.open), function, args, kwargs, 3))
+    answer = words.answer(Call(len(words.session.open), function, args, kwargs, 3))
+    assert not isinstance(answer, Sleep)
+    return answer
 
 
 def only(words: Words, kind: type[Node]) -> Any:

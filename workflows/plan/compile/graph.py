@@ -17,7 +17,8 @@ class Graph:
     it. Nodes that are appended have places behind all others until `sort` is called, which whoever follows edges
     backwards does first. `by_key` has the latest node of each call of a program, and `wanted` the facts of joins: true
     for those that conditions and maps read, false for those that only other joins have from them. `pipes` are the maps
-    that run item by item behind each map's items.
+    that run item by item behind each map's items, and `places` where a node stands among the inputs of a join that
+    limits how many of them are open.
     """
 
     __slots__ = (
@@ -37,6 +38,7 @@ class Graph:
         "order",
         "pipes",
         "place",
+        "places",
         "predecessor",
         "sketch",
         "specs",
@@ -59,6 +61,7 @@ class Graph:
         self.predecessor: dict[int, int] = {}
         self.pipes: dict[int, list[int]] = {}
         self.timed: dict[int, list[int]] = {}
+        self.places: dict[tuple[int, int], int] = {}
         self.wanted: dict[int, dict[str, bool]] = {}
         self.keys = [(spec.priority, -spec.rank, index) for index, spec in enumerate(specs)]
         self.locks = [locks_of(spec) for spec in specs]
@@ -172,6 +175,8 @@ class Graph:
             self.joins[dep].append(index)
             if spec.deadline:
                 self.timed.setdefault(dep, []).append(index)
+        if spec.width:
+            self.places |= {(dep, index): place for place, dep in enumerate(spec.inputs)}
         if spec.successor >= 0:
             self.predecessor[spec.successor] = index
         if spec.source >= 0:

@@ -29,6 +29,8 @@ def why_alone(graph: Graph, node: int, spec: NodeSpec, locks: list[tuple[str, in
         return "it stands in for another node"
     if node in graph.early or any(graph.specs[join].kind == "program" for join in graph.joins[node]):
         return "what waits for it may go on before all of its inputs are there"
+    if spec.expires:
+        return "it may expire while the others go on"
     if spec.attempts == 1:
         return "it is attempted once"
     return ""

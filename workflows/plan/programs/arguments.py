@@ -6,10 +6,22 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sennit.workflows.plan.language.limits import Limits
+from sennit.workflows.plan.language.nodes import MAX_ATTEMPTS
 from sennit.workflows.plan.language.text import did_you_mean, format_name, format_names, nearest_or_known
 from sennit.workflows.plan.programs.rounds import Rounds, TooLong
 from sennit.workflows.plan.programs.source import Function, Source, expression
-from sennit.workflows.plan.programs.vocabulary import AS_TASKS, JOINS, ROLES, SIGNATURES, TYPES, WORDS
+from sennit.workflows.plan.programs.vocabulary import (
+    AS_TASKS,
+    JOINS,
+    LIMITS,
+    NEXT_OF,
+    RETRIED,
+    ROLES,
+    SIGNATURES,
+    TIMED,
+    TYPES,
+    WORDS,
+)
 
 Found = Iterator[tuple[str, ast.AST, str]]
 _WORK = 200_000
@@ -82,12 +94,24 @@ class Arguments:
         elif word == "pipeline":
             for stage in call.args[1:]:
                 yield from self._of_stage(stage)
+            yield from self._of_width(call)
         elif name:
             yield from self._fits(call, call.func, _Given(name, call.args, call.keywords))
+            if self.source.meaning(call.func) is None and (word or name in self.tools) and word != "sleep_until":  # type: ignore[arg-type]
+                yield from self._of_times(call)
         if word in _MODEL:
             yield from self._of_model(call.keywords)
-        if word in JOINS:
+        if word in (*JOINS, NEXT_OF):
             yield from self._of_join(call, word)
+
+    def _of_width(self, call: ast.Call) -> Found:
+        """Check what `pipeline` takes by name."""
+        for each in call.keywords:
+            if each.arg not in ("limit", "timeout", None):
+                yield "argument", each.value, f"`pipeline` has no argument {format_name(each.arg)}; it takes `limit`"
+            elif each.arg is not None:
+                is_right, what = _AMOUNTS[each.arg]
+                yield from self._of_amount(each, what, is_right)
 
     def _of_task(self, call: ast.Call) -> Found:
         function = call.args[0] if call.args else None
@@ -135,7 +159,11 @@ class Arguments:
         for each in named:
             if each.arg in filled:
                 yield "argument", each.value, f"{shown} gets its argument {format_name(each.arg or '')} twice"
-            elif each.arg not in signature.names[signature.place_only :] and not signature.takes_any_name:
+            elif each.arg in signature.names[signature.place_only :] or signature.takes_any_name:
+                continue
+            elif each.arg in LIMITS:
+                yield from self._of_limit(call, function, each)
+            else:
                 free = [name for name in signature.names if name not in filled]
                 hint = nearest_or_known(str(each.arg), free) if free else "; it takes no other"
                 yield "argument", each.value, f"{shown} has no argument {format_name(str(each.arg))}{hint}"
@@ -144,6 +172,37 @@ class Arguments:
         lacking = [name for name in signature.needed if name not in filled and name not in {each.arg for each in named}]
         if lacking:
             yield "argument", call, f"{shown} needs the argument {format_names(lacking, form=format_name)}"
+
+    def _of_limit(self, call: ast.Call, function: ast.expr, given: ast.keyword) -> Found:
+        """Check what a call is allowed beside its arguments: `timeout` and `retry`."""
+        name, meaning = ast.unparse(function), self.source.meaning(function)  # type: ignore[arg-type]
+        is_task, is_word = function is not call.func, meaning is None and name in WORDS
+        if meaning is not None and not is_task:
+            instead = (
+                f"write `await asyncio.wait_for({name}(...), 5)`" if given.arg == "timeout" else "call it in a loop"
+            )
+            yield "argument", given.value, f"`{name}` has no argument `{given.arg}`: {instead}"
+        elif given.arg == "retry" and (meaning is not None or (is_word and name not in RETRIED)):
+            yield "argument", given.value, f"`{name}` has no `retry`: that is for calls of tools and of `llm`"
+        elif is_word and name not in TIMED:
+            yield "argument", given.value, f"`{name}` has no `timeout`"
+        else:
+            is_right, what = _AMOUNTS[str(given.arg)]
+            yield from self._of_amount(given, what, is_right)
+
+    def _of_amount(self, given: ast.keyword, what: str, is_right: Callable[[Any], bool]) -> Found:
+        value = given.value.operand if isinstance(given.value, ast.UnaryOp) else given.value
+        if isinstance(value, ast.Constant) and value.value is not None:
+            written = ast.unparse(given.value)
+            if value is not given.value or not is_right(value.value):
+                yield "argument", given.value, f"`{given.arg}` is {what}, not {written[:40]}"
+
+    def _of_times(self, call: ast.Call) -> Found:
+        """Find times that are given to a tool or a model as they are: they have no JSON."""
+        for given in (*call.args, *(each.value for each in call.keywords)):
+            function = given.func if isinstance(given, ast.Call) else None
+            if isinstance(function, ast.Name) and function.id == "now" and self.source.meaning(function) is None:
+                yield "argument", given, "a time has no JSON: write now().isoformat()"
 
     def _of_model(self, keywords: list[ast.keyword]) -> Found:
         for keyword in keywords:
@@ -194,6 +253,9 @@ class Arguments:
     def _of_join(self, call: ast.Call, word: str) -> Found:
         arguments = {each.arg: each.value for each in call.keywords}
         args = dict(zip(("k", "tickets") if word == "quorum" else ("tickets",), call.args, strict=False))
+        if "limit" in arguments and word in ("parallel", "settled"):
+            is_right, what = _AMOUNTS["limit"]
+            yield from self._of_amount(next(each for each in call.keywords if each.arg == "limit"), what, is_right)
         tickets, k = arguments.get("tickets", args.get("tickets")), arguments.get("k", args.get("k"))
         if tickets is None:
             return
@@ -206,13 +268,23 @@ class Arguments:
             number = self._rounds.number(k, {}) if k is not None else None
         except TooLong:
             return
-        if word == "first" and not size.most:
-            yield "argument", tickets, "`first` of no tickets can never end"
+        if word in ("first", NEXT_OF) and not size.most:
+            yield "argument", tickets, f"`{word}` of no tickets can never end"
         if number is not None and not 1 <= number <= size.most:
             of = f" of {size.most} tickets" if size.least == size.most else ""
             yield "argument", call, f"`quorum({number}, ...)`{of} can never end: give 1 or more, and as many tickets"
 
 
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value > 0
+
+
+_AMOUNTS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "timeout": (lambda value: type(value) in (int, float) and value > 0, "a number of seconds above 0"),
+    "retry": (lambda value: _is_count(value) and value <= MAX_ATTEMPTS, f"1 to {MAX_ATTEMPTS} attempts"),
+    "limit": (_is_count, "how many run at once, 1 or more"),
+}
+"""What calls are allowed beside their arguments."""
 _OF_KEYWORDS: dict[str, Callable[[Arguments, ast.expr], Found]] = {
     "tools": Arguments._of_tools,
     "role": Arguments._of_role,

@@ -16,8 +16,13 @@ _WIDTH = 40
 _LITERALS = (str, int, bool)
 _SCALARS = (*_LITERALS, float)
 _TYPES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
-_LLM = 'role: _Role = "worker", model: str | None = None, tools: list[str] = [], max_turns: int = 8'
+_LLM = 'role: _Role = "worker", model: str | None = None, tools: list[str] = [], max_turns: int = 8, '
+_LLM += "timeout: float | None = None, retry: int | None = None"
+_TIMEOUT, _LIMIT = "timeout: float | None = None", "limit: int | None = None"
+_CALL = {"timeout": _TIMEOUT, "retry": "retry: int | None = None"}
+"""What a call takes beside its arguments: how many seconds, and how often it is attempted."""
 _WORDS = f'''\
+import datetime as _datetime
 from collections.abc import Callable, Coroutine, Generator, Sequence
 from typing import Any, Generic, Literal, ParamSpec, TypeVar, overload
 
@@ -43,14 +48,16 @@ async def llm(prompt: str, *material: Any, schema: None = None, {_LLM}) -> str:
 async def llm(prompt: str, *material: Any, schema: type[_J], {_LLM}) -> _J: ...
 @overload
 async def llm(prompt: str, *material: Any, schema: Any, {_LLM}) -> Any: ...
-async def agent(goal: str, *, tools: list[str] | None = None, budget: dict[str, Any] | None = None) -> Any:
+async def agent(
+    goal: str, *, tools: list[str] | None = None, budget: dict[str, Any] | None = None, {_TIMEOUT}
+) -> Any:
     """Have an agent of its own reach a goal."""
 @overload
-async def ask(question: str, *material: Any, schema: type[_J]) -> _J:
+async def ask(question: str, *material: Any, schema: type[_J], {_TIMEOUT}) -> _J:
     """Ask a person, and wait for the answer."""
 @overload
-async def ask(question: str, *material: Any, schema: Any = None) -> Any: ...
-async def part(ref: Ref, a: int = 0, b: int | None = None) -> Any:
+async def ask(question: str, *material: Any, schema: Any = None, {_TIMEOUT}) -> Any: ...
+async def part(ref: Ref, a: int = 0, b: int | None = None, *, {_TIMEOUT}) -> Any:
     """Return a slice of it: characters or items, from `a` up to `b`."""
 async def sleep(seconds: float) -> None:
     """Wait, with nothing that runs."""
@@ -58,16 +65,22 @@ async def sleep_until(time: Any) -> None:
     """Wait until a datetime, or a time as an ISO text, in UTC if it names no zone."""
 def task(function: Callable[_P, Coroutine[Any, Any, _T]], /, *args: _P.args, **arguments: _P.kwargs) -> Ticket[_T]:
     """Start a tool, or an `async def` of the script; give its arguments by name."""
-async def parallel(tickets: Sequence[Ticket[_T]]) -> list[_T]:
-    """Return the values of all; raise what the first that fails raised."""
-async def settled(tickets: Sequence[Ticket[Any]]) -> list[dict[str, Any]]:
+async def parallel(tickets: Sequence[Ticket[_T]], *, {_LIMIT}, {_TIMEOUT}) -> list[_T]:
+    """Return the values of all; raise what the first that fails raised. At most `limit` run at once."""
+async def settled(tickets: Sequence[Ticket[Any]], *, {_LIMIT}, {_TIMEOUT}) -> list[dict[str, Any]]:
     """Return how each ended: `status`, and `value` or `error`."""
-async def first(tickets: Sequence[Ticket[_T]]) -> _T:
+async def first(tickets: Sequence[Ticket[_T]], *, {_TIMEOUT}) -> _T:
     """Return the first value, and cancel the others."""
-async def quorum(k: int, tickets: Sequence[Ticket[_T]]) -> list[_T]:
+async def quorum(k: int, tickets: Sequence[Ticket[_T]], *, {_TIMEOUT}) -> list[_T]:
     """Return the first k values, in the order of their tickets, and cancel the others."""
-async def pipeline(items: Sequence[Any], *stages: Callable[..., Coroutine[Any, Any, Any]]) -> list[Any]:
-    """Send each item through all stages; no item waits for another."""
+async def next_of(tickets: Sequence[Ticket[_T]]) -> tuple[Ticket[_T], _T]:
+    """Return the next ticket that ends with its value, or raise its error; each is given once."""
+async def pipeline(
+    items: Sequence[Any], *stages: Callable[..., Coroutine[Any, Any, Any]], {_LIMIT}, {_TIMEOUT}
+) -> list[Any]:
+    """Send each item through all stages; no item waits for another. At most `limit` are under way at once."""
+def now() -> _datetime.datetime:
+    """Return the time, in UTC without a zone, as datetime.now() does: it is recorded."""
 def cancel(ticket: Ticket[Any]) -> None:
     """Give up what nothing else waits for."""
 def phase(name: str) -> None:
@@ -79,13 +92,17 @@ async def budget_left() -> dict[str, Any]:
 
 def stubs_of(catalogue: Iterable[Mapping[str, Any]]) -> str:
     """Return the stubs of the words, and of a catalogue's tools by name."""
-    return _WORDS + "".join(map(tool_stub, sorted(catalogue, key=lambda entry: str(entry["name"]))))
+    entries = sorted(catalogue, key=lambda entry: str(entry["name"]))
+    return _WORDS + "".join(tool_stub(entry, has_limits=True) for entry in entries)
 
 
-def tool_stub(entry: Mapping[str, Any], characters: int = 300, levels: int = _LEVELS) -> str:
+def tool_stub(
+    entry: Mapping[str, Any], characters: int = 300, levels: int = _LEVELS, *, has_limits: bool = False
+) -> str:
     """Return the stub of a tool, "" for one that Python cannot name.
 
-    `characters` bound its description, `levels` its types; without levels it takes any arguments.
+    `characters` bound its description, `levels` its types; without levels it takes any arguments. `has_limits` adds
+    what any call takes.
     """
     if not _is_name(entry["name"]):
         return ""
@@ -93,12 +110,15 @@ def tool_stub(entry: Mapping[str, Any], characters: int = 300, levels: int = _LE
     returned = type_of(output, definitions(output), levels) if output else "Ref" if entry.get("large") else "Any"
     about = one_line(str(entry.get("description", "")), characters).replace("\\", "/").replace('"""', "'")
     effect = {"pure": "Pure.", "read": "It only reads."}.get(str(entry.get("effect")), "It changes things.")
-    parameters = ", ".join(_parameters(entry.get("schema") or {}, levels)) if levels else "**arguments: Any"
+    limits = _CALL if has_limits else {}
+    parameters = ", ".join(_parameters(entry.get("schema") or {}, levels, limits)) if levels else "**arguments: Any"
     return f'async def {entry["name"]}({parameters}) -> {returned}:\n    """{f"{about} {effect}".strip()}"""\n'
 
 
-def _parameters(schema: Schema, levels: int) -> Iterator[str]:
-    """Yield parameters in the order of the schema: by name alone from where an optional one precedes a required one."""
+def _parameters(schema: Schema, levels: int, limits: Mapping[str, str]) -> Iterator[str]:
+    """Yield parameters in the order of the schema: by name alone from where an optional one precedes a required one;
+    and those of `limits` that it has not itself.
+    """
     properties, required, defs = schema.get("properties") or {}, schema.get("required") or (), definitions(schema)
     left = [_PARTS]
     names = [name for name in properties if _is_name(name)]
@@ -109,6 +129,8 @@ def _parameters(schema: Schema, levels: int) -> Iterator[str]:
             yield "*"
         default = "" if name in required else _default(properties[name])
         yield f"{name}: {type_of(properties[name], defs, levels, left)}{default}"
+    others = [written for name, written in limits.items() if name not in properties]
+    yield from ["*", *others] if others and star is None else others
     if schema.get("additionalProperties", True) is not False or len(names) < len(properties):
         yield "**others: Any"
 

@@ -306,7 +306,7 @@ class _Check(Uses):
             yield "await", node, "`await` stands in an `async def` only"
         call = node.value
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
-            if (word := self._word(call.func)) in ("phase", "cancel"):
+            if (word := self._word(call.func)) in ("phase", "cancel", "now"):
                 yield "await", node, f"`{word}` is called without `await`"
             elif isinstance(called := self.source.meaning(call.func), ast.FunctionDef) and not self._gives_call(called):
                 text = f"`{call.func.id}` is no `async def`: call it without `await`, or define it with `async`"

@@ -26,10 +26,13 @@ _LITERAL = re.compile(r"Literal\[(.*)\]\Z")
 
 
 def is_of_use(found: dict[str, Any]) -> bool:
-    """Whether a finding says anything: names are checked elsewhere, and types of words have parameters."""
+    """Whether a finding says anything: names are checked elsewhere, and types of words have parameters. A task takes a
+    `timeout` beside the arguments of its function, which no type says.
+    """
     message = found["message"].replace("`", "'")
     is_named = found["code"] in ("unresolved-import", "unresolved-reference") or "Module 'asyncio' has no" in message
-    return not is_named and "@" not in message
+    is_limit = message.startswith("Argument 'timeout' does not match any known parameter of function 'task'")
+    return not (is_named or is_limit) and "@" not in message
 
 
 def type_problem(found: dict[str, Any]) -> Problem:

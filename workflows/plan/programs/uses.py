@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 
 from sennit.workflows.plan.programs.endings import is_session
 from sennit.workflows.plan.programs.source import Source
-from sennit.workflows.plan.programs.vocabulary import AWAITED, BUILTINS, JOINS, PLAIN, WORDS
+from sennit.workflows.plan.programs.vocabulary import AWAITED, BUILTINS, JOINS, NEXT_OF, PLAIN, WORDS
 
 Found = Iterator[tuple[str, ast.AST, str]]
 CONTAINERS = (
@@ -37,7 +37,7 @@ class Uses:
                 yield "await", call, f"`{held}` is the call, not its result: write `{held} = await {name.id}(...)`"
         elif isinstance(user, ast.Call) and self._word(user.func) in ("task", "pipeline"):
             return  # which says more of it
-        elif isinstance(user, ast.Call) and self._word(user.func) in JOINS:
+        elif isinstance(user, ast.Call) and self._word(user.func) in (*JOINS, NEXT_OF):
             yield "await", call, f"write `await parallel([task({name.id}, ...), ...])`: it waits for tickets"
         elif (isinstance(user, ast.Call) and self._takes_calls(user)) or self._is_given_on(user):
             return

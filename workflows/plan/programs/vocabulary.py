@@ -2,9 +2,18 @@
 
 JOINS = ("parallel", "settled", "first", "quorum")
 """Words that wait for tickets."""
-AWAITED = ("llm", "agent", "ask", "part", "sleep", "sleep_until", *JOINS, "pipeline", "budget_left")
-PLAIN = ("task", "phase", "cancel")
+AWAITED = ("llm", "agent", "ask", "part", "sleep", "sleep_until", *JOINS, "next_of", "pipeline", "budget_left")
+PLAIN = ("task", "phase", "cancel", "now")
 """Words that a script calls without `await`."""
+NEXT_OF = "next_of"
+"""The word that the prelude defines."""
+LIMITS = ("timeout", "retry")
+"""What a call takes beside its arguments, unless they are among these."""
+TIMED = ("llm", "agent", "ask", "part", *JOINS, "pipeline")
+RETRIED = ("llm",)
+"""Words that take a `timeout`, and how often they are to be attempted, as tools and tasks do."""
+OWN = "__own_"
+"""Before the name of an argument that a function of the script takes itself: `timeout`, `retry`."""
 ROLES = ("worker", "critic", "judge")
 """Of the models that a script calls. The others write plans, and answers in a form of their own."""
 WORDS = (*AWAITED, *PLAIN)
@@ -17,11 +26,13 @@ SIGNATURES = {
     "part": "ref, a=0, b=None",
     "sleep": "seconds",
     "sleep_until": "time",
-    "parallel": "tickets",
-    "settled": "tickets",
+    "parallel": "tickets, *, limit=None",
+    "settled": "tickets, *, limit=None",
     "first": "tickets",
     "quorum": "k, tickets",
+    "next_of": "tickets",
     "phase": "name",
+    "now": "",
     "cancel": "ticket",
     "budget_left": "",
 }
@@ -70,7 +81,7 @@ INSTEAD: dict[str, str] = {
     "os": "a script reaches no files and no settings; use a tool, or an argument of `main`",
     "pathlib": "a script reaches no files; use a tool, or an argument of `main`",
     "sys": "return a value, or raise an exception",
-    "time": "write `await sleep(seconds)`, and datetime.now() for the time",
+    "time": "write `await sleep(seconds)`, and now() for the time",
     "zoneinfo": "give times with their offset, or write timezone(timedelta(hours=1))",
     "enum": "write `from enum import Enum`",
     "open": "a script reaches no files; use a tool, or an argument of `main`",

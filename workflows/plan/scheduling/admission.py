@@ -19,6 +19,7 @@ from sennit.workflows.plan.scheduling.completion import (
 from sennit.workflows.plan.scheduling.events import TOKEN_CHARACTERS, Approval, ApprovalDecided
 from sennit.workflows.plan.scheduling.state import (
     BLOCKED,
+    CALLS,
     CANCELLED,
     DELEGATED,
     ENDED,
@@ -56,11 +57,18 @@ def may_open(state: RunState, node: int) -> bool:
 
 
 def enter(state: RunState, node: int, spec: NodeSpec) -> None:
-    """Queue a node whose condition holds, unless it waits for inputs or for a person, or is a map.
+    """Queue a node whose condition holds, unless it waits for inputs or for a person, or is a map; or its join has as
+    many inputs open as it may have.
 
     A question with references, or about a write, is queued too: an activity puts it together, then the node waits. The
     sleep of a program starts when it is over.
     """
+    if spec.expires:
+        state.deadlines.setdefault(CALLS - node, state.now + spec.expires)
+    if spec.width:
+        joins.let_in(state, node)
+    if not joins.lets_in(state, node):
+        return
     if spec.inputs:
         state.awaiting_inputs[node] = True
         if spec.of_items:
@@ -73,7 +81,7 @@ def enter(state: RunState, node: int, spec: NodeSpec) -> None:
     elif spec.kind == "map":
         _open(state, node)
     elif spec.kind == "tool" and spec.deadline and node not in state.past_deadline:
-        state.deadlines.setdefault(node, state.now + spec.deadline)
+        state.deadlines.setdefault(node, spec.deadline)
     else:
         ready.queue(state, node)
 
@@ -138,8 +146,11 @@ def clock(state: RunState, node: int) -> None:
 
 def expire(state: RunState, join: int) -> None:
     """A join's deadline has passed: it closes with the inputs it has or fails, now or as soon as it is admitted. The
-    sleep of a program is over.
+    sleep of a program is over, or its call has expired.
     """
+    if join <= CALLS:
+        cancellation.expire(state, CALLS - join)
+        return
     if state.status[join] in (PENDING, BLOCKED) and not state.queued[join]:
         state.past_deadline[join] = True
         if state.graph.specs[join].kind == "tool":

@@ -9,6 +9,7 @@ from sennit.workflows.plan.scheduling.state import (
     CANCELLED,
     DELEGATED,
     FAILED,
+    IN_DOUBT,
     PENDING,
     RUNNING,
     SKIPPED,
@@ -37,6 +38,17 @@ def give_up(state: RunState, calls: Sequence[int]) -> None:
     """
     if calls:
         _cancel(state, {}, calls, GIVEN_UP, lambda node: state.graph.specs[node].effect == "write")
+
+
+def expire(state: RunState, call: int) -> None:
+    """Fail a program's call that has not ended in time, and cancel what only it needed. A write of which nobody knows
+    whether it was made waits for a person still.
+    """
+    if live(state.status[call]) and state.status[call] != IN_DOUBT:
+        gone = with_fallbacks(state, call)
+        note = ("TimeoutError", f"more than {state.graph.specs[call].expires / 1000:g} s")
+        cancel(state, call, FAILED, note)
+        cancel_inputs(state, gone, note)
 
 
 def cancel_unread(state: RunState, step: int) -> None:

@@ -112,6 +112,36 @@ def count(state: RunState, join: int) -> None:
     state.ok_inputs[join] = sum(state.status[node] == SUCCEEDED for node in inputs)
 
 
+def lets_in(state: RunState, node: int) -> bool:
+    """Whether a node may begin as far as its joins are concerned. A join with a `width` lets its inputs begin in order,
+    the next one for each that has ended, also when it has itself failed by then.
+    """
+    specs, places = state.graph.specs, state.graph.places
+    limits = (join for join in state.graph.joins[node] if specs[join].width)
+    return all(places[node, join] < _begun(state, join) for join in limits)
+
+
+def was_held_back(state: RunState, node: int) -> bool:
+    """Whether a join with a `width` may have let a node begin later than it could."""
+    specs, places = state.graph.specs, state.graph.places
+    return any(places[node, join] >= specs[join].width > 0 for join in state.graph.joins[node] if specs[join].width)
+
+
+def let_in(state: RunState, join: int) -> None:
+    """Admit those inputs of a join with a `width` that may begin now."""
+    inputs = state.graph.specs[join].inputs
+    place = min(_begun(state, join), len(inputs)) - 1
+    while place >= 0 and state.status[inputs[place]] == PENDING and not state.queued[inputs[place]]:
+        state.mark(inputs[place])
+        place -= 1
+
+
+def _begun(state: RunState, join: int) -> int:
+    """Return how many inputs of a join with a `width` may have begun."""
+    spec = state.graph.specs[join]
+    return spec.width + len(spec.inputs) - state.open_inputs[join]
+
+
 def is_open(status: int) -> bool:
     """Whether an input may still get a value without a person's help."""
     return status in (PENDING, RUNNING, WAITING) or status > BLOCKED
@@ -126,6 +156,17 @@ def winners(state: RunState, join: int) -> tuple[int, ...]:
     if spec.policy == "first":
         return tuple(ok[:1])
     return tuple(ok[: _wanted(spec, total(state, join))] if spec.policy == "quorum" else ok)
+
+
+def decided_at(state: RunState, join: int) -> int:
+    """Return when what has ended a join of a program has ended: an edit, which makes the join again, changes nothing
+    in that.
+    """
+    spec, at = state.graph.specs[join], state.ended_at
+    if join in state.chosen:
+        return max(at.get(node, 0) for node in (spec.inputs if spec.policy == "settled" else state.chosen[join]))
+    lost = [at[node] for node in spec.inputs if node in at and state.status[node] != SUCCEEDED]
+    return min(lost) if lost and state.notes.get(join, ("",))[0] == "JoinFailed" and spec.policy == "all" else state.now
 
 
 def reason(state: RunState, join: int) -> str:

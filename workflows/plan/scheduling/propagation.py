@@ -16,6 +16,7 @@ from sennit.workflows.plan.scheduling.completion import (
 from sennit.workflows.plan.scheduling.events import Outcome
 from sennit.workflows.plan.scheduling.state import (
     BLOCKED,
+    CALLS,
     CANCELLED,
     DELEGATED,
     ENDED,
@@ -35,7 +36,9 @@ def propagate(state: RunState, unit: int) -> None:
         _item_ended(state, unit)
         return
     if graph.specs[unit].maker >= 0 and state.status[unit] in ENDED:
-        state.ended_at.setdefault(unit, state.now)
+        at = joins.decided_at(state, unit) if graph.specs[unit].kind == "join" else state.now
+        state.ended_at.setdefault(unit, at or state.now)
+        state.deadlines.pop(CALLS - unit, None)
     if unit in state.previous_result:
         state.revised.append(unit)
         return
@@ -46,13 +49,7 @@ def propagate(state: RunState, unit: int) -> None:
     else:
         # joins first: one that closes may cancel a consumer before it is admitted
         for join in graph.joins[unit]:
-            if graph.specs[join].of_items:
-                joins.count(state, join)
-            else:
-                state.open_inputs[join] -= 1
-                state.ok_inputs[join] += status == SUCCEEDED
-            if state.awaiting_inputs[join]:
-                consider(state, join)
+            _count_in(state, join, status)
         for node in graph.consumers[unit]:
             state.open_deps[node] -= 1
             if status == SUCCEEDED or unit in graph.specs[node].watches:
@@ -63,12 +60,28 @@ def propagate(state: RunState, unit: int) -> None:
     notify_fallbacks(state, unit, status)
 
 
+def _count_in(state: RunState, join: int, status: int) -> None:
+    """Count an input of a join that has ended."""
+    if state.graph.specs[join].of_items:
+        joins.count(state, join)
+    else:
+        state.open_inputs[join] -= 1
+        state.ok_inputs[join] += status == SUCCEEDED
+    if state.graph.specs[join].width:
+        joins.let_in(state, join)
+    if state.awaiting_inputs[join]:
+        consider(state, join)
+
+
 def _recount(state: RunState, unit: int) -> None:
     """Count the other nodes again: while an edit passes through the graph, their counts are not reliable."""
     for node in state.graph.consumers[unit]:
         state.mark(node)
     for join in state.graph.joins[unit]:
         state.mark(join)
+        if state.graph.specs[join].width:
+            joins.count(state, join)
+            joins.let_in(state, join)
 
 
 def _block_or_skip(state: RunState, node: int, cause: int) -> None:
@@ -116,7 +129,8 @@ def notify_fallbacks(state: RunState, unit: int, status: int) -> None:
     if state.graph.specs[host].kind == "program":
         state.millis[host] = state.now - state.started[host]
     if status == SUCCEEDED:
-        succeed(state, host, Outcome(state.digest[unit], state.size[unit], state.facts.get(unit)))
+        at = state.ended_at.get(unit, 0)
+        succeed(state, host, Outcome(state.digest[unit], state.size[unit], state.facts.get(unit), at=at))
     elif status == FAILED and state.graph.specs[unit].maker >= 0:  # a program's last step fails as the program does
         fail(state, host, *(state.notes.get(host) or state.notes[unit]))
     else:

@@ -44,8 +44,8 @@ ITEMS = 1_000_000
 """The number of the first item of a map: no run has so many nodes."""
 _INDEX_CHARACTERS = 10
 """No index of an item is longer, with its bracket."""
-PARK, OVERTIME, DRAIN, NEXT_TRY = -1, -2, -3, -4
-"""Deadlines of the run itself, beside those of its units."""
+PARK, OVERTIME, DRAIN, NEXT_TRY, CALLS = -1, -2, -3, -4, -10
+"""Deadlines of the run itself, beside those of its units; at `CALLS - unit` is when a program's call expires."""
 
 
 _SLOTS = {
@@ -95,7 +95,7 @@ _SLOTS = {
     "answers": "a person's answer: of a gate, or in the place of a call that had failed",
     "approved": "a person's approval of what it writes",
     "questions": "what a person is asked, of those that wait and have had to put it together",
-    "deadlines": "when it ends waiting; PARK, OVERTIME, DRAIN and NEXT_TRY are the run's own",
+    "deadlines": "when it ends waiting, or expires; PARK, OVERTIME, DRAIN and NEXT_TRY are the run's own",
     "past_deadline": "of a join whose deadline has passed: true until that has closed it",
     "expansion_requests": "requests for more nodes that a person decides on, until the nodes are added",
     "objections": "what was wrong with a node's last request",

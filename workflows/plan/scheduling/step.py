@@ -199,7 +199,7 @@ def _expire(state: RunState, unit: int) -> None:
         _try_again(state)
     elif unit in (PARK, OVERTIME):
         termination.end(state, "partial")
-    elif state.status[unit] == WAITING:
+    elif state.status.get(unit) == WAITING:
         completion.no_longer_wait(state, unit)
         completion.fail(state, unit, "GateTimeout", "nobody answered in time")
     else:
@@ -358,6 +358,8 @@ def _following(state: RunState, unit: int) -> int:
     if following < 0 or state.graph.specs[unit].kind not in FOLLOWED or state.status[following] != PENDING:
         return -1
     if state.graph.specs[following].inputs != [unit] or state.status[maker] != DELEGATED:
+        return -1
+    if state.graph.specs[unit].expires:  # then the step does not wait for the activity of the call
         return -1
     state.chosen[following] = (unit,)
     _mark_started(state, following)

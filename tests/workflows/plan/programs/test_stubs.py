@@ -6,6 +6,7 @@ import pytest
 from sennit.workflows.plan.programs.stubs import stubs_of, type_of
 from sennit.workflows.plan.programs.vocabulary import WORDS
 
+LIMITS = "timeout: float | None = None, retry: int | None = None"
 SEARCH = {
     "name": "search",
     "description": 'Find """ passages.\nAll of them.',
@@ -30,11 +31,13 @@ def test_every_word_has_a_stub() -> None:
 def test_a_tool_has_its_arguments_and_its_result() -> None:
     odd = {"name": "time.now"}
     bare = {"name": "bare", "effect": "write", "schema": {"additionalProperties": False}}
-    assert "async def search(**others: Any) -> Ref:" in stubs_of([{**SEARCH, "schema": {}, "large": True}])
+    assert f"async def search(*, {LIMITS}, **others: Any) -> Ref:" in stubs_of(
+        [{**SEARCH, "schema": {}, "large": True}]
+    )
     stubs = stubs_of([SEARCH, odd, bare])
     assert stubs.endswith(
-        'async def bare() -> Any:\n    """It changes things."""\n'
-        "async def search(k: int = 5, *, query: str, **others: Any) -> list[str]:\n"
+        f'async def bare(*, {LIMITS}) -> Any:\n    """It changes things."""\n'
+        f"async def search(k: int = 5, *, query: str, {LIMITS}, **others: Any) -> list[str]:\n"
         """    \"\"\"Find ' passages. All of them. It only reads.\"\"\"\n"""
     )
     assert {"bare", "search"} <= functions(stubs).keys()
