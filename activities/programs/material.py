@@ -17,10 +17,11 @@ from sennit.activities.programs.values import NotJson, Ref, has_refs, mapped
 from sennit.activities.prompts.outputs import fair_shares
 from sennit.activities.storage.run_context import ArtifactReader
 from sennit.workflows.plan.language.json_schema import violations
-from sennit.workflows.plan.language.nodes import MAX_ATTEMPTS, Retry
+from sennit.workflows.plan.language.nodes import Retry
 from sennit.workflows.plan.language.problems import place_of
 from sennit.workflows.plan.language.references import as_text, literal
 from sennit.workflows.plan.language.text import arguments_text
+from sennit.workflows.plan.limits import MAX_ATTEMPTS
 from sennit.workflows.plan.programs.vocabulary import LIMITS, OWN, RETRIED, TIMED, WORDS
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sennit.workflows.plan.language.limits import Limits
-from sennit.workflows.plan.language.nodes import MAX_ATTEMPTS
 from sennit.workflows.plan.language.text import did_you_mean, format_name, format_names, nearest_or_known
+from sennit.workflows.plan.limits import MAX_ATTEMPTS
 from sennit.workflows.plan.programs.rounds import Rounds, TooLong
 from sennit.workflows.plan.programs.source import Function, Source, expression
 from sennit.workflows.plan.programs.vocabulary import (
