@@ -24,6 +24,7 @@ from sennit.activities.storage.artifacts import digest_of, encode
 from sennit.activities.storage.run_context import ArtifactReader
 from sennit.workflows.plan.language.nodes import ProgramNode, Step, ToolNode
 from sennit.workflows.plan.language.text import one_line
+from sennit.workflows.plan.programs.source import as_known, line_text, place_in, without_line
 
 _PIPELINE = "__pipeline"
 JOIN_FAILED = "JoinFailed: "
@@ -231,7 +232,7 @@ def _cause(error: str) -> str:
     cause = cause.removesuffix(")")
     for kind in ("ProgramFailed: ", "CallFailed: "):
         if cause.startswith(kind):
-            return cause.removeprefix(kind).rpartition(" (line ")[0] or cause.removeprefix(kind)
+            return without_line(cause.removeprefix(kind))
     return cause
 
 
@@ -254,8 +255,9 @@ def failure_of(error: ScriptError, session: Session, script: str) -> Exception:
     lines = script.splitlines()
     place = ""
     if 1 <= error.line <= len(lines):
-        place = f" (line {error.line}: {one_line(lines[error.line - 1].strip(), MAX_SOURCE_CHARACTERS)})"
-    message = f"{one_line(shown, MAX_PROGRAM_MESSAGE_CHARACTERS)}{place}"
+        source = one_line(lines[error.line - 1].strip(), MAX_SOURCE_CHARACTERS)
+        place = f" ({line_text(place_in(script, error.line))}: {source})"
+    message = f"{one_line(as_known(script, shown), MAX_PROGRAM_MESSAGE_CHARACTERS)}{place}"
     return ProgramFailed(message) if reported is None else CallFailed(message)
 
 

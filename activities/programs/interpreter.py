@@ -41,6 +41,7 @@ from sennit.activities.programs.turns import (
 from sennit.activities.programs.values import Given, mapped
 from sennit.activities.sandbox.confinement import find_confinement
 from sennit.workflows.plan.language.problems import Problem
+from sennit.workflows.plan.programs.source import as_known, place_in
 from sennit.workflows.plan.programs.syntax import DOUBT
 from sennit.workflows.plan.programs.types import is_of_use, type_problem
 
@@ -207,12 +208,14 @@ class Interpreter:
             try:
                 session.feed_run(self._read("own_text", script), print_callback=_drop)
             except monty.MontyTypingError as error:
-                found = [type_problem(each) for each in json.loads(error.display())[:PROBLEMS] if is_of_use(each)]
+                found = [
+                    type_problem(each, script) for each in json.loads(error.display())[:PROBLEMS] if is_of_use(each)
+                ]
                 return found if any(each.code != DOUBT for each in found) else [*found, *self._top_problems(script)]
             except monty.MontyRuntimeError as error:  # of the check itself, or of what is rewritten for Monty
                 raised = ScriptRun(script, _unanswered, Given(""), self._read, "<python-input-0>").failed(error).error
                 if raised is not None and raised.type == "MemoryError":
-                    return [_raised_at_the_top(raised)]
+                    return [_raised_at_the_top(raised, script)]
                 return self._top_problems(script)
             except monty.MontyCrashedError as error:
                 if error.timed_out:  # by the clock alone, a machine that stands still looks like a script too large
@@ -228,7 +231,7 @@ class Interpreter:
                 self._define(session, text)
             except monty.MontyError as error:
                 raised = ScriptRun(text, _unanswered, Given(""), self._read).failed(error).error
-                return [_raised_at_the_top(raised)] if raised is not None else []
+                return [_raised_at_the_top(raised, script)] if raised is not None else []
         return []
 
     @contextmanager
@@ -303,8 +306,9 @@ def _drop(stream: Literal["stdout", "stderr"], text: str) -> None:
     """Let nothing that a script prints go anywhere."""
 
 
-def _raised_at_the_top(raised: ScriptError) -> Problem:
-    return Problem("script", ("line", raised.line or 1), f"{raised.type}: {raised.message}")
+def _raised_at_the_top(raised: ScriptError, script: str) -> Problem:
+    message = as_known(script, f"{raised.type}: {raised.message}")
+    return Problem("script", ("line", place_in(script, raised.line or 1)), message)
 
 
 def _unanswered(call: Call) -> Ended:

@@ -1,18 +1,17 @@
 """A script as Monty runs it: what Monty lacks is written in what it has, and each line keeps its number.
 
 Lines that are put in end with a mark, so that `lines_of` tells the lines of the script; before it may stand
-the line that is meant: `#7#~`.
+the line that is meant, `#7#~`, or the line after which the script goes on: `#=7#~`. So modules run before the program.
 """
 
 import ast
-import re
 from collections.abc import Callable, Collection
 from typing import Any
 
 from sennit.activities.programs.coroutines.statements import SideBySide, is_side_by_side
-from sennit.activities.programs.python.edits import MARK
 from sennit.activities.programs.python.exceptions import OWN, Exceptions
 from sennit.activities.programs.python.modules import imported_as
+from sennit.workflows.plan.bundles.text_edits import MARK, modules_first
 from sennit.workflows.plan.programs.classes import (
     class_named,
     enum_members,
@@ -36,7 +35,6 @@ _ONLY_WRITTEN = (
 )  # fmt: skip
 """Of `typing`: names for those who read types."""
 _LEVELS = 20
-_MEANT = re.compile(rb"#(\d+)" + MARK + rb"$")
 
 
 def for_monty(script: str, exceptions: Collection[str]) -> str:
@@ -53,16 +51,6 @@ def for_monty(script: str, exceptions: Collection[str]) -> str:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return script
     return changed
-
-
-def lines_of(text: str) -> list[int]:
-    """Return the line of the script for each line of its text as Monty has it, the first at 1."""
-    numbers, number = [0], 0
-    for line in text.encode().split(b"\n"):
-        number += not line.endswith(MARK)
-        meant = _MEANT.search(line)
-        numbers.append(int(meant[1]) if meant else max(number, 1))
-    return numbers
 
 
 def own_errors(text: str) -> dict[str, str]:
@@ -93,7 +81,7 @@ class _Rewriting(Exceptions, SideBySide):
                 in_text.add(node)  # places in f-strings are not reliable
             elif (rewrite := _REWRITES.get(type(node))) is not None:
                 rewrite(self, node)
-        return self.changed() + "".join(
+        return modules_first(self.changed(), self.body.decode()) + "".join(
             f"\n{line}" for line in sorted(self._behind, key=lambda line: line.startswith(OWN))
         )
 

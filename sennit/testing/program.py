@@ -18,15 +18,18 @@ from sennit.activities.programs.values import Ref, mapped, packed, unpacked
 from sennit.activities.programs.words import Surroundings, Words
 from sennit.activities.storage.artifacts import decode, digest_of, encode
 from sennit.activities.toolbox.read_output import PART, PartArguments, read_part
+from sennit.folders import ScriptFolders
 from sennit.testing.clock import VirtualLoop, resting, working
 from sennit.workflows.messages.queues import PROVIDERS
+from sennit.workflows.plan.bundles.bundle import BadBundle, bundled
 from sennit.workflows.plan.compile.compiler import join_policy
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.language.json_schema import violations
 from sennit.workflows.plan.language.nodes import GateNode, JoinNode, LlmNode, Node, ProgramNode, ToolNode
-from sennit.workflows.plan.language.problems import InvalidPlan, place_of
+from sennit.workflows.plan.language.problems import InvalidPlan, Problem, place_of
 from sennit.workflows.plan.language.text import did_you_mean
 from sennit.workflows.plan.programs.program_plan import script_problems, tools_called
+from sennit.workflows.plan.programs.source import without_line
 from sennit.workflows.plan.programs.vocabulary import WORDS
 from sennit.workflows.plan.scheduling import joins
 
@@ -61,9 +64,16 @@ def checked_value(value: Any, schema: dict[str, Any] | None, whose: str, which: 
 def run(script: str | Path, fakes: Mapping[str, Fake], /, **inputs: Any) -> Any:
     """Return what `main(**inputs)` of a script returns; raises what it raises, with the lines of the script as a note.
 
-    `script` is its text, or the Path of its file. Raises InvalidPlan with every problem of the script, and WrongFake.
+    `script` is its text, or the Path of its file, beside which are the modules that it imports. Raises InvalidPlan with
+    every problem of the script, and WrongFake.
     """
-    text = script.read_text() if isinstance(script, Path) else script
+    folders = ScriptFolders(script.parent if isinstance(script, Path) else None)
+    text, path = (script.read_text(), str(script)) if isinstance(script, Path) else (script, "")
+    try:
+        text = bundled(text, folders, path).script
+    except BadBundle as bad:
+        problems = ((f"{Path(file).name}:{line}" if file else line, why) for file, line, why in bad.problems)
+        raise InvalidPlan(Problem("import", ("line", place), why) for place, why in problems) from None
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(run_async(text, fakes, **inputs))
 
@@ -211,7 +221,7 @@ class _Program:
         if ruling == joins.FAIL:
             kind, lost = next(end.error for end in ends if end.error is not None)
             if kind in ("ProgramFailed", "CallFailed"):
-                kind, _, lost = (lost.rpartition(" (line ")[0] or lost).partition(": ")
+                kind, _, lost = without_line(lost).partition(": ")
             return Ended(error=(kind, lost))
         if spec.policy == "settled":
             return Ended([_ticket(end) for end in ends])

@@ -1,4 +1,6 @@
-"""Where calls of programs stand: `look#3/search:4` is the call of `search` on line 4 in the third task of `look`."""
+"""Where calls of programs stand: `look#3/search:4` is the call of `search` on line 4 in the third task of `look`, and
+`look#3/search:helpers.py:4` that on line 4 of a module.
+"""
 
 import re
 
@@ -44,7 +46,7 @@ def group_of(summary: str, kind: str) -> Group:
     if not found:
         return ()
     *outer, name = re.sub(r"#\d+", "", found[1]).split("/")
-    return (*outer, name if kind == "program" else f"{name}:{found[2]}")
+    return (*outer, name.partition(":")[0] if kind == "program" else f"{name}:{found[2]}")
 
 
 def groups_of(graph: Graph) -> list[Group]:

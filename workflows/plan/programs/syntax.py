@@ -9,7 +9,7 @@ from typing import Any
 from sennit.workflows.plan.language.problems import OFFERED, Problem
 from sennit.workflows.plan.language.text import did_you_mean, format_name
 from sennit.workflows.plan.programs.arguments import Arguments
-from sennit.workflows.plan.programs.classes import ENUMS, is_enum, is_named_tuple, is_typed_dict
+from sennit.workflows.plan.programs.classes import ENUMS, is_docstring, is_enum, is_named_tuple, is_typed_dict
 from sennit.workflows.plan.programs.endings import (
     CHANGING,
     deleted_names_read,
@@ -22,7 +22,7 @@ from sennit.workflows.plan.programs.endings import (
 from sennit.workflows.plan.programs.errors import OwnErrors, class_refused, parts_begun
 from sennit.workflows.plan.programs.lacks import lacking_import, lacking_method, lacking_name, lacking_option
 from sennit.workflows.plan.programs.shapes import Shapes
-from sennit.workflows.plan.programs.source import Function, Source, TooLarge, line_of, parsed
+from sennit.workflows.plan.programs.source import Function, Source, TooLarge, as_known, line_of, parsed, place_in
 from sennit.workflows.plan.programs.uses import CONTAINERS, Uses
 from sennit.workflows.plan.programs.vocabulary import AS_TASKS, ASYNCIO, BUILTINS, INSTEAD, MODULES, PLAIN, WORDS
 
@@ -39,6 +39,7 @@ _CONSTRUCTS: dict[str, str] = {
 }
 _TOP_LEVEL = (
     ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign,
+    ast.Pass,
 )  # fmt: skip
 _BRACED = re.compile(r"(?<!\{)\{(\w{1,60})\}(?!\})")
 _TEXT = 20_000
@@ -77,11 +78,14 @@ def _found_in(script: str, tools: Mapping[str, Any]) -> list[Problem]:
     except TooLarge as error:
         return [Problem("size", ("line", error.lineno or 1), f"the script is too large: {error.msg}")]
     except SyntaxError as error:
-        return [Problem("syntax", ("line", error.lineno or 1), f"this is not Python: {error.msg}")]
+        return [Problem("syntax", ("line", place_in(script, error.lineno or 1)), f"this is not Python: {error.msg}")]
     check = _Check(source, tools)
     found = dict.fromkeys((line_of(place), code, text) for code, place, text in check.all())
     ordered = sorted(found, key=lambda problem: (problem[1] == DOUBT, problem[0]))
-    return [Problem(code, ("line", line), text) for line, code, text in ordered[:MAX_PROBLEMS]]
+    return [
+        Problem(code, ("line", place_in(script, line)), as_known(script, text))
+        for line, code, text in ordered[:MAX_PROBLEMS]
+    ]
 
 
 def parameters_of(script: str) -> dict[str, Parameter]:
@@ -162,9 +166,8 @@ class _Check(Uses):
             if (name in WORDS and not self._is_of_asyncio(node)) or name in self.tools:
                 kind = "word" if name in WORDS else "tool"
                 yield "name", node, f"there is a {kind} `{name}` already: give this another name"
-        for number, node in enumerate(self.source.tree.body):
-            is_docstring = number == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-            if not (is_docstring or isinstance(node, _TOP_LEVEL)):
+        for node in self.source.tree.body:
+            if not (is_docstring(node) or isinstance(node, _TOP_LEVEL)):
                 yield "top_level", node, "the top of a script only defines things: put this into a function"
 
     def _class(self, node: ast.ClassDef) -> Found:

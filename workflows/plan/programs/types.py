@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from sennit.workflows.plan.language.problems import Problem
+from sennit.workflows.plan.programs.source import as_known, place_in
 from sennit.workflows.plan.programs.syntax import DOUBT
 
 _NOT_AWAITED = {"'CoroutineType[": "; is an `await` missing?", "'Ticket[": "; wait for it with `await parallel([...])`"}
@@ -32,14 +33,13 @@ def is_of_use(found: dict[str, Any]) -> bool:
     return not is_named and "@" not in message
 
 
-def type_problem(found: dict[str, Any]) -> Problem:
-    """Return one finding as a problem with its line, as a doubt if the script may be right."""
+def type_problem(found: dict[str, Any], script: str) -> Problem:
+    """Return one finding in a script as a problem with its line, as a doubt if the script may be right."""
     message = found["message"].replace("`", "'")
     hint = next((hint for kind, hint in _NOT_AWAITED.items() if kind in message), "")
     code = str(found["code"])
-    return Problem(
-        code if _must_fail(code, message) else DOUBT, ("line", int(found["location"]["row"])), message + hint
-    )
+    place = place_in(script, int(found["location"]["row"]))
+    return Problem(code if _must_fail(code, message) else DOUBT, ("line", place), as_known(script, message) + hint)
 
 
 def _must_fail(code: str, message: str) -> bool:

@@ -8,6 +8,8 @@ PLAIN = ("task", "phase", "cancel")
 ROLES = ("worker", "critic", "judge")
 """Of the models that a script calls. The others write plans, and answers in a form of their own."""
 WORDS = (*AWAITED, *PLAIN)
+RUN_PROGRAM = "run_program"
+"""Runs another program as a task. A client puts that program beside the script, and writes its `task` here."""
 AS_TASKS = ("llm", "agent", "ask")
 """Words that `task` starts, as it starts tools."""
 SIGNATURES = {

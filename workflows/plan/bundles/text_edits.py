@@ -1,10 +1,35 @@
 """Changes of a script's text, each at the place of a part of it; each line keeps its number."""
 
 import ast
+import re
 from typing import Any, NamedTuple
+
+from sennit.workflows.plan.programs.source import FILE_MARK, modules_in
 
 MARK = b"#~"
 """Lines that are put in end with it."""
+_MEANT = re.compile(rb"#(=?)(\d+)" + MARK + rb"$")
+
+
+def lines_of(text: str) -> list[int]:
+    """Return the line of the script for each line of its text as Monty has it, the first at 1."""
+    numbers, number = [0], 0
+    for line in text.encode().split(b"\n"):
+        number += not line.endswith(MARK)
+        meant = _MEANT.search(line)
+        if meant and meant[1]:
+            number = int(meant[2])
+        numbers.append(int(meant[2]) if meant and not meant[1] else max(number, 1))
+    return numbers
+
+
+def modules_first(text: str, script: str) -> str:
+    """Return the changed text of a script with its modules before the program, whose top level may need them."""
+    modules = modules_in(text)
+    if not modules:
+        return text
+    begin, mark = text.index(FILE_MARK.format(modules[0][1])), MARK.decode()
+    return f"#={modules_in(script)[0][0] - 1}{mark}\n{text[begin:].rstrip()}\n#=0{mark}\n{text[:begin]}"
 
 
 class _Edit(NamedTuple):
