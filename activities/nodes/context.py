@@ -76,7 +76,7 @@ class NodeContext:
 @dataclass(frozen=True, slots=True)
 class NodeOutput:
     """A node's output, with usage where a model was called, what a tool warns of, and how long its call took. With
-    `more` it is a request for more nodes; those of a program are in `page`.
+    `more` it is a request for more nodes; those of a program are in `page`. `log` is what a script has logged.
     """
 
     output: Any
@@ -84,4 +84,5 @@ class NodeOutput:
     more: Literal["", "replan", "calls", "program"] = ""
     page: PlanPage | None = None
     warnings: tuple[str, ...] = ()
+    log: tuple[str, ...] = ()
     millis: int = 0

@@ -56,13 +56,15 @@ class Programs:
         )
         words = Words(session, await Counts.of(session, self.library, prefix), around)
         progress = await self._run(context, node, words, around)
+        log = session.log(progress.printed)
         if progress.error is not None:
-            raise failure_of(progress.error, session, script)
+            failure = failure_of(progress.error, session, script)
+            failure.log = log
+            raise failure
         if not progress.snapshot:
             _nothing_unwritten(words)
-            return NodeOutput(
-                packed(progress.value) if session.depth else await whole_of(self.library, prefix, progress.value)
-            )
+            value = packed(progress.value) if session.depth else await whole_of(self.library, prefix, progress.value)
+            return NodeOutput(value, log=log)
         words.given_up += [call.node for number, call in session.open.items() if number not in progress.waits]
         session.keep_open(progress.waits)
         if not session.open:
@@ -70,7 +72,7 @@ class Programs:
         session.keep(progress.snapshot)
         step = await self._next_step(context, words)
         page = await page_of(self.library, self.compiler, context, run_context, words, step)
-        return NodeOutput(None, more="program", page=page)
+        return NodeOutput(None, more="program", page=page, log=log)
 
     async def _session(self, context: NodeContext, node: ProgramNode) -> Session:
         """Return where the program stands, ready for this step."""
@@ -246,7 +248,7 @@ def entry_of(script: str, session: Session) -> tuple[str, str]:
     return f"{script}\n\nasync def {_PIPELINE}(item):\n    return {call}\n", _PIPELINE
 
 
-def failure_of(error: ScriptError, session: Session, script: str) -> Exception:
+def failure_of(error: ScriptError, session: Session, script: str) -> ProgramFailed:
     """Return how a script failed: by the failure of a call that it did not catch, or by itself."""
     shown = f"{error.type}: {error.message}"
     reported = next((text for text in reversed(session.errors) if _is_of(shown, text)), None)

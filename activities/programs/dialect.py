@@ -13,6 +13,8 @@ PRELUDE = """
 def eval(*_, **__):
     raise NotImplementedError("a program has no eval and no exec")
 exec = eval
+def log(*values, sep=" "):
+    print(*values, sep=sep)
 class __Object:
     pass
 __NO_VALUES = ('coroutine', 'function', 'module', 'type', 'range', 'slice', 're.Pattern', 're.Match')

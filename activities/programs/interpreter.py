@@ -181,9 +181,9 @@ class Interpreter:
         with self._session() as session:
             try:
                 self._define(session, text)
-                progress = run.until_it_waits(session.feed_start(entry, inputs=inputs, print_callback=_drop))
+                progress = run.until_it_waits(session.feed_start(entry, inputs=inputs, print_callback=run.note))
             except monty.MontyError as error:
-                return run.failed(error)
+                progress = run.failed(error)
         return _kept(progress, _Head(monty.__version__, seed, text), run)
 
     def _resume(self, snapshot: bytes, ended: Mapping[int, Ended], answer: Answer, since: int) -> Advance:
@@ -194,13 +194,13 @@ class Interpreter:
         )
         with self._session() as session:
             try:
-                turn = session.load_snapshot(state, print_callback=_drop)
+                turn = session.load_snapshot(state, print_callback=run.note)
             except monty.MontyRuntimeError as error:
                 raise SnapshotLost(str(error)) from error
             try:
                 progress = run.until_it_waits(turn, ended)
             except monty.MontyError as error:
-                return run.failed(error)
+                progress = run.failed(error)
         return _kept(progress, head, run)
 
     def _type_problems(self, script: str, stubs: str) -> list[Problem]:
@@ -284,7 +284,8 @@ class _Head:
 
 
 def _kept(progress: Advance, head: _Head, run: ScriptRun) -> Advance:
-    """Return how far a script came, with the head before its snapshot if it waits."""
+    """Return how far a script came and what it printed, with the head before its snapshot if it waits."""
+    progress = replace(progress, printed=run.printed)
     if not progress.snapshot:
         return progress
     head = replace(head, clock=run.clock, coroutines=run.coroutines.state)

@@ -10,7 +10,7 @@ from typing import Any, cast, get_args
 
 import pydantic_monty as monty
 
-from sennit.activities.limits import MAX_MEMORY_BYTES, MAX_SNAPSHOT_BYTES
+from sennit.activities.limits import MAX_LOG_CHARACTERS, MAX_MEMORY_BYTES, MAX_SNAPSHOT_BYTES
 from sennit.activities.programs.coroutines.scheduler import CANCELLED, LEAVE, NAP, Coroutines
 from sennit.activities.programs.coroutines.scheduler import Fed as Woken
 from sennit.activities.programs.reading import Read
@@ -94,7 +94,7 @@ class Advance:
     """How far a script came. It waits if there is a snapshot; else it ended with a value or an error.
 
     `waits` has the numbers of all calls that are open, ascending; of a script that ended, those it never awaited.
-    `left` are those whose ends the script has not been told yet.
+    `left` are those whose ends the script has not been told yet. `printed` is what the script has printed meanwhile.
     """
 
     snapshot: bytes = b""
@@ -102,6 +102,7 @@ class Advance:
     value: Any = None
     error: ScriptError | None = None
     left: tuple[int, ...] = ()
+    printed: str = ""
 
 
 Answer = Callable[[Call], Ended | None]
@@ -145,8 +146,21 @@ class ScriptRun:
         self._open: set[int] = set()
         self._ended: deque[tuple[int, Ended]] = deque()
         """What ended and has not been fed."""
+        self._printed = list[str]()
+        self._room = MAX_LOG_CHARACTERS
         self._has_called = False
         """Whether the script has made a call since it was told an end."""
+
+    def note(self, stream: str, text: str) -> None:
+        """Keep what the script prints, and of what is more than any log has a little, so that it is known to be cut."""
+        del stream
+        self._printed.append(text[: max(self._room, 0) + 1])
+        self._room -= len(self._printed[-1])
+
+    @property
+    def printed(self) -> str:
+        """What the script has printed."""
+        return "".join(self._printed)
 
     def until_it_waits(self, turn: Turn, ended: Mapping[int, Ended] | None = None) -> Advance:
         if isinstance(turn, monty.FutureSnapshot):

@@ -3,6 +3,7 @@
 import asyncio
 import builtins
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -132,12 +133,14 @@ class _Program:
         begin = partial(self._interpreter.start, run=self._around.run, clock=session.clock or BEGAN)
         advance = await begin(source, function, arguments, answer, session.key)
         try:
+            sys.stdout.write(advance.printed)
             while advance.snapshot:
                 self._bodies |= words.bodies
                 for node, call in list(zip(words.nodes, calls, strict=True))[len(started) :]:
                     started.append(asyncio.create_task(self._end_of(node, call, words.sleeps.get(node.id, 0) / 1000)))
                     self._nodes[node.id] = started[-1]
                 advance = await self._interpreter.resume(advance.snapshot, await self._ended(session), answer)
+                sys.stdout.write(advance.printed)
         finally:
             for each in started:
                 each.cancel()

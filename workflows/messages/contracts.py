@@ -268,7 +268,7 @@ class NodeReply(Message):
     but a request for more nodes; those of a program are in `page`. With a `question` the node has done nothing yet.
     `written` is the digest of arguments that a person has changed. What was `taken_over` comes from a run that this
     one forks. `at` is when it ended, in milliseconds, if the step that follows has been told that. `warnings` are for
-    the whole run. `millis` is how long a tool's call took by itself.
+    the whole run. `millis` is how long a tool's call took by itself, `log` what a step of a program has logged.
     """
 
     ref: Digest | None = None
@@ -287,6 +287,7 @@ class NodeReply(Message):
     taken_over: bool = False
     at: int = 0
     warnings: tuple[str, ...] = ()
+    log: tuple[str, ...] = ()
     millis: int = 0
     error: NodeError | None = None
 

@@ -157,6 +157,7 @@ def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, An
             "budget": ledger(state.budget),
             "quote": quote_line(state),
             "warnings": (*view.warnings, *engine.warnings, *quote_warnings(state)),
+            "log": engine.log.lines(state.graph),
             "blocked": blocked,
             "waits_for": drain_waits_for(state),
             "writes": writes_of(state),

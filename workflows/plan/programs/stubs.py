@@ -68,6 +68,10 @@ async def quorum(k: int, tickets: Sequence[Ticket[_T]]) -> list[_T]:
     """Return the first k values, in the order of their tickets, and cancel the others."""
 async def pipeline(items: Sequence[Any], *stages: Callable[..., Coroutine[Any, Any, Any]]) -> list[Any]:
     """Send each item through all stages; no item waits for another."""
+def run_program(name: str, /, **arguments: Any) -> Ticket[Any]:
+    """Start another program, by the name of its file: one beside the script, of SENNIT_PROGRAMS or of the library."""
+def log(*values: Any, sep: str = " ") -> None:
+    """Say something to who looks at the run, as `print` does."""
 def cancel(ticket: Ticket[Any]) -> None:
     """Give up what nothing else waits for."""
 def phase(name: str) -> None:
