@@ -24,7 +24,7 @@ from sennit.activities.storage.artifacts import digest_of, encode
 from sennit.activities.storage.run_context import ArtifactReader
 from sennit.workflows.plan.language.nodes import ProgramNode, Step, ToolNode
 from sennit.workflows.plan.language.text import one_line
-from sennit.workflows.plan.programs.source import as_known, line_text, place_in, without_line
+from sennit.workflows.plan.programs.source import as_known, cause_in, line_text, place_in
 
 _PIPELINE = "__pipeline"
 JOIN_FAILED = "JoinFailed: "
@@ -220,8 +220,14 @@ def _told(session: Session, end: Fed, shape: Shape, size: int, value: Any) -> En
         limit = f"{MAX_READ_BYTES:,} bytes. Read in tasks, and return what counts"
         return Ended(error=("MemoryError", f"the results that the script has read are more than {limit}"))
     if shape == "ends" and isinstance(value, list):
-        value = [{name: part for name, part in ticket.items() if name != "id"} for ticket in value]
+        value = [_settled(ticket) for ticket in value]
     return Ended(unpacked(value) if shape else value)
+
+
+def _settled(ticket: dict[str, Any]) -> dict[str, Any]:
+    """Return how a ticket ended, without the id of its node and with the error that its task raised."""
+    error = cause_in(ticket["error"]) if ticket.get("error") else None
+    return {**{name: part for name, part in ticket.items() if name != "id"}, "error": error}
 
 
 def _cause(error: str) -> str:
@@ -231,11 +237,7 @@ def _cause(error: str) -> str:
     _, is_of_join, cause = error.partition(" gave none (") if error.startswith(JOIN_FAILED) else ("", "", "")
     if not is_of_join:
         return error
-    cause = cause.removesuffix(")")
-    for kind in ("ProgramFailed: ", "CallFailed: "):
-        if cause.startswith(kind):
-            return without_line(cause.removeprefix(kind))
-    return cause
+    return cause_in(cause.removesuffix(")"))
 
 
 def entry_of(script: str, session: Session) -> tuple[str, str]:

@@ -71,6 +71,19 @@ def __made(value, make):
 """What a script finds defined that has enums, or dataclasses."""
 
 
+OF_NAMES = """
+def __name_of(kind, modules=()):
+    text = str(kind)
+    name = __kinds[text] if text in __kinds else text.split("'")[1] if "'" in text else text.rstrip('>').split(' ')[-1]
+    name = name.split('.')[-1]
+    for start in ('__own_', *[f"{module}__" for module in modules]):
+        name = name.removeprefix(start)
+    return name
+__kinds = {}
+"""
+"""What a script finds defined that asks for the name of a type or a function."""
+
+
 def endless_loop(script: str) -> tuple[str, int]:
     """Return which loop of a script may not end, in words and as a line: one of those that never wait for a call."""
     try:

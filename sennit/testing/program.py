@@ -30,7 +30,7 @@ from sennit.workflows.plan.language.nodes import GateNode, JoinNode, LlmNode, No
 from sennit.workflows.plan.language.problems import InvalidPlan, Problem, place_of
 from sennit.workflows.plan.language.text import did_you_mean
 from sennit.workflows.plan.programs.program_plan import script_problems, tools_called
-from sennit.workflows.plan.programs.source import without_line
+from sennit.workflows.plan.programs.source import cause_in
 from sennit.workflows.plan.programs.vocabulary import WORDS
 from sennit.workflows.plan.scheduling import joins
 
@@ -223,8 +223,7 @@ class _Program:
                 await asyncio.wait([node for node in inputs if not node.done()], return_when=asyncio.FIRST_COMPLETED)
         if ruling == joins.FAIL:
             kind, lost = next(end.error for end in ends if end.error is not None)
-            if kind in ("ProgramFailed", "CallFailed"):
-                kind, _, lost = without_line(lost).partition(": ")
+            kind, _, lost = cause_in(f"{kind}: {lost}").partition(": ")
             return Ended(error=(kind, lost))
         if spec.policy == "settled":
             return Ended([_ticket(end) for end in ends])
@@ -234,5 +233,5 @@ class _Program:
 
 
 def _ticket(end: Ended) -> dict[str, Any]:
-    error = ": ".join(end.error) if end.error is not None else None
+    error = cause_in(": ".join(end.error)) if end.error is not None else None
     return {"status": "failed" if error else "succeeded", "value": end.value, "error": error}

@@ -191,6 +191,6 @@ def test_the_log_keeps_the_last_of_it_and_says_once_what_a_step_says_again() -> 
     assert log.lines(graph) == ("x", "three")
     log.note(graph.specs[0], ())
     assert log.lines(graph) == ("three",)
-    log.note(graph.specs[0], ("y" * LOG_CHARACTERS, "z"))
-    assert log.lines(graph) == ("(1 earlier line of the log cut)", "z")
+    log.note(graph.specs[0], ("y" * LOG_CHARACTERS, "zz"))
+    assert log.lines(graph) == ("(2 earlier lines of the log cut)", "zz")
     assert RunLog(log.steps, log.cut).lines(graph) == log.lines(graph)

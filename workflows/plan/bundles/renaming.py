@@ -1,9 +1,8 @@
 """A file of a bundle with the names that it has there, each line in its place."""
 
 import ast
-import copy
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sennit.workflows.plan.bundles.text_edits import Edits
@@ -196,41 +195,10 @@ class Renaming(Edits):
 
     def _f_string(self, node: ast.JoinedStr) -> None:
         """Write an f-string anew in which something is called otherwise."""
-        if not any(part in self._new for part in ast.walk(node)):
-            return
         try:
-            text = ast.unparse(_Renamed(self._new).visit(_copy(node, self._new)))
+            self._anew(node, self._new)
         except ValueError:
             self._problem(node, "this f-string is too intricate for a module: give its parts names before it")
-            return
-        begin, end = self._at(node)
-        lines = self.body.count(b"\n", begin, end)
-        self._instead(begin, end, f"({text}{chr(10) * lines})" if lines else text)
 
     def _problem(self, node: ast.AST, text: str) -> None:
         self.problems.append((getattr(node, "lineno", 1), text))
-
-
-class _Renamed(ast.NodeTransformer):
-    """Puts other names into a copy of a tree."""
-
-    def __init__(self, new: Mapping[ast.AST, str]) -> None:
-        self._new = new
-
-    def visit(self, node: ast.AST) -> Any:
-        if node in self._new:
-            return ast.parse(self._new[node], mode="eval").body
-        return self.generic_visit(node)
-
-
-def _copy(node: ast.AST, new: dict[ast.AST, str]) -> ast.AST:
-    """Return a copy of a tree whose nodes are known in `new` as those of the tree."""
-    made = copy.deepcopy(node)
-    for old, each in zip(_walked(node), _walked(made), strict=True):
-        if old in new:
-            new[each] = new[old]
-    return made
-
-
-def _walked(node: ast.AST) -> Iterator[ast.AST]:
-    return iter(list(ast.walk(node)))

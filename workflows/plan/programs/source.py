@@ -196,6 +196,14 @@ def without_line(error: str) -> str:
     return error[: placed[-1]] if placed else error
 
 
+def cause_in(error: str) -> str:
+    """Return what a task raised, by the error of its node: with its own type, and without its line."""
+    for kind in ("ProgramFailed: ", "CallFailed: "):
+        if error.startswith(kind):
+            return without_line(error.removeprefix(kind))
+    return error
+
+
 def as_known(script: str, text: str) -> str:
     """Return a text about a script with the names of its modules as people know them: `helpers.look`."""
     for _, module in modules_in(script):

@@ -200,7 +200,7 @@ class _Check(Uses):
                 yield "construct", node, self._of_asyncio(alias.name)
 
     def _attribute(self, node: ast.Attribute) -> Found:
-        if node.attr.startswith("__") and node not in self._begun:
+        if node.attr.startswith("__") and node.attr != "__name__" and node not in self._begun:
             yield "construct", node, f"there is no `{node.attr}`: a script reaches values, not how they are made"
         elif self._module(node.value) == "asyncio" and node.attr not in ASYNCIO:
             yield "construct", node, self._of_asyncio(node.attr)
@@ -234,7 +234,7 @@ class _Check(Uses):
         return meaning.name if isinstance(meaning, ast.alias) else ""
 
     def _while(self, node: ast.While) -> Found:
-        yield from endless_loop_in(node)
+        yield from endless_loop_in(self.source, node, DOUBT)
 
     def _function(self, node: ast.FunctionDef) -> Found:
         yield from endless_recursion_in(self.source, node)
@@ -290,16 +290,11 @@ class _Check(Uses):
             if isinstance(around, ast.Call) and user is not around.func:
                 word = self._word(around.func) or (self._tool(around.func) and "tool")
                 if word and not (word == "task" or (word == "pipeline" and user is not around.args[0])):
-                    hint = _CALL_IT
-                    if isinstance(user, ast.keyword) and user.arg == "tools":
-                        hint = f'write its name as a text, "{node.id}"'
+                    is_tool = isinstance(user, ast.keyword) and user.arg == "tools"
+                    hint = f'write its name as a text, "{node.id}"' if is_tool else _CALL_IT
                     yield "function", node, f"the function `{node.id}` is no value: {hint}"
             if isinstance(around, ast.Return) and is_session(self.source, self.source.function(node)):
-                yield (
-                    "function",
-                    node,
-                    f"the function `{node.id}` is no value: {_CALL_IT}",
-                )
+                yield "function", node, f"the function `{node.id}` is no value: {_CALL_IT}"
             if not isinstance(around, CONTAINERS):
                 return
             user = around
@@ -307,6 +302,7 @@ class _Check(Uses):
     def _await(self, node: ast.Await) -> Found:
         if not isinstance(self.source.function(node), ast.AsyncFunctionDef):
             yield "await", node, "`await` stands in an `async def` only"
+        yield from self._awaited_list(node)
         call = node.value
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
             if (word := self._word(call.func)) in ("phase", "cancel"):
@@ -372,6 +368,8 @@ class _Check(Uses):
                 yield "function", given, f"`{meaning.name}` is no `async def`: define it with `async`"
             elif isinstance(given, ast.Call):
                 yield "function", given, f"give the function and its arguments, without calling it: {text}"
+            elif isinstance(given, ast.Subscript | ast.IfExp) or isinstance(meaning, ast.arg | ast.Name):
+                pass  # one of several, as in a table of functions
             elif not isinstance(meaning, ast.AsyncFunctionDef) or meaning.decorator_list:
                 yield "function", given, text
             elif not self.source.is_top_level(meaning):

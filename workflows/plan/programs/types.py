@@ -17,6 +17,7 @@ _BY_TYPE = ("unresolved-attribute", "not-subscriptable", "unsupported-operator",
 _UNSURE = re.compile(
     r"\||\bNone\b|\bUnknown\b|\bAny\b|\bobject\b|\bunion\b|\bTypeVar\b|\bmay\b|@|\bpossibly\b", re.IGNORECASE
 )
+_IN_MODULE = re.compile(r"Module '[\w.]+' has no")
 _HEAD = re.compile(r"[A-Za-z_]\w*")
 _SAME = {
     "bool": ("bool", "int", "float"), "int": ("int", "float"), "float": ("float",), "str": ("str",), "list": ("list",),
@@ -29,7 +30,7 @@ _LITERAL = re.compile(r"Literal\[(.*)\]\Z")
 def is_of_use(found: dict[str, Any]) -> bool:
     """Whether a finding says anything: names are checked elsewhere, and types of words have parameters."""
     message = found["message"].replace("`", "'")
-    is_named = found["code"] in ("unresolved-import", "unresolved-reference") or "Module 'asyncio' has no" in message
+    is_named = found["code"] in ("unresolved-import", "unresolved-reference") or _IN_MODULE.match(message)
     return not is_named and "@" not in message
 
 
