@@ -191,7 +191,13 @@ class Renaming(Edits):
             kept.append(ast.alias(alias.name, QUALIFIED.format(self._name, bound)) if is_own else alias)
         if kept != node.names:
             new = ast.Import(kept) if isinstance(node, ast.Import) else ast.ImportFrom(node.module, kept, node.level)
-            self._statement(node, ast.unparse(new) if kept else "pass")
+            self._statement(node, ast.unparse(new) if kept else f"pass{self._shown(node)}")
+
+    def _shown(self, node: ast.stmt) -> str:
+        """Return an import as a comment, for who reads the script, if there is room for one."""
+        begin, end = self._at(node)
+        is_last = self.body[end : end + 1] in (b"\n", b"")
+        return f"  # {self.body[begin:end].decode()}" if is_last and node.lineno == node.end_lineno else ""
 
     def _f_string(self, node: ast.JoinedStr) -> None:
         """Write an f-string anew in which something is called otherwise."""

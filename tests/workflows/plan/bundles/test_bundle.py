@@ -141,14 +141,14 @@ def test_a_bundle_is_the_program_and_its_modules_with_the_lines_they_have() -> N
     script = "import b\n\nasync def main():\n    return b.f()\n"
     bundle = bundled(script, Given(a="X = 1\n", b="import a\n\n\ndef f():\n    return a.X"))
     expected = """\
-pass
+pass  # import b
 
 async def main():
     return b__f()
 # ==== a.py ====
 a__X = 1
 # ==== b.py ====
-pass
+pass  # import a
 
 
 def b__f():
