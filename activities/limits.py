@@ -39,7 +39,9 @@ MAX_INTERPRETER_BYTES: Final = 1 << 30  # Address space of one process that runs
 MAX_ISOLATED_CALLS: Final = 4  # at once in a worker: each has a process of its own
 MAX_KNOWN_SCHEMAS: Final = 1000  # Schemas that a server has refused and that a worker remembers
 MAX_LINE_CHARACTERS: Final = 120  # of a planner's line in a warning
+MAX_LOG_CHARACTERS: Final = 64 << 10  # of what one session of a script logs: the workflow keeps so much of all
 MAX_LOG_LINE_CHARACTERS: Final = 10_000  # of what an MCP server says on its standard error
+MAX_LOGGED_CHARACTERS: Final = 2_000  # of one line of a script's log
 MAX_LOST_THREADS: Final = 50
 """Threads that calls may hold after they were given up; with more, the process should be replaced."""
 MAX_MARKED_BYTES: Final = 4 * 1024  # of an output that lies in the marker of its node: one file and not two

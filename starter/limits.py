@@ -23,6 +23,7 @@ MAX_RESTART_PAUSE_SECONDS: Final = 30.0  # between two starts of a child that en
 MAX_SCHEDULE_NAME_CHARACTERS: Final = 200  # The server puts the time behind it for the id of a run
 MAX_SECONDS_AT_EXIT: Final = 1.0  # that a process waits for threads of others which run Python; some never leave it
 MAX_SHOWN_BYTES: Final = 64 * 1024  # of an output that a terminal is given at once
+MAX_SHOWN_LOG: Final = 20  # lines of a run's log on the screen
 MAX_SHOWN_WRITES: Final = 20  # of a run on the screen; its report, as JSON, has 500
 MAX_SLUG_CHARACTERS: Final = 40  # of a goal in a workflow id
 MAX_WORKFLOW_NAME_CHARACTERS: Final = 200  # of a workflow id before what a fork adds to it

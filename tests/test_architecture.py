@@ -20,7 +20,7 @@ PACKAGES = ("sennit", "workflows", "activities", "workers", "starter")
 MAY_IMPORT = {
     "sennit/__init__.py": ("workflows", "activities", "starter"),
     "sennit/__main__.py": ("workflows", "starter"),
-    "sennit/testing/": ("testing", "workflows", "activities"),
+    "sennit/testing/": ("folders", "testing", "workflows", "activities"),
     "workflows/": ("workflows",),
     "activities/": ("folders", "activities", "workflows"),
     "workers/": ("folders", "workers", "activities", "workflows"),
@@ -31,9 +31,9 @@ MAY_IMPORT = {
 ORDER = (
     "sennit.folders", "sennit.workflows.plan.digests", "sennit.workflows.plan.limits", "sennit.workflows.plan.language",
     "sennit.workflows.plan.planner_format", "sennit.workflows.plan.compile", "sennit.workflows.plan.checking",
-    "sennit.workflows.plan.programs", "sennit.workflows.plan.quotes", "sennit.workflows.plan.edits",
-    "sennit.workflows.plan.fusion", "sennit.workflows.plan.scheduling", "sennit.workflows.limits",
-    "sennit.workflows.messages",
+    "sennit.workflows.plan.programs", "sennit.workflows.plan.bundles", "sennit.workflows.plan.quotes",
+    "sennit.workflows.plan.edits", "sennit.workflows.plan.fusion", "sennit.workflows.plan.scheduling",
+    "sennit.workflows.limits", "sennit.workflows.messages",
     "sennit.workflows.drawing", "sennit.workflows.views", "sennit.workflows.run", "sennit.workflows",
     "sennit.activities.limits", "sennit.activities.toolbox", "sennit.activities.http", "sennit.activities.providers",
     "sennit.activities.providers.offline", "sennit.activities.toolbox.files", "sennit.activities.toolbox.search",

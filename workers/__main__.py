@@ -119,13 +119,13 @@ def check_types(path: str) -> int:
     with contextlib.redirect_stdout(sys.stderr):
         catalogue = load_registry(read_settings()).catalogue()
         stubs = stubs_of(catalogue)
-        script = Path(path).read_text()
+        script = sys.stdin.read() if path == "-" else Path(path).read_text()
 
     async def found() -> list[dict[str, object]]:
         async with Interpreter() as interpreter:
             problems = await interpreter.type_problems(script, stubs)
         problems += doubts_in(script, {entry["name"]: entry for entry in catalogue})
-        ordered = sorted(problems, key=lambda problem: problem.where[-1:])
+        ordered = sorted(problems, key=lambda problem: str(problem.where[-1]))
         return [{"line": each.where[-1], "message": each.message, "code": each.code} for each in ordered]
 
     json.dump(asyncio.run(found()), sys.stdout)

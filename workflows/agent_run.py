@@ -34,7 +34,7 @@ with workflow.unsafe.imports_passed_through():
     from sennit.workflows.run.subagent_status import SubagentStatus
     from sennit.workflows.run.timer import milliseconds
     from sennit.workflows.run.update_handlers import UpdateHandlers
-    from sennit.workflows.views.board import RunEnd, board, board_without_plan
+    from sennit.workflows.views.board import RunEnd, board, board_without_plan, log_rows
     from sennit.workflows.views.journal import Journal, Moment
     from sennit.workflows.views.metrics import RunMetrics
     from sennit.workflows.views.quote import quote_warnings
@@ -223,6 +223,8 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             attributes=self._setup.attributes.names,
             last_reported=self._subagent_status.last_reported or "",
             warnings=tuple(engine.warnings),
+            log=engine.log.steps,
+            log_cut=engine.log.cut,
             events=self._journal.next,
         )
         following = request.model_copy(update={"carry": carry})
@@ -272,7 +274,8 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         fields = {"id": info.workflow_id, "run_id": info.run_id, "usage": UsageReport.of(self._spent)}
         warnings = (*self._checked.warnings, *engine.warnings, *quote_warnings(engine.state), *found.warnings)
         warnings += (cut_warning(info.workflow_id),) if found.ref else ()
-        report = report.model_copy(update={**fields, "warnings": warnings})
+        log = engine.log.lines(engine.state.graph)
+        report = report.model_copy(update={**fields, "warnings": warnings, "log": log})
         self._journal.ended(report.status, report.problem or "")
         if engine.status == "failed":
             raise ApplicationError(report.problem or "the run failed", report, type="RunFailed", non_retryable=True)
@@ -338,7 +341,9 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             run, outage = workflow.info().workflow_id, self._setup.outage.blocked
             workflow.set_current_details(board_without_plan(run, title, outage))
             return
-        workflow.set_current_details(board(shown, title=title, notes=self._setup.attributes.notes, end=end))
+        log = log_rows(self._engine.log.lines(shown.state.graph)) if self._engine else []
+        notes = [*log, *self._setup.attributes.notes]
+        workflow.set_current_details(board(shown, title=title, notes=notes, end=end))
 
     @property
     def _spent(self) -> Usage:

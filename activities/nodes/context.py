@@ -86,7 +86,7 @@ class NodeContext:
 class NodeOutput:
     """A node's output, with usage where a model was called, what a tool warns of, and how long its call took. With
     `more` it is a request for more nodes; those of a program are in `page`. A program has come to its end `at` the time
-    of the last result that it was told.
+    of the last result that it was told. `log` is what a script has logged.
     """
 
     output: Any
@@ -94,5 +94,6 @@ class NodeOutput:
     more: Literal["", "replan", "calls", "program"] = ""
     page: PlanPage | None = None
     warnings: tuple[str, ...] = ()
+    log: tuple[str, ...] = ()
     millis: int = 0
     at: int = 0

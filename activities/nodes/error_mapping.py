@@ -37,10 +37,12 @@ class SubAgentFailed(Exception):
 
 
 class ProgramFailed(Exception):
-    """A script ended by an error of its own, or cannot go on."""
+    """A script ended by an error of its own, or cannot go on. `log` is what it has logged in its last step."""
+
+    log: tuple[str, ...] = ()
 
 
-class CallFailed(Exception):
+class CallFailed(ProgramFailed):
     """A script did not catch that one of its calls failed."""
 
 
@@ -103,8 +105,8 @@ def failure(
     wait: float | None = None,
     spent: Usage = NO_USAGE,
 ) -> ApplicationError:
-    """Return the activity failure for `error`; its details are the attempt and what all attempts used, its stack trace
-    the frames of a tool's own code.
+    """Return the activity failure for `error`; its details are the attempt, what all attempts used, and what a script
+    has logged, its stack trace the frames of a tool's own code.
 
     `final` ends the attempts whatever the error. The next attempt comes when the error says so, else after `wait`
     seconds, else as the retry policy has it.
@@ -117,6 +119,7 @@ def failure(
         message_of(error),
         attempt,
         spent,
+        *([list(error.log)] if isinstance(error, ProgramFailed) and error.log else []),
         stack=stack_of(error).text,
         type=kind_of(error),
         non_retryable=final or not retryable(error),

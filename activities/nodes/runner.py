@@ -165,8 +165,8 @@ class NodeRunner:
         """Advance a program. It needs no marker: made again, the same advance comes to the same calls."""
         output = await self._within_timeout(context, lambda _: self.programs.advance(context))
         if output.page is None:
-            return await self._keep(context, output)
-        return NodeReply(more="program", page=output.page, attempt=context.attempts.number)
+            return (await self._keep(context, output)).model_copy(update={"log": output.log})
+        return NodeReply(more="program", page=output.page, attempt=context.attempts.number, log=output.log)
 
     async def _write(self, context: NodeContext, tool: Tool, work: ToolCall) -> NodeReply:
         """Return what a write returns, or has returned; `sennit.activities.nodes.effect_ledger` says when it is made.

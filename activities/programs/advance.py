@@ -36,6 +36,7 @@ from sennit.activities.storage.run_context import ArtifactReader
 from sennit.workflows.messages.node_calls import ProgramNodeCall
 from sennit.workflows.plan.language.nodes import ProgramNode, Step, ToolNode
 from sennit.workflows.plan.language.text import one_line
+from sennit.workflows.plan.programs.source import as_known, cause_in, line_text, place_in
 
 _PIPELINE = "__pipeline"
 JOIN_FAILED = "JoinFailed: "
@@ -68,12 +69,15 @@ class Programs:
         )
         words = Words(session, await Counts.of(session, self.library, prefix), around)
         progress = await self._run(context, node, words, around)
+        log = session.log(progress.printed)
         if progress.error is not None:
-            raise failure_of(progress.error, session, script)
+            failure = failure_of(progress.error, session, script)
+            failure.log = log
+            raise failure
         if not progress.snapshot:
             _nothing_unwritten(words)
             value = packed(progress.value) if session.depth else await whole_of(self.library, prefix, progress.value)
-            return NodeOutput(value, at=progress.clock)
+            return NodeOutput(value, at=progress.clock, log=log)
         waits = dict.fromkeys(progress.waits)
         words.given_up += [call.node for number, call in session.open.items() if number not in waits]
         if (sleep := words.wake(progress.sleep)) and await was_over(self.library, context, sleep.key):
@@ -84,7 +88,7 @@ class Programs:
         session.keep(progress.snapshot)
         step = await self._next_step(context, words)
         page = await page_of(self.library, self.compiler, context, run_context, words, step)
-        return NodeOutput(None, more="program", page=page)
+        return NodeOutput(None, more="program", page=page, log=log)
 
     async def _session(self, context: NodeContext, node: ProgramNode) -> Session:
         """Return where the program stands, ready for this step."""
@@ -242,8 +246,14 @@ def _ended_of(session: Session, end: Fed, shape: Shape, size: int, value: Any) -
         limit = f"{MAX_READ_BYTES:,} bytes. Read in tasks, and return what counts"
         return Ended(error=("MemoryError", f"the results that the script has read are more than {limit}"))
     if shape == "ends" and isinstance(value, list):
-        value = [{name: part for name, part in ticket.items() if name != "id"} for ticket in value]
+        value = [_settled(ticket) for ticket in value]
     return Ended(unpacked(value) if shape else value)
+
+
+def _settled(ticket: dict[str, Any]) -> dict[str, Any]:
+    """Return how a ticket ended, without the id of its node and with the error that its task raised."""
+    error = cause_in(ticket["error"]) if ticket.get("error") else None
+    return {**{name: part for name, part in ticket.items() if name != "id"}, "error": error}
 
 
 def _cause(error: str) -> str:
@@ -253,11 +263,7 @@ def _cause(error: str) -> str:
     _, is_of_join, cause = error.partition(" gave none (") if error.startswith(JOIN_FAILED) else ("", "", "")
     if not is_of_join:
         return error
-    cause = cause.removesuffix(")")
-    for kind in ("ProgramFailed: ", "CallFailed: "):
-        if cause.startswith(kind):
-            return cause.removeprefix(kind).rpartition(" (line ")[0] or cause.removeprefix(kind)
-    return cause
+    return cause_in(cause.removesuffix(")"))
 
 
 def entry_of(script: str, session: Session) -> tuple[str, str]:
@@ -270,7 +276,7 @@ def entry_of(script: str, session: Session) -> tuple[str, str]:
     return f"{script}\n\nasync def {_PIPELINE}(item):\n    return {call}\n", _PIPELINE
 
 
-def failure_of(error: ScriptError, session: Session, script: str) -> Exception:
+def failure_of(error: ScriptError, session: Session, script: str) -> ProgramFailed:
     """Return how a script failed: by the failure of a call that it did not catch, or by itself."""
     shown = f"{error.type}: {error.message}"
     reported = next((text for text in reversed(session.errors) if _is_of(shown, text)), None)
@@ -279,8 +285,9 @@ def failure_of(error: ScriptError, session: Session, script: str) -> Exception:
     lines = script.splitlines()
     place = ""
     if 1 <= error.line <= len(lines):
-        place = f" (line {error.line}: {one_line(lines[error.line - 1].strip(), MAX_SOURCE_CHARACTERS)})"
-    message = f"{one_line(shown, MAX_PROGRAM_MESSAGE_CHARACTERS)}{place}"
+        source = one_line(lines[error.line - 1].strip(), MAX_SOURCE_CHARACTERS)
+        place = f" ({line_text(place_in(script, error.line))}: {source})"
+    message = f"{one_line(as_known(script, shown), MAX_PROGRAM_MESSAGE_CHARACTERS)}{place}"
     return ProgramFailed(message) if reported is None else CallFailed(message)
 
 

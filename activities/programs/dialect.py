@@ -13,6 +13,8 @@ PRELUDE = """
 def eval(*_, **__):
     raise NotImplementedError("a program has no eval and no exec")
 exec = eval
+def log(*values, sep=" "):
+    print(*values, sep=sep)
 class __Object:
     pass
 __NO_VALUES = ('coroutine', 'function', 'module', 'type', 'range', 'slice', 're.Pattern', 're.Match')
@@ -67,6 +69,19 @@ def __made(value, make):
     return None if value is None else make(value)
 """
 """What a script finds defined that has enums, or dataclasses."""
+
+
+OF_NAMES = """
+def __name_of(kind, modules=()):
+    text = str(kind)
+    name = __kinds[text] if text in __kinds else text.split("'")[1] if "'" in text else text.rstrip('>').split(' ')[-1]
+    name = name.split('.')[-1]
+    for start in ('__own_', *[f"{module}__" for module in modules]):
+        name = name.removeprefix(start)
+    return name
+__kinds = {}
+"""
+"""What a script finds defined that asks for the name of a type or a function."""
 
 
 def endless_loop(script: str) -> tuple[str, int]:

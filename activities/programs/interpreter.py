@@ -22,7 +22,7 @@ from pydantic_monty._binary import find_monty_binary
 from sennit.activities.limits import MAX_INTERPRETER_BYTES, MAX_MEMORY_BYTES
 from sennit.activities.programs.coroutines.prelude import is_side_by_side, prelude_for
 from sennit.activities.programs.coroutines.scheduler import Coroutines
-from sennit.activities.programs.dialect import OF_TYPES, PRELUDE, Classes
+from sennit.activities.programs.dialect import OF_NAMES, OF_TYPES, PRELUDE, Classes
 from sennit.activities.programs.python.modules import modules_for
 from sennit.activities.programs.reading import Read, Unreadable, problem_of, read
 from sennit.activities.programs.turns import (
@@ -42,6 +42,7 @@ from sennit.activities.programs.turns import (
 from sennit.activities.programs.values import Given, mapped, packed, unpacked
 from sennit.activities.sandbox.confinement import find_confinement
 from sennit.workflows.plan.language.problems import Problem
+from sennit.workflows.plan.programs.source import as_known, place_in
 from sennit.workflows.plan.programs.syntax import DOUBT
 from sennit.workflows.plan.programs.types import is_of_use, type_problem
 
@@ -182,9 +183,9 @@ class Interpreter:
         with self._session() as session:
             try:
                 self._define(session, text)
-                progress = run.until_it_waits(session.feed_start(entry, inputs=inputs, print_callback=_drop))
+                progress = run.until_it_waits(session.feed_start(entry, inputs=inputs, print_callback=run.note))
             except monty.MontyError as error:
-                return run.failed(error)
+                progress = run.failed(error)
         return _kept(progress, _Head(monty.__version__, seed, text), run)
 
     def _resume(self, snapshot: bytes, ended: Mapping[int, Ended], answer: Answer, since: int) -> Advance:
@@ -198,13 +199,13 @@ class Interpreter:
             run.queued[number] = Call(number, function, tuple(unpacked(args)), unpacked(kwargs), *rest)
         with self._session() as session:
             try:
-                turn = session.load_snapshot(state, print_callback=_drop)
+                turn = session.load_snapshot(state, print_callback=run.note)
             except monty.MontyRuntimeError as error:
                 raise SnapshotLost(str(error)) from error
             try:
                 progress = run.until_it_waits(turn, ended)
             except monty.MontyError as error:
-                return run.failed(error)
+                progress = run.failed(error)
         return _kept(progress, head, run)
 
     def _type_problems(self, script: str, stubs: str) -> list[Problem]:
@@ -212,12 +213,14 @@ class Interpreter:
             try:
                 session.feed_run(self._read("own_text", script), print_callback=_drop)
             except monty.MontyTypingError as error:
-                found = [type_problem(each) for each in json.loads(error.display())[:PROBLEMS] if is_of_use(each)]
+                found = [
+                    type_problem(each, script) for each in json.loads(error.display())[:PROBLEMS] if is_of_use(each)
+                ]
                 return found if any(each.code != DOUBT for each in found) else [*found, *self._top_problems(script)]
             except monty.MontyRuntimeError as error:  # of the check itself, or of what is rewritten for Monty
                 raised = ScriptRun(script, _unanswered, Given(""), self._read, "<python-input-0>").failed(error).error
                 if raised is not None and raised.type == "MemoryError":
-                    return [_raised_at_the_top(raised)]
+                    return [_raised_at_the_top(raised, script)]
                 return self._top_problems(script)
             except monty.MontyCrashedError as error:
                 if error.timed_out:  # by the clock alone, a machine that stands still looks like a script too large
@@ -233,7 +236,7 @@ class Interpreter:
                 self._define(session, text)
             except monty.MontyError as error:
                 raised = ScriptRun(text, _unanswered, Given(""), self._read).failed(error).error
-                return [_raised_at_the_top(raised)] if raised is not None else []
+                return [_raised_at_the_top(raised, script)] if raised is not None else []
         return []
 
     @contextmanager
@@ -262,7 +265,8 @@ class Interpreter:
             nonlocal is_new
             is_new = True
             has_types = any(name in text for name in ("__Member(", "__mapping(", "__made(", "__fields["))
-            parts = (PRELUDE, OF_TYPES if has_types else "", *modules_for(text), prelude_for(text))
+            names = OF_NAMES if "__name_of(" in text else ""
+            parts = (PRELUDE, OF_TYPES if has_types else "", names, *modules_for(text), prelude_for(text))
             session.feed_run("".join(parts))  # at once: the script is the second input
             session.feed_run(text, print_callback=_drop)
             return session.dump()
@@ -288,7 +292,8 @@ class _Head:
 
 
 def _kept(progress: Advance, head: _Head, run: ScriptRun) -> Advance:
-    """Return how far a script came, with the head before its snapshot if it waits."""
+    """Return how far a script came and what it printed, with the head before its snapshot if it waits."""
+    progress = replace(progress, printed=run.printed)
     if not progress.snapshot:
         return progress
     queued = [
@@ -323,8 +328,9 @@ def _drop(stream: Literal["stdout", "stderr"], text: str) -> None:
     """Let nothing that a script prints go anywhere."""
 
 
-def _raised_at_the_top(raised: ScriptError) -> Problem:
-    return Problem("script", ("line", raised.line or 1), f"{raised.type}: {raised.message}")
+def _raised_at_the_top(raised: ScriptError, script: str) -> Problem:
+    message = as_known(script, f"{raised.type}: {raised.message}")
+    return Problem("script", ("line", place_in(script, raised.line or 1)), message)
 
 
 def _unanswered(call: Call) -> Ended:

@@ -1,18 +1,17 @@
 """A script as Monty runs it: what Monty lacks is written in what it has, and each line keeps its number.
 
 Lines that are put in end with a mark, so that `lines_of` tells the lines of the script; before it may stand
-the line that is meant: `#7#~`.
+the line that is meant, `#7#~`, or the line after which the script goes on: `#=7#~`. So modules run before the program.
 """
 
 import ast
-import re
 from collections.abc import Callable, Collection
 from typing import Any
 
 from sennit.activities.programs.coroutines.statements import SideBySide, is_side_by_side
-from sennit.activities.programs.python.edits import MARK
 from sennit.activities.programs.python.exceptions import OWN, Exceptions
 from sennit.activities.programs.python.modules import imported_as
+from sennit.workflows.plan.bundles.text_edits import MARK, modules_first
 from sennit.workflows.plan.programs.classes import (
     class_named,
     enum_members,
@@ -24,7 +23,7 @@ from sennit.workflows.plan.programs.classes import (
 )
 from sennit.workflows.plan.programs.endings import within
 from sennit.workflows.plan.programs.lacks import names_of
-from sennit.workflows.plan.programs.source import Source, own_text, parsed
+from sennit.workflows.plan.programs.source import Source, modules_in, own_text, parsed
 from sennit.workflows.plan.programs.vocabulary import BUILTINS, WORDS
 
 _TAKES_ANY = ("llm", "agent", "ask", "task", "pipeline")
@@ -36,7 +35,6 @@ _ONLY_WRITTEN = (
 )  # fmt: skip
 """Of `typing`: names for those who read types."""
 _LEVELS = 20
-_MEANT = re.compile(rb"#(\d+)" + MARK + rb"$")
 
 
 def for_monty(script: str, exceptions: Collection[str]) -> str:
@@ -55,16 +53,6 @@ def for_monty(script: str, exceptions: Collection[str]) -> str:
     return changed
 
 
-def lines_of(text: str) -> list[int]:
-    """Return the line of the script for each line of its text as Monty has it, the first at 1."""
-    numbers, number = [0], 0
-    for line in text.encode().split(b"\n"):
-        number += not line.endswith(MARK)
-        meant = _MEANT.search(line)
-        numbers.append(int(meant[1]) if meant else max(number, 1))
-    return numbers
-
-
 def own_errors(text: str) -> dict[str, str]:
     """Return the own exceptions of a script as Monty has it, each with the error that stands for it."""
     line = text.rpartition("\n")[2] if OWN in text else ""
@@ -78,6 +66,7 @@ class _Rewriting(Exceptions, SideBySide):
         super().__init__(source, text, exceptions)
         self.is_alone = not is_side_by_side(source)
         classes = [node for node in source.nodes if isinstance(node, ast.ClassDef)]
+        self._modules = tuple(name for _, name in modules_in(text))
         self._has_instances = any(map(is_dataclass, classes))
         self._own = {name for node in classes for name in source.bound.get(node, ())}
         self._own.update(node.attr for node in source.nodes if isinstance(node, ast.Attribute) and _is_set(node))
@@ -90,10 +79,15 @@ class _Rewriting(Exceptions, SideBySide):
         in_text: set[ast.AST] = set()
         for node in self.source.nodes:
             if isinstance(node, ast.JoinedStr) or self.source.parents.get(node) in in_text:
-                in_text.add(node)  # places in f-strings are not reliable
+                if isinstance(node, ast.JoinedStr) and self.source.parents.get(node) not in in_text:
+                    names = [part for part in ast.walk(node) if isinstance(part, ast.Attribute) and _is_name(part)]
+                    self._anew(node, {part: f"__name_of({ast.unparse(part.value)}, {self._modules})" for part in names})
+                in_text.add(node)
             elif (rewrite := _REWRITES.get(type(node))) is not None:
                 rewrite(self, node)
-        return self.changed() + "".join(
+        if any(map(_is_name, self.source.nodes)):
+            self._behind += [f"__kinds[str({name})] = {name!r}" for name in self._errors.carriers]
+        return modules_first(self.changed(), self.body.decode()) + "".join(
             f"\n{line}" for line in sorted(self._behind, key=lambda line: line.startswith(OWN))
         )
 
@@ -158,6 +152,10 @@ class _Rewriting(Exceptions, SideBySide):
 
     def _attribute(self, node: ast.Attribute) -> None:
         """Write a method that is no call as a function: `key=str.lower`, `max(votes, key=votes.get)`."""
+        if _is_name(node):
+            self._around(node.value, "__name_of(", "")
+            self._instead(self._at(node.value)[1], self._at(node)[1], f", {self._modules})")
+            return
         around, owner = self.source.parents[node], node.value
         is_called = isinstance(around, ast.Call) and around.func is node
         if is_called or node.attr not in _METHODS or node.attr in self._own or not isinstance(node.ctx, ast.Load):
@@ -228,6 +226,8 @@ class _Rewriting(Exceptions, SideBySide):
             made = f"__namedtuple('{node.name}', {names!r}, defaults=({fields}))"
             self._statement(node, f"from collections import namedtuple as __namedtuple; {node.name} = {made}")
         elif is_enum(node) or is_typed_dict(node):
+            if is_typed_dict(node):
+                self._behind.append(f"def __as_{node.name}(v): return {self._fields_made(node)}")
             begin = self.body.index(b"(", self._at(node)[0])
             last = self._at([*node.bases, *(each.value for each in node.keywords)][-1])[1]
             self._instead(begin, self.body.index(b")", last) + 1, "")
@@ -360,11 +360,16 @@ class _Rewriting(Exceptions, SideBySide):
             return f"__member({self._members(found)}, {value})"
         if found is not None:
             is_plain = is_dataclass(found) and "__getitem__" not in self.source.bound.get(found, ())
-            return f"__as_{found.name}({value})" if is_plain and self.source.is_top_level(found) else ""
+            is_made = (is_plain or is_typed_dict(found)) and self.source.is_top_level(found)
+            return f"__as_{found.name}({value})" if is_made else ""
         meaning = self.source.meaning(written)
         around = self.source.parents.get(meaning) if meaning is not None else None
         is_only = isinstance(around, ast.Assign) and around.targets == [meaning] and meaning not in self.source.again
         return self._made(around.value, value, level + 1) if is_only and isinstance(around, ast.Assign) else ""
+
+
+def _is_name(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "__name__" and isinstance(node.ctx, ast.Load)
 
 
 def _is_next(node: ast.AST) -> bool:

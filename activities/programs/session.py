@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel
 
-from sennit.activities.limits import MAX_STEM_CHARACTERS
+from sennit.activities.limits import MAX_LOG_CHARACTERS, MAX_LOGGED_CHARACTERS, MAX_STEM_CHARACTERS
 from sennit.activities.nodes.context import NodeContext
 from sennit.activities.storage.artifacts import digest_of, encode
 from sennit.activities.storage.run_context import ArtifactReader
@@ -72,6 +72,7 @@ class Session(BaseModel):
     number: int = 1
     made: int = 0
     read: int = 0
+    logged: int = 0
     snapshot: str = ""
     open: dict[int, OpenCall] = {}
     tasks: dict[str, int] = {}
@@ -119,6 +120,16 @@ class Session(BaseModel):
             raise LookupError(head)
         return self.call_id(number)
 
+    def log(self, printed: str) -> tuple[str, ...]:
+        """Return what a step has printed as lines of the log, as far as there is room, and with what is cut said."""
+        kept = printed[: max(0, MAX_LOG_CHARACTERS - self.logged)]
+        is_full = self.logged > MAX_LOG_CHARACTERS
+        self.logged += len(printed)
+        lines = [_cut(line) for line in kept.removesuffix("\n").split("\n")] if kept else []
+        if len(kept) < len(printed) and not is_full:
+            lines.append(f"(the log ends here: a session logs at most {MAX_LOG_CHARACTERS >> 10} KiB)")
+        return tuple(f"{self.path}: {line}" if self.path else line for line in lines)
+
     def fail(self, error: str) -> None:
         """Remember an error that the script was told, to know it again if the script ends by it."""
         self.errors = [*self.errors, error[:_ERROR_CHARACTERS]][-_ERRORS:]
@@ -134,6 +145,11 @@ class Session(BaseModel):
     def where(self) -> bytes:
         """Return where the script waits, b"" before its start."""
         return zlib.decompress(base64.b64decode(self.snapshot)) if self.snapshot else b""
+
+
+def _cut(line: str) -> str:
+    most = MAX_LOGGED_CHARACTERS
+    return line if len(line) <= most else f"{line[:most]}… ({len(line) - most:,} more characters)"
 
 
 class Counts:

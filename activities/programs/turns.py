@@ -10,11 +10,17 @@ from typing import Any, NamedTuple, cast, get_args
 
 import pydantic_monty as monty
 
-from sennit.activities.limits import MAX_MEMORY_BYTES, MAX_OPEN_CALLS, MAX_PROGRAM_CALLS, MAX_SNAPSHOT_BYTES
+from sennit.activities.limits import (
+    MAX_LOG_CHARACTERS,
+    MAX_MEMORY_BYTES,
+    MAX_OPEN_CALLS,
+    MAX_PROGRAM_CALLS,
+    MAX_SNAPSHOT_BYTES,
+)
 from sennit.activities.programs.coroutines.scheduler import CANCELLED, LEAVE, NAP, Coroutines
 from sennit.activities.programs.coroutines.scheduler import Fed as Woken
 from sennit.activities.programs.reading import Read
-from sennit.activities.programs.rewriting import lines_of, own_errors
+from sennit.activities.programs.rewriting import own_errors
 from sennit.activities.programs.values import (
     FunctionName,
     Given,
@@ -26,6 +32,8 @@ from sennit.activities.programs.values import (
     called_name,
     tool_named,
 )
+from sennit.workflows.plan.bundles.text_edits import lines_of
+from sennit.workflows.plan.programs.source import modules_in, place_among
 from sennit.workflows.plan.programs.vocabulary import PLAIN
 
 TURN_SECONDS = 5.0
@@ -106,6 +114,7 @@ class Advance:
     `waits` has the numbers of all calls that are open, ascending; of a script that ended, those it never awaited. All
     sleeps that are over at the same time have one number, which is that time below 0; `sleep` is the next of them.
     `left` are those whose ends the script has not been told yet, and `clock` is the time in it when it has ended.
+    `printed` is what the script has printed meanwhile.
     """
 
     snapshot: bytes = b""
@@ -115,6 +124,7 @@ class Advance:
     left: tuple[int, ...] = ()
     sleep: Sleep | None = None
     clock: int = 0
+    printed: str = ""
 
 
 _TOO_MANY = Ended(
@@ -154,6 +164,7 @@ class ScriptRun:
         self._since = since
         self._source = script.encode()
         self._lines = lines_of(script)
+        self._modules = [(self._lines[line], name) for line, name in modules_in(script)]
         self._own = own_errors(script)
         self._answer = answer
         self._read = read
@@ -163,8 +174,21 @@ class ScriptRun:
         self._open: set[int] = set()
         self._ended: deque[tuple[int, Ended]] = deque()
         """What ended and has not been fed."""
+        self._printed = list[str]()
+        self._room = MAX_LOG_CHARACTERS
         self._has_called = False
         """Whether the script has made a call since it was told an end."""
+
+    def note(self, stream: str, text: str) -> None:
+        """Keep what the script prints, and of what is more than any log has a little, so that it is known to be cut."""
+        del stream
+        self._printed.append(text[: max(self._room, 0) + 1])
+        self._room -= len(self._printed[-1])
+
+    @property
+    def printed(self) -> str:
+        """What the script has printed."""
+        return "".join(self._printed)
 
     def until_it_waits(self, turn: Turn, ended: Mapping[int, Ended] | None = None) -> Advance:
         if isinstance(turn, monty.FutureSnapshot):
@@ -301,7 +325,8 @@ class ScriptRun:
     def _waiting(self, turn: monty.FutureSnapshot) -> Advance:
         if not self._open:
             lines = self.coroutines.lines
-            places = f"line{'s' * (len(lines) > 1)} {', '.join(map(str, lines[:_FRAMES]))}"
+            named = [str(place_among(self._modules, line)) for line in lines[:_FRAMES]]
+            places = f"line{'s' * (len(lines) > 1)} {', '.join(named)}"
             message = f"deadlock: the coroutines wait for each other, on {places}, and for no call"
             return self._error("RuntimeError", message, lines[-1] if lines else 0)
         state = turn.dump()
@@ -341,7 +366,7 @@ class ScriptRun:
         if message.startswith(_INTERNAL) and "zero or one string argument" in message:
             kind, message = "TypeError", "an exception takes one text: write KeyError(str(key)), ValueError(f'...')"
         line = self._number(frames[-1].line) if frames else 0
-        return self._error(kind, message, line, _traceback(frames, self._number, kind, message))
+        return self._error(kind, message, line, _traceback(frames, self._in_file, kind, message))
 
     def _too_long(self, how: str = f"{TURN_SECONDS:.0f} s without a call") -> Advance:
         where, line = self._read("loop", self.script)
@@ -371,6 +396,11 @@ class ScriptRun:
     def _line(self, position: monty.SourceRange) -> int:
         return self._number(self._source.count(b"\n", 0, position.start) + 1) if position.filename == self._file else 0
 
+    def _in_file(self, line: int) -> str:
+        """Return the file and the line of a line of what Monty has, as a traceback names them."""
+        file, _, number = str(place_among(self._modules, self._number(line))).rpartition(":")
+        return f'"{file or "script"}", line {number}'
+
     def _number(self, line: int) -> int:
         """Return the line of the script for a line of what Monty has."""
         return self._lines[min(line, len(self._lines) - 1)]
@@ -385,9 +415,9 @@ def ended_by_script(error: monty.MontyCrashedError) -> str:
     return "its interpreter has ended on it; write it in simpler steps, or give a part of it to tools"
 
 
-def _traceback(frames: Sequence[monty.Frame], number: Callable[[int], int], kind: str, message: str) -> str:
+def _traceback(frames: Sequence[monty.Frame], place: Callable[[int], str], kind: str, message: str) -> str:
     """Return a traceback of the script's own lines, with the middle of a long one left out."""
-    lines = [f'  File "script", line {number(frame.line)}, in {frame.function_name or "<module>"}' for frame in frames]
+    lines = [f"  File {place(frame.line)}, in {frame.function_name or '<module>'}" for frame in frames]
     if len(lines) > 2 * _FRAMES:
         lines[_FRAMES:-_FRAMES] = [f"  ... {len(lines) - 2 * _FRAMES} more ..."]
     return "\n".join(["Traceback (most recent call last):", *lines, f"{kind}: {message}"])

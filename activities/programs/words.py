@@ -51,6 +51,7 @@ from sennit.workflows.plan.language.nodes import (
 from sennit.workflows.plan.language.problems import no_such_tool
 from sennit.workflows.plan.language.references import literal
 from sennit.workflows.plan.language.text import format_name, format_names, nearest_or_known
+from sennit.workflows.plan.programs.source import as_known, line_text, place_in
 from sennit.workflows.plan.programs.vocabulary import AS_TASKS, ROLES
 
 _MATERIAL = "material_"
@@ -232,14 +233,14 @@ class Words:
         about, arguments = shown(arguments), packed(arguments)
         key = self._key(call, name, arguments)
         session.tasks[name] = count = session.tasks.get(name, 0) + 1
-        path = self._place(call, f"{name}#{count}")
+        path = self._place(call, f"{as_known(self.around.script, name)}#{count}")
         about_it = {"stages": stages, "arguments": arguments, "key": key, "path": path, "clock": call.clock}
         about_it |= {"since": session.since, "runs": session.runs}
         child = Session(script=session.script, function=function, depth=session.depth + 1, **about_it)
         begun = self._stored(child.model_dump(mode="json", exclude_defaults=True))
         node = ProgramNode(id=self._next, kind="program", step=Step(number=1, session=begun))
         self.marks[node.id] = f"{key[:KEY_CHARACTERS]}.{session.script[:KEY_CHARACTERS]}"
-        self._enter(node, f"{shortened(path)}:{call.line}", about)
+        self._enter(node, f"{shortened(path)}:{self._line(call)}", about)
         return node.id
 
     def _parallel(self, call: Call, tickets: list[str], *, limit: Any = None) -> Ended | None:
@@ -315,9 +316,8 @@ class Words:
 
     def _check_room(self, call: Call) -> None:
         if self.session.made >= MAX_PROGRAM_CALLS:
-            raise ProgramFailed(
-                f"over {MAX_PROGRAM_CALLS:,} calls, the last on line {call.line}; give a part of them to tasks"
-            )
+            last = line_text(self._line(call))
+            raise ProgramFailed(f"over {MAX_PROGRAM_CALLS:,} calls, the last on {last}; give a part of them to tasks")
 
     def _add(self, node: Node, call: Call, what: Any, shown: str, *, function: str = "", shape: Shape = "") -> OpenCall:
         """Add a node that was made for a call with `what`."""
@@ -327,12 +327,16 @@ class Words:
         if not isinstance(node, JoinNode):
             self.keys[node.id] = key
             self.marks[node.id] = key[:KEY_CHARACTERS]
-        self._enter(node, f"{shortened(self._place(call, name))}:{call.line}", shown)
+        self._enter(node, f"{shortened(self._place(call, name))}:{self._line(call)}", shown)
         return OpenCall(node.id, key, shape)
+
+    def _line(self, call: Call) -> int | str:
+        return place_in(self.around.script, call.line)
 
     def _place(self, call: Call, name: str) -> str:
         """Return where a call stands: in which task, phase and coroutine."""
-        parts = (self.session.path, self.session.phase, call.coroutine.strip("/"), name)
+        coroutine = as_known(self.around.script, call.coroutine.strip("/"))
+        parts = (self.session.path, self.session.phase, coroutine, name)
         return "/".join(filter(None, parts))
 
     def _enter(self, node: Node, place: str, about: str) -> None:

@@ -26,8 +26,8 @@ models are kept: what has a result is not called again.
 - `await pipeline(items, look, check)` sends each item through functions of one argument; none waits for another.
 - `await agent("...", tools=["NAME"])` gives a part that needs a plan of its own to a sub-agent, and
   `await ask("Which one?", found)` asks a person. Use them only where nothing else does.
-- `phase("check")` names what is called from here on. `await budget_left()` gives what is left of `tokens`, `calls` and
-  `cost_usd`, None where there is no limit.
+- `phase("check")` names what is called from here on, and `log("found", 3)` tells people how far it is. `await
+  budget_left()` gives what is left of `tokens`, `calls` and `cost_usd`, None where there is no limit.
 - A result of type `Ref` is too large for a script: give it to `llm`, tools and tasks as it is, or read some of its
   `found.size` characters or items with `await part(found, 0, 4000)`.
 - Each call, and `task`, takes `timeout=60` in seconds and raises TimeoutError then; calls of tools and models take

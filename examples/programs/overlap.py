@@ -19,10 +19,8 @@ async def main(topic: str, steps: int = 4) -> dict:
         step = await llm("The next query, in a few words, or enough.", topic, found, schema=STEP)
         if step["enough"]:
             break
-        if step["query"] == guess["query"]:
-            [hits] = await parallel([early])
-            right += 1
-        else:
-            hits = await search(query=step["query"], k=3)
+        is_right = step["query"] == guess["query"]
+        hits = await early if is_right else await search(query=step["query"], k=3)
+        right += is_right
         found.append({"query": step["query"], "hits": hits["items"]})
     return {"answer": await llm("Answer from what was found.", topic, found), "guessed": right, "of": len(found)}

@@ -11,17 +11,13 @@ SPLIT = {"split": bool, "parts": list[str]}
 TOOLS = ["search", "read", "list_files", "calculate"]
 
 
-async def solve(goal: str, depth: int) -> str:
+async def main(goal: str, depth: int = 2) -> str:
     if depth < 1:
         return await agent(goal, tools=TOOLS, budget={"tokens": 20000})
     plan = await llm("Has this parts that others can do at once? At most four.", goal, schema=SPLIT)
     parts = plan["parts"][:4] if plan["split"] else []
     if len(parts) < 2:
         return await agent(goal, tools=TOOLS, budget={"tokens": 20000})
-    ends = await settled([task(solve, goal=part, depth=depth - 1) for part in parts])
+    ends = await settled([task(main, goal=part, depth=depth - 1) for part in parts])
     brought = [{"part": part, "brought": end["value"] or end["error"]} for part, end in zip(parts, ends, strict=True)]
     return await llm("Unite what the parts brought. Say what is missing.", goal, brought)
-
-
-async def main(goal: str, depth: int = 2) -> str:
-    return await solve(goal, depth)

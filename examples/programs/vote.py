@@ -6,6 +6,8 @@ Guarantees: the votes that are not asked for could not have changed the answer. 
 Cost: `most` calls at worst; where the answers agree, a little over half of them.
 """
 
+from collections import Counter
+
 
 async def cast(question: str, number: int) -> str:
     vote = await llm(f"Vote {number}. Think, then answer in as few words as can be.", question, schema={"answer": str})
@@ -13,16 +15,15 @@ async def cast(question: str, number: int) -> str:
 
 
 async def main(question: str, most: int = 15, width: int = 3) -> dict:
-    votes = {}
+    votes = Counter()
     asked = 0
     for start in range(0, most, width):
         batch = [number for number in range(start, start + width) if number < most]
-        for end in await settled([task(cast, question=question, number=number + 1) for number in batch]):
-            if end["status"] == "succeeded":
-                votes[end["value"]] = votes.get(end["value"], 0) + 1
+        ends = await settled([task(cast, question=question, number=number + 1) for number in batch])
+        votes.update(end["value"] for end in ends if end["status"] == "succeeded")
         asked += len(batch)
         counts = [*sorted(votes.values(), reverse=True), 0, 0]
         if counts[0] > counts[1] + most - asked:
             break
-    winner = min(votes, key=lambda answer: -votes[answer])
-    return {"answer": winner, "votes": votes[winner], "of": asked}
+    [(winner, count)] = votes.most_common(1)
+    return {"answer": winner, "votes": count, "of": asked}

@@ -3,6 +3,7 @@
 import asyncio
 import builtins
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -20,15 +21,18 @@ from sennit.activities.programs.values import Ref, mapped, packed, unpacked
 from sennit.activities.programs.words import Surroundings, Words
 from sennit.activities.storage.artifacts import decode, digest_of, encode
 from sennit.activities.toolbox.read_output import PART, PartArguments, read_part
+from sennit.folders import ScriptFolders
 from sennit.testing.clock import VirtualLoop, resting, working
 from sennit.workflows.messages.queues import PROVIDERS
+from sennit.workflows.plan.bundles.bundle import BadBundle, bundled
 from sennit.workflows.plan.compile.compiler import join_policy
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.language.json_schema import violations
 from sennit.workflows.plan.language.nodes import GateNode, JoinNode, LlmNode, Node, ProgramNode, ToolNode
-from sennit.workflows.plan.language.problems import InvalidPlan, place_of
+from sennit.workflows.plan.language.problems import InvalidPlan, Problem, place_of
 from sennit.workflows.plan.language.text import did_you_mean
 from sennit.workflows.plan.programs.program_plan import script_problems, tools_called
+from sennit.workflows.plan.programs.source import cause_in
 from sennit.workflows.plan.programs.vocabulary import LIMITS, WORDS
 from sennit.workflows.plan.scheduling import joins
 
@@ -63,9 +67,16 @@ def checked_value(value: Any, schema: dict[str, Any] | None, whose: str, which: 
 def run(script: str | Path, fakes: Mapping[str, Fake], /, **inputs: Any) -> Any:
     """Return what `main(**inputs)` of a script returns; raises what it raises, with the lines of the script as a note.
 
-    `script` is its text, or the Path of its file. Raises InvalidPlan with every problem of the script, and WrongFake.
+    `script` is its text, or the Path of its file, beside which are the modules that it imports. Raises InvalidPlan with
+    every problem of the script, and WrongFake.
     """
-    text = script.read_text() if isinstance(script, Path) else script
+    folders = ScriptFolders(script.parent if isinstance(script, Path) else None)
+    text, path = (script.read_text(), str(script)) if isinstance(script, Path) else (script, "")
+    try:
+        text = bundled(text, folders, path).script
+    except BadBundle as bad:
+        problems = ((f"{Path(file).name}:{line}" if file else line, why) for file, line, why in bad.problems)
+        raise InvalidPlan(Problem("import", ("line", place), why) for place, why in problems) from None
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(run_async(text, fakes, **inputs))
 
@@ -133,6 +144,7 @@ class _Program:
         begin = partial(self._interpreter.start, clock=session.clock or BEGAN)
         advance = await begin(source, function, arguments, answer, session.key)
         try:
+            sys.stdout.write(advance.printed)
             while advance.snapshot:
                 words.wake(advance.sleep)
                 session.keep_open(advance.waits)
@@ -143,6 +155,7 @@ class _Program:
                     started.append(asyncio.create_task(self._end_of(node, call, words.limits.get(node.id, {}))))
                     self._nodes[node.id] = started[-1]
                 advance = await self._interpreter.resume(advance.snapshot, await self._ended(session), answer)
+                sys.stdout.write(advance.printed)
         finally:
             for each in started:
                 each.cancel()
@@ -240,8 +253,7 @@ class _Program:
                 await asyncio.wait([node for node in inputs if not node.done()], return_when=asyncio.FIRST_COMPLETED)
         if ruling == joins.FAIL:
             kind, lost = next(end.error for end in ends if end.error is not None)
-            if kind in ("ProgramFailed", "CallFailed"):
-                kind, _, lost = (lost.rpartition(" (line ")[0] or lost).partition(": ")
+            kind, _, lost = cause_in(f"{kind}: {lost}").partition(": ")
             return Ended(error=(kind, lost))
         if spec.policy == "settled":
             return Ended([_ticket(end) for end in ends])
@@ -251,5 +263,5 @@ class _Program:
 
 
 def _ticket(end: Ended) -> dict[str, Any]:
-    error = ": ".join(end.error) if end.error is not None else None
+    error = cause_in(": ".join(end.error)) if end.error is not None else None
     return {"status": "failed" if error else "succeeded", "value": end.value, "error": error}

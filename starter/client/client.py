@@ -32,8 +32,9 @@ from sennit.starter.client.request import (
     docs_folder,
     markdown_summary,
     new_id,
-    plan_of,
+    script_of,
     summary,
+    with_modules,
 )
 from sennit.starter.client.run import Run
 from sennit.starter.client.runs import WORKFLOW_TYPE, RunSummary, read_runs
@@ -41,7 +42,7 @@ from sennit.starter.client.server_errors import error_of
 from sennit.starter.dev.messages import Say, to_stderr
 from sennit.workflows.messages.queues import WORKFLOW
 from sennit.workflows.messages.result import RunReport, RunStatus
-from sennit.workflows.plan.programs.program_plan import title_of
+from sennit.workflows.plan.programs.program_plan import program_plan, title_of
 
 RPC_TIMEOUT = timedelta(seconds=30)
 T = TypeVar("T")
@@ -93,7 +94,8 @@ class Sennit:
     async def start(self, *, result: type[T], **options: Unpack[StartOptions]) -> Run[T]: ...
 
     async def start(self, *, result: type[Any] | None = None, **options: Unpack[StartOptions]) -> Run[Any]:
-        """Start a run of `goal`, of `plan` (plain JSON data) or of `program` (the text of a script), and return it.
+        """Start a run of `goal`, of `plan` (plain JSON data) or of `program` (the text of a script, or its
+        Path), and return it.
 
         `inputs` are those that a plan declares, or the arguments of a program's `main`. `title` names a run without a
         goal. `result` is the type of the answer, such as a pydantic model: see `Run.result`.
@@ -107,7 +109,10 @@ class Sennit:
         chosen, again = options.pop("id", None), options.pop("again", False)
         folder = docs_folder(docs, must_exist=self.server.is_local) if docs else None
         if program:
-            plan, title = plan_of(program, options.get("inputs") or {}), title or title_of(program)
+            script = script_of(program)
+            plan, title = program_plan(script, options.get("inputs") or {}), title or title_of(script)
+        elif plan is not None:
+            plan = with_modules(plan)
         request = build_request(goal=goal, plan=plan, docs=folder, **options)
         name = goal or str((plan or {}).get("goal") or "") or title
         given = Given(folder, options.get("approval") == "never")
@@ -249,6 +254,7 @@ class Sennit:
 
     async def _fork(self, name: str, script: str, node: str, options: ForkOptions) -> Run[RunReport]:
         origin = await self.origin(name)
+        script = script_of(script) if script else ""
         origin = origin.with_script(script, node, options.get("inputs")) if script else origin
         options.setdefault("title", title_of(script))
         return await self.fork(origin, **options)

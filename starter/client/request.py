@@ -6,21 +6,23 @@ import re
 import secrets
 import sys
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
+from sennit.folders import ScriptFolders
 from sennit.starter.client.errors import InvalidRequest
 from sennit.starter.limits import MAX_GOAL_SUMMARY_CHARACTERS, MAX_ID_BYTES, MAX_INPUTS_BYTES, MAX_SLUG_CHARACTERS
 from sennit.workflows.limits import MAX_PLAIN_PLAN_BYTES
 from sennit.workflows.messages import request as messages
 from sennit.workflows.messages.request import parse_request
+from sennit.workflows.plan.bundles.bundle import BadBundle, bundled
 from sennit.workflows.plan.language.nodes import ApprovalPolicy, Fuse, OnFailure
 from sennit.workflows.plan.language.packing import pack_plan
 from sennit.workflows.plan.language.summary import clipped
 from sennit.workflows.plan.language.text import one_line
 from sennit.workflows.plan.limits import MAX_GOAL_BYTES
-from sennit.workflows.plan.programs.program_plan import program_plan, script_problems
+from sennit.workflows.plan.programs.program_plan import script_problems
 
 _MARKUP = re.compile(r"[<\[]|^[#>]")
 
@@ -61,7 +63,7 @@ class StartOptions(ForkOptions, total=False):
 
     goal: str
     plan: dict[str, Any] | None
-    program: str
+    program: str | Path
 
 
 def build_request(**fields: Any) -> dict[str, Any]:
@@ -84,11 +86,37 @@ def build_request(**fields: Any) -> dict[str, Any]:
         raise InvalidRequest(str(error)) from None
 
 
-def plan_of(program: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the plan that runs a script with these inputs; raises InvalidRequest with every problem of the script."""
-    if problems := script_problems(program, None):
+def script_of(program: str | Path) -> str:
+    """Return a program's script with the modules that it imports: those beside it, if it is a Path, and those of the
+    library and of SENNIT_PROGRAMS. Raises InvalidRequest with every problem of the script.
+    """
+    try:
+        if isinstance(program, Path):
+            folders = ScriptFolders(program.parent)
+            script = bundled(program.read_bytes().decode("utf-8-sig"), folders, str(program)).script
+        else:
+            script = bundled(program, ScriptFolders()).script
+    except (BadBundle, OSError, UnicodeError) as error:
+        raise InvalidRequest(str(error)) from None
+    if problems := script_problems(script, None):
         raise InvalidRequest("\n".join(map(str, problems)))
-    return program_plan(program, inputs)
+    return script
+
+
+def with_modules(plan: dict[str, Any]) -> dict[str, Any]:
+    """Return a plan whose programs have their modules with them. Raises InvalidRequest."""
+    nodes = plan.get("nodes")
+    if not isinstance(nodes, list):
+        return plan
+    try:
+        return {**plan, "nodes": [_with_modules(node) for node in nodes]}
+    except (BadBundle, OSError, UnicodeError) as error:
+        raise InvalidRequest(str(error)) from None
+
+
+def _with_modules(node: Any) -> Any:
+    script = node.get("script") if isinstance(node, dict) and node.get("kind") == "program" else None
+    return {**node, "script": bundled(script, ScriptFolders()).script} if isinstance(script, str) else node
 
 
 def _size(value: Any) -> int:

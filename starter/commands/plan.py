@@ -30,17 +30,17 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     """Check a plan, or draw it; raises BadPlan with every problem and its place."""
     file = read_plan(args.plan)
     if args.action == "check":
-        return await _check(args.plan, file, terminal)
+        return await _check(file, terminal)
     plan = file.check(None)
     draw = {"mermaid": mermaid, "svg": svg}.get(args.format)
     terminal.answer(draw(plan) if draw else text_picture(plan, terminal.width or WIDTH))
     return Exit.ANSWER
 
 
-async def _check(path: str, file: PlanFile, terminal: Terminal) -> Exit:
+async def _check(file: PlanFile, terminal: Terminal) -> Exit:
     as_data = terminal.output in ("json", "jsonl")
     try:
-        plan, catalogue, doubts = await _checked(path, file, terminal)
+        plan, catalogue, doubts = await _checked(file, terminal)
     except BadPlan as bad:
         warnings = file.warnings(None, None)
         if as_data:
@@ -66,7 +66,7 @@ def _warn(warnings: list[str], terminal: Terminal) -> None:
         terminal.notice(f"warning: {line}")
 
 
-async def _checked(path: str, file: PlanFile, terminal: Terminal) -> tuple[Plan, Catalogue, list[Problem]]:
+async def _checked(file: PlanFile, terminal: Terminal) -> tuple[Plan, Catalogue, list[Problem]]:
     """Return a plan without problems, what it was checked against, and doubts about its types. Raises BadPlan with all
     its problems.
 
@@ -84,6 +84,6 @@ async def _checked(path: str, file: PlanFile, terminal: Terminal) -> tuple[Plan,
     found = file.problems(catalogue)
     if file.script and not any(each.code in ("syntax", "size") for each in found):
         lines = {each.where[-1] for each in found if "line" in each.where}
-        found += [each for each in await read_type_problems(path) if each.where[-1] not in lines]
+        found += [each for each in await read_type_problems(file.script) if each.where[-1] not in lines]
     file.refuse(each for each in found if each.code != DOUBT)
     return file.check(catalogue), catalogue, [each for each in found if each.code == DOUBT]

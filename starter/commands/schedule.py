@@ -40,7 +40,6 @@ from sennit.starter.client.request import (
     checked_new_id,
     docs_folder,
     markdown_summary,
-    plan_of,
     summary,
 )
 from sennit.starter.client.runs import WORKFLOW_TYPE
@@ -54,6 +53,7 @@ from sennit.starter.terminal.console import Terminal
 from sennit.starter.terminal.text import fit
 from sennit.workflows.messages.queues import WORKFLOW
 from sennit.workflows.plan.language.text import one_line
+from sennit.workflows.plan.programs.program_plan import program_plan
 
 WIDTH = 100
 CATCH_UP = timedelta(hours=1)
@@ -173,7 +173,7 @@ def _request(args: argparse.Namespace) -> tuple[dict[str, Any], str, dict[str, i
     file = read_plan(args.plan)
     checked = file.check(None)
     inputs = read_inputs(args.input, checked.inputs)
-    plan = plan_of(file.script, inputs) if file.script else file.data
+    plan = program_plan(file.script, inputs) if file.script else file.data
     title = checked.goal or file.title or ("plan" if args.plan == "-" else Path(args.plan).stem)
     request = build_request(plan=plan, inputs=inputs, **options)
     return request, summary(title), {"nodes": len(checked.nodes)}

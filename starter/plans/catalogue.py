@@ -51,12 +51,12 @@ async def read_catalogue(command: tuple[str, ...] = COMMAND) -> Catalogue:
         raise Refused("the tools cannot be listed: a tool module wrote to standard output") from None
 
 
-async def read_type_problems(path: str) -> list[Problem]:
-    """Return what the types of a program at `path` do not allow, and what is only suspected, with the code DOUBT.
+async def read_type_problems(script: str) -> list[Problem]:
+    """Return what the types of a program do not allow, and what is only suspected, with the code DOUBT.
 
     Raises Refused as `read_catalogue` does.
     """
-    found = await _said((*WORKERS, "check", path), "the types cannot be checked")
+    found = await _said((*WORKERS, "check", "-"), "the types cannot be checked", script.encode())
     return [Problem(each["code"], ("line", each["line"]), each["message"]) for each in found]
 
 
@@ -85,12 +85,12 @@ async def try_tool(name: str, options: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-async def _said(command: tuple[str, ...], failure: str) -> Any:
-    """Return the JSON that a child process writes."""
+async def _said(command: tuple[str, ...], failure: str, given: bytes = b"") -> Any:
+    """Return the JSON that a child process writes which is `given` this on standard input."""
     pipe = asyncio.subprocess.PIPE
-    child = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe)
+    child = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe)
     try:
-        out, err = await asyncio.wait_for(child.communicate(), PATIENCE)
+        out, err = await asyncio.wait_for(child.communicate(given), PATIENCE)
     except TimeoutError:
         raise Refused(f"the list of tools did not come within {PATIENCE:.0f} s; does a tool module wait?") from None
     finally:

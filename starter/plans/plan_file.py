@@ -7,15 +7,17 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
 from typing import Any, get_args
 
+from sennit.folders import ScriptFolders
 from sennit.starter.client.errors import Refused
 from sennit.starter.limits import MAX_PLAN_FILE_BYTES, MAX_PLAN_FILE_VALUES, MAX_YAML_LEVELS
 from sennit.starter.plans.catalogue import Catalogue
 from sennit.starter.plans.yaml_text import BadSyntax, YamlText
+from sennit.workflows.plan.bundles.bundle import BadBundle, bundled
 from sennit.workflows.plan.checking.soundness import sound_part, unused_nodes
 from sennit.workflows.plan.checking.validation import parse_plan, problems_of
 from sennit.workflows.plan.language.nodes import Plan, Role
@@ -38,12 +40,16 @@ class BadPlan(Refused):
 
 @dataclass(frozen=True, slots=True)
 class PlanFile:
-    """A plan as read: `data` is plain JSON, `yaml` knows the lines of a YAML file. A program's has its `script`."""
+    """A plan as read: `data` is plain JSON, `yaml` knows the lines of a YAML file. A program's has its `script`.
+
+    `paths` are those of the modules in its scripts.
+    """
 
     name: str
     data: dict[str, Any]
     yaml: YamlText | None = None
     script: str = ""
+    paths: dict[str, str] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
@@ -140,6 +146,9 @@ class PlanFile:
 
     def _line(self, problem: Problem) -> str:
         *where, word, line = ("", "", *problem.where)
+        if word == "line" and isinstance(line, str):
+            path, _, number = line.rpartition(":")
+            return f"{self.paths.get(path.removesuffix('.py'), path)}:{number}: {one_line(problem.message)}"
         if word == "line" and (self.script or self.yaml is not None):
             first = 0 if self.yaml is None else self.yaml.line(tuple(where[2:]))
             return f"{self.name}:{first + int(line)}: {one_line(problem.message)}"
@@ -153,8 +162,7 @@ def read_plan(path: str) -> PlanFile:
     name = "stdin" if path == "-" else path
     text = _decode(name, _read(path))
     if path.endswith(PROGRAM):
-        script = text or "\n"
-        return PlanFile(name, program_plan(script), script=script)
+        return _program(name, text or "\n", Path(path))
     is_json = path.endswith(".json") or (not path.endswith((".yaml", ".yml")) and text.lstrip()[:1] == "{")
     try:
         yaml = None if is_json else YamlText(text)
@@ -164,6 +172,7 @@ def read_plan(path: str) -> PlanFile:
         raise BadPlan(f"{place}: {one_line(str(wrong))}") from None
     file = PlanFile(name, data, yaml)
     file.check_bounds()
+    _put_together(file, Path(path).parent)
     return file
 
 
@@ -173,8 +182,38 @@ def read_script(path: str) -> str:
     """
     name = "stdin" if path == "-" else path
     text = _decode(name, _read(path))
-    PlanFile(name, {}, script=text).refuse(script_problems(text, None))
-    return text
+    file = _program(name, text, None if path == "-" else Path(path))
+    file.refuse(script_problems(file.script, None))
+    return file.script
+
+
+def _program(name: str, text: str, path: Path | None) -> PlanFile:
+    """Return a program with its modules, which are beside it if it has a path. Raises BadPlan."""
+    try:
+        bundle = bundled(text, ScriptFolders(path.parent if path else None), str(path or ""))
+    except BadBundle as bad:
+        raise BadPlan(
+            "\n".join(f"{file or name}:{line}: {one_line(why)}" for file, line, why in bad.problems)
+        ) from None
+    return PlanFile(name, program_plan(bundle.script), script=bundle.script, paths=bundle.paths)
+
+
+def _put_together(file: PlanFile, folder: Path) -> None:
+    """Give each program of a plan the modules that it imports, which are beside the plan. Raises BadPlan."""
+    nodes = file.data.get("nodes")
+    for number, node in enumerate(nodes if isinstance(nodes, list) else ()):
+        script = node.get("script") if isinstance(node, dict) and node.get("kind") == "program" else None
+        if not isinstance(script, str):
+            continue
+        try:
+            bundle = bundled(script, ScriptFolders(folder))
+        except BadBundle as bad:
+            where = ("nodes", number, "script", "line")
+            found = ((f"{path}:{line}" if path else line, why) for path, line, why in bad.problems)
+            file.refuse(Problem("import", (*where, place), why) for place, why in found)
+            continue
+        node["script"] = bundle.script
+        file.paths.update(bundle.paths)
 
 
 def _read(path: str) -> bytes:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rich.cells import cell_len
 
-from sennit.starter.limits import MAX_NODE_LINES, MAX_PROGRESS_CHARACTERS, MAX_SHOWN_WRITES
+from sennit.starter.limits import MAX_NODE_LINES, MAX_PROGRESS_CHARACTERS, MAX_SHOWN_LOG, MAX_SHOWN_WRITES
 from sennit.starter.terminal.layers import bands_of, bar_of
 from sennit.starter.terminal.text import as_json, fit
 from sennit.workflows.messages.result import BlockedOn, NodeLine, RunReport, UsageReport, WriteLine
@@ -174,7 +174,13 @@ def closing_lines(report: RunReport) -> list[str]:
         lines.append(f"  and {len(failed) - 10} more failed")
     if report.nodes_left_out:
         lines.append(f"  {report.nodes_left_out:,} nodes are not in the report because it would be too long")
-    return lines + [f"  warning: {one_line(warning)}" for warning in report.warnings]
+    return lines + log_lines(report.log) + [f"  warning: {one_line(warning)}" for warning in report.warnings]
+
+
+def log_lines(log: Sequence[str]) -> list[str]:
+    """Return the last lines that programs have logged."""
+    more = [f"  log: … {len(log) - MAX_SHOWN_LOG:,} lines before these; --output json has them"]
+    return [*more[: len(log) > MAX_SHOWN_LOG], *(f"  log: {one_line(line)}" for line in log[-MAX_SHOWN_LOG:])]
 
 
 def write_lines(writes: Sequence[WriteLine]) -> list[str]:
@@ -200,7 +206,7 @@ def view_text(view: RunView, width: int, flags: str = "", *, failed: bool = Fals
         ("drains until these have ended, to continue as new  ", ", ".join(view.waits_for)),
     )
     lines = [(head + fit(tail, max(width - cell_len(head), 8))).rstrip() for head, tail in heads if tail]
-    lines += _node_lines(view.nodes, width, failed=failed) + write_lines(view.writes)
+    lines += _node_lines(view.nodes, width, failed=failed) + log_lines(view.log) + write_lines(view.writes)
     for item in view.blocked:
         lines += blocked_lines(item, flags)
     return "\n".join(lines + [f"warning: {one_line(warning)}" for warning in view.warnings])
@@ -249,6 +255,7 @@ def report_of(view: RunView, ui_url: str | None) -> RunReport:
         blocked=view.blocked,
         writes=view.writes,
         warnings=view.warnings,
+        log=view.log,
         ui_url=ui_url,
     )
 

@@ -92,6 +92,7 @@ class Play:
         self.keys: Counter[str] = Counter()
         self.keys_of: dict[str, str] = {}
         self.advances: list[str] = []
+        self.logged: list[str] = []
         self.renew()
 
     def renew(self) -> None:
@@ -190,8 +191,10 @@ class Play:
         try:
             output = await self.programs.advance(await self.context(name))
         except (CallFailed, ProgramFailed) as error:
+            self.logged += error.log
             self.end(name, End("", "failed", f"{type(error).__name__}: {error}"))
             return
+        self.logged += output.log
         if not output.more:
             self.end(name, End(await self.library.put(PREFIX, output.output)), output.at if self.takes else 0)
             return

@@ -24,11 +24,13 @@ pytestmark = pytest.mark.server
 MANY = """
 async def look(number: int, repaired: str):
     found = await nap(value=number)
+    log("looked for", number)
     if number in (3, 7):
         await fail(message=f"no {number}", unless=repaired)
     return found["value"]
 
 async def main(count: int, repaired: str):
+    print("begin")
     found = await parallel([task(look, number=number, repaired=repaired) for number in range(count)])
     return sum(found)
 """
@@ -78,6 +80,7 @@ async def test_failed_calls_park_the_run_and_only_they_run_again(start: Start, c
     failed = [item["node"] for item in view["blocked"]]
     assert len(failed) == 2, view["blocked"]
     assert all(item["update"] == "retry_node" for item in view["blocked"])
+    assert "look#4: looked for 3" in view["log"]
     (cache / repaired).touch()
     before = called(cache, handle)
     for node in failed:
@@ -88,6 +91,8 @@ async def test_failed_calls_park_the_run_and_only_they_run_again(start: Start, c
     assert again == Counter(f"{node}~2" for node in failed)
     assert len(before) == 14
     assert not any(line["id"].endswith("_s2") for line in report["nodes"]), "steps are not shown"
+    looked = [f"look#{number + 1}: looked for {number}" for number in range(12)]
+    assert sorted(report["log"]) == ["begin", *sorted(looked)]
 
 
 async def test_a_chain_takes_one_activity_a_call_and_continues_as_new(

@@ -264,6 +264,8 @@ class NodeReply(Message):
     """When a program's call ended, in milliseconds: in the run that it was taken over from, if it was."""
     warnings: tuple[str, ...] = ()
     """Of the whole run."""
+    log: tuple[str, ...] = ()
+    """What a step of a program has logged."""
     millis: int = 0
     """How long a tool's call took by itself."""
     error: NodeError | None = None

@@ -52,6 +52,8 @@ class ContinuedState(BaseModel):
     attributes: tuple[str, ...] = ()
     last_reported: str = ""
     warnings: tuple[str, ...] = ()
+    log: dict[str, tuple[str, ...]] = {}
+    log_cut: int = 0
     events: int = 1
 
 

@@ -122,6 +122,7 @@ class RunReport(Message):
     quote: str = Field(default="", description="what its programs could cost, from the least to the most")
     blocked: tuple[BlockedOn, ...] = Field(default=(), description="what a run that goes on waits for")
     warnings: tuple[str, ...] = ()
+    log: tuple[str, ...] = Field(default=(), description="what its programs have logged, the last of it if it is long")
     ui_url: str | None = None
 
 

@@ -57,6 +57,7 @@ class RunView(Message):
     budget: dict[str, dict[str, int | float | None]] = Field(default_factory=dict)
     quote: str = Field(default="", description="what its programs can cost, from the least to the most")
     warnings: tuple[str, ...] = ()
+    log: tuple[str, ...] = Field(default=(), description="what its programs have logged, the last of it if it is long")
 
 
 EventKind = Literal[

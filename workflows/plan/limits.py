@@ -38,12 +38,13 @@ MAX_SNAPSHOT_BYTES: Final = 64 * 1024 * 1024  # of what a run hands on, unpacked
 MAX_UNPACKED_PLAN_BYTES: Final = 64 * 1024 * 1024  # of an execution plan, unpacked
 MAX_SHOWN_SCRIPT_CHARACTERS: Final = 64 * 1024
 """Of a script that people may see: a run hands it on when it continues as new."""
-MAX_SCRIPT_BYTES: Final = 256 << 10  # of a script: to parse it takes memory
+MAX_SCRIPT_BYTES: Final = 1 << 20  # of a script with its modules: to parse it takes memory
 MAX_TREE_NODES: Final = 50_000  # of the tree of a script: what walks it takes time by its nodes
 MAX_TREE_LEVELS: Final = 120
 """Of the tree of a script: what walks it may call itself. Monty takes a few levels more, also with what is put in."""
 MAX_EXPRESSION_CHARACTERS: Final = 10_000  # of an expression that a planner writes as an argument
 MAX_BRACES: Final = 20_000  # in a script: Python 3.11 parses an f-string in quadratic time
+MAX_SCRIPT_FILES: Final = 50  # of one script: the program and its modules
 MAX_SCRIPT_PROBLEMS: Final = 50  # of one script that people are shown
 MAX_QUOTED_CALLS: Final = 10_000  # of a program: what makes more is not quoted
 MAX_QUOTED_LEVELS: Final = 25  # How often a function is followed into itself while its numbers change

@@ -54,7 +54,7 @@ from sennit.workflows.run.subagent_status import SubagentStatus
 from sennit.workflows.run.timer import DeadlineTimer, milliseconds
 from sennit.workflows.run.update_rules import Verdict, judge
 from sennit.workflows.views.joins import joined
-from sennit.workflows.views.journal import Journal
+from sennit.workflows.views.journal import Journal, RunLog
 
 
 class Engine:
@@ -75,7 +75,7 @@ class Engine:
         self.state = state
         self.has_grown = has_grown  # so that the plan in the store is not what it runs
         self.replies: dict[int, NodeReply] = {}
-        self.usage, self.warnings = NO_USAGE, dict[str, None]()
+        self.usage, self.warnings, self.log = NO_USAGE, dict[str, None](), RunLog()
         self.abandoned: list[NodeReply | None] = []  # of an earlier plan's nodes; None for a cancelled one
         self.status: EndStatus | None = None
         self.updates = 0
@@ -315,6 +315,7 @@ class Engine:
             self.replies[unit] = reply
         self.usage = self.usage.plus(reply.usage)
         self.warnings = dict.fromkeys([*self.warnings, *reply.warnings][:MAX_RUN_WARNINGS])
+        self.log.note(self.state.spec_of(unit), reply.log)
 
     def _step(self, event: Event, reply: NodeReply | None = None) -> None:
         """Have the scheduler take an event, and carry out what it decides. `reply` is that of a node that has ended."""
@@ -372,7 +373,7 @@ def start_engine(
         journal.restore(state)
         engine = Engine(state, *parts, epoch=carry.epoch, has_grown=bool(carry.execution_plan))
         engine.allow_replans(carry.replans)
-        engine.warnings = dict.fromkeys(carry.warnings)
+        engine.warnings, engine.log = dict.fromkeys(carry.warnings), RunLog(carry.log, carry.log_cut)
         engine.follow(request)
         engine.post(TimeAdvanced())
         return engine

@@ -126,8 +126,9 @@ def ends_of(handle: Any, count: int, *, is_followed: bool = False) -> list[tuple
         failed = failed_outcome(error)
     if count > 1:
         return [(Outcome(error=failed.error, attempts=0, again=True), None)] * count
-    reply = NodeReply(attempt=failed.attempts, usage=failed.usage) if failed.usage and any(failed.usage) else None
-    return [(failed, reply)]
+    usage, log = failed.usage or NO_USAGE, logged_by(error)
+    has_told = any(usage) or bool(log)
+    return [(failed, NodeReply(attempt=failed.attempts, usage=usage, log=log) if has_told else None)]
 
 
 def _replies(found: Any, counts: set[int]) -> tuple[NodeReply, ...]:
@@ -186,6 +187,13 @@ def used_by(error: BaseException | None) -> Usage:
     if not isinstance(used, list) or len(used) != len(NO_USAGE) or not all(isinstance(count, int) for count in used):
         return NO_USAGE
     return Usage(*used)
+
+
+def logged_by(error: BaseException | None) -> tuple[str, ...]:
+    """Return what a step of a program has logged that has failed."""
+    cause = error.cause if isinstance(error, ActivityError) else None
+    log = cause.details[2] if isinstance(cause, ApplicationError) and len(cause.details) > 2 else None
+    return tuple(log) if isinstance(log, list) and all(isinstance(line, str) for line in log) else ()
 
 
 def _ended(cause: BaseException | None) -> str:

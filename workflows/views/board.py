@@ -50,6 +50,7 @@ _PLACEHOLDER = re.compile(r"\{(?=\w+\})")  # the page puts the run's names there
 _WIDEST, _FOLD, _LONGEST_WORD = 64, "↳ ", 20
 _BREAK = "\u200b"
 _SPACE = "\u2007"  # cells of a table have no padding; unlike others this space never breaks a line
+_LOG_ROWS = 8
 _ASKS = {
     "gate": "asks",
     "approval": "needs approval",
@@ -151,6 +152,13 @@ def _end(end: RunEnd | None, run: str, detail: _Detail) -> list[str]:
     lines = [prose(line, most) for line in clean(text[:most]).splitlines() if line.strip()]
     whole = f"… the whole: {_code(shlex.join(['sennit', 'output', run]))}"
     return [*lines, *([whole] if len(text) > most else []), "", *problem]
+
+
+def log_rows(lines: Sequence[str]) -> list[str]:
+    """Return the last lines of the log, for the notes of a board."""
+    rows = [f"- {prose(line, 160)}" for line in lines[-_LOG_ROWS:]]
+    more = [f"- … {len(lines) - _LOG_ROWS:,} lines before these"] if len(lines) > _LOG_ROWS else []
+    return ["**log**", "", *more, *rows, ""] if rows else []
 
 
 def board_without_plan(run: str, title: str, outage: Sequence[BlockedOn]) -> str:

@@ -2,18 +2,22 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from sennit.workflows.messages.contracts import NodeReply
 from sennit.workflows.messages.result import BlockedOn, RunStatus
 from sennit.workflows.messages.updates import Update
 from sennit.workflows.messages.views import EventKind, EventPage, RunEvent
+from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.scheduling.admission import asks
 from sennit.workflows.plan.scheduling.state import PENDING, RUNNING, STATUS_NAMES, RunState
 from sennit.workflows.views.nodes import error_at_place
 
 PAGE_EVENTS, PAGE_BYTES = 500, 400_000
+LOG_CHARACTERS = 64 << 10
+"""Of all logs of a run together, which each payload of the run takes."""
 _KINDS: Mapping[str, EventKind] = {
     "running": "started",
     "succeeded": "succeeded",
@@ -21,6 +25,37 @@ _KINDS: Mapping[str, EventKind] = {
     "skipped": "skipped",
     "cancelled": "cancelled",
 }
+
+
+class RunLog:
+    """What the scripts of a run have logged, by step, so that a step that runs again says it once. The last of it is
+    kept; `cut` counts the lines that are not.
+    """
+
+    def __init__(self, steps: Mapping[str, tuple[str, ...]] = MappingProxyType({}), cut: int = 0) -> None:
+        self.steps, self.cut = dict(steps), cut
+        self._size = sum(len(line) for lines in self.steps.values() for line in lines)
+
+    def note(self, spec: NodeSpec, lines: tuple[str, ...]) -> None:
+        """Keep what a step has logged, in the place of what it logged when it ran before."""
+        if not lines and spec.id not in self.steps:
+            return
+        self._size += sum(map(len, lines)) - sum(map(len, self.steps.pop(spec.id, ())))
+        if lines:
+            self.steps[spec.id] = lines
+        while self._size > LOG_CHARACTERS:
+            step, (line, *rest) = next(iter(self.steps.items()))
+            self.steps |= {step: tuple(rest)}
+            self._size, self.cut = self._size - len(line), self.cut + 1
+            if not rest:
+                del self.steps[step]
+
+    def lines(self, graph: Graph) -> tuple[str, ...]:
+        """Return what is kept, without what scripts have logged that are replaced."""
+        here = {step: graph.by_id[step] for step in self.steps if step in graph.by_id}
+        found = [line for step, node in here.items() if not graph.is_replaced(node) for line in self.steps[step]]
+        cut = [f"({self.cut:,} earlier line{'s' * (self.cut != 1)} of the log cut)"] if self.cut else []
+        return (*cut, *found)
 
 
 class Moment(NamedTuple):

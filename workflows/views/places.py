@@ -1,4 +1,6 @@
-"""Where calls of programs stand: `look#3/search:4` is the call of `search` on line 4 in the third task of `look`."""
+"""Where calls of programs stand: `look#3/search:4` is the call of `search` on line 4 in the third task of `look`, and
+`look#3/search:helpers.py:4` that on line 4 of a module.
+"""
 
 import re
 
@@ -35,7 +37,7 @@ def group_of(place: str, kind: str) -> Group:
         return ()
     path, _, line = place.rpartition(":")
     *outer, name = re.sub(r"#\d+", "", path).split("/")
-    return (*outer, name if kind == "program" else f"{name}:{line}")
+    return (*outer, name.partition(":")[0] if kind == "program" else f"{name}:{line}")
 
 
 def groups_of(graph: Graph) -> list[Group]:

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from sennit.workflows.messages.contracts import NodeReply
 from sennit.workflows.messages.result import UsageReport
 from sennit.workflows.messages.views import ScriptLine, ScriptView
+from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 from sennit.workflows.plan.language.text import format_name, format_names, one_line
+from sennit.workflows.plan.programs.source import line_text, modules_in, place_in
 from sennit.workflows.plan.scheduling.state import FAILED, RunState
 from sennit.workflows.plan.scheduling.termination import PROGRAM_FAILED, handled
 from sennit.workflows.views.nodes import status_of
@@ -82,7 +84,7 @@ def _own_errors(state: RunState, program: int, script: str) -> Iterator[tuple[in
         ):
             continue
         for number, row in rows:
-            message, found, rest = error.rpartition(f" (line {number}: ")
+            message, found, rest = error.rpartition(f" ({line_text(place_in(script, number))}: ")
             if found and one_line(row).startswith(rest.removesuffix(")").rstrip("…")):
                 yield number, message
                 break
@@ -94,10 +96,18 @@ def _program_of(graph: Graph, node: int) -> int:
     return node
 
 
+def _line_of(spec: NodeSpec, firsts: Mapping[str, int]) -> int:
+    """Return the line of a call in the script; `firsts` are the lines before the modules."""
+    path, line = path_and_line(spec)
+    module = path.rpartition(":")[2].removesuffix(".py") if path.endswith(".py") else ""
+    return line + firsts.get(module, 0)
+
+
 def _calls(graph: Graph, program: int) -> Iterator[tuple[int, int]]:
     """Yield the calls that a program has made, in its tasks too, each with its line; not those that an earlier script
     has made and this one has not. The turns of a model call and what it calls have its line.
     """
+    firsts = {module: first for first, module in modules_in(graph.specs[program].script)}
     left = [(program, 0)]
     while left:
         node, line = left.pop()
@@ -106,7 +116,7 @@ def _calls(graph: Graph, program: int) -> Iterator[tuple[int, int]]:
             if graph.is_left_behind(made):
                 continue
             if not spec.is_step:
-                line_of_call = path_and_line(spec)[1] or line
+                line_of_call = _line_of(spec, firsts) or line
                 yield made, line_of_call
                 left.append((made, line_of_call))
             elif graph.specs[node].successor == made:

@@ -3,7 +3,7 @@
 import ast
 import re
 
-from sennit.activities.programs.python.edits import MARK, Edits
+from sennit.workflows.plan.bundles.text_edits import MARK, Edits
 from sennit.workflows.plan.programs.source import Source
 from sennit.workflows.plan.programs.vocabulary import AWAITED, BUILTINS, LIMITS, NEXT_OF, OWN, PLAIN
 

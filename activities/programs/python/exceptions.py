@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Collection
 
-from sennit.activities.programs.python.edits import Edits
+from sennit.workflows.plan.bundles.text_edits import Edits
 from sennit.workflows.plan.programs.errors import OwnErrors
 from sennit.workflows.plan.programs.source import Source
 

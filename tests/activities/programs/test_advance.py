@@ -105,6 +105,38 @@ async def test_a_program_goes_on_from_its_start_when_no_snapshot_can_be_loaded(
     assert set(other.called.values()) == {1}
 
 
+async def test_what_a_script_logs_is_told_once_by_each_step_also_from_its_start_again(
+    play: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Session, "where", lambda _: b"of another version")
+    logging = """
+async def look(name):
+    print("look", name, end="")
+    print(":", await search(query=name))
+    raise ValueError("odd")
+
+async def main():
+    log("begin", {"a": 1}, sep="-")
+    for query in ("a", "b"):
+        print(await search(query=query), "two\\nlines")
+    ends = await settled([task(look, name="n")])
+    log(ends[0]["status"])
+"""
+    one = play(logging, fakes=FAKES)
+    await one.run()
+    looked = ["look#1: look n", "look#1: : <n>"]
+    assert one.logged == ["begin-{'a': 1}", "<a> two", "lines", "<b> two", "lines", *looked, "failed"]
+
+
+def test_a_session_logs_64_kib_and_says_what_is_cut() -> None:
+    session = Session(script="s", function="look", key="k", path="look#1")
+    assert session.log("") == ()
+    assert session.log("x" * 2_001 + "\n\n") == (f"look#1: {'x' * 2_000}… (1 more characters)", "look#1: ")
+    *_, last = session.log("y\n" * 40_000)
+    assert last == "look#1: (the log ends here: a session logs at most 64 KiB)"
+    assert (session.log("more"), session.logged > 1 << 16) == ((), True)
+
+
 async def test_keys_do_not_depend_on_lines_and_ids(play: Make) -> None:
     one, other = play(MANY, fakes=FAKES), play("# moved\n\n" + MANY, fakes=FAKES, seed=7)
     await one.run()

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from sennit.activities.programs.rewriting import lines_of
 from sennit.activities.providers import errors as provider_errors
 from sennit.activities.providers.model import ProviderError
 from sennit.activities.toolbox.errors import ToolError
 from sennit.testing import run
+from sennit.workflows.plan.bundles.text_edits import lines_of
 from sennit.workflows.plan.programs.syntax import problems_in
 from sennit.workflows.plan.programs.vocabulary import CALL_ERRORS
 

@@ -17,12 +17,13 @@ from sennit.starter.client.request import (
     docs_folder,
     markdown_summary,
     new_id,
-    plan_of,
+    script_of,
     slug,
     summary,
 )
 from sennit.workflows.messages.request import parse_request
 from sennit.workflows.plan.language.packing import unpack_plan
+from sennit.workflows.plan.programs.program_plan import program_plan
 
 PLAN: dict[str, Any] = {"nodes": [{"id": "a", "kind": "tool", "tool": "t", "args": {"x": None}}]}
 
@@ -45,11 +46,11 @@ def test_durations_and_tools_travel_as_json() -> None:
 
 def test_a_program_is_a_plan_with_the_inputs_that_are_given() -> None:
     script = "async def main(topic: str, k: int = 3):\n    return topic * k\n"
-    plan = plan_of(script, {"topic": "tides", "more": 1})
+    plan = program_plan(script_of(script), {"topic": "tides", "more": 1})
     assert plan["inputs"] == {"topic": {"type": "string"}}, "main has its own default for k"
     assert plan["nodes"][0]["arguments"] == {"topic": "$input.topic"}
     with pytest.raises(Refused, match="line 1: this is not Python"):
-        plan_of("def (", {})
+        script_of("def (")
 
 
 @pytest.mark.parametrize(

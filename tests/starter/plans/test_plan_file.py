@@ -205,7 +205,7 @@ def test_a_program_is_a_plan_of_one_node_with_the_arguments_of_main_as_inputs(pl
         ("def (", None, ["look.py:1: this is not Python"]),
         ("", None, ["look.py:1: a script has an `async def main(...)`"]),
         (b"# \xff", None, ["look.py:1: not UTF-8 text"]),
-        (PROGRAM + "#" * (1 << 20), None, ["look.py:1: the script is too large: it has more than 256 KB"]),
+        (PROGRAM + "#" * (1 << 20), None, ["look.py:1: the script is too large: it has more than 1 MB"]),
     ],
 )
 def test_what_is_wrong_with_a_program_has_the_line(

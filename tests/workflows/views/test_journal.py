@@ -11,7 +11,7 @@ from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.scheduling.events import Outcome, PlanReplaced
 from sennit.workflows.plan.scheduling.state import Statuses
-from sennit.workflows.views.journal import PAGE_EVENTS, Journal, Moment
+from sennit.workflows.views.journal import LOG_CHARACTERS, PAGE_EVENTS, Journal, Moment, RunLog
 
 
 class Clock:
@@ -180,3 +180,17 @@ def test_a_step_costs_no_look_at_other_nodes() -> None:
     play.state.status = unseen
     play.ok("n7")
     assert story.words() == ["succeeded n7 ~1"]
+
+
+def test_the_log_keeps_the_last_of_it_and_says_once_what_a_step_says_again() -> None:
+    graph = Graph(ExecutionPlan([NodeSpec("a", "program"), NodeSpec("b", "program")], [0]))
+    log = RunLog()
+    for lines in (("old", "two"), ("x",)):
+        log.note(graph.specs[0], lines)
+    log.note(graph.specs[1], ("three",))
+    assert log.lines(graph) == ("x", "three")
+    log.note(graph.specs[0], ())
+    assert log.lines(graph) == ("three",)
+    log.note(graph.specs[0], ("y" * LOG_CHARACTERS, "zz"))
+    assert log.lines(graph) == ("(2 earlier lines of the log cut)", "zz")
+    assert RunLog(log.steps, log.cut).lines(graph) == log.lines(graph)

@@ -15,8 +15,9 @@ OFFERED = {"write": "workers offer it where SENNIT_WRITE_ROOT is set"}
 class Problem:
     """One thing wrong: a stable `code`, where, and a sentence that says what to do.
 
-    `where` is the path into the plan's JSON, or ("line", number) of a script; line 0 is none in particular. The
-    sentence is one printable line of at most 700 characters, whatever the plan holds.
+    `where` is the path into the plan's JSON, or ("line", number) of a script; line 0 is none in particular, and
+    "helpers.py:3" one of a module. The sentence is one printable line of at most 700 characters, whatever the plan
+    holds.
     """
 
     code: str
@@ -48,7 +49,8 @@ def no_such_tool(name: str, known: Collection[str]) -> str:
 def place_of(where: Where) -> str:
     """Return a path as people write it, on one line: `nodes[3].args.query`, `inputs["two words"]`, `line 7`."""
     if where[:1] == ("line",):
-        return f"line {where[1]}" if len(where) > 1 and where[1] else ""
+        line = where[1] if len(where) > 1 else 0
+        return line if isinstance(line, str) else f"line {line}" if line else ""
     if where[-3:-1] == ("script", "line"):
         return f"{place_of(where[:-2])}, {place_of(where[-2:])}".removesuffix(", ")
     text = ""

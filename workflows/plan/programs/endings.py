@@ -7,6 +7,7 @@ from sennit.workflows.plan.programs.source import Function, Source
 
 Found = Iterator[tuple[str, ast.AST, str]]
 _ENDS = (ast.Break, ast.Return, ast.Raise, ast.Assert, ast.Await, ast.Call, ast.Subscript, ast.Yield, ast.YieldFrom)
+_LEAVES = (ast.Break, ast.Return, ast.Raise, ast.Assert, ast.Yield)
 _LATER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _BRANCHES = (ast.If, ast.For, ast.While, ast.Try, ast.With, ast.Match)
 CHANGING = (
@@ -17,12 +18,20 @@ CHANGING = (
 _MAYBE = (ast.IfExp, ast.BoolOp, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
-def endless_loop_in(node: ast.While) -> Found:
-    """Find a loop that nothing in it can end: no break, return or raise, and no call or look-up that may raise."""
+def endless_loop_in(source: Source, node: ast.While, doubt: str) -> Found:
+    """Find a loop that nothing in it can end: no break, return or raise, and no call or look-up that may raise. One
+    that only such an error ends, which nothing in the function catches, is a `doubt`.
+    """
     if not (isinstance(node.test, ast.Constant) and node.test.value):
         return
-    if not any(isinstance(part, _ENDS) for statement in node.body for part in within(statement)):
+    parts = [part for statement in node.body for part in within(statement)]
+    if not any(isinstance(part, _ENDS) for part in parts):
         yield "endless", node, "this loop never ends: leave it with `break` or `return`"
+    is_caught = any(isinstance(around, ast.Try | ast.AsyncWith) for around in source.around(node))
+    if not is_caught and isinstance(source.function(node), ast.AsyncFunctionDef):
+        is_main = getattr(source.function(node), "name", "") == "main"
+        if is_main and not any(isinstance(part, _LEAVES) for part in parts):
+            yield doubt, node, "only an error ends this loop: leave it with `break` or `return`"
 
 
 def endless_recursion_in(source: Source, node: Function) -> Found:

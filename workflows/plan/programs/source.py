@@ -1,7 +1,12 @@
-"""A script as a tree in which each node knows what is around it, and each name what it stands for."""
+"""A script as a tree in which each node knows what is around it, and each name what it stands for.
+
+A script may be put together from several files: first the program, then each module behind a line with its name.
+"""
 
 import ast
-from collections.abc import Callable, Iterator
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -19,6 +24,12 @@ _NUMBER_BITS = 14_000
 """Python writes no longer numbers as text."""
 Tree = TypeVar("Tree", ast.Module, ast.Expression)
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+FILE_MARK = "# ==== {}.py ===="
+"""Stands before a module, with its name."""
+QUALIFIED = "{}__{}"
+"""A name of a module, as it is written in a script: people read `module.name`."""
+_MARKED = re.compile(r"^# ==== (\w+)\.py ====$", re.MULTILINE)
+_PLACED = re.compile(r" \((?:line \d+|\w+\.py:\d+): ")
 _NO_PLACE = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.Module)
 
@@ -38,6 +49,8 @@ class Source:
     """Where names are bound first of those that are bound again in the same scope."""
     uses: dict[str, list[ast.Name]] = field(default_factory=dict)
     """Where each name is read."""
+    _looping: dict[tuple[ast.AST, str], list[ast.AST]] = field(default_factory=dict)
+    """For each scope the names that only comprehensions in it bind, with those."""
     _scope: dict[ast.AST, ast.AST] = field(default_factory=dict)
     """The innermost scope that each node stands in."""
 
@@ -51,9 +64,15 @@ class Source:
             self._scope.update(dict.fromkeys(children, scope))
         for node in self.nodes:
             for name in _names_bound(node):
-                first = self.bound.setdefault(self._scope_bound_in(node), {}).setdefault(name, node)
+                scope = self._scope_bound_in(node)
+                first = self.bound.setdefault(scope, {}).setdefault(name, node)
                 if first is not node:
                     self.again.add(first)
+                loop = self._comprehension(node)
+                if loop is None or (first is not node and (scope, name) not in self._looping):
+                    self._looping.pop((scope, name), None)
+                else:
+                    self._looping.setdefault((scope, name), []).append(loop)
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
                 self.uses.setdefault(node.id, []).append(node)
                 for scope in self.scopes(node):
@@ -75,12 +94,29 @@ class Source:
         """Return the innermost function that a node stands in, or the module."""
         return next(scope for scope in self.scopes(node) if not isinstance(scope, ast.ClassDef))
 
+    def scope_of(self, name: ast.Name) -> ast.AST | None:
+        """Return the innermost scope that binds the name, None if none does. A method sees no names of its class."""
+        for number, scope in enumerate(self.scopes(name)):
+            if name.id not in self.bound.get(scope, ()) or (number and isinstance(scope, ast.ClassDef)):
+                continue
+            loops = self._looping.get((scope, name.id))
+            if loops is None or any(around in loops for around in self.around(name)):
+                return scope
+        return None
+
+    def _comprehension(self, node: ast.AST) -> ast.AST | None:
+        """Return the comprehension whose variable a node is, None for any other."""
+        for around in self.around(node):
+            if isinstance(around, ast.comprehension):
+                return self.parents[around]
+            if not isinstance(around, ast.Tuple | ast.List | ast.Starred):
+                return None
+        return None
+
     def meaning(self, name: ast.Name) -> ast.AST | None:
         """Return where the name is bound, in the innermost scope that does; None if no scope does."""
-        for scope in self.scopes(name):
-            if name.id in self.bound.get(scope, ()):
-                return self.bound[scope][name.id]
-        return None
+        scope = self.scope_of(name)
+        return None if scope is None else self.bound[scope][name.id]
 
     def is_top_level(self, node: ast.AST) -> bool:
         return self.parents.get(node) is self.tree
@@ -116,11 +152,61 @@ def parsed(script: str) -> ast.Module:
     its bytes are counted first, and nothing walks its tree before its nodes and their depth are.
     """
     if len(script) > MAX_SCRIPT_BYTES or len(script.encode(errors="replace")) > MAX_SCRIPT_BYTES:
-        most = f"{MAX_SCRIPT_BYTES >> 10} KB"
+        most = f"{MAX_SCRIPT_BYTES >> 20} MB"
         raise TooLarge(f"it has more than {most}: read data with tools, or give it as arguments")
     if script.count("{") > MAX_BRACES:
         raise TooLarge(f"it has more than {MAX_BRACES:,} `{{`: read data with tools")
     return _within_budget(script, ast.parse)
+
+
+@lru_cache(maxsize=4)  # each call of a program asks
+def modules_in(script: str) -> tuple[tuple[int, str], ...]:
+    """Return the modules that a script was put together from: the line before the first of each, and its name."""
+    found, line, begin = [], 1, 0
+    for mark in _MARKED.finditer(script):
+        line, begin = line + script.count("\n", begin, mark.start()), mark.start()
+        found.append((line, mark[1]))
+    return tuple(found)
+
+
+def place_in(script: str, line: int) -> int | str:
+    """Return a line of a script as people know it: `12` of the program, `"helpers.py:3"` of a module."""
+    return place_among(modules_in(script), line)
+
+
+def place_among(modules: Sequence[tuple[int, str]], line: int) -> int | str:
+    """Return a line as people know it in a script that has these modules, as `modules_in` gives them."""
+    number = bisect_left(modules, (line, ""))
+    if not number:
+        return line
+    first, name = modules[number - 1]
+    return f"{name}.py:{line - first}"
+
+
+def line_text(place: int | str) -> str:
+    """Return a place in a script as people read it: `line 12`, `helpers.py:3`."""
+    return place if isinstance(place, str) else f"line {place}"
+
+
+def without_line(error: str) -> str:
+    """Return an error of a script without the place and the text of its line, with which it may end."""
+    placed = [found.start() for found in _PLACED.finditer(error)]
+    return error[: placed[-1]] if placed else error
+
+
+def cause_in(error: str) -> str:
+    """Return what a task raised, by the error of its node: with its own type, and without its line."""
+    for kind in ("ProgramFailed: ", "CallFailed: "):
+        if error.startswith(kind):
+            return without_line(error.removeprefix(kind))
+    return error
+
+
+def as_known(script: str, text: str) -> str:
+    """Return a text about a script with the names of its modules as people know them: `helpers.look`."""
+    for _, module in modules_in(script):
+        text = re.sub(rf"\b{module}__(?=\w)", f"{module}.", text)
+    return text
 
 
 def done_by_the_run(tree: ast.Module) -> list[ast.stmt]:

@@ -81,6 +81,10 @@ async def pipeline(
     """Send each item through all stages; no item waits for another. At most `limit` are under way at once."""
 def now() -> _datetime.datetime:
     """Return the time, in UTC without a zone, as datetime.now() does: it is recorded."""
+def run_program(name: str, /, **arguments: Any) -> Ticket[Any]:
+    """Start another program, by the name of its file: one beside the script, of SENNIT_PROGRAMS or of the library."""
+def log(*values: Any, sep: str = " ") -> None:
+    """Say something to who looks at the run, as `print` does."""
 def cancel(ticket: Ticket[Any]) -> None:
     """Give up what nothing else waits for."""
 def phase(name: str) -> None:

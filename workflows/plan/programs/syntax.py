@@ -10,7 +10,7 @@ from sennit.workflows.plan.language.problems import OFFERED, Problem
 from sennit.workflows.plan.language.text import did_you_mean, format_name
 from sennit.workflows.plan.limits import MAX_SCRIPT_PROBLEMS
 from sennit.workflows.plan.programs.arguments import Arguments
-from sennit.workflows.plan.programs.classes import ENUMS, is_enum, is_named_tuple, is_typed_dict
+from sennit.workflows.plan.programs.classes import ENUMS, is_docstring, is_enum, is_named_tuple, is_typed_dict
 from sennit.workflows.plan.programs.endings import (
     CHANGING,
     deleted_names_read,
@@ -23,7 +23,7 @@ from sennit.workflows.plan.programs.endings import (
 from sennit.workflows.plan.programs.errors import OwnErrors, class_refused, parts_begun
 from sennit.workflows.plan.programs.lacks import lacking_import, lacking_method, lacking_name, lacking_option
 from sennit.workflows.plan.programs.shapes import Shapes
-from sennit.workflows.plan.programs.source import Function, Source, TooLarge, line_of, parsed
+from sennit.workflows.plan.programs.source import Function, Source, TooLarge, as_known, line_of, parsed, place_in
 from sennit.workflows.plan.programs.uses import CONTAINERS, Uses
 from sennit.workflows.plan.programs.vocabulary import AS_TASKS, ASYNCIO, BUILTINS, INSTEAD, MODULES, PLAIN, WORDS
 
@@ -39,6 +39,7 @@ _CONSTRUCTS: dict[str, str] = {
 }
 _TOP_LEVEL = (
     ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign,
+    ast.Pass,
 )  # fmt: skip
 _BRACED = re.compile(r"(?<!\{)\{(\w{1,60})\}(?!\})")
 _TEXT = 20_000
@@ -77,11 +78,14 @@ def _found_in(script: str, tools: Mapping[str, Any]) -> list[Problem]:
     except TooLarge as error:
         return [Problem("size", ("line", error.lineno or 1), f"the script is too large: {error.msg}")]
     except SyntaxError as error:
-        return [Problem("syntax", ("line", error.lineno or 1), f"this is not Python: {error.msg}")]
+        return [Problem("syntax", ("line", place_in(script, error.lineno or 1)), f"this is not Python: {error.msg}")]
     check = _Check(source, tools)
     found = dict.fromkeys((line_of(place), code, text) for code, place, text in check.all())
     ordered = sorted(found, key=lambda problem: (problem[1] == DOUBT, problem[0]))
-    return [Problem(code, ("line", line), text) for line, code, text in ordered[:MAX_SCRIPT_PROBLEMS]]
+    return [
+        Problem(code, ("line", place_in(script, line)), as_known(script, text))
+        for line, code, text in ordered[:MAX_SCRIPT_PROBLEMS]
+    ]
 
 
 def parameters_of(script: str) -> dict[str, Parameter]:
@@ -162,9 +166,8 @@ class _Check(Uses):
             if (name in WORDS and not self._is_of_asyncio(node)) or name in self.tools:
                 kind = "word" if name in WORDS else "tool"
                 yield "name", node, f"there is a {kind} `{name}` already: give this another name"
-        for number, node in enumerate(self.source.tree.body):
-            is_docstring = number == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-            if not (is_docstring or isinstance(node, _TOP_LEVEL)):
+        for node in self.source.tree.body:
+            if not (is_docstring(node) or isinstance(node, _TOP_LEVEL)):
                 yield "top_level", node, "the top of a script only defines things: put this into a function"
 
     def _class(self, node: ast.ClassDef) -> Found:
@@ -197,7 +200,7 @@ class _Check(Uses):
                 yield "construct", node, self._of_asyncio(alias.name)
 
     def _attribute(self, node: ast.Attribute) -> Found:
-        if node.attr.startswith("__") and node not in self._begun:
+        if node.attr.startswith("__") and node.attr != "__name__" and node not in self._begun:
             yield "construct", node, f"there is no `{node.attr}`: a script reaches values, not how they are made"
         elif self._module(node.value) == "asyncio" and node.attr not in ASYNCIO:
             yield "construct", node, self._of_asyncio(node.attr)
@@ -231,7 +234,7 @@ class _Check(Uses):
         return meaning.name if isinstance(meaning, ast.alias) else ""
 
     def _while(self, node: ast.While) -> Found:
-        yield from endless_loop_in(node)
+        yield from endless_loop_in(self.source, node, DOUBT)
 
     def _function(self, node: ast.FunctionDef) -> Found:
         yield from endless_recursion_in(self.source, node)
@@ -287,16 +290,11 @@ class _Check(Uses):
             if isinstance(around, ast.Call) and user is not around.func:
                 word = self._word(around.func) or (self._tool(around.func) and "tool")
                 if word and not (word == "task" or (word == "pipeline" and user is not around.args[0])):
-                    hint = _CALL_IT
-                    if isinstance(user, ast.keyword) and user.arg == "tools":
-                        hint = f'write its name as a text, "{node.id}"'
+                    is_tool = isinstance(user, ast.keyword) and user.arg == "tools"
+                    hint = f'write its name as a text, "{node.id}"' if is_tool else _CALL_IT
                     yield "function", node, f"the function `{node.id}` is no value: {hint}"
             if isinstance(around, ast.Return) and is_session(self.source, self.source.function(node)):
-                yield (
-                    "function",
-                    node,
-                    f"the function `{node.id}` is no value: {_CALL_IT}",
-                )
+                yield "function", node, f"the function `{node.id}` is no value: {_CALL_IT}"
             if not isinstance(around, CONTAINERS):
                 return
             user = around
@@ -304,6 +302,7 @@ class _Check(Uses):
     def _await(self, node: ast.Await) -> Found:
         if not isinstance(self.source.function(node), ast.AsyncFunctionDef):
             yield "await", node, "`await` stands in an `async def` only"
+        yield from self._awaited_list(node)
         call = node.value
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
             if (word := self._word(call.func)) in ("phase", "cancel", "now"):
@@ -369,6 +368,8 @@ class _Check(Uses):
                 yield "function", function, f"`{meaning.name}` is no `async def`: define it with `async`"
             elif isinstance(function, ast.Call):
                 yield "function", function, f"give the function and its arguments, without calling it: {text}"
+            elif isinstance(function, ast.Subscript | ast.IfExp) or isinstance(meaning, ast.arg | ast.Name):
+                pass  # one of several, as in a table of functions
             elif not isinstance(meaning, ast.AsyncFunctionDef) or meaning.decorator_list:
                 yield "function", function, text
             elif not self.source.is_top_level(meaning):

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from sennit.workflows.plan.language.problems import Problem
+from sennit.workflows.plan.programs.source import as_known, place_in
 from sennit.workflows.plan.programs.syntax import DOUBT
 
 _NOT_AWAITED = {"'CoroutineType[": "; is an `await` missing?", "'Ticket[": "; wait for it with `await parallel([...])`"}
@@ -16,6 +17,7 @@ _BY_TYPE = ("unresolved-attribute", "not-subscriptable", "unsupported-operator",
 _UNSURE = re.compile(
     r"\||\bNone\b|\bUnknown\b|\bAny\b|\bobject\b|\bunion\b|\bTypeVar\b|\bmay\b|@|\bpossibly\b", re.IGNORECASE
 )
+_IN_MODULE = re.compile(r"Module '[\w.]+' has no")
 _HEAD = re.compile(r"[A-Za-z_]\w*")
 _SAME = {
     "bool": ("bool", "int", "float"), "int": ("int", "float"), "float": ("float",), "str": ("str",), "list": ("list",),
@@ -30,19 +32,18 @@ def is_of_use(found: dict[str, Any]) -> bool:
     `timeout` beside the arguments of its function, which no type says.
     """
     message = found["message"].replace("`", "'")
-    is_named = found["code"] in ("unresolved-import", "unresolved-reference") or "Module 'asyncio' has no" in message
+    is_named = found["code"] in ("unresolved-import", "unresolved-reference") or _IN_MODULE.match(message)
     is_limit = message.startswith("Argument 'timeout' does not match any known parameter of function 'task'")
     return not (is_named or is_limit) and "@" not in message
 
 
-def type_problem(found: dict[str, Any]) -> Problem:
-    """Return one finding as a problem with its line, as a doubt if the script may be right."""
+def type_problem(found: dict[str, Any], script: str) -> Problem:
+    """Return one finding in a script as a problem with its line, as a doubt if the script may be right."""
     message = found["message"].replace("`", "'")
     hint = next((hint for kind, hint in _NOT_AWAITED.items() if kind in message), "")
     code = str(found["code"])
-    return Problem(
-        code if _must_fail(code, message) else DOUBT, ("line", int(found["location"]["row"])), message + hint
-    )
+    place = place_in(script, int(found["location"]["row"]))
+    return Problem(code if _must_fail(code, message) else DOUBT, ("line", place), as_known(script, message) + hint)
 
 
 def _must_fail(code: str, message: str) -> bool:

@@ -63,6 +63,17 @@ class Uses:
             for value in returned
         )
 
+    def _awaited_list(self, node: ast.Await) -> Found:
+        """Find a list of tickets or calls that is awaited itself."""
+        value: ast.AST = node.value
+        name = ast.unparse(node.value)
+        if isinstance(value, ast.Name) and (meaning := self.source.meaning(value)) not in self.source.again:
+            around = self.source.parents.get(meaning) if isinstance(meaning, ast.Name) else None
+            value = around.value if isinstance(around, ast.Assign) and around.targets == [meaning] else value
+        if isinstance(value, ast.List | ast.ListComp | ast.Tuple | ast.GeneratorExp):
+            text = name if isinstance(node.value, ast.Name) else "[...]"
+            yield "await", node, f"a list cannot be awaited: write `await parallel({text})`, or asyncio.gather(*{text})"
+
     def _is_misused(self, target: ast.expr) -> bool:
         """Whether a call that is not awaited is used as if it were its result."""
         if not isinstance(target, ast.Name) or target in self.source.again:

@@ -17,6 +17,8 @@ OWN = "__own_"
 ROLES = ("worker", "critic", "judge")
 """Of the models that a script calls. The others write plans, and answers in a form of their own."""
 WORDS = (*AWAITED, *PLAIN)
+RUN_PROGRAM = "run_program"
+"""Runs another program as a task. A client puts that program beside the script, and writes its `task` here."""
 AS_TASKS = ("llm", "agent", "ask")
 """Words that `task` starts, as it starts tools."""
 SIGNATURES = {
@@ -55,9 +57,9 @@ hashlib heapq io itertools json math operator random re statistics string textwr
 tomllib typing unicodedata urllib urllib.parse uuid
 """
 _BUILTINS = """
-abs all any bin bool bytes chr complex dict divmod enumerate filter float format frozenset getattr hasattr hash hex id
-int isinstance iter len list map max min next object oct ord pow print property range repr reversed round set setattr
-slice sorted str sum tuple type zip Ellipsis NotImplemented Ref Ticket
+abs all any bin bool bytes chr complex dict divmod enumerate filter float format frozenset getattr hasattr hash hex
+id int isinstance iter len list log map max min next object oct ord pow print property range repr reversed round set
+setattr slice sorted str sum tuple type zip Ellipsis NotImplemented Ref Ticket
 
 ArithmeticError AssertionError AttributeError BaseException Exception FileExistsError FileNotFoundError ImportError
 IndexError IsADirectoryError KeyError KeyboardInterrupt LookupError MemoryError ModuleNotFoundError NameError
@@ -99,6 +101,7 @@ INSTEAD: dict[str, str] = {
     "Condition": "wait with an asyncio.Event, or a Queue",
     "get_event_loop": "write asyncio.create_task(...), or asyncio.gather(...)",
     "get_running_loop": "write asyncio.create_task(...), or asyncio.gather(...)",
+    "run_program": "only a script that a person starts or edits runs programs, each by the name of its file",
     "run": "the run calls `main` itself; leave it out",
 }
 """What to write in the place of names that Python or its modules have and scripts have not."""

@@ -202,10 +202,20 @@ class _Reader:
                 return self._comprehension(node, values)
             case ast.Call():
                 return total(self._parts(node, values), self._called(node, values))
+            case ast.Name() if (table := self._table(node)) is not None:
+                return self._cost(table, values)
             case ast.Name() if self._is_value(node):
                 called = self._called(ast.Call(func=node, args=[], keywords=[]), values)
                 return self._times(called, Size(), node, f"each call of `{node.id}`")
         return self._parts(node, values)
+
+    def _table(self, node: ast.Name) -> ast.expr | None:
+        """Return the value of a name at the top of the script, which may be a table of functions."""
+        meaning = self.source.meaning(node)
+        around = self.source.parents.get(meaning) if isinstance(meaning, ast.Name) else None
+        is_at_top = isinstance(around, ast.Assign) and self.source.is_top_level(around)
+        is_read = self.source.function(node) is not self.source.tree
+        return around.value if is_read and is_at_top and isinstance(around, ast.Assign) else None
 
     def _is_value(self, node: ast.Name) -> bool:
         """Whether a name does not stand for a call, so that what it stands for may be called any number of times."""

@@ -244,3 +244,16 @@ def test_a_run_shows_a_quote_in_one_line() -> None:
     found = quote("await save(x=1)\nfor _ in range(2):\n    await llm('a')").in_short()
     assert found.text == "calls 3; tokens about 2,000; $0.0020 to $0.0100; writes save"
     assert found[1:] == (2, 2_000, 2_000)
+
+
+def test_a_table_of_functions_counts_what_each_may_call() -> None:
+    script = """
+async def look(q):
+    return await search(query=q)
+
+TABLE = {"look": look}
+
+async def main(kind: str):
+    return await TABLE[kind]("x")
+"""
+    assert quote_of(script, TOOLS, lambda _: None).lines()[0] == "calls: any number (search any number)"

@@ -1,10 +1,37 @@
 """Changes of a script's text, each at the place of a part of it; each line keeps its number."""
 
 import ast
+import copy
+import re
+from collections.abc import Mapping
 from typing import Any, NamedTuple
+
+from sennit.workflows.plan.programs.source import FILE_MARK, modules_in
 
 MARK = b"#~"
 """Lines that are put in end with it."""
+_MEANT = re.compile(rb"#(=?)(\d+)" + MARK + rb"$")
+
+
+def lines_of(text: str) -> list[int]:
+    """Return the line of the script for each line of its text as Monty has it, the first at 1."""
+    numbers, number = [0], 0
+    for line in text.encode().split(b"\n"):
+        number += not line.endswith(MARK)
+        meant = _MEANT.search(line)
+        if meant and meant[1]:
+            number = int(meant[2])
+        numbers.append(int(meant[2]) if meant and not meant[1] else max(number, 1))
+    return numbers
+
+
+def modules_first(text: str, script: str) -> str:
+    """Return the changed text of a script with its modules before the program, whose top level may need them."""
+    modules = modules_in(text)
+    if not modules:
+        return text
+    begin, mark = text.index(FILE_MARK.format(modules[0][1])), MARK.decode()
+    return f"#={modules_in(script)[0][0] - 1}{mark}\n{text[begin:].rstrip()}\n#=0{mark}\n{text[:begin]}"
 
 
 class _Edit(NamedTuple):
@@ -52,6 +79,19 @@ class Edits:
         """Put text at a place, behind all that ends there."""
         self._edits.append(_Edit(place, (0, -len(self._edits)), place, text.encode()))
 
+    def _anew(self, node: ast.JoinedStr, new: Mapping[ast.AST, str]) -> None:
+        """Write an f-string anew if it has parts that are called otherwise: places in it are not reliable. Raises
+        ValueError for one that cannot be written.
+        """
+        if not any(part in new for part in ast.walk(node)):
+            return
+        copied = copy.deepcopy(node)
+        parts = {made: new[old] for old, made in zip(ast.walk(node), ast.walk(copied), strict=True) if old in new}
+        text = ast.unparse(_Replaced(parts).visit(copied))
+        begin, end = self._at(node)
+        rows = self.body.count(b"\n", begin, end)
+        self._instead(begin, end, f"({text}{chr(10) * rows})" if rows else text)
+
     def _statement(self, node: ast.stmt, text: str) -> None:
         """Write a statement in the place of another, which may have more lines."""
         self._instead(*self._at(node), text + "\n" * ((node.end_lineno or 0) - node.lineno))
@@ -61,3 +101,13 @@ class Edits:
         line = self._lines[node.lineno - 1]
         indent = self.body[line : line + node.col_offset].decode()
         self._instead(line, line, f"{indent}{text}  {MARK.decode()}\n")
+
+
+class _Replaced(ast.NodeTransformer):
+    """Puts other expressions into a tree."""
+
+    def __init__(self, new: Mapping[ast.AST, str]) -> None:
+        self._new = new
+
+    def visit(self, node: ast.AST) -> Any:
+        return ast.parse(self._new[node], mode="eval").body if node in self._new else self.generic_visit(node)

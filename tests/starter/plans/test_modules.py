@@ -1,0 +1,59 @@
+"""Programs whose modules stand beside them, as clients read them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sennit.starter.client.errors import InvalidRequest
+from sennit.starter.client.request import script_of, with_modules
+from sennit.starter.plans.catalogue import Catalogue
+from sennit.starter.plans.plan_file import BadPlan, read_plan, read_script
+
+CATALOGUE = Catalogue(tools=[{"name": "search", "effect": "read", "schema": {"properties": {"query": {}}}}])
+MODULE = "async def look(name: str):\n    return await serch(query=name)\n"
+MAIN = "import helpers\n\n\nasync def main(name: str):\n    return await helpers.look(name)\n"
+PLAN = "nodes:\n- id: a\n  kind: program\n  arguments: {name: x}\n  script: |\n    import helpers\n" + "".join(
+    f"    {line}\n" for line in MAIN.splitlines()[1:]
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "team").mkdir()
+    monkeypatch.setenv("SENNIT_PROGRAMS", str(tmp_path / "team"))
+    return tmp_path
+
+
+def problems(path: str) -> str:
+    with pytest.raises(BadPlan) as bad:
+        read_plan(path).check(CATALOGUE)
+    return str(bad.value)
+
+
+@pytest.mark.parametrize(("name", "text"), [("own/prog.py", MAIN), ("own/plan.yaml", PLAN)])
+def test_a_problem_in_a_module_has_its_file_and_line(folder: Path, name: str, text: str) -> None:
+    (folder / "own").mkdir()
+    (folder / name).write_text(text)
+    assert "there is no module `helpers`" in problems(name)
+    (folder / "own" / "helpers.py").write_text(MODULE)
+    assert problems(name) == "own/helpers.py:2: there is no `serch`; did you mean `search`?"
+    (folder / "own" / "helpers.py").write_text(MODULE.replace("serch", "search"))
+    read_plan(name).check(CATALOGUE)
+    (folder / "own" / "helpers.py").write_text(MODULE + "from . import other\n")
+    assert problems(name).startswith("own/helpers.py:3: write `import other`")
+
+
+def test_every_way_in_puts_the_modules_into_the_script(folder: Path) -> None:
+    (folder / "prog.py").write_text(MAIN)
+    (folder / "team" / "helpers.py").write_text(MODULE.replace("serch", "search"))
+    whole = read_script("prog.py")
+    assert "# ==== helpers.py ====" in whole
+    assert whole == read_plan("prog.py").script == script_of(Path("prog.py")) == script_of(MAIN) == script_of(whole)
+    plan: dict[str, Any] = {"nodes": [{"id": "a", "kind": "program", "script": MAIN}, {"id": "b", "kind": "llm"}]}
+    assert with_modules(plan)["nodes"] == [{"id": "a", "kind": "program", "script": whole}, {"id": "b", "kind": "llm"}]
+    (folder / "team" / "helpers.py").write_text(MODULE + "x = (\n")
+    for ask in (lambda: script_of(MAIN), lambda: with_modules(plan)):
+        with pytest.raises(InvalidRequest, match=r"helpers\.py:3: this is not Python"):
+            ask()
