@@ -1,8 +1,11 @@
 """One advance of a program: feed what has ended, run the script until it waits, and put its calls on a page."""
 
 import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count, groupby
+from operator import attrgetter
 from typing import Any
 
 from sennit.activities.limits import (
@@ -12,18 +15,24 @@ from sennit.activities.limits import (
     MAX_VALUE_BYTES,
 )
 from sennit.activities.nodes.context import NodeContext, NodeOutput
-from sennit.activities.nodes.error_mapping import CallFailed, ProgramFailed
+from sennit.activities.nodes.error_mapping import CallFailed, OutputRefused, ProgramFailed, kind_of, message_of
+from sennit.activities.nodes.replies import encode_output, reply_to
+from sennit.activities.nodes.short_calls import MakeCall, ShortCalls
 from sennit.activities.programs.interpreter import Interpreter, SnapshotLost
 from sennit.activities.programs.material import whole_of
-from sennit.activities.programs.pages import Compiler, page_of
+from sennit.activities.programs.pages import Called, Compiler, page_of, part_of
 from sennit.activities.programs.session import Counts, Fed, Session, Shape, history, load
 from sennit.activities.programs.turns import Advance, Ended, ScriptError
 from sennit.activities.programs.values import Ref, packed, unpacked
 from sennit.activities.programs.words import Surroundings, Words
 from sennit.activities.storage.artifacts import digest_of, encode
-from sennit.activities.storage.run_context import ArtifactReader
-from sennit.workflows.plan.language.nodes import ProgramNode, Step, ToolNode
+from sennit.activities.storage.run_context import ArtifactReader, StoredPlan
+from sennit.workflows.messages import queues
+from sennit.workflows.messages.contracts import NodeError, NodeReply
+from sennit.workflows.plan.language.nodes import Node, ProgramNode, Step, ToolNode
 from sennit.workflows.plan.language.text import one_line
+from sennit.workflows.plan.limits import MAX_MANIFEST_BYTES
+from sennit.workflows.plan.scheduling.joins import LOSS_CHARACTERS
 
 _PIPELINE = "__pipeline"
 JOIN_FAILED = "JoinFailed: "
@@ -38,11 +47,13 @@ class Programs:
     compiler: Compiler
     providers: tuple[str, ...]
 
-    async def advance(self, context: NodeContext) -> NodeOutput:
+    async def advance(self, context: NodeContext, make: MakeCall | None = None) -> NodeOutput:
         """Return what the program has returned, or the calls that it waits for.
 
-        Nothing is kept of an advance that fails: the same one may be made again with other results. Raises
-        CallFailed, ProgramFailed, InterpreterCrashed, BindError, BodyMissing, StoreUnavailable.
+        While it waits for nothing but short calls, it may `make` these here and go on. If it ends then, that is the end
+        of the next step: this one has made the calls before. Nothing is kept of an advance that fails: the same one may
+        be made again with other results. Raises CallFailed, ProgramFailed, InterpreterCrashed, StepAlone, BindError,
+        BodyMissing, StoreUnavailable.
         """
         node, prefix = context.node, context.run_prefix
         assert isinstance(node, ProgramNode)
@@ -55,21 +66,93 @@ class Programs:
         )
         words = Words(session, await Counts.of(session, self.library, prefix), around)
         progress = await self._run(context, node, words, around)
-        if progress.error is not None:
-            raise failure_of(progress.error, session, script)
         if not progress.snapshot:
-            _nothing_unwritten(words)
-            return NodeOutput(
-                packed(progress.value) if session.depth else await whole_of(self.library, prefix, progress.value)
-            )
-        words.given_up += [call.node for number, call in session.open.items() if number not in progress.waits]
-        session.keep_open(progress.waits)
-        if not session.open:
-            raise ProgramFailed("the script waits for nothing that can end")
+            return NodeOutput(await self._value(prefix, words, progress))
+        _wait(words, progress)
+        called, end = Called(), None
+        if make is not None and context.call.fuse != "off" and not session.again:
+            calls = ShortCalls(make, context.call, queues.TOOLS)
+            part = partial(part_of, self.compiler, context, run_context, words)
+            try:
+                progress, told, end = await self._go_on(prefix, words, progress, calls, part)
+            finally:
+                await calls.close()
+            called = Called(calls.reported, told)
         session.keep(progress.snapshot)
         step = await self._next_step(context, words)
-        page = await page_of(self.library, self.compiler, context, run_context, words, step)
+        if end is not None:
+            called = Called([*called.ends, (step.id, end)], called.told)
+        page = await page_of(self.library, self.compiler, context, run_context, words, step, called)
         return NodeOutput(None, more="program", page=page)
+
+    async def _go_on(
+        self,
+        prefix: str,
+        words: Words,
+        progress: Advance,
+        calls: ShortCalls,
+        part: Callable[[Sequence[Node]], StoredPlan],
+    ) -> tuple[Advance, dict[str, None], NodeReply | None]:
+        """Make short calls, and tell the script how they end, as long as it waits for nothing else. Return where it
+        waits then, and of which calls it was told. If it has come to its end, return that too, and where it waited
+        before.
+        """
+        told, seen = dict[str, None](), 0
+        for turn in count(1):
+            calls.give_up(words.given_up)
+            calls.begin(part(words.nodes[seen:]))
+            seen = len(words.nodes)
+            names = await calls.next([call.node for call in words.session.open.values()])
+            if not names:
+                break
+            before, made, given_up = words.session.standing(), len(words.nodes), len(words.given_up)
+            ended = await self._called(prefix, words.session, calls, names, turn)
+            later = await self.interpreter.resume(progress.snapshot, ended, words.answer)
+            if not later.snapshot:
+                end = await self._end(prefix, words, later)
+                words.session.go_back(before)
+                del words.nodes[made:], words.given_up[given_up:]
+                return progress, told, end
+            told |= dict.fromkeys(names)
+            progress = later
+            _wait(words, progress)
+        return progress, told, None
+
+    async def _called(
+        self, prefix: str, session: Session, calls: ShortCalls, names: Sequence[str], turn: int
+    ) -> dict[int, Ended]:
+        """Return what the script is told of these calls, which have ended here."""
+        numbers, ends = {call.node: number for number, call in session.open.items()}, dict[int, Fed]()
+        for name in names:
+            reply, key = calls.ends[name], session.open[numbers[name]].key
+            if len(reply.ref or "") > MAX_MANIFEST_BYTES:
+                whole = await self.library.value(prefix, reply.ref or "")
+                reply = calls.ends[name] = reply.model_copy(update={"ref": await self.library.put(prefix, whole)})
+            if reply.error is not None:
+                error = f"{reply.error.type}: {reply.error.message}"[:LOSS_CHARACTERS]
+                ends[numbers[name]] = Fed(key, "", "failed", error, reply.at, turn)
+            else:
+                ends[numbers[name]] = Fed(key, reply.ref or "", at=reply.at, turn=turn)
+        ends = dict(sorted(ends.items(), key=lambda each: (each[1].at, each[0])))
+        return await self._ended(prefix, session, ends)
+
+    async def _value(self, prefix: str, words: Words, progress: Advance) -> Any:
+        """Return what a script that has ended gives. Raises CallFailed, ProgramFailed."""
+        session = words.session
+        if progress.error is not None:
+            raise failure_of(progress.error, session, words.around.script)
+        _nothing_unwritten(words)
+        return packed(progress.value) if session.depth else await whole_of(self.library, prefix, progress.value)
+
+    async def _end(self, prefix: str, words: Words, progress: Advance) -> NodeReply:
+        """Return how a step has ended that follows another one in the same activity."""
+        try:
+            value = await self._value(prefix, words, progress)
+            body = encode_output(value)
+        except (CallFailed, ProgramFailed, OutputRefused) as error:
+            return NodeReply(error=NodeError(type=kind_of(error), message=message_of(error)))
+        await self.library.put_all(prefix, [body])
+        return reply_to(value, digest_of(body), len(body), [], inline=False)
 
     async def _session(self, context: NodeContext, node: ProgramNode) -> Session:
         """Return where the program stands, ready for this step."""
@@ -89,6 +172,7 @@ class Programs:
         if session.number == 1:
             session.clock = session.clock or context.call.ends.get(name, 0)
             session.since = context.call.since
+        session.again |= context.call.repeats
         if generation > 1 or is_taken:
             session.begin(name, mark=f"{name}~{generation}")
         elif session.number == 1:
@@ -128,7 +212,7 @@ class Programs:
     async def _ended(self, prefix: str, session: Session, ends: dict[int, Fed]) -> dict[int, Ended]:
         """Return what the script is told of calls that have ended, in order, and note it in the session."""
         numbers = list(ends)
-        found = await asyncio.gather(*(self._value(prefix, ends[number]) for number in numbers))
+        found = await asyncio.gather(*(self._output(prefix, ends[number]) for number in numbers))
         ended = {}
         for number, (size, value) in zip(numbers, found, strict=True):
             end = ends[number]
@@ -140,7 +224,7 @@ class Programs:
                 session.fail(": ".join(answer.error))
         return ended
 
-    async def _value(self, prefix: str, end: Fed) -> tuple[int, Any]:
+    async def _output(self, prefix: str, end: Fed) -> tuple[int, Any]:
         return await self.library.sized(prefix, end.ref) if end.ref else (0, None)
 
     async def _again(self, prefix: str, digest: str, around: Surroundings) -> tuple[bytes, dict[str, int]]:
@@ -153,12 +237,13 @@ class Programs:
         words = Words(session, Counts(session, []), around, noted)
         progress = await self._start(session, words)
         last = (begun, *steps)[-1]
-        for step in steps:
+        turns = [list(fed) for step in (begun, *steps) for _, fed in groupby(step.fed, attrgetter("turn"))]
+        for turn in turns:
             session.keep_open(progress.waits)
             numbers = {call.key: number for number, call in session.open.items()}
-            if not progress.snapshot or any(end.key not in numbers for end in step.fed):
+            if not progress.snapshot or any(end.key not in numbers for end in turn):
                 raise ProgramFailed("run again from its start, the script makes other calls than it made")
-            ended = await self._ended(prefix, session, {numbers[end.key]: end for end in step.fed})
+            ended = await self._ended(prefix, session, {numbers[end.key]: end for end in turn})
             progress = await self.interpreter.resume(progress.snapshot, ended, words.answer)
         session.keep_open(progress.waits)
         numbers = {call.key: number for number, call in session.open.items()}
@@ -178,6 +263,15 @@ class Programs:
             step=Step(number=session.number + 1, node=context.address.id, session=digest_of(state)),
             inputs=tuple(call.node for call in session.open.values()),
         )
+
+
+def _wait(words: Words, progress: Advance) -> None:
+    """Note what a script waits for, and what nobody waits for any more. Raises ProgramFailed if it waits for nothing."""
+    session = words.session
+    words.given_up += [call.node for number, call in session.open.items() if number not in progress.waits]
+    session.keep_open(progress.waits)
+    if not session.open:
+        raise ProgramFailed("the script waits for nothing that can end")
 
 
 def _nothing_unwritten(words: Words) -> None:

@@ -1,6 +1,7 @@
 """Pages: the nodes that one advance of a program, or a turn of a model, adds to the plan."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 
 from pydantic import JsonValue
 
@@ -14,6 +15,7 @@ from sennit.activities.storage.run_context import ArtifactReader, RunContext, St
 from sennit.activities.toolbox.read_output import SLEEP
 from sennit.workflows.messages import queues
 from sennit.workflows.messages.contracts import Digest, PlanPage
+from sennit.workflows.messages.ends import CallEnd, pack_ends
 from sennit.workflows.plan.compile.compiler import READ_ATTEMPTS, STEP_SECONDS, Keep, PlanCompiler, join_policy
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.page import page_behind
@@ -42,8 +44,35 @@ class PlanTooLarge(Exception):
     """A plan has got too many nodes to go on with."""
 
 
+@dataclass(frozen=True, slots=True)
+class Called:
+    """What a step has called itself: how that ended, in order, the next step at last; and of which calls the script was
+    `told`.
+    """
+
+    ends: Sequence[CallEnd] = ()
+    told: Collection[str] = ()
+
+
+def part_of(
+    compiler: Compiler, context: NodeContext, run_context: RunContext, words: Words, nodes: Sequence[Node]
+) -> StoredPlan:
+    """Return some calls of an advance as a page that is not stored: what it takes to make them here."""
+    places = {name: 0 for node in nodes for name in dependencies.inputs_of(node)}
+    specs = _specs(nodes, {}, places, words.sleeps, lambda plan: compiler(plan, run_context, _no_fallback))
+    page = _stored_page(context, words, nodes, "")
+    page.know(specs)
+    return page
+
+
 async def page_of(
-    library: ArtifactReader, compiler: Compiler, context: NodeContext, run_context: RunContext, words: Words, step: Node
+    library: ArtifactReader,
+    compiler: Compiler,
+    context: NodeContext,
+    run_context: RunContext,
+    words: Words,
+    step: Node,
+    called: Called,
 ) -> PlanPage:
     """Store the page with the calls of an advance and the next step, and return it.
 
@@ -57,12 +86,20 @@ async def page_of(
     places = {name: place for place, name in enumerate((*known, *names))}
     specs = _specs(nodes, labels, places, words.sleeps, lambda plan: compiler(plan, run_context, _no_fallback))
     for spec in specs:
-        spec.key = words.marks.get(spec.id, "")
+        spec.key, spec.told = words.marks.get(spec.id, ""), spec.id in called.told
     packed = ExecutionPlan(specs, []).pack()
     if len(packed) > MAX_PAGE_BYTES:
         raise ProgramFailed(f"{len(nodes):,} calls at once are too many; give a part of them to tasks")
+    digest = await library.keep(context.run_prefix, _stored_page(context, words, nodes, packed))
+    ended = {name for name, _ in called.ends}
+    given_up = tuple(name for name in dict.fromkeys(words.given_up) if name not in ended)
+    ends = pack_ends(specs, called.ends)
+    return PlanPage(plan=digest, known=tuple(known), specs=packed, given_up=given_up, ends=ends)
+
+
+def _stored_page(context: NodeContext, words: Words, nodes: Sequence[Node], packed: str) -> StoredPlan:
     checked = context.checked
-    page = StoredPlan(
+    return StoredPlan(
         run_context=checked.run_context,
         goal=checked.goal,
         docs=checked.docs,
@@ -75,9 +112,6 @@ async def page_of(
         keys=words.keys,
         materials=words.materials,
     )
-    digest = await library.keep(context.run_prefix, page)
-    given_up = tuple(dict.fromkeys(words.given_up))
-    return PlanPage(plan=digest, known=tuple(known), specs=packed, given_up=given_up)
 
 
 async def page_after(

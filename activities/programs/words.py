@@ -227,6 +227,7 @@ class Words:
         session.tasks[name] = count = session.tasks.get(name, 0) + 1
         path = self._place(call, f"{name}#{count}")
         about_it = {"stages": stages, "arguments": arguments, "key": key, "path": path, "clock": call.clock}
+        about_it |= {"again": True} if session.again else {}
         child = Session(script=session.script, function=function, depth=session.depth + 1, **about_it)
         begun = self._stored(child.model_dump(mode="json", exclude_defaults=True))
         node = ProgramNode(id=self._next, kind="program", step=Step(number=1, session=begun))

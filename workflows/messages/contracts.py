@@ -11,7 +11,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
-from sennit.workflows.plan.language.nodes import ApprovalPolicy, OnFailure
+from sennit.workflows.plan.language.nodes import ApprovalPolicy, Fuse, OnFailure
 
 In = TypeVar("In", bound=BaseModel)
 Out = TypeVar("Out", bound=BaseModel)
@@ -71,7 +71,7 @@ class PlanPage(Message):
     and then its own. If it has an answer, that is the run's from now on. `facts` are those of known nodes that only
     these ask for; `fallbacks` say that of known nodes' fallback values. For the calls of a program or a tool loop, the
     last node takes over the end of the step or turn that has added them. The program has `given_up` some of its calls,
-    by their ids.
+    by their ids. `ends` are those of calls that its step has made itself, packed; see `ends.py`.
     """
 
     plan: Digest
@@ -81,6 +81,7 @@ class PlanPage(Message):
     facts: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
     fallbacks: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
     given_up: tuple[str, ...] = ()
+    ends: str = ""
 
 
 class CheckResult(Message):
@@ -211,7 +212,9 @@ class NodeCall(Message):
     `ends` is when the inputs of a program's step ended, and a program began for the first time, in milliseconds; with
     `since` it began again then. A write that `resumes` goes on after an activity whose worker was lost. One that
     `looks_up` calls nothing: its reply is what the ledger of effects has of it, else the error `NotWritten` or
-    `UnknownOutcome`. It was `tried` so often in activities before this one.
+    `UnknownOutcome`. It was `tried` so often in activities before this one. A step of a program makes short calls
+    itself as `fuse` says, with what is `usual` for tools in milliseconds; not if it `repeats`, because the run may know
+    how its calls have ended; and not if it `follows` a call in one activity.
     """
 
     run: str
@@ -237,6 +240,10 @@ class NodeCall(Message):
     ends: dict[str, int] = Field(default_factory=dict)
     since: int = 0
     then: "NodeCall | None" = None
+    fuse: Fuse = "off"
+    usual: dict[str, int] = Field(default_factory=dict)
+    repeats: bool = False
+    follows: bool = False
 
 
 NOT_RUN = "NotRun"
@@ -378,19 +385,6 @@ PROGRAM = Call("program", NodeCall, GroupReply)
 GATE = Call("gate", NodeCall, GroupReply)
 GROUP = Call("group", NodeCall, GroupReply)
 CALLS = (
-    PREPARE,
-    PLAN,
-    CHECK_PLAN,
-    LOAD_PLAN,
-    CONCLUDE,
-    TOOL,
-    WRITE,
-    LLM,
-    JOIN,
-    MAP,
-    PROGRAM,
-    GATE,
-    PREPARE_AGENT,
-    AGENT,
-    GROUP,
-)
+    PREPARE, PLAN, CHECK_PLAN, LOAD_PLAN, CONCLUDE, TOOL, WRITE, LLM, JOIN,
+    MAP, PROGRAM, GATE, PREPARE_AGENT, AGENT, GROUP,
+)  # fmt: skip

@@ -37,6 +37,7 @@ from sennit.workflows.plan.limits import MAX_TASK_BYTES
 from sennit.workflows.plan.scheduling.completion import may_write
 from sennit.workflows.plan.scheduling.events import Event, InputsRead, NodeEnded, Start
 from sennit.workflows.plan.scheduling.joins import lost, manifest
+from sennit.workflows.plan.scheduling.ready import in_place
 from sennit.workflows.plan.scheduling.state import RUNNING, SUCCEEDED, RunState
 from sennit.workflows.run.outcomes import AGAIN, ends_of, looked_up, restart
 from sennit.workflows.run.subagent import GIVEN_UP, SUSPENDED, prefix_below, run_subagent
@@ -47,14 +48,8 @@ MOST_SHOWN, LEAST_SHOWN, SHOWN_CHARACTERS = 4_000, 200, 64_000
 Units = tuple[int, ...]
 MOST_STARTS = 500
 _CALLS: dict[str, Call[NodeCall, GroupReply]] = {
-    "tool": TOOL,
-    "llm": LLM,
-    "join": JOIN,
-    "map": MAP,
-    "gate": GATE,
-    "agent": AGENT,
-    "program": PROGRAM,
-}
+    "tool": TOOL, "llm": LLM, "join": JOIN, "map": MAP, "gate": GATE, "agent": AGENT, "program": PROGRAM,
+}  # fmt: skip
 
 PAID = ("tokens", "cost", "calls")
 """The limits that every attempt of a model call uses up."""
@@ -166,7 +161,7 @@ class Dispatcher:
         call = self._with_limits(self._node_call(units, asks=asks), units[0])
         if following >= 0:
             then = self._with_limits(self._node_call((following,)), following)
-            then = then.model_copy(update={"refs": {}, "lost": {}, "ends": {}})
+            then = then.model_copy(update={"refs": {}, "lost": {}, "ends": {}, "follows": True})
             call = call.model_copy(update={"then": then})
         self._starts += 1
         self.started += 1
@@ -249,6 +244,8 @@ class Dispatcher:
             return call.model_copy(update=fields)
         if state.budget is not None:
             fields["left"] = {name: rest for name, rest in state.budget.rest(unit).items() if name in PAID}
+        if spec.kind == "program":
+            fields |= in_place(state, unit)
         if spec.kind == "llm" and unit in state.graph.answers:
             fields |= {"replans": self.replans, "objections": state.objections.get(unit)}
         return call.model_copy(update={name: value for name, value in fields.items() if value})

@@ -4,7 +4,7 @@ The engine never decides. It passes every event to `step` in the order of arriva
 order they come, so a replay with the same events does the same.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -13,6 +13,7 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from sennit.workflows.messages.contracts import CheckResult, NodeReply, PlanPage
+from sennit.workflows.messages.ends import CallEnd
 from sennit.workflows.messages.request import ContinuedState, RunRequest, has_plan
 from sennit.workflows.messages.result import RunStatus
 from sennit.workflows.messages.updates import Update
@@ -46,7 +47,7 @@ from sennit.workflows.plan.scheduling.step import step
 from sennit.workflows.run.dispatcher import Dispatcher
 from sennit.workflows.run.drain import Drain
 from sennit.workflows.run.extension import PlanExtender
-from sennit.workflows.run.outcomes import graph_of, invalid_result, page_of
+from sennit.workflows.run.outcomes import ends_on, graph_of, invalid_result, outcome_of, page_of
 from sennit.workflows.run.setup import RunSetup
 from sennit.workflows.run.subagent import inherited
 from sennit.workflows.run.subagent_status import SubagentStatus
@@ -244,7 +245,9 @@ class Engine:
         if not is_apart:
             self._dispatcher.plan = page.plan
         self.has_grown = True
-        self._step(NodesAppended(found, ended, facts, fallbacks, more, page.given_up), reply)
+        ends = ends_on(found, page)
+        outcomes = tuple((name, outcome_of(each)) for name, each in ends)
+        self._step(NodesAppended(found, ended, facts, fallbacks, more, page.given_up, outcomes), reply, ends)
         self.wake()
 
     def replace_plan(self, checked: CheckResult) -> None:
@@ -309,9 +312,11 @@ class Engine:
         self.usage = self.usage.plus(reply.usage)
         self.warnings = dict.fromkeys([*self.warnings, *reply.warnings][:MOST_WARNINGS])
 
-    def _step(self, event: Event, reply: NodeReply | None = None) -> None:
-        """Have the scheduler take an event, and carry out what it decides. `reply` is that of a node that has ended."""
+    def _step(self, event: Event, reply: NodeReply | None = None, ends: Iterable[CallEnd] = ()) -> None:
+        """Have the scheduler take an event, with the reply of its node and those that it adds; carry out the decisions."""
         decisions = step(self.state, event, milliseconds())
+        for name, each in ends:
+            self._note(self.state.graph.by_id[name], each)
         self.replies |= joined(self.state, self.replies) if len(self.replies) < KEPT_REPLIES else {}
         self._journal.observe(self.state, self.replies, reply)
         for decision in decisions:
@@ -363,16 +368,8 @@ def start_engine(
     if carry is not None:
         state = load(graph, carry.snapshot)
         journal.restore(state)
-        engine = Engine(
-            state,
-            setup,
-            subagents,
-            checked.plan,
-            changed,
-            journal,
-            epoch=carry.epoch,
-            has_grown=bool(carry.execution_plan),
-        )
+        has_grown = bool(carry.execution_plan)
+        engine = Engine(state, setup, subagents, checked.plan, changed, journal, epoch=carry.epoch, has_grown=has_grown)
         engine.allow_replans(carry.replans)
         engine.warnings = dict.fromkeys(carry.warnings)
         engine.follow(request)

@@ -148,6 +148,13 @@ class Graph:
         """
         return [made for made in dict.fromkeys(self.made.get(node, ())) if self.specs[made].maker == node]
 
+    def readers_of_end(self, node: int) -> list[int]:
+        """Return the joins that a node is an input of, and the step of a program that has made the call itself and was
+        told how it ended.
+        """
+        spec = self.specs[node]
+        return [*self.joins[node], spec.maker] if spec.told else self.joins[node]
+
     def is_left_behind(self, made: int) -> bool:
         """Whether a step of a program made this call when it ran before, and has not made it again."""
         maker = self.specs[self.specs[made].maker]
