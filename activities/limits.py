@@ -50,7 +50,7 @@ MAX_NAMED_FILES: Final = 5  # Files that one warning names
 MAX_NODE_WARNINGS: Final = 5  # that a run shows about one node
 MAX_OPENAPI_BYTES: Final = 20_000_000  # of the description of an API, which is parsed whole
 MAX_OPENAPI_OPERATIONS: Final = 500  # of one API that become tools: each is a tool that a planner reads of
-MAX_OPEN_CALLS: Final = 250
+MAX_OPEN_CALLS: Final = 1_000
 """Each step reads how some calls have ended, and stores which are still open: with n at once, n * n in all."""
 MAX_OUTPUT_LEVELS: Final = 120  # of a stored value: encoders and checkers are recursive
 MAX_PAGE_BYTES: Final = MAX_PAYLOAD_BYTES // 2  # of the nodes that one reply adds

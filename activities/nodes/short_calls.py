@@ -119,7 +119,7 @@ class ShortCalls:
         while not self.has_others:
             found = [name for name in waits if name in self.ends]
             rest = limit - time.monotonic()
-            is_full = len(self._specs) >= MOST_CALLS or self._bytes > MAX_ENDS_BYTES
+            is_full = len(self._specs) > MOST_CALLS or self._bytes > MAX_ENDS_BYTES
             if found and rest > 0 and not is_full:
                 return found
             if found or rest <= 0 or not self._tasks:

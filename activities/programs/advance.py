@@ -152,7 +152,7 @@ class Programs:
         except (CallFailed, ProgramFailed, OutputRefused) as error:
             return NodeReply(error=NodeError(type=kind_of(error), message=message_of(error)))
         await self.library.put_all(prefix, [body])
-        return reply_to(value, digest_of(body), len(body), [], inline=False)
+        return reply_to(value, digest_of(body), len(body), [], inline=not words.session.depth)
 
     async def _session(self, context: NodeContext, node: ProgramNode) -> Session:
         """Return where the program stands, ready for this step."""

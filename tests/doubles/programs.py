@@ -1,5 +1,6 @@
 """Runs a script without a server: advances are made, calls are answered by plain functions, in any order."""
 
+import asyncio
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -14,14 +15,17 @@ from sennit.activities.nodes.attempts import Attempts
 from sennit.activities.nodes.binding import Address, Binder
 from sennit.activities.nodes.context import NodeContext, NodeOutput
 from sennit.activities.nodes.error_mapping import CallFailed, ProgramFailed
+from sennit.activities.nodes.replies import reply_to
 from sennit.activities.programs.advance import Programs
 from sennit.activities.programs.interpreter import Interpreter
 from sennit.activities.runs.check import compiler_of
 from sennit.activities.storage.escapes import escaped
 from sennit.activities.storage.run_context import ArtifactReader, RunContext, StoredPlan
+from sennit.activities.toolbox.errors import ToolError
 from sennit.activities.toolbox.read_output import SLEEP
 from sennit.workflows.messages import queues
-from sennit.workflows.messages.contracts import NodeCall
+from sennit.workflows.messages.contracts import NodeCall, NodeReply
+from sennit.workflows.messages.ends import unpack_ends
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.language.nodes import (
     AgentNode,
@@ -54,7 +58,9 @@ class End:
 
 @dataclass
 class Play:
-    """One run of one program. `fakes` answer tools by name, and `llm`, `ask` and `agent`; an exception is a failure."""
+    """One run of one program. `fakes` answer tools by name, and `llm`, `ask` and `agent`; an exception is a failure.
+    With `in_place` steps make calls of tools themselves.
+    """
 
     place: Path
     interpreter: Interpreter
@@ -63,6 +69,7 @@ class Play:
     seed: int = 0
     left: dict[str, int] = field(default_factory=dict)
     catalogue: list[dict[str, Any]] = field(default_factory=lambda: CATALOGUE)
+    in_place: bool = False
     pages: int = 0
 
     def __post_init__(self) -> None:
@@ -77,6 +84,8 @@ class Play:
         self.order: list[str] = []
         """What has ended, in order: each a second after the last."""
         self.called: Counter[str] = Counter()
+        self.made: Counter[str] = Counter()
+        """What steps have called themselves."""
         self.keys: Counter[str] = Counter()
         self.advances: list[str] = []
         self.renew()
@@ -140,7 +149,7 @@ class Play:
         """Make one advance, and take over its page."""
         self.advances.append(name)
         try:
-            output = await self.programs.advance(await self.context(name))
+            output = await self.programs.advance(await self.context(name), self.make if self.in_place else None)
         except (CallFailed, ProgramFailed) as error:
             self.end(name, End("", "failed", f"{type(error).__name__}: {error}"))
             return
@@ -166,6 +175,28 @@ class Play:
         del self.going[name]
         self.going |= dict.fromkeys(spec.id for spec in specs)
         self.pages += 1
+        for node, reply in unpack_ends(ExecutionPlan.unpack(page.specs), page.ends):
+            error = reply.error
+            if error is None:
+                self.end(node, End(reply.ref or ""))
+            elif not error.again:
+                self.end(node, End("", "failed", f"{error.type}: {error.message}"))
+
+    async def make(self, page: StoredPlan, name: str) -> NodeReply:
+        """Have a fake answer a call that a step makes itself."""
+        node = page.node(name)
+        assert isinstance(node, ToolNode)
+        self.made[name] += 1
+        for _ in range(self.random.randint(0, 20)):
+            await asyncio.sleep(0)
+        call = NodeCall(run="run", plan="", nodes=(name,))
+        binder = Binder(self.library, PREFIX, page, call, page.materials.get(name, {}))
+        await binder.load(node, Address(name, None, 1))
+        try:
+            value = self.fakes[node.tool](**binder.bound(node.args))
+        except Exception as error:
+            raise ToolError(f"{error}", retryable=self.random.random() < 0.5) from None
+        return reply_to(value, await self.library.put(PREFIX, value), 1, [], inline=False)
 
     async def context(self, name: str, generation: int = 1) -> NodeContext:
         """Return what an activity would run the node with."""
@@ -174,7 +205,8 @@ class Play:
         refs = {other: end.ref for other, end in ended.items() if end.ref}
         lost = {other: (end.status, end.error) for other, end in ended.items() if not end.ref}
         times = {other: (BEGAN + 1 + self.order.index(other)) * 1000 for other in ended} or {name: BEGAN * 1000}
-        call = NodeCall(run="run", plan=plan, nodes=(name,), refs=refs, lost=lost, left=self.left, ends=times)
+        about = {"left": self.left, "ends": times, "fuse": "on"}
+        call = NodeCall(run="run", plan=plan, nodes=(name,), refs=refs, lost=lost, **about)
         checked = await self.library.plan(PREFIX, plan)
         binder = Binder(self.library, PREFIX, checked, call, {**checked.materials.get(name, {}), **refs})
         return NodeContext(checked, Address(name, None, generation), call, binder, PREFIX, Attempts(1, 0))

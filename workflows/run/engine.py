@@ -127,7 +127,7 @@ class Engine:
     def inline_answer(self) -> tuple[Any, str] | None:
         """Return (value, digest) of the answering node when this run still has both."""
         nodes = self.state.graph.execution_plan.answer
-        reply = self.replies.get(nodes[0]) if nodes else None
+        reply = self.replies.get(self.state.graph.last_of(nodes[0])) if nodes else None
         return (reply.value, reply.ref or "") if reply is not None and reply.has_value else None
 
     @property
@@ -313,7 +313,7 @@ class Engine:
         self.warnings = dict.fromkeys([*self.warnings, *reply.warnings][:MOST_WARNINGS])
 
     def _step(self, event: Event, reply: NodeReply | None = None, ends: Iterable[CallEnd] = ()) -> None:
-        """Have the scheduler take an event, with the reply of its node and those that it adds; carry out the decisions."""
+        """Have the scheduler take an event, with replies of its node and of those that it adds, and do what it decides."""
         decisions = step(self.state, event, milliseconds())
         for name, each in ends:
             self._note(self.state.graph.by_id[name], each)

@@ -57,9 +57,9 @@ class NodeSpec:
     knows. `fills` says that a gate's `question` has references for an activity to fill in. `page` is the plan, by its
     digest, where an activity finds a node that a program has added; "" for the run's own plan; `maker` is the step of
     the program, or the turn of the tool loop, that has added it. `key` is what a program's call is known by when the
-    program runs again; of a task, a `.` and the mark of its script follow. A call was `told` if the step that has made
-    it has called it itself, and gone on with how it ended: a node behind it has not read that. `formerly` are the ids that it had before
-    that. `script` is that of a program, for people to see, "" if it is longer than 64 KiB. A program of the plan has a
+    program runs again; of a task, a `.` and the mark of its script follow. `formerly` are the ids that it had before
+    that. A call was `told` if the step that has made it has called it itself, and has gone on with how it ended.
+    `script` is that of a program, for people to see, "" if it is longer than 64 KiB. A program of the plan has a
     `quote`.
     """
 

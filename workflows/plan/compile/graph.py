@@ -127,6 +127,12 @@ class Graph:
         self.specs[later].successor, self.specs[step].is_successor = step, True
         self.predecessor[step] = later
 
+    def last_of(self, node: int) -> int:
+        """Return the last step of a program, or turn of a tool loop, which has the output of the node; or itself."""
+        while (later := self.specs[node].successor) >= 0 and self.specs[later].maker >= 0:
+            node = later
+        return node
+
     def fallback_of(self, node: int) -> int:
         """Return the fallback of a node, behind the steps and turns with which it went on when it ran before; or -1."""
         found = self.specs[node].successor

@@ -175,8 +175,8 @@ class NodesAppended:
     `ended` is the end of the node that has asked for them. If it is delegated, they are the calls of a program or of a
     tool loop, and the next step or turn, which comes last and takes over its end. Without `ended` they come from a
     planner, and `more` says that it still writes, so the run neither ends nor parks. `facts` are those of older nodes
-    that only these ask for; `fallbacks` say that of older nodes' fallback values. A program has `given_up` calls. `ends`
-    are those of calls that the step has made itself, by their ids, in order; the last one may be that of the next step.
+    that only these ask for; `fallbacks` say that of older nodes' fallback values. A program has `given_up` calls.
+    `ends` are those of calls that the step has made itself, by their ids, in order; the last may be the next step's.
     """
 
     page: ExecutionPlan
