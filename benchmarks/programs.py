@@ -1,5 +1,5 @@
-"""`make bench ARGS=programs`: shapes as programs beside the same graphs as plans and the same scripts in plain asyncio, and
-programs of very many calls.
+"""`make bench ARGS=programs`: shapes as programs, as plans, and as the same scripts in asyncio alone; and programs of
+very many calls.
 """
 
 import os

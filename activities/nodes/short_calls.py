@@ -17,11 +17,9 @@ from sennit.activities.nodes.group import reply_of
 from sennit.activities.storage.run_context import StoredPlan
 from sennit.activities.toolbox.batch import Batches
 from sennit.workflows.messages.contracts import NodeCall, NodeReply
-from sennit.workflows.messages.ends import CallEnd
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.fusion.rules import MOST_CALLS, Timings, why_not_in_place
 from sennit.workflows.plan.language.nodes import JoinNode
-from sennit.workflows.plan.scheduling.joins import is_manifest
 
 MakeCall = Callable[[StoredPlan, str], Coroutine[Any, Any, NodeReply]]
 STEP_SECONDS, BESIDE_LONG_SECONDS = 10.0, 0.5
@@ -56,11 +54,6 @@ class ShortCalls:
         self.ends: dict[str, NodeReply] = {}
         self.has_others = False
         """Whether the script has made a call that its step does not make: to be handed over at once."""
-
-    @property
-    def reported(self) -> list[CallEnd]:
-        """The ends that the run is told. What the value of a join is made of it knows by itself."""
-        return [(name, reply) for name, reply in self.ends.items() if not is_manifest(reply.ref or "")]
 
     def makes(self, spec: NodeSpec) -> bool:
         """Whether the step makes this call."""

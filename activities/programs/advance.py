@@ -20,7 +20,7 @@ from sennit.activities.nodes.replies import encode_output, reply_to
 from sennit.activities.nodes.short_calls import MakeCall, ShortCalls
 from sennit.activities.programs.interpreter import Interpreter, SnapshotLost
 from sennit.activities.programs.material import whole_of
-from sennit.activities.programs.pages import Called, Compiler, page_of, part_of
+from sennit.activities.programs.pages import Compiler, page_of, part_of
 from sennit.activities.programs.session import Counts, Fed, Session, Shape, history, load
 from sennit.activities.programs.turns import Advance, Ended, ScriptError
 from sennit.activities.programs.values import Ref, packed, unpacked
@@ -69,20 +69,21 @@ class Programs:
         if not progress.snapshot:
             return NodeOutput(await self._value(prefix, words, progress))
         _wait(words, progress)
-        called, end = Called(), None
+        ends = dict[str, NodeReply]()
+        end: NodeReply | None = None
         if make is not None and context.call.fuse != "off" and not session.again:
             calls = ShortCalls(make, context.call, queues.TOOLS)
             part = partial(part_of, self.compiler, context, run_context, words)
             try:
-                progress, told, end = await self._go_on(prefix, words, progress, calls, part)
+                progress, end = await self._go_on(prefix, words, progress, calls, part)
             finally:
                 await calls.close()
-            called = Called(calls.reported, told)
+            ends = calls.ends
         session.keep(progress.snapshot)
         step = await self._next_step(context, words)
         if end is not None:
-            called = Called([*called.ends, (step.id, end)], called.told)
-        page = await page_of(self.library, self.compiler, context, run_context, words, step, called)
+            ends[step.id] = end
+        page = await page_of(self.library, self.compiler, context, run_context, words, step, ends)
         return NodeOutput(None, more="program", page=page)
 
     async def _go_on(
@@ -92,12 +93,11 @@ class Programs:
         progress: Advance,
         calls: ShortCalls,
         part: Callable[[Sequence[Node]], StoredPlan],
-    ) -> tuple[Advance, dict[str, None], NodeReply | None]:
+    ) -> tuple[Advance, NodeReply | None]:
         """Make short calls, and tell the script how they end, as long as it waits for nothing else. Return where it
-        waits then, and of which calls it was told. If it has come to its end, return that too, and where it waited
-        before.
+        waits then. If it has come to its end, return where it waited before, and that.
         """
-        told, seen = dict[str, None](), 0
+        seen = 0
         for turn in count(1):
             calls.give_up(words.given_up)
             calls.begin(part(words.nodes[seen:]))
@@ -112,11 +112,10 @@ class Programs:
                 end = await self._end(prefix, words, later)
                 words.session.go_back(before)
                 del words.nodes[made:], words.given_up[given_up:]
-                return progress, told, end
-            told |= dict.fromkeys(names)
+                return progress, end
             progress = later
             _wait(words, progress)
-        return progress, told, None
+        return progress, None
 
     async def _called(
         self, prefix: str, session: Session, calls: ShortCalls, names: Sequence[str], turn: int
@@ -266,7 +265,7 @@ class Programs:
 
 
 def _wait(words: Words, progress: Advance) -> None:
-    """Note what a script waits for, and what nobody waits for any more. Raises ProgramFailed if it waits for nothing."""
+    """Note what a script waits for, and what it waits for no longer. Raises ProgramFailed if it waits for nothing."""
     session = words.session
     words.given_up += [call.node for number, call in session.open.items() if number not in progress.waits]
     session.keep_open(progress.waits)

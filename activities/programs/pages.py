@@ -1,7 +1,6 @@
 """Pages: the nodes that one advance of a program, or a turn of a model, adds to the plan."""
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 
 from pydantic import JsonValue
 
@@ -14,8 +13,8 @@ from sennit.activities.storage.artifacts import digest_of, encode
 from sennit.activities.storage.run_context import ArtifactReader, RunContext, StoredPlan
 from sennit.activities.toolbox.read_output import SLEEP
 from sennit.workflows.messages import queues
-from sennit.workflows.messages.contracts import Digest, PlanPage
-from sennit.workflows.messages.ends import CallEnd, pack_ends
+from sennit.workflows.messages.contracts import Digest, NodeReply, PlanPage
+from sennit.workflows.messages.ends import pack_ends
 from sennit.workflows.plan.compile.compiler import READ_ATTEMPTS, STEP_SECONDS, Keep, PlanCompiler, join_policy
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.page import page_behind
@@ -44,16 +43,6 @@ class PlanTooLarge(Exception):
     """A plan has got too many nodes to go on with."""
 
 
-@dataclass(frozen=True, slots=True)
-class Called:
-    """What a step has called itself: how that ended, in order, the next step at last; and of which calls the script was
-    `told`.
-    """
-
-    ends: Sequence[CallEnd] = ()
-    told: Collection[str] = ()
-
-
 def part_of(
     compiler: Compiler, context: NodeContext, run_context: RunContext, words: Words, nodes: Sequence[Node]
 ) -> StoredPlan:
@@ -72,9 +61,10 @@ async def page_of(
     run_context: RunContext,
     words: Words,
     step: Node,
-    called: Called,
+    ends: Mapping[str, NodeReply],
 ) -> PlanPage:
-    """Store the page with the calls of an advance and the next step, and return it.
+    """Store the page with the calls of an advance and the next step, and return it. `ends` are those of calls that the
+    step has made itself, in order, and of the next step if it has.
 
     Raises ProgramFailed, StoreUnavailable.
     """
@@ -86,15 +76,19 @@ async def page_of(
     places = {name: place for place, name in enumerate((*known, *names))}
     specs = _specs(nodes, labels, places, words.sleeps, lambda plan: compiler(plan, run_context, _no_fallback))
     for spec in specs:
-        spec.key, spec.told = words.marks.get(spec.id, ""), spec.id in called.told
+        spec.key = words.marks.get(spec.id, "")
+        spec.in_place = spec.id in ends and not is_put_back(ends[spec.id])
     packed = ExecutionPlan(specs, []).pack()
     if len(packed) > MAX_PAGE_BYTES:
         raise ProgramFailed(f"{len(nodes):,} calls at once are too many; give a part of them to tasks")
     digest = await library.keep(context.run_prefix, _stored_page(context, words, nodes, packed))
-    ended = {name for name, _ in called.ends}
-    given_up = tuple(name for name in dict.fromkeys(words.given_up) if name not in ended)
-    ends = pack_ends(specs, called.ends)
-    return PlanPage(plan=digest, known=tuple(known), specs=packed, given_up=given_up, ends=ends)
+    given_up = tuple(name for name in dict.fromkeys(words.given_up) if name not in ends)
+    return PlanPage(plan=digest, known=tuple(known), specs=packed, given_up=given_up, ends=pack_ends(specs, ends))
+
+
+def is_put_back(reply: NodeReply) -> bool:
+    """Whether a call is to be started again, alone."""
+    return reply.error is not None and reply.error.again
 
 
 def _stored_page(context: NodeContext, words: Words, nodes: Sequence[Node], packed: str) -> StoredPlan:

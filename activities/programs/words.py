@@ -54,7 +54,7 @@ from sennit.workflows.plan.programs.vocabulary import AS_TASKS, PLAIN, ROLES
 
 _MATERIAL = "material_"
 _TOO_MANY = (
-    f"more than {MAX_OPEN_CALLS} calls are open at once; start tasks: "
+    f"more than {MAX_OPEN_CALLS:,} calls are open at once; start tasks: "
     "`await parallel([task(search, query=query) for query in queries])`"
 )
 

@@ -175,12 +175,12 @@ class Play:
         del self.going[name]
         self.going |= dict.fromkeys(spec.id for spec in specs)
         self.pages += 1
-        for node, reply in unpack_ends(ExecutionPlan.unpack(page.specs), page.ends):
+        for ended, reply in unpack_ends(ExecutionPlan.unpack(page.specs), page.ends):
             error = reply.error
             if error is None:
-                self.end(node, End(reply.ref or ""))
+                self.end(ended, End(reply.ref or ""))
             elif not error.again:
-                self.end(node, End("", "failed", f"{error.type}: {error.message}"))
+                self.end(ended, End("", "failed", f"{error.type}: {error.message}"))
 
     async def make(self, page: StoredPlan, name: str) -> NodeReply:
         """Have a fake answer a call that a step makes itself."""
@@ -194,7 +194,7 @@ class Play:
         await binder.load(node, Address(name, None, 1))
         try:
             value = self.fakes[node.tool](**binder.bound(node.args))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - as a tool fails
             raise ToolError(f"{error}", retryable=self.random.random() < 0.5) from None
         return reply_to(value, await self.library.put(PREFIX, value), 1, [], inline=False)
 

@@ -3,7 +3,7 @@
 import base64
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pydantic import ValidationError
 
@@ -11,18 +11,22 @@ from sennit.workflows.messages.contracts import NodeReply
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.language.packing import inflate
 from sennit.workflows.plan.limits import MAX_PAYLOAD_BYTES
+from sennit.workflows.plan.scheduling.joins import is_manifest
 
 CallEnd = tuple[str, NodeReply]
 """A node by its id, and how it has ended."""
 MAX_UNPACKED_BYTES = 16 * MAX_PAYLOAD_BYTES
 
 
-def pack_ends(specs: Sequence[NodeSpec], ends: Sequence[CallEnd]) -> str:
-    """Return as compressed text how nodes of a page have ended, in that order; "" for none."""
-    if not ends:
-        return ""
+def pack_ends(specs: Sequence[NodeSpec], ends: Mapping[str, NodeReply]) -> str:
+    """Return as compressed text how nodes of a page have ended, in that order; "" for none. What the value of a join is
+    made of the run knows by itself.
+    """
     places = {spec.id: place for place, spec in enumerate(specs)}
-    rows = [[places[name], reply.model_dump(mode="json", exclude_defaults=True)] for name, reply in ends]
+    told = [(name, reply) for name, reply in ends.items() if name in places and not is_manifest(reply.ref or "")]
+    if not told:
+        return ""
+    rows = [[places[name], reply.model_dump(mode="json", exclude_defaults=True)] for name, reply in told]
     return base64.b85encode(zlib.compress(json.dumps(rows, separators=(",", ":")).encode(), 9)).decode()
 
 

@@ -313,7 +313,7 @@ class Engine:
         self.warnings = dict.fromkeys([*self.warnings, *reply.warnings][:MOST_WARNINGS])
 
     def _step(self, event: Event, reply: NodeReply | None = None, ends: Iterable[CallEnd] = ()) -> None:
-        """Have the scheduler take an event, with replies of its node and of those that it adds, and do what it decides."""
+        """Have the scheduler take an event, with the replies of its node and those it adds, and do what it decides."""
         decisions = step(self.state, event, milliseconds())
         for name, each in ends:
             self._note(self.state.graph.by_id[name], each)

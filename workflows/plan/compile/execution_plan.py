@@ -58,7 +58,7 @@ class NodeSpec:
     digest, where an activity finds a node that a program has added; "" for the run's own plan; `maker` is the step of
     the program, or the turn of the tool loop, that has added it. `key` is what a program's call is known by when the
     program runs again; of a task, a `.` and the mark of its script follow. `formerly` are the ids that it had before
-    that. A call was `told` if the step that has made it has called it itself, and has gone on with how it ended.
+    that. A call was made `in_place` if its step has called it itself, and joins so if it has worked out their value.
     `script` is that of a program, for people to see, "" if it is longer than 64 KiB. A program of the plan has a
     `quote`.
     """
@@ -106,7 +106,7 @@ class NodeSpec:
     maker: int = -1
     formerly: list[str] = field(default_factory=list)
     key: str = ""
-    told: bool = False
+    in_place: bool = False
     script: str = ""
     quote: Quoted | None = None
 

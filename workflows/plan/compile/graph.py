@@ -155,11 +155,12 @@ class Graph:
         return [made for made in dict.fromkeys(self.made.get(node, ())) if self.specs[made].maker == node]
 
     def readers_of_end(self, node: int) -> list[int]:
-        """Return the joins that a node is an input of, and the step of a program that has made the call itself and was
-        told how it ended.
+        """Return what reads how a node ends: joins that it is an input of, and the step of a program that has made the
+        call itself and has gone on with that. If it has not, the next step does.
         """
-        spec = self.specs[node]
-        return [*self.joins[node], spec.maker] if spec.told else self.joins[node]
+        spec, joins = self.specs[node], self.joins[node]
+        is_told = spec.in_place and self.specs[spec.maker].successor not in joins
+        return [*joins, spec.maker] if is_told else joins
 
     def is_left_behind(self, made: int) -> bool:
         """Whether a step of a program made this call when it ran before, and has not made it again."""

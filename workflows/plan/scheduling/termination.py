@@ -189,8 +189,7 @@ def _is_unread(state: RunState, node: int) -> bool:
 def _is_told(state: RunState, other: int, call: int) -> bool:
     """Whether a join, or a step of a program, has taken notice of how a call ended."""
     if state.graph.specs[other].kind == "program":
-        made_it = state.graph.specs[call].told and state.graph.specs[call].maker == other
-        return made_it or call in state.chosen.get(other, ())
+        return call in state.chosen.get(other, ()) or state.graph.specs[call].maker == other
     return state.status[other] != CANCELLED
 
 
@@ -213,8 +212,8 @@ def _read(state: RunState, node: int) -> Sequence[int]:
         return ()
     step: int | None = node
     while step is not None:
-        told = (*state.chosen.get(step, ()), *(call for call in graph.made_by(step) if graph.specs[call].told))
-        found = [call for call in told if state.status[call] in (FAILED, BLOCKED)]
+        own = (call for call in graph.made_by(step) if step in graph.readers_of_end(call))
+        found = [call for call in (*state.chosen.get(step, ()), *own) if state.status[call] in (FAILED, BLOCKED)]
         if found:
             return found
         step = graph.predecessor.get(step)

@@ -190,7 +190,7 @@ class World:
             if end is not None:
                 break
             session, calls, told = later, made, told | dict.fromkeys(heard, True)
-        return self.page(unit, session, calls, (first_told, ends, told, end), again=again)
+        return self.page(unit, session, calls, (first_told, ends, end), again=again)
 
     def advance(self, session: Session) -> tuple[tuple[str, ...], Outcome | None]:
         try:
@@ -203,11 +203,17 @@ class World:
 
     def page(self, unit: int, session: Session, calls: tuple[str, ...], made: Any, *, again: bool) -> NodesAppended:
         state, spec = self.state, self.state.graph.specs[unit]
-        before, ends, heard, end = made
+        before, ends, end = made
         mark = f"{spec.id}g{state.generation[unit]}"
         new = [
             NodeSpec(
-                f"c{mark}_{number}", "tool", effect=self.effect, summary=name, page="p", key=name, told=number in heard
+                f"c{mark}_{number}",
+                "tool",
+                effect=self.effect,
+                summary=name,
+                page="p",
+                key=name,
+                in_place=number in ends,
             )
             for number, name in enumerate(calls[len(before.calls) :], len(before.calls))
         ]
