@@ -176,7 +176,7 @@ class World:
         while self.in_place and not again and not (self.holds and self.holds in calls):
             for number in range(len(calls)):
                 if number not in ends and number >= len(first_told.calls):
-                    ends[number] = self.called(NodeSpec("", "tool", summary=calls[number])) or Outcome()
+                    ends[number] = self.called(NodeSpec("", "tool", summary=calls[number]))
             waits = [number for number in ends if number not in told]
             if not waits:
                 break
