@@ -302,8 +302,8 @@ READING = {
     "budget": ("Budget", "ledger"),
     "completion": ("LOST", "NOT_WRITTEN", "UNKNOWN_OUTCOME", "may_write"),
     "extension": ("needs_approval", "request_of"),
-    "joins": ("lost", "manifest"),
-    "ready": ("is_given_much", "lacking"),
+    "joins": ("is_manifest", "lost", "manifest"),
+    "ready": ("in_place", "is_given_much", "lacking"),
     "retry": ("failed_in", "is_passed", "names_of", "repeated", "takes_answer"),
     "termination": (
         "FIRST_PAUSE",
