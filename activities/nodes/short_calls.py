@@ -33,7 +33,9 @@ class StepAlone(Exception):
 
 
 class ShortCalls:
-    """The calls of one step. `ends` has how they ended, in order, with when; those of joins are worked out here too."""
+    """The calls of one step: `specs` has what they are, and `ends` how they ended, in order, with when. Those of joins
+    are worked out here too.
+    """
 
     def __init__(self, make: MakeCall, call: NodeCall, queue: str) -> None:
         self._make = make
@@ -46,7 +48,7 @@ class ShortCalls:
         self._tasks: dict[str, asyncio.Task[NodeReply]] = {}
         self._done: deque[str] = deque()
         self._wake = asyncio.Event()
-        self._specs: dict[str, NodeSpec] = {}
+        self.specs: dict[str, NodeSpec] = {}
         self._joins: dict[str, JoinNode] = {}
         self._joined_by: dict[str, list[str]] = {}
         self._missing: dict[str, int] = {}
@@ -70,13 +72,13 @@ class ShortCalls:
                 self._open(node)
             else:
                 self.has_others = True
-        if self._paid is not None and len(self._specs) + len(mine) > self._paid:
+        if self._paid is not None and len(self.specs) + len(mine) > self._paid:
             self.has_others = True  # whether there is budget for them the run decides
         if self.has_others:
             return
         if self._follows and mine:
             raise StepAlone
-        self._specs |= mine
+        self.specs |= mine
         for spec in mine.values():
             work = self._batches.seat().run(self._make(checked, spec.id))
             task = self._tasks[spec.id] = asyncio.ensure_future(work)
@@ -84,7 +86,7 @@ class ShortCalls:
 
     def _joins_mine(self, node: JoinNode, mine: Mapping[str, NodeSpec]) -> bool:
         """Whether a join closes when calls of this step have ended, whichever is the first."""
-        is_known = all(name in mine or name in self._specs for name in node.inputs)
+        is_known = all(name in mine or name in self.specs for name in node.inputs)
         return node.policy in ("all", "settled") and node.deadline is None and is_known
 
     def _open(self, node: JoinNode) -> None:
@@ -107,12 +109,12 @@ class ShortCalls:
         """Return what has ended of that for which the script `waits`, as soon as something has; nothing if the step is
         to hand over.
         """
-        is_beside = any(name not in self._tasks and name not in self._joins for name in waits)
+        is_beside = any(name not in self.specs and name not in self._joins for name in waits)
         limit = self._began + (BESIDE_LONG_SECONDS if is_beside else STEP_SECONDS)
         while not self.has_others:
             found = [name for name in waits if name in self.ends]
             rest = limit - time.monotonic()
-            is_full = len(self._specs) > MOST_CALLS or self._bytes > MAX_ENDS_BYTES
+            is_full = len(self.specs) > MOST_CALLS or self._bytes > MAX_ENDS_BYTES
             if found and rest > 0 and not is_full:
                 return found
             if found or rest <= 0 or not self._tasks:
@@ -139,7 +141,7 @@ class ShortCalls:
         self._bytes += len(reply.model_dump_json(exclude_defaults=True))
         self.has_others |= reply.error is not None and reply.error.again
         if reply.millis:
-            self._timings.note(self._specs[name].tool, reply.millis)
+            self._timings.note(self.specs[name].tool, reply.millis)
         for join in self._joined_by.pop(name, ()):
             self._missing[join] -= 1
             if reply.ref is None:

@@ -29,6 +29,7 @@ from sennit.activities.storage.artifacts import digest_of, encode
 from sennit.activities.storage.run_context import ArtifactReader, StoredPlan
 from sennit.workflows.messages import queues
 from sennit.workflows.messages.contracts import NodeError, NodeReply
+from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.language.nodes import Node, ProgramNode, Step, ToolNode
 from sennit.workflows.plan.language.text import one_line
 from sennit.workflows.plan.limits import MAX_MANIFEST_BYTES
@@ -69,7 +70,7 @@ class Programs:
         if not progress.snapshot:
             return NodeOutput(await self._value(prefix, words, progress))
         _wait(words, progress)
-        ends = dict[str, NodeReply]()
+        made, ends = dict[str, NodeSpec](), dict[str, NodeReply]()
         end: NodeReply | None = None
         if make is not None and context.call.fuse != "off" and not session.again:
             calls = ShortCalls(make, context.call, queues.TOOLS)
@@ -78,12 +79,12 @@ class Programs:
                 progress, end = await self._go_on(prefix, words, progress, calls, part)
             finally:
                 await calls.close()
-            ends = calls.ends
+            made, ends = calls.specs, calls.ends
         session.keep(progress.snapshot)
         step = await self._next_step(context, words)
         if end is not None:
             ends[step.id] = end
-        page = await page_of(self.library, self.compiler, context, run_context, words, step, ends)
+        page = await page_of(self.library, self.compiler, context, run_context, words, step, made, ends)
         return NodeOutput(None, more="program", page=page)
 
     async def _go_on(

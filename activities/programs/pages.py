@@ -1,6 +1,7 @@
 """Pages: the nodes that one advance of a program, or a turn of a model, adds to the plan."""
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from pydantic import JsonValue
 
@@ -61,10 +62,11 @@ async def page_of(
     run_context: RunContext,
     words: Words,
     step: Node,
+    made: Mapping[str, NodeSpec],
     ends: Mapping[str, NodeReply],
 ) -> PlanPage:
-    """Store the page with the calls of an advance and the next step, and return it. `ends` are those of calls that the
-    step has made itself, in order, and of the next step if it has.
+    """Store the page with the calls of an advance and the next step, and return it. `made` are those that the step has
+    made itself, and `ends` how these have ended, in order, and the next step if it has.
 
     Raises ProgramFailed, StoreUnavailable.
     """
@@ -74,7 +76,7 @@ async def page_of(
     names = dict.fromkeys(node.id for node in nodes)
     known = dict.fromkeys(name for node in nodes for name in dependencies.inputs_of(node) if name not in names)
     places = {name: place for place, name in enumerate((*known, *names))}
-    specs = _specs(nodes, labels, places, words.sleeps, lambda plan: compiler(plan, run_context, _no_fallback))
+    specs = _specs(nodes, labels, places, words.sleeps, lambda plan: compiler(plan, run_context, _no_fallback), made)
     for spec in specs:
         spec.key = words.marks.get(spec.id, "")
         spec.in_place = spec.id in ends and not is_put_back(ends[spec.id])
@@ -170,12 +172,15 @@ def _specs(
     places: dict[str, int],
     sleeps: dict[str, int],
     compiler: Callable[[Plan], PlanCompiler],
+    known: Mapping[str, NodeSpec] = MappingProxyType({}),
 ) -> list[NodeSpec]:
-    """Return what the scheduler knows of each node. Those that wait for others wait for nodes of other pages too, which
-    a compiler does not know.
+    """Return what the scheduler knows of each node, unless that is known. Those that wait for others wait for nodes of
+    other pages too, which a compiler does not know.
     """
-    alone = [_without_material(node) for node in nodes if not dependencies.inputs_of(node)]
+    others = [node for node in nodes if node.id not in known and not dependencies.inputs_of(node)]
+    alone = [_without_material(node) for node in others]
     compiled = {spec.id: spec for spec in compiler(_plan(alone)).execution_plan(None).specs} if alone else {}
+    compiled |= known
     found = []
     for node in nodes:
         spec = compiled.get(node.id) or _waiting(node, places)
