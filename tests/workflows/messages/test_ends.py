@@ -42,7 +42,6 @@ def test_ends_are_read_as_they_were_packed_but_for_values_of_joins() -> None:
         [[9, REPLY]],
         [[0, {"ref": 7}]],
         [0],
-        [0],
         7,
     ],
 )
