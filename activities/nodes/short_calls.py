@@ -52,7 +52,9 @@ class ShortCalls:
         self._joins: dict[str, JoinNode] = {}
         self._joined_by: dict[str, list[str]] = {}
         self._missing: dict[str, int] = {}
-        self._bytes = self._last = 0
+        self._bytes = 0
+        self._last = max(call.since, *call.ends.values(), 0)
+        """When the last call ended: those of a step end one after the other, whatever the clocks say."""
         self.ends: dict[str, NodeReply] = {}
         self.has_others = False
         """Whether the script has made a call that its step does not make: to be handed over at once."""
