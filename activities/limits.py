@@ -26,6 +26,7 @@ MAX_DIFFERENCE_LINES: Final = 2_000  # of texts that are compared: that takes ti
 MAX_DOCUMENTS: Final = 20_000  # in a folder of documents: all are looked at when it is searched
 MAX_DOCUMENT_PATH_CHARACTERS: Final = 1_000  # of the path of a document, well within what file systems take
 MAX_ERROR_BYTES: Final = 64 * 1024  # of an error's body, of which one sentence is shown
+MAX_ENDS_BYTES: Final = MAX_PAYLOAD_BYTES // 4  # of how the calls of one step have ended: they travel with its page
 MAX_EVIDENCE: Final = 50  # Pieces of one answer, so that a report fits in a payload
 MAX_EXECUTION_PLAN_BYTES: Final = MAX_PAYLOAD_BYTES * 7 // 10
 """Of a compiled plan, packed: it travels with what else is known of the plan."""

@@ -317,7 +317,7 @@ READING = {
     "completion": ("LOST", "NOT_WRITTEN", "UNKNOWN_OUTCOME", "may_write"),
     "extension": ("needs_approval", "request_of"),
     "joins": ("is_manifest", "lost", "manifest"),
-    "ready": ("reads_long_manifests", "lacking"),
+    "ready": ("in_place", "lacking", "reads_long_manifests"),
     "retry": ("failed_in", "is_passed", "names_of", "repeated", "takes_answer"),
     "termination": (
         "OUTAGES",

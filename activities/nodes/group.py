@@ -173,16 +173,20 @@ class GroupRun:
             self._carry_out(step(self._state, NodeEnded(unit, 1, outcome)))
 
     def _outcome(self, unit: int, task: asyncio.Task[NodeReply]) -> Outcome:
-        error = asyncio.CancelledError("cut off") if task.cancelled() else task.exception()
-        if error is not None:
-            again = retryable(error) and not isinstance(error, WorkerLost)  # else it would kill the next worker
-            fault = NodeError(type=kind_of(error), message=message_of(error), again=again)
-            self._replies[unit] = NodeReply(error=fault)
-            return Outcome(error=(fault.type, fault.message))
-        reply = task.result()
-        self._replies[unit] = reply
+        reply = self._replies[unit] = reply_of(task)
+        if reply.error is not None:
+            return Outcome(error=(reply.error.type, reply.error.message))
         self._refs[self._state.graph.specs[unit].id] = reply.ref or ""
         return Outcome(reply.ref, reply.size, reply.facts, skipped=reply.skipped)
+
+
+def reply_of(task: asyncio.Task[NodeReply]) -> NodeReply:
+    """Return how a node has ended whose task is done; one that may succeed later asks to be started again, alone."""
+    error = asyncio.CancelledError("cut off") if task.cancelled() else task.exception()
+    if error is None:
+        return task.result()
+    again = retryable(error) and not isinstance(error, WorkerLost)  # else it would kill the next worker
+    return NodeReply(error=NodeError(type=kind_of(error), message=message_of(error), again=again))
 
 
 def _bit(bits: Any, place: int) -> bool:

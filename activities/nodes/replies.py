@@ -14,9 +14,10 @@ from sennit.activities.limits import (
     MAX_READABLE_LEVELS,
 )
 from sennit.activities.nodes.context import NodeContext, NodeOutput
-from sennit.activities.nodes.error_mapping import OutputRefused
+from sennit.activities.nodes.error_mapping import OutputRefused, SubAgentFailed
 from sennit.activities.storage.artifacts import MARKERS, ArtifactStore, body_of, digest_of, encode, in_marker, name_of
 from sennit.workflows.messages.contracts import NodeReply
+from sennit.workflows.messages.result import usage_in
 from sennit.workflows.plan.language.facts import facts_of
 from sennit.workflows.plan.language.references import as_text
 
@@ -125,3 +126,21 @@ def preview_of(output: Any) -> str:
         return text
     mark = f"… ({len(text):,} characters)"
     return text[: MAX_PREVIEW_CHARACTERS - len(mark)] + mark
+
+
+def answer_of(report: Any, node: str) -> NodeOutput:
+    """Return a sub-agent's answer as its node's output, with what its run has used.
+
+    An answer with evidence is `{answer, evidence}`, as that of a joiner; so is a text that is partial, with
+    `partial: true`. `sub.n1` is node n1 of the sub-agent of sub.
+    """
+    fields = report if isinstance(report, dict) else {}
+    if fields.get("answer") is None:
+        problem = fields.get("problem") or "it ended without one"
+        raise SubAgentFailed(f"the sub-agent gave no answer: {problem}", usage_in(report))
+    answer: Any = fields["answer"]
+    evidence = [{**piece, "node": f"{node}.{piece['node']}"} for piece in fields.get("evidence") or ()]
+    partial = fields.get("status") == "partial"
+    if evidence or (partial and isinstance(answer, str)):  # nodes that read fields of JSON find them where they were
+        answer = {"answer": answer, "evidence": evidence, **({"partial": True} if partial else {})}
+    return NodeOutput(answer, usage_in(report))

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,29 +17,45 @@ from sennit.activities.nodes.content_key import content_key
 from sennit.activities.nodes.context import NodeContext, NodeOutput
 from sennit.activities.nodes.documents import DocumentRule
 from sennit.activities.nodes.effect_ledger import EffectLedger, Write, arguments_digest
-from sennit.activities.nodes.error_mapping import NodeTimeout, SubAgentFailed, kind_of, message_of
+from sennit.activities.nodes.error_mapping import NodeTimeout, kind_of, message_of
 from sennit.activities.nodes.in_flight import finish
 from sennit.activities.nodes.origins import Origins
 from sennit.activities.nodes.pace import turn
 from sennit.activities.nodes.questions import question_of, unapproved, unapproved_program
-from sennit.activities.nodes.replies import Marker, encode_output, is_there, keep, preview_of, reply_of, reply_to
+from sennit.activities.nodes.replies import (
+    Marker,
+    answer_of,
+    encode_output,
+    is_there,
+    keep,
+    preview_of,
+    reply_of,
+    reply_to,
+)
+from sennit.activities.nodes.short_calls import MakeCall
 from sennit.activities.prompts.outputs import bind_goal, refers_to_goal
 from sennit.activities.storage.artifacts import ArtifactStore, digest_of, reference_to
 from sennit.activities.storage.patience import stops_for_the_store
-from sennit.activities.storage.run_context import ArtifactReader
+from sennit.activities.storage.run_context import ArtifactReader, StoredPlan
 from sennit.activities.storage.timings import CallTimings
 from sennit.activities.toolbox import Registry, Tool, ToolContext
 from sennit.activities.toolbox.errors import BadOutput, UnknownOutcome
 from sennit.activities.toolbox.redaction import redact
 from sennit.workflows.messages.contracts import NodeError, NodeReply, SubagentRequest, conclusion_of
-from sennit.workflows.messages.node_calls import AgentNodeCall, GateNodeCall, MapNodeCall, NodeCall, WriteNodeCall
-from sennit.workflows.messages.result import usage_in
+from sennit.workflows.messages.node_calls import (
+    AgentNodeCall,
+    GateNodeCall,
+    MapNodeCall,
+    NodeCall,
+    WriteNodeCall,
+)
 from sennit.workflows.plan.digests import digest_in
 from sennit.workflows.plan.language.limits import NO_USAGE
 from sennit.workflows.plan.language.nodes import AgentNode, JoinNode, ModelCall, ProgramNode, ToolCall
 from sennit.workflows.plan.language.text import one_line
 from sennit.workflows.plan.scheduling.completion import NOT_WRITTEN
 
+Refs = dict[str, str]
 Work = Callable[[asyncio.Timeout], Awaitable[NodeOutput]]
 """What gets a node's output under a limit of time, with its inputs at hand."""
 
@@ -54,8 +70,8 @@ class ModelRunner(Protocol):
 class ProgramRunner(Protocol):
     """Advances programs."""
 
-    async def advance(self, context: NodeContext) -> NodeOutput:
-        """Return what the program has returned, or the calls that it waits for."""
+    async def advance(self, context: NodeContext, make: MakeCall) -> NodeOutput:
+        """Return what the program has returned, or the calls that it waits for. Short ones it may `make`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +95,16 @@ class NodeRunner:
         object.__setattr__(self, "origins", Origins(self.store))
 
     async def run(
-        self, call: NodeCall, path: str, refs: dict[str, str], *, run_prefix: str, attempts: Attempts
+        self,
+        call: NodeCall,
+        path: str,
+        refs: dict[str, str],
+        *,
+        run_prefix: str,
+        attempts: Attempts,
+        page: StoredPlan | None = None,
     ) -> NodeReply:
-        """Return the node's reply.
+        """Return the reply of a node, which is on a `page` that is not stored if one is given.
 
         An output is stored in its marker, or before the marker is set, and the marker before the reply is sent: a
         successor of a killed worker finds the marker and calls nothing again. A call cut off before that runs again.
@@ -89,7 +112,7 @@ class NodeRunner:
         what a write has come to. A tool whose last worker was lost runs in a process of its own. Raises whatever went
         wrong; what that means is said in `sennit.activities.nodes.error_mapping`.
         """
-        context = await self._context(call, path, refs, run_prefix, attempts)
+        context = await self._context(call, path, refs, run_prefix, attempts, page)
         if isinstance(call, WriteNodeCall) and call.looks_up:
             return await self._look_up(context)
         with tracing.node(context, path, refs) as record:
@@ -163,7 +186,12 @@ class NodeRunner:
 
     async def _advanced(self, context: NodeContext) -> NodeReply:
         """Advance a program. It needs no marker: made again, the same advance comes to the same calls."""
-        output = await self._within_timeout(context, lambda _: self.programs.advance(context))
+        own = context.call.model_copy(update={"refs": {}, "lost": {}, "ends": {}, "repeated": (), "since": 0})
+
+        def make(page: StoredPlan, path: str) -> Coroutine[Any, Any, NodeReply]:
+            return self.run(own, path, {}, run_prefix=context.run_prefix, attempts=context.attempts, page=page)
+
+        output = await self._within_timeout(context, lambda _: self.programs.advance(context, make))
         if output.page is None:
             return (await self._keep(context, output)).model_copy(update={"log": output.log})
         return NodeReply(more="program", page=output.page, attempt=context.attempts.number, log=output.log)
@@ -259,9 +287,9 @@ class NodeRunner:
         return SubagentRequest(request=request)
 
     async def _context(
-        self, call: NodeCall, path: str, refs: dict[str, str], run_prefix: str, attempts: Attempts
+        self, call: NodeCall, path: str, refs: Refs, run_prefix: str, attempts: Attempts, page: StoredPlan | None = None
     ) -> NodeContext:
-        checked, address = await self.library.plan(run_prefix, call.plan), parse_address(path)
+        checked, address = page or await self.library.plan(run_prefix, call.plan), parse_address(path)
         binder = Binder(self.library, run_prefix, checked, call, {**checked.materials.get(address.id, {}), **refs})
         return NodeContext(checked, address, call, binder, run_prefix, attempts)
 
@@ -319,7 +347,7 @@ class NodeRunner:
         if isinstance(work, ModelCall):
             return lambda _: self.models.run(context, work)
         if isinstance(call, AgentNodeCall):
-            answer = _answer_of(await self._whole(context, call.report), context.address.path)
+            answer = answer_of(await self._whole(context, call.report), context.address.path)
         elif isinstance(node, JoinNode):
             answer = NodeOutput(await context.binder.value(node.id))
         else:
@@ -389,21 +417,3 @@ def _timed(context: NodeContext, reply: NodeReply) -> NodeReply:
 def _content_key(context: NodeContext, refs: dict[str, str], tool: Tool | None, generation: int) -> str:
     address = replace(context.address, generation=generation)
     return content_key(context.checked, address, refs, context.call, tool.version if tool else "")
-
-
-def _answer_of(report: Any, node: str) -> NodeOutput:
-    """Return a sub-agent's answer as its node's output, with what its run has used.
-
-    An answer with evidence is `{answer, evidence}`, as that of a joiner; so is a text that is partial, with
-    `partial: true`. `sub.n1` is node n1 of the sub-agent of sub.
-    """
-    fields = report if isinstance(report, dict) else {}
-    if fields.get("answer") is None:
-        problem = fields.get("problem") or "it ended without one"
-        raise SubAgentFailed(f"the sub-agent gave no answer: {problem}", usage_in(report))
-    answer: Any = fields["answer"]
-    evidence = [{**piece, "node": f"{node}.{piece['node']}"} for piece in fields.get("evidence") or ()]
-    partial = fields.get("status") == "partial"
-    if evidence or (partial and isinstance(answer, str)):  # nodes that read fields of JSON find them where they were
-        answer = {"answer": answer, "evidence": evidence, **({"partial": True} if partial else {})}
-    return NodeOutput(answer, usage_in(report))

@@ -1,8 +1,11 @@
 """One advance of a program: feed what has ended, run the script until it waits, and put its calls on a page."""
 
 import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count, groupby
+from operator import attrgetter
 from typing import Any
 
 from sennit.activities.limits import (
@@ -12,10 +15,12 @@ from sennit.activities.limits import (
     MAX_VALUE_BYTES,
 )
 from sennit.activities.nodes.context import NodeContext, NodeOutput
-from sennit.activities.nodes.error_mapping import CallFailed, ProgramFailed
+from sennit.activities.nodes.error_mapping import CallFailed, OutputRefused, ProgramFailed, kind_of, message_of
+from sennit.activities.nodes.replies import encode_output, reply_to
+from sennit.activities.nodes.short_calls import MakeCall, ShortCalls
 from sennit.activities.programs.interpreter import Interpreter, SnapshotLost
 from sennit.activities.programs.material import whole_of
-from sennit.activities.programs.pages import Compiler, page_of
+from sennit.activities.programs.pages import Compiler, page_of, part_of
 from sennit.activities.programs.session import (
     Counts,
     Fed,
@@ -32,10 +37,14 @@ from sennit.activities.programs.turns import Advance, Ended, ScriptError
 from sennit.activities.programs.values import Ref, packed, unpacked
 from sennit.activities.programs.words import Surroundings, Words
 from sennit.activities.storage.artifacts import digest_of, encode
-from sennit.activities.storage.run_context import ArtifactReader
+from sennit.activities.storage.run_context import ArtifactReader, StoredPlan
+from sennit.workflows.messages import queues
+from sennit.workflows.messages.contracts import NodeError, NodeReply
 from sennit.workflows.messages.node_calls import ProgramNodeCall
-from sennit.workflows.plan.language.nodes import ProgramNode, Step, ToolNode
+from sennit.workflows.plan.compile.execution_plan import NodeSpec
+from sennit.workflows.plan.language.nodes import Node, ProgramNode, Step, ToolNode
 from sennit.workflows.plan.language.text import one_line
+from sennit.workflows.plan.limits import MAX_LOSS_CHARACTERS, MAX_MANIFEST_BYTES
 from sennit.workflows.plan.programs.source import as_known, cause_in, line_text, place_in
 
 _PIPELINE = "__pipeline"
@@ -51,11 +60,13 @@ class Programs:
     compiler: Compiler
     providers: tuple[str, ...]
 
-    async def advance(self, context: NodeContext) -> NodeOutput:
+    async def advance(self, context: NodeContext, make: MakeCall | None = None) -> NodeOutput:
         """Return what the program has returned, or the calls that it waits for.
 
-        Nothing is kept of an advance that fails: the same one may be made again with other results. Raises
-        CallFailed, ProgramFailed, InterpreterCrashed, BindError, BodyMissing, StoreUnavailable.
+        While it waits for nothing but short calls, it may `make` these here and go on. If it ends then, that is the end
+        of the next step: this one has made the calls before. Nothing is kept of an advance that fails: the same one may
+        be made again with other results. Raises CallFailed, ProgramFailed, InterpreterCrashed, StepAlone, BindError,
+        BodyMissing, StoreUnavailable.
         """
         node, prefix = context.node, context.run_prefix
         assert isinstance(node, ProgramNode)
@@ -69,26 +80,110 @@ class Programs:
         )
         words = Words(session, await Counts.of(session, self.library, prefix), around)
         progress = await self._run(context, node, words, around)
-        log = session.log(progress.printed)
-        if progress.error is not None:
-            failure = failure_of(progress.error, session, script)
-            failure.log = log
-            raise failure
+        log = list(session.log(progress.printed))
         if not progress.snapshot:
-            _nothing_unwritten(words)
-            value = packed(progress.value) if session.depth else await whole_of(self.library, prefix, progress.value)
-            return NodeOutput(value, at=progress.clock, log=log)
-        waits = dict.fromkeys(progress.waits)
+            return NodeOutput(await self._value(prefix, words, progress, log), at=progress.clock, log=tuple(log))
+        await self._wait(context, words, progress)
+        made, ends = dict[str, NodeSpec](), dict[str, NodeReply]()
+        end: NodeReply | None = None
+        if make is not None and context.call.fuse != "off" and not session.again:
+            calls = ShortCalls(make, context.call, queues.TOOLS)
+            part = partial(part_of, self.compiler, context, run_context, words)
+            try:
+                progress, end = await self._go_on(context, words, progress, calls, part, log)
+            finally:
+                await calls.close()
+            made, ends = calls.specs, calls.ends
+        session.keep(progress.snapshot)
+        step = await self._next_step(context, words)
+        if end is not None:
+            ends[step.id] = end
+        page = await page_of(self.library, self.compiler, context, run_context, words, step, made, ends)
+        return NodeOutput(None, more="program", page=page, log=tuple(log))
+
+    async def _go_on(
+        self,
+        context: NodeContext,
+        words: Words,
+        progress: Advance,
+        calls: ShortCalls,
+        part: Callable[[Sequence[Node]], StoredPlan],
+        log: list[str],
+    ) -> tuple[Advance, NodeReply | None]:
+        """Make short calls, and tell the script how they end, as long as it waits for nothing else. Return where it
+        waits then, with what it has logged until then in `log`. If it has come to its end, return where it waited
+        before, and that.
+        """
+        seen, prefix = 0, context.run_prefix
+        for turn in count(1):
+            calls.give_up(words.given_up)
+            calls.begin(part(words.nodes[seen:]))
+            seen = len(words.nodes)
+            names = await calls.next([call.node for call in words.session.open.values()])
+            if not names:
+                break
+            before, made, given_up = words.session.standing(), len(words.nodes), len(words.given_up)
+            ended = await self._called(prefix, words.session, calls, names, turn)
+            later = await self.interpreter.resume(progress.snapshot, ended, words.answer)
+            printed = words.session.log(later.printed)
+            if not later.snapshot:
+                end = await self._end(prefix, words, later, printed)
+                words.session.go_back(before)
+                del words.nodes[made:], words.given_up[given_up:]
+                return progress, end
+            log += printed
+            progress = later
+            await self._wait(context, words, progress)
+        return progress, None
+
+    async def _called(
+        self, prefix: str, session: Session, calls: ShortCalls, names: Sequence[str], turn: int
+    ) -> dict[int, Ended]:
+        """Return what the script is told of these calls, which have ended here."""
+        numbers, ends = {call.node: number for number, call in session.open.items()}, dict[int, Fed]()
+        for name in names:
+            reply, key = calls.ends[name], session.open[numbers[name]].key
+            if len(reply.ref or "") > MAX_MANIFEST_BYTES:
+                whole = await self.library.value(prefix, reply.ref or "")
+                reply = calls.ends[name] = reply.model_copy(update={"ref": await self.library.put(prefix, whole)})
+            if reply.error is not None:
+                error = f"{reply.error.type}: {reply.error.message}"[:MAX_LOSS_CHARACTERS]
+                ends[numbers[name]] = Fed(key, "", "failed", error, reply.at, turn)
+            else:
+                ends[numbers[name]] = Fed(key, reply.ref or "", at=reply.at, turn=turn)
+        ends = dict(sorted(ends.items(), key=lambda each: (each[1].at, each[0])))
+        return await self._ended(prefix, session, ends)
+
+    async def _wait(self, context: NodeContext, words: Words, progress: Advance) -> None:
+        """Note what a script waits for, and what it waits for no longer. Raises ProgramFailed if that is nothing."""
+        session, waits = words.session, dict.fromkeys(progress.waits)
         words.given_up += [call.node for number, call in session.open.items() if number not in waits]
         if (sleep := words.wake(progress.sleep)) and await was_over(self.library, context, sleep.key):
             words.limits[sleep.node]["deadline"] = 1
         session.keep_open(waits)
         if not session.open:
             raise ProgramFailed("the script waits for nothing that can end")
-        session.keep(progress.snapshot)
-        step = await self._next_step(context, words)
-        page = await page_of(self.library, self.compiler, context, run_context, words, step)
-        return NodeOutput(None, more="program", page=page, log=log)
+
+    async def _value(self, prefix: str, words: Words, progress: Advance, log: Sequence[str]) -> Any:
+        """Return what a script that has ended gives. Raises CallFailed, ProgramFailed."""
+        session = words.session
+        if progress.error is not None:
+            failure = failure_of(progress.error, session, words.around.script)
+            failure.log = tuple(log)
+            raise failure
+        _nothing_unwritten(words)
+        return packed(progress.value) if session.depth else await whole_of(self.library, prefix, progress.value)
+
+    async def _end(self, prefix: str, words: Words, progress: Advance, log: tuple[str, ...]) -> NodeReply:
+        """Return how a step has ended that follows another one in the same activity."""
+        try:
+            value = await self._value(prefix, words, progress, log)
+            body = encode_output(value)
+        except (CallFailed, ProgramFailed, OutputRefused) as error:
+            return NodeReply(error=NodeError(type=kind_of(error), message=message_of(error)), log=log)
+        await self.library.put_all(prefix, [body])
+        reply = reply_to(value, digest_of(body), len(body), [], inline=not words.session.depth)
+        return reply.model_copy(update={"at": progress.clock, "log": log})
 
     async def _session(self, context: NodeContext, node: ProgramNode) -> Session:
         """Return where the program stands, ready for this step."""
@@ -106,10 +201,11 @@ class Programs:
             session = await load(self.library, prefix, node.step.session)
             session.before, session.number = node.step.session, node.step.number
             session.fed, session.noted = [], []
+        assert isinstance(context.call, ProgramNodeCall)
         if session.number == 1:
-            assert isinstance(context.call, ProgramNodeCall)
             session.since = context.call.since or session.since
             await begin_task(session, self.library, context)
+        session.again |= context.call.repeats
         if generation > 1 or is_taken:
             session.begin(name, mark=f"{name}~{generation}")
         elif session.number == 1:
@@ -153,7 +249,7 @@ class Programs:
     async def _ended(self, prefix: str, session: Session, ends: dict[int, Fed]) -> dict[int, Ended]:
         """Return what the script is told of calls that have ended, in order, and note it in the session."""
         numbers = list(ends)
-        found = await asyncio.gather(*(self._value(prefix, ends[number]) for number in numbers))
+        found = await asyncio.gather(*(self._output(prefix, ends[number]) for number in numbers))
         ended = {}
         for number, (size, value) in zip(numbers, found, strict=True):
             end = ends[number]
@@ -165,7 +261,7 @@ class Programs:
                 session.fail(": ".join(answer.error))
         return ended
 
-    async def _value(self, prefix: str, end: Fed) -> tuple[int, Any]:
+    async def _output(self, prefix: str, end: Fed) -> tuple[int, Any]:
         return await self.library.sized(prefix, end.ref) if end.ref else (0, None)
 
     async def _again(self, prefix: str, digest: str, around: Surroundings) -> tuple[bytes, dict[str, int]]:
@@ -178,13 +274,14 @@ class Programs:
         words = Words(session, Counts(session, []), around, noted)
         progress = await self._start(session, words)
         last = (begun, *steps)[-1]
-        for step in steps:
+        turns = [list(fed) for step in (begun, *steps) for _, fed in groupby(step.fed, attrgetter("turn"))]
+        for turn in turns:
             words.wake(progress.sleep)
             session.keep_open(progress.waits)
             numbers = {call.key: number for number, call in session.open.items()}
-            if not progress.snapshot or any(end.key not in numbers for end in step.fed):
+            if not progress.snapshot or any(end.key not in numbers for end in turn):
                 raise ProgramFailed("run again from its start, the script makes other calls than it made")
-            ended = await self._ended(prefix, session, {numbers[end.key]: end for end in step.fed})
+            ended = await self._ended(prefix, session, {numbers[end.key]: end for end in turn})
             progress = await self.interpreter.resume(progress.snapshot, ended, words.answer)
         words.wake(progress.sleep)
         session.keep_open(progress.waits)

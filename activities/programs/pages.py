@@ -1,6 +1,7 @@
 """Pages: the nodes that one advance of a program, or a turn of a model, adds to the plan."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from pydantic import JsonValue
 
@@ -12,7 +13,8 @@ from sennit.activities.programs.words import Words
 from sennit.activities.storage.artifacts import digest_of, encode
 from sennit.activities.storage.run_context import ArtifactReader, RunContext, StoredPlan
 from sennit.workflows.messages import queues
-from sennit.workflows.messages.contracts import PlanPage
+from sennit.workflows.messages.contracts import NodeReply, PlanPage
+from sennit.workflows.messages.ends import pack_ends
 from sennit.workflows.messages.message import Digest
 from sennit.workflows.plan.compile.compiler import READ_ATTEMPTS, STEP_SECONDS, Keep, PlanCompiler, join_policy
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
@@ -34,10 +36,29 @@ class PlanTooLarge(Exception):
     """A plan has got too many nodes to go on with."""
 
 
+def part_of(
+    compiler: Compiler, context: NodeContext, run_context: RunContext, words: Words, nodes: Sequence[Node]
+) -> StoredPlan:
+    """Return some calls of an advance as a page that is not stored: what it takes to make them here."""
+    places = {name: 0 for node in nodes for name in dependencies.inputs_of(node)}
+    specs = _specs(nodes, {}, places, words.limits, lambda plan: compiler(plan, run_context, _no_fallback))
+    page = _stored_page(context, words, nodes, "")
+    page.know(specs)
+    return page
+
+
 async def page_of(
-    library: ArtifactReader, compiler: Compiler, context: NodeContext, run_context: RunContext, words: Words, step: Node
+    library: ArtifactReader,
+    compiler: Compiler,
+    context: NodeContext,
+    run_context: RunContext,
+    words: Words,
+    step: Node,
+    made: Mapping[str, NodeSpec],
+    ends: Mapping[str, NodeReply],
 ) -> PlanPage:
-    """Store the page with the calls of an advance and the next step, and return it.
+    """Store the page with the calls of an advance and the next step, and return it. `made` are those that the step has
+    made itself, and `ends` how these have ended, in order, and the next step if it has.
 
     Raises ProgramFailed, StoreUnavailable.
     """
@@ -47,14 +68,26 @@ async def page_of(
     names = dict.fromkeys(node.id for node in nodes)
     known = dict.fromkeys(name for node in nodes for name in dependencies.inputs_of(node) if name not in names)
     places = {name: place for place, name in enumerate((*known, *names))}
-    specs = _specs(nodes, labels, places, words.limits, lambda plan: compiler(plan, run_context, _no_fallback))
+    specs = _specs(nodes, labels, places, words.limits, lambda plan: compiler(plan, run_context, _no_fallback), made)
     for spec in specs:
         spec.key, spec.place = words.marks.get(spec.id, ""), words.places.get(spec.id, "")
+        spec.in_place = spec.id in ends and not is_put_back(ends[spec.id])
     packed = ExecutionPlan(specs, []).pack()
     if len(packed) > MAX_PAGE_BYTES:
         raise ProgramFailed(f"{len(nodes):,} calls at once are too many; give a part of them to tasks")
+    digest = await library.keep(context.run_prefix, _stored_page(context, words, nodes, packed))
+    given_up = tuple(name for name in dict.fromkeys(words.given_up) if name not in ends)
+    return PlanPage(plan=digest, known=tuple(known), specs=packed, given_up=given_up, ends=pack_ends(specs, ends))
+
+
+def is_put_back(reply: NodeReply) -> bool:
+    """Whether a call is to be started again, alone."""
+    return reply.error is not None and reply.error.again
+
+
+def _stored_page(context: NodeContext, words: Words, nodes: Sequence[Node], packed: str) -> StoredPlan:
     checked = context.checked
-    page = StoredPlan(
+    return StoredPlan(
         run_context=checked.run_context,
         goal=checked.goal,
         docs=checked.docs,
@@ -67,9 +100,6 @@ async def page_of(
         keys=words.keys,
         materials=words.materials,
     )
-    digest = await library.keep(context.run_prefix, page)
-    given_up = tuple(dict.fromkeys(words.given_up))
-    return PlanPage(plan=digest, known=tuple(known), specs=packed, given_up=given_up)
 
 
 async def page_after(
@@ -134,12 +164,15 @@ def _specs(
     places: dict[str, int],
     limits: dict[str, dict[str, int]],
     compiler: Callable[[Plan], PlanCompiler],
+    known: Mapping[str, NodeSpec] = MappingProxyType({}),
 ) -> list[NodeSpec]:
-    """Return what the scheduler knows of each node. Those that wait for others wait for nodes of other pages too, which
-    a compiler does not know.
+    """Return what the scheduler knows of each node, unless that is known. Those that wait for others wait for nodes of
+    other pages too, which a compiler does not know.
     """
-    alone = [_without_material(node) for node in nodes if not dependencies.inputs_of(node)]
+    others = [node for node in nodes if node.id not in known and not dependencies.inputs_of(node)]
+    alone = [_without_material(node) for node in others]
     compiled = {spec.id: spec for spec in compiler(_plan(alone)).execution_plan(None).specs} if alone else {}
+    compiled |= known
     found = []
     for node in nodes:
         spec = compiled.get(node.id) or _waiting(node, places)

@@ -7,6 +7,7 @@ what was fed since, so that the script can be run again from its start over what
 import base64
 import zlib
 from collections.abc import Iterable
+from copy import copy
 from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel
@@ -19,6 +20,7 @@ from sennit.workflows.messages.node_calls import ProgramNodeCall
 
 _TAIL = 64
 _ERRORS, _ERROR_CHARACTERS = 50, 200
+_MOVING = ("open", "fed", "noted", "counts", "tasks", "errors", "made", "read", "phase", "logged")
 _DIGITS = 9
 """Of the number of a call."""
 
@@ -37,7 +39,7 @@ class OpenCall(NamedTuple):
 
 class Fed(NamedTuple):
     """How a call ended, as the script was told: by its key, with the digest of its value, or a status and an error, and
-    when, in milliseconds.
+    when, in milliseconds. In one `turn` of a step it was told several, and then ran until it waited.
     """
 
     key: str
@@ -45,6 +47,7 @@ class Fed(NamedTuple):
     status: str = "succeeded"
     error: str = ""
     at: int = 0
+    turn: int = 0
 
 
 class Session(BaseModel):
@@ -54,8 +57,9 @@ class Session(BaseModel):
     `key` is what its calls are known by, `path` how people know the task. `node` is the id of its program node, and
     `stems` what the ids of its calls begin with, from which call on: a step that ran again begins new ones.
     `clock` is the time in milliseconds at which it began, and `since` that at which it began again, or in a run that
-    forks others: of those and of this are `runs`, each with the time from which on its UUIDs count. `fed` are the ends
-    that the script was told in this step, in order. `counts` are how often equal calls were made, those counted longer
+    forks others: of those and of this are `runs`, each with the time from which on its UUIDs count. `again` says that
+    the run may know calls that it makes from when it ran before. `fed` are the ends that the script was told in this
+    step, in order. `counts` are how often equal calls were made, those counted longer
     ago in `counted`, as (digest, length).
     """
 
@@ -85,6 +89,7 @@ class Session(BaseModel):
     clock: int = 0
     since: int = 0
     runs: list[tuple[int, str]] = []
+    again: bool = False
 
     def begin(self, node: str, *, mark: str = "") -> None:
         """Have the next ids begin with the id of the program's node; with a `mark`, of a step that ran again, with that
@@ -95,6 +100,15 @@ class Session(BaseModel):
         if len(stem) > MAX_STEM_CHARACTERS:
             stem = f"p{digest_of(stem.encode())[:10]}"
         self.stems.append((self.made + 1, stem))
+
+    def standing(self) -> dict[str, Any]:
+        """Return a copy of what an advance changes; `go_back` takes it."""
+        return {name: copy(getattr(self, name)) for name in _MOVING}
+
+    def go_back(self, standing: dict[str, Any]) -> None:
+        """Forget what has happened since then."""
+        for name, value in standing.items():
+            setattr(self, name, value)
 
     def call_id(self, ordinal: int) -> str:
         """Return the id of the call of that number. Raises LookupError for one that was not made."""

@@ -95,6 +95,10 @@ class StoredPlan(BaseModel):
     def name_at(self, index: int) -> str:
         return self.plan.nodes[index].id
 
+    def know(self, specs: Iterable[NodeSpec]) -> None:
+        """Have what the scheduler knows of the nodes at hand, without the packed plan."""
+        self.__dict__["_specs"] = {spec.id: spec for spec in specs}
+
     @cached_property
     def answer(self) -> Any:
         return dependencies.answer_of(self.plan)  # it walks the whole plan; every node asks for it

@@ -21,6 +21,14 @@ from sennit.workflows.messages.converter import connect
 
 pytestmark = [pytest.mark.server, pytest.mark.chaos]
 LIMIT = 100.0
+GATHERED = """
+import asyncio
+
+async def main():
+    first = await nap(value="a")
+    found = await asyncio.gather(nap(value="b"), nap(value="c", seconds=4), nap(value="d", seconds=4))
+    return [each["value"] for each in (first, *found, await nap(value="e"))]
+"""
 
 
 @pytest.fixture
@@ -69,8 +77,8 @@ async def last_runner(handle: WorkflowHandle[Any, Any]) -> str:
 async def test_a_killed_tools_worker_loses_only_the_calls_in_flight(
     server: DevServer, processes: WorkerProcesses
 ) -> None:
-    """One run of single nodes, and one whose calls share an activity: five with edges, and three siblings. It has been
-    told what has ended there.
+    """One run of single nodes, and two whose calls share an activity: a plan, with five that have edges and three
+    siblings, and a program. The plan's run has been told what has ended there.
     """
     client = await connect(server.address)
     (doomed,) = processes.start("tools")
@@ -90,16 +98,21 @@ async def test_a_killed_tools_worker_loses_only_the_calls_in_flight(
     ]
     alone, first = await begin(client, "single", {"nodes": single})
     together, second = await begin(client, "grouped", {"nodes": grouped, "fuse": "on"})
+    nodes = [{"id": "main", "kind": "program", "script": GATHERED}]
+    program, third = await begin(client, "program", {"nodes": nodes, "answer": "$main", "fuse": "on"})
     await processes.until_called(first, "quick", "slow")
     await processes.until_called(second, "c", "d", "z", "x", "y")
+    await processes.until_called(third, "main_2", "main_3", "main_4")
     processes.start("tools")
     await until(together, lambda view: all(status_of(view, name) == "succeeded" for name in "abdxy"))
     processes.kill(doomed)
-    reports = await asyncio.gather(report_of(alone), report_of(together))
+    reports = await asyncio.gather(report_of(alone), report_of(together), report_of(program))
     assert [report["answer"] for report in reports] == [
         [{"value": 1}, {"value": 2}],
         [{"value": "aa"}, {"value": "x"}, {"value": "y"}, {"value": "z"}],
+        ["a", "b", "c", "d", "e"],
     ]
+    assert Counter(processes.calls(third)) == {f"main_{n}~1": 2 if n in (3, 4) else 1 for n in range(1, 6)}
     assert Counter(processes.calls(first)) == {"quick~1": 1, "slow~1": 2}
     counted = Counter(processes.calls(second))
     assert counted == {"a~1": 1, "b~1": 1, "c~1": 2, "d~1": 1, "e~1": 1, "x~1": 1, "y~1": 1, "z~1": 2}

@@ -1,5 +1,6 @@
 """Runs a script without a server: advances are made, calls are answered by plain functions, in any order."""
 
+import asyncio
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -14,14 +15,18 @@ from sennit.activities.nodes.attempts import Attempts
 from sennit.activities.nodes.binding import Address, Binder
 from sennit.activities.nodes.context import NodeContext, NodeOutput
 from sennit.activities.nodes.error_mapping import CallFailed, ProgramFailed
+from sennit.activities.nodes.replies import reply_to
 from sennit.activities.programs.advance import Programs
 from sennit.activities.programs.interpreter import Interpreter
 from sennit.activities.runs.check import compiler_of
 from sennit.activities.storage.escapes import escaped
 from sennit.activities.storage.run_context import ArtifactReader, RunContext, StoredPlan
+from sennit.activities.toolbox.errors import ToolError
 from sennit.activities.toolbox.read_output import SLEEP
 from sennit.workflows.messages import queues
-from sennit.workflows.messages.node_calls import ProgramNodeCall
+from sennit.workflows.messages.contracts import NodeReply
+from sennit.workflows.messages.ends import unpack_ends
+from sennit.workflows.messages.node_calls import NodeCall, ProgramNodeCall
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.language.nodes import (
     AgentNode,
@@ -59,6 +64,7 @@ class Play:
     What is called ends in any order, and sleeps only when nothing else can; or, with `takes`, which says how many
     seconds a call takes, in that of time. Calls that are `known` by their keys have ended before `since`, when the
     script was edited.
+    With `in_place` steps make calls of tools themselves.
     """
 
     place: Path
@@ -68,6 +74,7 @@ class Play:
     seed: int = 0
     left: dict[str, int] = field(default_factory=dict)
     catalogue: list[dict[str, Any]] = field(default_factory=lambda: CATALOGUE)
+    in_place: bool = False
     pages: int = 0
     takes: Callable[[Node], float] | None = None
     known: Mapping[str, tuple["End", int]] = field(default_factory=dict)
@@ -89,6 +96,8 @@ class Play:
         """Without `takes` each a second after the last, or when its sleep is over."""
         self.due: dict[str, int] = {}
         self.called: Counter[str] = Counter()
+        self.made: Counter[str] = Counter()
+        """What steps have called themselves."""
         self.keys: Counter[str] = Counter()
         self.keys_of: dict[str, str] = {}
         self.advances: list[str] = []
@@ -189,7 +198,7 @@ class Play:
         """Make one advance, and take over its page."""
         self.advances.append(name)
         try:
-            output = await self.programs.advance(await self.context(name))
+            output = await self.programs.advance(await self.context(name), self.make if self.in_place else None)
         except (CallFailed, ProgramFailed) as error:
             self.logged += error.log
             self.end(name, End("", "failed", f"{type(error).__name__}: {error}"))
@@ -222,6 +231,28 @@ class Play:
             if end is not None:
                 self.end(spec.id, end, at)
         self.keys_of |= checked.keys
+        for ended, reply in unpack_ends(ExecutionPlan.unpack(page.specs), page.ends):
+            error = reply.error
+            if error is None:
+                self.end(ended, End(reply.ref or ""))
+            elif not error.again:
+                self.end(ended, End("", "failed", f"{error.type}: {error.message}"))
+
+    async def make(self, page: StoredPlan, name: str) -> NodeReply:
+        """Have a fake answer a call that a step makes itself."""
+        node = page.node(name)
+        assert isinstance(node, ToolNode)
+        self.made[name] += 1
+        for _ in range(self.random.randint(0, 20)):
+            await asyncio.sleep(0)
+        call = NodeCall(run="run", plan="", nodes=(name,))
+        binder = Binder(self.library, PREFIX, page, call, page.materials.get(name, {}))
+        await binder.load(node, Address(name, None, 1))
+        try:
+            value = self.fakes[node.tool](**binder.bound(node.args))
+        except Exception as error:  # noqa: BLE001 - as a tool fails
+            raise ToolError(f"{error}", retryable=self.random.random() < 0.5) from None
+        return reply_to(value, await self.library.put(PREFIX, value), 1, [], inline=False)
 
     async def context(self, name: str, generation: int = 1) -> NodeContext:
         """Return what an activity would run the node with."""
@@ -231,8 +262,8 @@ class Play:
         lost = {other: (end.status, end.error) for other, end in ended.items() if not end.ref}
         began = self.clock if self.takes and name != "main" and not self.since else BEGAN * 1000
         times = {other: self.ended_at[other] for other in ended} or {name: began}
-        limits: dict[str, Any] = {"left": self.left, "since": self.since}
-        call = ProgramNodeCall(run="run", plan=plan, nodes=(name,), refs=refs, lost=lost, ends=times, **limits)
+        about: dict[str, Any] = {"left": self.left, "since": self.since, "ends": times, "fuse": "on"}
+        call = ProgramNodeCall(run="run", plan=plan, nodes=(name,), refs=refs, lost=lost, **about)
         checked = await self.library.plan(PREFIX, plan)
         binder = Binder(self.library, PREFIX, checked, call, {**checked.materials.get(name, {}), **refs})
         return NodeContext(checked, Address(name, None, generation), call, binder, PREFIX, Attempts(1, 0))

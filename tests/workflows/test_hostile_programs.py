@@ -179,10 +179,10 @@ async def test_a_step_that_found_no_store_is_retried_and_calls_nothing_again(
 ) -> None:
     real, away = Programs.advance, [True]
 
-    async def advance(self: Programs, context: Any) -> Any:
+    async def advance(self: Programs, context: Any, make: Any) -> Any:
         if context.address.id == "main_s3" and away:
             raise BodyMissing("gone")  # not tried again, as an outage is for some seconds
-        return await real(self, context)
+        return await real(self, context, make)
 
     monkeypatch.setattr(Programs, "advance", advance)
     script = "async def main():\n    await nap(value=1)\n    await nap(value=2)\n    return await nap(value=3)\n"
@@ -198,11 +198,11 @@ async def test_a_step_that_found_no_store_is_retried_and_calls_nothing_again(
 async def test_a_run_is_cancelled_while_its_program_goes_on(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     real, entered = Programs.advance, asyncio.Event()
 
-    async def advance(self: Programs, context: Any) -> Any:
+    async def advance(self: Programs, context: Any, make: Any) -> Any:
         if context.address.id != "main":
             entered.set()
             await asyncio.Event().wait()
-        return await real(self, context)
+        return await real(self, context, make)
 
     monkeypatch.setattr(Programs, "advance", advance)
     handle = await start(plan=program("async def main():\n    await nap()\n    await nap()\n"))

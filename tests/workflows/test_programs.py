@@ -436,11 +436,13 @@ async def main(mark: str):
 
 
 async def test_a_fork_makes_only_the_calls_that_changed(begin: Start, model_server: ModelServer, cache: Path) -> None:
+    """Whether steps make the calls of the first run and of one of its forks themselves, or not."""
     model_server.on("Greet them", Reply("", calls=(Call("nap", {"value": 1}),)), results=0)
     model_server.on("Greet them", "Hello.", results=1)
     model_server.on("the Nile", "1. nap(value=2)\n2. answer($1)", "The Nile.")
     mark = uuid.uuid4().hex
-    first = await begin(plan=program(FORKED.replace("WRONG", 'fail(message="no")'), mark=mark), approval="never")
+    plan = program(FORKED.replace("WRONG", 'fail(message="no")'), mark=mark)
+    first = await begin(plan={**plan, "fuse": "on"}, approval="never")
     await answer_and_fail(first)
     await insist(first, "finish", {})
     over = await first.result()
@@ -448,7 +450,7 @@ async def test_a_fork_makes_only_the_calls_that_changed(begin: Start, model_serv
     assert [line["status"] for line in over["nodes"]].count("failed") == 2, over["nodes"]
     asked, origin = len(model_server.asked), first.first_execution_run_id or ""
     repaired = {"plan": program(FORKED.replace("WRONG", "nap(value=6 * 7)"), mark=mark), "approval": "never"}
-    forks = [await begin(**repaired, origins=[origin]) for _ in range(2)]
+    forks = [await begin(**repaired, fuse=fuse, origins=[origin]) for fuse in ("on", "off")]
     await asyncio.gather(*(fork.result() for fork in forks))
     forks.append(await begin(**repaired, origins=[forks[0].first_execution_run_id, origin]))
     for fork, made in zip(forks, (1, 1, 0), strict=True):

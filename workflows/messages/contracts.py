@@ -90,6 +90,8 @@ class PlanPage(Message):
     """The same of known nodes' fallback values."""
     given_up: tuple[str, ...] = ()
     """Calls that the program no longer waits for, by their ids."""
+    ends: str = ""
+    """How calls have ended that the program's step has made itself, packed; see `ends.py`."""
 
 
 class CheckResult(Message):

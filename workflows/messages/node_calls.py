@@ -6,6 +6,7 @@ from pydantic import Field, JsonValue
 
 from sennit.workflows.messages.message import Digest, Message, NodePath, RunName
 from sennit.workflows.plan.digests import DIGEST_CHARACTERS, digest_in
+from sennit.workflows.plan.language.nodes import Fuse
 from sennit.workflows.plan.scheduling.events import Approval
 
 
@@ -57,6 +58,14 @@ class ProgramNodeCall(AskingCall, BudgetedCall):
     """When the inputs of the step ended, and the program began for the first time, in milliseconds."""
     since: int = 0
     """When a program began again."""
+    fuse: Fuse = "off"
+    """Whether the step makes short calls itself."""
+    usual: dict[str, int] = Field(default_factory=dict)
+    """How long calls of tools take, in milliseconds, as far as the run knows that."""
+    repeats: bool = False
+    """Whether the run may know how its calls have ended: then the step makes none."""
+    follows: bool = False
+    """Whether it follows a call in one activity: then the step makes none."""
 
 
 class FollowedCall(NodeCall):

@@ -42,6 +42,7 @@ from sennit.workflows.plan.scheduling.completion import may_write
 from sennit.workflows.plan.scheduling.events import Event, InputsRead, NodeEnded, Start
 from sennit.workflows.plan.scheduling.extension import beginning
 from sennit.workflows.plan.scheduling.joins import lost, manifest
+from sennit.workflows.plan.scheduling.ready import in_place
 from sennit.workflows.plan.scheduling.state import RUNNING, SUCCEEDED, RunState
 from sennit.workflows.run.outcomes import (
     START_AGAIN,
@@ -155,7 +156,8 @@ class Dispatcher:
             self._tell(InputsRead(units[0]))
         call = self._node_call(units, asks=asks)
         if following >= 0:
-            then = self._node_call((following,)).model_copy(update={"refs": {}, "lost": {}, "ends": {}})
+            then = self._node_call((following,))
+            then = then.model_copy(update={"refs": {}, "lost": {}, "ends": {}, "follows": True})
             call = call.model_copy(update={"then": then})
         self._starts += 1
         self.started += 1
@@ -219,6 +221,8 @@ class Dispatcher:
         limits: dict[str, Any] = {}
         if isinstance(call, BudgetedCall) and state.budget is not None:
             limits["left"] = {name: rest for name, rest in state.budget.rest(unit).items() if name in PAID}
+        if isinstance(call, ProgramNodeCall):
+            limits |= in_place(state, unit)
         if isinstance(call, LlmNodeCall) and unit in state.graph.answering:
             limits |= {"replans": self.replans, "objections": state.objections.get(unit)}
         return call.model_copy(update=_known(**limits))

@@ -4,7 +4,7 @@ The engine never decides. It passes every event to `step` in the order of arriva
 order they come, so a replay with the same events does the same.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -14,6 +14,7 @@ from temporalio.exceptions import ApplicationError
 
 from sennit.workflows.limits import MAX_KEPT_REPLIES, MAX_RUN_WARNINGS
 from sennit.workflows.messages.contracts import CheckResult, NodeReply, PlanPage
+from sennit.workflows.messages.ends import CallEnd
 from sennit.workflows.messages.request import ContinuedState, RunRequest, has_plan
 from sennit.workflows.messages.result import RunStatus
 from sennit.workflows.messages.updates import Update
@@ -47,7 +48,7 @@ from sennit.workflows.plan.scheduling.step import step
 from sennit.workflows.run.dispatcher import Dispatcher
 from sennit.workflows.run.drain import Drain
 from sennit.workflows.run.extension import PlanExtender
-from sennit.workflows.run.outcomes import graph_of, invalid_result, page_of
+from sennit.workflows.run.outcomes import ends_on, graph_of, invalid_result, outcome_of, page_of
 from sennit.workflows.run.setup import RunSetup
 from sennit.workflows.run.subagent import inherited
 from sennit.workflows.run.subagent_status import SubagentStatus
@@ -133,7 +134,7 @@ class Engine:
     def inline_answer(self) -> tuple[Any, str] | None:
         """Return (value, digest) of the answering node when this run still has both."""
         nodes = self.state.graph.execution_plan.answer
-        reply = self.replies.get(nodes[0]) if nodes else None
+        reply = self.replies.get(self.state.graph.last_of(nodes[0])) if nodes else None
         return (reply.value, reply.ref or "") if reply is not None and reply.has_value else None
 
     @property
@@ -251,7 +252,9 @@ class Engine:
         if not is_apart:
             self._dispatcher.plan = page.plan
         self.has_grown = True
-        self._step(NodesAppended(found, ended, facts, fallbacks, more, page.given_up), reply)
+        ends = ends_on(found, page)
+        outcomes = tuple((name, outcome_of(each)) for name, each in ends)
+        self._step(NodesAppended(found, ended, facts, fallbacks, more, page.given_up, outcomes), reply, ends)
         self.wake()
 
     def replace_plan(self, checked: CheckResult) -> None:
@@ -317,9 +320,11 @@ class Engine:
         self.warnings = dict.fromkeys([*self.warnings, *reply.warnings][:MAX_RUN_WARNINGS])
         self.log.note(self.state.spec_of(unit), reply.log)
 
-    def _step(self, event: Event, reply: NodeReply | None = None) -> None:
-        """Have the scheduler take an event, and carry out what it decides. `reply` is that of a node that has ended."""
+    def _step(self, event: Event, reply: NodeReply | None = None, ends: Iterable[CallEnd] = ()) -> None:
+        """Have the scheduler take an event, with the replies of its node and those it adds, and do what it decides."""
         decisions = step(self.state, event, milliseconds())
+        for name, each in ends:
+            self._note(self.state.graph.by_id[name], each)
         self.replies |= joined(self.state, self.replies) if len(self.replies) < MAX_KEPT_REPLIES else {}
         self._journal.observe(self.state, self.replies, reply)
         for decision in decisions:

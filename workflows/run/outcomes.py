@@ -14,6 +14,7 @@ from temporalio import exceptions
 from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, ChildWorkflowError
 
 from sennit.workflows.messages.contracts import NOT_RUN, Call, GroupProgress, GroupReply, In, NodeReply, Out, PlanPage
+from sennit.workflows.messages.ends import CallEnd, unpack_ends
 from sennit.workflows.messages.result import usage_in
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
@@ -68,6 +69,14 @@ def page_of(graph: Graph, page: PlanPage) -> ExecutionPlan:
     try:
         return attach(parse_page(page.specs), known, len(graph.specs))
     except (ValueError, TypeError, AttributeError, LookupError):
+        raise invalid_result() from None
+
+
+def ends_on(found: ExecutionPlan, page: PlanPage) -> list[CallEnd]:
+    """Return how nodes of a page have ended by now. Raises ApplicationError of type InvalidResult."""
+    try:
+        return unpack_ends(found, page.ends)
+    except ValueError:
         raise invalid_result() from None
 
 

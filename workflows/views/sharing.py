@@ -1,15 +1,20 @@
-"""Which units share an activity, and why others do not."""
+"""Which units share an activity, or are made by the step of a program that calls them, and why others do not."""
 
 from sennit.workflows.limits import MAX_EXPLAINED
-from sennit.workflows.plan.fusion.rules import why_alone
+from sennit.workflows.messages.queues import TOOLS
+from sennit.workflows.plan.fusion.rules import why_alone, why_not_in_place
 from sennit.workflows.plan.scheduling.ready import reads_long_manifests
 from sennit.workflows.plan.scheduling.state import RunState
 
 _JOIN = "no activity, unless its value must be stored: what reads a join loads the outputs of its inputs"
 
+_BESIDE = "its program waited for a longer call too, was run again, or had no budget left for its step to make it"
+
 
 def explained(state: RunState) -> dict[str, str]:
-    """Return of the first 500 nodes whether they may share an activity, and if not why. A map speaks for its items."""
+    """Return of the first 500 nodes whether they may share an activity, or their program's step makes them, and if not
+    why. A map speaks for its items.
+    """
     nodes = range(min(len(state.graph.specs), MAX_EXPLAINED))
     return {state.path(node): _reason(state, node) for node in nodes if state.graph.specs[node].is_shown}
 
@@ -20,10 +25,14 @@ def _reason(state: RunState, node: int) -> str:
         return _JOIN
     why = "it has failed beside others" if node in state.alone else ""
     why = why or ("it reads joins of many inputs" if reads_long_manifests(state, node) else "")
-    reason = why_alone(state.graph, node, spec, state.graph.locks[node]) or why or timings.why_alone(spec)
+    is_of_program = spec.maker >= 0 and state.graph.specs[spec.maker].kind == "program"
+    locks = state.graph.locks[node]
+    rule = why_not_in_place(spec, TOOLS) if is_of_program else why_alone(state.graph, node, spec, locks)
+    reason = "" if spec.in_place else rule or why or timings.why_alone(spec) or (_BESIDE if is_of_program else "")
     if reason:
         return f"alone: {reason}"
     millis = timings.millis(spec)
     took = "nobody knows how long" if millis is None else f"{millis:,} ms"
     source = "declared" if spec.typical == millis else "measured"
-    return f"may share an activity: `{spec.tool}` takes {took}{'' if millis is None else f', {source}'}"
+    how = "made by its program's step" if is_of_program else "may share an activity"
+    return f"{how}: `{spec.tool}` takes {took}{'' if millis is None else f', {source}'}"

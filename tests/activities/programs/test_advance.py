@@ -1,5 +1,6 @@
 """Whole programs, advance by advance: the answer is the same in any order of ends, and after any restart."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -7,9 +8,12 @@ import pytest
 from doubles.plan.samples import CATALOGUE
 from doubles.programs import PREFIX, TOPIC, End, Play
 
+from sennit.activities.nodes import short_calls
 from sennit.activities.nodes.content_key import content_key
 from sennit.activities.nodes.error_mapping import CallFailed, ProgramFailed
 from sennit.activities.programs.session import Session
+from sennit.activities.storage.run_context import StoredPlan
+from sennit.workflows.messages.contracts import NodeReply
 from sennit.workflows.plan.language.nodes import GateNode, LlmNode, ToolNode
 
 Make = Callable[..., Play]
@@ -439,3 +443,51 @@ async def main():
     fakes = {"page": lambda path: TEXT, "search": lambda query: 1}
     with pytest.raises(ProgramFailed, match="takes a Ref, which is the result of a large tool"):
         await play(script, fakes=fakes, catalogue=large(CATALOGUE)).run()
+
+
+PAIR = """
+import asyncio
+
+async def main():
+    found = await asyncio.gather(search(query="quick"), search(query="slow"))
+    return [*found, await search(query="last")]
+"""
+
+
+async def test_a_step_hands_over_a_call_that_takes_too_long(play: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(short_calls, "STEP_SECONDS", 0.2)
+    monkeypatch.setattr(short_calls, "GRACE_SECONDS", 0.1)
+    run = play(PAIR, fakes={"search": lambda query: len(query)}, in_place=True)
+    make, cut_off = run.make, []
+
+    async def slowly(page: StoredPlan, name: str) -> NodeReply:
+        if name == "main_2":
+            try:
+                await asyncio.Event().wait()
+            finally:
+                cut_off.append(name)
+        return await make(page, name)
+
+    monkeypatch.setattr(run, "make", slowly)
+    assert await run.run() == [5, 4, 4]
+    assert cut_off == ["main_2"]
+    assert (set(run.made), run.called.total()) == ({"main_1", "main_3"}, 1)
+
+
+async def test_a_step_makes_no_more_calls_than_the_budget_has_nodes_for(play: Make) -> None:
+    script = "async def main():\n    return [await search(query='a' * n) for n in range(1, 6)]\n"
+    run = play(script, fakes={"search": lambda query: len(query)}, in_place=True, left={"nodes": 2})
+    assert await run.run() == [1, 2, 3, 4, 5]
+    assert (run.made.total(), run.called.total()) == (4, 1)
+
+
+@pytest.mark.parametrize("others", ["llm('?')", "sleep(1)", "note(text='a')", "first([task(search, query='b')])"])
+async def test_what_is_not_short_begins_at_once(play: Make, others: str) -> None:
+    """Models, sleeps, writes, and what a join may cut off are no part of a step, nor are the calls beside them."""
+    script = (
+        f"import asyncio\n\nasync def main():\n    await asyncio.gather(search(query='a'), {others})\n    return 1\n"
+    )
+    fakes = {"search": lambda query: 1, "llm": lambda *_, **__: "x", "note": lambda text: 1}
+    run = play(script, fakes=fakes, in_place=True)
+    assert await run.run() == 1
+    assert not run.made

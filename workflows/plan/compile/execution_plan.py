@@ -117,6 +117,8 @@ class NodeSpec:
     """What a program's call is known by when the program runs again; of a task, a `.` and the mark of its script
     follow.
     """
+    in_place: bool = False
+    """Whether the step of a program has made this call itself, or has worked out the value of this join."""
     script: str = ""
     """Of a program, for people to see; "" if it is too long."""
     quote: Quoted | None = None

@@ -130,6 +130,12 @@ class Graph:
         self.specs[later].successor, self.specs[step].is_successor = step, True
         self.predecessor[step] = later
 
+    def last_of(self, node: int) -> int:
+        """Return the last step of a program, or turn of a tool loop, which has the output of the node; or itself."""
+        while (later := self.specs[node].successor) >= 0 and self.specs[later].maker >= 0:
+            node = later
+        return node
+
     def fallback_of(self, node: int) -> int:
         """Return the fallback of a node, behind the steps and turns with which it went on when it ran before; or -1."""
         found = self.specs[node].successor
@@ -150,6 +156,14 @@ class Graph:
         another maker by now, each once.
         """
         return [made for made in dict.fromkeys(self.made.get(node, ())) if self.specs[made].maker == node]
+
+    def readers_of_end(self, node: int) -> list[int]:
+        """Return what reads how a node ends: joins that it is an input of, and the step of a program that has made the
+        call itself and has gone on with that. If it has not, the next step does.
+        """
+        spec, joins = self.specs[node], self.joins[node]
+        is_told = spec.in_place and self.specs[spec.maker].successor not in joins
+        return [*joins, spec.maker] if is_told else joins
 
     def is_left_behind(self, made: int) -> bool:
         """Whether a step of a program made this call when it ran before, and has not made it again."""

@@ -1,5 +1,6 @@
 """Which calls may share an activity, and which of them are short: that is known, and never guessed."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sennit.workflows.plan.compile.execution_plan import SHARED, NodeSpec
@@ -10,6 +11,9 @@ from sennit.workflows.plan.limits import MAX_SHORT_MILLIS
 ENOUGH_CALLS = 3
 """So many calls of this run tell how long a tool takes, where nobody else says it."""
 
+MOST_CALLS = 1_000
+"""Calls that one step of a program makes itself: they are repeated together if its reply is lost."""
+
 
 def why_alone(graph: Graph, node: int, spec: NodeSpec, locks: list[tuple[str, int]]) -> str:
     """Return why a node, or a part of an item of a map, which calls what `spec` says with these locks, may share an
@@ -18,22 +22,38 @@ def why_alone(graph: Graph, node: int, spec: NodeSpec, locks: list[tuple[str, in
     Nothing that writes, asks or holds a lock that another node might want shares one, and nothing that may be cancelled
     because a join has what it needs: then the others would be cut off with it.
     """
-    kind = spec.item_kind if spec.kind == "map" else spec.kind
-    if kind != "tool":
-        return f"it is of kind {kind}, and only calls of tools share an activity"
-    if spec.effect not in ("pure", "read") or spec.approval:
-        return "it writes"
+    if reason := _why_apart(spec):
+        return reason
     if any(mode != SHARED or name in graph.contended for name, mode in locks):
         return "it uses what another node may hold alone"
     if graph.specs[node].is_successor:
         return "it stands in for another node"
     if node in graph.early or any(graph.specs[join].kind == "program" for join in graph.joins[node]):
         return "what waits for it may go on before all of its inputs are there"
-    if spec.expires:
-        return "it may expire while the others go on"
+    return ""
+
+
+def why_not_in_place(spec: NodeSpec, queue: str) -> str:
+    """Return why a step of a program on this queue does not make a call itself, however short it is; "" if it does."""
+    if reason := _why_apart(spec):
+        return reason
+    if spec.deadline:
+        return "it waits for a time"
+    if spec.locks:
+        return "it holds a lock"
+    return "" if spec.queue == queue else "workers of another role make it"
+
+
+def _why_apart(spec: NodeSpec) -> str:
+    """Return why a call, or each item of a map, may share no activity, whatever is around it; "" if it may."""
+    kind = spec.item_kind if spec.kind == "map" else spec.kind
+    if kind != "tool":
+        return f"it is of kind {kind}, and only calls of tools share an activity"
+    if spec.effect not in ("pure", "read") or spec.approval:
+        return "it writes"
     if spec.attempts == 1:
         return "it is attempted once"
-    return ""
+    return "it may expire while the others go on" if spec.expires else ""
 
 
 @dataclass(slots=True)
@@ -47,6 +67,19 @@ class Timings:
     """What workers had measured before, by tool, in milliseconds."""
     measured: dict[str, tuple[int, int]] = field(default_factory=dict)
     """How many calls of this run have ended, by tool, and how long they took in all."""
+
+    @classmethod
+    def of(cls, fuse: Fuse, usual: Mapping[str, int]) -> "Timings":
+        """Return what a run knows that has said this of itself by `usual`."""
+        return cls(fuse, measured={tool: (ENOUGH_CALLS, ENOUGH_CALLS * millis) for tool, millis in usual.items()})
+
+    def usual(self) -> dict[str, int]:
+        """Return how long calls of tools take, as far as the run knows that from more than what a tool declares."""
+        found = dict(self.known)
+        for tool, (count, total) in self.measured.items():
+            if count >= ENOUGH_CALLS and (tool not in found or total // count > MAX_SHORT_MILLIS):
+                found[tool] = total // count
+        return found
 
     def note(self, tool: str, millis: int) -> None:
         """A call of this tool has ended after so long."""

@@ -182,6 +182,7 @@ class NodesAppended:
     tool loop, and the next step or turn, which comes last and takes over its end. Without `ended` they come from a
     planner, and `more` says that it still writes, so the run neither ends nor parks. `facts` are those of older nodes
     that only these ask for; `fallbacks` say that of older nodes' fallback values. A program has `given_up` calls.
+    `ends` are those of calls that the step has made itself, by their ids, in order; the last may be the next step's.
     """
 
     page: ExecutionPlan
@@ -190,6 +191,7 @@ class NodesAppended:
     fallbacks: dict[int, dict[str, Any]] = field(default_factory=dict)
     more: bool = False
     given_up: tuple[str, ...] = ()
+    ends: tuple[tuple[str, Outcome], ...] = ()
 
 
 @dataclass(slots=True)

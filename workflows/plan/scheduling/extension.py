@@ -19,14 +19,14 @@ from sennit.workflows.plan.limits import (
     MAX_ADDED_SHOWN,
     MAX_REASON_CHARACTERS,
 )
-from sennit.workflows.plan.scheduling.budget import Rate
+from sennit.workflows.plan.scheduling.budget import Amounts, Rate
 from sennit.workflows.plan.scheduling.cancellation import NOT_MADE, cancel_inputs, give_up
 from sennit.workflows.plan.scheduling.completion import cancel, live, no_longer_wait, put_back
-from sennit.workflows.plan.scheduling.events import ExpansionRequest, NodesAppended
+from sennit.workflows.plan.scheduling.events import ExpansionRequest, NodesAppended, Outcome
 from sennit.workflows.plan.scheduling.joins import is_open, was_held_back
 from sennit.workflows.plan.scheduling.ready import queue
 from sennit.workflows.plan.scheduling.reset import reset
-from sennit.workflows.plan.scheduling.state import CANCELLED, FAILED, OVERTIME, PENDING, SKIPPED, RunState
+from sennit.workflows.plan.scheduling.state import CANCELLED, FAILED, OVERTIME, PENDING, RUNNING, SKIPPED, RunState
 
 _MARK = re.compile(r"_g[0-9a-f]{6}(?=_)")
 """In the ids of what a program calls when a step of it has run again. People see ids without it, if they are free."""
@@ -70,7 +70,22 @@ def append(state: RunState, event: NodesAppended) -> None:
     _complete(state, event)
     for node in new:
         state.mark(node)
+    for name, outcome in event.ends:
+        if (unit := graph.by_id[name]) in new:
+            _begin(state, unit, outcome)
     give_up(state, [graph.by_id[name] for name in event.given_up if name in graph.by_id])
+
+
+def _begin(state: RunState, unit: int, outcome: Outcome) -> None:
+    """Take a call for one that runs, in an activity with others: its step has made it itself."""
+    state.status[unit] = RUNNING
+    state.running += 1
+    state.shared[unit], state.together[unit] = unit, 1
+    state.started[unit] = min(state.now, outcome.at - outcome.millis)
+    if outcome.at and not outcome.again:
+        state.ended_at[unit] = outcome.at
+    if state.budget is not None:
+        state.budget.reserve(unit, Amounts(nodes=1))
 
 
 def _complete(state: RunState, event: NodesAppended) -> None:

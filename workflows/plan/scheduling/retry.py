@@ -246,8 +246,9 @@ def skip(state: RunState, unit: int) -> None:
     elif unit == node:
         state.inherited_failure.pop(unit, None)
         completion.skip_blocked(state, unit, _GIVEN_UP)
-        for step in state.graph.joins[unit]:
-            if step in state.chosen and unit in state.chosen[step] and state.graph.specs[step].kind == "program":
+        for step in state.graph.readers_of_end(unit):
+            was_told = unit in state.chosen.get(step, ()) or step not in state.graph.joins[unit]
+            if was_told and state.graph.specs[step].kind == "program":
                 reset.reset(state, step)
     else:
         _give_up_item(state, unit, node)
@@ -285,7 +286,7 @@ def revise(state: RunState, node: int) -> None:
     same = state.previous_result.pop(node) == reset.signature(state, node)
     for other in state.graph.consumers[node]:
         _follow(state, other, node, same=same)
-    for join in state.graph.joins[node]:
+    for join in state.graph.readers_of_end(node):
         _follow(state, join, node, same=same or not _concerns(state, join, node))
     propagation.notify_fallbacks(state, node, status)
 
@@ -297,7 +298,7 @@ def _concerns(state: RunState, join: int, node: int) -> bool:
     if state.graph.specs[join].of_items:  # it was told of each item
         return join not in state.chosen
     picky = state.graph.specs[join].policy in ("first", "quorum", "any")
-    return not picky or join not in state.chosen or node in state.chosen[join]
+    return not picky or join not in state.graph.joins[node] or join not in state.chosen or node in state.chosen[join]
 
 
 def _follow(state: RunState, other: int, node: int, *, same: bool) -> None:
@@ -326,7 +327,7 @@ def is_passed(state: RunState, unit: int) -> bool:
     seen = dict.fromkeys(stack)
     while stack:
         here = stack.pop()
-        readers = [join for join in graph.joins[here] if _concerns(state, join, here)]
+        readers = [join for join in graph.readers_of_end(here) if _concerns(state, join, here)]
         if any(_has_gone_on(state, join) for join in readers):
             return True
         host = graph.predecessor.get(here)
@@ -389,7 +390,7 @@ def _after(state: RunState, node: int, *, runs: bool = True) -> list[int]:
     while stack:
         here, runs = stack.pop()
         fallback, host = graph.specs[here].successor, graph.predecessor.get(here)
-        others = [*graph.consumers[here], *graph.joins[here]]
+        others = [*graph.consumers[here], *graph.readers_of_end(here)]
         if runs and fallback >= 0:
             others += [fallback, *graph.calls_before(fallback)]
         for other in [(each, True) for each in others] + ([] if host is None else [(host, False)]):

@@ -240,10 +240,6 @@ def _retry(state: RunState, event: RetryRequested) -> None:
             retry.retry(state, unit)
 
 
-def _skip(state: RunState, event: SkipRequested) -> None:
-    retry.skip(state, event.unit)
-
-
 def _raise_budget(state: RunState, event: BudgetRaised) -> None:
     if state.budget is None:
         state.budget = Budget()
@@ -263,6 +259,12 @@ def _append(state: RunState, event: NodesAppended) -> None:
     extension.append(state, event)
     if event.ended is not None:
         _end_node(state, event.ended)
+    for name, outcome in event.ends:
+        unit = state.graph.by_id[name]
+        if state.graph.specs[unit].kind == "program":  # the next step, which has read the others
+            _work_off(state)
+            _read_inputs(state, InputsRead(unit))
+        _end_node(state, NodeEnded(unit, state.generation[unit], outcome))
 
 
 def _replace(state: RunState, event: PlanReplaced) -> None:
@@ -389,7 +391,7 @@ _HANDLERS: dict[type[Any], Callable[[RunState, Any], None]] = {
     Answered: _answer,
     ApprovalDecided: _decide_approval,
     RetryRequested: _retry,
-    SkipRequested: _skip,
+    SkipRequested: lambda state, event: retry.skip(state, event.unit),
     NodesAppended: _append,
     PlanReplaced: _replace,
     InputsRead: _read_inputs,

@@ -143,7 +143,7 @@ def _is_caught(state: RunState, node: int, raised: Container[int], known: dict[i
     """Whether a script was told of a failure and has gone on: that of the call, or that which awaits its task."""
     if node not in known:
         known[node] = False
-        known[node] = any(_has_caught(state, other, node, raised, known) for other in state.graph.joins[node])
+        known[node] = any(_has_caught(state, other, node, raised, known) for other in state.graph.readers_of_end(node))
     return known[node]
 
 
@@ -151,7 +151,7 @@ def _has_caught(state: RunState, other: int, call: int, raised: Container[int], 
     status = state.status[other]
     if state.graph.specs[other].kind != "program":
         return status == SUCCEEDED or (status == FAILED and _is_caught(state, other, raised, known))
-    if call not in state.chosen.get(other, ()) or status in (PENDING, RUNNING):
+    if not _hears_of(state, other, call) or status in (PENDING, RUNNING):
         return False
     return call not in raised or _is_caught(state, session_of(state, other), raised, known)
 
@@ -171,7 +171,7 @@ def _excused(state: RunState) -> list[bool]:
     excused = [status[node] in (SUCCEEDED, SKIPPED, CANCELLED) for node in range(len(graph.specs))]
     for node in reversed(graph.order):
         if not excused[node] and node not in answer and not _is_unread(state, node):
-            behind = graph.behind(node)
+            behind = (*graph.behind(node), *graph.readers_of_end(node))
             excused[node] = bool(behind or graph.specs[node].page) and all(excused[other] for other in behind)
     return excused
 
@@ -181,13 +181,15 @@ def _is_unread(state: RunState, node: int) -> bool:
     graph, spec = state.graph, state.graph.specs[node]
     if spec.maker < 0 or spec.effect != "write" or state.status[node] != FAILED:
         return False
-    return not graph.is_left_behind(node) and not any(_hears_of(state, other, node) for other in graph.joins[node])
+    return not graph.is_left_behind(node) and not any(
+        _hears_of(state, other, node) for other in graph.readers_of_end(node)
+    )
 
 
 def _hears_of(state: RunState, other: int, call: int) -> bool:
     """Whether a join, or a step of a program, has taken notice of how a call ended."""
     if state.graph.specs[other].kind == "program":
-        return call in state.chosen.get(other, ())
+        return call in state.chosen.get(other, ()) or state.graph.specs[call].maker == other
     return state.status[other] != CANCELLED
 
 
@@ -210,7 +212,8 @@ def _read(state: RunState, node: int) -> Sequence[int]:
         return ()
     step: int | None = node
     while step is not None:
-        found = [call for call in state.chosen.get(step, ()) if state.status[call] in (FAILED, BLOCKED)]
+        own = (call for call in graph.made_by(step) if step in graph.readers_of_end(call))
+        found = [call for call in (*state.chosen.get(step, ()), *own) if state.status[call] in (FAILED, BLOCKED)]
         if found:
             return found
         step = graph.predecessor.get(step)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec, Quoted
 from sennit.workflows.plan.compile.graph import Graph
+from sennit.workflows.plan.fusion.rules import Timings
 from sennit.workflows.plan.language.limits import Usage
 from sennit.workflows.plan.scheduling.budget import Amounts, Budget, Rate
 from sennit.workflows.plan.scheduling.events import (
@@ -21,7 +22,7 @@ from sennit.workflows.plan.scheduling.events import (
     RunStarted,
     Start,
 )
-from sennit.workflows.plan.scheduling.ready import lacking
+from sennit.workflows.plan.scheduling.ready import in_place, lacking
 from sennit.workflows.plan.scheduling.state import RunState
 from sennit.workflows.plan.scheduling.step import step
 
@@ -369,3 +370,21 @@ def test_sub_agents_share_what_those_with_a_part_of_their_own_leave() -> None:
     step(state, BudgetRaised({"tokens": 9_000, "calls": 12}))
     limits = [decision.limits for decision in step(state, RunStarted()) if isinstance(decision, Start)]
     assert limits == [{"tokens": 1_500, "calls": 6}, {"tokens": 1_500, "calls": 6}, {"tokens": 6_000, "calls": 1}]
+
+
+def test_a_step_reserves_the_nodes_of_the_calls_that_it_may_make_itself() -> None:
+    """Half of what is left, so that others have some; each call counts as a node when the step says how it ended."""
+    main = NodeSpec("main", "program", policy="any")
+    state = RunState(Graph(ExecutionPlan([main], [0])), timings=Timings("auto"))
+    state.budget = budget = Budget({"nodes": 11})
+    step(state, RunStarted())
+    assert budget.reserved[0].nodes == 1 + 5
+    assert in_place(state, 0) == {"fuse": "auto", "usual": {}, "repeats": False}
+    made = [NodeSpec(f"main_{number}", "tool", page="p", key=f"{number}", in_place=True) for number in range(3)]
+    following = NodeSpec("main_s2", "program", page="p", inputs=[3], policy="any")
+    ends = [(spec.id, Outcome("v", millis=20)) for spec in made]
+    ended = NodeEnded(0, 1, Outcome("s", delegated=True))
+    out = step(state, NodesAppended(ExecutionPlan([*made, following], []), ended, ends=tuple(ends)))
+    assert (budget.spent.nodes, budget.reserved[4].nodes) == (4, 1 + 3)
+    assert [each.units for each in out if isinstance(each, Start)] == [(4,)]
+    assert (state.running, state.activities, state.millis[1]) == (1, 1, 20)

@@ -1,0 +1,182 @@
+"""The short calls that a step of a program makes itself, beside each other, instead of handing them over.
+
+Each leaves its marker, as in a group, so that the successor of a killed worker makes only the rest. Which calls these
+are `sennit.workflows.plan.fusion.rules` says.
+"""
+
+import asyncio
+import json
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from sennit.activities.limits import MAX_ENDS_BYTES
+from sennit.activities.nodes.group import reply_of
+from sennit.activities.storage.run_context import StoredPlan
+from sennit.activities.toolbox.batch import Batches
+from sennit.workflows.messages.contracts import NodeReply
+from sennit.workflows.messages.node_calls import ProgramNodeCall
+from sennit.workflows.plan.compile.execution_plan import NodeSpec
+from sennit.workflows.plan.fusion.rules import MOST_CALLS, Timings, why_not_in_place
+from sennit.workflows.plan.language.nodes import JoinNode
+
+MakeCall = Callable[[StoredPlan, str], Coroutine[Any, Any, NodeReply]]
+STEP_SECONDS, BESIDE_LONG_SECONDS = 10.0, 0.5
+"""After which a step hands over; the second, while the script also waits for a call that is an activity."""
+GRACE_SECONDS = 1.0
+"""For which a step that hands over waits for calls in flight."""
+
+
+class StepAlone(Exception):
+    """A step makes short calls itself, and so not behind another call, whose end would wait for theirs."""
+
+
+class ShortCalls:
+    """The calls of one step: `specs` has what they are, and `ends` how they ended, in order, with when. Those of joins
+    are worked out here too.
+    """
+
+    def __init__(self, make: MakeCall, call: ProgramNodeCall, queue: str) -> None:
+        self._make = make
+        self._timings = Timings.of(call.fuse, call.usual)
+        self._queue = queue
+        self._follows = call.follows
+        self._paid = call.left.get("nodes")
+        self._began = time.monotonic()
+        self._batches = Batches()
+        self._tasks: dict[str, asyncio.Task[NodeReply]] = {}
+        self._done: deque[str] = deque()
+        self._wake = asyncio.Event()
+        self.specs: dict[str, NodeSpec] = {}
+        self._joins: dict[str, JoinNode] = {}
+        self._joined_by: dict[str, list[str]] = {}
+        self._missing: dict[str, int] = {}
+        self._bytes = 0
+        self._last = max(call.since, *call.ends.values(), 0)
+        """When the last call ended: those of a step end one after the other, whatever the clocks say."""
+        self.ends: dict[str, NodeReply] = {}
+        self.has_others = False
+        """Whether the script has made a call that its step does not make: to be handed over at once."""
+
+    def makes(self, spec: NodeSpec) -> bool:
+        """Whether the step makes this call."""
+        return not why_not_in_place(spec, self._queue) and self._timings.is_short(spec)
+
+    def begin(self, checked: StoredPlan) -> None:
+        """Begin the calls of these nodes, unless one of them is to be handed over."""
+        mine = dict[str, NodeSpec]()
+        for node in checked.plan.nodes:
+            spec = checked.spec(node.id)
+            if self.makes(spec):
+                mine[spec.id] = spec
+            elif isinstance(node, JoinNode) and self._joins_mine(node, mine):
+                self._open(node)
+            else:
+                self.has_others = True
+        if self._paid is not None and len(self.specs) + len(mine) > self._paid:
+            self.has_others = True  # whether there is budget for them the run decides
+        if self.has_others:
+            return
+        if self._follows and mine:
+            raise StepAlone
+        self.specs |= mine
+        for spec in mine.values():
+            work = self._batches.seat().run(self._make(checked, spec.id))
+            task = self._tasks[spec.id] = asyncio.ensure_future(work)
+            task.add_done_callback(lambda _, name=spec.id: self._note(name))  # type: ignore[misc]
+
+    def _joins_mine(self, node: JoinNode, mine: Mapping[str, NodeSpec]) -> bool:
+        """Whether a join closes when calls of this step have ended, whichever is the first."""
+        is_known = all(name in mine or name in self.specs for name in node.inputs)
+        return node.policy in ("all", "settled") and node.deadline is None and is_known
+
+    def _open(self, node: JoinNode) -> None:
+        """Have a join close when the last of its inputs ends."""
+        self._joins[node.id] = node
+        waits = [name for name in node.inputs if name not in self.ends]
+        for name in waits:
+            self._joined_by.setdefault(name, []).append(node.id)
+        self._missing[node.id] = len(waits)
+        if any(self.ends[name].ref is None for name in node.inputs if name in self.ends):
+            self.has_others = True
+        elif not waits:
+            self._close(node)
+
+    def _note(self, name: str) -> None:
+        self._done.append(name)
+        self._wake.set()
+
+    async def next(self, waits: Sequence[str]) -> list[str]:
+        """Return what has ended of that for which the script `waits`, as soon as something has; nothing if the step is
+        to hand over.
+        """
+        is_beside = any(name not in self.specs and name not in self._joins for name in waits)
+        limit = self._began + (BESIDE_LONG_SECONDS if is_beside else STEP_SECONDS)
+        while not self.has_others:
+            found = [name for name in waits if name in self.ends]
+            rest = limit - time.monotonic()
+            is_full = len(self.specs) > MOST_CALLS or self._bytes > MAX_ENDS_BYTES
+            if found and rest > 0 and not is_full:
+                return found
+            if found or rest <= 0 or not self._tasks:
+                break
+            await self._note_ends(rest)
+        await self._finish()
+        return []
+
+    async def _note_ends(self, seconds: float) -> None:
+        """Wait until a call has ended, but no longer than that, and note what has."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        self._wake.clear()
+        done = {self._done.popleft(): True for _ in range(len(self._done))}
+        self._last = max(self._last + 1, round(time.time() * 1000))
+        for name in [name for name in self._tasks if name in done]:
+            task = self._tasks.pop(name)
+            if not task.cancelled():
+                self._end(name, reply_of(task))
+
+    def _end(self, name: str, reply: NodeReply) -> None:
+        self.ends[name] = reply = reply.model_copy(update={"at": self._last})
+        self._bytes += len(reply.model_dump_json(exclude_defaults=True))
+        self.has_others |= reply.error is not None and reply.error.again
+        if reply.millis:
+            self._timings.note(self.specs[name].tool, reply.millis)
+        for join in self._joined_by.pop(name, ()):
+            self._missing[join] -= 1
+            if reply.ref is None:
+                self.has_others = True  # whether it closes without this value the run decides
+            elif not self._missing[join]:
+                self._close(self._joins[join])
+
+    def _close(self, join: JoinNode) -> None:
+        """Give a join the value that the run gives it."""
+        values: list[Any] = [{"data": self.ends[name].ref} for name in join.inputs]
+        if join.policy == "settled":
+            values = [{"id": name, "value": value} for name, value in zip(join.inputs, values, strict=True)]
+        size = sum(self.ends[name].size for name in join.inputs)
+        reference = json.dumps(values, separators=(",", ":"))
+        self.ends[join.id] = NodeReply(ref=reference, size=size, attempt=0, at=self._last)
+
+    def give_up(self, names: Iterable[str]) -> None:
+        """Cut off calls for which nobody waits any more."""
+        for name in names:
+            if name in self._tasks:
+                self._tasks[name].cancel()
+
+    async def _finish(self) -> None:
+        """Wait a little for what is in flight: what does not end by then is made again."""
+        limit = time.monotonic() + GRACE_SECONDS
+        while self._tasks and time.monotonic() < limit:
+            await self._note_ends(limit - time.monotonic())
+        await self.close()
+
+    async def close(self) -> None:
+        """Cut off what is in flight."""
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        self._tasks.clear()

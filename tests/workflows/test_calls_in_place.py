@@ -1,0 +1,81 @@
+"""A step of a program makes its short calls itself. They are nodes as all others are, and a person repairs them so."""
+
+import uuid
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from doubles.events import activities, failed_tasks
+from doubles.local_workers import Start
+from doubles.runs import insist, until
+from doubles.tools import calls
+
+pytestmark = pytest.mark.server
+
+MANY = """
+import asyncio
+
+async def pair(number: int) -> int:
+    found = await glance(value=number)
+    return (await glance(value=found["value"]))["value"]
+
+async def main(count: int):
+    found = await asyncio.gather(*[pair(number) for number in range(count)])
+    both = await parallel([task(glance, value=number) for number in found[:2]])
+    return [sum(found), *[each["value"] for each in both]]
+"""
+FAILING = """
+async def main(repaired: str):
+    found = [(await glance(value=number))["value"] for number in range(5)]
+    try:
+        await fail(message="caught", unless=repaired)
+    except Exception as error:
+        found.append(str(error).removeprefix("ToolError: "))
+    found.append((await flaky(failures=1))["value"])
+    await fail(message="not caught", unless=repaired)
+    return found
+"""
+
+
+def program(script: str, fuse: str = "auto", **arguments: Any) -> dict[str, Any]:
+    nodes = [{"id": "main", "kind": "program", "script": script, "arguments": arguments}]
+    return {"nodes": nodes, "answer": "$main", "fuse": fuse}
+
+
+async def test_a_program_of_short_calls_is_one_activity(start: Start, cache: Path) -> None:
+    sizes = {}
+    for count in (20, 120):
+        handle = await start(plan=program(MANY, count=count))
+        report = await handle.result()
+        assert (report["status"], report["answer"]) == ("done", [sum(range(count)), 0, 1])
+        assert Counter(kind for kind, _ in await activities(handle)) == {"prepare": 1, "program": 1}
+        assert set(Counter(calls(cache, handle.first_execution_run_id or "")).values()) == {1}
+        rows = [line for line in report["nodes"] if line["kind"] == "tool"]
+        assert [line["id"] for line in rows][:3] == ["main_1", "main_2", "main_3"]
+        assert {(line["status"], line["attempts"]) for line in rows} == {("succeeded", 1)}
+        assert len(rows) == 2 * count + 2
+        assert not await failed_tasks(handle)
+        *before, _ = (await handle.fetch_history()).events  # the last one has the report, with a row for each node
+        sizes[count] = sum(event.ByteSize() for event in before)
+    assert sizes[120] - sizes[20] <= 2 * 100 * 120, "bytes of history for a call"
+    sharing = (await handle.query("sharing"))["nodes"]
+    assert sharing["main_1"] == "made by its program's step: `glance` takes 20 ms, declared"
+
+
+@pytest.mark.parametrize("caught", [False, True])
+async def test_a_person_repairs_a_call_that_a_step_has_made(start: Start, cache: Path, *, caught: bool) -> None:
+    """That which nobody has caught: the program goes on there. One that its script has caught: it goes back to it."""
+    repaired = uuid.uuid4().hex
+    handle = await start(plan=program(FAILING, "on", repaired=repaired))
+    view = await until(handle, lambda view: bool(view["status"] == "blocked"))
+    [failed] = [item["node"] for item in view["blocked"]]
+    before = Counter(calls(cache, handle.first_execution_run_id or ""))
+    (cache / repaired).touch()
+    await insist(handle, "retry_node", {"node": "main_6" if caught else failed})
+    report = await handle.result()
+    assert (report["status"], report["answer"]) == ("done", [0, 1, 2, 3, 4, *([] if caught else ["caught"]), 2]), report
+    again = Counter(calls(cache, handle.first_execution_run_id or "")) - before
+    assert again.total() == (2 if caught else 1)
+    assert not any("glance" in name for name in again)
+    assert len([line for line in report["nodes"] if line["kind"] == "tool"]) == 8

@@ -1,0 +1,51 @@
+"""How calls have ended that a step of a program has made itself, as they travel on the page that they are on."""
+
+import base64
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+
+from pydantic import ValidationError
+
+from sennit.workflows.messages.contracts import NodeReply
+from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
+from sennit.workflows.plan.language.packing import inflate
+from sennit.workflows.plan.limits import MAX_PAYLOAD_BYTES
+from sennit.workflows.plan.scheduling.joins import is_manifest
+
+CallEnd = tuple[str, NodeReply]
+"""A node by its id, and how it has ended."""
+MAX_UNPACKED_BYTES = 16 * MAX_PAYLOAD_BYTES
+
+
+def pack_ends(specs: Sequence[NodeSpec], ends: Mapping[str, NodeReply]) -> str:
+    """Return as compressed text how nodes of a page have ended, in that order; "" for none. What the value of a join is
+    made of the run knows by itself.
+    """
+    places = {spec.id: place for place, spec in enumerate(specs)}
+    told = [(name, reply) for name, reply in ends.items() if name in places and not is_manifest(reply.ref or "")]
+    if not told:
+        return ""
+    rows = [[places[name], reply.model_dump(mode="json", exclude_defaults=True)] for name, reply in told]
+    return base64.b85encode(zlib.compress(json.dumps(rows, separators=(",", ":")).encode(), 9)).decode()
+
+
+def unpack_ends(page: ExecutionPlan, text: str) -> list[CallEnd]:
+    """Return what `pack_ends` has packed. Raises ValueError for anything else, and for ends that a step cannot know:
+    those of calls that write, two of one node, and that of another step than the next one, which ends last.
+    """
+    if not text:
+        return []
+    try:
+        rows = json.loads(inflate(base64.b85decode(text), MAX_UNPACKED_BYTES))
+        found = [(page.specs[place], NodeReply.model_validate(fields)) for place, fields in rows]
+    except (ValidationError, TypeError, LookupError, zlib.error) as error:
+        raise ValueError(f"these are no ends: {error}") from None
+    ends = {spec.id: reply for spec, reply in found}
+    calls = [spec for spec, _ in found if spec is not page.specs[-1]]
+    says = all(reply.error is not None or reply.ref for reply in ends.values())
+    if not says or len(ends) < len(found) or calls != [spec for spec, _ in found][: len(calls)]:
+        raise ValueError("the ends do not fit the page")
+    if any(spec.kind not in ("tool", "join") or spec.effect == "write" for spec in calls):
+        raise ValueError("the page says how something ended that a step does not call")
+    return list(ends.items())
