@@ -129,8 +129,8 @@ def test_the_wheel_works_by_itself_beside_others_and_leaves_nothing(user: User, 
     neighbour = user.imported("workflows")
     user.install(wheel)
     home = Path(user.imported("sennit")).parent
-    answers_from(user, home, tmp_path)
     follow(user.folder, user.types, lambda script: user.does("python", "-P", "-c", f"{script}{LEAVE}"))
+    answers_from(user, home, tmp_path)
     takes_tools_of_any_name(user)
     can_be_embedded(user, tmp_path)
     its_types_are_seen(user)
