@@ -52,6 +52,7 @@ from sennit.workflows.messages.contracts import (
     CheckResult,
     ConcludeCall,
     Conclusion,
+    GroupProgress,
     GroupReply,
     LoadCall,
     NodeCall,
@@ -304,10 +305,8 @@ class Activities:
             await self._timings.flush(self.store, activity.info().namespace)
             checked = await _typed(self._library.plan(run_prefix, call.plan))
             info = activity.info()
-            run = activity.client().get_workflow_handle(info.workflow_id or "", run_id=info.workflow_run_id)
             group = GroupRun(checked, call.nodes, call.refs, run_one, info.heartbeat_details)
-            signal = partial(run.signal, "group_progress")
-            teller = asyncio.create_task(group.tell(call, info.attempt, attempts.record, signal))
+            teller = asyncio.create_task(group.tell(call, info.attempt, attempts.record, _signal_progress))
             try:
                 await _typed(group.run(lambda digest: self._library.value(run_prefix, digest), checked.wanted))
             except asyncio.CancelledError:
@@ -316,6 +315,13 @@ class Activities:
             finally:
                 teller.cancel()
         return GroupReply(nodes=group.replies())
+
+
+async def _signal_progress(progress: GroupProgress) -> None:
+    """Tell the run of this activity what has ended in it."""
+    info = activity.info()
+    run = activity.client().get_workflow_handle(info.workflow_id or "", run_id=info.workflow_run_id)
+    await run.signal("group_progress", progress)
 
 
 async def _typed(work: Awaitable[T], attempts: Attempts | None = None) -> T:
