@@ -50,6 +50,7 @@ from sennit.workflows.messages import contracts
 from sennit.workflows.messages.activity_options import OVERHEAD, SERVICE_ATTEMPTS, STORE_AWAY, STORE_PATIENCE
 from sennit.workflows.messages.contracts import (
     Call,
+    GroupProgress,
     GroupReply,
     NodeReply,
     PlanCall,
@@ -300,10 +301,8 @@ class Activities:
             await self._timings.flush(self.store, activity.info().namespace)
             checked = await _typed(self._library.plan(run_prefix, call.plan))
             info = activity.info()
-            run = activity.client().get_workflow_handle(info.workflow_id or "", run_id=info.workflow_run_id)
             group = GroupRun(checked, call.nodes, call.refs, run_one, info.heartbeat_details)
-            signal = partial(run.signal, "group_progress")
-            teller = asyncio.create_task(group.tell(call, info.attempt, attempts.record, signal))
+            teller = asyncio.create_task(group.tell(call, info.attempt, attempts.record, _signal_progress))
             try:
                 await _typed(group.run(lambda digest: self._library.value(run_prefix, digest), checked.wanted))
             except asyncio.CancelledError:
@@ -318,6 +317,13 @@ def _named(kind: Call[BaseModel, BaseModel], run: Callable[[Any], Awaitable[Any]
     """Return a function as the activity of this name and these types: by them its input is read."""
     run.__annotations__.update({"call": kind.takes, "return": kind.gives})
     return activity.defn(name=kind.name)(run)
+
+
+async def _signal_progress(progress: GroupProgress) -> None:
+    """Tell the run of this activity what has ended in it."""
+    info = activity.info()
+    run = activity.client().get_workflow_handle(info.workflow_id or "", run_id=info.workflow_run_id)
+    await run.signal("group_progress", progress)
 
 
 async def _typed(work: Awaitable[T], attempts: Attempts | None = None) -> T:

@@ -213,6 +213,17 @@ def test_a_page_that_drops_html_says_what_the_picture_shows() -> None:
     assert "| `page1` |" in text
 
 
+def test_a_board_says_which_of_its_numbers_shared_activities_have_reported() -> None:
+    play = Play(*(node(name) for name in "abc"), node("sum", "a", "b", "c"), fuse="on")
+    play.begin()
+    assert "0 of 4 nodes ended, as 1 shared activity last reported" in board_text(play)
+    play.ok("a")
+    assert "1 of 4 nodes ended, as 1 shared activity last reported" in board_text(play)
+    for name in ("b", "c", "sum"):
+        play.ok(name)
+    assert "4 of 4 nodes ended · " in board_text(play)
+
+
 def test_notes_come_last() -> None:
     assert (
         board_text(Play(node("a")), notes=["`SennitStatus` is missing: `sennit setup`"])
