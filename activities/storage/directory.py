@@ -147,7 +147,7 @@ class DirectoryStore:
 
     def _seen(self, root: int) -> _Seen:
         """Return which folder lies at the root now, and which file with an id is in the one that was opened."""
-        place, file = os.stat(self._root), os.stat(STORE_ID, dir_fd=root)
+        place, file = self._root.stat(), os.stat(STORE_ID, dir_fd=root)
         return place.st_dev, place.st_ino, file.st_dev, file.st_ino, file.st_mtime_ns
 
     def _end_turn(self) -> None:
