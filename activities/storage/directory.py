@@ -24,6 +24,7 @@ from sennit.activities.storage.artifacts import (
 
 P = ParamSpec("P")
 T = TypeVar("T")
+_Seen = tuple[int, int, int, int, int]
 _PROCESS = secrets.token_hex(6)
 _PARTS = count()
 _INLINE_BYTES = 64 * 1024
@@ -34,8 +35,9 @@ class DirectoryStore:
     """One file a body, named by digest; markers in a folder beside them. Files appear whole, by rename or link.
 
     Every call opens the root and reads the id there, and then works below the root that it has opened. So a folder
-    that was moved away or unmounted, or another one in its place, is never taken for this store. Calls of one turn of
-    the event loop share that look: the nodes of a group make theirs at one moment.
+    that was moved away or unmounted, or another one in its place, is never taken for this store, at no instant. Calls
+    of one turn of the event loop share what they open, and only look whether it still is what lies there: the nodes of
+    a group make theirs at one moment.
 
     Nothing is synced to the disk: a killed process loses nothing, and after a power cut a missing or torn body is
     found by its digest and its node runs again. Files are open to those only who may enter the folder.
@@ -45,7 +47,7 @@ class DirectoryStore:
         """Name the folder. Nothing is read yet, and nothing made."""
         self._root = root
         self._id = ""
-        self._turn: tuple[asyncio.AbstractEventLoop, int] | None = None  # this turn of the event loop, and its root
+        self._turn: tuple[int, _Seen] | None = None  # the root that was opened in this turn of the event loop
 
     def create(self) -> bool:
         mine = secrets.token_hex(8).encode()
@@ -122,22 +124,35 @@ class DirectoryStore:
         try:
             if size > _INLINE_BYTES:
                 return await asyncio.to_thread(within)
-            return work(self._root_of_turn(), *args, **kwargs)
+            return work(self._opened_in_turn(), *args, **kwargs)
         except OSError as error:
             raise self._unavailable(error) from error
 
-    def _root_of_turn(self) -> int:
-        """Return the root as it was opened in this turn of the event loop. Raises OSError or StoreUnavailable."""
-        loop = asyncio.get_running_loop()
-        if self._turn is None or self._turn[0] is not loop:
-            self._end_turn()
-            self._turn = loop, self._opened()
-            loop.call_soon(self._end_turn)
-        return self._turn[1]
+    def _opened_in_turn(self) -> int:
+        """Return the root, opened in this turn of the event loop, and still there with its id. Raises OSError or
+        StoreUnavailable.
+        """
+        with suppress(OSError):
+            if self._turn is not None and self._seen(self._turn[0]) == self._turn[1]:
+                return self._turn[0]
+        self._end_turn()
+        root = self._opened()
+        try:
+            self._turn = root, self._seen(root)
+        except BaseException:
+            os.close(root)
+            raise
+        asyncio.get_running_loop().call_soon(self._end_turn)
+        return root
+
+    def _seen(self, root: int) -> _Seen:
+        """Return which folder lies at the root now, and which file with an id is in the one that was opened."""
+        place, file = self._root.stat(), os.stat(STORE_ID, dir_fd=root)
+        return place.st_dev, place.st_ino, file.st_dev, file.st_ino, file.st_mtime_ns
 
     def _end_turn(self) -> None:
         if self._turn is not None:
-            os.close(self._turn[1])
+            os.close(self._turn[0])
             self._turn = None
 
     def _opened(self) -> int:
