@@ -50,7 +50,7 @@ async def page_of(
     places = {name: place for place, name in enumerate((*known, *names))}
     specs = _specs(nodes, labels, places, words.sleeps, lambda plan: compiler(plan, run_context, _no_fallback))
     for spec in specs:
-        spec.key, spec.place = words.marks.get(spec.id, ""), words.places.get(spec.id, "")
+        spec.key, spec.call_site = words.marks.get(spec.id, ""), words.call_sites.get(spec.id, "")
     packed = ExecutionPlan(specs, []).pack()
     if len(packed) > MAX_PAGE_BYTES:
         raise ProgramFailed(f"{len(nodes):,} calls at once are too many; give a part of them to tasks")
