@@ -8,10 +8,9 @@ from sennit.workflows.views.call_sites import group_of, groups_of, in_order, pat
 
 
 def called(name: str, what: str, kind: str = "tool", inputs: tuple[int, ...] = ()) -> NodeSpec:
-    place = what.partition(" ")[0] if ":" in what.partition(" ")[0] else ""
-    spec = NodeSpec(name, kind, summary=f"{name} {what}", page="p", inputs=[*inputs])  # type: ignore[arg-type]
-    spec.call_site = place
-    return spec
+    site = what.partition(" ")[0] if ":" in what.partition(" ")[0] else ""
+    summary = f"{name} {what}"
+    return NodeSpec(name, kind, summary=summary, page="p", inputs=[*inputs], call_site=site)  # type: ignore[arg-type]
 
 
 def step(name: str, *inputs: int) -> NodeSpec:
