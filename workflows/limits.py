@@ -29,7 +29,7 @@ MAX_SUMMARIES_CHARACTERS: Final = 16_000
 """Of all summaries of a report, which the history keeps: 100 nodes have theirs whole, 500 have 32 characters each."""
 MIN_SUMMARY_CHARACTERS: Final = 16  # Where there is less room for each, a report has no summaries
 MAX_PLACE_CHARACTERS: Final = 64
-"""Of the summary of a program's call, however many there are: with its place, by which people know it."""
+"""Of the summary of a program's call, however many there are: with its call site, by which people know it."""
 MAX_BLOCKED: Final = 20  # Nodes that a report names as blocking
 MAX_EXPLAINED: Final = 500  # Nodes of which it is said why they share an activity
 MAX_WRITES: Final = 500  # of a run that its report has

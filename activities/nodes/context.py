@@ -67,10 +67,10 @@ class NodeContext:
         """The key of a write: the same for all attempts of one generation, after a reset too. That of a program's call
         is also the same when the program is run again.
         """
-        return self.earlier_key or f"{self.call.run}/{self.identity}/{self.address.generation}"
+        return self.earlier_key or f"{self.call.run}/{self.key}/{self.address.generation}"
 
     @property
-    def identity(self) -> str:
+    def key(self) -> str:
         """What a node is known by in all its generations: a program's call by its key, any other node by its path."""
         return self.checked.keys.get(self.address.id, self.address.path)
 

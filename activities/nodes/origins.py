@@ -32,7 +32,7 @@ class Origins:
     async def begin(self, context: NodeContext) -> None:
         """Note that a call begins again in another generation: a fork goes by its latest. Raises StoreUnavailable."""
         for generation in range(2, context.address.generation + 1):
-            await self.store.mark(context.run_prefix, _again(context.identity, generation), b"{}")
+            await self.store.mark(context.run_prefix, _again(context.key, generation), b"{}")
 
     async def note(self, context: NodeContext, reply: NodeReply) -> None:
         """Note a reply as the result of a program's call, if other nodes or a person have given it: that of a gate, a
@@ -42,7 +42,7 @@ class Origins:
             return
         generation = context.address.generation
         if _is_end(context, reply):
-            generation = await self._latest(context.run_prefix, host_key(context.identity))
+            generation = await self._latest(context.run_prefix, host_key(context.key))
         key = result_key(context.checked, context.address, generation)
         await self.store.unmark(context.run_prefix, key)
         await self.store.mark(context.run_prefix, key, Marker(reply=reply, epoch=context.call.epoch).text())
@@ -64,7 +64,7 @@ class Origins:
         Its output is stored and marked here first. Raises StoreUnavailable.
         """
         for _, home in self._homes(context):
-            latest = await self._latest(home, context.identity)
+            latest = await self._latest(home, context.key)
             reply = await self._adopted(context, home, key(latest))
             if reply is not None:
                 marker = Marker(reply=reply, epoch=context.call.epoch)
@@ -81,8 +81,8 @@ class Origins:
         else in this place of its plan.
         """
         for origin, home in self._homes(context):
-            for generation in range(await self._latest(home, context.identity), 0, -1):
-                earlier = replace(write, key=f"{origin}/{context.identity}/{generation}")
+            for generation in range(await self._latest(home, context.key), 0, -1):
+                earlier = replace(write, key=f"{origin}/{context.key}/{generation}")
                 ledger = EffectLedger(self.store, home, partial(self._adopted, context, home))
                 if not await ledger.has_begun(earlier):
                     continue
@@ -100,7 +100,7 @@ class Origins:
         """Return the origins of a node's sub-agent: those that the origins of this run had in this place."""
         found = []
         for origin, home in self._homes(context):
-            latest = await self._latest(home, context.identity)
+            latest = await self._latest(home, context.key)
             found += [prefix_below(origin, _place(context, generation)) for generation in range(latest, 0, -1)]
         return found
 
@@ -109,10 +109,10 @@ class Origins:
         for origin in context.call.origins if context.address.generation == 1 else ():
             yield origin, f"{namespace}/{origin}"
 
-    async def _latest(self, home: str, identity: str) -> int:
+    async def _latest(self, home: str, key: str) -> int:
         """Return the latest generation in which a call has begun there."""
         generation = 1
-        while await self.store.marked(home, _again(identity, generation + 1)) is not None:
+        while await self.store.marked(home, _again(key, generation + 1)) is not None:
             generation += 1
         return generation
 
@@ -153,5 +153,5 @@ def _place(context: NodeContext, generation: int) -> str:
     return place if generation == 1 else f"{place}~{generation}"
 
 
-def _again(identity: str, generation: int) -> str:
-    return f"{digest_of(identity.encode())}.again{generation}"
+def _again(key: str, generation: int) -> str:
+    return f"{digest_of(key.encode())}.again{generation}"

@@ -311,7 +311,7 @@ def _nothing_unwritten(words: Words) -> None:
         node for node in words.nodes if isinstance(node, ToolNode) and tools.get(node.tool, {}).get("effect") == "write"
     ]
     if lost:
-        places = ", ".join(words.places[node.id] for node in lost[:3])
+        places = ", ".join(words.call_sites[node.id] for node in lost[:3])
         raise ProgramFailed(f"the script ended and never awaited {places}: nothing was written. Await every write")
 
 

@@ -70,7 +70,7 @@ async def page_of(
     places = {name: place for place, name in enumerate((*known, *names))}
     specs = _specs(nodes, labels, places, words.limits, lambda plan: compiler(plan, run_context, _no_fallback), made)
     for spec in specs:
-        spec.key, spec.place = words.marks.get(spec.id, ""), words.places.get(spec.id, "")
+        spec.key, spec.call_site = words.marks.get(spec.id, ""), words.call_sites.get(spec.id, "")
         spec.in_place = spec.id in ends and not is_put_back(ends[spec.id])
     packed = ExecutionPlan(specs, []).pack()
     if len(packed) > MAX_PAGE_BYTES:

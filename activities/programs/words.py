@@ -81,7 +81,7 @@ class Words:
         self.session = session
         self.nodes: list[Node] = []  # the new nodes. What follows is by their ids
         self.labels: dict[str, str] = {}  # what people read of each
-        self.places: dict[str, str] = {}  # where the script has made it, as `look#3/search:4`
+        self.call_sites: dict[str, str] = {}  # where the script has made it, as `look#3/search:4`
         self.keys: dict[str, str] = {}  # what it is known by, whatever its id
         self.marks: dict[str, str] = {}  # what the scheduler knows it by
         self.materials: dict[str, dict[str, str]] = {}  # the digests of what it refers to
@@ -343,7 +343,7 @@ class Words:
     def _enter(self, node: Node, place: str, about: str) -> None:
         self.session.made += 1
         self.nodes.append(node)
-        self.places[node.id], self.labels[node.id] = place, f"{place} {about}"
+        self.call_sites[node.id], self.labels[node.id] = place, f"{place} {about}"
 
     def _key(self, call: Call, function: str, what: Any) -> str:
         """Return what a call is known by, in any run of the script: an equal one in the same coroutine has the next."""

@@ -190,45 +190,39 @@ class PlanChecker:
         self, run: Run, plan: Plan, progress: Progress | None = None, *, continues: bool = True
     ) -> CheckResult:
         """Check and compile a plan. After some progress it `continues` the plan so far, or takes its place."""
-        run_context = run.context
-        catalogue = list(run_context.tools.values()) if progress is not None and continues else run_context.catalogue
+        progress = progress if continues else None
+        problems = await self._problems(run.context, plan, every_tool=progress is not None)
+        doubts = [found for found in problems if found.code == DOUBT]
+        if len(doubts) < len(problems):
+            return refused((*_unavailable(plan, run.context), *(each for each in problems if each.code != DOUBT)))
+        execution_plan = await self._compiled(run, plan)
+        if len(execution_plan) > MAX_EXECUTION_PLAN_BYTES:
+            size = f"the plan is {len(execution_plan):,} bytes packed; use `map` for repeated nodes"
+            return refused((Problem("too_large", (), size),))
+        warnings = (
+            *_warnings(plan),
+            *map(str, doubts[:MAX_SHOWN_PROBLEMS]),
+            *_absences(run.context),
+            *price_warnings(run.context.models, plan),
+            *self.models.notes(called_models(run.context.models, plan)),
+        )
+        checked = _stored(run, plan, execution_plan, warnings)
+        digest = await self.library.keep(run.prefix, checked)
+        if progress is None:
+            return CheckResult(plan=digest, execution_plan=execution_plan, warnings=warnings)
+        return await self._page(run.prefix, digest, checked, progress)
+
+    async def _problems(self, run_context: RunContext, plan: Plan, *, every_tool: bool) -> list[Problem]:
+        """Return what is wrong with a plan, or else what its types make doubtful. With `every_tool` it may use those
+        that are not there now: its beginning may have used them.
+        """
+        catalogue = list(run_context.tools.values()) if every_tool else run_context.catalogue
         problems = problems_of(plan, catalogue, models=self.models.providers)
         problems += input_problems(plan, run_context.inputs)
         problems += [found async for found in self._program_problems(plan, run_context.catalogue)]
         problems += unapprovable(plan) if run_context.approve_plan else ()
         problems += price_problems(run_context.models, plan) if run_context.priced else ()
-        problems = problems or [found async for found in self._type_problems(plan, run_context.catalogue)]
-        doubts = [found for found in problems if found.code == DOUBT]
-        if len(doubts) < len(problems):
-            return refused((*_unavailable(plan, run_context), *(each for each in problems if each.code != DOUBT)))
-        execution_plan = await self._compiled(run, plan)
-        if len(execution_plan) > MAX_EXECUTION_PLAN_BYTES:
-            size = Problem(
-                "too_large", (), f"the plan is {len(execution_plan):,} bytes packed; use `map` for repeated nodes"
-            )
-            return refused((size,))
-        checked = StoredPlan(
-            run_context=run.digest,
-            goal=run_context.goal or plan.goal or "",
-            docs=run_context.docs,
-            inputs=bind_inputs(plan, run_context.inputs),
-            material=run_context.material,
-            plan=plan,
-            execution_plan=execution_plan,
-            wanted=dependencies.facts_wanted(plan),
-            models=run_context.models,
-            warnings=(
-                *_warnings(plan),
-                *map(str, doubts[:MAX_SHOWN_PROBLEMS]),
-                *_absences(run_context),
-                *price_warnings(run_context.models, plan),
-                *self.models.notes(called_models(run_context.models, plan)),
-            ),
-        )
-        digest = await self.library.keep(run.prefix, checked)
-        if progress is None or not continues:
-            return CheckResult(plan=digest, execution_plan=execution_plan, warnings=checked.warnings)
-        return await self._page(run.prefix, digest, checked, progress)
+        return problems or [found async for found in self._type_problems(plan, run_context.catalogue)]
 
     async def _page(self, run_prefix: str, digest: str, checked: StoredPlan, progress: Progress) -> CheckResult:
         """Return what a checked plan has behind that which has run so far."""
@@ -306,6 +300,22 @@ class PlanChecker:
         for body in kept:
             await self.store.put(run.prefix, body)
         return compiled.pack()
+
+
+def _stored(run: Run, plan: Plan, execution_plan: str, warnings: tuple[str, ...]) -> StoredPlan:
+    """Return a checked plan as it lies in the store."""
+    return StoredPlan(
+        run_context=run.digest,
+        goal=run.context.goal or plan.goal or "",
+        docs=run.context.docs,
+        inputs=bind_inputs(plan, run.context.inputs),
+        material=run.context.material,
+        plan=plan,
+        execution_plan=execution_plan,
+        wanted=dependencies.facts_wanted(plan),
+        models=run.context.models,
+        warnings=warnings,
+    )
 
 
 def compiler_of(plan: Plan, run_context: RunContext, keep: Keep) -> PlanCompiler:

@@ -10,7 +10,7 @@ from sennit.starter.terminal.text import fit
 from sennit.workflows.drawing.layout import layered, levels
 from sennit.workflows.drawing.rows import rows_by
 from sennit.workflows.messages.views import NodeView
-from sennit.workflows.views.places import group_of
+from sennit.workflows.views.call_sites import group_of
 
 _NAME = 20
 """The room for the name of a group."""
@@ -60,7 +60,7 @@ def _sections(nodes: Sequence[NodeView]) -> list[tuple[str, list[NodeView]]]:
 
     A node without a place belongs where the one before it does: a tool loop comes after the call that began it.
     """
-    groups = [group_of(node.place, node.kind) for node in nodes]
+    groups = [group_of(node.call_site, node.kind) for node in nodes]
     if not any(groups):
         return [(str(at), layer) for at, layer in enumerate(layers_of(nodes), 1)]
     for at, node in enumerate(nodes):

@@ -224,7 +224,7 @@ def report_text(report: RunReport, width: int, *, failed: bool = False) -> str:
 def _node_lines(nodes: Sequence[NodeLine], width: int, *, failed: bool = False) -> list[str]:
     """Return a line for each node; of many calls of programs one for each group, and below those what needs a look."""
     shown = [node for node in nodes if node.status == "failed"] if failed else nodes
-    if failed or len(shown) <= MAX_NODE_LINES or not any(node.place for node in shown):
+    if failed or len(shown) <= MAX_NODE_LINES or not any(node.call_site for node in shown):
         wide = id_width(shown)
         return [f"  {GLYPHS[node.status]} {node_line(node, width - 4, wide)}" for node in shown]
     views = [node if isinstance(node, NodeView) else NodeView(**node.model_dump()) for node in shown]

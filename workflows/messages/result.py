@@ -31,8 +31,9 @@ class ApprovedWrite(Message):
 class NodeLine(Message):
     """One node: how it ended, after how many attempts and milliseconds from start to end, and why it failed,
     or needed its fallback. `taken_over` says that a program was edited, or ran again, and did not have to make this
-    call again; `answered` that a person has given its result, and it was not called for that. `place` is where in its
-    script a program has made the call, as `look#3/search:4`.
+    call again; `answered` that a person has given its result, and it was not called for that.
+
+    `call_site` is where in its script a program has made the call, as `look#3/search:4`.
 
     `summary` says what it does, id first, as the timeline does. In a report of many nodes it is short, or absent, and a
     map's items leave it to their map.
@@ -48,7 +49,7 @@ class NodeLine(Message):
     approved: ApprovedWrite | None = None
     taken_over: bool = False
     answered: bool = False
-    place: str = ""
+    call_site: str = ""
 
 
 class WriteLine(Message):

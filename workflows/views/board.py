@@ -34,8 +34,8 @@ from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.language.limits import duration_text
 from sennit.workflows.plan.language.text import clean
 from sennit.workflows.plan.scheduling.state import BLOCKED, ENDED, EXPANDED, STATUS_NAMES, RunState
+from sennit.workflows.views.call_sites import groups_of, short_name
 from sennit.workflows.views.nodes import counted, drain_waits_for, error_at_place, error_of, is_answered
-from sennit.workflows.views.places import groups_of, short_name
 from sennit.workflows.views.quote import quote_warnings
 from sennit.workflows.views.shown_run import ShownRun
 
@@ -265,7 +265,7 @@ def _rows_text(graph: Graph, shown: Sequence[int], diagram: Diagram, statuses: S
     """Return the groups or layers as text. The empty lines make the block Markdown although tags stand around it."""
     if not statuses:
         return []
-    names = [spec.place or spec.id for spec in map(graph.specs.__getitem__, shown)]
+    names = [spec.call_site or spec.id for spec in map(graph.specs.__getitem__, shown)]
     block = _block("\n".join(row_lines(diagram.rows, names, statuses)), MAX_ROWS_CHARACTERS, run)
     title = "layers" if all(row.number for row in diagram.rows) else "groups"
     return [f"<details><summary>{title}</summary>", "", *block, "", "</details>", ""]
@@ -338,7 +338,7 @@ def _row(run: ShownRun, unit: int, status: str) -> str:
     waits, state = "its sub-agent waits" if unit in run.children else "", run.state
     spec = state.spec_of(unit)
     is_asked = spec.kind == "gate" and status == "waiting"  # its question stands above
-    what = (is_asked and spec.place) or ("" if state.is_item(unit) else _what(spec.summary))
+    what = (is_asked and spec.call_site) or ("" if state.is_item(unit) else _what(spec.summary))
     note = waits or error_at_place(state, unit) or what
     time = _time(state, unit).replace(" ", "\u00a0").replace(",\u00a0", f",{_SPACE} ")
     name = clip_name(state.shown(unit), 20)

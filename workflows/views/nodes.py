@@ -9,7 +9,7 @@ from sennit.workflows.messages.result import ApprovedWrite
 from sennit.workflows.messages.views import NodeView
 from sennit.workflows.plan.scheduling.completion import UNKNOWN_OUTCOME
 from sennit.workflows.plan.scheduling.state import RUNNING, STATUS_NAMES, RunState
-from sennit.workflows.views.places import in_order
+from sennit.workflows.views.call_sites import in_order
 from sennit.workflows.views.writes import effect_text
 
 
@@ -38,7 +38,7 @@ def error_of(state: RunState, unit: int) -> str | None:
 def error_at_place(state: RunState, unit: int) -> str:
     """Return why a unit did not succeed, with the place of a call; "" if it did."""
     error = error_of(state, unit)
-    return f"{state.spec_of(unit).place} {error}".strip() if error else ""
+    return f"{state.spec_of(unit).call_site} {error}".strip() if error else ""
 
 
 def cut(text: str, most: int) -> str:
@@ -54,7 +54,7 @@ def fields_of(state: RunState, unit: int, caught: Container[int]) -> dict[str, o
         "attempts": state.attempts[unit],
         "duration_ms": state.millis[unit] if state.attempts[unit] else None,
         "error": error_of(state, unit),
-        **({"place": state.spec_of(unit).place} if state.spec_of(unit).place else {}),
+        **({"call_site": state.spec_of(unit).call_site} if state.spec_of(unit).call_site else {}),
         **({"taken_over": True} if unit in state.taken_over else {}),
         **({"answered": True} if is_answered(state, unit) else {}),
         **_approved(state, unit),

@@ -37,7 +37,7 @@ def report_lines(shown: ShownRun) -> tuple[tuple[NodeLine, ...], int]:
 
 def _size(line: NodeLine) -> int:
     approved = len(line.approved.model_dump_json()) if line.approved is not None else 0
-    return 150 + len((line.error or "").encode()) + len(line.summary.encode()) + len(line.place) + approved
+    return 150 + len((line.error or "").encode()) + len(line.summary.encode()) + len(line.call_site) + approved
 
 
 def _report_line(state: RunState, unit: int, room: int, caught: Container[int]) -> NodeLine:

@@ -14,8 +14,8 @@ from sennit.workflows.plan.language.text import format_name, format_names, one_l
 from sennit.workflows.plan.programs.source import line_text, modules_in, place_in
 from sennit.workflows.plan.scheduling.state import FAILED, RunState
 from sennit.workflows.plan.scheduling.termination import PROGRAM_FAILED, handled
+from sennit.workflows.views.call_sites import path_and_line
 from sennit.workflows.views.nodes import status_of
-from sennit.workflows.views.places import path_and_line
 
 
 @dataclass(slots=True)

@@ -219,7 +219,7 @@ def calls_of_a_program(count: int) -> list[NodeView]:
             f"main_{n}",
             "failed" if n == 7 else "succeeded",
             summary=f"main_{n} look#{n}/search:4 {n}",
-            place=f"look#{n}/search:4",
+            call_site=f"look#{n}/search:4",
             error="",
         )
         for n in range(count)

@@ -9,6 +9,7 @@ import pytest
 from doubles.plan.play import Fields, Play, node, when
 from temporalio.exceptions import ApplicationError
 
+from sennit.workflows.limits import MAX_FACT_REFERENCES_BYTES
 from sennit.workflows.messages.contracts import CheckResult, GroupReply, NodeReply, PlanPage
 from sennit.workflows.plan.compile.page import page_behind
 from sennit.workflows.plan.language.limits import Usage
@@ -184,6 +185,37 @@ async def test_a_request_for_more_nodes_may_test_itself() -> None:
     await settle()
     assert checks.refs == [{"a": "request"}]
     assert engine.state.facts[0] == {"count": None}
+
+
+async def test_a_replan_is_given_only_the_outputs_whose_facts_it_asks_for() -> None:
+    """The outputs of all that has ended would be more than a payload holds: manifests of joins are long."""
+    wished = node("b", **when("c.count"))
+    checks = Checks(
+        longer(A, node("c"), node("d"), wished, old=3, awaits=("c",)),
+        longer(A, node("c"), node("d"), wished, old=3, facts={"c": {"count": 1}}),
+    )
+    engine = begun(checks, A, node("c"), node("d"))
+    for unit, digest in ((1, "of-c"), (2, "of-d")):
+        engine.post(NodeEnded(unit, 1, Outcome(digest)))
+    engine.extender.take(NodeEnded(0, 1, Outcome()), REPLAN)
+    checks.now.set()
+    await settle()
+    assert checks.refs == [{"a": "request"}, {"a": "request", "c": "of-c"}]
+    assert list(statuses(engine.state)) == ["a", "c", "d", "b"]
+
+
+async def test_a_replan_that_asks_for_more_than_a_payload_holds_is_refused() -> None:
+    wide = "x" * (MAX_FACT_REFERENCES_BYTES // 2)
+    wished = node("e", **when("c.count"))
+    checks = Checks(longer(A, node("c"), node("d"), wished, old=3, awaits=("c", "d")))
+    engine = begun(checks, A, node("c"), node("d"))
+    for unit in (1, 2):
+        engine.post(NodeEnded(unit, 1, Outcome(wide)))
+    engine.extender.take(NodeEnded(0, 1, Outcome()), REPLAN)
+    checks.now.set()
+    await settle()
+    assert list(statuses(engine.state)) == ["a", "c", "d"]
+    assert engine.state.objections[0] == ("it tests the outputs of too many nodes at once: 3",)
 
 
 async def test_only_what_runs_is_waited_for() -> None:

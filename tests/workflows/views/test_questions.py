@@ -37,7 +37,7 @@ def added(state: RunState, maker: str, *specs: NodeSpec, page: str = "p") -> Non
 
 
 def called(name: str, kind: Any = "tool", **fields: Any) -> NodeSpec:
-    return NodeSpec(name, kind, summary=f"{name} search:2 {name}", place="search:2", **fields)
+    return NodeSpec(name, kind, summary=f"{name} search:2 {name}", call_site="search:2", **fields)
 
 
 def then(name: str, *inputs: int) -> NodeSpec:

@@ -12,7 +12,9 @@ from sennit.workflows.views.script import script_view
 
 
 def called(name: str, what: str, kind: str = "tool", inputs: tuple[int, ...] = ()) -> NodeSpec:
-    return NodeSpec(name, kind, summary=f"{name} {what}", page="p", inputs=[*inputs])  # type: ignore[arg-type]
+    site = what.partition(" ")[0] if ":" in what else ""
+    summary = f"{name} {what}"
+    return NodeSpec(name, kind, summary=summary, page="p", inputs=[*inputs], call_site=site)  # type: ignore[arg-type]
 
 
 def graph_of(*programs: str) -> Graph:

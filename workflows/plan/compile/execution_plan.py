@@ -123,7 +123,7 @@ class NodeSpec:
     """Of a program, for people to see; "" if it is too long."""
     quote: Quoted | None = None
     """Of a program of the plan."""
-    place: str = ""
+    call_site: str = ""
     """Where in its script a program has made this call, as `look#3/search:4`."""
     expires: int = 0
     """So long after it was called, a program's call fails; 0 for never. A sleep ends at its `deadline`."""

@@ -4,14 +4,13 @@ import pytest
 
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
-from sennit.workflows.views.places import group_of, groups_of, in_order, path_and_line, short_name
+from sennit.workflows.views.call_sites import group_of, groups_of, in_order, path_and_line, short_name
 
 
 def called(name: str, what: str, kind: str = "tool", inputs: tuple[int, ...] = ()) -> NodeSpec:
-    place = what.partition(" ")[0] if ":" in what.partition(" ")[0] else ""
-    spec = NodeSpec(name, kind, summary=f"{name} {what}", page="p", inputs=[*inputs])  # type: ignore[arg-type]
-    spec.place = place
-    return spec
+    site = what.partition(" ")[0] if ":" in what.partition(" ")[0] else ""
+    summary = f"{name} {what}"
+    return NodeSpec(name, kind, summary=summary, page="p", inputs=[*inputs], call_site=site)  # type: ignore[arg-type]
 
 
 def step(name: str, *inputs: int) -> NodeSpec:
@@ -44,14 +43,14 @@ def program() -> Graph:
 )
 def test_a_call_is_known_by_its_place(what: str, kind: str, place: tuple[str, int], group: tuple[str, ...]) -> None:
     assert path_and_line(called("n", what, kind)) == place
-    assert group_of(called("n", what, kind).place, kind) == group
+    assert group_of(called("n", what, kind).call_site, kind) == group
 
 
 def test_boxes_have_short_names() -> None:
     names = [short_name(spec) for spec in program().specs if spec.is_shown]
     assert names[:6] == ["main", "look#1", "look#2", "parallel:9", "search:4", "search:4"]
     assert names[6:] == ["llm:10", "calculate", "join", "llm", "ask:12"]
-    assert program().specs[5].place == "look#1/search:4"
+    assert program().specs[5].call_site == "look#1/search:4"
 
 
 def test_calls_stand_behind_what_has_called_them() -> None:

@@ -1,4 +1,4 @@
-"""Where calls of programs stand: `look#3/search:4` is the call of `search` on line 4 in the third task of `look`, and
+"""The call sites of programs: `look#3/search:4` is the call of `search` on line 4 in the third task of `look`, and
 `look#3/search:helpers.py:4` that on line 4 of a module.
 """
 
@@ -13,7 +13,7 @@ def path_and_line(spec: NodeSpec) -> tuple[str, int]:
     """Return where in its script a program has made this call, as `look#3/search` and 4; "" and 0 for any other node,
     also for those with which a model call goes on.
     """
-    path, _, line = spec.place.rpartition(":")
+    path, _, line = spec.call_site.rpartition(":")
     return path, int(line or 0)
 
 
@@ -21,7 +21,7 @@ def short_name(spec: NodeSpec) -> str:
     """Return what a box is called: the end of the place of a call, which the tasks around it complete; what a tool loop
     of a program does; or the id.
     """
-    place = spec.place.rpartition("/")[2]
+    place = spec.call_site.rpartition("/")[2]
     if place:
         return place.partition(":")[0] if spec.kind == "program" else place
     if not spec.page or spec.kind == "program":
@@ -29,13 +29,13 @@ def short_name(spec: NodeSpec) -> str:
     return spec.summary.split(" ")[1] if spec.kind == "tool" and " " in spec.summary else spec.kind
 
 
-def group_of(place: str, kind: str) -> Group:
-    """Return what a call belongs to, by its place: `look#3/search:4` is one of `("look", "search:4")`; () for a node
-    that has none.
+def group_of(call_site: str, kind: str) -> Group:
+    """Return what a call belongs to: one at `look#3/search:4` is of `("look", "search:4")`; () for a node without a
+    call site.
     """
-    if not place:
+    if not call_site:
         return ()
-    path, _, line = place.rpartition(":")
+    path, _, line = call_site.rpartition(":")
     *outer, name = re.sub(r"#\d+", "", path).split("/")
     return (*outer, name.partition(":")[0] if kind == "program" else f"{name}:{line}")
 
@@ -48,7 +48,7 @@ def groups_of(graph: Graph) -> list[Group]:
     groups: list[Group] = []
     for spec in graph.specs:
         host = groups[spec.maker] if 0 <= spec.maker < len(groups) else ()
-        group = group_of(spec.place, spec.kind)
+        group = group_of(spec.call_site, spec.kind)
         if group:
             groups.append(group)
         elif spec.is_program:
