@@ -302,7 +302,7 @@ READING = {
     "budget": ("Budget", "ledger"),
     "completion": ("LOST", "NOT_WRITTEN", "UNKNOWN_OUTCOME", "may_write"),
     "extension": ("needs_approval", "request_of"),
-    "joins": ("lost", "manifest"),
+    "joins": ("beginning", "lost", "manifest"),
     "ready": ("is_given_much", "lacking"),
     "retry": ("failed_in", "is_passed", "names_of", "repeated", "takes_answer"),
     "termination": (

@@ -1,5 +1,6 @@
 """From a node's output to its reply: kept whole in the store, with facts and a preview for the workflow."""
 
+import time
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -125,3 +126,10 @@ def preview_of(output: Any) -> str:
         return text
     mark = f"… ({len(text):,} characters)"
     return text[: MAX_PREVIEW_CHARACTERS - len(mark)] + mark
+
+
+def timed(context: NodeContext, reply: NodeReply) -> NodeReply:
+    """Return the reply of a program's call with the time of its end, which a fork takes over."""
+    if context.address.id not in context.checked.keys or reply.more:
+        return reply
+    return reply.model_copy(update={"at": round(time.time() * 1000)})
