@@ -1,5 +1,6 @@
 """From a node's output to its reply: kept whole in the store, with facts and a preview for the workflow."""
 
+import time
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -144,3 +145,10 @@ def answer_of(report: Any, node: str) -> NodeOutput:
     if evidence or (partial and isinstance(answer, str)):  # nodes that read fields of JSON find them where they were
         answer = {"answer": answer, "evidence": evidence, **({"partial": True} if partial else {})}
     return NodeOutput(answer, usage_in(report))
+
+
+def timed(context: NodeContext, reply: NodeReply) -> NodeReply:
+    """Return the reply of a program's call with the time of its end, which a fork takes over."""
+    if context.address.id not in context.checked.keys or reply.more:
+        return reply
+    return reply.model_copy(update={"at": round(time.time() * 1000)})

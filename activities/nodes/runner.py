@@ -1,7 +1,6 @@
 """Runs one node: bind, look for its marker, call what its kind asks for, keep the output, mark it done."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -31,6 +30,7 @@ from sennit.activities.nodes.replies import (
     preview_of,
     reply_of,
     reply_to,
+    timed,
 )
 from sennit.activities.nodes.short_calls import MakeCall
 from sennit.activities.prompts.outputs import bind_goal, refers_to_goal
@@ -127,7 +127,7 @@ class NodeRunner:
         if isinstance(call, GateNodeCall) and not call.asks:
             # without a marker, or an equal call would take the answer for its own
             reply = (await self._keep(context, NodeOutput(call.answer))).model_copy(update={"attempt": 0})
-            reply = _timed(context, reply)
+            reply = timed(context, reply)
             await self.origins.note(context, reply)
             return reply
         work = context.work
@@ -166,7 +166,7 @@ class NodeRunner:
         output, epoch, prefix = await self._within_timeout(context, work), context.call.epoch, context.run_prefix
         await turn()
         body = encode_output(output.output)
-        reply = _timed(context, reply_of(context, output, body))
+        reply = timed(context, reply_of(context, output, body))
         if apart or reply.more or len(body) > MAX_MARKED_BYTES or self.origins.notes(context, reply):
             await self.store.put(prefix, body)
             await self.origins.note(context, reply)
@@ -405,13 +405,6 @@ def _of_its_type(reply: NodeReply) -> NodeReply:
     if reply.error is not None:
         raise BadOutput(reply.error.message)
     return reply
-
-
-def _timed(context: NodeContext, reply: NodeReply) -> NodeReply:
-    """Return the reply of a program's call with the time of its end, which a fork takes over."""
-    if context.address.id not in context.checked.keys or reply.more:
-        return reply
-    return reply.model_copy(update={"at": round(time.time() * 1000)})
 
 
 def _content_key(context: NodeContext, refs: dict[str, str], tool: Tool | None, generation: int) -> str:

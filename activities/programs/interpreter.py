@@ -194,6 +194,7 @@ class Interpreter:
         run = ScriptRun(
             head.text, answer, Given(head.session), self._read, coroutines=coroutines, clock=head.clock, since=since
         )
+        run.awaited = head.awaited
         run.sleeps = {number: Sleep(*sleep) for number, sleep in head.sleeps}
         for number, function, args, kwargs, *rest in head.queued:
             run.queued[number] = Call(number, function, tuple(unpacked(args)), unpacked(kwargs), *rest)
@@ -289,6 +290,7 @@ class _Head:
     coroutines: dict[str, Any] = field(default_factory=dict)
     sleeps: list[Any] = field(default_factory=list)
     queued: list[Any] = field(default_factory=list)
+    awaited: int = 0
 
 
 def _kept(progress: Advance, head: _Head, run: ScriptRun) -> Advance:
@@ -309,7 +311,9 @@ def _kept(progress: Advance, head: _Head, run: ScriptRun) -> Advance:
         for each in run.queued.values()
     ]
     sleeps = list(run.sleeps.items())
-    head = replace(head, clock=run.clock, coroutines=run.coroutines.state, sleeps=sleeps, queued=queued)
+    head = replace(
+        head, clock=run.clock, coroutines=run.coroutines.state, sleeps=sleeps, queued=queued, awaited=run.awaited
+    )
     return replace(progress, snapshot=json.dumps(astuple(head)).encode() + b"\n" + progress.snapshot)
 
 

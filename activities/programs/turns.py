@@ -44,7 +44,7 @@ TURNS = 100_000
 _FRAMES = 10
 _NO_ATTRIBUTE = "a Ref has `.size` alone: read it with `await part(ref, a, b)`"
 _INTERNAL = "Internal error in monty: "
-_NEVER_QUEUED = ("sleep", "sleep_until", "budget_left")
+_NEVER_QUEUED = (*PLAIN, "sleep", "sleep_until", "budget_left")
 _TAKES_FUNCTIONS = {"task": slice(0, 1), "pipeline": slice(1, None)}
 _SCRIPT_FILE = "<python-input-1>"
 _BY_ITSELF = re.compile(r"panicked|SIGABRT|SIGSEGV|SIGBUS|SIGILL|SIGTRAP")
@@ -127,9 +127,7 @@ class Advance:
     printed: str = ""
 
 
-_TOO_MANY = Ended(
-    error=("RuntimeError", f"over {MAX_PROGRAM_CALLS:,} calls wait to begin; give a part of them to tasks")
-)
+_TOO_MANY = Ended(error=("RuntimeError", f"over {MAX_PROGRAM_CALLS:,} calls wait to begin; give a part to tasks"))
 Answer = Callable[[Call], Ended | Sleep | None]
 """Answers a call at once, or returns None: the call is open until `resume` gets how it ended. An error is raised where
 the script calls, not where it waits."""
@@ -142,7 +140,7 @@ class ScriptRun:
     Ends are told in the order in which they are given, each when nothing in the script can go on without it. Of those
     before `since`, a program that was edited is told the next only when the calls that it has made meanwhile are known
     to have ended or not: so coroutines interleave as they did. At most `MAX_OPEN_CALLS` are open, and `queued` are the
-    calls behind them; `sleeps` are not among these.
+    calls behind them; `sleeps` are not among these. At `awaited` is the next of them over when the script last waited.
     """
 
     def __init__(
@@ -171,6 +169,7 @@ class ScriptRun:
         self._file = file
         self.sleeps: dict[int, Sleep] = {}
         self.queued: dict[int, Call] = {}
+        self.awaited = 0
         self._open: set[int] = set()
         self._ended: deque[tuple[int, Ended]] = deque()
         """What ended and has not been fed."""
@@ -233,7 +232,7 @@ class ScriptRun:
             call = self._made(turn, name)
         except NotJson as problem:
             return turn.resume({"exc_type": "TypeError", "message": f"{name}: {problem}"})
-        is_queued = self._is_full and call.function not in (*PLAIN, *_NEVER_QUEUED)
+        is_queued = self._is_full and call.function not in _NEVER_QUEUED
         ended = self._answer(call) if not is_queued else _TOO_MANY if len(self.queued) >= MAX_PROGRAM_CALLS else None
         if isinstance(ended, Ended) and (call.function in PLAIN or ended.error is not None):
             return turn.resume(self._result(ended))
@@ -277,7 +276,7 @@ class ScriptRun:
         woken = self.coroutines.next()
         if woken is not None:
             return self._woken(woken)
-        if not self._ended or (self._has_called and 0 < self._ended[0][1].at < self._since):
+        if not self._ended or (0 < self._ended[0][1].at < self._since and self._may_be_early(self._ended[0][1].at)):
             return None
         number, ended = self._ended.popleft()
         if number < 0:
@@ -289,6 +288,11 @@ class ScriptRun:
         self._close(number)
         self.coroutines.ended(number)
         return {number: self._result(ended)}
+
+    def _may_be_early(self, at: int) -> bool:
+        """Whether something may have ended before, of which nobody has asked yet: a call, or the next sleep."""
+        due = min((sleep.due for sleep in self.sleeps.values()), default=at + 1)
+        return self._has_called or (due <= at and due != self.awaited)
 
     def _end_sleeps(self, until: int, at: int) -> None:
         """Have the sleeps end that are over by then, one after the other, before any other call."""
@@ -334,7 +338,9 @@ class ScriptRun:
             size = f"{len(state) / (1 << 20):.0f} MB, more than {MAX_SNAPSHOT_BYTES >> 20} MB"
             return self._error("MemoryError", f"the values of the script take {size}")
         left = tuple(number for number, _ in self._ended if number in self._open or number < 0)
-        return Advance(state, self._waits(), left=left, sleep=min(self.sleeps.values(), default=None))
+        sleep = min(self.sleeps.values(), default=None)
+        self.awaited = sleep.due if sleep else 0
+        return Advance(state, self._waits(), left=left, sleep=sleep)
 
     def _waits(self) -> tuple[int, ...]:
         return tuple(sorted({-self.sleeps[each].due if each in self.sleeps else each for each in self._open}))

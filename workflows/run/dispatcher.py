@@ -40,8 +40,7 @@ from sennit.workflows.plan.language.summary import for_bar
 from sennit.workflows.plan.limits import MAX_TASK_BYTES
 from sennit.workflows.plan.scheduling.completion import may_write
 from sennit.workflows.plan.scheduling.events import Event, InputsRead, NodeEnded, Start
-from sennit.workflows.plan.scheduling.extension import beginning
-from sennit.workflows.plan.scheduling.joins import lost, manifest
+from sennit.workflows.plan.scheduling.joins import beginning, lost, manifest
 from sennit.workflows.plan.scheduling.ready import in_place
 from sennit.workflows.plan.scheduling.state import RUNNING, SUCCEEDED, RunState
 from sennit.workflows.run.outcomes import (

@@ -12,6 +12,7 @@ from sennit.activities.programs.coroutines.primitives import (
     BOUNDED,
     EVENT,
     LOCK,
+    NEXT_OF,
     QUEUE,
     SEMAPHORE,
     TASK_GROUP,
@@ -257,45 +258,6 @@ async def __sleep(seconds, result=None):
         await __nap(seconds)
     return result
 """
-_NEXT_OF = """
-__watched = {}
-__came = []
-__watchers = []
-def __comes(ticket):
-    def ended(task):
-        __came.append(ticket)
-        while __watchers:
-            __wake(__watchers.pop(0), 2)
-    return ended
-async def next_of(tickets):
-    if str(type(tickets)) not in ("<class 'list'>", "<class 'tuple'>") or not tickets:
-        raise ValueError("next_of takes a list of tickets that task(...) has returned; this has none")
-    for ticket in tickets:
-        if not isinstance(ticket, (str, __Task)):
-            raise TypeError(f"next_of takes a list of tickets that task(...) has returned; {ticket!r} is none")
-        if ticket not in __watched:
-            __watched[ticket] = task = __spawn(ticket)
-            if task.done():
-                __comes(ticket)(task)
-            else:
-                task._then.append(__comes(ticket))
-    me = __current()
-    while True:
-        for ticket in __came:
-            if ticket in tickets:
-                __came.remove(ticket)
-                task = __watched[ticket]
-                __watched[ticket] = None
-                return ticket, task.result()
-        if all([__watched[ticket] is None for ticket in tickets]):
-            raise ValueError("next_of has given each of these tickets: each is given once")
-        __watchers.append(me._name)
-        try:
-            await __pause(me)
-        finally:
-            if me._name in __watchers:
-                __watchers.remove(me._name)
-"""
 _WITH = """
 class __With:
     def __init__(self, line):
@@ -337,7 +299,7 @@ class _Part:
 _STATES = {name: f'"{name}"' for name in ("FIRST_COMPLETED", "FIRST_EXCEPTION", "ALL_COMPLETED")}
 _PARTS = {
     "with": _Part(_WITH),
-    "next_of": _Part(_NEXT_OF),
+    "next_of": _Part(NEXT_OF),
     "sleep": _Part(_SLEEP, {"sleep": "__sleep"}),
     "gather": _Part(_GATHER, {"gather": "__gather"}),
     "as_completed": _Part(_AS_COMPLETED, {"as_completed": "__as_completed"}),

@@ -274,3 +274,42 @@ class __TaskGroup:
             raise __raised(self._errors[0])
         return stopped is False and self._stops_own
 """
+NEXT_OF = """
+__watched = {}
+__came = []
+__watchers = []
+def __comes(ticket):
+    def ended(task):
+        __came.append(ticket)
+        while __watchers:
+            __wake(__watchers.pop(0), 2)
+    return ended
+async def next_of(tickets):
+    if str(type(tickets)) not in ("<class 'list'>", "<class 'tuple'>") or not tickets:
+        raise ValueError("next_of takes a list of tickets that task(...) has returned; this has none")
+    for ticket in tickets:
+        if not isinstance(ticket, (str, __Task)):
+            raise TypeError(f"next_of takes a list of tickets that task(...) has returned; {ticket!r} is none")
+        if ticket not in __watched:
+            __watched[ticket] = task = __spawn(ticket)
+            if task.done():
+                __comes(ticket)(task)
+            else:
+                task._then.append(__comes(ticket))
+    me = __current()
+    while True:
+        for ticket in __came:
+            if ticket in tickets:
+                __came.remove(ticket)
+                task = __watched[ticket]
+                __watched[ticket] = None
+                return ticket, task.result()
+        if all([__watched[ticket] is None for ticket in tickets]):
+            raise ValueError("next_of has given each of these tickets: each is given once")
+        __watchers.append(me._name)
+        try:
+            await __pause(me)
+        finally:
+            if me._name in __watchers:
+                __watchers.remove(me._name)
+"""

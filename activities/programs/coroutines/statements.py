@@ -88,7 +88,7 @@ class SideBySide(Edits):
         args = function.args
         takes = [arg.arg for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs)]
         for given in call.keywords:
-            if given.arg in LIMITS and (given.arg in takes or args.kwarg is not None):
+            if given.arg in LIMITS and given.arg in takes:
                 begin, _ = self._at(given)
                 self._instead(begin, begin + len(given.arg), f"{OWN}{given.arg}")
 

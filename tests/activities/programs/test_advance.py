@@ -159,7 +159,7 @@ async def test_keys_do_not_depend_on_lines_and_ids(play: Make) -> None:
         ("await parallel(['ticket:1'])", ProgramFailed, "ValueError: parallel: takes tickets"),
         ("await parallel([task(boom)])", CallFailed, "needs more values"),
         ("for n in range(10001): task(search, query='a')", ProgramFailed, "10,000 calls, the last on line 3; give"),
-        ("[search(str(n)) for n in range(10**7)]", ProgramFailed, "10,000 calls wait to begin; give a part of them"),
+        ("[search(str(n)) for n in range(10**7)]", ProgramFailed, "10,000 calls wait to begin; give a part to tasks"),
         ("return await search(query='a' * 401)", ProgramFailed, "query: has 401 characters; at most 400"),
     ],
 )  # fmt: skip

@@ -9,7 +9,6 @@ model is asked again.
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
@@ -23,7 +22,7 @@ from sennit.workflows.plan.scheduling.budget import Amounts, Rate
 from sennit.workflows.plan.scheduling.cancellation import NOT_MADE, cancel_inputs, give_up
 from sennit.workflows.plan.scheduling.completion import cancel, live, no_longer_wait, put_back
 from sennit.workflows.plan.scheduling.events import ExpansionRequest, NodesAppended, Outcome
-from sennit.workflows.plan.scheduling.joins import is_open, was_held_back
+from sennit.workflows.plan.scheduling.joins import is_open
 from sennit.workflows.plan.scheduling.ready import queue
 from sennit.workflows.plan.scheduling.reset import reset
 from sennit.workflows.plan.scheduling.state import CANCELLED, FAILED, OVERTIME, PENDING, RUNNING, SKIPPED, RunState
@@ -143,20 +142,6 @@ def _taken_over(state: RunState, specs: list[NodeSpec], after: int) -> list[Node
             spec.show_as(short)
         spec.move(lambda node: node if node < first else places[node - first])
     return fresh
-
-
-def beginning(state: RunState, unit: int) -> dict[str, Any]:
-    """Return the fields of the first step of a program, or of a task of it: when it `ends` to wait, which is when it
-    began for the first time, and `since` when it began again. A task begins when it is called, unless the join that
-    waits for it had no room for it.
-    """
-    if state.generation[unit] > 1:
-        return {"since": state.now} | _began(state, unit)
-    return {"ends": {state.path(unit): state.now}} if was_held_back(state, unit) else _began(state, unit)
-
-
-def _began(state: RunState, unit: int) -> dict[str, Any]:
-    return {"ends": {state.path(unit): state.ended_at[unit]}} if unit in state.ended_at else {}
 
 
 def give_up_rest(state: RunState, step: int) -> None:

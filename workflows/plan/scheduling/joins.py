@@ -121,10 +121,24 @@ def lets_in(state: RunState, node: int) -> bool:
     return all(places[node, join] < _begun(state, join) for join in limits)
 
 
-def was_held_back(state: RunState, node: int) -> bool:
+def _was_held_back(state: RunState, node: int) -> bool:
     """Whether a join with a `width` may have let a node begin later than it could."""
     specs, places = state.graph.specs, state.graph.places
     return any(places[node, join] >= specs[join].width > 0 for join in state.graph.joins[node] if specs[join].width)
+
+
+def beginning(state: RunState, unit: int) -> dict[str, Any]:
+    """Return the fields of the first step of a program, or of a task of it: when it `ends` to wait, which is when it
+    began for the first time, and `since` when it began again. A task begins when it is called, unless the join that
+    waits for it had no room for it.
+    """
+    if state.generation[unit] > 1:
+        return {"since": state.now} | _began(state, unit)
+    return {"ends": {state.path(unit): state.now}} if _was_held_back(state, unit) else _began(state, unit)
+
+
+def _began(state: RunState, unit: int) -> dict[str, Any]:
+    return {"ends": {state.path(unit): state.ended_at[unit]}} if unit in state.ended_at else {}
 
 
 def let_in(state: RunState, join: int) -> None:
