@@ -95,6 +95,15 @@ async def test_failed_calls_park_the_run_and_only_they_run_again(start: Start, c
     assert sorted(report["log"]) == ["begin", *sorted(looked)]
 
 
+async def test_an_edit_gives_up_a_join_that_has_failed_with_its_task(start: Start) -> None:
+    handle = await start(plan=program(MANY.replace("(3, 7)", "(0,)"), count=1, repaired=uuid.uuid4().hex))
+    await until(handle, blocked)
+    await insist(handle, "edit_program", {"node": "main", "script": MANY.replace("(3, 7)", "()")})
+    report = await asyncio.wait_for(handle.result(), 60)
+    assert (report["status"], report["answer"]) == ("done", 0), report
+    assert report["log"] == ["begin", "look#1: looked for 0"], "what the old script has logged is not shown"
+
+
 async def test_a_chain_takes_one_activity_a_call_and_continues_as_new(
     start: Start, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

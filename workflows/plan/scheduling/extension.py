@@ -166,6 +166,7 @@ def _replace(state: RunState, step: int) -> None:
         if live(state.status[node]):
             cancel(state, node, SKIPPED, _RAN_AGAIN)
         state.status[node], state.notes[node] = SKIPPED, _RAN_AGAIN
+        state.inherited_failure.pop(node, None)  # or it would be worked out anew, and start without its inputs
     cancel_inputs(state, gone, NOT_MADE)
     graph.cut_off(gone)
 

@@ -256,4 +256,4 @@ TABLE = {"look": look}
 async def main(kind: str):
     return await TABLE[kind]("x")
 """
-    assert quote_of(script, TOOLS, lambda _: None).lines()[0] == "calls: any number (search any number)"
+    assert quote_of(script, TOOLS, PRICES.get).lines()[0] == "calls: any number (search any number)"
