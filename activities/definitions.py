@@ -21,7 +21,6 @@ from sennit.activities.llm.models import Models
 from sennit.activities.nodes import tracing
 from sennit.activities.nodes.attempts import Attempts, beating
 from sennit.activities.nodes.binding import parse_address
-from sennit.activities.nodes.documents import DocumentRule
 from sennit.activities.nodes.error_mapping import failure
 from sennit.activities.nodes.group import GroupRun
 from sennit.activities.nodes.runner import NodeRunner
@@ -39,6 +38,7 @@ from sennit.activities.runs.planner import Planner, PlanStreamer
 from sennit.activities.runs.pollers import QueueWorkers
 from sennit.activities.runs.prepare import RunPreparer
 from sennit.activities.storage.artifacts import StoreUnavailable
+from sennit.activities.storage.documents import DocumentRule
 from sennit.activities.storage.garbage import KnownRuns, Owner, claim, claim_origin
 from sennit.activities.storage.grants import Grants
 from sennit.activities.storage.location import open_store

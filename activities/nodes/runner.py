@@ -14,7 +14,6 @@ from sennit.activities.nodes.attempts import Attempts
 from sennit.activities.nodes.binding import Binder, parse_address
 from sennit.activities.nodes.content_key import content_key
 from sennit.activities.nodes.context import NodeContext, NodeOutput
-from sennit.activities.nodes.documents import DocumentRule
 from sennit.activities.nodes.effect_ledger import EffectLedger, Write, arguments_digest
 from sennit.activities.nodes.error_mapping import NodeTimeout, kind_of, message_of
 from sennit.activities.nodes.in_flight import finish
@@ -35,6 +34,7 @@ from sennit.activities.nodes.replies import (
 from sennit.activities.nodes.short_calls import MakeCall
 from sennit.activities.prompts.outputs import bind_goal, refers_to_goal
 from sennit.activities.storage.artifacts import ArtifactStore, digest_of, reference_to
+from sennit.activities.storage.documents import DocumentRule
 from sennit.activities.storage.patience import stops_for_the_store
 from sennit.activities.storage.run_context import ArtifactReader, StoredPlan
 from sennit.activities.storage.timings import CallTimings

@@ -33,8 +33,7 @@ from sennit.activities.programs.session import (
     note_over,
     was_over,
 )
-from sennit.activities.programs.turns import Advance, Ended, ScriptError
-from sennit.activities.programs.values import Ref, packed, unpacked
+from sennit.activities.programs.values import Advance, Ended, Ref, ScriptError, packed, unpacked
 from sennit.activities.programs.words import Surroundings, Words
 from sennit.activities.storage.artifacts import digest_of, encode
 from sennit.activities.storage.run_context import ArtifactReader, StoredPlan

@@ -29,17 +29,22 @@ from sennit.activities.programs.turns import (
     RAISED,
     RECURSION,
     TURN_SECONDS,
+    InterpreterCrashed,
+    ScriptRun,
+    ended_by_script,
+)
+from sennit.activities.programs.values import (
     Advance,
     Answer,
     Call,
     Ended,
-    InterpreterCrashed,
+    Given,
     ScriptError,
-    ScriptRun,
     Sleep,
-    ended_by_script,
+    mapped,
+    packed,
+    unpacked,
 )
-from sennit.activities.programs.values import Given, mapped, packed, unpacked
 from sennit.activities.sandbox.confinement import find_confinement
 from sennit.workflows.plan.language.problems import Problem
 from sennit.workflows.plan.programs.source import as_known, place_in

@@ -12,8 +12,7 @@ from pydantic import ValidationError
 
 from sennit.activities.limits import MAX_BODY_BYTES, MAX_PATH_CHARACTERS, MAX_QUESTION_CHARACTERS, MAX_SLEEP_SECONDS
 from sennit.activities.nodes.error_mapping import ProgramFailed
-from sennit.activities.programs.turns import Call, Sleep
-from sennit.activities.programs.values import NotJson, Ref, has_refs, mapped
+from sennit.activities.programs.values import Call, NotJson, Ref, Sleep, has_refs, mapped
 from sennit.activities.prompts.outputs import fair_shares
 from sennit.activities.storage.run_context import ArtifactReader
 from sennit.workflows.plan.language.json_schema import violations

@@ -1,4 +1,6 @@
-"""Values on their way into a script and out of it: JSON, references to large results, and the names of functions."""
+"""What passes between a script and what is around it: its calls and how they end, JSON, references to large results,
+and the names of functions.
+"""
 
 import json
 import math
@@ -7,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date, datetime
 from hashlib import sha256
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 from uuid import UUID
 
 from sennit.activities.limits import MAX_VALUE_BYTES
@@ -17,6 +19,82 @@ from sennit.workflows.plan.language.json_schema import parts_of
 
 _DEPTH, _RESULT_DEPTH = 50, 120
 _FUNCTION = re.compile(r"<function '(\w+|<lambda>)' at 0x[0-9a-f]+>")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of a name that the script does not define, as the script made it.
+
+    `number` is unique in the session and ascends in the order of the calls; `line` is 1-based, 0 for a call that
+    does not stand in the script. Arguments are JSON, with two exceptions: the functions that `task` and `pipeline` take
+    are FunctionNames, and the types in `schema` are their texts: "bool", "list[str]", "Point | None". A Ref stays one.
+    `coroutine` is what makes the call, "" for what the session runs; `clock` is the time then, in milliseconds.
+    """
+
+    number: int
+    function: str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    line: int
+    coroutine: str = ""
+    clock: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a call ended: with a value, which is JSON, or with an error's type and message. `at` is when, in
+    milliseconds: so late is it then in the script, if it was not later before.
+    """
+
+    value: Any = None
+    error: tuple[str, str] | None = None
+    at: int = 0
+
+
+class Sleep(NamedTuple):
+    """The answer to a call that sleeps, in milliseconds: until when by the clock of the script, and `at` by that of the
+    run, which is another one while a script that was edited makes calls that it made before.
+    """
+
+    due: int
+    at: int
+    line: int = 0
+    coroutine: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptError:
+    """What a script raised. `line` is the innermost line of the script, 0 if it is unknown."""
+
+    type: str
+    message: str
+    line: int = 0
+    traceback: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """How far a script came. It waits if there is a snapshot; else it ended with a value or an error.
+
+    `waits` has the numbers of all calls that are open, ascending; of a script that ended, those it never awaited. All
+    sleeps that are over at the same time have one number, which is that time below 0; `sleep` is the next of them.
+    `left` are those whose ends the script has not been told yet, and `clock` is the time in it when it has ended.
+    `printed` is what the script has printed meanwhile.
+    """
+
+    snapshot: bytes = b""
+    waits: tuple[int, ...] = ()
+    value: Any = None
+    error: ScriptError | None = None
+    left: tuple[int, ...] = ()
+    sleep: Sleep | None = None
+    clock: int = 0
+    printed: str = ""
+
+
+Answer = Callable[[Call], Ended | Sleep | None]
+"""Answers a call at once, or returns None: the call is open until `resume` gets how it ended. An error is raised where
+the script calls, not where it waits."""
 
 
 @dataclass(frozen=True, slots=True)

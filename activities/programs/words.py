@@ -33,8 +33,7 @@ from sennit.activities.programs.material import (
 from sennit.activities.programs.reading import Unreadable
 from sennit.activities.programs.schemas import Schema, schema_of
 from sennit.activities.programs.session import Counts, OpenCall, Session, Shape
-from sennit.activities.programs.turns import Call, Ended, Sleep
-from sennit.activities.programs.values import NotJson, Ref, mapped, packed
+from sennit.activities.programs.values import Call, Ended, NotJson, Ref, Sleep, mapped, packed
 from sennit.activities.storage.artifacts import digest_of, encode, key_of
 from sennit.activities.toolbox.read_output import PART, SLEEP
 from sennit.workflows.plan.compile.execution_plan import KEY_CHARACTERS

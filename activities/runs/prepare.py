@@ -6,11 +6,11 @@ from typing import Any
 
 from sennit.activities.llm.call import OFFLINE
 from sennit.activities.llm.models import Models
-from sennit.activities.nodes.documents import DocumentRule
 from sennit.activities.providers.prices import price_to_add
 from sennit.activities.runs.absent_tools import absent_tools
 from sennit.activities.runs.check import PlanChecker, Run, refused
 from sennit.activities.runs.model_choice import needs_default_models
+from sennit.activities.storage.documents import DocumentRule
 from sennit.activities.storage.run_context import ArtifactReader, RunContext
 from sennit.activities.toolbox import Registry
 from sennit.activities.toolbox.errors import McpUnavailable

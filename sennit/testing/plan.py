@@ -10,7 +10,6 @@ from typing import Any, cast
 
 from sennit.activities.llm.models import Models
 from sennit.activities.nodes.context import NodeContext, NodeOutput
-from sennit.activities.nodes.documents import DocumentRule
 from sennit.activities.nodes.runner import NodeRunner
 from sennit.activities.nodes.short_calls import MakeCall
 from sennit.activities.programs.interpreter import Interpreter
@@ -20,6 +19,7 @@ from sennit.activities.runs.check import PlanChecker
 from sennit.activities.runs.conclusion import RunConcluder
 from sennit.activities.runs.prepare import RunPreparer
 from sennit.activities.storage.directory import DirectoryStore
+from sennit.activities.storage.documents import DocumentRule
 from sennit.activities.storage.grants import Grants
 from sennit.activities.storage.run_context import ArtifactReader
 from sennit.activities.toolbox import Registry, ToolContext, load_tools

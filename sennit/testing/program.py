@@ -16,8 +16,7 @@ from sennit.activities.programs.advance import entry_of, failure_of
 from sennit.activities.programs.interpreter import Interpreter
 from sennit.activities.programs.material import CallLimits
 from sennit.activities.programs.session import Counts, Session
-from sennit.activities.programs.turns import Call, Ended, ScriptError, Sleep
-from sennit.activities.programs.values import Ref, mapped, packed, unpacked
+from sennit.activities.programs.values import Call, Ended, Ref, ScriptError, Sleep, mapped, packed, unpacked
 from sennit.activities.programs.words import Surroundings, Words
 from sennit.activities.storage.artifacts import decode, digest_of, encode
 from sennit.activities.toolbox.read_output import PART, PartArguments, read_part

@@ -12,7 +12,7 @@ from pydantic_monty._binary import find_monty_binary
 from sennit.activities.limits import MAX_INTERPRETER_BYTES
 from sennit.activities.programs.interpreter import Interpreter
 from sennit.activities.programs.reader import ScriptReader
-from sennit.activities.programs.turns import Advance, Ended
+from sennit.activities.programs.values import Advance, Ended
 from sennit.activities.sandbox import confinement, landlock
 from sennit.activities.sandbox.confinement import Confinement, find_confinement
 

@@ -13,7 +13,7 @@ from sennit.activities.programs import turns
 from sennit.activities.programs.interpreter import Interpreter
 from sennit.activities.programs.reader import ScriptReader
 from sennit.activities.programs.session import Counts, Session
-from sennit.activities.programs.turns import Ended
+from sennit.activities.programs.values import Ended
 from sennit.activities.programs.words import Surroundings, Words
 from sennit.workflows.plan.programs.stubs import stubs_of
 

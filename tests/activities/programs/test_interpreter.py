@@ -10,8 +10,8 @@ import pytest
 from sennit.activities.programs import interpreter as module
 from sennit.activities.programs import turns
 from sennit.activities.programs.interpreter import Interpreter, SnapshotLost
-from sennit.activities.programs.turns import Advance, Call, Ended, InterpreterCrashed
-from sennit.activities.programs.values import FunctionName
+from sennit.activities.programs.turns import InterpreterCrashed
+from sennit.activities.programs.values import Advance, Call, Ended, FunctionName
 from sennit.workflows.plan.programs.stubs import stubs_of
 from sennit.workflows.plan.programs.syntax import problems_in
 
@@ -315,7 +315,7 @@ async def test_a_script_makes_the_same_calls_however_its_results_come(interprete
 ELSEWHERE = """
 import asyncio, pathlib, sys
 from sennit.activities.programs.interpreter import Interpreter
-from sennit.activities.programs.turns import Ended
+from sennit.activities.programs.values import Ended
 async def go_on():
     async with Interpreter() as interpreter:
         snapshot = pathlib.Path(sys.argv[1]).read_bytes()

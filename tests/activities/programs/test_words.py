@@ -7,7 +7,7 @@ from sennit.activities.limits import MAX_PROGRAM_LEVELS
 from sennit.activities.nodes.error_mapping import ProgramFailed
 from sennit.activities.programs import words as module
 from sennit.activities.programs.session import Counts, Session
-from sennit.activities.programs.turns import Call, Ended, Sleep
+from sennit.activities.programs.values import Call, Ended, Sleep
 from sennit.activities.programs.words import Surroundings, Words
 from sennit.workflows.plan.language.nodes import AgentNode, GateNode, JoinNode, LlmNode, Node, ProgramNode, ToolNode
 
