@@ -224,4 +224,4 @@ async def test_a_random_program_gives_the_same_if_its_steps_make_its_calls(
     assert await again.run() == plain, script
     for run in (*orders, again):
         assert set(run.made.values()) | set(run.called.values()) <= {1}
-        assert run.made
+        assert run.made or seed, "the first script has calls that steps make"
