@@ -15,19 +15,19 @@ import structlog
 
 from sennit.workers.settings import ListenAddress, WorkerSettings, WrongSetting
 
-MOST = 64
+_MAX_PROCESSES = 64
 _GIVEN_UP = "a process cannot be kept running: all others end too"
-STEADY = 60.0  # seconds; a process that has lived so long has died for a new reason
-MOST_DEATHS = 5  # of one process, without being steady once
-LONGEST_PAUSE = 30.0  # seconds
+_STEADY_SECONDS = 60.0  # A process that has lived so long has died for a new reason
+_MAX_DEATHS = 5  # of one process, without being steady once
+_MAX_PAUSE_SECONDS = 30.0
 
 log = structlog.stdlib.get_logger("workers")
 
 
 def count_in(text: str) -> int:
     """Return how many processes a flag asks for. Raises WrongSetting."""
-    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= MOST):
-        raise WrongSetting(f"--processes {text}: must be a whole number from 1 to {MOST}")
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= _MAX_PROCESSES):
+        raise WrongSetting(f"--processes {text}: must be a whole number from 1 to {_MAX_PROCESSES}")
     return int(text)
 
 
@@ -85,9 +85,9 @@ class WorkerProcesses:
             if self._stopping.is_set():
                 self._status = self._status or int(status != 0)
                 return
-            deaths = 1 if time.monotonic() - started >= STEADY else deaths + 1
+            deaths = 1 if time.monotonic() - started >= _STEADY_SECONDS else deaths + 1
             how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with exit status {status}"
-            if status == 2 or deaths >= MOST_DEATHS:
+            if status == 2 or deaths >= _MAX_DEATHS:
                 log.error(
                     "a process cannot be kept running: all others end too", process=place + 1, how=how, deaths=deaths
                 )
@@ -95,7 +95,7 @@ class WorkerProcesses:
                 return
             log.warning("a process has died: it is started again", process=place + 1, how=how, deaths=deaths)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), min(2.0 ** (deaths - 1) - 1, LONGEST_PAUSE))
+                await asyncio.wait_for(self._stopping.wait(), min(2.0 ** (deaths - 1) - 1, _MAX_PAUSE_SECONDS))
 
     async def _one(self, place: int) -> int:
         """Run one process until it ends. Ctrl-C of a terminal reaches it by this process alone."""

@@ -24,6 +24,7 @@ with workflow.unsafe.imports_passed_through():
     )
     from sennit.workflows.plan.language.limits import NO_USAGE, Usage, format_duration
     from sennit.workflows.plan.limits import MAX_CARRIED_BYTES
+    from sennit.workflows.plan.scheduling.events import CostCharged
     from sennit.workflows.plan.scheduling.snapshot import dump
     from sennit.workflows.run.engine import Engine, start_engine
     from sennit.workflows.run.outage import Outage
@@ -152,7 +153,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             return engine
         self._checked = checked
         self._setup.phase = "running"
-        engine.charge(self._setup.spent)
+        engine.post(CostCharged(self._setup.spent))
         if checked.page is not None:
             engine.append(checked.page)
         else:

@@ -17,7 +17,9 @@ from sennit.activities.limits import (
 from sennit.activities.nodes.context import NodeContext, NodeOutput
 from sennit.activities.nodes.error_mapping import OutputRefused, SubAgentFailed
 from sennit.activities.storage.artifacts import MARKERS, ArtifactStore, body_of, digest_of, encode, in_marker, name_of
-from sennit.workflows.messages.contracts import NodeReply
+from sennit.activities.storage.run_context import ArtifactReader
+from sennit.activities.toolbox.errors import BadOutput
+from sennit.workflows.messages.contracts import NodeReply, conclusion_of
 from sennit.workflows.messages.result import usage_in
 from sennit.workflows.plan.language.facts import facts_of
 from sennit.workflows.plan.language.references import as_text
@@ -127,6 +129,22 @@ def preview_of(output: Any) -> str:
         return text
     mark = f"… ({len(text):,} characters)"
     return text[: MAX_PREVIEW_CHARACTERS - len(mark)] + mark
+
+
+async def whole_report(library: ArtifactReader, run_prefix: str, report: Any) -> Any:
+    """Return the report of a sub-agent with its whole answer. Raises BodyMissing, StoreUnavailable."""
+    place = report.get("whole") if isinstance(report, dict) else None
+    if not isinstance(place, str):
+        return report
+    found = conclusion_of(await library.value(run_prefix, await library.adopt(run_prefix, place)))
+    return {**report, **found.model_dump(mode="json", include={"answer", "evidence"})}
+
+
+def of_its_type(reply: NodeReply) -> NodeReply:
+    """Return the reply of a write. Raises BadOutput if it was made, and returned what is not of its type."""
+    if reply.error is not None:
+        raise BadOutput(reply.error.message)
+    return reply
 
 
 def answer_of(report: Any, node: str) -> NodeOutput:

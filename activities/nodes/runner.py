@@ -26,10 +26,12 @@ from sennit.activities.nodes.replies import (
     encode_output,
     is_there,
     keep,
+    of_its_type,
     preview_of,
     reply_of,
     reply_to,
     timed,
+    whole_report,
 )
 from sennit.activities.nodes.short_calls import MakeCall
 from sennit.activities.prompts.outputs import bind_goal, refers_to_goal
@@ -41,7 +43,7 @@ from sennit.activities.storage.timings import CallTimings
 from sennit.activities.toolbox import Registry, Tool, ToolContext
 from sennit.activities.toolbox.errors import BadOutput, UnknownOutcome
 from sennit.activities.toolbox.redaction import redact
-from sennit.workflows.messages.contracts import NodeError, NodeReply, SubagentRequest, conclusion_of
+from sennit.workflows.messages.contracts import NodeError, NodeReply, SubagentRequest
 from sennit.workflows.messages.node_calls import (
     AgentNodeCall,
     GateNodeCall,
@@ -143,7 +145,7 @@ class NodeRunner:
         # a wait for a thread comes before a write's intent, and is not part of the node's time
         async with nullcontext() if tool is None or tool.is_async else self.threads:
             if isinstance(work, ToolCall) and tool is not None and (tool.effect == "write" or context.spec.approval):
-                return _of_its_type(await self._write(context, tool, work))
+                return of_its_type(await self._write(context, tool, work))
             key = partial(_content_key, context, refs, tool)
             marker = key(context.address.generation)
             found = await self._marked(context, marker) or await self._taken(context, key)
@@ -347,7 +349,7 @@ class NodeRunner:
         if isinstance(work, ModelCall):
             return lambda _: self.models.run(context, work)
         if isinstance(call, AgentNodeCall):
-            answer = answer_of(await self._whole(context, call.report), context.address.path)
+            answer = answer_of(await whole_report(self.library, context.run_prefix, call.report), context.address.path)
         elif isinstance(node, JoinNode):
             answer = NodeOutput(await context.binder.value(node.id))
         else:
@@ -359,15 +361,6 @@ class NodeRunner:
             return answer
 
         return gathered
-
-    async def _whole(self, context: NodeContext, report: Any) -> Any:
-        """Return the report of a sub-agent with its whole answer."""
-        place = report.get("whole") if isinstance(report, dict) else None
-        if not isinstance(place, str):
-            return report
-        prefix = context.run_prefix
-        found = conclusion_of(await self.library.value(prefix, await self.library.adopt(prefix, place)))
-        return {**report, **found.model_dump(mode="json", include={"answer", "evidence"})}
 
     def _tool_call(self, context: NodeContext, tool: Tool, arguments: dict[str, Any]) -> Work:
         """Return the call of a tool. It reads nothing from the store any more."""
@@ -398,13 +391,6 @@ class NodeRunner:
         reply = reply_of(context, output, body)
         await self.store.put(context.run_prefix, body)
         return reply
-
-
-def _of_its_type(reply: NodeReply) -> NodeReply:
-    """Return the reply of a write. Raises BadOutput if it was made, and returned what is not of its type."""
-    if reply.error is not None:
-        raise BadOutput(reply.error.message)
-    return reply
 
 
 def _content_key(context: NodeContext, refs: dict[str, str], tool: Tool | None, generation: int) -> str:

@@ -19,8 +19,9 @@ from sennit.activities.toolbox.batch import Batches
 from sennit.workflows.messages.contracts import NodeReply
 from sennit.workflows.messages.node_calls import ProgramNodeCall
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
-from sennit.workflows.plan.fusion.rules import MOST_CALLS, Timings, why_not_in_place
+from sennit.workflows.plan.fusion.rules import Timings, why_not_in_place
 from sennit.workflows.plan.language.nodes import JoinNode
+from sennit.workflows.plan.limits import MAX_STEP_CALLS
 
 MakeCall = Callable[[StoredPlan, str], Coroutine[Any, Any, NodeReply]]
 STEP_SECONDS, BESIDE_LONG_SECONDS = 10.0, 0.5
@@ -117,7 +118,7 @@ class ShortCalls:
         while not self.has_others:
             found = [name for name in waits if name in self.ends]
             rest = limit - time.monotonic()
-            is_full = len(self.specs) > MOST_CALLS or self._bytes > MAX_ENDS_BYTES
+            is_full = len(self.specs) > MAX_STEP_CALLS or self._bytes > MAX_ENDS_BYTES
             if found and rest > 0 and not is_full:
                 return found
             if found or rest <= 0 or not self._tasks:

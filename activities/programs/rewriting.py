@@ -69,7 +69,8 @@ class _Rewriting(Exceptions, SideBySide):
         self._modules = tuple(name for _, name in modules_in(text))
         self._has_instances = any(map(is_dataclass, classes))
         self._own = {name for node in classes for name in source.bound.get(node, ())}
-        self._own.update(node.attr for node in source.nodes if isinstance(node, ast.Attribute) and _is_set(node))
+        attributes = (node for node in source.nodes if isinstance(node, ast.Attribute))
+        self._own.update(node.attr for node in attributes if not isinstance(node.ctx, ast.Load))
         if "namedtuple" in source.bound.get(source.tree, {}):
             texts = (node.value for node in source.nodes if isinstance(node, ast.Constant))
             self._own.update(name for text in texts if isinstance(text, str) for name in text.split())
@@ -374,10 +375,6 @@ def _is_name(node: ast.AST) -> bool:
 
 def _is_next(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "next"
-
-
-def _is_set(node: ast.Attribute) -> bool:
-    return not isinstance(node.ctx, ast.Load)
 
 
 _REWRITES: dict[type[ast.AST], Callable[[_Rewriting, Any], None]] = {

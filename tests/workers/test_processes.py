@@ -108,7 +108,7 @@ async def test_a_setting_that_they_refuse_ends_all_of_them(tmp_path: Path) -> No
 
 
 async def test_who_dies_again_and_again_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "LONGEST_PAUSE", 0.0)
+    monkeypatch.setattr(processes, "_MAX_PAUSE_SECONDS", 0.0)
     workers = WorkerProcesses("tools", [{}])
     workers._command = [sys.executable, "-c", "raise SystemExit(1)"]
     assert await workers.run() == 1

@@ -10,12 +10,11 @@ from pydantic import ValidationError
 from sennit.workflows.messages.contracts import NodeReply
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.language.packing import inflate
-from sennit.workflows.plan.limits import MAX_PAYLOAD_BYTES
+from sennit.workflows.plan.limits import MAX_UNPACKED_ENDS_BYTES
 from sennit.workflows.plan.scheduling.joins import is_manifest
 
 CallEnd = tuple[str, NodeReply]
 """A node by its id, and how it has ended."""
-MAX_UNPACKED_BYTES = 16 * MAX_PAYLOAD_BYTES
 
 
 def pack_ends(specs: Sequence[NodeSpec], ends: Mapping[str, NodeReply]) -> str:
@@ -37,7 +36,7 @@ def unpack_ends(page: ExecutionPlan, text: str) -> list[CallEnd]:
     if not text:
         return []
     try:
-        rows = json.loads(inflate(base64.b85decode(text), MAX_UNPACKED_BYTES))
+        rows = json.loads(inflate(base64.b85decode(text), MAX_UNPACKED_ENDS_BYTES))
         found = [(page.specs[place], NodeReply.model_validate(fields)) for place, fields in rows]
     except (ValidationError, TypeError, LookupError, zlib.error) as error:
         raise ValueError(f"these are no ends: {error}") from None

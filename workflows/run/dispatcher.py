@@ -59,14 +59,9 @@ from sennit.workflows.run.subagent_status import SubagentStatus
 
 Units = tuple[int, ...]
 _CALLS: dict[str, Call[NodeCall, GroupReply]] = {
-    "tool": contracts.TOOL,
-    "llm": contracts.LLM,
-    "join": contracts.JOIN,
-    "map": contracts.MAP,
-    "gate": contracts.GATE,
-    "agent": contracts.AGENT,
-    "program": contracts.PROGRAM,
-}
+    "tool": contracts.TOOL, "llm": contracts.LLM, "join": contracts.JOIN, "map": contracts.MAP,
+    "gate": contracts.GATE, "agent": contracts.AGENT, "program": contracts.PROGRAM,
+}  # fmt: skip
 PAID = ("tokens", "cost", "calls")
 """The limits that every attempt of a model call uses up."""
 
@@ -221,7 +216,7 @@ class Dispatcher:
         if isinstance(call, BudgetedCall) and state.budget is not None:
             limits["left"] = {name: rest for name, rest in state.budget.rest(unit).items() if name in PAID}
         if isinstance(call, ProgramNodeCall):
-            limits |= in_place(state, unit)
+            limits |= in_place(state, unit, limits.get("left", {}))
         if isinstance(call, LlmNodeCall) and unit in state.graph.answering:
             limits |= {"replans": self.replans, "objections": state.objections.get(unit)}
         return call.model_copy(update=_known(**limits))
@@ -303,9 +298,7 @@ class Dispatcher:
                 spec = self._state.spec_of(flight.units[0])
                 is_write = may_write(self._state, flight.units[0]) and not flight.subagent
                 ends = [restart(spec, outcome, reply, is_write=is_write) for outcome, reply in ends]
-            if flight.looks_up:
-                ends = [(looked_up(outcome), reply) for outcome, reply in ends]
-            found += flight.ends(ends)
+            found += flight.ends([(looked_up(outcome), reply) for outcome, reply in ends] if flight.looks_up else ends)
         return found
 
 

@@ -21,7 +21,7 @@ from sennit.workflows.messages.updates import Update
 from sennit.workflows.messages.views import SubagentView
 from sennit.workflows.plan.digests import digest_in
 from sennit.workflows.plan.fusion.rules import Timings
-from sennit.workflows.plan.language.limits import NO_USAGE, Limits, Usage
+from sennit.workflows.plan.language.limits import NO_USAGE, Limits
 from sennit.workflows.plan.limits import MAX_UNITS
 from sennit.workflows.plan.scheduling.events import (
     BudgetRaised,
@@ -290,8 +290,8 @@ class Engine:
         """How many more times the model of the answering node may ask for nodes."""
         return self._dispatcher.replans
 
-    def allow_replans(self, times: int) -> None:
-        """Set how many more times the model of the answering node may ask for nodes."""
+    @replans.setter
+    def replans(self, times: int) -> None:
         self._dispatcher.replans = times
 
     def follow(self, request: RunRequest) -> None:
@@ -301,10 +301,6 @@ class Engine:
     def limit(self, limits: Limits) -> None:
         """Set the limits of the whole run, from now on."""
         self.post(BudgetRaised(limits.amounts(), round(limits.time * 1000) if limits.time is not None else None))
-
-    def charge(self, spent: Usage) -> None:
-        """Book usage outside the nodes."""
-        self.post(CostCharged(spent))
 
     def fail(self, error: BaseException) -> None:
         """End `run` with this error, and cancel what runs. Has no effect on a run that ends already."""
@@ -377,7 +373,7 @@ def start_engine(
         state = load(graph, carry.snapshot)
         journal.restore(state)
         engine = Engine(state, *parts, epoch=carry.epoch, has_grown=bool(carry.execution_plan))
-        engine.allow_replans(carry.replans)
+        engine.replans = carry.replans
         engine.warnings, engine.log = dict.fromkeys(carry.warnings), RunLog(carry.log, carry.log_cut)
         engine.follow(request)
         engine.post(TimeAdvanced())
@@ -394,10 +390,10 @@ def start_engine(
         timings=Timings(request.fuse or graph.execution_plan.fuse, setup.workers, setup.timings),
     )
     engine = Engine(state, *parts)
-    engine.allow_replans(0 if has_plan(request) else request.max_replans)
+    engine.replans = 0 if has_plan(request) else request.max_replans
     engine.follow(request)
     if request.budget is not None:
         engine.limit(request.budget)
-        engine.charge(setup.spent)
+        engine.post(CostCharged(setup.spent))
     engine.post(RunStarted(more))
     return engine

@@ -39,17 +39,12 @@ class ExtensibleRun(Protocol):
     """The run whose plan grows."""
 
     state: RunState
+    replans: int
+    """How often the model whose output is the answer may still ask for more nodes."""
 
     @property
     def plan(self) -> str:
         """The plan of the run's own nodes, by its digest."""
-
-    @property
-    def replans(self) -> int:
-        """How often the model whose output is the answer may still ask for more nodes."""
-
-    def allow_replans(self, times: int) -> None:
-        """Let it ask so many times."""
 
     def expects(self, event: NodeEnded) -> bool:
         """Whether this unit's end is still open."""
@@ -174,7 +169,7 @@ class PlanExtender:
             if not engine.expects(event):
                 return
             if is_replan and event.unit not in engine.state.expansion_requests:
-                engine.allow_replans(max(0, engine.replans - 1))
+                engine.replans = max(0, engine.replans - 1)
             outcome = outcome_of(reply)
             if checked.problems and is_replan:
                 ended: Outcome | None = replace(outcome, digest=None, again=True, objections=checked.problems)

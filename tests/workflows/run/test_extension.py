@@ -90,7 +90,7 @@ def begun(checks: Checks, *nodes: Fields, answer: str = "a") -> Engine:
     run.begin()
     journal = Journal(lambda: Moment(0, 0))
     engine = Engine(run.state, checks, SubagentStatus(print), "p0", lambda: None, journal)  # type: ignore[arg-type]
-    engine.allow_replans(1)
+    engine.replans = 1
     return engine
 
 

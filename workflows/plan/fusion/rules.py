@@ -11,9 +11,6 @@ from sennit.workflows.plan.limits import MAX_SHORT_MILLIS
 ENOUGH_CALLS = 3
 """So many calls of this run tell how long a tool takes, where nobody else says it."""
 
-MOST_CALLS = 1_000
-"""Calls that one step of a program makes itself: they are repeated together if its reply is lost."""
-
 
 def why_alone(graph: Graph, node: int, spec: NodeSpec, locks: list[tuple[str, int]]) -> str:
     """Return why a node, or a part of an item of a map, which calls what `spec` says with these locks, may share an

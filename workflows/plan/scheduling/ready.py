@@ -6,8 +6,8 @@ from typing import Any
 
 from sennit.workflows.plan.compile.execution_plan import APART, SHARED
 from sennit.workflows.plan.fusion.islands import Islands, dealt, readers_of
-from sennit.workflows.plan.fusion.rules import MOST_CALLS, why_alone
-from sennit.workflows.plan.limits import MAX_MEMBER_MANIFESTS_BYTES, MAX_MEMBERS
+from sennit.workflows.plan.fusion.rules import why_alone
+from sennit.workflows.plan.limits import MAX_MEMBER_MANIFESTS_BYTES, MAX_MEMBERS, MAX_STEP_CALLS
 from sennit.workflows.plan.scheduling import joins
 from sennit.workflows.plan.scheduling.budget import Amounts, Budget, Rate
 from sennit.workflows.plan.scheduling.events import Start
@@ -282,17 +282,21 @@ def _estimate(state: RunState, budget: Budget, unit: int) -> Amounts:
         return Amounts(nodes=1)
     spec = state.spec_of(unit)
     if spec.kind == "program" and state.timings.fuse != "off" and "nodes" in budget.limits:
-        return Amounts(nodes=1 + min(MOST_CALLS, budget.left("nodes") // 2))
+        return Amounts(nodes=1 + min(MAX_STEP_CALLS, budget.left("nodes") // 2))
     return budget.estimate(spec.tokens, model=state.kind_of(unit) == "llm", price=spec.price)
 
 
-def in_place(state: RunState, step: int) -> dict[str, Any]:
-    """Return what a step of a program is told of the calls that it may make itself: nothing if it makes none."""
+def in_place(state: RunState, step: int, left: dict[str, int]) -> dict[str, Any]:
+    """Return what a step of a program is told of the calls that it may make itself: nothing if it makes none. Beside
+    what the budget has `left` for it, that is how many nodes are reserved for it.
+    """
     timings = state.timings
     if timings.fuse == "off":
         return {}
     repeats = state.generation[step] > 1 and bool(state.graph.made_by(step))
-    return {"fuse": timings.fuse, "usual": timings.usual(), "repeats": repeats}
+    if state.budget is not None and "nodes" in state.budget.limits:
+        left = {**left, "nodes": max(0, state.budget.reserved.get(step, Amounts()).nodes - 1)}
+    return {"fuse": timings.fuse, "usual": timings.usual(), "repeats": repeats, "left": left}
 
 
 def requeue_unpaid(state: RunState) -> None:

@@ -277,16 +277,11 @@ def _read_inputs(state: RunState, event: InputsRead) -> None:
         state.chosen[event.unit] = joins.winners(state, event.unit)
 
 
-def _drain(state: RunState, event: DrainStarted) -> None:
-    state.draining = True
+def _drain(state: RunState, event: DrainStarted | DrainEnded) -> None:
+    state.draining = isinstance(event, DrainStarted)
     state.deadlines.pop(DRAIN, None)
-    if event.millis is not None:
+    if isinstance(event, DrainStarted) and event.millis is not None:
         state.deadlines[DRAIN] = state.now + event.millis
-
-
-def _end_drain(state: RunState, _: DrainEnded) -> None:
-    state.draining = False
-    state.deadlines.pop(DRAIN, None)
 
 
 def _edit(state: RunState, event: ProgramEdited) -> None:
@@ -396,7 +391,7 @@ _HANDLERS: dict[type[Any], Callable[[RunState, Any], None]] = {
     PlanReplaced: _replace,
     InputsRead: _read_inputs,
     DrainStarted: _drain,
-    DrainEnded: _end_drain,
+    DrainEnded: _drain,
     ProgramEdited: _edit,
     BudgetRaised: _raise_budget,
     CostCharged: _charge,

@@ -379,7 +379,7 @@ def test_a_step_reserves_the_nodes_of_the_calls_that_it_may_make_itself() -> Non
     state.budget = budget = Budget({"nodes": 11})
     step(state, RunStarted())
     assert budget.reserved[0].nodes == 1 + 5
-    assert in_place(state, 0) == {"fuse": "auto", "usual": {}, "repeats": False}
+    assert in_place(state, 0, {}) == {"fuse": "auto", "usual": {}, "repeats": False, "left": {"nodes": 5}}
     made = [NodeSpec(f"main_{number}", "tool", page="p", key=f"{number}", in_place=True) for number in range(3)]
     following = NodeSpec("main_s2", "program", page="p", inputs=[3], policy="any")
     ends = [(spec.id, Outcome("v", millis=20)) for spec in made]
