@@ -44,7 +44,7 @@ from sennit.workflows.run.subagent_status import SubagentStatus
 MOST_SHOWN, LEAST_SHOWN, SHOWN_CHARACTERS = 4_000, 200, 64_000
 """What a person is shown of one question, and of all that wait together: the history keeps it."""
 Units = tuple[int, ...]
-MOST_STARTS = 500
+MOST_STARTS, MOST_NAMED = 500, 5
 _CALLS: dict[str, Call[NodeCall, GroupReply]] = {
     "tool": TOOL,
     "llm": LLM,
@@ -233,6 +233,8 @@ class Dispatcher:
         return call.model_copy(update={name: value for name, value in fields.items() if value})
 
     def _summary(self, units: Units, name: str, summary: str) -> str:
+        if len(units) > MOST_NAMED:  # a longer label does not fit beside its bar in the timeline
+            return f"{name} … {self._state.path(units[-1])}"[:120]
         if len(units) > 1:
             return " ".join([name, *(self._state.path(unit) for unit in units)])[:120]
         return f"{name} {summary.partition(' ')[2]}"[:120]
