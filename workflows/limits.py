@@ -19,6 +19,7 @@ MAX_CODE_CHARACTERS: Final = 400  # of a command on the board
 MAX_ROWS_CHARACTERS: Final = 1_500  # of the table of nodes on the board
 MAX_BOARD_WRITES: Final = 5  # that the board names
 MAX_PREVIEW_CHARACTERS: Final = 160  # of the beginning of a join's value
+MAX_NAMED_MEMBERS: Final = 5  # of a group that its bar in the timeline names: a longer label is cut
 MAX_NAMED_ITEMS: Final = 5  # of a map that wait for a person, by their paths
 MAX_QUOTED_PROGRAMS: Final = 3  # whose quotes are shown
 MAX_REPORT_BYTES: Final = MAX_PAYLOAD_BYTES // 3  # of the nodes of a report, which travels with the answer

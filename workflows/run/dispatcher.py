@@ -14,6 +14,7 @@ from temporalio import workflow
 
 from sennit.workflows.limits import (
     COMMAND_BYTES,
+    MAX_NAMED_MEMBERS,
     MAX_QUESTION_CHARACTERS,
     MAX_SHOWN_CHARACTERS,
     MAX_STARTS,
@@ -43,17 +44,8 @@ from sennit.workflows.plan.scheduling.events import Event, InputsRead, NodeEnded
 from sennit.workflows.plan.scheduling.joins import beginning, lost, manifest
 from sennit.workflows.plan.scheduling.ready import in_place
 from sennit.workflows.plan.scheduling.state import RUNNING, SUCCEEDED, RunState
-from sennit.workflows.run.outcomes import (
-    START_AGAIN,
-    End,
-    Handle,
-    InFlight,
-    Key,
-    ends_of,
-    looked_up,
-    progress_of,
-    restart,
-)
+from sennit.workflows.run import outcomes
+from sennit.workflows.run.outcomes import End, Handle, InFlight, Key
 from sennit.workflows.run.subagent import GIVEN_UP, SUSPENDED, prefix_below, run_subagent
 from sennit.workflows.run.subagent_status import SubagentStatus
 
@@ -138,7 +130,7 @@ class Dispatcher:
             if all(self._still_wanted(*key) for key in keys):
                 self._start(decision)
             else:  # one was cancelled meanwhile, and has not begun; other members of its group start alone
-                self._put_back += [NodeEnded(*key, START_AGAIN) for key in keys]
+                self._put_back += [NodeEnded(*key, outcomes.START_AGAIN) for key in keys]
                 self._wake()
 
     def _still_wanted(self, unit: int, generation: int) -> bool:
@@ -226,6 +218,8 @@ class Dispatcher:
         flight.handle.add_done_callback(lambda _: self._done(flight))
 
     def _summary(self, units: Units, name: str, summary: str) -> str:
+        if len(units) > MAX_NAMED_MEMBERS:  # a longer label does not fit beside its bar in the timeline
+            return f"{name} … {self._state.path(units[-1])}"[:120]
         if len(units) > 1:
             return " ".join([name, *(self._state.path(unit) for unit in units)])[:120]
         return f"{name} {summary.partition(' ')[2]}"[:120]
@@ -242,7 +236,7 @@ class Dispatcher:
     def tell(self, request: object, *more: object) -> None:
         """Take what an activity of several units tells of those that have ended, and ignore what comes from none."""
         self.reports += 1
-        progress = progress_of(request, *more)
+        progress = outcomes.progress_of(request, *more)
         flight = next((each for each in self._flights.values() if progress and each.call == progress.call), None)
         if progress is None or flight is None or flight.is_suspended:
             return
@@ -272,7 +266,7 @@ class Dispatcher:
         """Put back what waits to start, and cancel what runs, so that it starts again later. Writes that have begun
         come to their end first.
         """
-        self._put_back += [NodeEnded(*key, START_AGAIN) for _, keys in self._waiting for key in keys]
+        self._put_back += [NodeEnded(*key, outcomes.START_AGAIN) for _, keys in self._waiting for key in keys]
         self._waiting.clear()
         for flight in dict.fromkeys(self._flights.values()):
             if any(self._still_wanted(*key) for key in flight.keys) and not flight.is_suspended:
@@ -288,17 +282,19 @@ class Dispatcher:
         while self._ended:
             flight = self._ended.popleft()
             count = 1 if flight.is_followed else len(flight.units)
-            ends = ends_of(flight.handle, count, is_followed=flight.is_followed)
+            ends = outcomes.ends_of(flight.handle, count, is_followed=flight.is_followed)
             if flight.is_followed and (len(ends) < 2 or not self._still_wanted(*flight.keys[0])):
-                ends[1:] = [(START_AGAIN, None)]  # it may have read what a person has skipped meanwhile
+                ends[1:] = [(outcomes.START_AGAIN, None)]  # it may have read what a person has skipped meanwhile
             if flight.subagent:
                 effects = self._subagent_status.effects_of(flight.subagent)
                 ends = [(replace(outcome, effects=effects), reply) for outcome, reply in ends]
             if flight.is_suspended:
                 spec = self._state.spec_of(flight.units[0])
                 is_write = may_write(self._state, flight.units[0]) and not flight.subagent
-                ends = [restart(spec, outcome, reply, is_write=is_write) for outcome, reply in ends]
-            found += flight.ends([(looked_up(outcome), reply) for outcome, reply in ends] if flight.looks_up else ends)
+                ends = [outcomes.restart(spec, outcome, reply, is_write=is_write) for outcome, reply in ends]
+            found += flight.ends(
+                [(outcomes.looked_up(outcome), reply) for outcome, reply in ends] if flight.looks_up else ends
+            )
         return found
 
 

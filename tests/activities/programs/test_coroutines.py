@@ -186,7 +186,7 @@ def told(run: Play) -> list[tuple[str, int]]:
     return [numbers[name] for name in run.order if name in numbers]
 
 
-@pytest.mark.parametrize("seed", range(int(os.environ.get("SENNIT_PROGRAMS", "25"))))
+@pytest.mark.parametrize("seed", range(int(os.environ.get("SENNIT_SEEDS", "25"))))
 async def test_coroutines_interleave_as_under_asyncio(
     play: Callable[..., Play], seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

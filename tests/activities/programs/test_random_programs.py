@@ -179,7 +179,7 @@ async def plainly(script: str) -> Any:
     return json.loads(json.dumps(await names["main"]()))
 
 
-@pytest.mark.parametrize("seed", range(int(os.environ.get("SENNIT_PROGRAMS", "15"))))
+@pytest.mark.parametrize("seed", range(int(os.environ.get("SENNIT_SEEDS", "15"))))
 async def test_a_random_program_gives_what_it_gives_under_asyncio(
     play: Callable[..., Play], seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,7 +207,7 @@ async def test_a_random_program_gives_what_it_gives_under_asyncio(
     assert again[0].keys == again[1].keys, script
 
 
-@pytest.mark.parametrize("seed", range(int(os.environ.get("SENNIT_PROGRAMS", "15"))))
+@pytest.mark.parametrize("seed", range(int(os.environ.get("SENNIT_SEEDS", "15"))))
 async def test_a_random_program_gives_the_same_if_its_steps_make_its_calls(
     play: Callable[..., Play], seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

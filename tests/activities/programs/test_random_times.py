@@ -172,7 +172,7 @@ def plainly(script: str) -> Any:
         return json.loads(json.dumps(runner.run(names["main"]())))
 
 
-SEEDS = range(int(os.environ.get("SENNIT_PROGRAMS", "10")))
+SEEDS = range(int(os.environ.get("SENNIT_SEEDS", "10")))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
