@@ -190,7 +190,7 @@ def told(run: Play) -> list[tuple[str, int]]:
 async def test_coroutines_interleave_as_under_asyncio(
     play: Callable[..., Play], seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In two orders of ends, in one of them with every snapshot lost. `SENNIT_PROGRAMS=1000` tries more programs."""
+    """In two orders of ends, in one of them with every snapshot lost. `SENNIT_SEEDS=1000` tries more programs."""
     script = Writer(seed).script()
     run = play(script, fakes={"search": search}, seed=seed)
     found = await run.run()

@@ -183,7 +183,7 @@ async def plainly(script: str) -> Any:
 async def test_a_random_program_gives_what_it_gives_under_asyncio(
     play: Callable[..., Play], seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In two orders of ends, after the loss of every second snapshot, and after the loss of each. `SENNIT_PROGRAMS=500`
+    """In two orders of ends, after the loss of every second snapshot, and after the loss of each. `SENNIT_SEEDS=500`
     tries more programs: with loops, branches, clean-up, nested functions, failures that are caught, equal calls in
     tasks that run side by side, races and quorums.
     """

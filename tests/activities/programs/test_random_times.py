@@ -179,7 +179,7 @@ SEEDS = range(int(os.environ.get("SENNIT_SEEDS", "10")))
 async def test_a_random_program_ends_at_the_times_of_asyncio(
     play: Callable[..., Play], seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also after the loss of every snapshot. `SENNIT_PROGRAMS=1000` tries more programs."""
+    """Also after the loss of every snapshot. `SENNIT_SEEDS=1000` tries more programs."""
     script = Writer(seed).script()
     plain = await asyncio.to_thread(plainly, script)
     assert await play(script, fakes={"search": search}, takes=takes).run() == plain, script
