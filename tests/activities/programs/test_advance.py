@@ -491,3 +491,13 @@ async def test_what_is_not_short_begins_at_once(play: Make, others: str) -> None
     run = play(script, fakes=fakes, in_place=True)
     assert await run.run() == 1
     assert not run.made
+
+
+async def test_calls_that_a_join_lets_in_one_by_one_are_left_to_the_run(play: Make) -> None:
+    script = """
+async def main():
+    return await parallel([task(search, query="a" * n) for n in range(1, 5)], limit=2)
+"""
+    run = play(script, fakes={"search": lambda query: len(query)}, in_place=True)
+    assert await run.run() == [1, 2, 3, 4]
+    assert not run.made
