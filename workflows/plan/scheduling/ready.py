@@ -127,6 +127,7 @@ def place_of(state: RunState, unit: int) -> Place | None:
     """Return what units have in common that may run in one activity: None for one that runs alone."""
     node, spec = state.node_of(unit), state.spec_of(unit)
     is_apart = unit in state.alone or unit in state.answers or unit in state.expansion_requests
+    is_apart |= state.kind_of(unit) == "map"  # it puts its items together, which go to it alone
     if is_apart or not state.timings.is_short(spec) or why_alone(state.graph, node, spec, state.locks_of(unit)):
         return None
     if reads_long_manifests(state, unit):

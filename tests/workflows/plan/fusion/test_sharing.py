@@ -173,6 +173,15 @@ def test_the_items_of_a_map_share_as_many_activities_as_they_need() -> None:
     assert [word.count("+") + 1 for word in starts] == [167, 167, 167]
 
 
+def test_what_puts_the_items_of_a_map_together_is_alone() -> None:
+    maps = [each(name, "list", tool="t", typical=20) for name in "mn"]
+    run = Play(node("list", kind="llm"), *maps, short("z", "m"), answer=("n", "z"), fuse="auto")
+    run.begin()
+    run.ok("list", length=1)
+    assert together(run, "m[0]", "n[0]") == ["start m", "start n"]
+    assert run.ok("m") == ["start z"]
+
+
 def test_a_call_that_has_failed_beside_others_starts_again_alone() -> None:
     run = Play(short("a"), short("b"), short("c"), join("j", *"abc"), answer="j", fuse="auto")
     run.begin()
