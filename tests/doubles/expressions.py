@@ -44,11 +44,16 @@ class Expression:
 
 def _import(name: str) -> ModuleType:
     """Import a module. Tools of an example do not stay registered: others load it under another name."""
-    before = {tool.name for tool in default_registry}
+    if not name.startswith("examples."):
+        return importlib.import_module(name)
+    before = list(default_registry)
+    for known in before:
+        default_registry.discard(known.name)
     module = importlib.import_module(name)
-    if name.startswith("examples."):
-        for added in {tool.name for tool in default_registry} - before:
-            default_registry.discard(added)
+    for added in list(default_registry):
+        default_registry.discard(added.name)
+    for known in before:
+        default_registry.add(known)
     return module
 
 

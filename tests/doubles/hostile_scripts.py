@@ -44,7 +44,7 @@ HOSTILE: dict[str, Hostile] = {
     "a long tuple": Hostile(main("return (" + "x, " * 60_000 + ")"), "refused", PARTS),
     "a tuple of 200 KB": Hostile(main("return (" + "x," * 125_000 + ")"), "refused", PARTS),
     "a tuple within the budget": Hostile(main("return (" + "1," * 45_000 + ")"), "runs"),
-    "a megabyte": Hostile(main("return 1", top="x = '" + "x" * (1 << 20) + "'"), "refused", "more than 256 KB"),
+    "a megabyte": Hostile(main("return 1", top="x = '" + "x" * (1 << 20) + "'"), "refused", "more than 1 MB"),
     "attributes": Hostile(main("return x" + ".a" * 2_500), "refused", LEVELS),
     "many attributes": Hostile(main("return x" + ".a" * 100_000), "refused", DEEP),
     "not": Hostile(main("return " + "not " * 50_000 + "x"), "refused", DEEP),
