@@ -66,13 +66,13 @@ class ShortCalls:
         return not why_not_in_place(spec, self._queue) and self._timings.is_short(spec)
 
     def begin(self, checked: StoredPlan) -> None:
-        """Begin the calls of these nodes, unless one of them is to be handed over, or a join lets them in one by one."""
+        """Begin the calls of these nodes, unless one of them is to be handed over, or a join of them has limits."""
         mine = dict[str, NodeSpec]()
         for node in checked.plan.nodes:
             spec = checked.spec(node.id)
             if self.makes(spec):
                 mine[spec.id] = spec
-            elif isinstance(node, JoinNode) and not spec.width and self._joins_mine(node, mine):
+            elif isinstance(node, JoinNode) and not (spec.width or spec.expires) and self._joins_mine(node, mine):
                 self._open(node)
             else:
                 self.has_others = True

@@ -87,7 +87,8 @@ class Programs:
         made, ends = dict[str, NodeSpec](), dict[str, NodeReply]()
         end: NodeReply | None = None
         is_known = session.again or takes_over(session, context)
-        if make is not None and context.call.fuse != "off" and not is_known:
+        sleeps = min(session.open) < 0  # and is told so before what ends later
+        if make is not None and context.call.fuse != "off" and not (is_known or sleeps):
             calls = ShortCalls(make, context.call, queues.TOOLS)
             part = partial(part_of, self.compiler, context, run_context, words)
             try:
