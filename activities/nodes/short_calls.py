@@ -56,7 +56,7 @@ class ShortCalls:
         self._missing: dict[str, int] = {}
         self._bytes = 0
         self._last = max(call.since, *call.ends.values(), 0)
-        """When the last call ended: those of a step end one after the other, whatever the clocks say."""
+        """When the last call ended: what is told later ended later, whatever the clocks say."""
         self.ends: dict[str, NodeReply] = {}
         self.has_others = False
         """Whether the script has made a call that its step does not make: to be handed over at once."""
@@ -66,13 +66,13 @@ class ShortCalls:
         return not why_not_in_place(spec, self._queue) and self._timings.is_short(spec)
 
     def begin(self, checked: StoredPlan) -> None:
-        """Begin the calls of these nodes, unless one is to be handed over, or a join lets them in one by one."""
+        """Begin the calls of these nodes, unless one of them is to be handed over, or a join of them has limits."""
         mine = dict[str, NodeSpec]()
         for node in checked.plan.nodes:
             spec = checked.spec(node.id)
             if self.makes(spec):
                 mine[spec.id] = spec
-            elif isinstance(node, JoinNode) and not spec.width and self._joins_mine(node, mine):
+            elif isinstance(node, JoinNode) and not (spec.width or spec.expires) and self._joins_mine(node, mine):
                 self._open(node)
             else:
                 self.has_others = True
@@ -134,14 +134,17 @@ class ShortCalls:
                 await self._wake.wait()
         self._wake.clear()
         done = {self._done.popleft(): True for _ in range(len(self._done))}
-        self._last = max(self._last + 1, round(time.time() * 1000))
+        first = self._last + 1
         for name in [name for name in self._tasks if name in done]:
             task = self._tasks.pop(name)
             if not task.cancelled():
-                self._end(name, reply_of(task))
+                self._end(name, reply_of(task), first)
 
-    def _end(self, name: str, reply: NodeReply) -> None:
-        self.ends[name] = reply = reply.model_copy(update={"at": self._last})
+    def _end(self, name: str, reply: NodeReply, first: int) -> None:
+        """Note the end of a call, at the time that its marker has: a fork goes by that."""
+        at = max(first, reply.at or round(time.time() * 1000))
+        self._last = max(self._last, at)
+        self.ends[name] = reply = reply.model_copy(update={"at": at})
         self._bytes += len(reply.model_dump_json(exclude_defaults=True))
         self.has_others |= reply.error is not None and reply.error.again
         if reply.millis:
@@ -160,7 +163,8 @@ class ShortCalls:
             values = [{"id": name, "value": value} for name, value in zip(join.inputs, values, strict=True)]
         size = sum(self.ends[name].size for name in join.inputs)
         reference = json.dumps(values, separators=(",", ":"))
-        self.ends[join.id] = NodeReply(ref=reference, size=size, attempt=0, at=self._last)
+        at = max((self.ends[name].at for name in join.inputs), default=self._last)
+        self.ends[join.id] = NodeReply(ref=reference, size=size, attempt=0, at=at)
 
     def give_up(self, names: Iterable[str]) -> None:
         """Cut off calls for which nobody waits any more."""

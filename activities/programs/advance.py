@@ -31,6 +31,7 @@ from sennit.activities.programs.session import (
     history,
     load,
     note_over,
+    takes_over,
     was_over,
 )
 from sennit.activities.programs.values import Advance, Ended, Ref, ScriptError, packed, unpacked
@@ -85,7 +86,9 @@ class Programs:
         await self._wait(context, words, progress)
         made, ends = dict[str, NodeSpec](), dict[str, NodeReply]()
         end: NodeReply | None = None
-        if make is not None and context.call.fuse != "off" and not session.again:
+        is_known = session.again or takes_over(session, context)
+        sleeps = min(session.open) < 0  # and is told so before what ends later
+        if make is not None and context.call.fuse != "off" and not (is_known or sleeps):
             calls = ShortCalls(make, context.call, queues.TOOLS)
             part = partial(part_of, self.compiler, context, run_context, words)
             try:

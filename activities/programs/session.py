@@ -261,6 +261,15 @@ async def was_over(library: ArtifactReader, context: NodeContext, sleep: str) ->
     return any([await library.noted(home, f"slept {sleep}") for home in origins_of(context)])
 
 
+def takes_over(session: Session, context: NodeContext) -> bool:
+    """Whether the program of a fork still stands where it did in the runs that this one forks: until it makes a call
+    anew, what it calls ends in the order in which it ended there.
+    """
+    assert isinstance(context.call, ProgramNodeCall)
+    told = context.call.ends.values() if session.number > 1 else ()
+    return bool(session.runs) and max((session.clock, *told)) < session.since
+
+
 def origins_of(context: NodeContext) -> list[str]:
     """Return where the runs keep what they store that this run forks, the latest first."""
     return [f"{context.run_prefix.rpartition('/')[0]}/{origin}" for origin in context.call.origins]

@@ -434,6 +434,8 @@ async def look(number: int):
     return (await nap(value=number))["value"]
 
 async def main(mark: str):
+    await nap(value=2)
+    await nap(value=now().microsecond)
     found = await parallel([task(look, number=number) for number in range(2)])
     written = await note(text=mark)
     greeting = await llm("Greet them.", tools=["nap"])
@@ -467,7 +469,7 @@ async def test_a_fork_makes_only_the_calls_that_changed(begin: Start, model_serv
         assert (report["status"], report["answer"]) == ("done", [[0, 1], "Hello.", "yes", 42]), report
         assert called(cache, fork).total() == made
         kinds = Counter(node["kind"] for node in report["nodes"] if node.get("taken_over"))
-        assert kinds == {"tool": 4 - made, "llm": 1, "gate": 1, "agent": 1}, report["nodes"]
+        assert kinds == {"tool": 6 - made, "llm": 1, "gate": 1, "agent": 1}, report["nodes"]
         assert report["usage"]["calls"] == 0
     assert len(model_server.asked) == asked
     assert (cache / "notes.txt").read_text().count(mark) == 1

@@ -493,11 +493,28 @@ async def test_what_is_not_short_begins_at_once(play: Make, others: str) -> None
     assert not run.made
 
 
-async def test_calls_that_a_join_lets_in_one_by_one_are_left_to_the_run(play: Make) -> None:
-    script = """
+@pytest.mark.parametrize("limit", ["limit=2", "timeout=60"])
+async def test_calls_of_a_join_with_a_limit_are_left_to_the_run(play: Make, limit: str) -> None:
+    script = f"""
 async def main():
-    return await parallel([task(search, query="a" * n) for n in range(1, 5)], limit=2)
+    return await parallel([task(search, query="a" * n) for n in range(1, 5)], {limit})
 """
     run = play(script, fakes={"search": lambda query: len(query)}, in_place=True)
     assert await run.run() == [1, 2, 3, 4]
     assert not run.made
+
+
+async def test_calls_beside_a_sleep_of_an_earlier_step_are_left_to_the_run(play: Make) -> None:
+    """Or the script would be told of what ends after it before it is told of the sleep."""
+    script = """
+import asyncio
+
+async def main():
+    nap = asyncio.create_task(asyncio.sleep(60))
+    found = [await search(query="a" * n) for n in range(1, 4)]
+    await nap
+    return [*found, await search(query="last")]
+"""
+    run = play(script, fakes={"search": lambda query: len(query)}, in_place=True)
+    assert await run.run() == [1, 2, 3, 4]
+    assert (run.made.total(), run.called["main_4 search:8 \"last\""]) == (1, 0)
