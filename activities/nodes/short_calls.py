@@ -66,7 +66,7 @@ class ShortCalls:
         return not why_not_in_place(spec, self._queue) and self._timings.is_short(spec)
 
     def begin(self, checked: StoredPlan) -> None:
-        """Begin the calls of these nodes, unless one of them is to be handed over, or a join lets them in one by one."""
+        """Begin the calls of these nodes, unless one is to be handed over, or a join lets them in one by one."""
         mine = dict[str, NodeSpec]()
         for node in checked.plan.nodes:
             spec = checked.spec(node.id)
