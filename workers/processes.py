@@ -16,7 +16,6 @@ import structlog
 from sennit.workers.settings import ListenAddress, WorkerSettings, WrongSetting
 
 _MAX_PROCESSES = 64
-_GIVEN_UP = "a process cannot be kept running: all others end too"
 _STEADY_SECONDS = 60.0  # A process that has lived so long has died for a new reason
 _MAX_DEATHS = 5  # of one process, without being steady once
 _MAX_PAUSE_SECONDS = 30.0
@@ -78,7 +77,7 @@ class WorkerProcesses:
                 child.terminate()
 
     async def _keep(self, place: int) -> None:
-        deaths = 0
+        deaths, about = 0, log.bind(process=place + 1)
         while not self._stopping.is_set():
             started = time.monotonic()
             status = await self._one(place)
@@ -88,12 +87,10 @@ class WorkerProcesses:
             deaths = 1 if time.monotonic() - started >= _STEADY_SECONDS else deaths + 1
             how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with exit status {status}"
             if status == 2 or deaths >= _MAX_DEATHS:
-                log.error(
-                    "a process cannot be kept running: all others end too", process=place + 1, how=how, deaths=deaths
-                )
+                about.error("a process cannot be kept running: all others end too", how=how, deaths=deaths)
                 self._stop(status if status == 2 else 1)
                 return
-            log.warning("a process has died: it is started again", process=place + 1, how=how, deaths=deaths)
+            about.warning("a process has died: it is started again", how=how, deaths=deaths)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), min(2.0 ** (deaths - 1) - 1, _MAX_PAUSE_SECONDS))
 
@@ -104,12 +101,8 @@ class WorkerProcesses:
         self._children[place] = child
         if self._stopping.is_set():
             child.terminate()
-        log.info(
-            "a process has started",
-            process=place + 1,
-            pid=child.pid,
-            **{k.lower(): v for k, v in self._ports[place].items()},
-        )
+        ports = {name.lower(): address for name, address in self._ports[place].items()}
+        log.info("a process has started", process=place + 1, pid=child.pid, **ports)
         return await child.wait()
 
 

@@ -223,7 +223,7 @@ class Programs:
             if number < 0:
                 await note_over(self.library, prefix, ends[number].key)
         ends = dict(sorted(ends.items(), key=lambda each: (each[1].at, each[0])))
-        opened, fed = dict(session.open), dict(zip(ends, ends.values(), strict=True))
+        opened, fed = dict(session.open), dict(ends)
         ended = await self._ended(prefix, session, ends)
         resume = partial(self.interpreter.resume, answer=words.answer, since=session.since)
         try:

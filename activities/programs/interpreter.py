@@ -303,18 +303,8 @@ def _kept(progress: Advance, head: _Head, run: ScriptRun) -> Advance:
     progress = replace(progress, printed=run.printed)
     if not progress.snapshot:
         return progress
-    queued = [
-        [
-            each.number,
-            each.function,
-            packed(list(each.args)),
-            packed(each.kwargs),
-            each.line,
-            each.coroutine,
-            each.clock,
-        ]
-        for each in run.queued.values()
-    ]
+    calls = (replace(call, args=packed(list(call.args)), kwargs=packed(call.kwargs)) for call in run.queued.values())
+    queued = [astuple(call) for call in calls]
     sleeps = list(run.sleeps.items())
     head = replace(
         head, clock=run.clock, coroutines=run.coroutines.state, sleeps=sleeps, queued=queued, awaited=run.awaited

@@ -147,14 +147,11 @@ class Run(Decisions, Generic[T]):
                     continue
                 outcome = outcome_of_failure(self.id, self.run_id, failure.cause)
                 if not outcome.refused and not outcome.report.nodes:
-                    outcome = RunOutcome(await self._with_writes(outcome.report))
+                    writes = await writes_at_end(self._client, await self._last())
+                    outcome = RunOutcome(outcome.report.model_copy(update={"writes": writes}))
             report = await with_whole_answer(self._client, outcome.report)
             report = report.model_copy(update={"ui_url": self.ui_url}) if self.ui_url else report
             return RunOutcome(report, outcome.refused)
-
-    async def _with_writes(self, report: RunReport) -> RunReport:
-        """Return the report of a run that left none, with what is known of its writes."""
-        return report.model_copy(update={"writes": await writes_at_end(self._client, await self._last())})
 
     async def _last(self) -> WorkflowExecutionDescription:
         """Return the last run of the chain, as the server has it."""
@@ -185,28 +182,19 @@ class Run(Decisions, Generic[T]):
 
     async def script(self, node: str = "") -> ScriptView:
         """Return a program of the run, with what each line has called. Raises Refused, or another SennitError."""
+        found = await self._query("script", {"node": node}, "shows no script")
+        if "problem" in found:
+            raise Refused(f"{self.id}: {one_line(found['problem'])}")
         try:
-            found = await self._latest.query("script", {"node": node}, rpc_timeout=QUERY_TIMEOUT)
-            if "problem" in found:
-                raise Refused(f"{self.id}: {one_line(found['problem'])}")
             return ScriptView.model_validate(found)
         except ValidationError:
             raise Refused(f"{self.id} is not a run of this Sennit: its script has another form") from None
-        except WorkflowQueryFailedError as failure:
-            raise NoAnswer(f"the run shows no script: {one_line(failure.message)[:300]}") from None
-        except RPCError as error:
-            raise await self._explained(error_of(error)) from None
 
     async def sharing(self) -> dict[str, str]:
         """Return of the first 500 nodes whether they may share an activity, and if not why. Raises Refused, or another
         SennitError.
         """
-        try:
-            found = await self._latest.query("sharing", {}, rpc_timeout=QUERY_TIMEOUT)
-        except WorkflowQueryFailedError as failure:
-            raise NoAnswer(f"the run does not say it: {one_line(failure.message)[:300]}") from None
-        except RPCError as error:
-            raise await self._explained(error_of(error)) from None
+        found = await self._query("sharing", {}, "does not say it")
         if not isinstance(found, dict) or not isinstance(found.get("nodes"), dict):
             raise Refused(f"{self.id}: {one_line(str(found.get('problem') if isinstance(found, dict) else found))}")
         return {str(node): one_line(str(reason)) for node, reason in found["nodes"].items()}
@@ -257,15 +245,20 @@ class Run(Decisions, Generic[T]):
         return first.model_copy(update={"nodes": tuple(nodes), "next": None})
 
     async def _page(self, start: int) -> RunView:
-        page = {"from": start, "limit": MAX_PAGE_NODES}
+        found = await self._query("plan", {"from": start, "limit": MAX_PAGE_NODES}, "gives no view of itself")
         try:
-            return RunView.model_validate(await self._latest.query("plan", page, rpc_timeout=QUERY_TIMEOUT))
-        except WorkflowQueryFailedError as failure:
-            raise NoAnswer(f"the run gives no view of itself: {one_line(failure.message)[:300]}") from None
-        except RPCError as error:
-            raise await self._explained(error_of(error)) from None
+            return RunView.model_validate(found)
         except ValidationError:
             raise Refused(f"{self.id} is not a run of this Sennit: its view has another form") from None
+
+    async def _query(self, name: str, fields: dict[str, Any], failing: str) -> Any:
+        """Return what the run answers. Raises NoAnswer, which names what it is `failing` at, or another SennitError."""
+        try:
+            return await self._latest.query(name, fields, rpc_timeout=QUERY_TIMEOUT)
+        except WorkflowQueryFailedError as failure:
+            raise NoAnswer(f"the run {failing}: {one_line(failure.message)[:300]}") from None
+        except RPCError as error:
+            raise await self._explained(error_of(error)) from None
 
     async def watch(
         self, *, every: bool = False, on_silence: Callable[[str], None] | None = None

@@ -45,25 +45,12 @@ def raw(body: bytes, encoding: bytes = b"json/plain") -> RawValue:
 WRONG: list[tuple[tuple[Any, ...], str]] = [
     ((), "a run takes one JSON object, not nothing; "),
     (({"plan": ONE}, {}), "a run takes one JSON object, not 2 inputs; "),
-    (({"plan": ONE}, None), "a run takes one JSON object, not 2 inputs; "),
-    (({"plan": ONE}, {}, {}), "a run takes one JSON object, not 3 inputs; "),
-    ((1, 2, 3, 4, 5), "a run takes one JSON object, not 5 inputs; "),
     ((raw(b'{"goal": '),), "a run takes one JSON object, not something that is no JSON or nested too deep; "),
     ((raw(b'{"goal": "\\ud800"}'),), "a run takes one JSON object, not something that is no JSON"),
     ((raw(b'{"goal": "x"}', b"json/protobuf"),), "a run takes one JSON object, not something that is no JSON"),
     ((raw(b'{"plan": ' + b"[" * 300 + b"]" * 300 + b"}"),), "nested too deep; "),
     ((raw(b'{"goal": "x"}', b"binary/plain"),), "a run takes one JSON object, not bytes; "),
-    (({"goal": "x" * 32_769},), "goal is 32769 bytes; at most 32768. Put long text in a document"),
-    (({"goal": "é" * 16_385},), "goal is 32770 bytes; at most 32768."),
-    (({"goal": " \n\t"},), "a run needs a `goal` or a `plan`; "),
-    (({"plan": ONE, "plan_packed": pack_plan(ONE)},), "give `plan` or `plan_packed`, not both"),
     (({"plan": ONE, "window": 0},), "`window`: "),
-    (({"plan": ONE, "window": 501},), "`window`: "),
-    (({"plan": ONE, "park_for": "soon"},), "`park_for`: "),
-    (({"plan": ONE, "park_for": "-1s"},), "`park_for`: "),
-    (({"plan": ONE, "on_failure": "shrug"},), "`on_failure`: "),
-    (({"plan": ONE, "tools": "nap"},), "`tools`: "),
-    (({"plan": ONE, "docs": "x" * 4097},), "`docs`: "),
     (({"plan": ONE, "carry": {"home": "x"}},), "`carry.run_context` is missing"),
     (({"goal": "x", **{f"wrong{index}": 1 for index in range(2000)}},), "unknown field `wrong"),
 ]
@@ -98,16 +85,8 @@ async def test_a_request_of_a_mebibyte_runs(start: Start) -> None:
 
 
 PROBLEMS = [
-    ({"nodes": []}, "nodes"),
     ({"nodes": [call("a", "read_output", args={"node": "x"})]}, "there is no tool `read_output`"),
     ({"nodes": [call("a", "nosuch")]}, "nosuch"),
-    ({"nodes": [call("a", "naps")]}, "nap"),
-    ({"nodes": [call("a", args={"seconds": "long"})]}, "seconds"),
-    ({"nodes": [call("a", args={"value": "$zz"})]}, "zz"),
-    ({"nodes": [call("a", needs=["b"]), call("b", needs=["a"])]}, "a"),
-    ({"nodes": [call("a"), call("a")]}, "a"),
-    ({"nodes": [call("a")], "answer": "$b"}, "b"),
-    ({"nodes": [call("a", colour="red")]}, "colour"),
     ({}, "nodes"),
 ]
 
@@ -135,12 +114,6 @@ def packed(body: bytes) -> str:
 
 NO_PACKED_PLAN = {
     "empty": "",
-    "base64": "not base64!",
-    "zlib": base64.b64encode(b"not zlib").decode(),
-    "json": packed(b"not json"),
-    "list": packed(b"[1, 2]"),
-    "nan": packed(b'{"nodes": NaN}'),
-    "deep": packed(b"[" * 100_000),
     "bomb": packed(b" " * 100_000_000),
     "surrogate": packed(b'{"nodes": [{"id": "a", "kind": "tool", "tool": "nap", "args": {"value": "\\ud800"}}]}'),
     "infinite": packed(b'{"nodes": [{"id": "a", "kind": "tool", "tool": "nap", "args": {"value": 1e999}}]}'),

@@ -63,23 +63,6 @@ async def test_the_calls_of_a_run_tell_how_long_an_unknown_tool_takes(start: Sta
     assert sharing["all"].startswith("no activity, unless its value must be stored")
 
 
-async def test_a_failure_in_a_shared_activity_stays_with_its_node(start: Start, cache: Path) -> None:
-    nodes = [
-        call("a", args={"value": 1}),
-        call("bad", "fail"),
-        call("flaky", "flaky", args={"failures": 1}),
-        call("behind", args={"value": "$a.value"}),
-        {"id": "all", "kind": "join", "inputs": ["bad", "flaky", "behind"], "policy": "settled"},
-    ]
-    handle = await start(plan={"nodes": nodes, "fuse": "on"})
-    report = await handle.result()
-    ends = [(each["status"], each["value"]) for each in report["answer"]]
-    assert ends == [("failed", None), ("succeeded", {"value": 2}), ("succeeded", {"value": 1})]
-    assert {line["id"]: line["attempts"] for line in report["nodes"]}["flaky"] == 2
-    counted = Counter(calls(cache, handle.first_execution_run_id or ""))
-    assert counted == {"a~1": 1, "bad~1": 1, "flaky~1": 2, "behind~1": 1}
-
-
 async def test_a_failed_call_starts_again_beside_a_late_one_that_shared_its_activity(
     start: Start, cache: Path, held: Path
 ) -> None:

@@ -50,10 +50,7 @@ from sennit.workflows.run.subagent import GIVEN_UP, SUSPENDED, prefix_below, run
 from sennit.workflows.run.subagent_status import SubagentStatus
 
 Units = tuple[int, ...]
-_CALLS: dict[str, Call[NodeCall, GroupReply]] = {
-    "tool": contracts.TOOL, "llm": contracts.LLM, "join": contracts.JOIN, "map": contracts.MAP,
-    "gate": contracts.GATE, "agent": contracts.AGENT, "program": contracts.PROGRAM,
-}  # fmt: skip
+_CALLS: dict[str, Call[Any, Any]] = {call.name: call for call in contracts.CALLS}
 PAID = ("tokens", "cost", "calls")
 """The limits that every attempt of a model call uses up."""
 

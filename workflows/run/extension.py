@@ -55,9 +55,6 @@ class ExtensibleRun(Protocol):
     def post(self, event: Event) -> None:
         """Take an event."""
 
-    def wake(self) -> None:
-        """Have the run check again what it can do."""
-
     def fail(self, error: BaseException) -> None:
         """End the run with this error."""
 

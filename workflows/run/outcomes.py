@@ -127,7 +127,8 @@ def ends_of(handle: Any, count: int, *, is_followed: bool = False) -> list[tuple
     """
     error = None if handle.cancelled() else handle.exception()
     if not handle.cancelled() and error is None:
-        replies = _replies(handle.result(), {count, count + is_followed})
+        found = handle.result()
+        replies = found.ends({count, count + is_followed}) if isinstance(found, GroupReply) else ()
         if replies:
             return [(outcome_of(reply), reply) for reply in replies]
         failed = Outcome(error=NO_RESULT, usage=None)
@@ -138,11 +139,6 @@ def ends_of(handle: Any, count: int, *, is_followed: bool = False) -> list[tuple
     usage, log = failed.usage or NO_USAGE, logged_by(error)
     has_told = any(usage) or bool(log)
     return [(failed, NodeReply(attempt=failed.attempts, usage=usage, log=log) if has_told else None)]
-
-
-def _replies(found: Any, counts: set[int]) -> tuple[NodeReply, ...]:
-    """Return the replies in the result of an activity, none if it is no result for that many units."""
-    return found.ends(counts) if isinstance(found, GroupReply) else ()
 
 
 def restart(

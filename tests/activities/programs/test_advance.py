@@ -517,4 +517,4 @@ async def main():
 """
     run = play(script, fakes={"search": lambda query: len(query)}, in_place=True)
     assert await run.run() == [1, 2, 3, 4]
-    assert (run.made.total(), run.called["main_4 search:8 \"last\""]) == (1, 0)
+    assert (run.made.total(), run.called['main_4 search:8 "last"']) == (1, 0)

@@ -85,6 +85,7 @@ def test_right_requests_pass(request_: dict[str, Any]) -> None:
         ({"goal": "x", "on_failure": "stop"}, "`on_failure`: must be one of park, partial, fail"),
         ({"goal": "x", "park_for": 60}, "`park_for`: 60 is not a duration; write one such as 500ms"),
         ({"goal": "x", "window": 0}, "`window`: must be at least 1, not 0"),
+        ({"goal": "x", "window": 501}, "`window`: must be at most 500, not 501"),
         ({"goal": "x", "window": "7"}, '`window`: must be a whole number, not "7"; write it without quotes'),
         ({"goal": "x", "docs": ["/"]}, "`docs`: must be a string, not a list of 1"),
         ({"goal": "x", "docs": "x" * 5_000}, "`docs`: has 5,000 characters; at most 4,096"),

@@ -75,36 +75,27 @@ def parse_status_reference(text: str) -> tuple[str, str] | None:
 
 def references_in(value: Any) -> Iterator[Reference]:
     """Yield the references in every string of a JSON value, in order; keys are never read."""
-    if isinstance(value, str):
-        yield from (_reference(found) for found in _TOKEN.finditer(value) if found[0] != "$$")
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from references_in(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from references_in(item)
+    for text in _texts_in(value):
+        yield from (_reference(found) for found in _TOKEN.finditer(text) if found[0] != "$$")
 
 
 def malformed_in(value: Any) -> Iterator[str]:
     """Yield each `${...}` that looks like a reference but is none, so that it is not taken for text."""
+    for text in _texts_in(value):
+        yield from (found[0] for found in _OPEN.finditer(_TOKEN.sub("", text)))
+
+
+def _texts_in(value: Any) -> Iterator[str]:
     if isinstance(value, str):
-        for found in _OPEN.finditer(_TOKEN.sub("", value)):
-            yield found[0]
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from malformed_in(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from malformed_in(item)
+        yield value
+    elif isinstance(value, dict | list | tuple):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts_in(item)
 
 
 def literal(value: Any) -> Any:
     """Return a value that is data, written so that nothing in it is a reference."""
-    if isinstance(value, str):
-        return value.replace("$", "$$")
-    if isinstance(value, dict):
-        return {key: literal(item) for key, item in value.items()}
-    return [literal(item) for item in value] if isinstance(value, list) else value
+    return _with_texts(value, lambda text: text.replace("$", "$$"))
 
 
 def bind(value: Any, lookup: Callable[[str], Any]) -> Any:
@@ -112,24 +103,21 @@ def bind(value: Any, lookup: Callable[[str], Any]) -> Any:
 
     Raises BindError when a path is not in the output, and whatever `lookup` raises.
     """
-    if isinstance(value, str):
-        return _bind_text(value, lookup)
-    if isinstance(value, dict):
-        return {key: bind(item, lookup) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [bind(item, lookup) for item in value]
-    return value
+    return _with_texts(value, lambda text: _bind_text(text, lookup))
 
 
 def renamed(value: Any, names: Mapping[str, str]) -> Any:
     """Return `value` with references to other nodes, as `names` says, in the form that they were written in."""
+    return _with_texts(value, lambda text: _TOKEN.sub(lambda found: _renamed(found, names), text))
+
+
+def _with_texts(value: Any, change: Callable[[str], Any]) -> Any:
+    """Return a JSON value with each of its texts changed; keys stay."""
     if isinstance(value, str):
-        return _TOKEN.sub(lambda found: _renamed(found, names), value) if "$" in value else value
+        return change(value)
     if isinstance(value, dict):
-        return {key: renamed(item, names) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [renamed(item, names) for item in value]
-    return value
+        return {key: _with_texts(item, change) for key, item in value.items()}
+    return [_with_texts(item, change) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _renamed(found: re.Match[str], names: Mapping[str, str]) -> str:

@@ -110,8 +110,7 @@ class Arguments:
             if each.arg not in ("limit", "timeout", None):
                 yield "argument", each.value, f"`pipeline` has no argument {format_name(each.arg)}; it takes `limit`"
             elif each.arg is not None:
-                is_right, what = _AMOUNTS[each.arg]
-                yield from self._of_amount(each, what, is_right)
+                yield from self._of_amount(each)
 
     def _of_task(self, call: ast.Call) -> Found:
         function = call.args[0] if call.args else None
@@ -187,10 +186,10 @@ class Arguments:
         elif is_word and name not in TIMED:
             yield "argument", given.value, f"`{name}` has no `timeout`"
         else:
-            is_right, what = _AMOUNTS[str(given.arg)]
-            yield from self._of_amount(given, what, is_right)
+            yield from self._of_amount(given)
 
-    def _of_amount(self, given: ast.keyword, what: str, is_right: Callable[[Any], bool]) -> Found:
+    def _of_amount(self, given: ast.keyword) -> Found:
+        is_right, what = _AMOUNTS[str(given.arg)]
         value = given.value.operand if isinstance(given.value, ast.UnaryOp) else given.value
         if isinstance(value, ast.Constant) and value.value is not None:
             written = ast.unparse(given.value)
@@ -254,8 +253,7 @@ class Arguments:
         arguments = {each.arg: each.value for each in call.keywords}
         args = dict(zip(("k", "tickets") if word == "quorum" else ("tickets",), call.args, strict=False))
         if "limit" in arguments and word in ("parallel", "settled"):
-            is_right, what = _AMOUNTS["limit"]
-            yield from self._of_amount(next(each for each in call.keywords if each.arg == "limit"), what, is_right)
+            yield from self._of_amount(next(each for each in call.keywords if each.arg == "limit"))
         tickets, k = arguments.get("tickets", args.get("tickets")), arguments.get("k", args.get("k"))
         if tickets is None:
             return

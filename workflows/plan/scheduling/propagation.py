@@ -43,7 +43,9 @@ def propagate(state: RunState, unit: int) -> None:
         state.revised.append(unit)
         return
     status = state.status[unit]
-    _tell_maps(state, unit, status)
+    for node in graph.pipes.get(unit, ()):
+        if state.runs_behind(node, unit):
+            source_ended(state, node, status)
     if state.stale:
         _recount(state, unit)
     else:
@@ -92,12 +94,6 @@ def _block_or_skip(state: RunState, node: int, cause: int) -> None:
         end_without_value(state, node, BLOCKED if blocking else SKIPPED)
     elif state.status[node] == BLOCKED and not blocking:
         skip_blocked(state, node)
-
-
-def _tell_maps(state: RunState, unit: int, status: int) -> None:
-    for node in state.graph.pipes.get(unit, ()):
-        if state.runs_behind(node, unit):
-            source_ended(state, node, status)
 
 
 def source_ended(state: RunState, node: int, status: int) -> None:

@@ -4,24 +4,20 @@ import random
 from typing import Any
 
 import pytest
+from doubles.plan.pages import added, begun, paged, restored
 
-from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
-from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.scheduling.events import (
     ApprovalDecided,
     Cancel,
     NodeEnded,
-    NodesAppended,
     Outcome,
     ProgramEdited,
     Question,
     RetryRequested,
-    RunStarted,
     SkipRequested,
     Start,
     TimeAdvanced,
 )
-from sennit.workflows.plan.scheduling.snapshot import dump, load
 from sennit.workflows.plan.scheduling.state import (
     CANCELLED,
     FAILED,
@@ -29,28 +25,8 @@ from sennit.workflows.plan.scheduling.state import (
     RUNNING,
     STATUS_NAMES,
     SUCCEEDED,
-    RunState,
 )
 from sennit.workflows.plan.scheduling.step import step
-
-
-def begun() -> RunState:
-    state = RunState(Graph(ExecutionPlan([NodeSpec("main", "program", policy="any")], [0], "park", "auto", True)))
-    step(state, RunStarted())
-    return state
-
-
-def added(state: RunState, maker: int, *specs: NodeSpec) -> None:
-    ended = NodeEnded(maker, state.generation[maker], Outcome("s", delegated=True))
-    step(state, NodesAppended(ExecutionPlan(list(specs), []), ended))
-
-
-def paged(name: str, kind: Any = "tool", **fields: Any) -> NodeSpec:
-    return NodeSpec(name, kind, page="p", **fields)
-
-
-def restored(state: RunState) -> RunState:
-    return load(Graph(ExecutionPlan.unpack(state.graph.execution_plan.pack())), dump(state))
 
 
 @pytest.mark.parametrize("crashes", [False, True])

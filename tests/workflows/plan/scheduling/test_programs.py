@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
+from doubles.plan.pages import added, begun, paged, restored
 
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
@@ -495,21 +496,6 @@ def test_an_edit_that_fails_by_itself_gives_up_what_only_the_old_script_called(r
     assert world.tried == Counter({f"b{number}": 1 for number in range(6)}) + Counter(["last"])
 
 
-def begun() -> RunState:
-    state = RunState(Graph(ExecutionPlan([NodeSpec("main", "program", policy="any")], [0], "park", "auto", True)))
-    step(state, RunStarted())
-    return state
-
-
-def added(state: RunState, maker: int, *specs: NodeSpec) -> None:
-    ended = NodeEnded(maker, state.generation[maker], Outcome("s", delegated=True))
-    step(state, NodesAppended(ExecutionPlan(list(specs), []), ended))
-
-
-def paged(name: str, kind: Any = "tool", **fields: Any) -> NodeSpec:
-    return NodeSpec(name, kind, page="p", **fields)
-
-
 def test_a_call_that_was_taken_over_has_its_old_name_also_after_continuing_as_new() -> None:
     """Pages of its tool loop name it so, and a sub-agent is known by it to its writes."""
     state = begun()
@@ -703,7 +689,7 @@ def test_a_sleep_starts_when_its_time_has_come_also_after_an_edit_and_a_snapshot
     ended = NodeEnded(0, 2, Outcome("s", delegated=True))
     following = paged("main_g_s2", "program", inputs=[3], policy="any")
     step(state, NodesAppended(ExecutionPlan([fresh, following], []), ended))
-    state = load(Graph(ExecutionPlan.unpack(state.graph.execution_plan.pack())), dump(state))
+    state = restored(state)
     assert state.next_due() == 60_000, "it is the same sleep"
     assert not any(isinstance(each, Start) for each in step(state, TimeAdvanced(), 59_999))
     [start] = [each for each in step(state, TimeAdvanced(), 60_000) if isinstance(each, Start)]
@@ -721,7 +707,7 @@ def test_when_calls_ended_is_kept_through_an_edit_and_a_snapshot() -> None:
     step(state, NodeEnded(1, 1, Outcome(error=("Broken", "no"))), 7_000)
     assert (state.ended_at[2], state.ended_at[1]) == (5_000, 7_000)
     step(state, ProgramEdited(0, "p"), 9_000)
-    state = load(Graph(ExecutionPlan.unpack(state.graph.execution_plan.pack())), dump(state))
+    state = restored(state)
     assert (state.ended_at[2], state.ended_at[1]) == (5_000, 7_000)
     assert state.ended_at[0] == 0, "when the program began for the first time"
 
