@@ -23,6 +23,7 @@ LOCAL: dict[str, list[Any]] = {
     "closing": ["</think>"],
     "args": [SimpleNamespace(find="x")],
     "name": [NAME],
+    "module": ["helpers"],
     "names": ["a|b"],
     "pattern": [r"(?<![\w$\u2212-])(?<!\d[.,'])6,650 km(?!\w)"],
     "text": figures._patterns(NAME),
