@@ -102,8 +102,8 @@ def outcome_of(reply: NodeReply) -> Outcome:
     if reply.error is not None:
         if reply.error.again and reply.error.type == NOT_RUN:
             return START_AGAIN
-        again = reply.error.again
-        return Outcome(error=(reply.error.type, reply.error.message), attempts=0 if again else 1, again=again)
+        wrong, again = (reply.error.type, reply.error.message), reply.error.again
+        return Outcome(error=wrong, attempts=0 if again else 1, again=again, at=reply.at)
     if reply.question is not None:
         return Outcome(attempts=0, question=reply.question)
     return Outcome(

@@ -80,7 +80,7 @@ def _begin(state: RunState, unit: int, outcome: Outcome) -> None:
     state.status[unit] = RUNNING
     state.running += 1
     state.shared[unit], state.together[unit] = unit, 1
-    state.started[unit] = min(state.now, outcome.at - outcome.millis)
+    state.started[unit] = min(state.now, outcome.at - outcome.millis) if outcome.at else state.now
     if outcome.at and not outcome.again:
         state.ended_at[unit] = outcome.at
     if state.budget is not None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from doubles.plan.pages import added, begun, paged, restored
 
+from sennit.workflows.messages.contracts import NodeError, NodeReply
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.scheduling.events import (
@@ -33,6 +34,7 @@ from sennit.workflows.plan.scheduling.snapshot import dump, load
 from sennit.workflows.plan.scheduling.state import CANCELLED, FAILED, RUNNING, STATUS_NAMES, SUCCEEDED, RunState
 from sennit.workflows.plan.scheduling.step import step
 from sennit.workflows.plan.scheduling.termination import CALL_FAILED, PROGRAM_FAILED, blocking_failures
+from sennit.workflows.run.outcomes import outcome_of
 
 Script = Callable[[], Generator[Any, Any, Any]]
 """Yields a text to start a call of that name, and gets its number; yields a number to wait for that call's end."""
@@ -710,6 +712,17 @@ def test_when_calls_ended_is_kept_through_an_edit_and_a_snapshot() -> None:
     state = restored(state)
     assert (state.ended_at[2], state.ended_at[1]) == (5_000, 7_000)
     assert state.ended_at[0] == 0, "when the program began for the first time"
+
+
+def test_calls_that_a_step_has_made_ended_when_it_says_also_those_that_failed() -> None:
+    state = begun()
+    calls = [paged(f"main_{number}", key=str(number)) for number in (1, 2)]
+    following = paged("main_s2", "program", inputs=[1, 2], policy="any")
+    replies = {"main_1": NodeReply(error=NodeError(type="Broken", message="no"), at=5_000), "main_2": NodeReply(ref="v", at=7_000)}
+    page = ExecutionPlan([*calls, following], [])
+    ends = tuple((name, outcome_of(reply)) for name, reply in replies.items())
+    step(state, NodesAppended(page, NodeEnded(0, 1, Outcome("s", delegated=True)), ends=ends), 9_000)
+    assert [(state.started[unit], state.ended_at[unit]) for unit in (1, 2)] == [(5_000, 5_000), (7_000, 7_000)]
 
 
 @pytest.mark.parametrize(("effect", "status"), [("read", "cancelled"), ("write", "running")])
