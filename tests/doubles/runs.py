@@ -1,9 +1,12 @@
 """Waiting on runs in tests: on conditions, never on time."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+from doubles.tools import calls
 from temporalio.client import WorkflowHandle, WorkflowUpdateFailedError
 from temporalio.service import RPCError
 
@@ -61,3 +64,8 @@ def status_of(view: View, node: str) -> str:
 def call(name: str, tool: str = "nap", **fields: Any) -> dict[str, Any]:
     """Return a tool node; `args` and common fields as given."""
     return {"id": name, "kind": "tool", "tool": tool, **fields}
+
+
+def called(cache: Path, handle: WorkflowHandle[Any, Any]) -> Counter[str]:
+    """How often a run has called its tools, by node and generation: `n7~1`."""
+    return Counter(calls(cache, handle.first_execution_run_id or ""))

@@ -1,7 +1,8 @@
-"""Runs whose models are behind real HTTP."""
+"""Runs whose models are behind real HTTP, or whose calls a test holds."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from doubles.local_workers import Start, serving, starting
@@ -48,3 +49,11 @@ async def begin(
     """Start a run on workers whose models are behind HTTP; its end is that of `starting`."""
     async with serving(client, model_host, cached=cached), starting(client) as start:
         yield start
+
+
+@pytest.fixture
+def held(cache: Path) -> Path:
+    """A folder of one test in the cache, for calls of `hang`."""
+    folder = cache / f"held-{uuid4().hex}"
+    folder.mkdir()
+    return folder

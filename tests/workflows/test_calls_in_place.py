@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from doubles.events import activities, failed_tasks
 from doubles.local_workers import Start
-from doubles.runs import insist, until
-from doubles.tools import calls
+from doubles.runs import called, insist, until
 
 pytestmark = pytest.mark.server
 
@@ -50,7 +49,7 @@ async def test_a_program_of_short_calls_is_one_activity(start: Start, cache: Pat
         report = await handle.result()
         assert (report["status"], report["answer"]) == ("done", [sum(range(count)), 0, 1])
         assert Counter(kind for kind, _ in await activities(handle)) == {"prepare": 1, "program": 1}
-        assert set(Counter(calls(cache, handle.first_execution_run_id or "")).values()) == {1}
+        assert set(called(cache, handle).values()) == {1}
         rows = [line for line in report["nodes"] if line["kind"] == "tool"]
         assert [line["id"] for line in rows][:3] == ["main_1", "main_2", "main_3"]
         assert {(line["status"], line["attempts"]) for line in rows} == {("succeeded", 1)}
@@ -70,12 +69,12 @@ async def test_a_person_repairs_a_call_that_a_step_has_made(start: Start, cache:
     handle = await start(plan=program(FAILING, "on", repaired=repaired))
     view = await until(handle, lambda view: bool(view["status"] == "blocked"))
     [failed] = [item["node"] for item in view["blocked"]]
-    before = Counter(calls(cache, handle.first_execution_run_id or ""))
+    before = called(cache, handle)
     (cache / repaired).touch()
     await insist(handle, "retry_node", {"node": "main_6" if caught else failed})
     report = await handle.result()
     assert (report["status"], report["answer"]) == ("done", [0, 1, 2, 3, 4, *([] if caught else ["caught"]), 2]), report
-    again = Counter(calls(cache, handle.first_execution_run_id or "")) - before
+    again = called(cache, handle) - before
     assert again.total() == (2 if caught else 1)
     assert not any("glance" in name for name in again)
     assert len([line for line in report["nodes"] if line["kind"] == "tool"]) == 8

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from doubles.local_workers import Handle, Start, remembered_or_not
-from doubles.runs import call, insist, status_of, until
+from doubles.runs import call, called, insist, status_of, until
 from doubles.tools import calls
 from temporalio import workflow
 from temporalio.api.common.v1 import Payload
@@ -45,10 +45,6 @@ async def links(client: Client, handle: Handle) -> list[Payload]:
         inputs.insert(0, begun.input.payloads[0])
         run = begun.continued_execution_run_id
     return inputs
-
-
-def called(cache: Path, handle: Handle) -> Counter[str]:
-    return Counter(calls(cache, handle.first_execution_run_id or ""))
 
 
 def chain(length: int) -> list[dict[str, Any]]:

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles.local_workers import Handle, Start
+from doubles.local_workers import Start
 from doubles.resets import reset
-from doubles.runs import call, insist, until
-from doubles.tools import calls
+from doubles.runs import call, called, insist, until
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client, WorkflowFailureError
@@ -28,10 +27,6 @@ pytestmark = pytest.mark.server
 def program(script: str, **fields: Any) -> dict[str, Any]:
     nodes = [{"id": "main", "kind": "program", "script": script, **fields}]
     return {"nodes": nodes, "answer": "$main"}
-
-
-def called(cache: Path, handle: Handle) -> Counter[str]:
-    return Counter(calls(cache, handle.first_execution_run_id or ""))
 
 
 AGENTS = """

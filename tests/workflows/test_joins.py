@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from doubles.events import activities, weight
 from doubles.local_workers import Handle, Start
-from doubles.runs import call, insist, status_of, until
-from doubles.tools import calls
+from doubles.runs import call, called, insist, status_of, until
 from temporalio.client import Client
 
 from sennit.starter.client.output import read_output
@@ -19,10 +18,6 @@ pytestmark = pytest.mark.server
 
 def join(name: str, *inputs: str, policy: Any = "all", **fields: Any) -> dict[str, Any]:
     return {"id": name, "kind": "join", "inputs": list(inputs), "policy": policy, **fields}
-
-
-def called(cache: Path, handle: Handle) -> Counter[str]:
-    return Counter(calls(cache, handle.first_execution_run_id or ""))
 
 
 async def joins_run(handle: Handle) -> list[str]:

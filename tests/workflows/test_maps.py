@@ -3,12 +3,10 @@
 from collections import Counter
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
-from doubles.local_workers import Handle, Start, remembered_or_not
-from doubles.runs import happens, insist, status_of, until
-from doubles.tools import calls
+from doubles.local_workers import Start, remembered_or_not
+from doubles.runs import called, happens, insist, status_of, until
 
 from sennit.workflows.plan.digests import digest_in
 
@@ -25,18 +23,6 @@ def each(name: str, do: Any, over: str = "$input.items", **fields: Any) -> dict[
 
 def stage(tool: str = "nap", **fields: Any) -> dict[str, Any]:
     return {"kind": "tool", "tool": tool, **fields}
-
-
-def called(cache: Path, handle: Handle) -> Counter[str]:
-    return Counter(calls(cache, handle.first_execution_run_id or ""))
-
-
-@pytest.fixture
-def held(cache: Path) -> Path:
-    """A folder of one test in the cache, for the calls of `hang` among others."""
-    folder = cache / f"held-{uuid4().hex}"
-    folder.mkdir()
-    return folder
 
 
 def release(held: Path, *names: str) -> None:

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 from doubles.local_workers import Handle, Start, remembered_or_not
-from doubles.runs import call, happens, insist, until
-from doubles.tools import calls
+from doubles.runs import call, called, happens, insist, until
 from temporalio.client import WorkflowFailureError, WorkflowUpdateFailedError
 
 from sennit.starter.client.origin import read_origin
@@ -62,10 +61,6 @@ async def main(count: int):
 def program(script: str, **arguments: Any) -> dict[str, Any]:
     nodes = [{"id": "main", "kind": "program", "script": script, "arguments": arguments}]
     return {"nodes": nodes, "answer": "$main"}
-
-
-def called(cache: Path, handle: Handle) -> Counter[str]:
-    return Counter(calls(cache, handle.first_execution_run_id or ""))
 
 
 def blocked(view: dict[str, Any]) -> bool:

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 from doubles.local_workers import Handle, Start, remembered_or_not
-from doubles.runs import call, insist, status_of, until
-from doubles.tools import calls
+from doubles.runs import call, called, insist, status_of, until
 from temporalio.client import WorkflowUpdateFailedError
 
 pytestmark = [pytest.mark.server, remembered_or_not]
@@ -21,11 +20,6 @@ def blocked(view: dict[str, Any]) -> bool:
 
 def lines(report: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {line["id"]: line for line in report["nodes"]}
-
-
-def called(cache: Path, handle: Handle) -> Counter[str]:
-    assert handle.first_execution_run_id is not None
-    return Counter(calls(cache, handle.first_execution_run_id))
 
 
 async def refused(handle: Handle, name: str, given: Any) -> str:

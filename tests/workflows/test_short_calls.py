@@ -4,23 +4,13 @@ import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from doubles.events import activities
 from doubles.local_workers import Handle, Start
-from doubles.runs import call, status_of, until
-from doubles.tools import calls
+from doubles.runs import call, called, status_of, until
 
 pytestmark = pytest.mark.server
-
-
-@pytest.fixture
-def held(cache: Path) -> Path:
-    """A folder of one test in the cache, for calls of `hang`."""
-    folder = cache / f"held-{uuid4().hex}"
-    folder.mkdir()
-    return folder
 
 
 async def signals(handle: Handle) -> list[Any]:
@@ -46,7 +36,7 @@ async def test_calls_of_a_tool_that_says_it_is_short_share_an_activity(start: St
     handle = await start(plan={**plan_of("glance", 40), "fuse": fuse})
     report = await handle.result()
     assert (report["status"], report["answer"]) == ("done", {"value": list(range(40))})
-    assert set(Counter(calls(cache, handle.first_execution_run_id or "")).values()) == {1}
+    assert set(called(cache, handle).values()) == {1}
     kinds = Counter(kind for kind, _ in await activities(handle))
     assert kinds == ({"prepare": 1, "group": 1} if fuse == "auto" else {"prepare": 1, "tool": 42})
 
@@ -88,4 +78,4 @@ async def test_a_failed_call_starts_again_beside_a_late_one_that_shared_its_acti
     (held / "late.end").touch()
     report = await handle.result()
     assert [each["status"] for each in report["answer"]] == ["succeeded", "failed", "succeeded"]
-    assert Counter(calls(cache, handle.first_execution_run_id or "")) == {"flaky~1": 2, "bad~1": 1, "late~1": 1}
+    assert called(cache, handle) == {"flaky~1": 2, "bad~1": 1, "late~1": 1}
