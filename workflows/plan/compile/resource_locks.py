@@ -32,16 +32,20 @@ def slots_of(resource: str) -> list[str]:
 
 
 def locks_of(work: ToolCall, tools: dict[str, dict[str, Any]], docs: str | None) -> list[Lock]:
-    """Return the locks of a call by what it uses."""
+    """Return the locks of a call by what it uses: none if no tool of the run writes a resource of that kind."""
     tool = tools.get(work.tool, {})
     kind, _, form = (tool.get("resource") or "").partition(":")
-    key, writes = _key(kind, form, work.args, docs), tool.get("effect") == "write"
-    if not kind:
+    if not kind or not any(_writes(each, kind) for each in tools.values()):
         return []
+    key, writes = _key(kind, form, work.args, docs), tool.get("effect") == "write"
     if key is None:
         return [(kind, EXCLUSIVE)] if writes else [(kind, SHARED), (f"{kind}*", SHARED)]
     lock = (f"{kind}:{key}", EXCLUSIVE if writes else SHARED)
     return [(kind, SHARED), lock, *([(f"{kind}*", APART)] if writes else [])]
+
+
+def _writes(tool: dict[str, Any], kind: str) -> bool:
+    return tool.get("effect") == "write" and (tool.get("resource") or "").partition(":")[0] == kind
 
 
 def _key(kind: str, form: str, args: dict[str, Any], docs: str | None) -> str | None:
