@@ -732,7 +732,10 @@ def test_calls_that_a_step_has_made_ended_when_it_says_also_those_that_failed() 
     state = begun()
     calls = [paged(f"main_{number}", key=str(number)) for number in (1, 2)]
     following = paged("main_s2", "program", inputs=[1, 2], policy="any")
-    replies = {"main_1": NodeReply(error=NodeError(type="Broken", message="no"), at=5_000), "main_2": NodeReply(ref="v", at=7_000)}
+    replies = {
+        "main_1": NodeReply(error=NodeError(type="Broken", message="no"), at=5_000),
+        "main_2": NodeReply(ref="v", at=7_000),
+    }
     page = ExecutionPlan([*calls, following], [])
     ends = tuple((name, outcome_of(reply)) for name, reply in replies.items())
     step(state, NodesAppended(page, NodeEnded(0, 1, Outcome("s", delegated=True)), ends=ends), 9_000)
