@@ -520,8 +520,7 @@ async def main():
     assert (run.made.total(), run.called['main_4 search:8 "last"']) == (1, 0)
 
 
-OF_TWO_FILES = (
-    """
+OF_TWO_FILES = """
 async def main():
     found = []
     for tries in (parallel, settled):
@@ -531,15 +530,12 @@ async def main():
             found.append(str(error))
     return [found[0], found[1]["error"]]
 # ==== helpers.py ====
-class Broken(Exception):
+class helpers__Broken(Exception):
     pass
 
-async def look(n: int):
-    raise Broken(await search(query="helpers__Broken" * n))
-""".replace("class B", "class helpers__B")
-    .replace("def look", "def helpers__look")
-    .replace("raise B", "raise helpers__B")
-)
+async def helpers__look(n: int):
+    raise helpers__Broken(await search(query="helpers__Broken" * n))
+"""
 
 
 async def test_a_program_catches_an_error_of_its_module_that_a_task_has_raised(play: Make) -> None:
