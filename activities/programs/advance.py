@@ -384,7 +384,7 @@ def failure_of(error: ScriptError, session: Session, script: str) -> ProgramFail
     lines = script.splitlines()
     place = ""
     if 1 <= error.line <= len(lines):
-        source = one_line(lines[error.line - 1].strip(), MAX_SOURCE_CHARACTERS)
+        source = one_line(as_known(script, lines[error.line - 1].strip()), MAX_SOURCE_CHARACTERS)
         place = f" ({line_text(place_in(script, error.line))}: {source})"
     message = f"{one_line(as_known(script, shown), MAX_PROGRAM_MESSAGE_CHARACTERS)}{place}"
     return ProgramFailed(message) if reported is None else CallFailed(message)

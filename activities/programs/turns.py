@@ -38,7 +38,7 @@ from sennit.activities.programs.values import (
     tool_named,
 )
 from sennit.workflows.plan.bundles.text_edits import lines_of
-from sennit.workflows.plan.programs.source import modules_in, place_among
+from sennit.workflows.plan.programs.source import as_known, modules_in, place_among
 from sennit.workflows.plan.programs.vocabulary import PLAIN
 
 TURN_SECONDS = 5.0
@@ -94,7 +94,7 @@ class ScriptRun:
         self._source = script.encode()
         self._lines = lines_of(script)
         self._modules = [(self._lines[line], name) for line, name in modules_in(script)]
-        self._own = own_errors(script)
+        self._own = {as_known(script, name): stands for name, stands in own_errors(script).items()}
         self._answer = answer
         self._read = read
         self._file = file

@@ -298,7 +298,9 @@ class Play:
     async def join(self, name: str, node: JoinNode) -> None:
         ended = {other: self.ends[other] for other in self.inputs[name] if other in self.ends}
         if not _rule(node, list(ended.values())):
-            self.end(name, End("", "failed", "InputMissing: needs more values"))
+            last = next(other for other in reversed(ended) if not ended[other].ref)
+            why = f"needs more values, but {last} gave none ({ended[last].error})"
+            self.end(name, End("", "failed", f"JoinFailed: {why}"))
             return
         ends = [await self.settled(other, end) for other, end in ended.items()]
         if node.policy == "settled":

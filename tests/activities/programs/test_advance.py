@@ -157,7 +157,7 @@ async def test_keys_do_not_depend_on_lines_and_ids(play: Make) -> None:
         ("return 1 / 0", ProgramFailed, "ZeroDivisionError: division by zero (line 3: return 1 / 0)"),
         ('await serch("a")', ProgramFailed, "NameError: serch: name 'serch' is not defined; did you mean `search`?"),
         ("await parallel(['ticket:1'])", ProgramFailed, "ValueError: parallel: takes tickets"),
-        ("await parallel([task(boom)])", CallFailed, "needs more values"),
+        ("await parallel([task(boom)])", CallFailed, "ValueError: boom (line 3"),
         ("for n in range(10001): task(search, query='a')", ProgramFailed, "10,000 calls, the last on line 3; give"),
         ("[search(str(n)) for n in range(10**7)]", ProgramFailed, "10,000 calls wait to begin; give a part to tasks"),
         ("return await search(query='a' * 401)", ProgramFailed, "query: has 401 characters; at most 400"),
@@ -518,3 +518,28 @@ async def main():
     run = play(script, fakes={"search": lambda query: len(query)}, in_place=True)
     assert await run.run() == [1, 2, 3, 4]
     assert (run.made.total(), run.called['main_4 search:8 "last"']) == (1, 0)
+
+
+OF_TWO_FILES = """
+async def main():
+    found = []
+    for tries in (parallel, settled):
+        try:
+            found += await tries([task(helpers__look, n=1)])
+        except helpers__Broken as error:
+            found.append(str(error))
+    return [found[0], found[1]["error"]]
+# ==== helpers.py ====
+class helpers__Broken(Exception):
+    pass
+
+async def helpers__look(n: int):
+    raise helpers__Broken(await search(query="helpers__Broken" * n))
+"""
+
+
+async def test_a_program_catches_an_error_of_its_module_that_a_task_has_raised(play: Make) -> None:
+    """And its text stays as it is: only the names of modules are written otherwise."""
+    run = play(OF_TWO_FILES, fakes={"search": lambda query: "helpers__key"})
+    assert await run.run() == ["helpers__key", "helpers.Broken: helpers__key"]
+    assert "helpers.look#1/search:helpers.py:5" in {spec.call_site for _, _, spec in run.nodes.values()}

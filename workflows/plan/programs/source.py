@@ -204,9 +204,21 @@ def cause_in(error: str) -> str:
 
 def as_known(script: str, text: str) -> str:
     """Return a text about a script with the names of its modules as people know them: `helpers.look`."""
-    for _, module in modules_in(script):
-        text = re.sub(rf"\b{module}__(?=\w)", f"{module}.", text)
-    return text
+    names = _qualified(script)
+    return re.sub(r"\w+__\w+", lambda found: names.get(found[0], found[0]), text) if names else text
+
+
+@lru_cache(maxsize=4)
+def _qualified(script: str) -> dict[str, str]:
+    """Return the names of a script's modules as people know them, by those that they have in the script."""
+    modules = [name for _, name in modules_in(script)]
+    try:
+        tree = parsed(script) if modules else ast.Module([], [])
+    except SyntaxError:
+        return {}
+    begin = {QUALIFIED.format(module, ""): f"{module}." for module in modules}
+    bound = Source(tree).bound.get(tree, {})
+    return {name: known + name[len(mine) :] for name in bound for mine, known in begin.items() if name.startswith(mine)}
 
 
 def done_by_the_run(tree: ast.Module) -> list[ast.stmt]:
