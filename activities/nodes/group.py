@@ -27,6 +27,7 @@ from sennit.workflows.messages.contracts import NOT_RUN, GroupProgress, NodeErro
 from sennit.workflows.messages.node_calls import GroupCall
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
+from sennit.workflows.plan.language.conditions import moved
 from sennit.workflows.plan.language.facts import facts_of
 from sennit.workflows.plan.scheduling.events import Decision, NodeEnded, Outcome, RunStarted, Start
 from sennit.workflows.plan.scheduling.state import CANCELLED, SKIPPED, SUCCEEDED, RunState
@@ -211,17 +212,7 @@ def _member(checked: StoredPlan, name: str, names: list[str], place: dict[str, i
         before = waits_at(checked, parse_address(name))
         return NodeSpec(name, "tool", needs=[place[before]] if before in names else [])
     needs = [place[need] for need in map(checked.name_at, spec.needs) if need in names]
-    when = _moved(spec.when, checked, place) if spec.when and needs else None  # else it was ready, and that decided
+    if not needs:  # it was ready, and its condition has decided that
+        return NodeSpec(name, "tool")
+    when = moved(spec.when, lambda node: place[checked.name_at(node)])
     return NodeSpec(name, "tool", needs=needs, when=when)
-
-
-def _moved(condition: Any, checked: StoredPlan, place: dict[str, int]) -> Any:
-    """Return a condition with its places of facts pointing into the group's own plan."""
-    if isinstance(condition, list):
-        return [_moved(part, checked, place) for part in condition]
-    if not isinstance(condition, dict):
-        return condition
-    if "at" in condition:
-        node, name = condition["at"]
-        return {**condition, "at": [place[checked.name_at(node)], name]}
-    return {key: _moved(part, checked, place) for key, part in condition.items()}

@@ -144,6 +144,12 @@ def parameters_of(entry: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+def function_of(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return a tool's catalogue entry as OpenAI's servers, and many models, know functions."""
+    about = entry.get("description", "")
+    return {"name": entry["name"], "description": about, "parameters": parameters_of(entry)}
+
+
 @dataclass(frozen=True, slots=True)
 class ModelReply:
     """`output` is the JSON value the node gets: text, or an object when the role or a schema asks for one.

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from sennit.activities.providers import structured
-from sennit.activities.providers.model import THINKING_TOKENS, Message, ModelRequest, Stop, parameters_of
+from sennit.activities.providers.model import THINKING_TOKENS, Message, ModelRequest, Stop, function_of
 from sennit.activities.providers.reply_builder import Call, ReplyBuilder, is_whole
 from sennit.activities.providers.settings import Server
 from sennit.activities.providers.wire_format import NO_STREAM, NO_SYSTEM, NO_TOOLS, Without, count, price
@@ -59,7 +59,7 @@ class OpenAI:
         if request.temperature is not None and "temperature" not in without:
             body["temperature"] = request.temperature
         if request.callable:
-            body["tools"] = [{"type": "function", "function": _function(entry)} for entry in request.callable]
+            body["tools"] = [{"type": "function", "function": function_of(entry)} for entry in request.callable]
             if request.form is not None and "tool_choice" not in without:
                 body |= {"tool_choice": "required", "parallel_tool_calls": True}
         if request.output_schema is not None and self.schema not in without:
@@ -157,11 +157,3 @@ def _is_another(call: Call, name: str, call_id: str) -> bool:
 
 def _written(arguments: Any) -> str:
     return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-
-
-def _function(entry: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "name": entry["name"],
-        "description": entry.get("description", ""),
-        "parameters": parameters_of(entry),
-    }

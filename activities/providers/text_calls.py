@@ -2,9 +2,8 @@
 
 import json
 from dataclasses import replace
-from typing import Any
 
-from sennit.activities.providers.model import Message, ModelRequest, parameters_of
+from sennit.activities.providers.model import Message, ModelRequest, function_of
 
 _HOW = """\
 You may call these functions, any number of them in one reply:
@@ -29,17 +28,9 @@ def in_text(request: ModelRequest) -> ModelRequest:
     request = replace(request, messages=tuple(messages))
     if not request.callable:
         return request
-    tools = "\n".join(json.dumps(_told(entry), ensure_ascii=False) for entry in request.callable)
+    tools = "\n".join(json.dumps(function_of(entry), ensure_ascii=False) for entry in request.callable)
     system = "\n\n".join(filter(None, [request.system, _HOW.format(tools=tools)]))
     return replace(request, tools=(), system=system)
-
-
-def _told(entry: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "name": entry["name"],
-        "description": entry.get("description", ""),
-        "parameters": parameters_of(entry),
-    }
 
 
 def _in_text(message: Message) -> Message:

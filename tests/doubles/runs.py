@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from doubles.tools import calls
+from temporalio.api.sdk.v1 import WorkflowMetadata
 from temporalio.client import WorkflowHandle, WorkflowUpdateFailedError
 from temporalio.service import RPCError
 
@@ -69,3 +70,9 @@ def call(name: str, tool: str = "nap", **fields: Any) -> dict[str, Any]:
 def called(cache: Path, handle: WorkflowHandle[Any, Any]) -> Counter[str]:
     """How often a run has called its tools, by node and generation: `n7~1`."""
     return Counter(calls(cache, handle.first_execution_run_id or ""))
+
+
+async def board(handle: WorkflowHandle[Any, Any]) -> str:
+    """What a run shows under Current Details."""
+    metadata: WorkflowMetadata = await handle.query("__temporal_workflow_metadata", result_type=WorkflowMetadata)
+    return metadata.current_details

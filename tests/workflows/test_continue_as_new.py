@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 from doubles.local_workers import Handle, Start, remembered_or_not
-from doubles.runs import call, called, insist, status_of, until
+from doubles.runs import board, call, called, insist, status_of, until
 from doubles.tools import calls
 from temporalio import workflow
 from temporalio.api.common.v1 import Payload
-from temporalio.api.sdk.v1 import WorkflowMetadata
 from temporalio.client import Client, WorkflowUpdateFailedError
 from temporalio.common import RawValue
 from temporalio.service import RPCError
@@ -28,11 +27,6 @@ pytestmark = pytest.mark.server
 def short_histories(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs drain, and continue as new, after 40 events or 5 updates."""
     monkeypatch.setattr(drain, "SOFT_BOUNDS", (40, drain.SOFT_BOUNDS[1], 5))
-
-
-async def board(handle: Handle) -> str:
-    metadata: WorkflowMetadata = await handle.query("__temporal_workflow_metadata", result_type=WorkflowMetadata)
-    return metadata.current_details
 
 
 async def links(client: Client, handle: Handle) -> list[Payload]:

@@ -4,9 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles.local_workers import Handle, Start
-from doubles.runs import call, until
-from temporalio.api.sdk.v1 import WorkflowMetadata
+from doubles.local_workers import Start
+from doubles.runs import board, call, until
 from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
@@ -110,11 +109,6 @@ async def test_a_planner_that_does_not_learn_is_a_sentence_for_a_person(
     assert cause.type == "PlannerFailed"
     assert problem in cause.message
     assert len(model_server.asked) in (2, 3)
-
-
-async def board(handle: Handle) -> str:
-    metadata: WorkflowMetadata = await handle.query("__temporal_workflow_metadata", result_type=WorkflowMetadata)
-    return metadata.current_details
 
 
 @pytest.fixture

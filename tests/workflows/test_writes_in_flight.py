@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 from doubles.local_workers import Handle, Start
-from doubles.runs import call, insist, status_of, until
+from doubles.runs import board, call, insist, status_of, until
 from doubles.tools import posts
-from temporalio.api.sdk.v1 import WorkflowMetadata
 from temporalio.client import Client, WorkflowFailureError
 
 from sennit.activities.runs.conclusion import RunConcluder
@@ -64,8 +63,7 @@ async def test_a_write_that_a_join_cut_off_is_waited_for_and_told_as_made(start:
     assert line(report, "w")["status"] == "cancelled"
     assert "NotNeeded" in line(report, "w")["error"]
     assert line(report, "w")["error"].endswith("its write was made all the same")
-    metadata = await handle.query("__temporal_workflow_metadata", result_type=WorkflowMetadata)
-    assert "`w` made" in metadata.current_details
+    assert "`w` made" in await board(handle)
 
 
 async def test_a_write_of_unknown_outcome_makes_a_run_that_is_done_partial(start: Start) -> None:

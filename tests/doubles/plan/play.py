@@ -6,6 +6,7 @@ from typing import Any
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.fusion.rules import Timings
+from sennit.workflows.plan.language.conditions import facts_read, moved
 from sennit.workflows.plan.language.limits import Usage
 from sennit.workflows.plan.language.nodes import Fuse, OnFailure
 from sennit.workflows.plan.scheduling.events import (
@@ -291,27 +292,7 @@ def _spec(fields: Fields, index: dict[str, int]) -> NodeSpec:
     if "over" in rest:
         rest["over"] = (index[rest["over"][0]], rest["over"][1])
     if "when" in rest:
-        rest["when"] = _placed(rest["when"], index)
-        read = [at for at in _read(rest["when"]) if at not in named["watches"] and at not in named["needs"]]
+        rest["when"] = moved(rest["when"], lambda name: index[name])  # type: ignore[index]
+        read = [at for at, _ in facts_read(rest["when"]) if at not in named["watches"] and at not in named["needs"]]
         named["needs"] += list(dict.fromkeys(read))
     return NodeSpec(**named, **rest)
-
-
-def _placed(condition: Any, index: dict[str, int]) -> Any:
-    if isinstance(condition, list):
-        return [_placed(part, index) for part in condition]
-    if not isinstance(condition, dict):
-        return condition
-    if "at" in condition:
-        return {**condition, "at": [index[condition["at"][0]], condition["at"][1]]}
-    return {key: _placed(part, index) for key, part in condition.items()}
-
-
-def _read(condition: Any) -> list[int]:
-    if isinstance(condition, list):
-        return [node for part in condition for node in _read(part)]
-    if not isinstance(condition, dict):
-        return []
-    if "at" in condition:
-        return [condition["at"][0]]
-    return [node for part in condition.values() for node in _read(part)]

@@ -201,23 +201,8 @@ def shuffled(execution_plan: ExecutionPlan, choices: Choices) -> ExecutionPlan:
     moved: list[Any] = [None] * count
     for index, spec in enumerate(execution_plan.specs):
         moved[places[index]] = spec
-        for name in ("needs", "watches", "inputs"):
-            setattr(spec, name, [places[node] for node in getattr(spec, name)])
-        spec.successor = places[spec.successor] if spec.successor >= 0 else -1
-        spec.over = (places[spec.over[0]], spec.over[1]) if spec.over else None
-        spec.source = places[spec.source] if spec.source >= 0 else -1
-        spec.when = _moved(spec.when, places)
+        spec.move(places.__getitem__)
     return ExecutionPlan(moved, [places[node] for node in execution_plan.answer], execution_plan.on_failure)
-
-
-def _moved(condition: Any, places: list[int]) -> Any:
-    if isinstance(condition, list):
-        return [_moved(part, places) for part in condition]
-    if not isinstance(condition, dict):
-        return condition
-    if "at" in condition:
-        return {**condition, "at": [places[condition["at"][0]], condition["at"][1]]}
-    return {key: _moved(part, places) for key, part in condition.items()}
 
 
 @st.composite

@@ -12,9 +12,8 @@ import pytest
 from doubles.events import failed_tasks, kinds
 from doubles.local_workers import remembered_or_not, serving
 from doubles.resets import reset, scheduled
-from doubles.runs import View, call, insist, until
+from doubles.runs import View, board, call, insist, until
 from temporalio import workflow
-from temporalio.api.sdk.v1 import WorkflowMetadata
 from temporalio.client import Client, WorkflowHandle
 from temporalio.worker import UnsandboxedWorkflowRunner
 
@@ -48,11 +47,6 @@ def plan(*nodes: dict[str, Any], answer: Any = "$g") -> str:
 
 def asked(view: View) -> list[str]:
     return [item["node"] for item in view["blocked"]]
-
-
-async def board(handle: Handle) -> str:
-    metadata: WorkflowMetadata = await handle.query("__temporal_workflow_metadata", result_type=WorkflowMetadata)
-    return metadata.current_details
 
 
 async def check_lists(handle: Handle, status: str, blocked: str | None) -> None:
