@@ -26,8 +26,8 @@ MUTANTS = (
     Mutant(
         "step: the end of an old generation counts",
         f"{SCHEDULING}/step.py",
-        "if state.status[unit] != RUNNING or state.generation[unit] != event.generation:",
-        "if state.status[unit] != RUNNING:",
+        "if event.corrects or state.status[unit] != RUNNING or state.generation[unit] != event.generation:",
+        "if event.corrects or state.status[unit] != RUNNING:",
         (
             "tests/workflows/plan/scheduling/test_retry.py::test_a_node_that_runs_is_cancelled_and_its_late_result_is_ignored",
         ),
@@ -163,8 +163,8 @@ MUTANTS = (
     Mutant(
         "budget: a sub-agent's part is not set aside",
         f"{SCHEDULING}/budget.py",
-        "        self.reserve(unit, replace(own, **limits))",
-        "        self.reserve(unit, own)",
+        "        self.reserve(unit, replace(reserved, **limits))",
+        "        self.reserve(unit, reserved)",
         (
             "tests/workflows/plan/scheduling/test_budget.py::test_sub_agents_share_what_is_left_and_give_back_what_they_do_not_use",
         ),
