@@ -8,7 +8,10 @@ from sennit.workflows.plan.scheduling.state import RunState
 
 _JOIN = "no activity, unless its value must be stored: what reads a join loads the outputs of its inputs"
 
-_BESIDE = "its program waited for a longer call too, was run again, or had no budget left for its step to make it"
+_BESIDE = (
+    "its program waited for a longer call or a sleep too, was run again, went by what the run that it forks has made, "
+    "or had no budget left for its step to make it"
+)
 
 
 def explained(state: RunState) -> dict[str, str]:
