@@ -266,7 +266,8 @@ class Activities:
                 reply = await _typed(work, attempts)
                 step: tuple[NodeReply, ...] = ()
                 if isinstance(call, FollowedCall) and call.then is not None:
-                    reply = reply.model_copy(update={"at": reply.at or round(time.time() * 1000)})
+                    at = max(reply.at or round(time.time() * 1000), call.then.after + 1)
+                    reply = reply.model_copy(update={"at": at})
                     step = await self._step_after(call, call.then, reply, run_prefix)
             return GroupReply(nodes=(_with_usage(reply, attempts), *step))
 

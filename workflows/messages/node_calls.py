@@ -64,6 +64,8 @@ class ProgramNodeCall(AskingCall, BudgetedCall):
     """How long calls of tools take, in milliseconds, as far as the run knows that."""
     repeats: bool = False
     """Whether the run may know how its calls have ended: then the step makes none."""
+    after: int = 0
+    """When the last call ended that the program was told before this step."""
     follows: bool = False
     """Whether it follows a call in one activity: then the step makes none."""
 

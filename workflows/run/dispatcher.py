@@ -41,7 +41,7 @@ from sennit.workflows.plan.language.summary import for_bar
 from sennit.workflows.plan.limits import MAX_TASK_BYTES
 from sennit.workflows.plan.scheduling.completion import may_write
 from sennit.workflows.plan.scheduling.events import Event, InputsRead, NodeEnded, Start
-from sennit.workflows.plan.scheduling.joins import beginning, lost, manifest
+from sennit.workflows.plan.scheduling.joins import beginning, lost, manifest, told_until
 from sennit.workflows.plan.scheduling.ready import in_place
 from sennit.workflows.plan.scheduling.state import RUNNING, SUCCEEDED, RunState
 from sennit.workflows.run import outcomes
@@ -140,7 +140,9 @@ class Dispatcher:
         call = self._node_call(units, asks=asks)
         if following >= 0:
             then = self._node_call((following,))
-            then = then.model_copy(update={"refs": {}, "lost": {}, "ends": {}, "follows": True})
+            then = then.model_copy(
+                update={"refs": {}, "lost": {}, "ends": {}, "follows": True, "after": told_until(state, following)}
+            )
             call = call.model_copy(update={"then": then})
         self._starts += 1
         self.started += 1

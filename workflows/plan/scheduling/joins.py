@@ -141,6 +141,27 @@ def _began(state: RunState, unit: int) -> dict[str, Any]:
     return {"ends": {state.path(unit): state.ended_at[unit]}} if unit in state.ended_at else {}
 
 
+def told_until(state: RunState, step: int) -> int:
+    """Return when the last call ended that a program was told before this step of it."""
+    graph, maker = state.graph, state.graph.specs[step].maker
+    later = dict.fromkeys(graph.specs[step].inputs)
+    calls = [call for call in state.chosen.get(maker, ()) if call not in later]
+    calls += [call for call in graph.made_by(maker) if graph.specs[call].in_place] if maker >= 0 else []
+    return max((state.ended_at.get(call, 0) for call in calls), default=0)
+
+
+def keep_order(state: RunState, step: int) -> None:
+    """Have what a step of a program is told end after what the program was told before, whatever the clocks of workers
+    say: by these times an edit tells it the same in the same order.
+    """
+    last, times = told_until(state, step), dict[int, int]()
+    for at in sorted(state.ended_at.get(call, 0) for call in state.chosen[step]):
+        if at not in times:
+            last = times[at] = max(at, last + 1)
+    for call in state.chosen[step]:
+        state.ended_at[call] = times[state.ended_at.get(call, 0)]
+
+
 def let_in(state: RunState, join: int) -> None:
     """Admit those inputs of a join with a `width` that may begin now."""
     inputs = state.graph.specs[join].inputs

@@ -275,6 +275,7 @@ def _replace(state: RunState, event: PlanReplaced) -> None:
 def _read_inputs(state: RunState, event: InputsRead) -> None:
     if state.graph.specs[event.unit].policy == "any":
         state.chosen[event.unit] = joins.winners(state, event.unit)
+        joins.keep_order(state, event.unit)
 
 
 def _drain(state: RunState, event: DrainStarted | DrainEnded) -> None:

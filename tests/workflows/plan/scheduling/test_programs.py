@@ -714,6 +714,22 @@ def test_when_calls_ended_is_kept_through_an_edit_and_a_snapshot() -> None:
     assert state.ended_at[0] == 0, "when the program began for the first time"
 
 
+def test_what_a_program_is_told_later_ended_later_whatever_the_clocks_of_workers_say() -> None:
+    """An edit tells what is taken over by these times: in the order in which the old script was told it."""
+    state = begun()
+    added(
+        state, 0, *(paged(f"main_{number}", key=str(number)) for number in (1, 2, 3)),
+        paged("main_s2", "program", inputs=[1, 2, 3], policy="any"),
+    )  # fmt: skip
+    step(state, NodeEnded(1, 1, Outcome("v", at=5_000)))
+    step(state, InputsRead(4))
+    added(state, 4, paged("main_s3", "program", inputs=[2, 3], policy="any"))
+    step(state, NodeEnded(3, 1, Outcome("v", at=4_990)))
+    step(state, NodeEnded(2, 1, Outcome("v", at=4_980)))
+    step(state, InputsRead(5))
+    assert [state.ended_at[unit] for unit in (1, 2, 3)] == [5_000, 5_001, 5_002]
+
+
 def test_calls_that_a_step_has_made_ended_when_it_says_also_those_that_failed() -> None:
     state = begun()
     calls = [paged(f"main_{number}", key=str(number)) for number in (1, 2)]
