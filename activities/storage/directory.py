@@ -3,6 +3,7 @@
 import asyncio
 import os
 import secrets
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
@@ -31,6 +32,13 @@ _INLINE_BYTES = 64 * 1024
 """Smaller bodies are read and written on the event loop: a thread costs more than the file."""
 
 
+class _Here(threading.local):
+    """What each thread has for itself: tools run in event loops of their own, and none may close what another uses."""
+
+    turn: tuple[int, _Seen] | None = None
+    """The root that was opened in this turn of the event loop."""
+
+
 class DirectoryStore:
     """One file a body, named by digest; markers in a folder beside them. Files appear whole, by rename or link.
 
@@ -47,7 +55,7 @@ class DirectoryStore:
         """Name the folder. Nothing is read yet, and nothing made."""
         self._root = root
         self._id = ""
-        self._turn: tuple[int, _Seen] | None = None  # the root that was opened in this turn of the event loop
+        self._here = _Here()
 
     def create(self) -> bool:
         mine = secrets.token_hex(8).encode()
@@ -133,12 +141,12 @@ class DirectoryStore:
         StoreUnavailable.
         """
         with suppress(OSError):
-            if self._turn is not None and self._seen(self._turn[0]) == self._turn[1]:
-                return self._turn[0]
+            if self._here.turn is not None and self._seen(self._here.turn[0]) == self._here.turn[1]:
+                return self._here.turn[0]
         self._end_turn()
         root = self._opened()
         try:
-            self._turn = root, self._seen(root)
+            self._here.turn = root, self._seen(root)
         except BaseException:
             os.close(root)
             raise
@@ -151,9 +159,9 @@ class DirectoryStore:
         return place.st_dev, place.st_ino, file.st_dev, file.st_ino, file.st_mtime_ns
 
     def _end_turn(self) -> None:
-        if self._turn is not None:
-            os.close(self._turn[0])
-            self._turn = None
+        turn, self._here.turn = self._here.turn, None
+        if turn is not None:
+            os.close(turn[0])
 
     def _opened(self) -> int:
         """Open the root and see its id there. Raises OSError or StoreUnavailable."""

@@ -221,3 +221,15 @@ async def test_another_store_in_its_place_is_not_it(store: ArtifactStore, locati
         with pytest.raises(StoreUnavailable, match="another store is there now"):
             await call
     assert await other.marked(RUN, "other.intent") is None
+
+
+async def test_event_loops_in_other_threads_use_the_store_at_once(store: ArtifactStore) -> None:
+    """The worker's, and that of tools: neither closes what the other has opened."""
+
+    async def use(name: str) -> None:
+        for number in range(100):
+            body = f"{name} {number}".encode()
+            assert await store.get(RUN, await store.put(RUN, body)) == body
+            await asyncio.sleep(0)
+
+    await asyncio.gather(*(asyncio.to_thread(asyncio.run, use(name)) for name in "ab"), use("c"))

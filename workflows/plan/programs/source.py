@@ -205,7 +205,7 @@ def cause_in(error: str) -> str:
 def as_known(script: str, text: str) -> str:
     """Return a text about a script with the names of its modules as people know them: `helpers.look`."""
     names = _qualified(script)
-    return re.sub(r"\w+__\w+", lambda found: names.get(found[0], found[0]), text) if names else text
+    return re.sub(r"(?<!\w)\w+__\w+", lambda found: names.get(found[0], found[0]), text) if names else text
 
 
 @lru_cache(maxsize=4)
