@@ -67,7 +67,6 @@ def blocked(view: dict[str, Any]) -> bool:
     return bool(view["status"] == "blocked")
 
 
-@remembered_or_not
 async def test_failed_calls_park_the_run_and_only_they_run_again(start: Start, cache: Path) -> None:
     repaired = uuid.uuid4().hex
     handle = await start(plan=program(MANY, count=12, repaired=repaired))
@@ -597,7 +596,6 @@ async def main():
 """
 
 
-@remembered_or_not
 async def test_calls_expire_and_joins_have_limits(start: Start) -> None:
     report = await (await start(plan=program(LIMITED))).result()
     assert report["status"] == "done", report
