@@ -118,32 +118,6 @@ async def test_a_request_for_more_nodes_waits_while_its_run_continues_as_new(
     assert await calls_spent(latest) == report["usage"]["calls"] == 3
 
 
-async def test_the_next_run_passes_a_rejection_to_the_model(
-    client: Client, begin: Start, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The refused joiner waits for the only place; when that is free the run drains, and starts it as the next one."""
-    monkeypatch.setattr(drain, "SOFT_BOUNDS", (*drain.SOFT_BOUNDS[:2], 1))
-    plan = {
-        "nodes": [
-            {"id": "n1", "kind": "tool", "tool": "nap", "args": {"value": "a"}},
-            {"id": "n2", "kind": "tool", "tool": "nap", "args": {"value": "b", "seconds": 6}},
-            {"id": "n3", "kind": "llm", "role": "joiner", "prompt": "Which?", "inputs": ["n1"]},
-        ],
-        "answer": "$n3",
-    }
-    model_server.on(PLANNER, json.dumps(plan))
-    lines = r'"4. nap(value=\"a\")\n5. nap(value=\"b\")\n6. nap(value=\"c\")\n7. answer($1, $4, $5, $6)"'
-    model_server.on(JOINER, MORE_NODES.replace(LINES, lines), ANSWER)
-    handle = await begin(goal="Which is longer?", approve_replans_above=0, window=1)
-    await until(handle, lambda view: status_of(view, "n3") == "waiting" and status_of(view, "n2") == "running")
-    await insist(handle, "reject", {"node": "n3", "reason": "fewer"})
-    assert len(model_server.asked) == 2
-    latest = client.get_workflow_handle(handle.id)
-    assert (await latest.result())["answer"] == "The Nile."
-    assert (await latest.describe()).run_id != handle.first_execution_run_id
-    assert "a person rejected these nodes (4): fewer" in model_server.asked[-1].text
-
-
 async def test_the_replan_of_a_sub_agent_waits_as_its_writes_do(
     client: Client, begin: Start, model_server: ModelServer
 ) -> None:
