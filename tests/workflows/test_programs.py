@@ -167,23 +167,6 @@ async def main(items: list):
     assert report["answer"] == [3, ["$a", 2], ["$a", 2, 3], ["$a", 2, 3]], report
 
 
-async def test_a_script_that_fails_by_itself_names_its_line(start: Start) -> None:
-    script = "async def main():\n    found = await nap(value={})\n    return found['value']['missing']\n"
-    handle = await start(plan=program(script))
-    view = await until(handle, blocked)
-    [item] = view["blocked"]
-    assert "KeyError" in item["question"]
-    assert "line 3" in item["question"]
-    await insist(handle, "finish", {})
-    assert (await handle.result())["status"] == "partial"
-
-
-async def test_a_script_reads_what_the_budget_has_left(start: Start) -> None:
-    script = "async def main():\n    await nap(value=1)\n    return await budget_left()\n"
-    report = await (await start(plan=program(script), budget={"tokens": 5_000})).result()
-    assert report["answer"] == {"tokens": 5_000, "calls": None, "cost_usd": None}
-
-
 async def test_a_run_that_is_full_says_so(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "MAX_UNITS", 12)
     handle = await start(plan=program(CHAIN, count=9))

@@ -28,36 +28,6 @@ async def refused(handle: Handle, name: str, given: Any) -> str:
     return str(failed.value.cause)
 
 
-def family(file: str) -> dict[str, Any]:
-    """A source with a child, a grandchild and a stranger, and a gate that keeps the run from ending."""
-    nodes = [
-        call("a", "fetch", args={"file": file}),
-        call("b", args={"value": "$a.value"}),
-        call("c", args={"value": "$b.value"}),
-        call("z", args={"value": "alone"}),
-        HOLD,
-    ]
-    return {"nodes": nodes, "answer": ["$c", "$z", "$hold"]}
-
-
-@remembered_or_not
-async def test_a_retry_runs_what_is_behind_the_node_again_only_for_another_output(start: Start, cache: Path) -> None:
-    (cache / "source.txt").write_text("one")
-    handle = await start(plan=family("source.txt"))
-    await until(handle, blocked)
-    await insist(handle, "retry_node", {"node": "a"})
-    await until(handle, lambda view: blocked(view) and called(cache, handle)["a~2"] == 1)
-    assert called(cache, handle) == Counter({"a~1": 1, "a~2": 1, "b~1": 1, "c~1": 1, "z~1": 1})
-    (cache / "source.txt").write_text("two")
-    await insist(handle, "retry_node", {"node": "a"})
-    await until(handle, lambda view: blocked(view) and called(cache, handle)["c~2"] == 1)
-    await insist(handle, "answer", {"node": "hold", "value": "yes"})
-    report = await handle.result()
-    assert (report["status"], report["answer"]) == ("done", [{"value": "two"}, {"value": "alone"}, "yes"])
-    again = {f"{node}~{generation}": 1 for node in "abc" for generation in (1, 2)}
-    assert called(cache, handle) == Counter({**again, "a~3": 1, "z~1": 1})
-
-
 async def test_a_gate_asks_with_the_outputs_that_its_question_refers_to(start: Start) -> None:
     nodes = [
         call("draft", args={"value": "First line.\nSecond $${x} line."}),
@@ -87,40 +57,6 @@ async def until_ended(handle: Handle) -> dict[str, Any]:
         await insist(handle, "finish", {})
     report: dict[str, Any] = await handle.result()
     return report
-
-
-async def test_nodes_are_given_up_and_a_run_is_finished_by_a_person(start: Start, cache: Path) -> None:
-    nodes = [call(name, "hang", args={"name": "finished"}) for name in ("slow", "slower")]
-    nodes += [call("b", needs=["slow"]), call("a", "fail"), call("c", args={"value": 1}), HOLD]
-    nodes.append({"id": "j", "kind": "join", "inputs": ["a", "c"], "policy": "all"})
-    handle = await start(plan={"nodes": nodes, "answer": ["$b", "$slower", "$c", "$j", "$hold"]})
-    begun = list(map((cache / "finished").joinpath, ("slow.begun", "slower.begun")))
-    await until(handle, lambda view: all(mark.exists() for mark in begun) and status_of(view, "c") == "succeeded")
-    await insist(handle, "skip_node", {"node": "slow"})
-    await until(handle, lambda view: status_of(view, "a") == "failed")
-    assert await insist(handle, "skip_node", {"node": "a"}) == "a is skipped"
-    assert await handle.execute_update("finish") == "the run ends now with what there is"
-    report = await handle.result()
-    assert (report["status"], report["answer"]) == ("partial", [None, None, {"value": 1}, None, None]), report
-    found = lines(report)
-    ends = {"slow": "skipped", "b": "skipped", "slower": "cancelled", "a": "skipped"}
-    assert {name: found[name]["status"] for name in ends} == ends
-    assert found["a"]["error"] == "Skipped: a person skipped it"
-    for mark in begun:
-        mark.unlink()
-
-
-async def test_a_parked_run_ends_partial_when_nobody_comes(start: Start) -> None:
-    nodes = [call("a", "fail"), call("b", needs=["a"]), call("c", args={"value": 1})]
-    handle = await start(plan={"nodes": nodes, "answer": ["$b", "$c"]}, park_for="1s")
-    await until(handle, blocked)
-    report = await handle.result()
-    assert (report["status"], report["answer"]) == ("partial", [None, {"value": 1}])
-    assert {name: line["status"] for name, line in lines(report).items()} == {
-        "a": "failed",
-        "b": "skipped",
-        "c": "succeeded",
-    }
 
 
 @remembered_or_not
