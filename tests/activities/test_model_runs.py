@@ -138,9 +138,7 @@ async def test_an_attempt_that_the_budget_does_not_cover_is_not_made(running: Ru
     ("fields", "wrong", "right", "fault"),
     [
         ({"role": "joiner"}, '{"answer": "cut', '{"answer": "whole"}', "no whole answer: the JSON breaks at line 1"),
-        ({"output_schema": {"type": "object"}}, "It is whole.", '{"a": 1}', "the model's output is not JSON: 'It is w"),
         ({"output_schema": {"type": "object", "required": ["km"]}}, "{}", '{"km": 1}', "km"),
-        ({}, "<think>whole", "whole", "holds a thought and no answer"),
     ],
 )
 async def test_a_model_is_told_what_was_wrong_with_its_reply(
@@ -265,10 +263,8 @@ async def test_a_plan_that_cannot_be_read_is_not_tried_for_a_day(
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"SENNIT_MODEL": "openai"}, "has 2 models (first, second); set SENNIT_MODEL=openai:NAME"),
         ({"SENNIT_MODEL": "anthropic", "ANTHROPIC_API_KEY": "", "ANTHROPIC_BASE_URL": ""}, "set ANTHROPIC_API_KEY"),
         ({"SENNIT_MODEL": "openai", "OPENAI_API_KEY": "sk-wrong"}, "refuses the key (401); check OPENAI_API_KEY"),
-        ({"SENNIT_MODEL": "openai:nobody"}, "has no model 'nobody' (404); change SENNIT_MODEL"),
     ],
 )
 async def test_a_wrong_setup_is_one_sentence_at_once(running: Running, change: Env, sentence: str) -> None:
