@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import gc
 import inspect
 import os
 from collections.abc import AsyncIterator, Iterator
@@ -65,8 +66,11 @@ def _cancel_in_time(test: pytest.Function) -> None:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Get the server before the first test that needs it: on a fresh machine it is built, and that takes longer than a
-    test may.
+    test may. What was collected stays to the end: the garbage collector, which would go through it again and again,
+    leaves it alone.
     """
+    gc.collect()
+    gc.freeze()
     if not session.config.option.collectonly and any("dev_server" in _fixtures(item) for item in session.items):
         asyncio.run(obtain(pinned_only=True))
 

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,6 +58,7 @@ def service(python: str, env: Mapping[str, str], log: Path) -> Iterator[httpx.Cl
         try:
             while "running on" not in (text := log.read_text()):
                 assert served.poll() is None, text
+                time.sleep(0.02)
             place = text.partition("running on ")[2].split()[0]
             with httpx.Client(base_url=place, timeout=LONGEST, trust_env=False) as client:
                 yield client

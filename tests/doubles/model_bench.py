@@ -15,6 +15,11 @@ QUICK = Limits(connect=2.0, first=1.0, idle=0.5)
 MakeRemote = Callable[..., HttpProvider]
 
 
+def url_of(server: ModelServer, wire_format: str) -> str:
+    """Return where a server speaks this format."""
+    return server.openai_url if wire_format == "openai" else server.url
+
+
 @dataclass
 class Bench:
     """A provider before a model server; `pieces` is the text as it was streamed, `progress` its progress lines."""

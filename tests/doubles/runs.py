@@ -13,11 +13,13 @@ from temporalio.service import RPCError
 
 View = dict[str, Any]
 LONGEST = 100.0  # seconds, on a busy machine
+LONGEST_PAUSE = 0.25
 
 
 async def until(handle: WorkflowHandle[Any, Any], holds: Callable[[View], bool], *, limit: float = LONGEST) -> View:
     """Ask the query `plan` until the condition holds; returns the view. Raises TimeoutError with the last view."""
     view: View = {}
+    pause = 0.03
     try:
         async with asyncio.timeout(limit):
             while True:
@@ -28,7 +30,8 @@ async def until(handle: WorkflowHandle[Any, Any], holds: Callable[[View], bool],
                     continue
                 if holds(view):
                     return view
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(pause)
+                pause = min(1.3 * pause, LONGEST_PAUSE)  # each look costs a query, and without a cache a replay
     except TimeoutError:
         raise TimeoutError(f"the run never got there; last seen: {str(view)[:2_000]}") from None
 
@@ -52,6 +55,7 @@ async def insist(handle: WorkflowHandle[Any, Any], name: str, given: Any) -> str
         except WorkflowUpdateFailedError as refused:
             if not any(soon in str(refused.cause) for soon in ("is running", "try again in a moment")):
                 raise
+            await asyncio.sleep(0.05)
         else:
             return confirmation
 

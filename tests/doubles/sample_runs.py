@@ -1,6 +1,7 @@
 """Plans to look at, of any size and fate: read many pages, put each into a few words, join, report."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from doubles.runs import call, until
@@ -62,11 +63,11 @@ def sample_request(size: int, state: State) -> dict[str, Any]:
     return {"goal": plan["goal"], "plan": plan, "on_failure": "fail" if state == "failed" else "park"}
 
 
-async def start_sample_runs(stack: WebStack) -> Runs:
-    """Start the samples, and return them when all have come to their state."""
-    started = [await stack.start(f"{state}-{size}", **sample_request(size, state)) for size, state in SAMPLES]
-    await asyncio.gather(*(_arrival(run, state) for run, (_, state) in zip(started, SAMPLES, strict=True)))
-    return dict(zip(SAMPLES, started, strict=True))
+async def start_sample_runs(stack: WebStack, samples: Sequence[tuple[int, State]] = SAMPLES) -> Runs:
+    """Start these, and return them when all have come to their state."""
+    started = [await stack.start(f"{state}-{size}", **sample_request(size, state)) for size, state in samples]
+    await asyncio.gather(*(_arrival(run, state) for run, (_, state) in zip(started, samples, strict=True)))
+    return dict(zip(samples, started, strict=True))
 
 
 async def start_asking_run(stack: WebStack) -> Handle:

@@ -99,10 +99,6 @@ OPTIONAL = {
     ),
 }
 
-every_document = pytest.mark.parametrize(
-    "path", DOCUMENTS, ids=[path.relative_to(CORPUS).with_suffix("").as_posix() for path in DOCUMENTS]
-)
-
 
 def title_of(text: str) -> str:
     """The words after `# ` in the first line."""
@@ -124,9 +120,8 @@ def test_the_corpus_is_large_enough_and_holds_only_kebab_case_markdown() -> None
     assert {path.parent.parent for path in files} == {CORPUS}
 
 
-@pytest.mark.parametrize(("family", "smallest"), SMALLEST.items())
-def test_every_family_has_enough_members_to_compare(family: str, smallest: int) -> None:
-    assert len(list((CORPUS / family).glob("*.md"))) >= smallest
+def test_every_family_has_enough_members_to_compare() -> None:
+    assert [family for family, least in SMALLEST.items() if len(list((CORPUS / family).glob("*.md"))) < least] == []
 
 
 def test_families_and_their_sentences_are_all_known() -> None:
@@ -138,44 +133,36 @@ def test_no_two_documents_share_a_title() -> None:
     assert len(set(titles)) == len(titles)
 
 
-@every_document
-def test_a_document_is_short_clean_text_under_one_title(path: Path) -> None:
-    text = path.read_bytes().decode("utf-8", errors="strict")
-    lines = text.split("\n")
-    assert re.fullmatch(r"# \S.*\S", lines[0])
-    assert [line for line in lines[1:] if line.startswith("#")] == []
-    assert 60 <= len(text.split()) <= 260
-    assert max(map(len, lines)) <= 400
-    assert unicodedata.normalize("NFC", text) == text
-    assert [char for char in text if char != "\n" and unicodedata.category(char).startswith("C")] == []
-    assert text.endswith("\n")
+def test_every_document_is_short_clean_text_under_one_title() -> None:
+    for path in DOCUMENTS:
+        text = path.read_bytes().decode("utf-8", errors="strict")
+        lines = text.split("\n")
+        assert re.fullmatch(r"# \S.*\S", lines[0]), path
+        assert [line for line in lines[1:] if line.startswith("#")] == [], path
+        assert 60 <= len(text.split()) <= 260, path
+        assert max(map(len, lines)) <= 400, path
+        assert unicodedata.normalize("NFC", text) == text, path
+        assert [char for char in text if char != "\n" and unicodedata.category(char).startswith("C")] == [], path
+        assert text.endswith("\n"), path
+        assert [line for line in lines[1:] if line != line.strip() or (line and not line.endswith((".", "?")))] == [], (
+            path
+        )
 
 
-@every_document
-def test_a_line_holds_one_whole_sentence(path: Path) -> None:
-    for line in path.read_text("utf-8").split("\n")[1:]:
-        assert line == line.strip()
-        assert not line or line.endswith((".", "?"))
+def test_every_document_states_numbers_with_units_and_a_year_and_no_bare_ones() -> None:
+    for path in DOCUMENTS:
+        text = path.read_text("utf-8")
+        assert len(re.findall(rf"{NUM} {UNIT}", text)) >= 2, path
+        assert [year for year in re.findall(rf"\b{YEAR}\b", text) if 1500 <= int(year) <= 2026], path
+        bare = re.findall(r"(?<![\d.,])\d{4,}(?![\d])", text)
+        assert [number for number in bare if not 1000 <= int(number) <= 2026] == [], path
 
 
-@every_document
-def test_a_document_states_numbers_with_units_and_a_year(path: Path) -> None:
-    text = path.read_text("utf-8")
-    assert len(re.findall(rf"{NUM} {UNIT}", text)) >= 2
-    assert [year for year in re.findall(rf"\b{YEAR}\b", text) if 1500 <= int(year) <= 2026]
-
-
-@every_document
-def test_a_bare_number_of_four_digits_is_always_a_year(path: Path) -> None:
-    bare = re.findall(r"(?<![\d.,])\d{4,}(?![\d])", path.read_text("utf-8"))
-    assert [number for number in bare if not 1000 <= int(number) <= 2026] == []
-
-
-@every_document
-def test_each_attribute_of_the_family_is_stated_exactly_once_of_the_subject_itself(path: Path) -> None:
-    text = path.read_text("utf-8")
-    for attribute, sentence in REQUIRED[path.parent.name].items():
-        assert occurrences(text, sentence) == (1, 1), attribute
+def test_each_attribute_of_the_family_is_stated_exactly_once_of_the_subject_itself() -> None:
+    for path in DOCUMENTS:
+        text = path.read_text("utf-8")
+        for attribute, sentence in REQUIRED[path.parent.name].items():
+            assert occurrences(text, sentence) == (1, 1), (path, attribute)
 
 
 @pytest.mark.parametrize("family", OPTIONAL)

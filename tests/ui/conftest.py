@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from doubles.chromium import NoChromium, browsing, window
 from doubles.newer_ui import newer_ui
-from doubles.sample_runs import Runs, start_sample_runs
+from doubles.sample_runs import STATES, Runs, start_sample_runs
 from doubles.web_stack import WebStack, web_stack
 from doubles.webui import WebUI
 from playwright.async_api import BrowserContext
@@ -39,8 +39,8 @@ async def context() -> AsyncIterator[BrowserContext]:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def runs(stack: WebStack) -> Runs:
-    """Runs of every size and of every state, all of them there."""
-    return await start_sample_runs(stack)
+    """A run of every state, and one of each larger size, all of them there."""
+    return await start_sample_runs(stack, [*((5, state) for state in STATES), (50, "running"), (500, "blocked")])
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -35,27 +35,31 @@ fence
     "👩‍👩‍👧‍👦🏳️‍🌈 Z\u0351\u036b\u0343\u036a\u0302\u036b\u033d\u034f\u0334\u0319\u0324a 日本語テキスト" * 5,
     "huge": "0123456789 abcde " * 6_200,
 }
+PAIRS = (("html", "svg"), ("markdown", "scripts"), ("long", "huge"))
+"""A board shows no more questions than two texts have."""
 FOREIGN = (
     "script, style, img, iframe, form, input, button, meta, marquee, h1, del, image, foreignObject, "
     "pre > :not(code), pre code *"
 )
 
 
-async def made_of(stack: WebStack, text: str) -> Handle:
-    """A blocked run that has the text wherever a run can have any."""
-    nodes: list[dict[str, Any]] = [
-        call("said", args={"value": text}),
-        call("broke", "fail", args={"message": text[:3_000]}),
-        call("written", "note", args={"text": text}),
-        {"id": "asked", "kind": "gate", "question": text[:1_500]},
-        call("i" * 40),
-        {"id": "all", "kind": "join", "inputs": ["said", "broke", "written", "asked"]},
-    ]
-    goal = text if len(text.encode()) < 32_000 else text[:30_000]
+async def made_of(stack: WebStack, kinds: tuple[str, ...]) -> Handle:
+    """A blocked run that has these texts wherever a run can have any."""
+    nodes: list[dict[str, Any]] = [call("i" * 40)]
+    for kind in kinds:
+        text = TEXTS[kind]
+        nodes += [
+            call(f"said_{kind}", args={"value": text}),
+            call(f"broke_{kind}", "fail", args={"message": text[:3_000]}),
+            call(f"written_{kind}", "note", args={"text": text}),
+            {"id": f"asked_{kind}", "kind": "gate", "question": text[:1_500]},
+        ]
+    nodes.append({"id": "all", "kind": "join", "inputs": [node["id"] for node in nodes[1:]]})
+    goal = "\n".join(TEXTS[kind] for kind in kinds)[:30_000]
     run = await stack.start(
         "hostile", goal=goal, plan={"nodes": nodes, "answer": "$all"}, summary=markdown_summary(goal)
     )
-    await until(run, lambda view: view["status"] == "blocked" and view["counts"].get("waiting") == 2)
+    await until(run, lambda view: view["status"] == "blocked" and view["counts"].get("waiting") == 2 * len(kinds))
     return run
 
 
@@ -74,17 +78,18 @@ async def outsiders(place: FrameLocator) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("kind", TEXTS)
-async def test_hostile_text_stays_text_on_every_page(ui: WebUI, stack: WebStack, kind: str) -> None:
-    run = await made_of(stack, TEXTS[kind])
+@pytest.mark.parametrize("kinds", PAIRS, ids=str)
+async def test_hostile_text_stays_text_on_every_page(ui: WebUI, stack: WebStack, kinds: tuple[str, ...]) -> None:
+    run = await made_of(stack, kinds)
     await ui.open(run)
-    await ui.wait_for_bar("said nap")
+    await ui.wait_for_bar(f"said_{kinds[0]} nap")
     await ui.turn("user-metadata")
-    for node in ("said", "broke", "written", "asked", "all"):
+    for node in ("all", *(f"{part}_{kind}" for kind in kinds for part in ("said", "broke", "written", "asked"))):
         await expect(ui.board.get_by_text(node, exact=True).first).to_be_visible()
-    await expect(ui.board.get_by_text('{"node": "written"}', exact=True).first).to_be_visible()
+    for kind in kinds:
+        await expect(ui.board.get_by_text(f'{{"node": "written_{kind}"}}', exact=True).first).to_be_visible()
     assert await outsiders(ui.board) == []
-    assert await ui.board.locator("pre").count() <= 2, "one for each of the two questions"
+    assert await ui.board.locator("pre").count() <= 2 * len(kinds), "one for each of the questions"
     await expect(ui.board.get_by_role("link", name=re.compile("https?:"))).to_have_count(0)
     assert await flaws(ui.board) == []
     assert await outsiders(ui.page.frame_locator("#user-metadata-summary")) == []

@@ -109,23 +109,6 @@ async def test_a_run_is_one_trace_of_nodes_attempts_and_model_calls(dev_server: 
 
 
 @pytest.mark.server
-async def test_links_that_opentelemetry_drops_are_counted(dev_server: DevServer, tmp_path: Path) -> None:
-    client = await connect(dev_server.address)
-    over = {"id": "m", "kind": "map", "over": "$list.items", "do": {"kind": "tool", "tool": "nap"}}
-    with trace_server() as traces:
-        workers = processes(dev_server, tmp_path / "state", traces)
-        try:
-            workers.start("all")
-            plan = {"nodes": [call("list", "count", args={"count": 130}), over], "answer": "$m"}
-            await (await begin(client, "wide", plan=plan)).result()
-            await ended(traces)
-        finally:
-            workers.kill()
-    whole = traces.one("m")
-    assert (len(whole.links), whole.links_dropped) == (128, 2)
-
-
-@pytest.mark.server
 @pytest.mark.chaos
 async def test_no_span_comes_twice_when_a_worker_is_killed(dev_server: DevServer, tmp_path: Path) -> None:
     client = await connect(dev_server.address)
@@ -253,6 +236,22 @@ async def test_a_trace_goes_on_when_its_run_continues_as_new(
     assert (top.parent, {span.trace for span in receiver.spans}) == (CALLER, {TRACE})
     assert len(receiver.below(top)) == 12
     assert all(top.start <= span.start for span in receiver.below(top))
+
+
+@pytest.mark.server
+async def test_links_that_opentelemetry_drops_are_counted(
+    client: Client, host: Activities, receiver: TraceServer
+) -> None:
+    over = {"id": "m", "kind": "map", "over": "$list.items", "do": {"kind": "tool", "tool": "nap"}}
+    plan = {"nodes": [call("list", "count", args={"count": 130}), over], "answer": "$m"}
+    traces = start_traces(contents=False)
+    assert isinstance(traces, Traces)
+    async with serving(client, host, interceptors=[traces]):
+        await (await begin(client, "wide", plan=plan)).result()
+        await ended(receiver)
+    traces.close()
+    whole = receiver.one("m")
+    assert (len(whole.links), whole.links_dropped) == (128, 2)
 
 
 class Caller(Interceptor):

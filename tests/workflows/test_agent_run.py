@@ -1,13 +1,11 @@
 """One run from start to end, on a real server."""
 
-import uuid
-from pathlib import Path
 from typing import Any
 
 import pytest
 from doubles.events import activities
-from doubles.local_workers import Start, remembered_or_not
-from doubles.runs import call, status_of, until
+from doubles.local_workers import Start
+from doubles.runs import call, until
 from temporalio.client import WorkflowFailureError, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
@@ -68,26 +66,6 @@ async def test_nodes_of_every_kind_run_in_one_plan(start: Start) -> None:
     assert lines["flaky"]["attempts"] == 2
 
 
-@remembered_or_not
-async def test_a_failed_node_parks_the_run_and_a_retry_finishes_it(start: Start, cache: Path) -> None:
-    corrected = f"retry-{uuid.uuid4().hex}"
-    nodes = [
-        call("a", "fail", args={"unless": corrected}),
-        call("b", args={"value": "$a.value"}),
-        call("c", args={"value": 3}),
-        join("j", "b", "c"),
-    ]
-    handle = await start(plan={"nodes": nodes})
-    view = await until(handle, lambda view: view["status"] == "blocked")
-    assert {node: status_of(view, node) for node in "abc"} == {"a": "failed", "b": "pending", "c": "succeeded"}
-    assert view["blocked"][0]["command"] == f"sennit retry {handle.id} a"
-    (cache / corrected).touch()
-    assert await handle.execute_update("retry_node", {"node": "a"}) == "a runs again"
-    report = await handle.result()
-    assert (report["status"], report["answer"]) == ("done", [{"value": "recovered"}, {"value": 3}])
-
-
-@remembered_or_not
 async def test_a_gate_takes_an_answer_that_fits_its_schema_and_a_write_can_be_rejected(start: Start) -> None:
     nodes = [
         {"id": "g", "kind": "gate", "question": "How many?", "schema": {"type": "integer", "minimum": 1}},
@@ -107,19 +85,6 @@ async def test_a_gate_takes_an_answer_that_fits_its_schema_and_a_write_can_be_re
     assert report["nodes"][2]["error"] == "Rejected: no"
 
 
-async def test_a_group_runs_as_one_activity(start: Start) -> None:
-    nodes = [
-        call("a", args={"value": 1}),
-        call("b", args={"value": "$a.value"}),
-        call("c", args={"value": "$a.value"}),
-        call("d", args={"value": "$b.value$c.value"}),
-        call("e", args={"value": "$d.value"}),
-    ]
-    handle = await start(plan={"nodes": nodes, "fuse": "on"})
-    assert (await handle.result())["answer"] == {"value": "11"}
-    assert [kind for kind, _ in await activities(handle)] == ["prepare", "group"]
-
-
 async def test_outputs_that_cannot_be_kept_fail_their_nodes_and_a_run_under_fail_fails_with_its_report(
     start: Start,
 ) -> None:
@@ -133,3 +98,21 @@ async def test_outputs_that_cannot_be_kept_fail_their_nodes_and_a_run_under_fail
     assert report["status"] == "failed"
     assert big.startswith("OutputRefused: the output has 52,428,811 bytes; at most 16,777,216.")
     assert "JSON" in nan
+
+
+async def test_activities_are_named_after_their_nodes(start: Start) -> None:
+    nodes = [
+        call("list", "count", args={"count": 2}),
+        {"id": "m", "kind": "map", "over": "$list.items", "do": {"kind": "tool", "tool": "nap"}},
+        {"id": "j", "kind": "join", "inputs": ["list", "m"]},
+    ]
+    handle = await start(plan={"nodes": nodes})
+    await handle.result()
+    assert [name for _, name in await activities(handle)] == [
+        "run:prepare",
+        "list",
+        "m[0]",
+        "m[1]",
+        "m",
+        "run:conclude",
+    ]

@@ -4,14 +4,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles.local_workers import Handle, Start, remembered_or_not
+from doubles.local_workers import Handle, Start
 from doubles.runs import call, insist, until
 from doubles.tools import calls
 from temporalio.client import WorkflowUpdateFailedError
 
 from sennit.activities.nodes.effect_ledger import arguments_digest
 
-pytestmark = [pytest.mark.server, remembered_or_not]
+pytestmark = pytest.mark.server
 WRITES = {"kind": "tool", "tool": "note", "args": {"text": "item $item.n"}}
 
 

@@ -22,10 +22,12 @@ from sennit.workflows.run import drain
 pytestmark = pytest.mark.server
 SENTENCE = "InvalidResult: its activity was completed with something that is not its result, as if by hand"
 RUBBISH: list[Any] = ["junk", None, {"ref": "nope"}, {"nodes": []}, {"nodes": [{}]}, {}]
+OTHERS = RUBBISH[-2:]
+"""One that is no message at all, and one that is a message which says nothing, or lacks fields."""
 
 
 class Hand(ClientInterceptor, Interceptor):
-    """Gives `result` in the place of activities of the kind `kind`, and to a node `n3` the rubbish of that place."""
+    """Gives `result` in the place of activities of the kind `kind`, and the rubbish of place 3 to a node `tool_3`."""
 
     def __init__(self) -> None:
         self.kind = ""
@@ -37,10 +39,10 @@ class Hand(ClientInterceptor, Interceptor):
         class Inbound(ActivityInboundInterceptor):
             async def execute_activity(self, work: ExecuteActivityInput) -> Any:
                 info = activity.info()
-                if info.activity_type == hand.kind and info.activity_id != "ok":
-                    numbered = re.match(r"n(\d)", info.activity_id)
-                    return RUBBISH[int(numbered[1])] if numbered else hand.result
-                return await super().execute_activity(work)
+                numbered = re.match(r"(\w+)_(\d)", info.activity_id)
+                if numbered and numbered[1] == info.activity_type:
+                    return RUBBISH[int(numbered[2])]
+                return hand.result if info.activity_type == hand.kind else await super().execute_activity(work)
 
         return Inbound(following)
 
@@ -75,7 +77,7 @@ NODES: dict[str, Callable[[str], list[dict[str, Any]]]] = {
     "prepare_agent": lambda n: [{"id": n, "kind": "agent", "goal": "Look"}],
     "agent": lambda n: [{"id": n, "kind": "agent", "goal": "Look"}],
 }
-NUMBERED = [f"n{place}" for place in range(len(RUBBISH))]
+NUMBERED = {kind: [f"{kind}_{place}" for place in range(len(RUBBISH))] for kind in (*NODES, "write")}
 RUNS: dict[str, dict[str, Any]] = {
     "prepare": {"plan": {"nodes": [call("a")]}},
     "plan": {"goal": "Look"},
@@ -89,29 +91,27 @@ def test_no_kind_of_activity_is_forgotten() -> None:
     assert {each.name for each in CALLS} == {*NODES, *RUNS, *OTHERWISE}
 
 
-@pytest.mark.parametrize("kind", NODES)
-async def test_rubbish_in_the_place_of_a_node(begin: Start, hand: Hand, kind: str) -> None:
-    hand.kind = kind
-    nodes = [*BEFORE, *(node for name in NUMBERED for node in NODES[kind](name))]
-    plan = {"nodes": nodes, "answer": ["$ok.value", *(f"${name}" for name in NUMBERED)], "fuse": "off"}
+async def test_rubbish_in_the_place_of_nodes(begin: Start) -> None:
+    names = [name for kind in NODES for name in NUMBERED[kind]]
+    nodes = [*BEFORE, *(node for kind, made in NODES.items() for name in NUMBERED[kind] for node in made(name))]
+    plan = {"nodes": nodes, "answer": ["$ok.value", *(f"${name}" for name in names)], "fuse": "off"}
     handle = await begin(plan=plan, on_failure="partial")
-    for name in NUMBERED if kind == "gate" else ():
+    for name in NUMBERED["gate"]:
         await insist(handle, "answer", {"node": name, "value": "this"})
     report = await handle.result()
-    errors = {line["id"]: line["error"] for line in report["nodes"] if line["id"] in NUMBERED}
-    assert errors == dict.fromkeys(NUMBERED, SENTENCE)
-    assert (report["status"], report["answer"]) == ("partial", [7, *[None] * len(NUMBERED)])
+    errors = {line["id"]: line["error"] for line in report["nodes"] if line["id"] in names}
+    assert errors == dict.fromkeys(names, SENTENCE)
+    assert (report["status"], report["answer"]) == ("partial", [7, *[None] * len(names)])
 
 
-async def test_rubbish_in_the_place_of_a_write(begin: Start, hand: Hand) -> None:
+async def test_rubbish_in_the_place_of_a_write(begin: Start) -> None:
     """Nobody knows whether it was made, so it is in doubt."""
-    hand.kind = "write"
-    nodes = [call(name, "post", args={"text": name}) for name in NUMBERED]
-    plan = {"nodes": nodes, "answer": [f"${name}" for name in NUMBERED]}
+    names = NUMBERED["write"]
+    plan = {"nodes": [call(name, "post", args={"text": name}) for name in names], "answer": [f"${n}" for n in names]}
     report = await (await begin(plan=plan, approval="never", on_failure="partial")).result()
     doubt = "UnknownOutcome: its activity was completed with something"
-    assert [line["error"].startswith(doubt) for line in report["nodes"]] == [True] * len(NUMBERED)
-    assert report["writes"] == [{"node": name, "status": "unknown"} for name in NUMBERED]
+    assert [line["error"].startswith(doubt) for line in report["nodes"]] == [True] * len(names)
+    assert report["writes"] == [{"node": name, "status": "unknown"} for name in names]
     assert report["status"] == "partial"
 
 
@@ -126,7 +126,7 @@ async def test_a_page_that_is_none_in_the_place_of_a_step_of_a_program(begin: St
 @pytest.mark.parametrize("kind", RUNS)
 async def test_rubbish_in_the_place_of_what_the_run_needs(begin: Start, hand: Hand, kind: str) -> None:
     hand.kind = kind
-    for hand.result in RUBBISH:
+    for hand.result in OTHERS:
         with pytest.raises(WorkflowFailureError) as failure:
             await (await begin(RUNS[kind])).result()
         assert str(failure.value.cause) == SENTENCE, hand.result
@@ -136,14 +136,14 @@ async def test_rubbish_in_the_place_of_a_group(begin: Start, hand: Hand) -> None
     """Its nodes start again, each alone."""
     hand.kind = "group"
     nodes = [call("a", args={"value": 1}), call("b", args={"value": "$a.value"})]
-    for hand.result in RUBBISH:
+    for hand.result in OTHERS:
         report = await (await begin(plan={"nodes": nodes, "fuse": "on"})).result()
         assert (report["status"], report["answer"]) == ("done", {"value": 1}), hand.result
 
 
 async def test_rubbish_in_the_place_of_the_answer(begin: Start, hand: Hand) -> None:
     hand.kind = "conclude"
-    for hand.result in RUBBISH:
+    for hand.result in OTHERS:
         report = await (await begin(plan={"nodes": [call("a"), call("b")], "answer": ["$a", "$b"]})).result()
         assert report["status"] == "partial", hand.result
         assert SENTENCE in str(report)
@@ -155,7 +155,7 @@ async def test_rubbish_in_the_place_of_a_plan_to_go_on_with(
     monkeypatch.setattr(drain, "SOFT_BOUNDS", (12, drain.SOFT_BOUNDS[1], 5))
     hand.kind = "load_plan"
     nodes = [call(f"m{index}", args={"value": f"$m{index - 1}.value" if index else 1}) for index in range(4)]
-    for hand.result in (*RUBBISH, {"plan": "x", "execution_plan": "junk"}):
+    for hand.result in (*OTHERS, {"plan": "x", "execution_plan": "junk"}):
         with pytest.raises(WorkflowFailureError) as failure:
             await (await begin(plan={"nodes": nodes, "fuse": "off"})).result()
         assert str(failure.value.cause) == SENTENCE, hand.result

@@ -62,26 +62,6 @@ async def test_a_long_chain_ends_as_a_short_one_does_and_a_copy_of_its_last_run_
     assert all(line["duration_ms"] is not None for line in report["nodes"])
 
 
-async def test_chains_of_items_and_maps_behind_them_go_on_in_the_next_run(
-    client: Client, start: Start, cache: Path
-) -> None:
-    chain = [
-        {"id": "page", "kind": "tool", "tool": "nap", "args": {"value": "$item.n"}},
-        {"kind": "tool", "tool": "nap", "args": {"value": ["$page.value", "$item.n"]}},
-    ]
-    nodes = [
-        call("a", "count", args={"count": 8}),
-        {"id": "m", "kind": "map", "over": "$a.items", "do": chain},
-        {"id": "b", "kind": "map", "over": "$m", "do": chain[0] | {"id": None, "args": {"value": "$item.value"}}},
-    ]
-    handle = await start(plan={"nodes": nodes, "answer": "$b"})
-    report = await handle.result()
-    assert len(await links(client, handle)) > 1
-    assert (report["status"], report["answer"]) == ("done", [{"value": [n, n]} for n in range(8)])
-    once = [f"{name}[{n}]{end}~1" for n in range(8) for name, end in (("m", ".page"), ("m", ""), ("b", ""))]
-    assert called(cache, handle) == Counter(once)
-
-
 async def test_a_run_continues_at_temporals_suggestion_only_while_nothing_is_pending(
     client: Client, start: Start, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,24 +163,6 @@ async def test_maps_joins_failures_and_gates_with_their_time_survive(client: Cli
     assert joined[1]["value"] == [{"value": index} for index in range(12)]
     assert answers == [3, "nobody"]
     assert set(called(cache, handle).values()) == {1}
-
-
-async def test_a_join_is_read_in_another_run_of_the_chain_than_it_closed_in(client: Client, start: Start) -> None:
-    nodes = [
-        call("a", args={"value": 1}),
-        call("b", "fail", args={"message": "broke"}, on_error="skip"),
-        {"id": "j", "kind": "join", "inputs": ["a", "b"], "policy": "settled"},
-        {"id": "k", "kind": "join", "inputs": ["j", "a"]},
-        *chain(15),
-        call("z", needs=["n14"], args={"value": "$k"}),
-    ]
-    handle = await start(plan={"nodes": nodes, "answer": ["$z.value", "$j"]})
-    ends = [
-        {"id": "a", "status": "succeeded", "value": {"value": 1}, "error": None},
-        {"id": "b", "status": "skipped", "value": None, "error": "ToolError: broke"},
-    ]
-    assert (await handle.result())["answer"] == [[ends, {"value": 1}], ends]
-    assert len(await links(client, handle)) >= 2
 
 
 @remembered_or_not

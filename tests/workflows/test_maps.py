@@ -134,7 +134,6 @@ async def test_one_item_runs_again_without_the_others(start: Start, held: Path, 
     assert sorted(again) == ["b[2]~2", "m[2].page~2", "m[2].page~3", "m[2]~2"]
 
 
-@remembered_or_not
 async def test_an_item_whose_chain_has_failed_is_retried_by_its_own_name(start: Start, held: Path, cache: Path) -> None:
     chain = [
         stage("fail", id="page", args={"unless": f"{held.name}/${{item.n}}.ok", "message": "no page"}),

@@ -51,18 +51,6 @@ async def test_a_model_plans_and_answers_with_evidence(begin: Start, model_serve
     assert "404: no such page" in prompt
 
 
-async def test_a_plan_that_cannot_run_is_corrected_by_its_planner(begin: Start, model_server: ModelServer) -> None:
-    circle = '1. nap(value="$2")\n2. nap(value="$1")\n3. answer($1)'
-    model_server.on(PLANNER, '1. naap("x")\n2. answer($1)', circle, '1. nap(value="ok")\n2. answer($1)')
-    model_server.on(JOINER, "It is ok.")
-    report = await (await begin(goal="Is it ok?")).result()
-    assert (report["status"], report["answer"]) == ("done", "It is ok.")
-    assert report["usage"]["calls"] == 4
-    repairs = [asked.turns[-1][1] for asked in model_server.asked[1:3]]
-    assert "- line 1: there is no tool `naap`; did you mean `nap`?" in repairs[0]
-    assert "- line 1: it refers to $2, and no line 2 stands above it" in repairs[1]
-
-
 async def test_a_planner_writes_a_program_and_corrects_it_by_line(
     begin: Start, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,18 +76,11 @@ async def main(goal: str):
     assert "Nile or Ob?" in model_server.asked[-1].text
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("I am sure that it is fine.", "the reply holds no plan"),
-        ("".join(f"{line}. nap({line})\n" for line in range(100)), "the plan has 101 nodes; at most 60"),
-    ],
-)
 async def test_a_planner_that_does_not_learn_is_a_sentence_for_a_person(
-    begin: Start, model_server: ModelServer, text: str, problem: str
+    begin: Start, model_server: ModelServer
 ) -> None:
     def stubborn(asked: Asked) -> Reply:
-        return Reply(text=f"Thought: attempt {len(asked.turns)}\n{text}")
+        return Reply(text=f"Thought: attempt {len(asked.turns)}\nI am sure that it is fine.")
 
     model_server.on(PLANNER, stubborn)
     with pytest.raises(WorkflowFailureError) as failed:
@@ -107,7 +88,7 @@ async def test_a_planner_that_does_not_learn_is_a_sentence_for_a_person(
     cause = failed.value.cause
     assert isinstance(cause, ApplicationError)
     assert cause.type == "PlannerFailed"
-    assert problem in cause.message
+    assert "the reply holds no plan" in cause.message
     assert len(model_server.asked) in (2, 3)
 
 
@@ -144,17 +125,6 @@ async def test_an_outage_while_planning_waits_for_a_retry(
     assert await handle.execute_update("retry_node", {}) == "the run tries again to plan"
     report = await handle.result()
     assert (report["status"], report["answer"]) == ("done", "It is late.")
-
-
-@pytest.mark.usefixtures("one_attempt")
-async def test_an_outage_while_planning_may_pass_by_itself(
-    begin: Start, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(termination, "FIRST_PAUSE", 200)
-    model_server.on(PLANNER, Reply("down", status=503), times=1)
-    model_server.on(PLANNER, GOOD)
-    model_server.on(JOINER, "It is ok.")
-    assert (await (await begin(goal="Is it ok?")).result())["answer"] == "It is ok."
 
 
 @pytest.mark.usefixtures("one_attempt")

@@ -67,7 +67,6 @@ def blocked(view: dict[str, Any]) -> bool:
     return bool(view["status"] == "blocked")
 
 
-@remembered_or_not
 async def test_failed_calls_park_the_run_and_only_they_run_again(start: Start, cache: Path) -> None:
     repaired = uuid.uuid4().hex
     handle = await start(plan=program(MANY, count=12, repaired=repaired))
@@ -166,23 +165,6 @@ async def main(items: list):
 """
     report = await (await start(plan=program(script, items=["$$a", 2, 3]))).result()
     assert report["answer"] == [3, ["$a", 2], ["$a", 2, 3], ["$a", 2, 3]], report
-
-
-async def test_a_script_that_fails_by_itself_names_its_line(start: Start) -> None:
-    script = "async def main():\n    found = await nap(value={})\n    return found['value']['missing']\n"
-    handle = await start(plan=program(script))
-    view = await until(handle, blocked)
-    [item] = view["blocked"]
-    assert "KeyError" in item["question"]
-    assert "line 3" in item["question"]
-    await insist(handle, "finish", {})
-    assert (await handle.result())["status"] == "partial"
-
-
-async def test_a_script_reads_what_the_budget_has_left(start: Start) -> None:
-    script = "async def main():\n    await nap(value=1)\n    return await budget_left()\n"
-    report = await (await start(plan=program(script), budget={"tokens": 5_000})).result()
-    assert report["answer"] == {"tokens": 5_000, "calls": None, "cost_usd": None}
 
 
 async def test_a_run_that_is_full_says_so(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -597,7 +579,6 @@ async def main():
 """
 
 
-@remembered_or_not
 async def test_calls_expire_and_joins_have_limits(start: Start) -> None:
     report = await (await start(plan=program(LIMITED))).result()
     assert report["status"] == "done", report

@@ -10,7 +10,7 @@ from doubles.local_workers import Handle, Start, remembered_or_not
 from doubles.runs import call, called, insist, status_of, until
 from temporalio.client import WorkflowUpdateFailedError
 
-pytestmark = [pytest.mark.server, remembered_or_not]
+pytestmark = pytest.mark.server
 HOLD = {"id": "hold", "kind": "gate", "question": "Go on?"}
 
 
@@ -26,65 +26,6 @@ async def refused(handle: Handle, name: str, given: Any) -> str:
     with pytest.raises(WorkflowUpdateFailedError) as failed:
         await handle.execute_update(name, given)
     return str(failed.value.cause)
-
-
-def family(file: str) -> dict[str, Any]:
-    """A source with a child, a grandchild and a stranger, and a gate that keeps the run from ending."""
-    nodes = [
-        call("a", "fetch", args={"file": file}),
-        call("b", args={"value": "$a.value"}),
-        call("c", args={"value": "$b.value"}),
-        call("z", args={"value": "alone"}),
-        HOLD,
-    ]
-    return {"nodes": nodes, "answer": ["$c", "$z", "$hold"]}
-
-
-async def test_a_retry_runs_what_is_behind_the_node_again_only_for_another_output(start: Start, cache: Path) -> None:
-    (cache / "source.txt").write_text("one")
-    handle = await start(plan=family("source.txt"))
-    await until(handle, blocked)
-    await insist(handle, "retry_node", {"node": "a"})
-    await until(handle, lambda view: blocked(view) and called(cache, handle)["a~2"] == 1)
-    assert called(cache, handle) == Counter({"a~1": 1, "a~2": 1, "b~1": 1, "c~1": 1, "z~1": 1})
-    (cache / "source.txt").write_text("two")
-    await insist(handle, "retry_node", {"node": "a"})
-    await until(handle, lambda view: blocked(view) and called(cache, handle)["c~2"] == 1)
-    await insist(handle, "answer", {"node": "hold", "value": "yes"})
-    report = await handle.result()
-    assert (report["status"], report["answer"]) == ("done", [{"value": "two"}, {"value": "alone"}, "yes"])
-    again = {f"{node}~{generation}": 1 for node in "abc" for generation in (1, 2)}
-    assert called(cache, handle) == Counter({**again, "a~3": 1, "z~1": 1})
-
-
-async def test_a_write_that_succeeded_is_repeated_only_on_request(start: Start, cache: Path) -> None:
-    (cache / "written.txt").write_text("one")
-    nodes = [
-        call("a", "fetch", args={"file": "written.txt"}),
-        call("w", "note", args={"text": "$a.value"}),
-        HOLD,
-    ]
-    handle = await start(plan={"nodes": nodes, "answer": ["$w", "$hold"]})
-    view = await until(handle, lambda view: status_of(view, "w") == "waiting")
-    assert [item["why"] for item in view["blocked"]] == ["approval", "gate"]
-    assert called(cache, handle)["w~1"] == 0
-    assert await insist(handle, "approve", {"node": "w"}) == "w may run"
-    await until(handle, lambda view: blocked(view) and status_of(view, "w") == "succeeded")
-    for node in ("w", "a"):
-        rejection = "is running"  # an update is taken before the completion that comes in the same task
-        while "is running" in rejection:
-            rejection = await refused(handle, "retry_node", {"node": node})
-        assert 'this may repeat what w wrote; add "repeat_effect": true' in rejection
-    await insist(handle, "retry_node", {"node": "a", "repeat_effect": True})
-    await until(handle, lambda view: blocked(view) and called(cache, handle)["a~2"] == 1)
-    assert called(cache, handle)["w~2"] == 0
-    await insist(handle, "retry_node", {"node": "w", "repeat_effect": True})
-    await until(handle, lambda view: blocked(view) and called(cache, handle)["w~2"] == 1)
-    await insist(handle, "answer", {"node": "hold", "value": 1})
-    await handle.result()
-    keys = [line.split()[0] for line in (cache / "notes.txt").read_text().splitlines()]
-    run = handle.first_execution_run_id
-    assert [key for key in keys if key.startswith(f"{run}/")] == [f"{run}/w/1", f"{run}/w/2"]
 
 
 async def test_a_gate_asks_with_the_outputs_that_its_question_refers_to(start: Start) -> None:
@@ -118,40 +59,7 @@ async def until_ended(handle: Handle) -> dict[str, Any]:
     return report
 
 
-async def test_nodes_are_given_up_and_a_run_is_finished_by_a_person(start: Start, cache: Path) -> None:
-    nodes = [call(name, "hang", args={"name": "finished"}) for name in ("slow", "slower")]
-    nodes += [call("b", needs=["slow"]), call("a", "fail"), call("c", args={"value": 1}), HOLD]
-    nodes.append({"id": "j", "kind": "join", "inputs": ["a", "c"], "policy": "all"})
-    handle = await start(plan={"nodes": nodes, "answer": ["$b", "$slower", "$c", "$j", "$hold"]})
-    begun = list(map((cache / "finished").joinpath, ("slow.begun", "slower.begun")))
-    await until(handle, lambda view: all(mark.exists() for mark in begun) and status_of(view, "c") == "succeeded")
-    await insist(handle, "skip_node", {"node": "slow"})
-    await until(handle, lambda view: status_of(view, "a") == "failed")
-    assert await insist(handle, "skip_node", {"node": "a"}) == "a is skipped"
-    assert await handle.execute_update("finish") == "the run ends now with what there is"
-    report = await handle.result()
-    assert (report["status"], report["answer"]) == ("partial", [None, None, {"value": 1}, None, None]), report
-    found = lines(report)
-    ends = {"slow": "skipped", "b": "skipped", "slower": "cancelled", "a": "skipped"}
-    assert {name: found[name]["status"] for name in ends} == ends
-    assert found["a"]["error"] == "Skipped: a person skipped it"
-    for mark in begun:
-        mark.unlink()
-
-
-async def test_a_parked_run_ends_partial_when_nobody_comes(start: Start) -> None:
-    nodes = [call("a", "fail"), call("b", needs=["a"]), call("c", args={"value": 1})]
-    handle = await start(plan={"nodes": nodes, "answer": ["$b", "$c"]}, park_for="1s")
-    await until(handle, blocked)
-    report = await handle.result()
-    assert (report["status"], report["answer"]) == ("partial", [None, {"value": 1}])
-    assert {name: line["status"] for name, line in lines(report).items()} == {
-        "a": "failed",
-        "b": "skipped",
-        "c": "succeeded",
-    }
-
-
+@remembered_or_not
 async def test_one_item_of_a_map_and_one_member_of_a_group_are_run_again_alone(start: Start, cache: Path) -> None:
     do = {"kind": "tool", "tool": "fail", "args": {"message": "item $item.n", "unless": "item-$item.n"}}
     nodes = [
@@ -177,6 +85,7 @@ async def test_one_item_of_a_map_and_one_member_of_a_group_are_run_again_alone(s
         (cache / f"item-{index}").unlink()
 
 
+@remembered_or_not
 async def test_updates_that_come_at_once_are_taken_in_order(start: Start) -> None:
     """Updates that come in one workflow task, before the run has had a turn, do not trip over each other."""
     last = {"id": "last", "kind": "gate", "question": "End?"}

@@ -16,7 +16,6 @@ from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
 
 from sennit.workflows.messages import queues
-from sennit.workflows.plan.language.packing import pack_plan
 
 pytestmark = pytest.mark.server
 EXAMPLE = 'for example {"goal": "Which is longer, the Nile or the Amazon?"}'
@@ -114,7 +113,6 @@ def packed(body: bytes) -> str:
 
 NO_PACKED_PLAN = {
     "empty": "",
-    "bomb": packed(b" " * 100_000_000),
     "surrogate": packed(b'{"nodes": [{"id": "a", "kind": "tool", "tool": "nap", "args": {"value": "\\ud800"}}]}'),
     "infinite": packed(b'{"nodes": [{"id": "a", "kind": "tool", "tool": "nap", "args": {"value": 1e999}}]}'),
     "torn": packed(json.dumps(ONE).encode())[:-8],
@@ -122,17 +120,13 @@ NO_PACKED_PLAN = {
 
 
 async def test_a_packed_plan_that_is_none_is_an_invalid_plan(start: Start) -> None:
-    for kind, text in NO_PACKED_PLAN.items():
+    bomb = packed(b" " * 100_000_000)
+    for kind, text in [*NO_PACKED_PLAN.items(), ("bomb", bomb)]:
         handle = await start(plan_packed=text)
         error = await failure(handle)
         assert error.type == "InvalidPlan", kind
         assert len(error.message) < 1000, kind
         assert len(await activities(handle)) == 1, kind
-
-
-async def test_a_packed_plan_runs_as_the_plan_itself(start: Start) -> None:
-    report = await (await start(plan_packed=pack_plan(ONE))).result()
-    assert (report["status"], report["answer"]) == ("done", {"value": 1})
 
 
 NOT_SERVED: list[tuple[dict[str, Any], str, str]] = [
@@ -153,12 +147,7 @@ async def test_what_the_worker_cannot_serve_is_named(start: Start) -> None:
         assert why in error.message
 
 
-async def test_a_run_needs_only_a_goal(start: Start, docs: Any) -> None:
-    handle = await start({"goal": "How long is the Nile?", "docs": str(docs)})
-    assert (await handle.result())["status"] == "done"
-
-
-ODD_GOALS = ["What?", "\x00\x1b[31m", "$a ${b.c} $$ $1", "`**|<script>alert(1)</script>"]
+ODD_GOALS = ["\x00\x1b[31m", "$a ${b.c} $$ $1 `**|<script>alert(1)</script>"]
 
 
 async def test_what_the_rules_cannot_tell_ends_partial(start: Start, docs: Any) -> None:

@@ -64,8 +64,9 @@ PLAN = {
 }
 
 
-@pytest.mark.parametrize("leaves", [False, True], ids=["no-folder", "an-empty-folder"])
-@pytest.mark.parametrize("under_way", [False, True], ids=["before-it-starts", "under-way"])
+@pytest.mark.parametrize(
+    ("under_way", "leaves"), [(False, True), (True, False)], ids=["before-it-starts-an-empty-folder", "under-way"]
+)
 async def test_nothing_fails_and_nothing_is_called_again(
     begin: Start, store: Path, cache: Path, under_way: bool, leaves: bool
 ) -> None:

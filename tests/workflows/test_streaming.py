@@ -129,21 +129,6 @@ async def test_a_planner_that_fails_after_a_beginning_ends_the_run(begin: Start,
     assert "the reply holds no plan" in str(failed.value.__cause__)
 
 
-async def test_a_condition_on_what_ran_before_the_plan_was_whole(begin: Start, model_server: ModelServer) -> None:
-    """A fact of a node that had ended before anybody asked for it."""
-    plan = (
-        '{"nodes": [{"id": "a", "kind": "tool", "tool": "count", "args": {"count": 3}},'
-        ' {"id": "m", "kind": "map", "over": "$a.items", "do": {"kind": "tool", "tool": "nap", "args": {}}},'
-        ' {"id": "c", "kind": "tool", "tool": "nap", "args": {"value": 1},'
-        ' "when": {"ref": "$a.count", "op": "eq", "value": 3}}],'
-        ' "answer": {"m": "$m", "c": "$c"}}'
-    )
-    model_server.on(PLANNER, slow(plan))
-    report = await (await begin(goal="How many?")).result()
-    assert report["status"] == "done", report
-    assert len(report["answer"]["m"]) == 3
-
-
 async def test_a_condition_on_something_too_large_goes_back_to_the_planner(
     begin: Start, model_server: ModelServer
 ) -> None:

@@ -54,33 +54,22 @@ def line(report: dict[str, Any], name: str) -> dict[str, Any]:
     return next(each for each in report["nodes"] if each["id"] == name)
 
 
-async def test_a_write_that_a_join_cut_off_is_waited_for_and_told_as_made(start: Start, cache: Path) -> None:
-    nodes = [call("a", args={"seconds": 0.7, "value": 1}), post("w"), race("a", "w")]
-    handle = await start(plan={"nodes": nodes, "answer": "$j"}, approval="never")
+async def test_writes_that_joins_cut_off_are_waited_for_and_told_as_what_became_of_them(
+    start: Start, cache: Path
+) -> None:
+    """One is made, one refuses, and of one nobody knows."""
+    ends = {"made": {}, "refused": {"after": "late"}, "lost": {"after": "crash"}}
+    nodes = [call("a", args={"seconds": 0.7, "value": 1}), *(post(name, args=args) for name, args in ends.items())]
+    nodes += [race("a", name) | {"id": f"j_{name}"} for name in ends]
+    handle = await start(plan={"nodes": nodes, "answer": [f"$j_{name}" for name in ends]}, approval="never")
     report = await handle.result()
-    assert (report["status"], report["answer"]) == ("done", {"value": 1})
-    assert report["writes"] == [{"node": "w", "status": "made"}]
-    assert line(report, "w")["status"] == "cancelled"
-    assert "NotNeeded" in line(report, "w")["error"]
-    assert line(report, "w")["error"].endswith("its write was made all the same")
-    assert "`w` made" in await board(handle)
-
-
-async def test_a_write_of_unknown_outcome_makes_a_run_that_is_done_partial(start: Start) -> None:
-    nodes = [call("a", args={"seconds": 0.7, "value": 1}), post("w", args={"after": "crash"}), race("a", "w")]
-    report = await (await start(plan={"nodes": nodes, "answer": "$j"}, approval="never")).result()
-    assert (report["status"], report["answer"]) == ("partial", {"value": 1})
-    assert report["writes"] == [{"node": "w", "status": "unknown"}]
-
-
-async def test_a_write_that_refuses_is_told_as_not_made(start: Start) -> None:
-    nodes = [
-        call("a", args={"seconds": 0.3, "value": 1}),
-        call("w", "post", args={"text": "w", "after": "late", "seconds": SECONDS}),
-        race("a", "w"),
-    ]
-    report = await (await start(plan={"nodes": nodes, "answer": "$j"}, approval="never")).result()
-    assert (report["status"], report["writes"]) == ("done", [{"node": "w", "status": "not made"}])
+    assert (report["status"], report["answer"]) == ("partial", [{"value": 1}] * 3)
+    told = {write["node"]: write["status"] for write in report["writes"]}
+    assert told == {"made": "made", "refused": "not made", "lost": "unknown"}
+    assert line(report, "made")["status"] == "cancelled"
+    assert "NotNeeded" in line(report, "made")["error"]
+    assert line(report, "made")["error"].endswith("its write was made all the same")
+    assert "`made` made" in await board(handle)
 
 
 async def test_a_cancelled_run_waits_for_its_writes_and_says_what_became_of_each(start: Start, cache: Path) -> None:
@@ -113,20 +102,6 @@ async def test_a_run_that_is_cancelled_while_it_ends_says_what_became_of_its_wri
     await until(handle, lambda view: bool(view["phase"] == "concluding"))
     await handle.cancel()
     assert await ended(handle) == [{"node": "w", "status": "unknown"}]
-
-
-@pytest.mark.parametrize("how", ["finish", "skip", "time"])
-async def test_finish_skip_and_the_time_of_the_run_wait_too(start: Start, cache: Path, how: str) -> None:
-    budget = {"budget": {"time": "1s"}} if how == "time" else {}
-    handle = await start(plan={"nodes": [post("w")], "answer": "$w"}, approval="never", **budget)
-    await begun(handle, cache, "w")
-    if how == "finish":
-        await insist(handle, "finish", {})
-    elif how == "skip":
-        await insist(handle, "skip_node", {"node": "w"})
-    report = await handle.result()
-    assert (report["status"], report["writes"]) == ("partial", [{"node": "w", "status": "made"}])
-    assert line(report, "w")["status"] in ("cancelled", "skipped")
 
 
 async def test_the_second_generation_waits_for_the_first_and_its_lock_does_too(start: Start, cache: Path) -> None:

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
 import pytest
-from doubles.model_bench import KEY, QUICK, Bench, MakeRemote
+from doubles.model_bench import KEY, QUICK, Bench, MakeRemote, url_of
 
 from sennit.activities.providers.anthropic import Anthropic
 from sennit.activities.providers.http_provider import HttpProvider, Limits
@@ -37,5 +37,4 @@ async def server() -> AsyncIterator[ModelServer]:
 @pytest.fixture(params=["openai", "anthropic"])
 def bench(request: pytest.FixtureRequest, server: ModelServer, make_remote: MakeRemote) -> Bench:
     """Every test with it runs in both formats."""
-    url = server.openai_url if request.param == "openai" else server.url
-    return Bench(server, make_remote(request.param, url), request.param)
+    return Bench(server, make_remote(request.param, url_of(server, request.param)), request.param)

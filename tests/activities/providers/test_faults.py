@@ -5,9 +5,10 @@ import json
 import tracemalloc
 
 import pytest
-from doubles.model_bench import KEY, Bench, MakeRemote
+from doubles.model_bench import KEY, Bench, MakeRemote, url_of
 
 from sennit.activities.providers import ProviderError
+from sennit.activities.providers.http_provider import Limits
 from sennit.testing.model_rules import Reply
 from sennit.workflows.plan.language.limits import CALL_SECONDS
 
@@ -74,7 +75,9 @@ async def test_a_stream_that_goes_on_for_ever_ends_with_the_call(bench: Bench) -
         await bench.ask(seconds=1.2)
 
 
-async def test_a_model_that_rambles_is_stopped_where_its_server_does_not(bench: Bench) -> None:
+async def test_a_model_that_rambles_is_stopped_where_its_server_does_not(bench: Bench, make_remote: MakeRemote) -> None:
+    """By its length: how fast it comes is no matter here."""
+    bench.remote = make_remote(bench.format, url_of(bench.server, bench.format), limits=Limits())
     bench.server.on("", Reply(text="word " * 30_000))
     reply = await bench.ask(role="planner", seconds=60, max_output_tokens=1)
     assert reply.stop == "length"

@@ -151,7 +151,6 @@ async def test_only_its_own_sub_agents_are_heard(begin: Start, model_server: Mod
     assert await failed_tasks(handle) == []
 
 
-@remembered_or_not
 async def test_one_that_continues_as_new_says_nothing_twice(
     client: Client, begin: Start, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
