@@ -73,7 +73,7 @@ class Binder:
         Raises BindError, BodyMissing, StoreUnavailable.
         """
         over = _list_of(node, address)
-        reads = [name for name in dependencies.reads_of(node) if name != over]
+        reads = [name for name in dependencies.links_of(node).reads if name != over]
         self._values = {name: await self.value(name) for name in reads}
         inputs = dependencies.inputs_of(node)
         if inputs:

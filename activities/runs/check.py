@@ -40,7 +40,8 @@ from sennit.workflows.plan.checking.validation import parse_plan, problems_of
 from sennit.workflows.plan.compile import forecast
 from sennit.workflows.plan.compile.compiler import Keep, PlanCompiler
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan
-from sennit.workflows.plan.edits.merge import Delta, merge, same_plan
+from sennit.workflows.plan.edits.call_keys import same_plan
+from sennit.workflows.plan.edits.merge import Delta, merge
 from sennit.workflows.plan.edits.prefix import PlanPrefix, continued
 from sennit.workflows.plan.edits.tool_loop import expand_tool_calls
 from sennit.workflows.plan.language import dependencies
@@ -147,12 +148,12 @@ class PlanChecker:
         merged = merge(base, delta)
         if not isinstance(merged, Plan):
             return refused(merged)
-        if same_plan(base, merged):
-            return refused((Problem("same_plan", (), "the new nodes only repeat calls that were made already"),))
         checked = await self._checked(run, merged, progress)
         if checked.problems:
             names = [node.id for node in merged.nodes]
             return CheckResult(problems=tuple(with_line_numbers(problem, names) for problem in checked.problems))
+        if same_plan(base, merged):
+            return refused((Problem("same_plan", (), "the new nodes only repeat calls that were made already"),))
         more = forecast.tokens(merged.nodes) - forecast.tokens(base.nodes)
         return checked.model_copy(update={"why": delta.why[:MAX_WHY_CHARACTERS], "tokens": more})
 

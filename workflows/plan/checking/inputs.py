@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from sennit.workflows.plan.checking.conditions import placed_tests
 from sennit.workflows.plan.checking.output_types import schema_of_input
 from sennit.workflows.plan.language import json_schema
+from sennit.workflows.plan.language.conditions import tests_of
 from sennit.workflows.plan.language.facts import FactTooLarge, facts_of
 from sennit.workflows.plan.language.json_checks import first_violation
 from sennit.workflows.plan.language.nodes import MapNode, Plan
@@ -67,7 +67,7 @@ def _lists(plan: Plan, values: dict[str, Any]) -> Iterator[Problem]:
 
 def _tested(plan: Plan, values: dict[str, Any]) -> Iterator[Problem]:
     for index, node in enumerate(plan.nodes):
-        for place, test in placed_tests(node.when, ("nodes", index, "when")) if node.when is not None else ():
+        for place, test in tests_of(node.when, ("nodes", index, "when")):
             reference = parse_reference(test.ref)
             if reference is None or reference.node != "input" or test.op == "exists":
                 continue

@@ -21,57 +21,29 @@ class Graph:
     limits how many of them are open.
     """
 
-    __slots__ = (
-        "answering",
-        "by_id",
-        "by_key",
-        "consumers",
-        "contended",
-        "deps",
-        "early",
-        "execution_plan",
-        "is_sorted",
-        "joins",
-        "keys",
-        "locks",
-        "made",
-        "order",
-        "pipes",
-        "place",
-        "places",
-        "predecessor",
-        "sketch",
-        "specs",
-        "timed",
-        "wanted",
-    )
-
     def __init__(self, execution_plan: ExecutionPlan) -> None:
-        specs = execution_plan.specs
-        count = len(specs)
         self.execution_plan = execution_plan
-        self.specs = specs
+        self.specs = execution_plan.specs
         self.sketch: Any = None  # how it is drawn, once it has been
-        self.by_id = {name: index for index, spec in enumerate(specs) for name in (*spec.formerly, spec.id)}
+        self.by_id: dict[str, int] = {}
+        self.by_key: dict[str, int] = {}
         self.made: dict[int, list[int]] = {}
-        self.by_key = {spec.call: index for index, spec in enumerate(specs) if spec.key}
-        self.deps = [spec.needs + spec.watches for spec in specs]
-        self.consumers: list[list[int]] = [[] for _ in range(count)]
-        self.joins: list[list[int]] = [[] for _ in range(count)]
+        self.deps: list[list[int]] = []
+        self.consumers: list[list[int]] = []
+        self.joins: list[list[int]] = []
         self.predecessor: dict[int, int] = {}
         self.pipes: dict[int, list[int]] = {}
         self.timed: dict[int, list[int]] = {}
         self.places: dict[tuple[int, int], int] = {}
         self.wanted: dict[int, dict[str, bool]] = {}
-        self.keys = [(spec.priority, -spec.rank, index) for index, spec in enumerate(specs)]
-        self.locks = [locks_of(spec) for spec in specs]
+        self.keys: list[tuple[int, int, int]] = []
+        self.locks: list[list[tuple[str, int]]] = []
         self.answering = dict.fromkeys(execution_plan.answer)
         self.early: dict[int, bool] = {}
         self.contended: dict[str, bool] = {}
-        for index, spec in enumerate(specs):
-            self._link(index, spec)
         self.order: list[int] = []
-        self.place = [0] * count
+        self.place: list[int] = []
+        self._add(0)
         self.is_sorted = False
         self.sort()
 
@@ -89,20 +61,10 @@ class Graph:
         If they are those with which the node `after` goes on, the last one takes over its end.
         """
         first = len(self.specs)
-        self.specs += specs
-        for index, spec in enumerate(specs, first):
+        for spec in specs:
             spec.maker = after
-            self.by_id |= dict.fromkeys((*spec.formerly, spec.id), index)
-            if spec.key:
-                self.by_key[spec.call] = index
-            self.deps.append(spec.needs + spec.watches)
-            self.consumers.append([])
-            self.joins.append([])
-            self.keys.append((spec.priority, -spec.rank, index))
-            self.locks.append(locks_of(spec))
-            self.place.append(index)
-        for index, spec in enumerate(specs, first):
-            self._link(index, spec)
+        self.specs += specs
+        self._add(first)
         if after >= 0:
             self.put_behind(len(self.specs) - 1, after)
             self._hurry([len(self.specs) - 1] if after in self.early else [])
@@ -179,6 +141,22 @@ class Graph:
                 return True
             node = self.specs[node].maker
         return False
+
+    def _add(self, first: int) -> None:
+        """Note the nodes from the number `first` on, and then their edges."""
+        added = list(enumerate(self.specs[first:], first))
+        for index, spec in added:
+            self.by_id |= dict.fromkeys((*spec.formerly, spec.id), index)
+            if spec.key:
+                self.by_key[spec.call] = index
+            self.deps.append(spec.needs + spec.watches)
+            self.consumers.append([])
+            self.joins.append([])
+            self.keys.append((spec.priority, -spec.rank, index))
+            self.locks.append(locks_of(spec))
+            self.place.append(index)
+        for index, spec in added:
+            self._link(index, spec)
 
     def _link(self, index: int, spec: NodeSpec) -> None:
         if spec.maker >= 0:

@@ -5,19 +5,20 @@ that need the whole plan or the tool catalogue live in `checking/`.
 """
 
 import re
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
-    Discriminator,
     Field,
     JsonValue,
     SerializerFunctionWrapHandler,
-    Tag,
+    ValidatorFunctionWrapHandler,
     WrapSerializer,
+    WrapValidator,
     model_serializer,
     model_validator,
 )
@@ -25,15 +26,13 @@ from pydantic import (
 from sennit.workflows.plan.language.conditions import Condition
 from sennit.workflows.plan.language.limits import Duration, Limits
 from sennit.workflows.plan.language.text import format_value
+from sennit.workflows.plan.language.validation_messages import wrong_form
 from sennit.workflows.plan.limits import MAX_ATTEMPTS, MAX_GOAL_BYTES, MAX_NODES, MAX_SCRIPT_CHARACTERS, MAX_STAGES
 
 ID_PATTERN = r"^[A-Za-z][A-Za-z0-9_]{0,39}$"
 RESERVED_IDS = ("input", "goal")
 
 _SHARE = re.compile(r"(?:[1-9][0-9]?|100)%\Z")
-WORD = "<word>"
-FORM_TAGS = (WORD, "<fallback>", "<instead>", "<quorum>")
-"""Names of the forms that `on_error` and `policy` may take, as they stand in the paths of pydantic's errors."""
 
 NodeId = Annotated[str, Field(pattern=ID_PATTERN)]
 Over = Literal["truncate", "reference"]
@@ -50,6 +49,31 @@ class Frozen(BaseModel):
     """A value that cannot change and refuses fields it does not know."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+def _by_kind(kinds: Mapping[str, type[BaseModel]]) -> WrapValidator:
+    """Read an object as the type of its `kind`. What pydantic makes of a union of types has places in its errors that
+    nobody wrote.
+    """
+
+    def read(value: Any, union: ValidatorFunctionWrapHandler) -> Any:
+        kind = value.get("kind") if isinstance(value, dict) else None
+        model = kinds.get(kind) if isinstance(kind, str) else None
+        return union(value) if model is None else model.model_validate(value)
+
+    return WrapValidator(read)
+
+
+def _word_or(field: str, words: tuple[str, ...], forms: Mapping[str, type[BaseModel]], text: str) -> BeforeValidator:
+    """Read a field that is one of some words, or an object with one of some names."""
+
+    def read(value: Any) -> Any:
+        if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in forms:
+            return forms[next(iter(value))].model_validate(value)
+        is_read = value in words if isinstance(value, str) else isinstance(value, tuple(forms.values()))
+        return value if is_read else wrong_form(value, f"valid `{field}`", text)
+
+    return BeforeValidator(read)
 
 
 class Retry(Frozen):
@@ -84,21 +108,14 @@ class Instead(Frozen):
     instead: NodeId
 
 
-def _on_error_form(value: Any) -> str | None:
-    if isinstance(value, str):
-        return WORD
-    if isinstance(value, Fallback) or (isinstance(value, dict) and list(value) == ["fallback"]):
-        return "<fallback>"
-    return (
-        "<instead>" if isinstance(value, Instead) or (isinstance(value, dict) and list(value) == ["instead"]) else None
-    )
-
-
 OnError = Annotated[
-    Annotated[Literal["fail", "skip"], Tag(WORD)]
-    | Annotated[Fallback, Tag("<fallback>")]
-    | Annotated[Instead, Tag("<instead>")],
-    Discriminator(_on_error_form),
+    Literal["fail", "skip"] | Fallback | Instead,
+    _word_or(
+        "on_error",
+        ("fail", "skip"),
+        {"fallback": Fallback, "instead": Instead},
+        "fail, skip, {fallback: value} or {instead: node}",
+    ),
 ]
 
 
@@ -244,6 +261,9 @@ class ModelStage(Stage, ModelCall):
     """A model call in a map's `do`."""
 
 
+STAGES: Final[Mapping[str, type[BaseModel]]] = {"tool": ToolStage, "llm": ModelStage}
+
+
 def _chain(do: Any) -> Any:
     if isinstance(do, list) and len(do) == 1:
         raise ValueError("a chain has two nodes or more; write one alone without the list")
@@ -267,7 +287,7 @@ class MapNode(Placed):
     over: str
     as_: NodeId = Field(default="item", alias="as")
     do: Annotated[
-        tuple[Annotated[ToolStage | ModelStage, Field(discriminator="kind")], ...],
+        tuple[Annotated[ToolStage | ModelStage, Field(discriminator="kind"), _by_kind(STAGES)], ...],
         Field(min_length=1, max_length=MAX_STAGES),
         BeforeValidator(_chain),
         WrapSerializer(_as_written),
@@ -311,15 +331,11 @@ class Quorum(Frozen):
     quorum: Annotated[int | str, BeforeValidator(_quorum)]
 
 
-def _policy_form(value: Any) -> str | None:
-    if isinstance(value, str):
-        return WORD
-    return "<quorum>" if isinstance(value, Quorum) or (isinstance(value, dict) and list(value) == ["quorum"]) else None
-
-
 Policy = Annotated[
-    Annotated[Literal["all", "settled", "first"], Tag(WORD)] | Annotated[Quorum, Tag("<quorum>")],
-    Discriminator(_policy_form),
+    Literal["all", "settled", "first"] | Quorum,
+    _word_or(
+        "policy", ("all", "settled", "first"), {"quorum": Quorum}, 'all, settled, first, {quorum: 2} or {quorum: "60%"}'
+    ),
 ]
 
 
@@ -355,8 +371,19 @@ class GateNode(Placed):
     on_error: OnError = "fail"
 
 
+NODES: Final[Mapping[str, type[BaseModel]]] = {
+    "tool": ToolNode,
+    "llm": LlmNode,
+    "agent": AgentNode,
+    "program": ProgramNode,
+    "map": MapNode,
+    "join": JoinNode,
+    "gate": GateNode,
+}
 Node = Annotated[
-    ToolNode | LlmNode | AgentNode | ProgramNode | MapNode | JoinNode | GateNode, Field(discriminator="kind")
+    ToolNode | LlmNode | AgentNode | ProgramNode | MapNode | JoinNode | GateNode,
+    Field(discriminator="kind"),
+    _by_kind(NODES),
 ]
 
 

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Collection, Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from sennit.workflows.plan.language.problems import place_of
 from sennit.workflows.plan.language.text import did_you_mean, format_name, format_value, nearest_or_known, printable
@@ -27,6 +27,11 @@ _TYPES = {
     "model_attributes_type": "an object",
 }
 _CHOICE = re.compile(r"'([^']*)'")
+
+
+def wrong_form(value: Any, what: str, forms: str) -> NoReturn:
+    """Refuse a value that has none of the forms that it may have."""
+    raise PydanticCustomError("form", f"{format_value(value)} is not a {what}; write {forms}")
 
 
 def describe_errors(error: ValidationError, fields: Iterable[str]) -> str:
@@ -69,6 +74,8 @@ def describe_error(item: ErrorDetails, *, with_value: bool = True) -> tuple[str,
         choices = _CHOICE.findall(str(item["ctx"]["expected"]))
         hint = did_you_mean(value, choices) if isinstance(value, str) else ""
         return "choice", f"must be one of {', '.join(choices)}{but}{hint}"
+    if kind == "form":
+        return "form", item["msg"]
     if kind in _TYPES:
         return "type", f"must be {_TYPES[kind]}{but}{_unquoted(value, _TYPES[kind])}"
     if kind == "string_pattern_mismatch":

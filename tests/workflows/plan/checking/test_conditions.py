@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from doubles.plan.samples import CATALOGUE, free, llm, plan, tool
 
-from sennit.workflows.plan.checking.conditions import STATUSES, placed_tests
+from sennit.workflows.plan.checking.conditions import STATUSES
 from sennit.workflows.plan.checking.validation import problems_of
 from sennit.workflows.plan.language.parser import parse_plan
 
@@ -86,19 +86,3 @@ def test_a_condition_that_can_be_decided_passes(when: dict[str, Any]) -> None:
 )
 def test_one_that_cannot_be_is_reported_with_the_way_out(when: dict[str, Any], expected: str) -> None:
     assert any(expected in problem for problem in problems(when)), problems(when)
-
-
-def test_tests_are_placed_in_the_order_written() -> None:
-    when = {
-        "and": [
-            {"ref": "$a", "op": "exists"},
-            {"not": {"or": [{"ref": "$b", "op": "exists"}, {"ref": "$c", "op": "exists"}]}},
-        ]
-    }
-    condition = parse_plan(plan(tool(when=when))).nodes[0].when
-    assert condition is not None
-    assert [(place, test.ref) for place, test in placed_tests(condition, ("when",))] == [
-        (("when", "and", 0), "$a"),
-        (("when", "and", 1, "not", "or", 0), "$b"),
-        (("when", "and", 1, "not", "or", 1), "$c"),
-    ]
