@@ -175,7 +175,7 @@ async def test_a_step_that_found_no_store_is_retried_and_calls_nothing_again(
     real, away = Programs.advance, [True]
 
     async def advance(self: Programs, context: Any, make: Any) -> Any:
-        if context.address.id == "main_s3" and away:
+        if context.unit.id == "main_s3" and away:
             raise BodyMissing("gone")  # not tried again, as an outage is for some seconds
         return await real(self, context, make)
 
@@ -194,7 +194,7 @@ async def test_a_run_is_cancelled_while_its_program_goes_on(start: Start, monkey
     real, entered = Programs.advance, asyncio.Event()
 
     async def advance(self: Programs, context: Any, make: Any) -> Any:
-        if context.address.id != "main":
+        if context.unit.id != "main":
             entered.set()
             await asyncio.Event().wait()
         return await real(self, context, make)

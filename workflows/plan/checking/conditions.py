@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from sennit.workflows.plan.checking.symbols import SymbolTable
-from sennit.workflows.plan.language.conditions import Condition, Test, tests_of
+from sennit.workflows.plan.language.conditions import Condition, Test, comparisons_of
 from sennit.workflows.plan.language.dependencies import names_in, stage_place
 from sennit.workflows.plan.language.json_schema import type_of
 from sennit.workflows.plan.language.nodes import MapNode, Node
@@ -25,7 +25,7 @@ def condition_problems(scope: SymbolTable, node: Node, where: Where) -> Iterator
 
 
 def _problems(scope: SymbolTable, node: Node, condition: Condition | None, where: Where) -> Iterator[Problem]:
-    for place, test in tests_of(condition, (*where, "when")):
+    for place, test in comparisons_of(condition, (*where, "when")):
         reference, status = parse_reference(test.ref), parse_status_reference(test.ref)
         sentence = _value(scope, test)
         if sentence:

@@ -19,10 +19,12 @@ _SCHEMA: Schema = {"$ref": "#/$defs/schema"}
 _SCHEMAS: Schema = {"type": "array", "items": _SCHEMA, "minItems": 1}
 _NAMED_SCHEMAS: Schema = {"type": "object", "additionalProperties": _SCHEMA}
 _COUNT: Schema = {"type": "integer", "minimum": 0}
+_NUMBER: Schema = {"type": "number"}
+_ANYTHING: Schema = {}
 _KEYWORDS: dict[str, Schema] = {
     "type": {"anyOf": [{"enum": list(TYPES)}, {"type": "array", "items": {"enum": list(TYPES)}, "minItems": 1}]},
     "enum": {"type": "array", "minItems": 1},
-    "const": {},
+    "const": _ANYTHING,
     **dict.fromkeys(_CHOICES, _SCHEMAS),
     "$ref": {"type": "string"},
     "$defs": _NAMED_SCHEMAS,
@@ -32,8 +34,8 @@ _KEYWORDS: dict[str, Schema] = {
     "items": _SCHEMA,
     "pattern": {"type": "string", "maxLength": MAX_CHECKED_PATTERN_CHARACTERS},
     **dict.fromkeys(("minItems", "maxItems", "minLength", "maxLength"), _COUNT),
-    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), {"type": "number"}),
-    **dict.fromkeys(_NOTES, {}),
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _NUMBER),
+    **dict.fromkeys(_NOTES, _ANYTHING),
 }
 _SCHEMA_OF_SCHEMAS: Schema = {
     **_SCHEMA,

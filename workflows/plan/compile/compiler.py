@@ -76,7 +76,7 @@ class PlanCompiler:
     ) -> None:
         self._plan = plan
         self._tools = tools
-        self._given = {"input": inputs, "goal": goal if goal is not None else plan.goal}
+        self._values = {"input": inputs, "goal": goal if goal is not None else plan.goal}
         self._keep = keep
         self._queues = queues
         self._prices = prices
@@ -135,10 +135,10 @@ class PlanCompiler:
     def _input(self, value: Any) -> Any:
         """Return the input that an argument refers to; any other argument as it stands."""
         reference = parse_reference(value) if isinstance(value, str) else None
-        if reference is None or reference.node not in self._given:
+        if reference is None or reference.node not in self._values:
             return value
         try:
-            return resolve(reference, self._given[reference.node])
+            return resolve(reference, self._values[reference.node])
         except BindError:
             return value
 
@@ -162,8 +162,10 @@ class PlanCompiler:
         spec.attempts = min(asked, tries) if tries == WRITE_ATTEMPTS else asked
         budget = work.budget.tokens if work.kind == "agent" and work.budget else None
         spec.tokens = budget or (work.estimate.tokens if work.estimate else None) or 0
-        spec.locks = [(lock.name, EXCLUSIVE if lock.mode == "exclusive" else SHARED) for lock in work.locks]
-        spec.locks += locks_of(work, self._tools, self._docs) if work.kind == "tool" else []
+        locks = {lock.name: EXCLUSIVE if lock.mode == "exclusive" else SHARED for lock in work.locks}
+        for name, mode in locks_of(work, self._tools, self._docs) if work.kind == "tool" else ():
+            locks[name] = mode if locks.get(name, mode) == mode else EXCLUSIVE  # asked for in two ways
+        spec.locks = list(locks.items())
         spec.approval = work.kind == "tool" and spec.effect == "write" and self._approval == "writes"
 
     def _effect(self, work: AgentCall) -> str:
@@ -214,7 +216,7 @@ class PlanCompiler:
 
     def _length(self, over: Reference) -> int:
         try:
-            found = resolve(over, self._given[over.node])
+            found = resolve(over, self._values[over.node])
         except BindError:
             return -1
         return len(found) if isinstance(found, list) else -1
@@ -248,7 +250,7 @@ class PlanCompiler:
         """
         name = dependencies.fact_name(reference, test["op"])
         try:
-            facts = facts_of(self._given[reference.node], [name])
+            facts = facts_of(self._values[reference.node], [name])
             test["is"] = holds(test, lambda _: facts.get(name, MISSING))
         except (ConditionError, FactTooLarge):
             test["at"] = [index, test["ref"]]

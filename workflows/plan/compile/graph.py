@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sennit.workflows.plan.compile.execution_plan import SHARED, ExecutionPlan, NodeSpec, locks_of
+from sennit.workflows.plan.compile.execution_plan import SHARED, ExecutionPlan, NodeSpec
 from sennit.workflows.plan.language.conditions import facts_read
 from sennit.workflows.plan.language.dag import topological_order
 from sennit.workflows.plan.language.facts import fact_of_input
@@ -37,7 +37,6 @@ class Graph:
         self.places: dict[tuple[int, int], int] = {}
         self.wanted: dict[int, dict[str, bool]] = {}
         self.keys: list[tuple[int, int, int]] = []
-        self.locks: list[list[tuple[str, int]]] = []
         self.answering = dict.fromkeys(execution_plan.answer)
         self.early: dict[int, bool] = {}
         self.contended: dict[str, bool] = {}
@@ -124,8 +123,14 @@ class Graph:
         call itself and has gone on with that. If it has not, the next step does.
         """
         spec, joins = self.specs[node], self.joins[node]
-        is_told = spec.in_place and self.specs[spec.maker].successor not in joins
-        return [*joins, spec.maker] if is_told else joins
+        has_made_it = spec.in_place and self.specs[spec.maker].successor not in joins
+        return [*joins, spec.maker] if has_made_it else joins
+
+    def program_of(self, node: int) -> int:
+        """Return the program of the plan that has called a node, or one of its tasks; of any other node itself."""
+        while self.specs[node].maker >= 0:
+            node = self.specs[node].maker
+        return node
 
     def is_left_behind(self, made: int) -> bool:
         """Whether a step of a program made this call when it ran before, and has not made it again."""
@@ -153,7 +158,6 @@ class Graph:
             self.consumers.append([])
             self.joins.append([])
             self.keys.append((spec.priority, -spec.rank, index))
-            self.locks.append(locks_of(spec))
             self.place.append(index)
         for index, spec in added:
             self._link(index, spec)
@@ -175,7 +179,7 @@ class Graph:
             self.pipes.setdefault(spec.source, []).append(index)
         read = facts_read(spec.when) + ([spec.over] if spec.over is not None else [])
         self._want([(node, name, True) for node, name in read])
-        locks = [*self.locks[index], *(lock for stage in spec.stages for lock in locks_of(stage))]
+        locks = [*spec.locks, *(lock for stage in spec.stages for lock in stage.locks)]
         self.contended |= {name: True for name, mode in locks if mode != SHARED}
         if _closes_early(spec):
             self._hurry(spec.inputs)

@@ -73,16 +73,16 @@ for _model in (AllOf, AnyOf, Not):
     _model.model_rebuild()
 
 
-def tests_of(condition: Condition | None, where: Where = ()) -> Iterator[tuple[Where, Test]]:
+def comparisons_of(condition: Condition | None, where: Where = ()) -> Iterator[tuple[Where, Test]]:
     """Yield every comparison in a condition with its place, in the order written; nothing without one."""
     if isinstance(condition, Test):
         yield where, condition
     elif isinstance(condition, Not):
-        yield from tests_of(condition.part, (*where, "not"))
+        yield from comparisons_of(condition.part, (*where, "not"))
     elif condition is not None:
         name = "and" if isinstance(condition, AllOf) else "or"
         for index, part in enumerate(condition.parts):
-            yield from tests_of(part, (*where, name, index))
+            yield from comparisons_of(part, (*where, name, index))
 
 
 def holds(condition: dict[str, Any], lookup: Lookup) -> bool:

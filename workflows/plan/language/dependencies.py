@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from sennit.workflows.plan.language.conditions import tests_of
+from sennit.workflows.plan.language.conditions import comparisons_of
 from sennit.workflows.plan.language.facts import OF_A_JOIN, fact_of_input
 from sennit.workflows.plan.language.nodes import (
     RESERVED_IDS,
@@ -107,7 +107,7 @@ def value_references(node: Node) -> Iterator[tuple[Where, Reference]]:
 def _tested_in(node: MapNode) -> Iterator[tuple[Where, Reference]]:
     """Yield what the conditions in a map's `do` test: it is read for each item, by its activity."""
     for position, stage in enumerate(node.do):
-        for _, test in tests_of(stage.when):
+        for _, test in comparisons_of(stage.when):
             reference = parse_reference(test.ref)
             if reference is not None:
                 yield (*stage_place(node, position), "when"), reference
@@ -146,7 +146,7 @@ def links_of(node: Node) -> Links:
         if read.node not in bound:
             reads[read.node] = None
     needs, watched = dict.fromkeys((*node.needs, *reads)), list[str]()
-    for _, test in tests_of(node.when):
+    for _, test in comparisons_of(node.when):
         reference, status = parse_reference(test.ref), parse_status_reference(test.ref)
         if reference is not None and reference.node not in RESERVED_IDS:
             needs[reference.node] = None
@@ -178,7 +178,7 @@ def facts_wanted(plan: Plan) -> dict[str, list[str]]:
     """
     wanted: dict[str, list[str]] = {}
     for node in plan.nodes:
-        for _, test in tests_of(node.when):
+        for _, test in comparisons_of(node.when):
             reference = parse_reference(test.ref)
             if reference is not None and reference.node not in RESERVED_IDS:
                 wanted.setdefault(reference.node, []).append(fact_name(reference, test.op))
@@ -236,7 +236,7 @@ def source_of(node: Node, others: Mapping[str, Node]) -> str | None:
     source = others.get(over.node) if over is not None and not over.path else None
     if over is None or not isinstance(source, MapNode) or source.on_error != "fail" or over.node in node.needs:
         return None
-    tests = [test.ref for _, test in tests_of(node.when)]
+    tests = [test.ref for _, test in comparisons_of(node.when)]
     found = [
         *(parse_reference(ref) for ref in tests),
         *(each for at, each in value_references(node) if at != ("over",)),

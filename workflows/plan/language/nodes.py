@@ -16,9 +16,7 @@ from pydantic import (
     Field,
     JsonValue,
     SerializerFunctionWrapHandler,
-    ValidatorFunctionWrapHandler,
     WrapSerializer,
-    WrapValidator,
     model_serializer,
     model_validator,
 )
@@ -26,7 +24,7 @@ from pydantic import (
 from sennit.workflows.plan.language.conditions import Condition
 from sennit.workflows.plan.language.limits import Duration, Limits
 from sennit.workflows.plan.language.text import format_value
-from sennit.workflows.plan.language.validation_messages import wrong_form
+from sennit.workflows.plan.language.validation_messages import by_kind, word_or
 from sennit.workflows.plan.limits import MAX_ATTEMPTS, MAX_GOAL_BYTES, MAX_NODES, MAX_SCRIPT_CHARACTERS, MAX_STAGES
 
 ID_PATTERN = r"^[A-Za-z][A-Za-z0-9_]{0,39}$"
@@ -49,31 +47,6 @@ class Frozen(BaseModel):
     """A value that cannot change and refuses fields it does not know."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-def _by_kind(kinds: Mapping[str, type[BaseModel]]) -> WrapValidator:
-    """Read an object as the type of its `kind`. What pydantic makes of a union of types has places in its errors that
-    nobody wrote.
-    """
-
-    def read(value: Any, union: ValidatorFunctionWrapHandler) -> Any:
-        kind = value.get("kind") if isinstance(value, dict) else None
-        model = kinds.get(kind) if isinstance(kind, str) else None
-        return union(value) if model is None else model.model_validate(value)
-
-    return WrapValidator(read)
-
-
-def _word_or(field: str, words: tuple[str, ...], forms: Mapping[str, type[BaseModel]], text: str) -> BeforeValidator:
-    """Read a field that is one of some words, or an object with one of some names."""
-
-    def read(value: Any) -> Any:
-        if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in forms:
-            return forms[next(iter(value))].model_validate(value)
-        is_read = value in words if isinstance(value, str) else isinstance(value, tuple(forms.values()))
-        return value if is_read else wrong_form(value, f"valid `{field}`", text)
-
-    return BeforeValidator(read)
 
 
 class Retry(Frozen):
@@ -110,7 +83,7 @@ class Instead(Frozen):
 
 OnError = Annotated[
     Literal["fail", "skip"] | Fallback | Instead,
-    _word_or(
+    word_or(
         "on_error",
         ("fail", "skip"),
         {"fallback": Fallback, "instead": Instead},
@@ -217,15 +190,6 @@ class Step(Frozen):
     session: str
 
 
-class ProgramCall(Work):
-    """A script whose calls become nodes. `arguments` are those of its function `main`, and may hold references."""
-
-    kind: Literal["program"]
-    script: str = Field(default="", max_length=MAX_SCRIPT_CHARACTERS)
-    arguments: dict[str, JsonValue] = Field(default_factory=dict)
-    step: Step | None = None
-
-
 class ToolNode(Placed, ToolCall):
     """A tool call as a node."""
 
@@ -240,9 +204,16 @@ class AgentNode(Placed, AgentCall):
     """A sub-agent as a node."""
 
 
-class ProgramNode(Placed, ProgramCall):
-    """A program as a node. Each step reads those of its `inputs`, the open calls, that have ended."""
+class ProgramNode(Placed, Work):
+    """A script whose calls become nodes. `arguments` are those of its function `main`, and may hold references.
 
+    Each step reads those of its `inputs`, the open calls, that have ended.
+    """
+
+    kind: Literal["program"]
+    script: str = Field(default="", max_length=MAX_SCRIPT_CHARACTERS)
+    arguments: dict[str, JsonValue] = Field(default_factory=dict)
+    step: Step | None = None
     inputs: tuple[NodeId, ...] = Field(default=(), max_length=MAX_NODES)
 
 
@@ -287,7 +258,7 @@ class MapNode(Placed):
     over: str
     as_: NodeId = Field(default="item", alias="as")
     do: Annotated[
-        tuple[Annotated[ToolStage | ModelStage, Field(discriminator="kind"), _by_kind(STAGES)], ...],
+        tuple[Annotated[ToolStage | ModelStage, Field(discriminator="kind"), by_kind(STAGES)], ...],
         Field(min_length=1, max_length=MAX_STAGES),
         BeforeValidator(_chain),
         WrapSerializer(_as_written),
@@ -333,7 +304,7 @@ class Quorum(Frozen):
 
 Policy = Annotated[
     Literal["all", "settled", "first"] | Quorum,
-    _word_or(
+    word_or(
         "policy", ("all", "settled", "first"), {"quorum": Quorum}, 'all, settled, first, {quorum: 2} or {quorum: "60%"}'
     ),
 ]
@@ -383,7 +354,7 @@ NODES: Final[Mapping[str, type[BaseModel]]] = {
 Node = Annotated[
     ToolNode | LlmNode | AgentNode | ProgramNode | MapNode | JoinNode | GateNode,
     Field(discriminator="kind"),
-    _by_kind(NODES),
+    by_kind(NODES),
 ]
 
 
@@ -395,15 +366,19 @@ class InputSpec(Frozen):
     description: str = Field(default="", max_length=500)
 
     @model_serializer(mode="wrap")
-    def _as_given(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _without_unset(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         is_set = "default" in self.model_fields_set
         return {name: value for name, value in write(self).items() if is_set or name != "default"}
 
 
 def _short_goal(goal: str) -> str:
-    if (size := len(goal.encode())) > MAX_GOAL_BYTES:
+    size = len(goal.encode())
+    if size > MAX_GOAL_BYTES:
         raise ValueError(f"is {size:,} bytes; at most {MAX_GOAL_BYTES:,}. Put long text in a document")
     return goal
+
+
+Goal = Annotated[str, AfterValidator(_short_goal)]
 
 
 def _switch(value: Any) -> Any:
@@ -414,7 +389,7 @@ def _switch(value: Any) -> Any:
 class Plan(Frozen):
     """A whole plan. `fuse` says whether one activity may run several short calls together."""
 
-    goal: Annotated[str, AfterValidator(_short_goal)] | None = None
+    goal: Goal | None = None
     inputs: dict[NodeId, InputSpec] = Field(default_factory=dict, max_length=100)
     nodes: tuple[Node, ...] = Field(min_length=1, max_length=MAX_NODES)
     answer: JsonValue = None

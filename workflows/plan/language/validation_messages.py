@@ -1,10 +1,10 @@
-"""Pydantic's errors as sentences for people: what may stand in a field, and what stood there."""
+"""Pydantic's errors as sentences for people, where they wrote it: what may stand in a field, and what stood there."""
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NoReturn
 
-from pydantic import ValidationError
+from pydantic import BaseModel, BeforeValidator, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from sennit.workflows.plan.language.problems import place_of
@@ -32,6 +32,31 @@ _CHOICE = re.compile(r"'([^']*)'")
 def wrong_form(value: Any, what: str, forms: str) -> NoReturn:
     """Refuse a value that has none of the forms that it may have."""
     raise PydanticCustomError("form", f"{format_value(value)} is not a {what}; write {forms}")
+
+
+def by_kind(kinds: Mapping[str, type[BaseModel]]) -> WrapValidator:
+    """Read an object as the type of its `kind`. What pydantic makes of a union of types has places in its errors that
+    nobody wrote.
+    """
+
+    def read(value: Any, union: ValidatorFunctionWrapHandler) -> Any:
+        kind = value.get("kind") if isinstance(value, dict) else None
+        model = kinds.get(kind) if isinstance(kind, str) else None
+        return union(value) if model is None else model.model_validate(value)
+
+    return WrapValidator(read)
+
+
+def word_or(field: str, words: tuple[str, ...], forms: Mapping[str, type[BaseModel]], text: str) -> BeforeValidator:
+    """Read a field that is one of some words, or an object with one of some names."""
+
+    def read(value: Any) -> Any:
+        if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in forms:
+            return forms[next(iter(value))].model_validate(value)
+        is_read = value in words if isinstance(value, str) else isinstance(value, tuple(forms.values()))
+        return value if is_read else wrong_form(value, f"valid `{field}`", text)
+
+    return BeforeValidator(read)
 
 
 def describe_errors(error: ValidationError, fields: Iterable[str]) -> str:

@@ -82,6 +82,12 @@ def test_a_condition_that_can_be_decided_passes(when: dict[str, Any]) -> None:
             'nodes[2].when.ref: "$a:state" is not a reference; write `$node.path`',
         ),
         ({"or": [{"ref": "$f", "op": "gt"}]}, "nodes[2].when.or[0]: `value` is missing"),
+        ({"ref": "$f", "op": "gt", "value": True}, "`gt` compares numbers or texts, not true"),
+        ({"ref": "$f", "op": "contains", "value": 3}, "nodes[2].when: `contains` looks for text, not for 3"),
+        ({"ref": "$a.count", "op": "contains", "value": "3"}, "`$a.count` gives integer; `contains` looks into text"),
+        ({"ref": "$a.items", "op": "eq", "value": 3}, "gives array; a condition tests a text"),
+        ({"ref": "$a:status", "op": "gt", "value": "failed"}, "nodes[2].when.op: a status has no order"),
+        ({"ref": "$a:status", "op": "eq", "value": "success"}, "did you mean `succeeded`?"),
     ],
 )
 def test_one_that_cannot_be_is_reported_with_the_way_out(when: dict[str, Any], expected: str) -> None:
