@@ -20,7 +20,7 @@ from sennit.activities.llm.call import ModelCalls
 from sennit.activities.llm.models import Models
 from sennit.activities.nodes import tracing
 from sennit.activities.nodes.attempts import Attempts, beating
-from sennit.activities.nodes.binding import parse_address
+from sennit.activities.nodes.binding import parse_unit
 from sennit.activities.nodes.error_mapping import failure
 from sennit.activities.nodes.group import GroupRun
 from sennit.activities.nodes.runner import NodeRunner
@@ -179,7 +179,7 @@ class Activities:
         await self._claim(call)
         info = activity.info()
         topmost = partial(topmost_run, activity.client(), info.workflow_id or "", info.workflow_run_id or "")
-        approval = await _typed(self._approvals.of(call.approval, call.grant, topmost))
+        approval = await _typed(self._approvals.of(call.request.approval, call.request.grant, topmost))
         prepared = await _typed(self._preparer.prepare(_run_prefix(call.run), call, approval))
         names = await self._namespace.attributes(activity.client())
         namespace = activity.info().namespace
@@ -202,7 +202,7 @@ class Activities:
         except RPCError:
             namespace = ""
         owner = Owner(namespace=namespace, workflow=activity.info().workflow_id or "", run=call.first_run)
-        for origin in call.origins:
+        for origin in call.request.origins:
             await _typed(claim_origin(self._store, _run_prefix(origin), owner))
         await _typed(claim(self._store, _run_prefix(call.run), owner))
 
@@ -261,7 +261,7 @@ class Activities:
                 if kind is contracts.LLM:
                     attempts.allow(MAX_ATTEMPTS)  # until the plan says how many
                     checked = await _typed(self._library.plan(run_prefix, call.plan), attempts)
-                    attempts.allow(checked.spec(parse_address(call.nodes[0]).id).attempts)
+                    attempts.allow(checked.spec(parse_unit(call.nodes[0]).id).attempts)
                 work = self._nodes.run(call, call.nodes[0], call.refs, run_prefix=run_prefix, attempts=attempts)
                 reply = await _typed(work, attempts)
                 step: tuple[NodeReply, ...] = ()
@@ -279,7 +279,7 @@ class Activities:
         """Make the step of a program that waits for nothing but this node. If it fails it is made again, alone."""
         if reply.ref is None or reply.more or reply.question is not None:
             return ()
-        path = parse_address(call.nodes[0]).path
+        path = parse_unit(call.nodes[0]).path
         refs, ends = {path: reply.ref}, {path: reply.at}
         used = {"tokens": reply.usage.tokens, "cost": reply.usage.cost, "calls": reply.usage.calls}
         left = {name: max(0, rest - used.get(name, 0)) for name, rest in then.left.items()}

@@ -41,7 +41,7 @@ with workflow.unsafe.imports_passed_through():
     from sennit.workflows.views.quote import quote_warnings
     from sennit.workflows.views.report import report_of
     from sennit.workflows.views.shown_run import ShownRun
-    from sennit.workflows.views.writes import all_writes
+    from sennit.workflows.views.writes import writes_of
 
 BOARD_EVERY = timedelta(seconds=1)
 
@@ -257,7 +257,8 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         if writes:
             workflow.upsert_memo({WRITES: [line.model_dump(mode="json") for line in writes]})
         if self._request is not None and self._request.depth:
-            await self._subagent_status.tell_writes(all_writes(engine.state) if engine is not None else ())
+            made = writes_of(engine.state, all_made=True) if engine is not None else ()
+            await self._subagent_status.tell_writes(made)
 
     async def _end(self, engine: Engine) -> RunReport:
         self._setup.phase = "concluding"

@@ -25,12 +25,12 @@ from sennit.workflows.plan.language.references import (
     rewrite,
 )
 
-_ADDRESS = re.compile(r"(?P<id>\w+)(?:\[(?P<item>\d+)\](?:\.(?P<stage>\w+))?)?(?:~(?P<generation>\d+))?\Z")
+_UNIT = re.compile(r"(?P<id>\w+)(?:\[(?P<item>\d+)\](?:\.(?P<stage>\w+))?)?(?:~(?P<generation>\d+))?\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
-    """A node path taken apart: `m[17]~2` is item 17 of m in its second generation, `m[17].page` a node of its chain."""
+class Unit:
+    """A unit by its path: `m[17]~2` is item 17 of m in its second generation, `m[17].page` a node of its chain."""
 
     id: str
     item: int | None
@@ -45,13 +45,13 @@ class Address:
 
 
 @lru_cache(4096)
-def parse_address(text: str) -> Address:
-    """Return the parts of a node path. Raises BindError."""
-    found = _ADDRESS.match(text)
+def parse_unit(text: str) -> Unit:
+    """Return the unit of a path. Raises BindError."""
+    found = _UNIT.match(text)
     if found is None:
         raise BindError(f"{text!r} is no node path")
     item = found["item"]
-    return Address(found["id"], int(item) if item else None, int(found["generation"] or 1), found["stage"] or "")
+    return Unit(found["id"], int(item) if item else None, int(found["generation"] or 1), found["stage"] or "")
 
 
 class Binder:
@@ -67,20 +67,20 @@ class Binder:
         self._refs = refs
         self._values: dict[str, Any] = {}
 
-    async def load(self, node: Node, address: Address) -> None:
+    async def load(self, node: Node, unit: Unit) -> None:
         """Load the outputs that the node reads, and how its inputs ended.
 
         Raises BindError, BodyMissing, StoreUnavailable.
         """
-        over = _list_of(node, address)
-        reads = [name for name in dependencies.reads_of(node) if name != over]
+        over = _list_of(node, unit)
+        reads = [name for name in dependencies.links_of(node).reads if name != over]
         self._values = {name: await self.value(name) for name in reads}
         inputs = dependencies.inputs_of(node)
         if inputs:
             self._values[node.id] = await self.settled(inputs)
         self._values |= {"input": self._checked.inputs, "goal": self._checked.goal}
-        if isinstance(node, MapNode) and address.item is not None:
-            await self._load_item(node, address, over)
+        if isinstance(node, MapNode) and unit.item is not None:
+            await self._load_item(node, unit, over)
 
     async def value(self, name: str) -> Any:
         """Return the whole output of a node by its reference in the call."""
@@ -101,19 +101,19 @@ class Binder:
             found.append({"id": name, "status": status, "value": value, "error": error})
         return found
 
-    async def _load_item(self, node: MapNode, address: Address, over: str | None) -> None:
+    async def _load_item(self, node: MapNode, unit: Unit, over: str | None) -> None:
         """Load an item of a map, and what the nodes before this one in its chain have given."""
         read = [reference.node for at, reference in dependencies.value_references(node) if at != ("over",)]
         for name in node.names[1:]:
             if name in read:
-                self._values[name] = await self.value(f"{address.id}[{address.item}].{name}")
+                self._values[name] = await self.value(f"{unit.id}[{unit.item}].{name}")
         source = parse_reference(node.over)
-        source_item = f"{source.node}[{address.item}]" if source is not None else ""
-        assert address.item is not None
+        source_item = f"{source.node}[{unit.item}]" if source is not None else ""
+        assert unit.item is not None
         if source_item in self._refs:  # the item of another map, behind which this one runs
             self._values[node.as_] = await self.value(source_item)
         elif node.as_ in read:
-            self._values[node.as_] = await self._item(node, address.item, over)
+            self._values[node.as_] = await self._item(node, unit.item, over)
 
     async def _item(self, node: MapNode, index: int, shared: str | None) -> Any:
         """Return an item of a map; of a list that its items share, a copy."""
@@ -154,16 +154,16 @@ class Binder:
         names += [node.id] if dependencies.inputs_of(node) else []
         return {name: self._values[name] for name in dict.fromkeys(names) if name != "goal" or name == item}
 
-    async def is_skipped(self, node: Node, address: Address) -> bool:
+    async def is_skipped(self, node: Node, unit: Unit) -> bool:
         """Whether the condition that a node in a map's `do` has for each item is false for this one; all other
         conditions are decided by the run.
 
         Raises ConditionError, FactTooLarge, BindError, BodyMissing, StoreUnavailable.
         """
-        condition = node.do[0].when if isinstance(node, MapNode) and address.item is not None else None
+        condition = node.do[0].when if isinstance(node, MapNode) and unit.item is not None else None
         if condition is None:
             return False
-        await self.load(node, address)
+        await self.load(node, unit)
 
         def fact(test: dict[str, Any]) -> Scalar | Missing:
             reference = parse_reference(test["ref"])
@@ -183,53 +183,53 @@ class Binder:
         return self._values[name]
 
 
-def _list_of(node: Node, address: Address) -> str | None:
+def _list_of(node: Node, unit: Unit) -> str | None:
     """Return the node of whose output an item of a map reads nothing but its list."""
-    over = parse_reference(node.over) if isinstance(node, MapNode) and address.item is not None else None
+    over = parse_reference(node.over) if isinstance(node, MapNode) and unit.item is not None else None
     if over is None or over.node in RESERVED_IDS:
         return None
     others = [reference.node for field, reference in dependencies.value_references(node) if field != ("over",)]
     return over.node if over.node not in others else None
 
 
-def node_at(checked: StoredPlan, address: Address) -> Node:
+def node_at(checked: StoredPlan, unit: Unit) -> Node:
     """Return the node there; of an item's chain the map with only that node of it. Raises BindError."""
-    if address.item is None:
-        return checked.node(address.id)
+    if unit.item is None:
+        return checked.node(unit.id)
     try:
-        return checked.at_stage(address.id, address.stage)
+        return checked.at_stage(unit.id, unit.stage)
     except KeyError:
-        raise BindError(f"{address.path} is no node") from None
+        raise BindError(f"{unit.path} is no node") from None
 
 
-def spec_at(checked: StoredPlan, address: Address) -> NodeSpec:
+def spec_at(checked: StoredPlan, unit: Unit) -> NodeSpec:
     """Return what the scheduler knows of the node there."""
-    spec = checked.spec(address.id)
-    return next((stage for stage in spec.stages if stage.id == address.stage), spec)
+    spec = checked.spec(unit.id)
+    return next((stage for stage in spec.stages if stage.id == unit.stage), spec)
 
 
-def reads_at(checked: StoredPlan, address: Address) -> list[str]:
+def reads_at(checked: StoredPlan, unit: Unit) -> list[str]:
     """Return the paths of the outputs that the node there may read: of an item also those before it in its chain, and
     the item of another map behind which it runs.
     """
-    found = [checked.name_at(index) for index in spec_at(checked, address).reads]
-    if address.item is None:
+    found = [checked.name_at(index) for index in spec_at(checked, unit).reads]
+    if unit.item is None:
         return found
-    spec, item = checked.spec(address.id), f"{address.id}[{address.item}]"
-    source = [f"{checked.name_at(spec.source)}[{address.item}]"] if spec.source >= 0 else []
+    spec, item = checked.spec(unit.id), f"{unit.id}[{unit.item}]"
+    source = [f"{checked.name_at(spec.source)}[{unit.item}]"] if spec.source >= 0 else []
     return [*found, *source, *(f"{item}.{stage.id}" for stage in spec.stages)]
 
 
-def waits_at(checked: StoredPlan, address: Address) -> str:
+def waits_at(checked: StoredPlan, unit: Unit) -> str:
     """Return the path of that without whose value an item's node cannot start, as the scheduler has it; "" for none."""
-    spec, item = checked.spec(address.id), f"{address.id}[{address.item}]"
+    spec, item = checked.spec(unit.id), f"{unit.id}[{unit.item}]"
     stages = [stage.id for stage in spec.stages]
-    place = stages.index(address.stage) if address.stage else len(stages)
+    place = stages.index(unit.stage) if unit.stage else len(stages)
     if place:
         return f"{item}.{stages[place - 1]}"
-    return f"{checked.name_at(spec.source)}[{address.item}]" if spec.source >= 0 else ""
+    return f"{checked.name_at(spec.source)}[{unit.item}]" if spec.source >= 0 else ""
 
 
-def work_at(node: Node, address: Address) -> ToolCall | ModelCall | AgentCall | None:
+def work_at(node: Node, unit: Unit) -> ToolCall | ModelCall | AgentCall | None:
     """Return the call that is made there, or None: a map itself only puts the values of its items together."""
-    return dependencies.work_of(node) if address.item is not None or not isinstance(node, MapNode) else None
+    return dependencies.work_of(node) if unit.item is not None or not isinstance(node, MapNode) else None

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sennit.activities.nodes.binding import Address, node_at, work_at
+from sennit.activities.nodes.binding import Unit, node_at, work_at
 from sennit.activities.storage.artifacts import key_of
 from sennit.activities.storage.run_context import StoredPlan
 from sennit.workflows.messages.node_calls import NodeCall
@@ -20,7 +20,7 @@ from sennit.workflows.plan.language.nodes import (
 )
 
 
-def content_key(checked: StoredPlan, address: Address, refs: dict[str, str], call: NodeCall, version: str) -> str:
+def content_key(checked: StoredPlan, unit: Unit, refs: dict[str, str], call: NodeCall, version: str) -> str:
     """Return the key of a node's outcome. Calls share one only if they read the same outputs in the same generation.
 
     A call that changes nothing is known by what the plan writes: its id does not matter, nor which plan it is in.
@@ -29,38 +29,38 @@ def content_key(checked: StoredPlan, address: Address, refs: dict[str, str], cal
 
     Calls of another run have the same key only if that run has the same documents and models.
     """
-    node = node_at(checked, address)
-    work = work_at(node, address)
-    kind = [address.generation, version, _serves(checked, work)]
-    if address.id in checked.keys and isinstance(work, ToolCall | ModelCall):
-        return key_of([checked.keys[address.id], *kind, _bound(node, checked, refs), _in_loop(work)])
+    node = node_at(checked, unit)
+    work = work_at(node, unit)
+    kind = [unit.generation, version, _serves(checked, work)]
+    if unit.id in checked.keys and isinstance(work, ToolCall | ModelCall):
+        return key_of([checked.keys[unit.id], *kind, _bound(node, checked, refs), _in_loop(work)])
     run = [checked.goal, checked.material]  # after a reset of its parent, a sub-agent may have another goal
-    if address.item is None and _is_shareable(node, checked):
+    if unit.item is None and _is_shareable(node, checked):
         asked = run if isinstance(node, LlmNode) else []
         bound = _bound(node, checked, refs)
         return key_of([checked.call_key(node.id), *kind, bound, asked])
-    read = {name: digest_in(refs[name]) for name in sorted(refs) if _is_read(name, address)}
+    read = {name: digest_in(refs[name]) for name in sorted(refs) if _is_read(name, unit)}
     if isinstance(work, ToolCall | ModelCall):
         written: Any = work.model_dump(mode="json", by_alias=True)
     else:
         written = _written(node)
     extra: list[Any] = call.beside_inputs()
-    extra += [node.over, node.as_] if isinstance(node, MapNode) and address.item is not None else []
-    return key_of([address.path, *kind, written, read, extra, run])
+    extra += [node.over, node.as_] if isinstance(node, MapNode) and unit.item is not None else []
+    return key_of([unit.path, *kind, written, read, extra, run])
 
 
-def _is_read(name: str, address: Address) -> bool:
+def _is_read(name: str, unit: Unit) -> bool:
     """Whether an output is for this node: those of items that run in one activity with it are not."""
     item = name.partition("[")[2]
-    return address.item is None or not item or item.startswith(f"{address.item}]")
+    return unit.item is None or not item or item.startswith(f"{unit.item}]")
 
 
-def result_key(checked: StoredPlan, address: Address, generation: int) -> str:
+def result_key(checked: StoredPlan, unit: Unit, generation: int) -> str:
     """Return what the result of a program's call is noted under, for runs that fork this one, if another node or a
     person gives it: a gate's answer, a sub-agent's, and that of a model which has called tools.
     """
-    key, node = host_key(checked.keys[address.id]), checked.node(address.id)
-    return key_of([key, generation, _serves(checked, work_at(node, address)), "result"])
+    key, node = host_key(checked.keys[unit.id]), checked.node(unit.id)
+    return key_of([key, generation, _serves(checked, work_at(node, unit)), "result"])
 
 
 def host_key(key: str) -> str:

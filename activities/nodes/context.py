@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, Literal
 
 from sennit.activities.nodes.attempts import Attempts
-from sennit.activities.nodes.binding import Address, Binder, node_at, spec_at, work_at
+from sennit.activities.nodes.binding import Binder, Unit, node_at, spec_at, work_at
 from sennit.activities.storage.run_context import StoredPlan
 from sennit.workflows.messages.contracts import PlanPage
 from sennit.workflows.messages.node_calls import AskingCall, NodeCall, ProgramNodeCall, WriteNodeCall
@@ -22,7 +22,7 @@ class NodeContext:
     """
 
     checked: StoredPlan
-    address: Address
+    unit: Unit
     call: NodeCall
     binder: Binder
     run_prefix: str
@@ -35,10 +35,10 @@ class NodeContext:
     """What the scheduler knows of the node."""
 
     def __post_init__(self) -> None:
-        set_field, node = partial(object.__setattr__, self), node_at(self.checked, self.address)
+        set_field, node = partial(object.__setattr__, self), node_at(self.checked, self.unit)
         set_field("node", node)
-        set_field("work", work_at(node, self.address))
-        set_field("spec", spec_at(self.checked, self.address))
+        set_field("work", work_at(node, self.unit))
+        set_field("spec", spec_at(self.checked, self.unit))
 
     def arguments(self, work: ToolCall) -> dict[str, Any]:
         """Return what a tool is called with: its arguments bound, some of them as a person has changed them.
@@ -60,26 +60,26 @@ class NodeContext:
     @property
     def seconds(self) -> float:
         """How long one attempt may take."""
-        return self.spec.limit(item=self.address.item is not None) / 1000
+        return self.spec.limit(item=self.unit.item is not None) / 1000
 
     @property
     def idempotency_key(self) -> str:
         """The key of a write: the same for all attempts of one generation, after a reset too. That of a program's call
         is also the same when the program is run again.
         """
-        return self.earlier_key or f"{self.call.run}/{self.key}/{self.address.generation}"
+        return self.earlier_key or f"{self.call.run}/{self.key}/{self.unit.generation}"
 
     @property
     def key(self) -> str:
         """What a node is known by in all its generations: a program's call by its key, any other node by its path."""
-        return self.checked.keys.get(self.address.id, self.address.path)
+        return self.checked.keys.get(self.unit.id, self.unit.path)
 
     @property
     def wanted(self) -> tuple[list[str], bool]:
         """The facts that the plan asks of the node's output, and whether the output is the plan's answer."""
-        if self.address.item is not None:
+        if self.unit.item is not None:
             return [], False
-        return self.checked.wanted.get(self.address.id, []), self.checked.answering == self.address.id
+        return self.checked.wanted.get(self.unit.id, []), self.checked.answering == self.unit.id
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from typing import Any
 from temporalio.service import RPCError
 
 from sennit.activities.limits import MAX_PROGRESS_BYTES
-from sennit.activities.nodes.binding import parse_address, reads_at, waits_at
+from sennit.activities.nodes.binding import parse_unit, reads_at, waits_at
 from sennit.activities.nodes.error_mapping import kind_of, message_of, retryable
 from sennit.activities.nodes.pace import PACE, Pace, turn
 from sennit.activities.storage.run_context import StoredPlan
@@ -153,7 +153,7 @@ class GroupRun:
 
     def _start(self, unit: int) -> None:
         path = self._paths[unit - self._first]
-        refs = {name: self._refs[name] for name in reads_at(self._checked, parse_address(path)) if name in self._refs}
+        refs = {name: self._refs[name] for name in reads_at(self._checked, parse_unit(path)) if name in self._refs}
         task = asyncio.ensure_future(self._batches.seat().run(self._in_turn(path, refs)))
         self._tasks[task] = unit
         task.add_done_callback(self._end)
@@ -209,7 +209,7 @@ def _sub_skeleton(checked: StoredPlan, paths: tuple[str, ...], refs: dict[str, s
 def _member(checked: StoredPlan, name: str, names: list[str], place: dict[str, int]) -> NodeSpec:
     spec = checked.spec(name.partition("[")[0])
     if "[" in name:
-        before = waits_at(checked, parse_address(name))
+        before = waits_at(checked, parse_unit(name))
         return NodeSpec(name, "tool", needs=[place[before]] if before in names else [])
     needs = [place[need] for need in map(checked.name_at, spec.needs) if need in names]
     if not needs:  # it was ready, and its condition has decided that

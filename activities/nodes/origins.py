@@ -31,7 +31,7 @@ class Origins:
 
     async def begin(self, context: NodeContext) -> None:
         """Note that a call begins again in another generation: a fork goes by its latest. Raises StoreUnavailable."""
-        for generation in range(2, context.address.generation + 1):
+        for generation in range(2, context.unit.generation + 1):
             await self.store.mark(context.run_prefix, _again(context.key, generation), b"{}")
 
     async def note(self, context: NodeContext, reply: NodeReply) -> None:
@@ -40,23 +40,23 @@ class Origins:
         """
         if not self.notes(context, reply):
             return
-        generation = context.address.generation
+        generation = context.unit.generation
         if _is_end(context, reply):
             generation = await self._latest(context.run_prefix, host_key(context.key))
-        key = result_key(context.checked, context.address, generation)
+        key = result_key(context.checked, context.unit, generation)
         await self.store.unmark(context.run_prefix, key)
         await self.store.mark(context.run_prefix, key, Marker(reply=reply, epoch=context.call.epoch).text())
 
     def notes(self, context: NodeContext, reply: NodeReply) -> bool:
         """Whether `note` notes this reply."""
         from_outside = _is_call(context) and isinstance(context.call, GateNodeCall | AgentNodeCall)
-        return context.address.id in context.checked.keys and (from_outside or _is_end(context, reply))
+        return context.unit.id in context.checked.keys and (from_outside or _is_end(context, reply))
 
     async def result(self, context: NodeContext) -> NodeReply | None:
         """Return what `note` has noted of a program's call in an origin, None if there is nothing."""
         if not _is_call(context):
             return None
-        return await self.take(context, partial(result_key, context.checked, context.address))
+        return await self.take(context, partial(result_key, context.checked, context.unit))
 
     async def take(self, context: NodeContext, key: Callable[[int], str]) -> NodeReply | None:
         """Return what an origin has under the call's `key` in its latest generation there, or None.
@@ -86,7 +86,7 @@ class Origins:
                 ledger = EffectLedger(self.store, home, partial(self._adopted, context, home))
                 if not await ledger.has_begun(earlier):
                     continue
-                reply = await ledger.outcome(earlier, any_arguments=context.address.id in context.checked.keys)
+                reply = await ledger.outcome(earlier, any_arguments=context.unit.id in context.checked.keys)
                 if reply is not None:
                     marker = Marker(reply=reply, epoch=context.call.epoch)
                     await self.store.mark(context.run_prefix, write.marker, marker.text())
@@ -106,7 +106,7 @@ class Origins:
 
     def _homes(self, context: NodeContext) -> Iterator[tuple[str, str]]:
         namespace = context.run_prefix.rpartition("/")[0]
-        for origin in context.call.origins if context.address.generation == 1 else ():
+        for origin in context.call.origins if context.unit.generation == 1 else ():
             yield origin, f"{namespace}/{origin}"
 
     async def _latest(self, home: str, key: str) -> int:
@@ -142,13 +142,13 @@ def _is_end(context: NodeContext, reply: NodeReply) -> bool:
 
 def _is_call(context: NodeContext) -> bool:
     """Whether a node is a call that a program has made, and not a part of its tool loop."""
-    key = context.checked.keys.get(context.address.id)
+    key = context.checked.keys.get(context.unit.id)
     return key is not None and key == host_key(key)
 
 
 def _place(context: NodeContext, generation: int) -> str:
     """Return what a node's sub-agent is called in its run prefix, as the workflow does."""
-    name, path = context.address.id, context.address.path
+    name, path = context.unit.id, context.unit.path
     place = context.checked.keys[name][:KEY_CHARACTERS] if name in context.checked.keys else path
     return place if generation == 1 else f"{place}~{generation}"
 

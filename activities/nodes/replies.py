@@ -167,6 +167,6 @@ def answer_of(report: Any, node: str) -> NodeOutput:
 
 def timed(context: NodeContext, reply: NodeReply) -> NodeReply:
     """Return the reply of a program's call with the time of its end, which a fork takes over."""
-    if context.address.id not in context.checked.keys or reply.more:
+    if context.unit.id not in context.checked.keys or reply.more:
         return reply
     return reply.model_copy(update={"at": round(time.time() * 1000)})

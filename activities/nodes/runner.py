@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from sennit.activities.limits import MAX_MARKED_BYTES, MAX_THREADS, MAX_WARNING_CHARACTERS
 from sennit.activities.nodes import tracing
 from sennit.activities.nodes.attempts import Attempts
-from sennit.activities.nodes.binding import Binder, parse_address
+from sennit.activities.nodes.binding import Binder, parse_unit
 from sennit.activities.nodes.content_key import content_key
 from sennit.activities.nodes.context import NodeContext, NodeOutput
 from sennit.activities.nodes.effect_ledger import EffectLedger, Write, arguments_digest
@@ -133,7 +133,7 @@ class NodeRunner:
             await self.origins.note(context, reply)
             return reply
         work = context.work
-        if await context.binder.is_skipped(context.node, context.address):
+        if await context.binder.is_skipped(context.node, context.unit):
             return NodeReply(skipped=True)
         if isinstance(context.node, ProgramNode):
             question = await unapproved_program(context, self.store) if context.spec.approval else None
@@ -147,7 +147,7 @@ class NodeRunner:
             if isinstance(work, ToolCall) and tool is not None and (tool.effect == "write" or context.spec.approval):
                 return of_its_type(await self._write(context, tool, work))
             key = partial(_content_key, context, refs, tool)
-            marker = key(context.address.generation)
+            marker = key(context.unit.generation)
             found = await self._marked(context, marker) or await self._taken(context, key)
             if found is not None:
                 return found
@@ -203,7 +203,7 @@ class NodeRunner:
 
         One that needs approval and has none for these values asks instead, unless the ledger knows that it has begun.
         """
-        await context.binder.load(context.node, context.address)
+        await context.binder.load(context.node, context.unit)
         arguments = context.arguments(work)
         write = Write(
             key=context.idempotency_key,
@@ -246,7 +246,7 @@ class NodeRunner:
 
     async def _look_up(self, context: NodeContext) -> NodeReply:
         """Return what a write that was cut off has returned. If an attempt may still be at it, wait for its end."""
-        write = Write(context.idempotency_key, context.address.path, digest="", text="", seconds=0, idempotent=False)
+        write = Write(context.idempotency_key, context.unit.path, digest="", text="", seconds=0, idempotent=False)
         ledger = EffectLedger(self.store, context.run_prefix, partial(self._marked, context))
         try:
             reply = await ledger.outcome(write, any_arguments=True)
@@ -268,7 +268,7 @@ class NodeRunner:
         if taken is not None:
             return SubagentRequest(taken=taken)
         origins = await self.origins.of_subagent(context)
-        await context.binder.load(node, context.address)
+        await context.binder.load(node, context.unit)
         run_context = await self.library.run_context(run_prefix, context.checked.run_context)
         goal, material = bind_goal(node.goal, context.binder.lookup)
         if refers_to_goal(node.goal):
@@ -291,9 +291,9 @@ class NodeRunner:
     async def _context(
         self, call: NodeCall, path: str, refs: Refs, run_prefix: str, attempts: Attempts, page: StoredPlan | None = None
     ) -> NodeContext:
-        checked, address = page or await self.library.plan(run_prefix, call.plan), parse_address(path)
-        binder = Binder(self.library, run_prefix, checked, call, {**checked.materials.get(address.id, {}), **refs})
-        return NodeContext(checked, address, call, binder, run_prefix, attempts)
+        checked, unit = page or await self.library.plan(run_prefix, call.plan), parse_unit(path)
+        binder = Binder(self.library, run_prefix, checked, call, {**checked.materials.get(unit.id, {}), **refs})
+        return NodeContext(checked, unit, call, binder, run_prefix, attempts)
 
     async def _marked(self, context: NodeContext, key: str) -> NodeReply | None:
         """Return what a marker says; one that cannot be read, or whose body is gone, is taken back. It is read twice
@@ -342,14 +342,14 @@ class NodeRunner:
         """
         node, work, call = context.node, context.work, context.call
         if work is not None:
-            await context.binder.load(node, context.address)
+            await context.binder.load(node, context.unit)
         if isinstance(work, ToolCall):
             assert tool is not None
             return self._tool_call(context, tool, context.arguments(work))
         if isinstance(work, ModelCall):
             return lambda _: self.models.run(context, work)
         if isinstance(call, AgentNodeCall):
-            answer = answer_of(await whole_report(self.library, context.run_prefix, call.report), context.address.path)
+            answer = answer_of(await whole_report(self.library, context.run_prefix, call.report), context.unit.path)
         elif isinstance(node, JoinNode):
             answer = NodeOutput(await context.binder.value(node.id))
         else:
@@ -369,8 +369,8 @@ class NodeRunner:
             docs=self.documents.folder(context.checked.docs) if context.checked.docs else None,
             cache=self.cache,
             run_id=context.call.run,
-            node=context.address.path,
-            generation=context.address.generation,
+            node=context.unit.path,
+            generation=context.unit.generation,
             attempt=context.attempts.number,
             idempotency_key=context.idempotency_key,
             progress=context.attempts.progress,
@@ -394,5 +394,5 @@ class NodeRunner:
 
 
 def _content_key(context: NodeContext, refs: dict[str, str], tool: Tool | None, generation: int) -> str:
-    address = replace(context.address, generation=generation)
-    return content_key(context.checked, address, refs, context.call, tool.version if tool else "")
+    unit = replace(context.unit, generation=generation)
+    return content_key(context.checked, unit, refs, context.call, tool.version if tool else "")

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from temporalio import activity
 
 from sennit.activities.nodes.attempts import Attempts
-from sennit.activities.nodes.binding import parse_address
+from sennit.activities.nodes.binding import parse_unit
 from sennit.activities.nodes.context import NodeContext
 from sennit.activities.nodes.error_mapping import kind_of, message_of, retryable
 from sennit.activities.providers.limiter import ProviderBusy
@@ -91,13 +91,13 @@ def node(context: NodeContext, path: str, refs: Mapping[str, str]) -> Iterator[C
     call, work = context.call, context.work
     spec = context.spec
     place = path.replace(spec.id, spec.call, 1) if spec.kind == "agent" and spec.key else path
-    repeated = {parse_address(each).path: each for each in (*call.repeated, *call.nodes)}
+    repeated = {parse_unit(each).path: each for each in (*call.repeated, *call.nodes)}
     values = call.items if isinstance(call, MapNodeCall) else ()
-    items = (f"{context.address.id}[{index}]" for index, item in enumerate(values) if item)
+    items = (f"{context.unit.id}[{index}]" for index, item in enumerate(values) if item)
     names = [*_makers(context, refs), *items]
     links = tuple(span_id(call.run, repeated.get(name, name)) for name in names)
-    about: dict[str, Any] = {"sennit.node": context.address.path, "sennit.kind": spec.kind}
-    name, about["sennit.generation"] = "attempt", context.address.generation
+    about: dict[str, Any] = {"sennit.node": context.unit.path, "sennit.kind": spec.kind}
+    name, about["sennit.generation"] = "attempt", context.unit.generation
     if isinstance(work, ToolCall):
         name = f"execute_tool {work.tool}"
         about |= {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": work.tool}

@@ -189,10 +189,10 @@ class Programs:
 
     async def _session(self, context: NodeContext, node: ProgramNode) -> Session:
         """Return where the program stands, ready for this step."""
-        prefix, name, generation = context.run_prefix, context.address.id, context.address.generation
+        prefix, name, generation = context.run_prefix, context.unit.id, context.unit.generation
         is_taken = False
         if node.step is None:
-            await context.binder.load(node, context.address)
+            await context.binder.load(node, context.unit)
             arguments = context.binder.bound(dict(node.arguments))
             script = await self.library.put(prefix, node.script)
             session = Session(script=script, function="main", arguments=packed(arguments), key=name)
@@ -301,7 +301,7 @@ class Programs:
         return ProgramNode(
             id=session.step_id,
             kind="program",
-            step=Step(number=session.number + 1, node=context.address.id, session=digest_of(state)),
+            step=Step(number=session.number + 1, node=context.unit.id, session=digest_of(state)),
             inputs=tuple(call.node for call in session.open.values()),
         )
 

@@ -122,7 +122,7 @@ async def page_after(
         keys = {**keys, **_loop_keys(host_key(keys[turn.node]), turn.number, new)}
     nodes = [_without_material(node) if node.id in materials else node for node in longer.nodes]
     names = {node.id for node in nodes}
-    old = [node for node in nodes[:count] if names.issuperset(dependencies.waits_for(node))]
+    old = [node for node in nodes[:count] if names.issuperset(dependencies.links_of(node).waits)]
     run_context = await library.run_context(run_prefix, before.run_context)
     plan = longer.model_copy(update={"nodes": (*old, *nodes[count:])})
     compiled = compiler(plan, run_context, _stored).execution_plan(None)

@@ -242,7 +242,7 @@ async def begin_task(session: Session, library: ArtifactReader, context: NodeCon
     if not session.depth:
         return
     assert isinstance(context.call, ProgramNodeCall)
-    name, at = f"began {session.key}", context.call.ends.get(context.address.id, 0)
+    name, at = f"began {session.key}", context.call.ends.get(context.unit.id, 0)
     is_old = session.clock < session.since
     for home in [context.run_prefix, *origins_of(context)] if is_old else []:
         at = await library.noted(home, name) or at

@@ -8,7 +8,7 @@ from typing import Any
 
 from sennit.activities.limits import MAX_EXECUTION_PLAN_BYTES, MAX_SHOWN_PROBLEMS, MAX_WHY_CHARACTERS
 from sennit.activities.llm.models import Models
-from sennit.activities.nodes.binding import parse_address, work_at
+from sennit.activities.nodes.binding import parse_unit, work_at
 from sennit.activities.programs.interpreter import Interpreter
 from sennit.activities.programs.pages import PlanTooLarge, page_after, page_of_plan
 from sennit.activities.programs.reading import Read, Unreadable, ask, problem_of
@@ -40,11 +40,12 @@ from sennit.workflows.plan.checking.validation import parse_plan, problems_of
 from sennit.workflows.plan.compile import forecast
 from sennit.workflows.plan.compile.compiler import Keep, PlanCompiler
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan
-from sennit.workflows.plan.edits.merge import Delta, merge, same_plan
+from sennit.workflows.plan.edits.call_keys import same_plan
+from sennit.workflows.plan.edits.merge import Delta, merge
 from sennit.workflows.plan.edits.prefix import PlanPrefix, continued
 from sennit.workflows.plan.edits.tool_loop import expand_tool_calls
 from sennit.workflows.plan.language import dependencies
-from sennit.workflows.plan.language.facts import FactTooLarge, facts_of, own_facts
+from sennit.workflows.plan.language.facts import FactTooLarge, facts_of, facts_of_conditions
 from sennit.workflows.plan.language.json_schema import violations
 from sennit.workflows.plan.language.nodes import ModelCall, Plan, ProgramNode
 from sennit.workflows.plan.language.problems import InvalidPlan, Problem, place_of
@@ -147,12 +148,12 @@ class PlanChecker:
         merged = merge(base, delta)
         if not isinstance(merged, Plan):
             return refused(merged)
-        if same_plan(base, merged):
-            return refused((Problem("same_plan", (), "the new nodes only repeat calls that were made already"),))
         checked = await self._checked(run, merged, progress)
         if checked.problems:
             names = [node.id for node in merged.nodes]
             return CheckResult(problems=tuple(with_line_numbers(problem, names) for problem in checked.problems))
+        if same_plan(base, merged):
+            return refused((Problem("same_plan", (), "the new nodes only repeat calls that were made already"),))
         more = forecast.tokens(merged.nodes) - forecast.tokens(base.nodes)
         return checked.model_copy(update={"why": delta.why[:MAX_WHY_CHARACTERS], "tokens": more})
 
@@ -179,8 +180,8 @@ class PlanChecker:
 
     async def check_answer(self, run_prefix: str, call: AnswerCall) -> CheckResult:
         """Check what a person gives as the result of a model call."""
-        base, address = await self.library.plan(run_prefix, call.base), parse_address(call.node)
-        work = work_at(base.node(address.id), address)
+        base, unit = await self.library.plan(run_prefix, call.base), parse_unit(call.node)
+        work = work_at(base.node(unit.id), unit)
         schema = work.output_schema if isinstance(work, ModelCall) else None
         wrong = violations(call.answer, schema, ("value",)) if schema else ()
         sentences = tuple(f"{place_of(where)}: {sentence}" for where, sentence in wrong)
@@ -272,8 +273,8 @@ class PlanChecker:
         """
         facts, awaits = {}, []
         for node in progress.plan.plan.nodes:
-            name, names = node.id, own_facts(wanted.get(node.id, []))
-            if names == own_facts(progress.plan.wanted.get(name, [])):
+            name, names = node.id, facts_of_conditions(wanted.get(node.id, []))
+            if names == facts_of_conditions(progress.plan.wanted.get(name, [])):
                 continue
             if name not in progress.refs:
                 awaits.append(name)
@@ -335,11 +336,9 @@ def compiler_of(plan: Plan, run_context: RunContext, keep: Keep) -> PlanCompiler
 
 def _with_calls(base: StoredPlan, run_context: RunContext, call: ToolLoopCall, body: dict[str, Any]) -> Plan:
     """Return the plan with the tool calls that a model asks for in `body`."""
-    address = parse_address(call.node)
+    unit = parse_unit(call.node)
     outputs = body.get("outputs", {})
-    return expand_tool_calls(
-        base.plan, address.id, address.generation, body["calls"], call.draft, run_context.tools, outputs
-    )
+    return expand_tool_calls(base.plan, unit.id, unit.generation, body["calls"], call.draft, run_context.tools, outputs)
 
 
 def _of_script(problem: Problem) -> Problem:

@@ -40,37 +40,37 @@ class RunPreparer:
         The models are chosen here, once, so that every worker calls the same. Raises DocsNotFound, StoreUnavailable,
         ProviderError when a model must be chosen and cannot, and McpUnavailable for a tool that may be there later.
         """
-        folder = self.documents.folder(call.docs, scheduled=call.scheduled)
-        plan = call.plan
+        folder = self.documents.folder(call.request.docs, scheduled=call.scheduled)
+        request, plan = call.request, call.request.plan
         rejected: CheckResult | None = None
         try:
-            if plan is None and call.plan_packed is not None:
-                plan = _unpack(call.plan_packed)
+            if plan is None and request.plan_packed is not None:
+                plan = _unpack(request.plan_packed)
         except InvalidPlan as error:
             plan, rejected = {}, refused(error.problems)
         try:
             chooses = plan is None or needs_default_models(plan)
-            models = await self.models.chosen(call.model) if chooses else self.models.wanted(call.model)
+            models = await self.models.chosen(request.model) if chooses else self.models.wanted(request.model)
         except ValueError as error:
             models, rejected = self.models.wanted(), CheckResult(problems=(str(error),))
         run_context = RunContext(
-            goal=call.goal,
-            inputs=call.inputs,
+            goal=request.goal,
+            inputs=request.inputs,
             docs=str(folder) if folder else None,
             approval=approval,
-            approve_plan=call.approve_plan,
+            approve_plan=request.approve_plan,
             catalogue=[
-                entry for entry in self.registry.catalogue() if call.tools is None or entry["name"] in call.tools
+                entry for entry in self.registry.catalogue() if request.tools is None or entry["name"] in request.tools
             ],
             absences=self.registry.absences,
             models={role: list(names) for role, names in models.items()},
-            material=await self.library.adopt(run_prefix, call.material) if call.material else "",
+            material=await self.library.adopt(run_prefix, request.material) if request.material else "",
             priced=call.priced,
         )
         digest = await self.library.keep(run_prefix, run_context)
         if problem := _unasked(call) or self._unknown_tools(call, run_context):
             return PreparedRun(run_context=digest, checked=CheckResult(problems=(problem,)))
-        if plan is None and call.approve_plan and self.models.plan_format != "program":
+        if plan is None and request.approve_plan and self.models.plan_format != "program":
             problem = "approve_plan: only programs can be approved. Start the workers with SENNIT_PLAN_FORMAT=program"
             return PreparedRun(run_context=digest, checked=CheckResult(problems=(problem,)))
         every = {name for names in models.values() for name in names}
@@ -86,10 +86,10 @@ class RunPreparer:
 
     def _unknown_tools(self, call: PrepareCall, run_context: RunContext) -> str:
         """Return what is wrong with the tools that a run is to use. Raises McpUnavailable for those that may come."""
-        unknown = [name for name in call.tools or () if name not in self.registry]
+        unknown = [name for name in call.request.tools or () if name not in self.registry]
         if not unknown:
             return ""
-        if call.on_failure in (None, "park"):
+        if call.request.on_failure in (None, "park"):
             _wait_for({name: reason for name in unknown if (reason := absence_of(name, run_context.absences))})
         known = format_names(sorted(entry["name"] for entry in self.registry.catalogue()))
         offered = "; ".join(f"`{name}`: {OFFERED[name]}" for name in unknown if name in OFFERED)
@@ -98,7 +98,7 @@ class RunPreparer:
 
 def _unasked(call: PrepareCall) -> str:
     """Return why a run that nobody starts may not write without asking."""
-    if not call.scheduled or call.approval != "never":
+    if not call.scheduled or call.request.approval != "never":
         return ""
     return "approval: a scheduled run asks before it writes, because no person starts it; leave `never` out"
 
@@ -106,7 +106,7 @@ def _unasked(call: PrepareCall) -> str:
 def _wait_for_tools_of(plan: Any, call: PrepareCall, run_context: RunContext) -> None:
     with suppress(InvalidPlan):  # the check says what is wrong with it
         parsed = parse_plan(plan)
-        if (call.on_failure or parsed.on_failure or "park") == "park":
+        if (call.request.on_failure or parsed.on_failure or "park") == "park":
             _wait_for(absent_tools(parsed, run_context))
 
 

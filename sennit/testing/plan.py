@@ -29,6 +29,7 @@ from sennit.testing.clock import VirtualLoop
 from sennit.testing.play import PREFIX, RUN, Play
 from sennit.testing.program import Fake, checked_value, missing, run_async
 from sennit.workflows.messages.contracts import ConcludeCall, PrepareCall
+from sennit.workflows.messages.request import RunRequest
 from sennit.workflows.messages.result import RunReport
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan
 from sennit.workflows.plan.compile.graph import Graph
@@ -61,14 +62,7 @@ def run_plan(
     Built-in tools that neither read nor write run themselves. Raises InvalidPlan with every problem of the plan, and
     WrongFake for a fake that is missing, or has returned what a schema does not allow.
     """
-    request = PrepareCall(
-        run=RUN,
-        first_run=RUN,
-        plan=_with_time(plan),
-        inputs=dict(inputs or {}),
-        approval=approval,
-        on_failure=on_failure,
-    )
+    request = RunRequest(plan=_with_time(plan), inputs=dict(inputs or {}), approval=approval, on_failure=on_failure)
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(_played(request, fakes, tools))
 
@@ -83,7 +77,7 @@ def _with_time(plan: Mapping[str, Any]) -> dict[str, Any]:
     return {**plan, "nodes": patient}
 
 
-async def _played(request: PrepareCall, fakes: Mapping[str, Fake], modules: Sequence[str]) -> RunReport:
+async def _played(request: RunRequest, fakes: Mapping[str, Fake], modules: Sequence[str]) -> RunReport:
     loop = cast("VirtualLoop", asyncio.get_running_loop())
     with TemporaryDirectory(prefix="sennit-test-") as folder, loop.work():
         place = Path(folder)
@@ -94,7 +88,7 @@ async def _played(request: PrepareCall, fakes: Mapping[str, Fake], modules: Sequ
         async with Interpreter(scripts) as interpreter:
             checker = PlanChecker(store, library, models, interpreter, scripts)
             prepared = await RunPreparer(library, registry, documents, models, checker).prepare(
-                PREFIX, request, request.approval
+                PREFIX, PrepareCall(run=RUN, first_run=RUN, request=request), request.approval
             )
             checked = prepared.checked
             assert checked is not None
@@ -175,15 +169,15 @@ class _Words:
     async def run(self, context: NodeContext, work: ModelCall) -> NodeOutput:
         prompt = str(context.binder.bound(f"{work.prompt} ")).rstrip()
         fake = self._fakes.get("llm") or missing("llm", self._fakes)
-        value = await self._loop.in_its_time(fake, prompt, role=work.role, node=context.address.path)
+        value = await self._loop.in_its_time(fake, prompt, role=work.role, node=context.unit.path)
         if work.output_schema is not None:
-            checked_value(value, work.output_schema, f"the fake of `llm` for {context.address.path}")
+            checked_value(value, work.output_schema, f"the fake of `llm` for {context.unit.path}")
         return NodeOutput(value)
 
     async def advance(self, context: NodeContext, _: MakeCall) -> NodeOutput:
         node = context.node
         assert isinstance(node, ProgramNode)
-        await context.binder.load(node, context.address)
+        await context.binder.load(node, context.unit)
         arguments = context.binder.bound(node.arguments)
         with self._loop.rest():  # the script counts its own work
             return NodeOutput(await run_async(node.script, self._fakes, **arguments))

@@ -5,7 +5,7 @@ from collections.abc import Coroutine, Mapping
 from typing import Any
 
 from sennit.activities.nodes.attempts import Attempts
-from sennit.activities.nodes.binding import parse_address
+from sennit.activities.nodes.binding import parse_unit
 from sennit.activities.nodes.error_mapping import failure
 from sennit.activities.nodes.group import GroupRun
 from sennit.activities.nodes.runner import NodeRunner
@@ -114,7 +114,7 @@ class Play:
             keys = [(unit, state.generation[unit]) for unit in decision.units]
             self._flights[asyncio.create_task(self._run(call, keys))] = keys
         elif isinstance(decision, LookUp):
-            name = state.address(decision.unit, decision.generation)
+            name = state.full_path(decision.unit, decision.generation)
             call = WriteNodeCall(run=RUN, plan=self._plan, nodes=(name,), looks_up=True)
             key = decision.unit, decision.generation
             self._flights[asyncio.create_task(self._look_up(call, key))] = [key]
@@ -162,7 +162,7 @@ class Play:
         """Have the fake `agent` answer the goal of a sub-agent."""
         asked = await self._runner.subagent_request(PREFIX, call)
         fake = self._fakes.get("agent") or missing("agent", self._fakes)
-        answer = await self._loop.in_its_time(fake, asked.request["goal"], node=parse_address(call.nodes[0]).path)
+        answer = await self._loop.in_its_time(fake, asked.request["goal"], node=parse_unit(call.nodes[0]).path)
         return call.model_copy(update={"report": {"status": "done", "answer": answer}})
 
     async def _group(self, call: NodeCall) -> GroupReply:
@@ -170,7 +170,7 @@ class Play:
         checked = await library.plan(PREFIX, call.plan)
 
         async def run_one(path: str, refs: dict[str, str]) -> NodeReply:
-            reads = [checked.name_at(index) for index in checked.spec(parse_address(path).id).reads]
+            reads = [checked.name_at(index) for index in checked.spec(parse_unit(path).id).reads]
             read = {name: refs[name] for name in reads if name in refs}
             return await self._runner.run(call, path, read, run_prefix=PREFIX, attempts=Attempts(1, 0))
 

@@ -155,14 +155,14 @@ async def _open_writes(client: Client, name: str, run_id: str | None) -> AsyncIt
             found = parse_activity_id(scheduled.activity_id)
             if found is None:
                 continue
-            address = found.address
+            path = found.full_path
             doubts = {
                 each: payloads
                 for each, payloads in doubts.items()
-                if each.partition("~")[0] != found.node or each == address
+                if each.partition("~")[0] != found.node or each == path
             }
             if scheduled.activity_type.name == WRITE.name:
-                calls[event.event_id], doubts[address] = address, scheduled.input.payloads
+                calls[event.event_id], doubts[path] = path, scheduled.input.payloads
         elif (begun := _scheduled_by(event)) in calls and not await _is_in_doubt(client, event):
             doubts.pop(calls[begun], None)
         elif event.event_type == _STARTED:

@@ -27,8 +27,9 @@ def sources_of(plan: Plan) -> list[list[int]]:
     index = {node.id: number for number, node in enumerate(plan.nodes)}
     found = []
     for node in plan.nodes:
-        names = [*dependencies.needs_of(node), *dependencies.watches_of(node), *dependencies.inputs_of(node)]
-        found.append([index[name] for name in dict.fromkeys(names)])
+        links = dependencies.links_of(node)
+        names = dict.fromkeys((*links.needs, *links.watches, *links.inputs))
+        found.append([index[name] for name in names])
     for number, node in enumerate(plan.nodes):
         fallback = dependencies.fallback_of(node)
         if fallback is not None:

@@ -12,7 +12,7 @@ from doubles.plan.samples import CATALOGUE
 from doubles.stores import new_store
 
 from sennit.activities.nodes.attempts import Attempts
-from sennit.activities.nodes.binding import Address, Binder
+from sennit.activities.nodes.binding import Binder, Unit
 from sennit.activities.nodes.context import NodeContext, NodeOutput
 from sennit.activities.nodes.error_mapping import CallFailed, ProgramFailed
 from sennit.activities.nodes.replies import reply_to
@@ -247,7 +247,7 @@ class Play:
             await asyncio.sleep(0)
         call = NodeCall(run="run", plan="", nodes=(name,))
         binder = Binder(self.library, PREFIX, page, call, page.materials.get(name, {}))
-        await binder.load(node, Address(name, None, 1))
+        await binder.load(node, Unit(name, None, 1))
         try:
             value = self.fakes[node.tool](**binder.bound(node.args))
         except Exception as error:  # noqa: BLE001 - as a tool fails
@@ -266,7 +266,7 @@ class Play:
         call = ProgramNodeCall(run="run", plan=plan, nodes=(name,), refs=refs, lost=lost, **about)
         checked = await self.library.plan(PREFIX, plan)
         binder = Binder(self.library, PREFIX, checked, call, {**checked.materials.get(name, {}), **refs})
-        return NodeContext(checked, Address(name, None, generation), call, binder, PREFIX, Attempts(1, 0))
+        return NodeContext(checked, Unit(name, None, generation), call, binder, PREFIX, Attempts(1, 0))
 
     async def call(self, name: str, node: Node) -> None:
         """Have a fake answer a call."""
@@ -280,7 +280,7 @@ class Play:
 
     async def answer(self, name: str, node: Node) -> Any:
         context = await self.context(name)
-        await context.binder.load(node, context.address)
+        await context.binder.load(node, context.unit)
         bound = context.binder.bound
         if isinstance(node, ToolNode) and node.tool == SLEEP["name"]:
             return None

@@ -115,16 +115,16 @@ class World:
         for unit in units:
             assert state.status[unit] == RUNNING
             key = unit, state.generation[unit]
-            address = state.address(unit)
-            assert len(units) == 1 or unit not in state.alone, f"{address} has failed beside others"
+            name = state.full_path(unit)
+            assert len(units) == 1 or unit not in state.alone, f"{name} has failed beside others"
             spec, locks = state.spec_of(unit), state.locks_of(unit)
             assert len(units) == 1 or not why_alone(state.graph, state.node_of(unit), spec, locks)
-            assert key not in self.live, f"{address} runs already"
+            assert key not in self.live, f"{name} runs already"
             if self.requested.pop(key, None) is not None:
-                assert state.objections[unit], f"{address} is asked again without the reason"
-                del self.used[address]
-            assert address not in self.used, f"{address} is started twice"
-            self.used[address] = True
+                assert state.objections[unit], f"{name} is asked again without the reason"
+                del self.used[name]
+            assert name not in self.used, f"{name} is started twice"
+            self.used[name] = True
             check_may_start(state, unit, inside)
             self.live[key] = inputs_of(state, unit)
             if state.kind_of(unit) == "join":
@@ -227,11 +227,11 @@ class World:
             return
         if outcome.question is not None:
             if not self.asking.pop((unit, generation), False):
-                self.used.pop(state.address(unit))
+                self.used.pop(state.full_path(unit))
             return
         lost = outcome.error is not None and outcome.error[0] == "WorkerLost"
         if outcome.again or (lost and unit not in state.resumed):
-            self.used.pop(state.address(unit))
+            self.used.pop(state.full_path(unit))
         else:
             self.records[unit] = self.bound.pop((unit, generation), inputs), outcome
 

@@ -27,6 +27,7 @@ from sennit.workflows.messages import queues
 from sennit.workflows.messages.contracts import PREPARE, TOOL, GroupReply, PrepareCall, PreparedRun
 from sennit.workflows.messages.converter import connect
 from sennit.workflows.messages.node_calls import ToolNodeCall
+from sennit.workflows.messages.request import RunRequest
 from sennit.workflows.messages.result import RunReport
 
 pytestmark = pytest.mark.server
@@ -106,7 +107,9 @@ class OneTool:
         opened: PreparedRun = await workflow.execute_activity(
             PREPARE.name,
             PrepareCall(
-                run=run, first_run=run, plan={"goal": "wait", "nodes": [node], "answer": "$n"}, approval="never"
+                run=run,
+                first_run=run,
+                request=RunRequest(plan={"goal": "wait", "nodes": [node], "answer": "$n"}, approval="never"),
             ),
             result_type=PreparedRun,
             task_queue=queues.TOOLS,

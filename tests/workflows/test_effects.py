@@ -123,7 +123,7 @@ async def test_writes_of_a_map_are_not_repeated_when_only_their_gathering_failed
         return encode_output(output)
 
     async def gathers(nodes: NodeRunner, context: NodeContext, *more: Any) -> runner.Work:
-        if context.address.path == "w":
+        if context.unit.path == "w":
             await asyncio.sleep(0.6)
         return await ready(nodes, context, *more)
 

@@ -165,7 +165,7 @@ async def test_a_run_is_cancelled_while_its_program_goes_on(start: Start, monkey
     real, entered = Programs.advance, asyncio.Event()
 
     async def advance(self: Programs, context: Any, make: Any) -> Any:
-        if context.address.id != "main":
+        if context.unit.id != "main":
             entered.set()
             await asyncio.Event().wait()
         return await real(self, context, make)

@@ -133,7 +133,7 @@ async def test_a_node_that_waits_for_the_store_says_so(client: Client, begin: St
 def test_a_look_up_is_as_patient_with_the_store_as_the_write_itself() -> None:
     """Else a run that was cancelled would call a write unknown whose outcome is in the store."""
     spec = stored(tool("w", "deliver")).spec("w")
-    written, looked_up = node_options([spec], item=False, own_work=True), look_up_options(spec, item=False)
+    written, looked_up = node_options([spec], item=False, is_call=True), look_up_options(spec, item=False)
     assert looked_up["start_to_close_timeout"] == written["start_to_close_timeout"]
     assert looked_up["schedule_to_start_timeout"] < QUEUE, "without a worker, the end of a run does not wait for one"
 

@@ -47,7 +47,8 @@ async def test_a_sub_agent_answers_for_its_node(client: Client, start: Start) ->
     assert (await child.describe()).parent_id == handle.id
     began = [each.activity_task_scheduled_event_attributes async for each in child.fetch_history_events()]
     prepare = next(json.loads(each.input.payloads[0].data) for each in began if each.activity_type.name == "prepare")
-    assert (prepare["approval"], prepare.get("grant")) == ("never", None), "it shows nothing, but belongs to its run"
+    request = prepare["request"]
+    assert (request["approval"], request.get("grant")) == ("never", None), "it shows nothing, but belongs to its run"
 
 
 async def test_a_partial_answer_of_a_sub_agent_makes_the_run_partial(start: Start) -> None:

@@ -27,7 +27,8 @@ class ActivityId:
     epoch: int = 1
 
     @property
-    def address(self) -> str:
+    def full_path(self) -> str:
+        """The path with its generation."""
         return self.node if self.generation == 1 else f"{self.node}~{self.generation}"
 
     def __str__(self) -> str:
@@ -35,7 +36,7 @@ class ActivityId:
         before = f".{self.work}" if self.work in ("question", "ledger") else ""
         epoch = f"@{self.epoch}" if self.epoch > 1 else ""
         behind = ".goal" if self.work == "goal" else ""
-        return f"{self.address}{others}{before}{epoch}{behind}"
+        return f"{self.full_path}{others}{before}{epoch}{behind}"
 
 
 def parse_activity_id(text: str) -> ActivityId | None:

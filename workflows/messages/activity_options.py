@@ -47,34 +47,34 @@ class Options(TypedDict, total=False):
     summary: str
 
 
-def node_options(specs: list[NodeSpec], *, item: bool, own_work: bool) -> Options:
-    """Return the options for one node or a group. `own_work` is false where only stored outputs are put together,
+def node_options(specs: list[NodeSpec], *, item: bool, is_call: bool) -> Options:
+    """Return the options for one node or a group. `is_call` is false where only stored outputs are put together,
     around a sub-agent too: what fails there is the store, and what its run has cost is not to be lost for that. The end
     of a write that is cancelled is waited for.
     """
     first = specs[0]
-    limit = working_time(specs, item=item, own_work=own_work)
+    limit = working_time(specs, item=item, is_call=is_call)
     options = Options(
-        task_queue=first.queue if own_work else queues.TOOLS,
+        task_queue=first.queue if is_call else queues.TOOLS,
         start_to_close_timeout=limit + QUEUE,
         schedule_to_close_timeout=max(PATIENCE, 2 * (limit + QUEUE)),
         heartbeat_timeout=min(HEARTBEAT, limit / 2),
-        retry_policy=_retry(_attempts(specs) if own_work else 4),
+        retry_policy=_retry(_attempts(specs) if is_call else 4),
     )
     if first.priority != USUAL_PRIORITY:
         options["priority"] = Priority(priority_key=first.priority)
-    if len(specs) > 1 or (own_work and first.effect == "write"):
+    if len(specs) > 1 or (is_call and first.effect == "write"):
         options["cancellation_type"] = ActivityCancellationType.WAIT_CANCELLATION_COMPLETED
     if not item and first.summary and len(specs) == 1:
         options["summary"] = for_bar(first.summary)
     return options
 
 
-def working_time(specs: list[NodeSpec], *, item: bool, own_work: bool = True) -> timedelta:
+def working_time(specs: list[NodeSpec], *, item: bool, is_call: bool = True) -> timedelta:
     """Return the longest that one node or a group may take once it has started. A write has twice its time, because it
     may have to wait for an earlier attempt.
     """
-    times = 2 if own_work and specs[0].effect == "write" else 1
+    times = 2 if is_call and specs[0].effect == "write" else 1
     return OVERHEAD + timedelta(milliseconds=times * sum(spec.limit(item=item) for spec in specs))
 
 

@@ -22,8 +22,8 @@ from sennit.workflows.messages.node_calls import (
     ToolNodeCall,
     WriteNodeCall,
 )
+from sennit.workflows.messages.request import RunRequest
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
-from sennit.workflows.plan.language.nodes import ApprovalPolicy, OnFailure
 from sennit.workflows.plan.scheduling.events import Question
 
 In = TypeVar("In", bound=BaseModel, covariant=True)
@@ -46,27 +46,14 @@ class PrepareCall(Message):
     """What its artifacts lie below."""
     first_run: str
     """The first run id of its chain."""
-    goal: str = ""
-    plan: dict[str, JsonValue] | None = None
-    plan_packed: str | None = None
-    inputs: dict[str, JsonValue] = Field(default_factory=dict)
-    docs: str | None = None
-    tools: tuple[str, ...] | None = None
-    model: str = ""
-    approval: ApprovalPolicy = "writes"
-    approve_plan: bool = False
-    grant: str = ""
-    """The secret of a run that asks for less approval."""
-    material: str = ""
-    """What the goal of a sub-agent names, as `RUN/DIGEST` among the artifacts of the run above."""
-    origins: tuple[RunName, ...] = ()
-    """The runs that this one forks, the latest first."""
-    on_failure: OnFailure | None = None
-    """It goes before that of the plan, and says whether the run waits for tools that are not there now."""
-    priced: bool = False
-    """Whether the run's budget limits what its models cost."""
+    request: RunRequest
     scheduled: bool = False
     """Whether the run was started by no person."""
+
+    @property
+    def priced(self) -> bool:
+        """Whether the run's budget limits what its models cost."""
+        return self.request.budget is not None and self.request.budget.cost_usd is not None
 
 
 class PlanPage(Message):

@@ -1,7 +1,5 @@
 """How calls have ended that a step of a program has made itself, as they travel on the page that they are on."""
 
-import base64
-import json
 import zlib
 from collections.abc import Mapping, Sequence
 
@@ -9,7 +7,7 @@ from pydantic import ValidationError
 
 from sennit.workflows.messages.contracts import NodeReply
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
-from sennit.workflows.plan.language.packing import inflate
+from sennit.workflows.plan.language.packing import pack, unpack
 from sennit.workflows.plan.limits import MAX_UNPACKED_ENDS_BYTES
 from sennit.workflows.plan.scheduling.joins import is_manifest
 
@@ -22,11 +20,11 @@ def pack_ends(specs: Sequence[NodeSpec], ends: Mapping[str, NodeReply]) -> str:
     made of the run knows by itself.
     """
     places = {spec.id: place for place, spec in enumerate(specs)}
-    told = [(name, reply) for name, reply in ends.items() if name in places and not is_manifest(reply.ref or "")]
-    if not told:
+    known = [(name, reply) for name, reply in ends.items() if name in places and not is_manifest(reply.ref or "")]
+    if not known:
         return ""
-    rows = [[places[name], reply.model_dump(mode="json", exclude_defaults=True)] for name, reply in told]
-    return base64.b85encode(zlib.compress(json.dumps(rows, separators=(",", ":")).encode(), 9)).decode()
+    rows = [[places[name], reply.model_dump(mode="json", exclude_defaults=True)] for name, reply in known]
+    return pack(rows)
 
 
 def unpack_ends(page: ExecutionPlan, text: str) -> list[CallEnd]:
@@ -36,7 +34,7 @@ def unpack_ends(page: ExecutionPlan, text: str) -> list[CallEnd]:
     if not text:
         return []
     try:
-        rows = json.loads(inflate(base64.b85decode(text), MAX_UNPACKED_ENDS_BYTES))
+        rows = unpack(text, MAX_UNPACKED_ENDS_BYTES)
         found = [(page.specs[place], NodeReply.model_validate(fields)) for place, fields in rows]
     except (ValidationError, TypeError, LookupError, zlib.error) as error:
         raise ValueError(f"these are no ends: {error}") from None

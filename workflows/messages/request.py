@@ -1,27 +1,28 @@
 """The one object that starts a run, and errors that name what is wrong with it."""
 
 import json
-from typing import Any
+from collections.abc import Sequence
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, JsonValue, ValidationError
 
 from sennit.workflows.limits import MAX_ORIGINS, MAX_REQUEST_BYTES, MAX_TENANT_BYTES
-from sennit.workflows.messages.message import RunName
+from sennit.workflows.messages.message import Message, RunName
 from sennit.workflows.messages.queues import models_in
 from sennit.workflows.plan.language.json_checks import first_violation
 from sennit.workflows.plan.language.limits import Duration, Limits, Usage
-from sennit.workflows.plan.language.nodes import ApprovalPolicy, Fuse, OnFailure
+from sennit.workflows.plan.language.nodes import ApprovalPolicy, Frozen, Fuse, Goal, OnFailure
 from sennit.workflows.plan.language.problems import place_of
 from sennit.workflows.plan.language.text import format_name
 from sennit.workflows.plan.language.validation_messages import describe_errors
 from sennit.workflows.plan.limits import (
     DEFAULT_IN_FLIGHT,
-    MAX_GOAL_BYTES,
     MAX_JSON_LEVELS,
     MAX_NODES,
     MAX_PACKED_BYTES,
 )
 
+M = TypeVar("M", bound=BaseModel)
 EXAMPLE = '{"goal": "Which is longer, the Nile or the Amazon?"}'
 
 
@@ -33,13 +34,22 @@ class Unreadable:
     """Stands for an input that is no JSON, or JSON nested deeper than 200 levels."""
 
 
-class ContinuedState(BaseModel):
+def _models(text: str) -> str:
+    models_in(text)
+    return text
+
+
+def _tenant(name: str) -> str:
+    if len(name.encode()) > MAX_TENANT_BYTES or not name.isprintable():
+        raise ValueError(f"is a name of at most {MAX_TENANT_BYTES} bytes of printable text")
+    return name
+
+
+class ContinuedState(Message):
     """What one run passes to the next when it continues as new; people never write it.
 
     `execution_plan` is there if programs have added nodes to the plan. `events` is the number of the next event.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     run_prefix: str
     run_context: str
@@ -52,12 +62,12 @@ class ContinuedState(BaseModel):
     attributes: tuple[str, ...] = ()
     last_reported: str = ""
     warnings: tuple[str, ...] = ()
-    log: dict[str, tuple[str, ...]] = {}
+    log: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     log_cut: int = 0
     events: int = 1
 
 
-class RunInput(BaseModel):
+class RunInput(Frozen):
     """What a run is to do: a `goal` for the planner, or a `plan`, which may have a `title`. Everything else has a
     default.
 
@@ -69,16 +79,14 @@ class RunInput(BaseModel):
     With `approve_plan` a person approves each program of the plan before its first step.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    goal: str = ""
+    goal: Goal = ""
     title: str = Field(default="", max_length=200)
     plan: dict[str, JsonValue] | None = None
     plan_packed: str | None = Field(default=None, max_length=MAX_PACKED_BYTES)
     inputs: dict[str, JsonValue] = Field(default_factory=dict)
     docs: str | None = Field(default=None, max_length=4096)
     tools: tuple[str, ...] | None = None
-    model: str = Field(default="", max_length=500)
+    model: Annotated[str, Field(max_length=500), AfterValidator(_models)] = ""
     approval: ApprovalPolicy = "writes"
     approve_plan: bool = Field(default=False, strict=True)
     on_failure: OnFailure | None = None
@@ -89,7 +97,7 @@ class RunInput(BaseModel):
     window: int = Field(default=100, strict=True, ge=1, le=500)
     in_flight: int = Field(default=DEFAULT_IN_FLIGHT, strict=True, ge=1, le=MAX_NODES)
     fuse: Fuse | None = None
-    tenant: str = ""
+    tenant: Annotated[str, AfterValidator(_tenant)] = ""
 
 
 class RunRequest(RunInput):
@@ -115,30 +123,14 @@ class RunRequest(RunInput):
 
 def parse_request(request: Any, *more: Any) -> RunRequest:
     """Return the run request in `request`; raises InvalidRequest for anything else, whatever its shape."""
-    if more:
-        raise InvalidRequest(f"a run takes one JSON object, not {1 + len(more)} inputs; for example {EXAMPLE}")
-    if not isinstance(request, dict):
-        raise InvalidRequest(f"a run takes one JSON object, not {shape_of(request)}; for example {EXAMPLE}")
-    unsound = flaw_in(request)
-    if unsound:
-        raise InvalidRequest(unsound)
+    try:
+        parsed = parse_object(RunRequest, (request, *more), "a run", EXAMPLE)
+    except ValueError as error:
+        raise InvalidRequest(str(error)) from None
     size = len(json.dumps({**request, "carry": None}, ensure_ascii=False).encode(errors="replace"))
     if size > MAX_REQUEST_BYTES:
         way_out = "Use a `map` node for many alike nodes, send `plan_packed`, put long texts in a document"
         raise InvalidRequest(f"the request has {size:,} bytes; at most {MAX_REQUEST_BYTES:,}. {way_out}")
-    try:
-        parsed = RunRequest.model_validate(request)
-    except ValidationError as error:
-        raise InvalidRequest(f"{describe_errors(error, RunRequest.model_fields)}; for example {EXAMPLE}") from None
-    try:
-        models_in(parsed.model, "model=")
-    except ValueError as error:
-        raise InvalidRequest(str(error)) from None
-    if len(parsed.goal.encode()) > MAX_GOAL_BYTES:
-        size = len(parsed.goal.encode())
-        raise InvalidRequest(f"goal is {size} bytes; at most {MAX_GOAL_BYTES}. Put long text in a document")
-    if len(parsed.tenant.encode()) > MAX_TENANT_BYTES or not parsed.tenant.isprintable():
-        raise InvalidRequest(f"tenant is a name of at most {MAX_TENANT_BYTES} bytes of printable text")
     if not has_work(parsed) and parsed.carry is None:
         raise InvalidRequest(f"a run needs a `goal` or a `plan`; for example {EXAMPLE}")
     if parsed.plan is not None and parsed.plan_packed is not None:
@@ -146,13 +138,21 @@ def parse_request(request: Any, *more: Any) -> RunRequest:
     return parsed
 
 
-def flaw_in(fields: dict[Any, Any]) -> str | None:
-    """Return a value in an input that JSON cannot carry, with its place: it would fail wherever it is sent next."""
-    found = first_violation(fields, depth=MAX_JSON_LEVELS + 2)
-    return f"{format_name(place_of(found[0]) or 'input')}: {found[1]}" if found is not None else None
+def parse_object(model: type[M], inputs: Sequence[Any], what: str, example: str, prefix: str = "") -> M:
+    """Return the model in the only one of the inputs of a run or an update; raises ValueError for anything else."""
+    count = f"{len(inputs)} inputs" if len(inputs) != 1 else _shape(inputs[0])
+    if len(inputs) != 1 or not isinstance(inputs[0], dict):
+        raise ValueError(f"{what} takes one JSON object, not {count}; for example {example}")
+    unsound = first_violation(inputs[0], depth=MAX_JSON_LEVELS + 2)
+    if unsound is not None:  # it would fail wherever it is sent next
+        raise ValueError(f"{prefix}{format_name(place_of(unsound[0]) or 'input')}: {unsound[1]}")
+    try:
+        return model.model_validate(inputs[0])
+    except ValidationError as error:
+        raise ValueError(f"{prefix}{describe_errors(error, model.model_fields)}; for example {example}") from None
 
 
-def shape_of(value: Any) -> str:
+def _shape(value: Any) -> str:
     """Return in two words what a value is that should have been an object."""
     if value is None:
         return "nothing"

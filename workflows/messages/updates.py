@@ -6,12 +6,12 @@ Whether an update fits the run's state is decided in `workflows/run/update_rules
 import re
 from typing import Annotated, Any, ClassVar, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import AfterValidator, Field, JsonValue
 
-from sennit.workflows.messages.request import flaw_in, shape_of
+from sennit.workflows.messages.request import parse_object
 from sennit.workflows.plan.language.limits import Limits
+from sennit.workflows.plan.language.nodes import Frozen
 from sennit.workflows.plan.language.text import format_value
-from sennit.workflows.plan.language.validation_messages import describe_errors
 from sennit.workflows.plan.limits import MAX_SCRIPT_CHARACTERS
 
 _UNIT = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}(\[[0-9]{1,5}\](\.[A-Za-z][A-Za-z0-9_]{0,39})?)?\Z")
@@ -26,10 +26,8 @@ class RunIsOver(InvalidUpdate):
     """An update of a run that has ended."""
 
 
-class Update(BaseModel):
+class Update(Frozen):
     """Base of all updates: `name` as it is sent, `about` as the UI shows it, `example` as it may be pasted."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     name: ClassVar[str]
     about: ClassVar[str]
@@ -145,18 +143,8 @@ UPDATES: tuple[type[Update], ...] = (RetryNode, SkipNode, Answer, Approve, Rejec
 
 def parse_update(model: type[U], request: Any, *more: Any) -> U:
     """Return the update in `request`; raises InvalidUpdate for any other shape. `finish` may come without input."""
-    if more:
-        inputs = 1 + len(more)
-        raise InvalidUpdate(f"{model.name} takes one JSON object, not {inputs} inputs; for example {model.example}")
     fields = {} if request is None and model is Finish else request
-    if not isinstance(fields, dict):
-        raise InvalidUpdate(f"{model.name} takes one JSON object, not {shape_of(fields)}; for example {model.example}")
-    unsound = flaw_in(fields)
-    if unsound:
-        raise InvalidUpdate(f"{model.name}: {unsound}")
     try:
-        return model.model_validate(fields)
-    except ValidationError as error:
-        raise InvalidUpdate(
-            f"{model.name}: {describe_errors(error, model.model_fields)}; for example {model.example}"
-        ) from None
+        return parse_object(model, (fields, *more), model.name, model.example, f"{model.name}: ")
+    except ValueError as error:
+        raise InvalidUpdate(str(error)) from None

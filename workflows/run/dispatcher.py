@@ -149,11 +149,11 @@ class Dispatcher:
         self._bytes += COMMAND_BYTES + len(call.model_dump_json(exclude_unset=True))
         first = units[0]
         contract, spec, item = contract_of(state, units, asks=asks), state.spec_of(first), state.is_item(first)
-        own_work = (item or spec.kind in ("tool", "llm")) and contract is not contracts.GATE
+        is_call = (item or spec.kind in ("tool", "llm")) and contract is not contracts.GATE
         specs = [state.spec_of(unit) for unit in units]
         if isinstance(call, ToolNodeCall) and call.tried:
             specs = [replace(spec, attempts=max(1, spec.attempts - call.tried))]
-        options = node_options(specs, item=item, own_work=own_work)
+        options = node_options(specs, item=item, is_call=is_call)
         ident = ActivityId(
             state.path(first),
             state.generation[first],
@@ -161,7 +161,7 @@ class Dispatcher:
             work="question" if asks else "",
             epoch=self.epoch,  # no two ids of one run are under way at once
         )
-        name = state.address(first) if len(units) == 1 else f"{state.address(first)}+{len(units) - 1}"
+        name = state.full_path(first) if len(units) == 1 else f"{state.full_path(first)}+{len(units) - 1}"
         options.setdefault("summary", self._summary(units, name, spec.summary))
         if asks:
             options["summary"] = for_bar(f"{name} asks: {spec.summary.partition(' ')[2]}")
@@ -184,7 +184,7 @@ class Dispatcher:
     def look_up(self, unit: int, generation: int) -> None:
         """Learn from the ledger of effects what became of a write that was cut off in this generation."""
         state, spec = self._state, self._state.spec_of(unit)
-        name = state.address(unit, generation)
+        name = state.full_path(unit, generation)
         plan = spec.page or self.plan
         call = WriteNodeCall(run=self._run, plan=plan, nodes=(name,), looks_up=True, **self._common)
         options = look_up_options(spec, item=state.is_item(unit))
@@ -317,13 +317,14 @@ def node_call(state: RunState, run: str, plan: str, units: Units, *, asks: bool 
     has.
     """
     takes, unit = contract_of(state, units, asks=asks).takes, units[0]
-    common |= {"run": run, "plan": plan, "nodes": tuple(state.address(each) for each in units)}
+    common |= {"run": run, "plan": plan, "nodes": tuple(state.full_path(each) for each in units)}
     if unit in state.answers:
         return GateNodeCall(**common, answer=state.answers[unit])
     spec, is_map = state.spec_of(unit), state.kind_of(unit) == "map"
     read = [*state.values(unit)] if is_map else []
     read = read or [*dict.fromkeys((*(node for each in units for node in _read_by(state, each)), *spec.inputs))]
-    fields = _known(repeated=tuple(state.address(node) for node in _makers(state, read) if state.generation[node] > 1))
+    again = [node for node in _makers(state, read) if state.generation[node] > 1]
+    fields = _known(repeated=tuple(map(state.full_path, again)))
     if spec.kind == "join":
         fields["refs"] = {state.path(unit): manifest(state, unit)}
     elif is_map:

@@ -203,7 +203,7 @@ class PlanExtender:
         try:
             if reply.more == "replan":
                 return await self.check(reply.ref or "", CHECK_REPLAN, unit)
-            node = self._engine.state.address(unit)
+            node = self._engine.state.full_path(unit)
             return await self._check_at(CHECK_TOOL_CALLS, unit, node=node, draft=reply.ref or "")
         except ApplicationError as error:
             return CheckResult(problems=(f"{error.type}: {error.message}",))

@@ -78,9 +78,7 @@ class RunSetup:
             if getattr(request, name) and info.parent is None:
                 raise ApplicationError(f"{name}: only a sub-agent has it", type="InvalidRequest", non_retryable=True)
         extra = {"scheduled": True} if info.typed_search_attributes.get(_SCHEDULE) else {}
-        call = PrepareCall(
-            run=self.run_prefix, first_run=info.first_execution_run_id, **_prepare_fields(request), **extra
-        )
+        call = PrepareCall(run=self.run_prefix, first_run=info.first_execution_run_id, request=request, **extra)
         prepared = await self._do(PREPARE, call, "prepare the run", waits=True)
         if prepared.checked is None and not prepared.planner:
             raise invalid_result()
@@ -226,11 +224,3 @@ def with_usage(error: ApplicationError, spent: Usage) -> ApplicationError:
     """Return a run's failure with the run's usage, which is charged to a parent run."""
     details = ({"usage": UsageReport.of(spent).model_dump()},) if any(spent) else ()
     return ApplicationError(error.message, *error.details, *details, type=error.type, non_retryable=error.non_retryable)
-
-
-def _prepare_fields(request: RunRequest) -> dict[str, Any]:
-    """Return what `prepare` needs of a request; unset fields are not sent."""
-    what = ("goal", "plan", "plan_packed", "inputs", "docs", "material", "origins")
-    names = (*what, "tools", "model", "approval", "approve_plan", "grant", "on_failure")
-    fields = {name: getattr(request, name) for name in names if name in request.model_fields_set}
-    return fields | ({"priced": True} if request.budget is not None and request.budget.cost_usd else {})

@@ -180,8 +180,8 @@ def _head(run: str, title: str, counts: dict[str, int], shared: int) -> list[str
     """Return the title, how many nodes have ended, and where to look. Shared activities tell of ends once a second."""
     ended = sum(counts.get(status, 0) for status in (*(STATUS_NAMES[status] for status in ENDED), "handled"))
     total = sum(counts.values())
-    told = f", as {shared:,} shared activit{'ies' if shared > 1 else 'y'} last reported" if shared else ""
-    parts = [f"{ended:,} of {total:,} node{'s' * (total != 1)} ended{told}"]
+    source = f", as {shared:,} shared activit{'ies' if shared > 1 else 'y'} last reported" if shared else ""
+    parts = [f"{ended:,} of {total:,} node{'s' * (total != 1)} ended{source}"]
     name = quote(run, safe="")
     page = f"namespaces/{{namespace}}/workflows/{name if name != run else '{workflowId}'}/{{runId}}"
     if len(name) <= MAX_CODE_CHARACTERS:

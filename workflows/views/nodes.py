@@ -47,6 +47,12 @@ def cut(text: str, most: int) -> str:
 
 
 def fields_of(state: RunState, unit: int, caught: Container[int]) -> dict[str, object]:
+    details = {
+        "call_site": state.spec_of(unit).call_site,
+        "taken_over": unit in state.taken_over,
+        "answered": is_answered(state, unit),
+        "approved": _approved(state, unit),
+    }
     return {
         "id": state.shown(unit),
         "kind": state.kind_of(unit),
@@ -54,10 +60,7 @@ def fields_of(state: RunState, unit: int, caught: Container[int]) -> dict[str, o
         "attempts": state.attempts[unit],
         "duration_ms": state.millis[unit] if state.attempts[unit] else None,
         "error": error_of(state, unit),
-        **({"call_site": state.spec_of(unit).call_site} if state.spec_of(unit).call_site else {}),
-        **({"taken_over": True} if unit in state.taken_over else {}),
-        **({"answered": True} if is_answered(state, unit) else {}),
-        **_approved(state, unit),
+        **{name: value for name, value in details.items() if value},
     }
 
 
@@ -66,13 +69,13 @@ def is_answered(state: RunState, unit: int) -> bool:
     return unit in state.answers and state.kind_of(unit) != "gate"
 
 
-def _approved(state: RunState, unit: int) -> dict[str, object]:
+def _approved(state: RunState, unit: int) -> ApprovedWrite | None:
     approval = state.approved.get(unit)
     if approval is None:
-        return {}
+        return None
     fields = {"target": approval.target, "args": tuple(approval.args), "by": approval.by}
     details = {name: value for name, value in fields.items() if value}
-    return {"approved": ApprovedWrite(digest=approval.written or approval.digest, **details)}
+    return ApprovedWrite(digest=approval.written or approval.digest, **details)
 
 
 def view_of(

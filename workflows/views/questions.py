@@ -157,7 +157,7 @@ def _failed(state: RunState, unit: int, run: str) -> BlockedOn:
     if NEXT_TRY in state.deadlines and unit in outages(state):
         error += f"; {tried_again_at(state.deadlines[NEXT_TRY])}"
     if state.kind_of(unit) == "program" and state.notes.get(unit, ("",))[0] == PROGRAM_FAILED:
-        return _own_error(state, unit, run, error)
+        return _script_error(state, unit, run, error)
     if writes:
         error += f"; to run it again may repeat what {names_of(state, writes)} wrote"
         example["repeat_effect"] = True
@@ -179,12 +179,11 @@ def _items(state: RunState, items: Sequence[int]) -> str:
     return ", ".join(map(state.shown, items[:MAX_NAMED_ITEMS])) + more
 
 
-def _own_error(state: RunState, unit: int, run: str, error: str) -> BlockedOn:
+def _script_error(state: RunState, unit: int, run: str, error: str) -> BlockedOn:
     """Return the question about a script that has failed by itself: it fails again, so it is edited."""
     graph = state.graph
-    session = node = session_of(state, state.node_of(unit))
-    while graph.specs[node].maker >= 0:
-        node = graph.specs[node].maker
+    session = session_of(state, state.node_of(unit))
+    node = graph.program_of(session)
     others = sum(spec.is_program for spec in graph.specs) > 1
     command = ["sennit", "edit", run, "FILE.py", *(["--node", state.shown(node)] if others else [])]
     return BlockedOn(

@@ -46,7 +46,7 @@ def script_view(state: RunState, replies: Mapping[int, NodeReply], name: str) ->
     if not spec.script:
         return f"the script of {format_name(spec.id)} is too long to be shown"
     lines = _lines(state, replies, found)
-    for line, error in _own_errors(state, found, spec.script):
+    for line, error in _script_errors(state, found, spec.script):
         lines.setdefault(line, _Sums()).error = error
     return ScriptView(node=spec.id, script=spec.script, lines=tuple(_line(line, lines[line]) for line in sorted(lines)))
 
@@ -68,7 +68,7 @@ def _lines(state: RunState, replies: Mapping[int, NodeReply], program: int) -> d
     return lines
 
 
-def _own_errors(state: RunState, program: int, script: str) -> Iterator[tuple[int, str]]:
+def _script_errors(state: RunState, program: int, script: str) -> Iterator[tuple[int, str]]:
     """Yield the lines on which the script itself has failed, in its tasks too, each with the error. An error ends with
     its line and the text of that, which may be cut.
     """
@@ -80,7 +80,7 @@ def _own_errors(state: RunState, program: int, script: str) -> Iterator[tuple[in
             state.is_item(step)
             or kind != PROGRAM_FAILED
             or graph.is_replaced(step)
-            or _program_of(graph, step) != program
+            or graph.program_of(step) != program
         ):
             continue
         for number, row in rows:
@@ -88,12 +88,6 @@ def _own_errors(state: RunState, program: int, script: str) -> Iterator[tuple[in
             if found and one_line(row).startswith(rest.removesuffix(")").rstrip("…")):
                 yield number, message
                 break
-
-
-def _program_of(graph: Graph, node: int) -> int:
-    while graph.specs[node].maker >= 0:
-        node = graph.specs[node].maker
-    return node
 
 
 def _line_of(spec: NodeSpec, firsts: Mapping[str, int]) -> int:

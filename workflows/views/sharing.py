@@ -29,8 +29,7 @@ def _reason(state: RunState, node: int) -> str:
     why = "it has failed beside others" if node in state.alone else ""
     why = why or ("it reads joins of many inputs" if reads_long_manifests(state, node) else "")
     is_of_program = spec.maker >= 0 and state.graph.specs[spec.maker].kind == "program"
-    locks = state.graph.locks[node]
-    rule = why_not_in_place(spec, TOOLS) if is_of_program else why_alone(state.graph, node, spec, locks)
+    rule = why_not_in_place(spec, TOOLS) if is_of_program else why_alone(state.graph, node, spec, spec.locks)
     reason = "" if spec.in_place else rule or why or timings.why_alone(spec) or (_BESIDE if is_of_program else "")
     if reason:
         return f"alone: {reason}"

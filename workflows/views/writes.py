@@ -16,14 +16,18 @@ _SAYS: dict[WriteStatus, str] = {
 }
 
 
-def writes_of(state: RunState) -> tuple[WriteLine, ...]:
-    """Return the writes that were cut off, or of which nobody knows whether they were made; the latter come first."""
-    return _lines(state, all_made=False)
-
-
-def all_writes(state: RunState) -> tuple[WriteLine, ...]:
-    """Return all that a run has written, or may have."""
-    return _lines(state, all_made=True)
+def writes_of(state: RunState, *, all_made: bool = False) -> tuple[WriteLine, ...]:
+    """Return the writes that were cut off, or of which nobody knows whether they were made, which come first; with
+    `all_made` also those of which the status of their nodes tells that this run has made them.
+    """
+    found = [
+        WriteLine(node=_name(state, unit, each), status=each.status)
+        for unit in sorted(state.effects)
+        for each in state.effects[unit]
+    ]
+    if all_made:
+        found += [WriteLine(node=state.full_path(unit), status="made") for unit in _made(state)]
+    return tuple(sorted(found, key=lambda line: ORDER.index(line.status))[:MAX_WRITES])
 
 
 def effect_text(state: RunState, unit: int) -> str:
@@ -36,19 +40,8 @@ def effect_text(state: RunState, unit: int) -> str:
     return "; ".join([*named[:MAX_NAMED_WRITES], *more])
 
 
-def _lines(state: RunState, *, all_made: bool) -> tuple[WriteLine, ...]:
-    found = [
-        WriteLine(node=_name(state, unit, each), status=each.status)
-        for unit in sorted(state.effects)
-        for each in state.effects[unit]
-    ]
-    if all_made:
-        found += [WriteLine(node=state.address(unit), status="made") for unit in _made(state)]
-    return tuple(sorted(found, key=lambda line: ORDER.index(line.status))[:MAX_WRITES])
-
-
 def _name(state: RunState, unit: int, effect: Effect) -> str:
-    name = state.address(unit, effect.generation)
+    name = state.full_path(unit, effect.generation)
     return f"{name}.{effect.below}" if effect.below else name
 
 

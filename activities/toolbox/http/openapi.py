@@ -18,7 +18,7 @@ from sennit.activities.toolbox.configuration import Resource, Strict, flaw_of, i
 from sennit.activities.toolbox.definition import NAME, Effect
 from sennit.activities.toolbox.errors import ToolError, ToolSetupError
 from sennit.activities.toolbox.http.endpoints import Endpoint
-from sennit.workflows.plan.checking.schemas import is_known
+from sennit.workflows.plan.checking.schemas import unknown_keywords
 from sennit.workflows.plan.language.limits import Duration
 from sennit.workflows.plan.language.text import nearest_or_known, one_line, printable
 from sennit.workflows.plan.language.validation_messages import first_error
@@ -259,7 +259,7 @@ class _Document:
                 kept[name] = [self._schema(each) for each in value]
             elif name in ("items", "additionalProperties"):
                 kept[name] = self._schema(value)
-            elif name not in ("$defs", "properties") and is_known(name, value):
+            elif name not in ("$defs", "properties") and not any(unknown_keywords({name: value})):
                 kept[name] = value
         hidden = [key for key, each in _object(schema.get("properties")).items() if _is_answer(each)]
         if isinstance(kept.get("required"), list):

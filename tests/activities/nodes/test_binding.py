@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from doubles.stores import made
 
-from sennit.activities.nodes.binding import Binder, parse_address
+from sennit.activities.nodes.binding import Binder, parse_unit
 from sennit.activities.storage import run_context
 from sennit.activities.storage.directory import DirectoryStore
 from sennit.activities.storage.run_context import ArtifactReader
@@ -50,10 +50,10 @@ def each(over: str = "$a.items", as_: str = "item", **args: Any) -> MapNode:
 
 
 async def bound(library: ArtifactReader, node: MapNode, digest: str, index: int) -> Any:
-    address = parse_address(f"m[{index}]")
+    unit = parse_unit(f"m[{index}]")
     call = NodeCall(run="run", plan="plan", nodes=(f"m[{index}]",))
     binder = Binder(library, HOME, CHECKED, call, {"a": digest})
-    await binder.load(node, address)
+    await binder.load(node, unit)
     return binder.bound(node.do[0].args)  # type: ignore[union-attr]
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from doubles.plan.samples import CATALOGUE, llm, stored, tool
 
-from sennit.activities.nodes.binding import parse_address
+from sennit.activities.nodes.binding import parse_unit
 from sennit.activities.nodes.content_key import content_key
 from sennit.activities.storage.run_context import StoredPlan
 from sennit.workflows.messages.node_calls import NodeCall
@@ -16,7 +16,7 @@ WRITES = next(entry["name"] for entry in CATALOGUE if entry["effect"] == "write"
 
 def key(checked: StoredPlan, path: str, refs: dict[str, str] | None = None, version: str = "1", **fields: Any) -> str:
     call = NodeCall(run="run", plan="plan", nodes=(path,), **fields)
-    return content_key(checked, parse_address(path), refs or {}, call, version)
+    return content_key(checked, parse_unit(path), refs or {}, call, version)
 
 
 BASE = stored(tool("a", args={"query": "x"}), tool("b", args={"query": "$a.text"}))

@@ -80,7 +80,7 @@ async def test_no_argument_of_a_program_is_approved_unseen(arguments: dict[str, 
 
     context = SimpleNamespace(
         node=node,
-        address=None,
+        unit=None,
         spec=SimpleNamespace(quote=None),
         binder=SimpleNamespace(load=load, bound=dict),
         room=0,

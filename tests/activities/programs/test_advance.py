@@ -265,7 +265,7 @@ async def test_a_call_that_is_made_again_has_its_first_result(play: Make) -> Non
         name = next(name for name in run.going if run.nodes[name][1].kind == "tool" and name not in found)
         found.append(name)
     contexts = [await run.context(name) for name in found]
-    keys = [content_key(each.checked, each.address, {}, each.call, "1") for each in contexts]
+    keys = [content_key(each.checked, each.unit, {}, each.call, "1") for each in contexts]
     assert found[0] != found[1]
     assert keys[0] == keys[1]
 

@@ -204,7 +204,7 @@ class Play:
         status = self.state.status
         joins = [unit for unit in status.touched if self.state.kind_of(unit) == "join" and status[unit] == SUCCEEDED]
         joins = [unit for unit in joins if unit in self.state.chosen and not self.state.attempts[unit]]
-        return [f"close {self.state.address(unit)}" for unit in joins]
+        return [f"close {self.state.full_path(unit)}" for unit in joins]
 
     def _step(self, event: Event) -> list[Decision]:
         """Take an event. What a node asks is put together at once, as is what it asks again."""
@@ -235,7 +235,7 @@ class Play:
     def _waiting(self) -> list[str]:
         if not self.state.waiting:
             return []
-        return [self.state.address(unit) for unit in self.state.units_in(WAITING)]
+        return [self.state.full_path(unit) for unit in self.state.units_in(WAITING)]
 
     def _parked(self) -> list[str] | None:
         if not self.state.parked or self.state.ended:
@@ -272,14 +272,14 @@ class Play:
     def _word(self, decision: Decision) -> str:
         state = self.state
         if isinstance(decision, Start):
-            return "start " + "+".join(state.address(unit) for unit in decision.units)
+            return "start " + "+".join(state.full_path(unit) for unit in decision.units)
         if isinstance(decision, Expand):
-            return f"extend {state.address(decision.unit)}"
+            return f"extend {state.full_path(decision.unit)}"
         if isinstance(decision, Cancel):
             late = f"~{decision.generation}" if decision.generation > 1 else ""
             return f"cancel {state.path(decision.unit)}{late}"
         if isinstance(decision, LookUp):
-            return f"look up {state.address(decision.unit, decision.generation)}"
+            return f"look up {state.full_path(decision.unit, decision.generation)}"
         assert isinstance(decision, End)
         return f"end {decision.status}"
 

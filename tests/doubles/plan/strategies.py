@@ -130,7 +130,8 @@ class Planner:
         if kind in ("tool", "map") and self._chance(15):
             spec.approval, spec.effect = True, "write"
         if kind in ("tool", "llm", "map") and self._chance(25):
-            spec.locks = [(self._choices.pick(LOCKS), self._chance(50)) for _ in range(self._choices.integer(1, 2))]
+            locks = [(self._choices.pick(LOCKS), self._chance(50)) for _ in range(self._choices.integer(1, 2))]
+            spec.locks = list(dict(locks).items())
         return spec
 
     def _join(self, spec: NodeSpec) -> None:

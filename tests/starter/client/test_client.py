@@ -123,7 +123,7 @@ async def test_the_memo_describes_the_plan_and_queues_are_fair_to_tenants(sennit
     found = await sennit.client.get_workflow_handle(run.id).describe()
     assert await found.memo() == {"sennit": version("sennit"), "title": "nightly", "nodes": 2}
     assert found.raw_description.workflow_execution_info.priority.fairness_key == "acme"
-    with pytest.raises(Refused, match="tenant is a name of at most 64 bytes"):
+    with pytest.raises(Refused, match="`tenant`: is a name of at most 64 bytes"):
         await sennit.start(goal="x", tenant="é" * 33)
 
 

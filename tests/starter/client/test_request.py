@@ -57,7 +57,7 @@ def test_a_program_is_a_plan_with_the_inputs_that_are_given() -> None:
     ("fields", "message"),
     [
         ({}, "a run needs a `goal` or a `plan`"),
-        ({"goal": "x" * 40_000}, "goal is 40000 bytes"),
+        ({"goal": "x" * 40_000}, "`goal`: is 40,000 bytes"),
         ({"goal": "x", "window": 501}, "`window`"),
         ({"goal": "x", "approval": "no"}, "`approval`"),
         ({"goal": "x", "typo": 1}, "unknown field `typo`"),

@@ -14,7 +14,7 @@ from temporalio import activity, workflow
 from sennit.activities.definitions import Activities, WorkerPaths
 from sennit.activities.toolbox import load_tools
 from sennit.workflows.agent_run import AgentRun
-from sennit.workflows.messages.contracts import CALLS, PLAN, PREPARE, TOOL, Call
+from sennit.workflows.messages.contracts import CALLS, PLAN, TOOL, Call
 from sennit.workflows.messages.message import Message
 from sennit.workflows.messages.outputs import OUTPUTS
 from sennit.workflows.messages.request import ContinuedState, RunRequest
@@ -125,17 +125,15 @@ def test_an_update_is_described_and_its_example_can_be_sent(update: type[Update]
 
 @pytest.mark.parametrize("origin", ["../other/run", "a/b", "..", "", "run\n"])
 @pytest.mark.parametrize(
-    "fields",
+    ("takes", "fields"),
     [
-        (PREPARE, {"run": "r", "first_run": "r"}),
-        (PLAN, {"run": "r", "run_context": "d"}),
-        (TOOL, {"run": "r", "plan": "d", "nodes": ["n"]}),
+        (RunRequest, {"goal": "x"}),
+        (PLAN.takes, {"run": "r", "run_context": "d"}),
+        (TOOL.takes, {"run": "r", "plan": "d", "nodes": ["n"]}),
     ],
-    ids=lambda fields: fields[0].name,
 )
-def test_no_activity_takes_over_what_lies_in_another_namespace(fields: Any, origin: str) -> None:
+def test_no_activity_takes_over_what_lies_in_another_namespace(takes: Any, fields: dict[str, Any], origin: str) -> None:
     """Whoever reaches the server can ask for an activity by hand."""
-    call, given = fields
-    call.takes.model_validate({**given, "origins": ["0a1b2c3d-0000"]})
+    takes.model_validate({**fields, "origins": ["0a1b2c3d-0000"]})
     with pytest.raises(ValidationError, match="origins"):
-        call.takes.model_validate({**given, "origins": [origin]})
+        takes.model_validate({**fields, "origins": [origin]})

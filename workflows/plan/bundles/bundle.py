@@ -91,7 +91,7 @@ class _Bundler:
     def __init__(self, files: Files, program: _File) -> None:
         self.files = {"": program}
         self.problems: list[tuple[str, int, str]] = []
-        self._given = files
+        self._folder = files
         self._done: list[_File] = []
         """Modules in the order in which their top levels are to run."""
         self._left: list[tuple[_File, ast.Call]] = []
@@ -137,7 +137,7 @@ class _Bundler:
         """Return the name of the module that `run_program` runs, "" for the program itself."""
         if name in self.files:
             return name
-        found = self._given.find(name)
+        found = self._folder.find(name)
         return "" if found is not None and found[0] == self.files[""].path else None
 
     def _read(self, file: _File, above: tuple[str, ...]) -> None:
@@ -152,7 +152,7 @@ class _Bundler:
 
     def _import(self, file: _File, name: str, above: tuple[str, ...]) -> str:
         """Read a module that a file imports, if it was not read; return why that cannot be."""
-        path = self._given.find(name)
+        path = self._folder.find(name)
         if name in above or (path is not None and path[0] == self.files[""].path):
             program = self.files[""].path.replace("\\", "/").rpartition("/")[2].removesuffix(".py")
             names = [each or program for each in above]
@@ -178,9 +178,9 @@ class _Bundler:
     def _add(self, name: str, above: tuple[str, ...], what: str = "module") -> str:
         if name in self.files:
             return ""
-        found = self._given.find(name) if name.isidentifier() else None
+        found = self._folder.find(name) if name.isidentifier() else None
         if found is None:
-            return f"there is no {what} {format_name(name)}{nearest_or_known(name, sorted(self._given.names()))}"
+            return f"there is no {what} {format_name(name)}{nearest_or_known(name, sorted(self._folder.names()))}"
         if len(self.files) > MAX_SCRIPT_FILES:
             return f"a script has at most {MAX_SCRIPT_FILES} modules"
         if modules_in(found[1]) or modules_in(self.files[""].text):
@@ -202,7 +202,7 @@ class _Bundler:
         """Yield what a file imports of other files; what is wrong with that is a problem."""
         for statement in done_by_the_run(ast.parse(file.text)):
             module = str(statement.module or "") if isinstance(statement, ast.ImportFrom) else ""
-            if module and module not in _OURS and self._given.find(module) is not None:
+            if module and module not in _OURS and self._folder.find(module) is not None:
                 text = f"{module}.py gives something the name of a word of programs: give it another"
                 self._problem(file, statement, text)
         for node in file.source.nodes:
@@ -217,7 +217,7 @@ class _Bundler:
 
     def _is_local(self, name: str) -> bool:
         """Whether a module is one of the files, or looks like one whose name is not quite right."""
-        return self._given.find(name) is not None or bool(did_you_mean(name, sorted(self._given.names())))
+        return self._folder.find(name) is not None or bool(did_you_mean(name, sorted(self._folder.names())))
 
     def _refused(self, node: ast.Import | ast.ImportFrom, name: str) -> str:
         """Return why a file cannot be imported like that."""
@@ -225,14 +225,14 @@ class _Bundler:
             return f"write `import {name or node.names[0].name}`: the files beside a script are no package"
         root = name.partition(".")[0]
         if root in MODULES:
-            is_file = name in MODULES and self._given.find(name) is not None
+            is_file = name in MODULES and self._folder.find(name) is not None
             return f"{name}.py has the name of a module of Python: give it another" if is_file else ""
-        if "." in name and (self._given.is_folder(root) or self._given.find(root) is not None):
+        if "." in name and (self._folder.is_folder(root) or self._folder.find(root) is not None):
             way = f"put the file beside the script, and write `import {name.rpartition('.')[2]}`"
             return f"`{name}` is in a package; {way}"
-        if self._given.find(name) is None:
+        if self._folder.find(name) is None:
             folder = f"`{name}` is a folder: put its files beside the script, and import them by their names"
-            return folder if self._given.is_folder(name) else ""
+            return folder if self._folder.is_folder(name) else ""
         if isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names):
             return "name what you import, in the place of `*`"
         return ""

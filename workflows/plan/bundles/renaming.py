@@ -69,10 +69,10 @@ class Renaming(Edits):
         elif (module := self._module(node)) is not None:
             if not (isinstance(around, ast.Attribute) and around.value is node):
                 self._problem(node, f"the module `{module}` is no value: name what you use, as in {module}.name")
-        elif self._is_own(scope, meaning):
+        elif self._is_qualified(scope, meaning):
             self._new[node] = QUALIFIED.format(self._name, node.id)
 
-    def _is_own(self, scope: ast.AST, meaning: ast.AST) -> bool:
+    def _is_qualified(self, scope: ast.AST, meaning: ast.AST) -> bool:
         """Whether a name is bound at the top of a module, and no name of one of Python's that all files have alike."""
         if not self._name or scope is not self._source.tree:
             return False
@@ -119,7 +119,7 @@ class Renaming(Edits):
                 return self._of(*imported, node)
             if isinstance(source.parents[meaning], ast.Import) and meaning.name in self._sources:
                 self._problem(node, f"`{name}` is a module that {module}.py imports: import it here, too")
-            elif not other._is_own(source.tree, meaning):
+            elif not other._is_qualified(source.tree, meaning):
                 self._problem(node, f"{module}.py only imports {format_name(name)}: import it here, too")
         return QUALIFIED.format(module, name)
 
@@ -185,10 +185,10 @@ class Renaming(Edits):
             if (node.module if isinstance(node, ast.ImportFrom) else alias.name) in self._sources:
                 continue
             bound = alias.asname or alias.name.partition(".")[0]
-            is_own = is_top and self._is_own(self._source.tree, alias)
-            if is_own and "." in alias.name and not alias.asname:
+            is_qualified = is_top and self._is_qualified(self._source.tree, alias)
+            if is_qualified and "." in alias.name and not alias.asname:
                 self._problem(node, f"`{bound}` is something else in another file: write `import {alias.name} as ...`")
-            kept.append(ast.alias(alias.name, QUALIFIED.format(self._name, bound)) if is_own else alias)
+            kept.append(ast.alias(alias.name, QUALIFIED.format(self._name, bound)) if is_qualified else alias)
         if kept != node.names:
             new = ast.Import(kept) if isinstance(node, ast.Import) else ast.ImportFrom(node.module, kept, node.level)
             self._statement(node, ast.unparse(new) if kept else f"pass{self._shown(node)}")

@@ -28,7 +28,7 @@ def argument_problems(scope: SymbolTable, node: Node, where: Where) -> Iterator[
 def _arguments(scope: SymbolTable, tools: Tools, node: Node, work: ToolCall, inside: Where) -> Iterator[Problem]:
     tool = tools.get(work.tool)
     if tool is None:
-        yield _unknown_tool(tools, work.tool, (*inside, "tool"))
+        yield Problem("unknown_tool", (*inside, "tool"), no_such_tool(work.tool, tools))
         return
     schema = tool.get("schema") or {}
     defs = json_schema.definitions(schema)
@@ -77,11 +77,7 @@ def turn_problems(scope: SymbolTable, node: Node, where: Where) -> Iterator[Prob
             yield from _turns(node, work, where, inside)
         for position, name in enumerate((isinstance(work, ModelCall | AgentCall) and work.tools) or ()):
             if scope.tools is not None and name not in scope.tools:
-                yield _unknown_tool(scope.tools, name, (*inside, "tools", position))
-
-
-def _unknown_tool(tools: dict[str, dict[str, Any]], name: str, where: Where) -> Problem:
-    return Problem("unknown_tool", where, no_such_tool(name, tools))
+                yield Problem("unknown_tool", (*inside, "tools", position), no_such_tool(name, scope.tools))
 
 
 def _turns(node: Node, work: ModelCall, where: Where, inside: Where) -> Iterator[Problem]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from sennit.workflows.plan.checking.symbols import SymbolTable
-from sennit.workflows.plan.language.conditions import AllOf, AnyOf, Condition, Not, Test
+from sennit.workflows.plan.language.conditions import Condition, Test, comparisons_of
 from sennit.workflows.plan.language.dependencies import names_in, stage_place
 from sennit.workflows.plan.language.json_schema import type_of
 from sennit.workflows.plan.language.nodes import MapNode, Node
@@ -15,32 +15,17 @@ STATUSES = ("succeeded", "failed", "skipped", "cancelled")
 _ORDER = ("lt", "le", "gt", "ge")
 
 
-def placed_tests(condition: Condition, where: Where) -> Iterator[tuple[Where, Test]]:
-    """Yield every comparison in a condition with its place, in the order written."""
-    if isinstance(condition, Test):
-        yield where, condition
-    elif isinstance(condition, Not):
-        yield from placed_tests(condition.part, (*where, "not"))
-    else:
-        name = "and" if isinstance(condition, AllOf) else "or"
-        parts: AllOf | AnyOf = condition
-        for index, part in enumerate(parts.parts):
-            yield from placed_tests(part, (*where, name, index))
-
-
 def condition_problems(scope: SymbolTable, node: Node, where: Where) -> Iterator[Problem]:
     """Yield what is wrong with a node's `when`, and with those in a map's `do`."""
-    if node.when is not None:
-        yield from _problems(scope, node, node.when, where)
+    yield from _problems(scope, node, node.when, where)
     if not isinstance(node, MapNode):
         return
     for position, stage in enumerate(node.do):
-        if stage.when is not None:
-            yield from _problems(scope, node, stage.when, (*where, *stage_place(node, position)))
+        yield from _problems(scope, node, stage.when, (*where, *stage_place(node, position)))
 
 
-def _problems(scope: SymbolTable, node: Node, condition: Condition, where: Where) -> Iterator[Problem]:
-    for place, test in placed_tests(condition, (*where, "when")):
+def _problems(scope: SymbolTable, node: Node, condition: Condition | None, where: Where) -> Iterator[Problem]:
+    for place, test in comparisons_of(condition, (*where, "when")):
         reference, status = parse_reference(test.ref), parse_status_reference(test.ref)
         sentence = _value(scope, test)
         if sentence:

@@ -3,15 +3,15 @@
 from collections.abc import Iterator
 from typing import Any
 
-from sennit.workflows.plan.checking.conditions import placed_tests
 from sennit.workflows.plan.checking.output_types import schema_of_input
 from sennit.workflows.plan.language import json_schema
+from sennit.workflows.plan.language.conditions import comparisons_of
 from sennit.workflows.plan.language.facts import FactTooLarge, facts_of
 from sennit.workflows.plan.language.json_checks import first_violation
 from sennit.workflows.plan.language.nodes import MapNode, Plan
-from sennit.workflows.plan.language.problems import Problem
+from sennit.workflows.plan.language.problems import Problem, no_such_input
 from sennit.workflows.plan.language.references import BindError, parse_reference, resolve
-from sennit.workflows.plan.language.text import did_you_mean, format_name, format_names
+from sennit.workflows.plan.language.text import format_name
 
 
 def bind_inputs(plan: Plan, inputs: dict[str, Any]) -> dict[str, Any]:
@@ -38,8 +38,7 @@ def _each(plan: Plan, inputs: dict[str, Any]) -> Iterator[Problem]:
         return
     for name in inputs:
         if name not in plan.inputs:
-            message = f"the plan declares no input {format_name(name)}{did_you_mean(name, plan.inputs)}"
-            yield Problem("input", ("inputs", name), f"{message}; declared: {format_names(plan.inputs)}")
+            yield Problem("input", ("inputs", name), no_such_input(name, plan.inputs))
     for name, spec in plan.inputs.items():
         if name not in inputs and "default" not in spec.model_fields_set:
             yield Problem("input", ("inputs", name), f"input `{name}` is missing; give it with --input {name}=...")
@@ -67,7 +66,7 @@ def _lists(plan: Plan, values: dict[str, Any]) -> Iterator[Problem]:
 
 def _tested(plan: Plan, values: dict[str, Any]) -> Iterator[Problem]:
     for index, node in enumerate(plan.nodes):
-        for place, test in placed_tests(node.when, ("nodes", index, "when")) if node.when is not None else ():
+        for place, test in comparisons_of(node.when, ("nodes", index, "when")):
             reference = parse_reference(test.ref)
             if reference is None or reference.node != "input" or test.op == "exists":
                 continue

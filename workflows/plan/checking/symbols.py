@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from sennit.workflows.plan.checking.output_types import OutputTypes, Tools
 from sennit.workflows.plan.language.dependencies import links_of, names_in
 from sennit.workflows.plan.language.nodes import RESERVED_IDS, MapNode, Node, Plan
-from sennit.workflows.plan.language.problems import Problem, Where
+from sennit.workflows.plan.language.problems import Problem, Where, no_such_input
 from sennit.workflows.plan.language.references import Reference, parse_reference
 from sennit.workflows.plan.language.text import did_you_mean, format_name, format_names
 
@@ -68,9 +68,7 @@ class SymbolTable:
     def _no_input(self, reference: Reference) -> str:
         if not reference.path:
             return "`$input` alone is no value; write `$input.name`, or `$$input` for the text"
-        asked, declared = str(reference.path[0]), self.plan.inputs
-        hint = did_you_mean(asked, declared)
-        return f"the plan declares no input {format_name(asked)}{hint}; declared: {format_names(declared)}"
+        return no_such_input(str(reference.path[0]), self.plan.inputs)
 
     def format_reference(self, value: object) -> str | None:
         """Return the reference that a plain value looks like, in backticks, for places where nothing is bound."""

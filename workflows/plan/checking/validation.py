@@ -10,7 +10,7 @@ from sennit.workflows.plan.checking.schemas import unknown_keywords
 from sennit.workflows.plan.checking.symbols import SymbolTable
 from sennit.workflows.plan.language import dependencies
 from sennit.workflows.plan.language.dag import first_cycle, format_path
-from sennit.workflows.plan.language.facts import FactTooLarge, facts_of, own_facts
+from sennit.workflows.plan.language.facts import FactTooLarge, facts_of, facts_of_conditions
 from sennit.workflows.plan.language.json_schema import violations
 from sennit.workflows.plan.language.nodes import (
     RESERVED_IDS,
@@ -280,7 +280,7 @@ def _facts(scope: SymbolTable) -> Iterator[Problem]:
         index = scope.known.get(name)
         if index is None:
             continue
-        if (count := len(own_facts(wanted))) > MAX_NODE_FACTS:
+        if (count := len(facts_of_conditions(wanted))) > MAX_NODE_FACTS:
             message = f"conditions test {count} values of `{name}`; at most {MAX_NODE_FACTS}"
             yield Problem("facts", ("nodes", index), message)
         on_error = scope.plan.nodes[index].on_error

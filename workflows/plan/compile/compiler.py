@@ -1,6 +1,6 @@
 """From a checked plan to the execution plan of the scheduler: edges by index, queues, times, effects, summaries."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from math import ceil
 from typing import Any
 
@@ -15,7 +15,7 @@ from sennit.workflows.plan.compile.execution_plan import (
 from sennit.workflows.plan.compile.forecast import ranks
 from sennit.workflows.plan.compile.resource_locks import locks_of
 from sennit.workflows.plan.language import dependencies
-from sennit.workflows.plan.language.conditions import Condition, ConditionError, Test, holds, tests_of
+from sennit.workflows.plan.language.conditions import Condition, ConditionError, compiled_tests, holds
 from sennit.workflows.plan.language.facts import MISSING, FactTooLarge, facts_of
 from sennit.workflows.plan.language.limits import CALL_SECONDS
 from sennit.workflows.plan.language.nodes import (
@@ -76,7 +76,7 @@ class PlanCompiler:
     ) -> None:
         self._plan = plan
         self._tools = tools
-        self._given = {"input": inputs, "goal": goal if goal is not None else plan.goal}
+        self._values = {"input": inputs, "goal": goal if goal is not None else plan.goal}
         self._keep = keep
         self._queues = queues
         self._prices = prices
@@ -135,10 +135,10 @@ class PlanCompiler:
     def _input(self, value: Any) -> Any:
         """Return the input that an argument refers to; any other argument as it stands."""
         reference = parse_reference(value) if isinstance(value, str) else None
-        if reference is None or reference.node not in self._given:
+        if reference is None or reference.node not in self._values:
             return value
         try:
-            return resolve(reference, self._given[reference.node])
+            return resolve(reference, self._values[reference.node])
         except BindError:
             return value
 
@@ -162,8 +162,10 @@ class PlanCompiler:
         spec.attempts = min(asked, tries) if tries == WRITE_ATTEMPTS else asked
         budget = work.budget.tokens if work.kind == "agent" and work.budget else None
         spec.tokens = budget or (work.estimate.tokens if work.estimate else None) or 0
-        spec.locks = [(lock.name, EXCLUSIVE if lock.mode == "exclusive" else SHARED) for lock in work.locks]
-        spec.locks += locks_of(work, self._tools, self._docs) if work.kind == "tool" else []
+        locks = {lock.name: EXCLUSIVE if lock.mode == "exclusive" else SHARED for lock in work.locks}
+        for name, mode in locks_of(work, self._tools, self._docs) if work.kind == "tool" else ():
+            locks[name] = mode if locks.get(name, mode) == mode else EXCLUSIVE  # asked for in two ways
+        spec.locks = list(locks.items())
         spec.approval = work.kind == "tool" and spec.effect == "write" and self._approval == "writes"
 
     def _effect(self, work: AgentCall) -> str:
@@ -190,8 +192,9 @@ class PlanCompiler:
         source = dependencies.source_of(node, self._nodes)
         if source is not None:
             spec.source = self._index[source]
-        reads = dependencies.reads_of(node.at_stage("")) if spec.stages else []
-        spec.reads = self._indices([name for name in reads or dependencies.reads_of(node) if name != source])
+        last = dependencies.links_of(node.at_stage("")).reads if spec.stages else []
+        reads = last or dependencies.links_of(node).reads
+        spec.reads = self._indices([name for name in reads if name != source])
         over = parse_reference(node.over)
         if over is not None and over.node in self._index:
             spec.over = (self._index[over.node], dependencies.length_fact(over))
@@ -213,7 +216,7 @@ class PlanCompiler:
 
     def _length(self, over: Reference) -> int:
         try:
-            found = resolve(over, self._given[over.node])
+            found = resolve(over, self._values[over.node])
         except BindError:
             return -1
         return len(found) if isinstance(found, list) else -1
@@ -226,36 +229,31 @@ class PlanCompiler:
     def _condition(self, condition: Condition, index: int) -> dict[str, Any]:
         """Return a condition in JSON form with each test's place of its fact; tests of inputs are decided now."""
         data: dict[str, Any] = condition.model_dump(mode="json", by_alias=True)
-        self._place(data, iter(tests_of(condition)), index)
+        for test in compiled_tests(data):
+            self._place_test(test, index)
         return data
 
-    def _place(self, data: dict[str, Any], tests: Iterator[Test], index: int) -> None:
-        for part in data.get("and") or data.get("or") or ([data["not"]] if "not" in data else []):
-            self._place(part, tests, index)
-        if "op" in data:
-            self._place_test(data, next(tests), index)
-
-    def _place_test(self, data: dict[str, Any], test: Test, index: int) -> None:
-        reference, status = parse_reference(test.ref), parse_status_reference(test.ref)
+    def _place_test(self, test: dict[str, Any], index: int) -> None:
+        reference, status = parse_reference(test["ref"]), parse_status_reference(test["ref"])
         if status is not None:
-            data["at"] = [self._index[status[0]], f":{status[1]}"]
+            test["at"] = [self._index[status[0]], f":{status[1]}"]
         elif reference is not None and reference.node in self._index:
-            data["at"] = [self._index[reference.node], dependencies.fact_name(reference, test.op)]
+            test["at"] = [self._index[reference.node], dependencies.fact_name(reference, test["op"])]
         elif reference is not None:
-            self._decide(data, test, reference, index)
+            self._decide(test, reference, index)
 
-    def _decide(self, data: dict[str, Any], test: Test, reference: Reference, index: int) -> None:
+    def _decide(self, test: dict[str, Any], reference: Reference, index: int) -> None:
         """Decide a test of an input now.
 
         One that cannot be decided may be guarded by another part of the condition. It gets the place of a fact that
         nobody ever has, so it fails its node only when its turn comes.
         """
-        name = dependencies.fact_name(reference, test.op)
+        name = dependencies.fact_name(reference, test["op"])
         try:
-            facts = facts_of(self._given[reference.node], [name])
-            data["is"] = holds(test.model_dump(mode="json"), lambda _: facts.get(name, MISSING))
+            facts = facts_of(self._values[reference.node], [name])
+            test["is"] = holds(test, lambda _: facts.get(name, MISSING))
         except (ConditionError, FactTooLarge):
-            data["at"] = [index, test.ref]
+            test["at"] = [index, test["ref"]]
 
 
 def join_policy(spec: NodeSpec, node: JoinNode) -> None:

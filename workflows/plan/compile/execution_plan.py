@@ -3,9 +3,6 @@
 `check_plan` builds an execution plan from a validated plan, and an activity hands it over packed.
 """
 
-import base64
-import json
-import zlib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields
 from itertools import compress
@@ -14,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from sennit.workflows.plan.language.conditions import moved
 from sennit.workflows.plan.language.nodes import Fuse, OnFailure
-from sennit.workflows.plan.language.packing import inflate
+from sennit.workflows.plan.language.packing import pack, unpack
 from sennit.workflows.plan.limits import MAX_SHOWN_SCRIPT_CHARACTERS, MAX_UNPACKED_PLAN_BYTES
 
 KEY_CHARACTERS = 12
@@ -67,6 +64,7 @@ class NodeSpec:
     rank: int = 0
     """The longest estimated path from here to the end."""
     locks: list[tuple[str, int]] = field(default_factory=list)
+    """Each once."""
     skip_on_error: bool = False
     fallback: tuple[str, int, dict[str, Any]] | None = None
     """The digest, size and facts of the fallback value."""
@@ -210,22 +208,14 @@ class ExecutionPlan:
     def pack(self) -> str:
         """Return the execution plan as compressed text, which `unpack` reads back."""
         body = [list(map(_row, self.specs)), self.answer, self.on_failure, self.fuse, self.direct]
-        return base64.b85encode(zlib.compress(json.dumps(body, separators=(",", ":")).encode(), 9)).decode()
+        return pack(body)
 
     @classmethod
     def unpack(cls, text: str, most: int = MAX_UNPACKED_PLAN_BYTES) -> "ExecutionPlan":
         """Return the execution plan in `text`. Raises ValueError before more than `most` bytes of it are unpacked."""
-        rows, *rest = json.loads(inflate(base64.b85decode(text), most))
+        rows, *rest = unpack(text, most)
         for row in rows:
             if "quote" in row:
                 row["quote"] = Quoted(*row["quote"])
             row["stages"] = [NodeSpec(**stage) for stage in row.get("stages", ())]
         return cls([NodeSpec(**row) for row in rows], *rest)
-
-
-def locks_of(spec: NodeSpec) -> list[tuple[str, int]]:
-    """A node's locks, each once: asked for in two ways, it is held by this node alone."""
-    found: dict[str, int] = {}
-    for name, mode in spec.locks:
-        found[name] = mode if found.get(name, mode) == mode else EXCLUSIVE
-    return list(found.items())

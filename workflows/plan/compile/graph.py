@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sennit.workflows.plan.compile.execution_plan import SHARED, ExecutionPlan, NodeSpec, locks_of
+from sennit.workflows.plan.compile.execution_plan import SHARED, ExecutionPlan, NodeSpec
 from sennit.workflows.plan.language.conditions import facts_read
 from sennit.workflows.plan.language.dag import topological_order
 from sennit.workflows.plan.language.facts import fact_of_input
@@ -21,57 +21,28 @@ class Graph:
     limits how many of them are open.
     """
 
-    __slots__ = (
-        "answering",
-        "by_id",
-        "by_key",
-        "consumers",
-        "contended",
-        "deps",
-        "early",
-        "execution_plan",
-        "is_sorted",
-        "joins",
-        "keys",
-        "locks",
-        "made",
-        "order",
-        "pipes",
-        "place",
-        "places",
-        "predecessor",
-        "sketch",
-        "specs",
-        "timed",
-        "wanted",
-    )
-
     def __init__(self, execution_plan: ExecutionPlan) -> None:
-        specs = execution_plan.specs
-        count = len(specs)
         self.execution_plan = execution_plan
-        self.specs = specs
+        self.specs = execution_plan.specs
         self.sketch: Any = None  # how it is drawn, once it has been
-        self.by_id = {name: index for index, spec in enumerate(specs) for name in (*spec.formerly, spec.id)}
+        self.by_id: dict[str, int] = {}
+        self.by_key: dict[str, int] = {}
         self.made: dict[int, list[int]] = {}
-        self.by_key = {spec.call: index for index, spec in enumerate(specs) if spec.key}
-        self.deps = [spec.needs + spec.watches for spec in specs]
-        self.consumers: list[list[int]] = [[] for _ in range(count)]
-        self.joins: list[list[int]] = [[] for _ in range(count)]
+        self.deps: list[list[int]] = []
+        self.consumers: list[list[int]] = []
+        self.joins: list[list[int]] = []
         self.predecessor: dict[int, int] = {}
         self.pipes: dict[int, list[int]] = {}
         self.timed: dict[int, list[int]] = {}
         self.places: dict[tuple[int, int], int] = {}
         self.wanted: dict[int, dict[str, bool]] = {}
-        self.keys = [(spec.priority, -spec.rank, index) for index, spec in enumerate(specs)]
-        self.locks = [locks_of(spec) for spec in specs]
+        self.keys: list[tuple[int, int, int]] = []
         self.answering = dict.fromkeys(execution_plan.answer)
         self.early: dict[int, bool] = {}
         self.contended: dict[str, bool] = {}
-        for index, spec in enumerate(specs):
-            self._link(index, spec)
         self.order: list[int] = []
-        self.place = [0] * count
+        self.place: list[int] = []
+        self._add(0)
         self.is_sorted = False
         self.sort()
 
@@ -89,20 +60,10 @@ class Graph:
         If they are those with which the node `after` goes on, the last one takes over its end.
         """
         first = len(self.specs)
-        self.specs += specs
-        for index, spec in enumerate(specs, first):
+        for spec in specs:
             spec.maker = after
-            self.by_id |= dict.fromkeys((*spec.formerly, spec.id), index)
-            if spec.key:
-                self.by_key[spec.call] = index
-            self.deps.append(spec.needs + spec.watches)
-            self.consumers.append([])
-            self.joins.append([])
-            self.keys.append((spec.priority, -spec.rank, index))
-            self.locks.append(locks_of(spec))
-            self.place.append(index)
-        for index, spec in enumerate(specs, first):
-            self._link(index, spec)
+        self.specs += specs
+        self._add(first)
         if after >= 0:
             self.put_behind(len(self.specs) - 1, after)
             self._hurry([len(self.specs) - 1] if after in self.early else [])
@@ -162,8 +123,14 @@ class Graph:
         call itself and has gone on with that. If it has not, the next step does.
         """
         spec, joins = self.specs[node], self.joins[node]
-        is_told = spec.in_place and self.specs[spec.maker].successor not in joins
-        return [*joins, spec.maker] if is_told else joins
+        has_made_it = spec.in_place and self.specs[spec.maker].successor not in joins
+        return [*joins, spec.maker] if has_made_it else joins
+
+    def program_of(self, node: int) -> int:
+        """Return the program of the plan that has called a node, or one of its tasks; of any other node itself."""
+        while self.specs[node].maker >= 0:
+            node = self.specs[node].maker
+        return node
 
     def is_left_behind(self, made: int) -> bool:
         """Whether a step of a program made this call when it ran before, and has not made it again."""
@@ -179,6 +146,21 @@ class Graph:
                 return True
             node = self.specs[node].maker
         return False
+
+    def _add(self, first: int) -> None:
+        """Note the nodes from the number `first` on, and then their edges."""
+        added = list(enumerate(self.specs[first:], first))
+        for index, spec in added:
+            self.by_id |= dict.fromkeys((*spec.formerly, spec.id), index)
+            if spec.key:
+                self.by_key[spec.call] = index
+            self.deps.append(spec.needs + spec.watches)
+            self.consumers.append([])
+            self.joins.append([])
+            self.keys.append((spec.priority, -spec.rank, index))
+            self.place.append(index)
+        for index, spec in added:
+            self._link(index, spec)
 
     def _link(self, index: int, spec: NodeSpec) -> None:
         if spec.maker >= 0:
@@ -197,7 +179,7 @@ class Graph:
             self.pipes.setdefault(spec.source, []).append(index)
         read = facts_read(spec.when) + ([spec.over] if spec.over is not None else [])
         self._want([(node, name, True) for node, name in read])
-        locks = [*self.locks[index], *(lock for stage in spec.stages for lock in locks_of(stage))]
+        locks = [*spec.locks, *(lock for stage in spec.stages for lock in stage.locks)]
         self.contended |= {name: True for name, mode in locks if mode != SHARED}
         if _closes_early(spec):
             self._hurry(spec.inputs)

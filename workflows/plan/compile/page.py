@@ -62,6 +62,8 @@ def check_places(plan: ExecutionPlan, size: int) -> None:
         is_map = [spec.kind == "map", *(stage.kind == "map" and not stage.stages for stage in spec.stages)]
         if (spec.stages and not all(is_map)) or (spec.of_items and len(spec.inputs) != 1):
             raise ValueError("the page does not fit the plan")
+        if any(len(dict(each.locks)) < len(each.locks) for each in (spec, *spec.stages)):
+            raise ValueError("the page names a lock twice")
     if not all(0 <= place < size for place in _named(plan)):
         raise ValueError("the page does not fit the plan")
 

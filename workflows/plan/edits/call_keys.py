@@ -3,12 +3,12 @@
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sennit.workflows.plan.language import dependencies
 from sennit.workflows.plan.language.dag import topological_order
-from sennit.workflows.plan.language.nodes import Node, Plan
+from sennit.workflows.plan.language.nodes import Instead, JoinNode, LlmNode, Node, Plan
 from sennit.workflows.plan.language.references import renamed
 
 _SORTED = json.JSONEncoder(sort_keys=True)
@@ -21,12 +21,7 @@ def call_keys(plan: Plan) -> dict[str, str]:
     names, and so on, of what the node runs after, and of the node's ordinal among those that do the same, in plan
     order: a call planned twice is meant twice, and a read after a write is not the read before it.
     """
-    place = {node.id: position for position, node in enumerate(plan.nodes)}
-    digests: dict[str, str] = {}
-    sources = [_sources(node) for node in plan.nodes]
-    for position in topological_order([[place[name] for name in names] for names in sources]):
-        node = plan.nodes[position]
-        digests[node.id] = _digest(node, sources[position], digests)
+    digests = _digests(plan, _call)
     seen: Counter[str] = Counter()
     keys = {}
     for node in plan.nodes:
@@ -36,18 +31,59 @@ def call_keys(plan: Plan) -> dict[str, str]:
     return keys
 
 
+def same_plan(one: Plan, other: Plan) -> bool:
+    """Whether two plans without circles make the same calls on the same inputs, whatever their nodes are called, in
+    whatever order and however often. How results are joined is no call: a plan that only adds what was called before is
+    the same plan.
+    """
+    return _calls(one) == _calls(other)
+
+
+def _calls(plan: Plan) -> set[str]:
+    """Return the digests of the nodes that call."""
+    digests = _digests(plan, _whole)
+    return {digests[node.id] for node in plan.nodes if not _joins(node)}
+
+
+def _joins(node: Node) -> bool:
+    return isinstance(node, JoinNode) or (isinstance(node, LlmNode) and node.role == "joiner")
+
+
+def _call(node: Node) -> dict[str, Any]:
+    """Return what a node does, whatever becomes of it when it fails."""
+    if node.kind == "tool":
+        return {"tool": node.tool, "args": node.args}
+    return node.model_dump(mode="json", by_alias=True, exclude={"id", "needs", "on_error"})
+
+
+def _whole(node: Node) -> dict[str, Any]:
+    """Return all of a node but its id; its fallback node is a call of its own."""
+    written = node.model_dump(mode="json", by_alias=True, exclude={"id", "needs"})
+    return written | ({"on_error": "instead"} if isinstance(node.on_error, Instead) else {})
+
+
+def _digests(plan: Plan, content: Callable[[Node], dict[str, Any]]) -> dict[str, str]:
+    """Return for each node a digest of its content, of what that refers to, and of what the node runs after."""
+    place = {node.id: position for position, node in enumerate(plan.nodes)}
+    digests: dict[str, str] = {}
+    sources = [_sources(node) for node in plan.nodes]
+    for position in topological_order([[place[name] for name in names] for names in sources]):
+        node = plan.nodes[position]
+        digests[node.id] = _digest(node, content(node), sources[position], digests)
+    return digests
+
+
 def _sources(node: Node) -> list[str]:
     """Return the nodes that a node runs after, fallbacks left out."""
     links = dependencies.links_of(node)
     return [*links.needs, *links.watches, *links.inputs]
 
 
-def _digest(node: Node, sources: list[str], digests: Mapping[str, str]) -> str:
-    if node.kind == "tool":
-        written: dict[str, Any] = {"tool": node.tool, "args": node.args}
-    else:
-        written = node.model_dump(mode="json", by_alias=True, exclude={"id", "needs", "on_error"})
+def _digest(node: Node, written: dict[str, Any], sources: list[str], digests: Mapping[str, str]) -> str:
+    if node.kind != "tool":
         written["inputs"] = [digests[name] for name in dependencies.inputs_of(node)]
+    if node.kind == "join":
+        written["items"] = node.items is not None
     written["after"] = sorted(digests[name] for name in sources)
     text = _SORTED.encode(renamed(written, digests))
     return hashlib.sha256(text.encode()).hexdigest()[:40]

@@ -1,13 +1,11 @@
-"""Nodes that are added to a settled plan, and whether two plans make the same calls."""
+"""Nodes that are added to a settled plan."""
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 from sennit.workflows.plan.language import dependencies
-from sennit.workflows.plan.language.nodes import JoinNode, LlmNode, Node, Plan
+from sennit.workflows.plan.language.nodes import Plan
 from sennit.workflows.plan.language.parser import parse_plan
 from sennit.workflows.plan.language.problems import InvalidPlan, Problem
 from sennit.workflows.plan.language.references import renamed
@@ -101,42 +99,3 @@ def _renamed(node: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     if isinstance(on_error, dict) and isinstance(on_error.get("instead"), str):
         made["on_error"] = {**on_error, "instead": names.get(on_error["instead"], on_error["instead"])}
     return made
-
-
-def same_plan(one: Plan, other: Plan) -> bool:
-    """Whether two plans make the same calls on the same inputs, whatever their nodes are called, in whatever order and
-    however often. How results are joined is no call: a plan that only adds what was called before is the same plan.
-    """
-    return _calls(one).keys() == _calls(other).keys()
-
-
-def _calls(plan: Plan) -> dict[str, list[Node]]:
-    """Return the nodes that call, by what they call and on what, each in the order of the plan."""
-    signatures: dict[str, str] = {}
-    nodes = {node.id: node for node in plan.nodes}
-    calls: dict[str, list[Node]] = {}
-    for node in plan.nodes:
-        _sign(node, nodes, signatures)
-        if not isinstance(node, JoinNode) and not (isinstance(node, LlmNode) and node.role == "joiner"):
-            calls.setdefault(signatures[node.id], []).append(node)
-    return calls
-
-
-def _sign(last: Node, nodes: Mapping[str, Node], signatures: dict[str, str]) -> None:
-    """Give a node, and all behind it, a digest of what it does and on what. Without recursion, so to any depth."""
-    open_nodes = [last]
-    while open_nodes:
-        node = open_nodes[-1]
-        signatures.setdefault(node.id, "")  # what it is called while it is open: a circle ends here
-        behind = [nodes[name] for name in dependencies.waits_for(node) if name in nodes and name not in signatures]
-        if behind:
-            open_nodes += behind
-            continue
-        open_nodes.pop()
-        if not signatures[node.id]:
-            signatures[node.id] = _digest(node, signatures)
-
-
-def _digest(node: Node, signatures: Mapping[str, str]) -> str:
-    data = _renamed(node.model_dump(mode="json", by_alias=True, exclude={"id"}), signatures)
-    return f"s{hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:32]}"

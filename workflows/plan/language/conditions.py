@@ -5,15 +5,19 @@ workflow never needs the outputs themselves.
 """
 
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
 from sennit.workflows.plan.language.facts import Missing, Scalar
+from sennit.workflows.plan.language.problems import Where
+from sennit.workflows.plan.language.validation_messages import wrong_form
 from sennit.workflows.plan.limits import MAX_CONDITION_LEVELS
 
 Op = Literal["eq", "ne", "lt", "le", "gt", "ge", "in", "exists", "contains"]
 Lookup = Callable[[dict[str, Any]], Scalar | Missing]
+_FORM = "{ref: $a.count, op: gt, value: 3}, {and: [...]}, {or: [...]} or {not: ...}"
 
 
 class ConditionError(Exception):
@@ -52,33 +56,33 @@ class Not(_Frozen):
     part: "Condition" = Field(alias="not")
 
 
-def _tag(value: Any) -> str:
-    for name, model in (("and", AllOf), ("or", AnyOf), ("not", Not)):
-        if isinstance(value, model) or (isinstance(value, dict) and name in value):
-            return name
-    return "test"
+def form_of(condition: dict[str, Any]) -> type[Test | AllOf | AnyOf | Not]:
+    """Return which form of a condition an object has."""
+    forms: dict[str, type[AllOf | AnyOf | Not]] = {"and": AllOf, "or": AnyOf, "not": Not}
+    return next((form for name, form in forms.items() if name in condition), Test)
 
 
-Condition = Annotated[
-    Annotated[Test, Tag("test")]
-    | Annotated[AllOf, Tag("and")]
-    | Annotated[AnyOf, Tag("or")]
-    | Annotated[Not, Tag("not")],
-    Discriminator(_tag),
-]
+def _read(value: Any) -> Any:
+    if isinstance(value, dict):
+        return form_of(value).model_validate(value)
+    return value if isinstance(value, _Frozen) else wrong_form(value, "condition", _FORM)
+
+
+Condition = Annotated[Test | AllOf | AnyOf | Not, BeforeValidator(_read)]
 for _model in (AllOf, AnyOf, Not):
     _model.model_rebuild()
 
 
-def tests_of(condition: Condition) -> Iterator[Test]:
-    """Yield every comparison in `condition`, in the order written."""
+def comparisons_of(condition: Condition | None, where: Where = ()) -> Iterator[tuple[Where, Test]]:
+    """Yield every comparison in a condition with its place, in the order written; nothing without one."""
     if isinstance(condition, Test):
-        yield condition
+        yield where, condition
     elif isinstance(condition, Not):
-        yield from tests_of(condition.part)
-    else:
-        for part in condition.parts:
-            yield from tests_of(part)
+        yield from comparisons_of(condition.part, (*where, "not"))
+    elif condition is not None:
+        name = "and" if isinstance(condition, AllOf) else "or"
+        for index, part in enumerate(condition.parts):
+            yield from comparisons_of(part, (*where, name, index))
 
 
 def holds(condition: dict[str, Any], lookup: Lookup) -> bool:
@@ -112,26 +116,30 @@ def check_compiled(condition: object, levels: int = MAX_CONDITION_LEVELS) -> Non
         _check_test(condition)
 
 
-def facts_read(condition: Any) -> list[tuple[int, str]]:
-    """Return the places of the facts that a compiled condition, or a part of it, reads."""
-    if isinstance(condition, list):
-        return [place for part in condition for place in facts_read(part)]
-    if not isinstance(condition, dict):
-        return []
-    if "at" in condition:
-        return [(condition["at"][0], condition["at"][1])]
-    return [place for name in ("and", "or", "not") for place in facts_read(condition.get(name))]
+def compiled_tests(condition: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield every test of a condition in its JSON form, in the order written."""
+    parts = condition.get("and") or condition.get("or") or ([condition["not"]] if "not" in condition else ())
+    if not parts:
+        yield condition
+    for part in parts:
+        yield from compiled_tests(part)
 
 
-def moved(condition: Any, to: Callable[[int], int]) -> Any:
-    """Return a compiled condition, or a part of it, with the places that its nodes have elsewhere."""
-    if isinstance(condition, list):
-        return [moved(part, to) for part in condition]
-    if not isinstance(condition, dict):
-        return condition
-    if "at" in condition:
-        return condition | {"at": [to(condition["at"][0]), condition["at"][1]]}
-    return {name: moved(part, to) if name in ("and", "or", "not") else part for name, part in condition.items()}
+def facts_read(condition: dict[str, Any] | None) -> list[tuple[int, str]]:
+    """Return the places of the facts that a compiled condition reads."""
+    tests = compiled_tests(condition) if condition is not None else ()
+    return [(test["at"][0], test["at"][1]) for test in tests if "at" in test]
+
+
+def moved(condition: dict[str, Any] | None, to: Callable[[int], int]) -> dict[str, Any] | None:
+    """Return a compiled condition with the places that its nodes have elsewhere."""
+    if condition is None:
+        return None
+    copied = deepcopy(condition)
+    for test in compiled_tests(copied):
+        if "at" in test:
+            test["at"] = [to(test["at"][0]), test["at"][1]]
+    return copied
 
 
 def _check_test(test: dict[str, Any]) -> None:

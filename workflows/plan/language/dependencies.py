@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from sennit.workflows.plan.language.conditions import tests_of
+from sennit.workflows.plan.language.conditions import comparisons_of
 from sennit.workflows.plan.language.facts import OF_A_JOIN, fact_of_input
 from sennit.workflows.plan.language.nodes import (
     RESERVED_IDS,
@@ -107,7 +107,7 @@ def value_references(node: Node) -> Iterator[tuple[Where, Reference]]:
 def _tested_in(node: MapNode) -> Iterator[tuple[Where, Reference]]:
     """Yield what the conditions in a map's `do` test: it is read for each item, by its activity."""
     for position, stage in enumerate(node.do):
-        for test in tests_of(stage.when) if stage.when is not None else ():
+        for _, test in comparisons_of(stage.when):
             reference = parse_reference(test.ref)
             if reference is not None:
                 yield (*stage_place(node, position), "when"), reference
@@ -146,7 +146,7 @@ def links_of(node: Node) -> Links:
         if read.node not in bound:
             reads[read.node] = None
     needs, watched = dict.fromkeys((*node.needs, *reads)), list[str]()
-    for test in tests_of(node.when) if node.when is not None else ():
+    for _, test in comparisons_of(node.when):
         reference, status = parse_reference(test.ref), parse_status_reference(test.ref)
         if reference is not None and reference.node not in RESERVED_IDS:
             needs[reference.node] = None
@@ -161,21 +161,6 @@ def names_in(node: Node) -> tuple[str, ...]:
     return node.names if isinstance(node, MapNode) else ()
 
 
-def reads_of(node: Node) -> list[str]:
-    """Return the ids of the nodes whose outputs this node's activity loads, in order, without repeats."""
-    return links_of(node).reads
-
-
-def needs_of(node: Node) -> list[str]:
-    """Return the ids that must succeed before this node starts; a join's inputs are not among them."""
-    return links_of(node).needs
-
-
-def watches_of(node: Node) -> list[str]:
-    """Return the ids that only have to end, because a condition reads their status."""
-    return links_of(node).watches
-
-
 def inputs_of(node: Node) -> list[str]:
     """Return the nodes whose ends a join, or a model call, takes as they come; for a join of items their map."""
     return list(node.inputs) if node.kind == "join" or node.kind == "llm" or node.kind == "program" else []
@@ -187,18 +172,13 @@ def fallback_of(node: Node) -> str | None:
     return on_error.instead if not isinstance(on_error, str) and isinstance(on_error, Instead) else None
 
 
-def waits_for(node: Node) -> list[str]:
-    """Return every id whose end can hold this node up, its fallback node's included: the edges a cycle is made of."""
-    return links_of(node).waits
-
-
 def facts_wanted(plan: Plan) -> dict[str, list[str]]:
     """Return for each node the facts that conditions and maps read, in the order of the plan. Those of a node are also
     read from its fallback node, and from every turn of its tool loop; those of a join from its inputs.
     """
     wanted: dict[str, list[str]] = {}
     for node in plan.nodes:
-        for test in tests_of(node.when) if node.when is not None else ():
+        for _, test in comparisons_of(node.when):
             reference = parse_reference(test.ref)
             if reference is not None and reference.node not in RESERVED_IDS:
                 wanted.setdefault(reference.node, []).append(fact_name(reference, test.op))
@@ -256,7 +236,7 @@ def source_of(node: Node, others: Mapping[str, Node]) -> str | None:
     source = others.get(over.node) if over is not None and not over.path else None
     if over is None or not isinstance(source, MapNode) or source.on_error != "fail" or over.node in node.needs:
         return None
-    tests = [test.ref for test in (tests_of(node.when) if node.when is not None else ())]
+    tests = [test.ref for _, test in comparisons_of(node.when)]
     found = [
         *(parse_reference(ref) for ref in tests),
         *(each for at, each in value_references(node) if at != ("over",)),

@@ -48,7 +48,7 @@ def facts_of(output: Any, wanted: list[str]) -> dict[str, Scalar]:
     return found
 
 
-def own_facts(wanted: list[str]) -> list[str]:
+def facts_of_conditions(wanted: list[str]) -> list[str]:
     """Return the wanted facts without those that only joins want."""
     return [name for name in wanted if not name.startswith(OF_A_JOIN)]
 

@@ -12,36 +12,33 @@ from sennit.workflows.plan.language.problems import Where
 from sennit.workflows.plan.language.text import format_name, format_value, printable
 from sennit.workflows.plan.limits import MAX_JSON_LEVELS, MAX_JSON_VALUES, MAX_NUMBER_BITS
 
-_Trail = tuple["_Trail", str | int] | None
 _HOLDERS = (dict, list)
 
 
 def first_violation(data: Any, *, depth: int = MAX_JSON_LEVELS) -> tuple[Where, str] | None:
-    """Return (path, sentence) of the first value which plain JSON does not hold, None when there is none.
+    """Return (path, sentence) of a value which plain JSON does not hold, None when there is none.
 
     At most `depth` levels and 1,000,000 values; needs no stack, so any nesting is judged, and data that contains
     itself is too deep.
     """
-    layer: list[tuple[Any, _Trail]] = [(data, None)]
+    pending: list[tuple[Any, Where]] = [(data, ())]
     seen = 0
-    for _ in range(depth + 1):
-        inner: list[tuple[Any, _Trail]] = []
-        for value, trail in layer:
-            wrong = _wrong(value)
-            if wrong:
-                return _path(trail), wrong
-            seen += len(value) if isinstance(value, _HOLDERS) else 1
-            if seen > MAX_JSON_VALUES:
-                return (), f"holds over {MAX_JSON_VALUES:,} values; use a `map` for many alike nodes"
-            for key, item in _parts(value):
-                if isinstance(item, _HOLDERS):
-                    inner.append((item, (trail, key)))
-                elif (not isinstance(item, str) or not item.isascii()) and (bad := _wrong(item)) is not None:
-                    return _path((trail, key)), bad
-        if not inner:
-            return None
-        layer = inner
-    return (), f"nested more than {depth} levels deep; flatten it, or put the text in a document"
+    while pending:
+        value, where = pending.pop()
+        wrong = _wrong(value)
+        if wrong is not None:
+            return where, wrong
+        if len(where) > depth:
+            return (), f"nested more than {depth} levels deep; flatten it, or put the text in a document"
+        seen += len(value) if isinstance(value, _HOLDERS) else 1
+        if seen > MAX_JSON_VALUES:
+            return (), f"holds over {MAX_JSON_VALUES:,} values; use a `map` for many alike nodes"
+        for key, item in _parts(value):
+            if isinstance(item, _HOLDERS):
+                pending.append((item, (*where, key)))
+            elif (not isinstance(item, str) or not item.isascii()) and (bad := _wrong(item)) is not None:
+                return (*where, key), bad
+    return None
 
 
 def _parts(value: Any) -> Iterable[tuple[Any, Any]]:
@@ -89,11 +86,3 @@ def _encodable(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _path(trail: _Trail) -> Where:
-    path: list[str | int] = []
-    while trail is not None:
-        trail, key = trail
-        path.append(key)
-    return tuple(reversed(path))

@@ -5,18 +5,17 @@ that need the whole plan or the tool catalogue live in `checking/`.
 """
 
 import re
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
-    Discriminator,
     Field,
     JsonValue,
     SerializerFunctionWrapHandler,
-    Tag,
     WrapSerializer,
     model_serializer,
     model_validator,
@@ -25,15 +24,13 @@ from pydantic import (
 from sennit.workflows.plan.language.conditions import Condition
 from sennit.workflows.plan.language.limits import Duration, Limits
 from sennit.workflows.plan.language.text import format_value
+from sennit.workflows.plan.language.validation_messages import by_kind, word_or
 from sennit.workflows.plan.limits import MAX_ATTEMPTS, MAX_GOAL_BYTES, MAX_NODES, MAX_SCRIPT_CHARACTERS, MAX_STAGES
 
 ID_PATTERN = r"^[A-Za-z][A-Za-z0-9_]{0,39}$"
 RESERVED_IDS = ("input", "goal")
 
 _SHARE = re.compile(r"(?:[1-9][0-9]?|100)%\Z")
-WORD = "<word>"
-FORM_TAGS = (WORD, "<fallback>", "<instead>", "<quorum>")
-"""Names of the forms that `on_error` and `policy` may take, as they stand in the paths of pydantic's errors."""
 
 NodeId = Annotated[str, Field(pattern=ID_PATTERN)]
 Over = Literal["truncate", "reference"]
@@ -84,21 +81,14 @@ class Instead(Frozen):
     instead: NodeId
 
 
-def _on_error_form(value: Any) -> str | None:
-    if isinstance(value, str):
-        return WORD
-    if isinstance(value, Fallback) or (isinstance(value, dict) and list(value) == ["fallback"]):
-        return "<fallback>"
-    return (
-        "<instead>" if isinstance(value, Instead) or (isinstance(value, dict) and list(value) == ["instead"]) else None
-    )
-
-
 OnError = Annotated[
-    Annotated[Literal["fail", "skip"], Tag(WORD)]
-    | Annotated[Fallback, Tag("<fallback>")]
-    | Annotated[Instead, Tag("<instead>")],
-    Discriminator(_on_error_form),
+    Literal["fail", "skip"] | Fallback | Instead,
+    word_or(
+        "on_error",
+        ("fail", "skip"),
+        {"fallback": Fallback, "instead": Instead},
+        "fail, skip, {fallback: value} or {instead: node}",
+    ),
 ]
 
 
@@ -200,15 +190,6 @@ class Step(Frozen):
     session: str
 
 
-class ProgramCall(Work):
-    """A script whose calls become nodes. `arguments` are those of its function `main`, and may hold references."""
-
-    kind: Literal["program"]
-    script: str = Field(default="", max_length=MAX_SCRIPT_CHARACTERS)
-    arguments: dict[str, JsonValue] = Field(default_factory=dict)
-    step: Step | None = None
-
-
 class ToolNode(Placed, ToolCall):
     """A tool call as a node."""
 
@@ -223,9 +204,16 @@ class AgentNode(Placed, AgentCall):
     """A sub-agent as a node."""
 
 
-class ProgramNode(Placed, ProgramCall):
-    """A program as a node. Each step reads those of its `inputs`, the open calls, that have ended."""
+class ProgramNode(Placed, Work):
+    """A script whose calls become nodes. `arguments` are those of its function `main`, and may hold references.
 
+    Each step reads those of its `inputs`, the open calls, that have ended.
+    """
+
+    kind: Literal["program"]
+    script: str = Field(default="", max_length=MAX_SCRIPT_CHARACTERS)
+    arguments: dict[str, JsonValue] = Field(default_factory=dict)
+    step: Step | None = None
     inputs: tuple[NodeId, ...] = Field(default=(), max_length=MAX_NODES)
 
 
@@ -242,6 +230,9 @@ class ToolStage(Stage, ToolCall):
 
 class ModelStage(Stage, ModelCall):
     """A model call in a map's `do`."""
+
+
+STAGES: Final[Mapping[str, type[BaseModel]]] = {"tool": ToolStage, "llm": ModelStage}
 
 
 def _chain(do: Any) -> Any:
@@ -267,7 +258,7 @@ class MapNode(Placed):
     over: str
     as_: NodeId = Field(default="item", alias="as")
     do: Annotated[
-        tuple[Annotated[ToolStage | ModelStage, Field(discriminator="kind")], ...],
+        tuple[Annotated[ToolStage | ModelStage, Field(discriminator="kind"), by_kind(STAGES)], ...],
         Field(min_length=1, max_length=MAX_STAGES),
         BeforeValidator(_chain),
         WrapSerializer(_as_written),
@@ -311,15 +302,11 @@ class Quorum(Frozen):
     quorum: Annotated[int | str, BeforeValidator(_quorum)]
 
 
-def _policy_form(value: Any) -> str | None:
-    if isinstance(value, str):
-        return WORD
-    return "<quorum>" if isinstance(value, Quorum) or (isinstance(value, dict) and list(value) == ["quorum"]) else None
-
-
 Policy = Annotated[
-    Annotated[Literal["all", "settled", "first"], Tag(WORD)] | Annotated[Quorum, Tag("<quorum>")],
-    Discriminator(_policy_form),
+    Literal["all", "settled", "first"] | Quorum,
+    word_or(
+        "policy", ("all", "settled", "first"), {"quorum": Quorum}, 'all, settled, first, {quorum: 2} or {quorum: "60%"}'
+    ),
 ]
 
 
@@ -355,8 +342,19 @@ class GateNode(Placed):
     on_error: OnError = "fail"
 
 
+NODES: Final[Mapping[str, type[BaseModel]]] = {
+    "tool": ToolNode,
+    "llm": LlmNode,
+    "agent": AgentNode,
+    "program": ProgramNode,
+    "map": MapNode,
+    "join": JoinNode,
+    "gate": GateNode,
+}
 Node = Annotated[
-    ToolNode | LlmNode | AgentNode | ProgramNode | MapNode | JoinNode | GateNode, Field(discriminator="kind")
+    ToolNode | LlmNode | AgentNode | ProgramNode | MapNode | JoinNode | GateNode,
+    Field(discriminator="kind"),
+    by_kind(NODES),
 ]
 
 
@@ -368,15 +366,19 @@ class InputSpec(Frozen):
     description: str = Field(default="", max_length=500)
 
     @model_serializer(mode="wrap")
-    def _as_given(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _without_unset(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         is_set = "default" in self.model_fields_set
         return {name: value for name, value in write(self).items() if is_set or name != "default"}
 
 
 def _short_goal(goal: str) -> str:
-    if (size := len(goal.encode())) > MAX_GOAL_BYTES:
+    size = len(goal.encode())
+    if size > MAX_GOAL_BYTES:
         raise ValueError(f"is {size:,} bytes; at most {MAX_GOAL_BYTES:,}. Put long text in a document")
     return goal
+
+
+Goal = Annotated[str, AfterValidator(_short_goal)]
 
 
 def _switch(value: Any) -> Any:
@@ -387,7 +389,7 @@ def _switch(value: Any) -> Any:
 class Plan(Frozen):
     """A whole plan. `fuse` says whether one activity may run several short calls together."""
 
-    goal: Annotated[str, AfterValidator(_short_goal)] | None = None
+    goal: Goal | None = None
     inputs: dict[NodeId, InputSpec] = Field(default_factory=dict, max_length=100)
     nodes: tuple[Node, ...] = Field(min_length=1, max_length=MAX_NODES)
     answer: JsonValue = None

@@ -47,6 +47,16 @@ def unpack_plan(text: str) -> dict[str, Any]:
     return plan
 
 
+def pack(value: Any) -> str:
+    """Return a JSON value as compressed text, which `unpack` reads back: what only Sennit itself reads."""
+    return base64.b85encode(zlib.compress(json.dumps(value, separators=(",", ":")).encode(), 9)).decode()
+
+
+def unpack(text: str, most: int) -> Any:
+    """Return the value in a text. Raises ValueError, or zlib.error, before more than `most` bytes are unpacked."""
+    return json.loads(inflate(base64.b85decode(text), most))
+
+
 def inflate(packed: bytes, most: int) -> bytes:
     """Return what zlib has packed; never more than `most` bytes of it are in memory. Raises ValueError, zlib.error."""
     stream = zlib.decompressobj()

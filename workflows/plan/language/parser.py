@@ -7,7 +7,8 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from sennit.workflows.plan.language import conditions, nodes
+from sennit.workflows.plan.language import nodes
+from sennit.workflows.plan.language.conditions import form_of
 from sennit.workflows.plan.language.json_checks import first_violation
 from sennit.workflows.plan.language.nodes import ID_PATTERN, Plan
 from sennit.workflows.plan.language.problems import InvalidPlan, Problem, Where
@@ -17,22 +18,7 @@ from sennit.workflows.plan.limits import MAX_NODES, MAX_PARSE_PROBLEMS
 
 KINDS_TO_COME = ("loop", "route")
 POLICIES_TO_COME = ("vote", "best", "reduce")
-CONDITION_FORM = "{ref: $a.count, op: gt, value: 3}, {and: [...]}, {or: [...]} or {not: ...}"
-FORMS = {
-    "on_error": "fail, skip, {fallback: value} or {instead: node}",
-    "policy": 'all, settled, first, {quorum: 2} or {quorum: "60%"}',
-}
-_NODES: dict[str, type[BaseModel]] = {
-    "tool": nodes.ToolNode,
-    "llm": nodes.LlmNode,
-    "agent": nodes.AgentNode,
-    "program": nodes.ProgramNode,
-    "map": nodes.MapNode,
-    "join": nodes.JoinNode,
-    "gate": nodes.GateNode,
-}
-_STAGES: dict[str, type[BaseModel]] = {"tool": nodes.ToolStage, "llm": nodes.ModelStage}
-KINDS = tuple(_NODES)
+KINDS = tuple(nodes.NODES)
 _PARTS: dict[str, type[BaseModel]] = {
     "retry": nodes.Retry,
     "estimate": nodes.Estimate,
@@ -121,77 +107,26 @@ def _problem(item: ErrorDetails, data: Any) -> Problem:
     if kind == "missing":
         return Problem("missing_field", where[:-1], f"`{where[-1]}` is missing{_example(where)}")
     if kind in ("union_tag_not_found", "union_tag_invalid") and field in ("nodes", "do"):
-        return _wrong_kind(where, value, KINDS if field == "nodes" else tuple(_STAGES))
+        return _wrong_kind(where, value, KINDS if field == "nodes" else tuple(nodes.STAGES))
     if kind == "string_pattern_mismatch":
         return Problem("id", where, _wrong_id(str(value)))
-    form = _form(where, kind)
-    if form is not None:
-        return Problem("form", where, f"{format_value(value)} is not a {form[0]}; write {form[1]}")
     code, sentence = describe_error(item)
     return Problem(code, where, _wrong_type(where, value, sentence) if code == "type" else sentence)
 
 
 def _place(loc: Sequence[str | int], data: Any) -> Where:
-    """Return the path through `data` that pydantic's `loc` means, without the names of the forms it tried."""
+    """Return the path through `data` that pydantic's `loc` means."""
     where: list[str | int] = []
     here = data
-    parts = _untagged(loc)
-    for position, part in enumerate(parts):
-        if _contains(here, part):
-            here = here[part]
-        elif (position < len(loc) - 1 and not isinstance(here, dict)) or parts[position - 1 : position] == ["do"]:
+    for part in loc:
+        if part == "[key]" or (isinstance(part, int) and not isinstance(here, list)):
             continue  # `do` is a list for pydantic, also where one node is written
         where.append(part)
+        if isinstance(here, dict):
+            here = here.get(part)
+        elif isinstance(here, list) and isinstance(part, int):
+            here = here[part]
     return tuple(where)
-
-
-def _contains(here: Any, part: str | int) -> bool:
-    if isinstance(here, dict):
-        return part in here
-    return isinstance(here, list) and isinstance(part, int) and part < len(here)
-
-
-def _untagged(loc: Sequence[str | int]) -> list[str | int]:
-    """Drop the tags of unions: a node's kind after its index, the forms of `on_error`, `policy` and `when`."""
-    kept: list[str | int] = []
-    parts = list(loc)
-    while parts:
-        part = parts.pop(0)
-        kept.append(part)
-        field = kept[_base(kept) :]  # of a node, or of a node in a map's `do`
-        at_kind = not field and isinstance(part, int)
-        at_form = len(field) in (1, 2) and part in ("on_error", "policy")
-        if parts and (at_kind or (at_form and parts[0] in nodes.FORM_TAGS)):
-            parts.pop(0)
-        elif field == ["when"]:
-            return kept + _untagged_condition(parts)
-    return [part for part in kept if part != "[key]"]
-
-
-def _base(where: Sequence[str | int]) -> int:
-    """Return how many parts of a path lead to a node, or to a node in a map's `do`."""
-    if where[:1] != ["nodes"]:
-        return 0
-    return 4 if len(where) > 3 and where[2] == "do" else 2
-
-
-def _untagged_condition(parts: list[str | int]) -> list[str | int]:
-    """Drop the tag in front of every part of a condition."""
-    kept: list[str | int] = []
-    while parts:
-        tag, *parts = parts
-        steps = {"and": 2, "or": 2, "not": 1}.get(str(tag), len(parts))
-        kept += parts[:steps]
-        parts = parts[steps:]
-    return kept
-
-
-def _form(where: Where, kind: str) -> tuple[str, str] | None:
-    """Return (what, its forms) for a field that has several forms, of which none was given."""
-    if "when" in where[2:5] and kind == "model_type":
-        return "condition", CONDITION_FORM
-    field = str(where[-1]) if where else ""
-    return (f"valid `{field}`", FORMS[field]) if field in FORMS else None
 
 
 def _wrong_kind(where: Where, kind: Any, kinds: Collection[str]) -> Problem:
@@ -243,15 +178,12 @@ def _fields_of(where: Where, here: dict[str, Any]) -> tuple[str, list[str]]:
     if where[0] == "inputs":
         return "an input", _field_names(nodes.InputSpec)
     if len(where) == 2:
-        return f"a node of kind {here.get('kind')}", _field_names(_NODES[str(here.get("kind"))])
+        return f"a node of kind {here.get('kind')}", _field_names(nodes.NODES[str(here.get("kind"))])
     if "when" in where[2:5]:
-        found: type[BaseModel] = conditions.Test
-        for name, kind in (("and", conditions.AllOf), ("or", conditions.AnyOf), ("not", conditions.Not)):
-            found = kind if name in here and found is conditions.Test else found
-        return "a condition", _field_names(found)
+        return "a condition", _field_names(form_of(here))
     field = next(part for part in reversed(where) if isinstance(part, str))
     if field == "do":
-        return f"a call of kind {here.get('kind')} in a map", _field_names(_STAGES[str(here.get("kind"))])
+        return f"a call of kind {here.get('kind')} in a map", _field_names(nodes.STAGES[str(here.get("kind"))])
     return f"`{field}`", _field_names(_PARTS[field]) if field in _PARTS else []
 
 

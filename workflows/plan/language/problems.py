@@ -3,7 +3,14 @@
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from sennit.workflows.plan.language.text import format_name, format_value, nearest_or_known, printable
+from sennit.workflows.plan.language.text import (
+    did_you_mean,
+    format_name,
+    format_names,
+    format_value,
+    nearest_or_known,
+    printable,
+)
 from sennit.workflows.plan.limits import MAX_VALUE_CHARACTERS
 
 Where = tuple[str | int, ...]
@@ -44,6 +51,12 @@ def no_such_tool(name: str, known: Collection[str]) -> str:
     """Return that there is no tool of that name, with when it is there, the nearest name, or all names."""
     hint = f": {OFFERED[name]}" if name in OFFERED else nearest_or_known(name, sorted(known))
     return f"there is no tool {format_name(name)}{hint}"
+
+
+def no_such_input(name: str, declared: Collection[str]) -> str:
+    """Return that a plan declares no input of that name, with the nearest name and all names."""
+    hint = did_you_mean(name, declared)
+    return f"the plan declares no input {format_name(name)}{hint}; declared: {format_names(declared)}"
 
 
 def place_of(where: Where) -> str:

@@ -1,11 +1,11 @@
-"""Pydantic's errors as sentences for people: what may stand in a field, and what stood there."""
+"""Pydantic's errors as sentences for people, where they wrote it: what may stand in a field, and what stood there."""
 
 import re
-from collections.abc import Collection, Iterable
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, NoReturn
 
-from pydantic import ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel, BeforeValidator, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from sennit.workflows.plan.language.problems import place_of
 from sennit.workflows.plan.language.text import did_you_mean, format_name, format_value, nearest_or_known, printable
@@ -27,6 +27,36 @@ _TYPES = {
     "model_attributes_type": "an object",
 }
 _CHOICE = re.compile(r"'([^']*)'")
+
+
+def wrong_form(value: Any, what: str, forms: str) -> NoReturn:
+    """Refuse a value that has none of the forms that it may have."""
+    raise PydanticCustomError("form", f"{format_value(value)} is not a {what}; write {forms}")
+
+
+def by_kind(kinds: Mapping[str, type[BaseModel]]) -> WrapValidator:
+    """Read an object as the type of its `kind`. What pydantic makes of a union of types has places in its errors that
+    nobody wrote.
+    """
+
+    def read(value: Any, union: ValidatorFunctionWrapHandler) -> Any:
+        kind = value.get("kind") if isinstance(value, dict) else None
+        model = kinds.get(kind) if isinstance(kind, str) else None
+        return union(value) if model is None else model.model_validate(value)
+
+    return WrapValidator(read)
+
+
+def word_or(field: str, words: tuple[str, ...], forms: Mapping[str, type[BaseModel]], text: str) -> BeforeValidator:
+    """Read a field that is one of some words, or an object with one of some names."""
+
+    def read(value: Any) -> Any:
+        if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in forms:
+            return forms[next(iter(value))].model_validate(value)
+        is_read = value in words if isinstance(value, str) else isinstance(value, tuple(forms.values()))
+        return value if is_read else wrong_form(value, f"valid `{field}`", text)
+
+    return BeforeValidator(read)
 
 
 def describe_errors(error: ValidationError, fields: Iterable[str]) -> str:
@@ -69,6 +99,8 @@ def describe_error(item: ErrorDetails, *, with_value: bool = True) -> tuple[str,
         choices = _CHOICE.findall(str(item["ctx"]["expected"]))
         hint = did_you_mean(value, choices) if isinstance(value, str) else ""
         return "choice", f"must be one of {', '.join(choices)}{but}{hint}"
+    if kind == "form":
+        return "form", item["msg"]
     if kind in _TYPES:
         return "type", f"must be {_TYPES[kind]}{but}{_unquoted(value, _TYPES[kind])}"
     if kind == "string_pattern_mismatch":

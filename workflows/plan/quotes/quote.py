@@ -253,7 +253,7 @@ class _Reader:
             case ast.Attribute(attr=name):
                 return perhaps(either(*(self._function(each, {}) for each in self._methods.get(name, ()))))
             case ast.Name(id=word) if word in self.tools or not self.rounds.is_free(node.func):
-                return self._given(node.func, node.args, named, values)
+                return self._callee(node.func, node.args, named, values)
             case ast.Name(id="llm"):
                 return self._llm(node, named, values)
             case ast.Name(id="agent"):
@@ -261,17 +261,17 @@ class _Reader:
             case ast.Name(id="ask" | "part" as word):
                 return {_CALLS: Count(1, 1), word: Count(1, 1)}
             case ast.Name(id="task") if node.args:
-                called = self._given(node.args[0], [], named, values)
+                called = self._callee(node.args[0], [], named, values)
                 if not self.rounds.is_awaited(node):  # it may be cancelled before it has called any
                     called = {**called, _MODELS: called.get(_MODELS, NONE)._replace(least=0)}
                 return total({_TASKS: Count(1, 1)}, called)
             case ast.Name(id="pipeline") if node.args:
-                stages = [self._given(stage, [], {}, values) for stage in node.args[1:]]
+                stages = [self._callee(stage, [], {}, values) for stage in node.args[1:]]
                 size = self.rounds.size(node.args[0], values)
                 return self._times(total({_TASKS: Count(1, 1)}, *stages), size, node, self.rounds.each(node.args[0]))
         return {}
 
-    def _given(self, name: ast.expr, args: list[ast.expr], named: dict[str, ast.expr], values: Values) -> Counts:
+    def _callee(self, name: ast.expr, args: list[ast.expr], named: dict[str, ast.expr], values: Values) -> Counts:
         """Return what a tool, or a function of the script, calls with these arguments."""
         meaning = self.source.meaning(name) if isinstance(name, ast.Name) else None
         if meaning is None and isinstance(name, ast.Name) and name.id in self.tools:

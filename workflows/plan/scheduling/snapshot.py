@@ -4,15 +4,12 @@ Columns compress well and digests do not: a node costs about 30 bytes, and 30 mo
 10,000 nodes stay under 700 KB. `load(graph, dump(state))` schedules exactly as `state` would.
 """
 
-import base64
-import json
-import zlib
 from dataclasses import astuple
 from typing import Any
 
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.fusion.rules import Timings
-from sennit.workflows.plan.language.packing import inflate
+from sennit.workflows.plan.language.packing import pack, unpack
 from sennit.workflows.plan.limits import MAX_SNAPSHOT_BYTES
 from sennit.workflows.plan.scheduling import joins, ready
 from sennit.workflows.plan.scheduling.budget import Budget, Rate
@@ -73,13 +70,12 @@ def dump(state: RunState) -> str:
         body["budget"] = state.budget.dump()
     if state.rates:
         body["rates"] = [[queue, rate.limit, rate.calls, rate.ended] for queue, rate in state.rates.items()]
-    text = json.dumps(body, separators=(",", ":"))
-    return base64.b85encode(zlib.compress(text.encode(), 9)).decode()
+    return pack(body)
 
 
 def load(graph: Graph, text: str) -> RunState:
     """Return the state that `dump` wrote, over the same graph."""
-    body = json.loads(inflate(base64.b85decode(text), MAX_SNAPSHOT_BYTES))
+    body = unpack(text, MAX_SNAPSHOT_BYTES)
     state = RunState(graph)
     state.owner = [(node, item) for node, count in body["owner"] for item in range(count)]
     kept = body.get("kept", range(len(state.owner)))

@@ -11,7 +11,7 @@ from heapq import heappush
 from types import MappingProxyType
 from typing import Any
 
-from sennit.workflows.plan.compile.execution_plan import Kind, NodeSpec, locks_of
+from sennit.workflows.plan.compile.execution_plan import Kind, NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.fusion.rules import Timings
 from sennit.workflows.plan.language.conditions import holds
@@ -283,8 +283,7 @@ class RunState:
         return spec.stages[stage] if stage < len(spec.stages) else spec
 
     def locks_of(self, unit: int) -> list[tuple[str, int]]:
-        spec, node = self.spec_of(unit), self.node_of(unit)
-        return self.graph.locks[node] if spec is self.graph.specs[node] else locks_of(spec)
+        return self.spec_of(unit).locks
 
     def values(self, node: int) -> range:
         """Return the units of an open map whose values are those of its items, in order; none of one not open."""
@@ -350,15 +349,15 @@ class RunState:
         spec, path = self.spec_of(unit), self.path(unit)
         return path.replace(spec.id, spec.formerly[0], 1) if spec.formerly else path
 
-    def address(self, unit: int, generation: int = 0) -> str:
+    def full_path(self, unit: int, generation: int = 0) -> str:
         """Return a unit's path with its generation, or an earlier one: `n7`, then `n7~2`. So are activities called."""
         generation = generation or self.generation[unit]
         return self.path(unit) if generation == 1 else f"{self.path(unit)}~{generation}"
 
     def subagent(self, unit: int) -> str:
-        """Return what follows the run's id in that of a unit's sub-agent: its address, by the first id that it had."""
-        spec, address = self.spec_of(unit), self.address(unit)
-        return address.replace(spec.id, spec.formerly[0], 1) if spec.formerly else address
+        """Return what follows the run's id in that of a unit's sub-agent: its full path, by its first id."""
+        spec, path = self.spec_of(unit), self.full_path(unit)
+        return path.replace(spec.id, spec.formerly[0], 1) if spec.formerly else path
 
     def find(self, path: str) -> int | None:
         """Return the unit at a `path` as `path` writes it, or None. The id that a call had before still names it."""

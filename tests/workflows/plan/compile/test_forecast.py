@@ -82,7 +82,7 @@ def test_a_rank_is_the_longest_path_from_the_node_to_the_end(read: Plan) -> None
         if node.kind == "tool" and node.estimate and node.estimate.seconds is not None
     }
     for node in read.nodes:
-        for name in dependencies.waits_for(node):
+        for name in dependencies.links_of(node).waits:
             after[name].append(node.id)
 
     @cache

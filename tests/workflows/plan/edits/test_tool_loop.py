@@ -71,7 +71,7 @@ def test_a_model_reads_its_inputs_by_their_names_and_nothing_else() -> None:
     read = plan.nodes[2]
     assert isinstance(read, ToolNode)
     assert read.args == {"node": "a.text", "from": 5, "output": "${a.text}"}
-    assert dependencies.reads_of(read) == ["a"]
+    assert dependencies.links_of(read).reads == ["a"]
     turn = dependencies.turn_of(plan.nodes[-1])
     assert turn is not None
     texts = call_results(turn, asked, [{"id": "n_t1_1", "status": "succeeded", "value": "piece"}])

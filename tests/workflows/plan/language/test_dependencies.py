@@ -39,23 +39,15 @@ VALUE = {"ref": "$v.n", "op": "gt", "value": 1}
 def test_a_node_needs_what_it_names_reads_and_tests(
     data: dict[str, Any], needs: list[str], watches: list[str], reads: list[str]
 ) -> None:
-    read = node(data)
-    assert (dependencies.needs_of(read), dependencies.watches_of(read), dependencies.reads_of(read)) == (
-        needs,
-        watches,
-        reads,
-    )
-    links = dependencies.links_of(read)
+    links = dependencies.links_of(node(data))
     assert (links.needs, links.watches, links.reads) == (needs, watches, reads)
 
 
 def test_inputs_and_fallback_nodes_hold_a_node_up_too() -> None:
     read = node(join("j", ["x", "y"], needs=["z"], on_error={"instead": "s"}, when=STATUS | {"ref": "$w:status"}))
-    assert dependencies.inputs_of(read) == ["x", "y"]
-    assert dependencies.fallback_of(read) == "s"
-    assert dependencies.waits_for(read) == ["z", "w", "x", "y", "s"]
-    assert dependencies.inputs_of(node(tool())) == []
-    assert dependencies.fallback_of(node(tool(on_error="skip"))) is None
+    assert dependencies.links_of(read) == (["z"], ["w"], ["x", "y"], [], "s")
+    assert dependencies.links_of(read).waits == ["z", "w", "x", "y", "s"]
+    assert dependencies.links_of(node(tool(on_error="skip"))) == ([], [], [], [], None)
 
 
 def test_references_have_the_place_of_their_text() -> None:

@@ -20,7 +20,7 @@ from sennit.workflows.plan.scheduling.retry import repeated
 from sennit.workflows.plan.scheduling.snapshot import dump, load
 from sennit.workflows.plan.scheduling.state import COLUMNS, RunState
 from sennit.workflows.plan.scheduling.step import step
-from sennit.workflows.views.writes import all_writes
+from sennit.workflows.views.writes import writes_of
 
 
 def chain(*, window: int = 100) -> Play:
@@ -574,6 +574,6 @@ def test_a_map_opens_again_as_often_as_somebody_retries_it(monkeypatch: pytest.M
 
 def test_what_a_map_has_written_is_known_after_it_opens_again() -> None:
     run = reopened(**WRITES)
-    assert [(line.node, line.status) for line in all_writes(run.state)] == [
+    assert [(line.node, line.status) for line in writes_of(run.state, all_made=True)] == [
         ("m[2]", "in flight"), ("m[0]", "made"), ("m[1]", "made"),
     ]  # fmt: skip

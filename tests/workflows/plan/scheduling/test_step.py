@@ -80,7 +80,7 @@ class AnyRun(RuleBasedStateMachine):
             outcome = Outcome(error=("ToolFailed", "boom"))
         elif kind == "again":
             outcome = Outcome(again=True, attempts=0)
-            self.world.used.pop(self.state.address(unit), None)  # what only asks has not begun
+            self.world.used.pop(self.state.full_path(unit), None)  # what only asks has not begun
         elif kind == "skipped":
             outcome = Outcome(skipped=True)
         self.act(NodeEnded(unit, key[1], outcome))
