@@ -79,8 +79,5 @@ async def _quote(args: argparse.Namespace, file: PlanFile, terminal: Terminal) -
     catalogue = await read_catalogue()
     inputs = read_inputs(args.input, file.check(catalogue).inputs, may_lack=True)
     quote = file.quote(catalogue, inputs, args.model or "")
-    if terminal.output in ("json", "jsonl"):
-        terminal.answer_json(quote.data())
-    else:
-        terminal.answer("\n".join(quote.lines()))
+    terminal.result("\n".join(quote.lines()), quote.data())
     return Exit.ANSWER
