@@ -176,7 +176,7 @@ class HttpProvider:
 
     def _check_key(self) -> None:
         server = self._server
-        if server.lacks_key:
+        if server.needs_key:
             other = f", or {server.url_variable} for another server"
             raise KeyRefused(f"{server.provider} needs a key: set {server.key_variable} where the workers run{other}")
 

@@ -46,7 +46,7 @@ class ProcessIdentity(BaseModel):
         return None
 
     @classmethod
-    def own(cls) -> Self:
+    def current(cls) -> Self:
         found = cls.of(os.getpid())
         assert found is not None
         return found

@@ -191,7 +191,7 @@ class _Document:
         for (place, name), each in parameters.items():
             argument = _ODD.sub("_", name) if place == "path" else name
             if (why := self._unsendable(place, name, each)) or argument in properties:
-                if each.get("required") and not self._is_given(place, name):
+                if each.get("required") and not self._is_sent_anyway(place, name):
                     raise _Unfit(why or f"two of its parameters are called {argument!r}")
                 continue
             schema = self._schema(each.get("schema", {}))
@@ -219,7 +219,7 @@ class _Document:
             return f"it needs the parameter {name!r} in a form that is not supported"
         return ""
 
-    def _is_given(self, place: str, name: str) -> bool:
+    def _is_sent_anyway(self, place: str, name: str) -> bool:
         """Whether a header is sent with every call, or is not meant as a parameter."""
         known = (*_IGNORED_HEADERS, *(each.lower() for each in self._source.headers))
         return place == "header" and name.lower() in known
