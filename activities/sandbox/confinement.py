@@ -5,6 +5,7 @@ They get what a command in the sandbox gets but a folder: no new privileges, no 
 is root, Landlock, seccomp and a limit of memory. Where the kernel absent one of the two, they run with the other.
 """
 
+import ctypes
 import json
 import os
 import shlex
@@ -70,8 +71,11 @@ class Confinement:
 
 @cache
 def _script(*arguments: str) -> int:
-    """Return an open file that is a program: the launcher, with these arguments before its own."""
-    script = os.memfd_create("sennit-launcher", 0)
+    """Return an open file that is a program: the launcher, with these arguments before its own. Raises OSError."""
+    libc = ctypes.CDLL(None, use_errno=True)  # `os` has no such function in Pythons that were built for an old glibc
+    script = libc.memfd_create(b"sennit-launcher", 0)
+    if script < 0:
+        raise OSError(ctypes.get_errno(), f"memfd_create: {os.strerror(ctypes.get_errno())}")
     os.write(script, f'#!/bin/sh\nexec {shlex.join([*starter_of("launch"), *arguments])} "$@"\n'.encode())
     return script
 
