@@ -142,8 +142,8 @@ def fill_prompt(
     ended: Mapping[str, Result] | None = None,
     material: Mapping[str, str] | None = None,
 ) -> str:
-    """Return a prompt with its references filled in, with what is `given` by name with the goal in it, and with how the
-    nodes of `ended` have ended.
+    """Return a prompt with its references filled in, with the `material` that its goal names, and with how the nodes of
+    `ended` have ended.
 
     The goal, the run's inputs, numbers and truth values stand where they are referred to. Everything else comes from
     elsewhere: its place has the reference's name in brackets, and the text follows in a fence. Raises BindError.

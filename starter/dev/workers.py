@@ -154,11 +154,11 @@ def changed_modules(state: StateDir) -> list[str]:
     return [file for file, digest in noted.items() if sha256(_content(Path(file))).hexdigest() != digest]
 
 
-def refuse_foreign_store(state: StateDir, environ: Mapping[str, str] = os.environ) -> None:
+def refuse_foreign_store(state: StateDir) -> None:
     """Raise WrongSettings if SENNIT_ARTIFACTS names another place than the stack's own: its runs would be in one place
     and their outputs, by whoever asks, in two.
     """
-    named = environ.get("SENNIT_ARTIFACTS", "")
+    named = os.environ.get("SENNIT_ARTIFACTS", "")
     if named and ("://" in named or Path(named).expanduser().absolute() != state.artifacts.absolute()):
         ways = "unset it here, or name the server that its workers serve with --address"
         raise WrongSettings(f"SENNIT_ARTIFACTS={named}: the local stack keeps artifacts in {state.artifacts}; {ways}")

@@ -12,7 +12,8 @@ from urllib.parse import urljoin, urlsplit
 
 from pydantic import AfterValidator, Field, ValidationError
 
-from sennit.activities.http.download import Sending, exchange
+from sennit.activities.http.client import Request
+from sennit.activities.http.download import exchange
 from sennit.activities.limits import MAX_MESSAGE_CHARACTERS, MAX_OPENAPI_BYTES, MAX_OPENAPI_OPERATIONS
 from sennit.activities.toolbox.configuration import Resource, Strict, flaw_of, is_deep, without_credentials
 from sennit.activities.toolbox.definition import NAME, Effect
@@ -124,7 +125,7 @@ class _Document:
     def _fetch(self) -> bytes:
         async def fetch() -> bytes:
             async with asyncio.timeout(_SECONDS):
-                answer = await exchange(self._source.document, Sending(), MAX_OPENAPI_BYTES)
+                answer = await exchange(Request("GET", self._source.document), MAX_OPENAPI_BYTES)
             if answer.status != 200:
                 raise _wrong(self._source, f"the server answers {answer.status}, {answer.location or 'without it'}")
             return b"" if answer.truncated else answer.body
