@@ -81,6 +81,7 @@ MAX_QUERY_WORDS: Final = 32  # of a search: each is looked up alone
 MAX_QUESTION_CHARACTERS: Final = 2_000  # of what a program asks a person: as in a gate of a plan
 MAX_PROGRESS_BYTES: Final = MAX_PAYLOAD_BYTES // 8
 """Of one signal about calls that have ended in an activity with others: the history keeps it beside their result."""
+MAX_QUOTED_LEVELS: Final = 12  # of a result in which the quote of a piece of evidence is looked for
 MAX_READABLE_LEVELS: Final = 200
 """Payloads nested deeper cannot be read, by the workflow least of all. An answer wraps outputs in 60 levels at most."""
 MAX_READER_BYTES: Final = 256 << 20  # Address space of one process that reads scripts
@@ -96,6 +97,10 @@ MAX_SANDBOX_SECONDS: Final = 120  # for which code in the sandbox may run
 MAX_SCHEMA_PARTS: Final = 2_000
 """Of a type that a script writes: types, with those of the classes that they name, and parts of a JSON schema."""
 MAX_SERVER_MESSAGE_BYTES: Final = 16 * 1024 * 1024  # of one message of an MCP server
+MAX_SERVER_PAUSE_SECONDS: Final = 60.0  # between two attempts at an MCP server that does not start
+MAX_SHAPE_FIELDS: Final = 50  # of one object, in the shape of a schema that a planner reads
+MAX_SHAPE_LEVELS: Final = 4  # of such a shape: a schema may refer to itself
+MAX_SHAPE_PARTS: Final = 200  # of such a shape in all
 MAX_SHOWN_CHARACTERS: Final = 4_000  # of the text that a person reads before an approval
 MAX_SHOWN_PROBLEMS: Final = 40  # of a plan that is refused: who mends it reads the first ones
 MAX_SNAPSHOT_BYTES: Final = 16 << 20  # of a script that waits: it is stored at every step

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks import virtual_time
 from sennit.activities.providers.prices import DEFAULTS, price_of
 from sennit.testing import run_async
+from sennit.testing.clock import VirtualLoop
 
 PROGRAMS = Path(__file__).parents[1] / "examples" / "programs"
 SEEDS = 100
@@ -197,7 +197,9 @@ def played(name: str, seed: int, **inputs: Any) -> Played:
     world, (usual, says) = World(seed), WORK[name]
     fakes = {each: said if said is _NO_LIMITS else world.fake(each, said) for each, said in says.items()}
     work = run_async((PROGRAMS / f"{name}.py").read_text(), fakes, **{**usual, **inputs})
-    answer, wall = virtual_time.run(work)
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        answer = runner.run(work)
+        wall = runner.get_loop().time()
     return Played(answer, world.calls, wall, world.alone, world.dollars)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NoReturn, TextIO
 
-from sennit.starter.client.errors import Exit, NoNamespace, Refused, SennitError
+from sennit.starter.client.errors import Exit, NoNamespace, SennitError
 from sennit.starter.commands.command_line import parse
 from sennit.starter.terminal.console import terminal_for
 from sennit.workflows.plan.language.text import one_line
@@ -43,8 +43,6 @@ def _run(argv: Sequence[str]) -> int:
         return int(ended.code or 0)
     terminal = terminal_for(args)
     try:
-        if args.module is None:
-            raise Refused(f"`sennit {args.command}` is not built yet")
         return int(asyncio.run(importlib.import_module(f"sennit.starter.commands.{args.module}").run(args, terminal)))
     except SennitError as error:
         way = f"; create it with: sennit setup{terminal.flags}" if isinstance(error, NoNamespace) else ""

@@ -16,11 +16,11 @@ class ScriptFolders:
     a list like PATH, and in the library. The first that has a name counts.
     """
 
-    def __init__(self, own: Path | None = None) -> None:
+    def __init__(self, beside: Path | None = None) -> None:
         team = [
             Path(folder).expanduser() for folder in os.environ.get("SENNIT_PROGRAMS", "").split(os.pathsep) if folder
         ]
-        self._folders = [*([own] if own is not None else []), *team, PROGRAMS]
+        self._folders = [*([beside] if beside is not None else []), *team, PROGRAMS]
 
     def find(self, name: str) -> tuple[str, str] | None:
         """Return the path and the text of the file of that name, None if there is none.

@@ -188,9 +188,9 @@ def _built(client: httpx.AsyncClient, request: Request, address: str) -> httpx.R
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds that a server asks to wait, at most 60; None when it says nothing that can be read."""
-    milliseconds = _number(headers.get("retry-after-ms"))
+    milliseconds = number_in(headers.get("retry-after-ms"))
     text = headers.get("retry-after", "")
-    seconds = milliseconds / 1000 if milliseconds is not None else _number(text)
+    seconds = milliseconds / 1000 if milliseconds is not None else number_in(text)
     if seconds is None and text:
         try:
             date = parsedate_to_datetime(text)
@@ -200,7 +200,8 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return None if seconds is None else min(max(seconds, 0.0), MAX_WAIT_SECONDS)
 
 
-def _number(text: str | None) -> float | None:
+def number_in(text: str | None) -> float | None:
+    """Return the number that a header says, None if it says none."""
     try:
         value = float(text or "")
     except ValueError:

@@ -1,9 +1,9 @@
 """Fetches a URL for a tool: addresses checked, redirects and bytes bounded, and whatever goes wrong a ToolError."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Final
 
 import httpx
@@ -18,15 +18,6 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _RETRYABLE: Final = frozenset({408, 425, 429})
 _PATIENCE: Final = 2.0  # seconds for the body of an error, of which the status is known
 _ACCEPT: Final = "text/html, application/json, text/*;q=0.9, application/xml;q=0.8, */*;q=0.1"
-
-
-@dataclass(frozen=True, slots=True)
-class Sending:
-    """What is sent besides the URL."""
-
-    method: str = "GET"
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +41,7 @@ async def download(url: str, max_bytes: int) -> Download:
     target = url
     for _ in range(MAX_REDIRECTS + 1):
         destination = await admit(target)
-        async with _sent(destination, Sending()) as answer:
+        async with _sent(Request("GET", url), destination) as answer:
             location = answer.headers.get("location")
             if answer.status not in _REDIRECTS or location is None:
                 return await _finish(destination, answer, max_bytes)
@@ -58,27 +49,26 @@ async def download(url: str, max_bytes: int) -> Download:
     raise FetchFailed(f"more than {MAX_REDIRECTS} redirects from {_shown(url)}")
 
 
-async def exchange(url: str, sending: Sending, max_bytes: int) -> Download:
-    """Send one request to `url`, whose host an operator has declared, and return the answer; a redirect is an answer,
-    since headers may hold credentials.
+async def exchange(request: Request, max_bytes: int) -> Download:
+    """Send one request, to a host that an operator has declared, and return the answer; a redirect is an answer, since
+    headers may hold credentials.
 
     Raises as `download` does. An error that carries `sent` came after the request may have reached the server.
     """
-    destination = await admit(url, declared=True)
-    async with _sent(destination, sending) as answer:
+    destination = await admit(request.url, declared=True)
+    async with _sent(request, destination) as answer:
         return await _finish(destination, answer, max_bytes, below=400)
 
 
 @asynccontextmanager
-async def _sent(destination: Destination, sending: Sending) -> AsyncIterator[Answer]:
+async def _sent(request: Request, destination: Destination) -> AsyncIterator[Answer]:
     """Send a request to the checked addresses. The client lives for one request, so that no cookie and no connection is
     carried to the next; proxies of the environment, which would choose an address of their own, are not used.
     """
     client = HttpClient({}, proxies=False)
-    headers = {"Accept": _ACCEPT, **sending.headers, "Accept-Encoding": "gzip"}
-    request = Request(sending.method, str(destination.url), headers, sending.body, destination)
+    headers = {"Accept": _ACCEPT, **request.headers, "Accept-Encoding": "gzip"}
     try:
-        async with client.send(request) as answer:
+        async with client.send(replace(request, headers=headers, destination=destination)) as answer:
             yield answer
     except HttpError as error:
         raise _tool_error(destination.host, error) from None

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from sennit.activities.limits import MAX_EVIDENCE
+from sennit.activities.limits import MAX_EVIDENCE, MAX_QUOTED_LEVELS
 from sennit.activities.prompts.outputs import Result
 from sennit.workflows.plan.language.json_schema import parts_of
 from sennit.workflows.plan.language.text import format_value
@@ -23,7 +23,6 @@ _AMOUNT = re.compile(
     r"[-+\u2212]?(?:[$\u20ac\u00a3\u00a5]\s?\d[\d.,']*+|\d[\d.,' ]*+(?:%|\u00b0\s?[a-z]?|[^\W\d_][/\u00b2\u00b3\w]*+))"
 )
 _PLACES = ("path", "url", "source")
-_DEEPEST = 12
 _STRAIGHT = str.maketrans("\u201c\u201d\u2018\u2019\u00a0", "\"\"'' ")
 
 
@@ -126,7 +125,7 @@ def _held(value: Any, quote: str, place: str, depth: int) -> tuple[str, bool]:
     """Return (document, whether) of a quotation in a result: the path or address nearest to where it stands."""
     if isinstance(value, str):
         return (place, True) if _stands(quote, _plain(value)) else ("", False)
-    if depth > _DEEPEST:
+    if depth > MAX_QUOTED_LEVELS:
         return "", False
     if isinstance(value, int | float):
         return (place, True) if quote == str(value) else ("", False)

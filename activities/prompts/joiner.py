@@ -93,9 +93,8 @@ def prompt(
     budget: Budget,
     material: Mapping[str, str] | None = None,
 ) -> str:
-    """Return the goal, what the plan asks of the joiner, and in fences what is `given` with the goal and the results.
-
-    Raises BindError.
+    """Return the goal, what the plan asks of the joiner, and in fences the results and the `material` that the goal
+    names. Raises BindError.
     """
     goal = as_text(lookup("goal"))
     asked = filled(template, lambda reference: _in_goal(reference, lookup, results)).strip()

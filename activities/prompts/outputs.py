@@ -75,7 +75,7 @@ PREVIEW_TOKENS = 200
 ITEM_TOKENS = 40
 """What an item of a list that is cut has at least, or it is left out."""
 
-GIVEN = "given "
+MATERIAL = "given "
 """Before the names of what a sub-agent is given with its goal."""
 
 _TRUSTED = ("goal", "input")
@@ -126,8 +126,8 @@ def bind_goal(goal: str, lookup: Callable[[str], Any]) -> tuple[str, dict[str, s
     """Return a sub-agent's goal, and what it refers to that is not the run's own: by the name that the goal has
     in brackets instead, within a prompt's budget. The name is none of the sub-agent's own nodes. Raises BindError.
     """
-    named = {f"{GIVEN}{name}": value for name, value in untrusted_values(goal, lookup).items()}
-    return fill_template(goal, lookup, named, GIVEN), within_budget(named, Budget())
+    named = {f"{MATERIAL}{name}": value for name, value in untrusted_values(goal, lookup).items()}
+    return fill_template(goal, lookup, named, MATERIAL), within_budget(named, Budget())
 
 
 def refers_to_goal(template: str) -> bool:
@@ -142,8 +142,8 @@ def fill_prompt(
     ended: Mapping[str, Result] | None = None,
     material: Mapping[str, str] | None = None,
 ) -> str:
-    """Return a prompt with its references filled in, with what is `given` by name with the goal in it, and with how the
-    nodes of `ended` have ended.
+    """Return a prompt with its references filled in, with the `material` that its goal names, and with how the nodes of
+    `ended` have ended.
 
     The goal, the run's inputs, numbers and truth values stand where they are referred to. Everything else comes from
     elsewhere: its place has the reference's name in brackets, and the text follows in a fence. Raises BindError.

@@ -3,12 +3,14 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from sennit.activities.limits import MAX_DESCRIPTION_CHARACTERS
+from sennit.activities.limits import (
+    MAX_DESCRIPTION_CHARACTERS,
+    MAX_SHAPE_FIELDS,
+    MAX_SHAPE_LEVELS,
+    MAX_SHAPE_PARTS,
+)
 from sennit.workflows.plan.language import json_schema
 from sennit.workflows.plan.language.text import printable
-
-_LEVELS, _MAX_PARTS, _MAX_FIELDS = 4, 200, 50
-"""Of a schema, which may refer to itself."""
 
 
 def format_tools(catalogue: Iterable[dict[str, Any]]) -> str:
@@ -53,20 +55,21 @@ def _line(text: Any) -> str:
 
 def shape(part: Any, defs: dict[str, Any]) -> str:
     """Return a schema in a few words: `{count: integer, items: [{path: string}]}`; of a large one only a part."""
-    return _shape(part, defs, 0, iter(range(_MAX_PARTS)))
+    return _shape(part, defs, 0, iter(range(MAX_SHAPE_PARTS)))
 
 
 def _shape(part: Any, defs: dict[str, Any], level: int, room: Iterator[int]) -> str:
-    if level >= _LEVELS or next(room, None) is None:
+    if level >= MAX_SHAPE_LEVELS or next(room, None) is None:
         return "any"
     part = json_schema.resolve(part, defs)
     if choices := json_schema.choices_of(part):
-        return "|".join(dict.fromkeys(_shape(choice, defs, level + 1, room) for choice in choices[:_MAX_FIELDS]))
+        return "|".join(dict.fromkeys(_shape(choice, defs, level + 1, room) for choice in choices[:MAX_SHAPE_FIELDS]))
     if isinstance(part.get("enum"), list):
         return "|".join(printable(repr(value), 40) for value in part["enum"][:20])
     if fields := _properties(part):
-        inside = [f"{name}: {_shape(inner, defs, level + 1, room)}" for name, inner in [*fields.items()][:_MAX_FIELDS]]
-        return "{" + ", ".join(inside + ["…"] * (len(fields) > _MAX_FIELDS)) + "}"
+        first = [*fields.items()][:MAX_SHAPE_FIELDS]
+        inside = [f"{name}: {_shape(inner, defs, level + 1, room)}" for name, inner in first]
+        return "{" + ", ".join(inside + ["…"] * (len(fields) > MAX_SHAPE_FIELDS)) + "}"
     if isinstance(part.get("items"), dict):
         return f"[{_shape(part['items'], defs, level + 1, room)}]"
     return "|".join(sorted(json_schema.types_of(part, defs))) or "any"

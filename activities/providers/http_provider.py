@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from sennit.activities.http.client import CONNECT_SECONDS, Answer, HttpClient, HttpError, Request
+from sennit.activities.http.client import CONNECT_SECONDS, Answer, HttpClient, HttpError, Request, number_in
 from sennit.activities.limits import MAX_ANSWER_BYTES, MAX_ERROR_BYTES, MAX_TURNS
 from sennit.activities.providers.capabilities import NEVER, ONE_CALL, Capabilities, says_nothing
 from sennit.activities.providers.errors import (
@@ -176,7 +176,7 @@ class HttpProvider:
 
     def _check_key(self) -> None:
         server = self._server
-        if server.lacks_key:
+        if server.needs_key:
             other = f", or {server.url_variable} for another server"
             raise KeyRefused(f"{server.provider} needs a key: set {server.key_variable} where the workers run{other}")
 
@@ -263,7 +263,7 @@ class HttpProvider:
         async with self._send("POST", self._wire.path, body, deadline=min(first, ends), limit=limit) as answer:
             if answer.status != 200:
                 raise await self._refusal(answer, builder.request.model, ends)
-            builder.cost = price(_number(answer.headers.get("x-litellm-response-cost")), None)
+            builder.cost = price(number_in(answer.headers.get("x-litellm-response-cost")), None)
             begins = b""
             while not begins.strip(_BLANK) and (chunk := await answer.chunk(min(first, ends), _NOTHING)):
                 begins += chunk
@@ -335,13 +335,6 @@ class HttpProvider:
 def _ends_after_one(reply: ModelReply) -> bool:
     """Whether one call that ends no plan is all of a reply."""
     return reply.stop == "tools" and len(reply.calls) == 1 and reply.calls[0].name not in ENDS_PLAN
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        return float(text or "")
-    except ValueError:
-        return None
 
 
 def _written(body: dict[str, Any]) -> bytes:

@@ -18,13 +18,13 @@ _TODO = (
     "add to the file that SENNIT_PRICES names, with the millionths of a dollar that a million tokens of input and of "
     "output cost, 0 for a local model"
 )
-_own: dict[str, Mapping[str, Sequence[int]]] = {}
+_listed: dict[str, Mapping[str, Sequence[int]]] = {}
 
 
 def use(prices: Prices) -> None:
     """Take these prices before those of the data file, in this process from now on."""
-    _own.clear()
-    _own.update(prices)
+    _listed.clear()
+    _listed.update(prices)
 
 
 def price_of(model: str, prompt: int = 0) -> tuple[int, int] | None:
@@ -34,7 +34,7 @@ def price_of(model: str, prompt: int = 0) -> tuple[int, int] | None:
     provider, _, name = model.partition(":")
     if provider == "offline":
         return 0, 0
-    known = {**_DATA.get(provider, {}), **_own.get(provider, {})}
+    known = {**_DATA.get(provider, {}), **_listed.get(provider, {})}
     found = known.get(name) or known.get(_SNAPSHOT.sub("", name))
     if not found:
         return None
@@ -55,7 +55,7 @@ def price_list(settings: ModelSettings) -> dict[str, tuple[int, int]]:
     for role in get_args(Role):
         model = settings.models(role)[0]
         names[role] = names.get(model, model)
-    names |= {f"{provider}:{model}": f"{provider}:{model}" for provider, known in _own.items() for model in known}
+    names |= {f"{provider}:{model}": f"{provider}:{model}" for provider, known in _listed.items() for model in known}
     return {name: price for name, model in names.items() if (price := price_of(model)) is not None}
 
 

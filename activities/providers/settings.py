@@ -60,7 +60,7 @@ class Server:
         return self.url == OFFICIAL[self.provider]
 
     @property
-    def lacks_key(self) -> bool:
+    def needs_key(self) -> bool:
         """Whether it would refuse every call."""
         return self.official and not self.key
 
@@ -104,7 +104,7 @@ class ModelSettings:
     def keyless(self) -> dict[str, str]:
         """Return the models that need a key and have none, each with the variable of its key."""
         named = {name: self.servers.get(name.partition(":")[0]) for names in self.roles.values() for name in names}
-        return {name: server.key_variable for name, server in named.items() if server and server.lacks_key}
+        return {name: server.key_variable for name, server in named.items() if server and server.needs_key}
 
     def for_run(self, model: str) -> Self:
         """Return the settings for a run that names its model, or its models. Raises ValueError for what is none."""

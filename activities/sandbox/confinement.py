@@ -2,9 +2,10 @@
 of scripts, and the process that checks them.
 
 They get what a command in the sandbox gets but a folder: no new privileges, no capabilities, another user if the worker
-is root, Landlock, seccomp and a limit of memory. Where the kernel lacks one of the two, they run with the other.
+is root, Landlock, seccomp and a limit of memory. Where the kernel absent one of the two, they run with the other.
 """
 
+import ctypes
 import json
 import os
 import shlex
@@ -16,8 +17,8 @@ from functools import cache
 from typing import Any, Final
 
 from sennit.activities.sandbox import bubblewrap, landlock
+from sennit.activities.sandbox.reaper import starter_of
 from sennit.activities.sandbox.restrict import any_user
-from sennit.activities.sandbox.runner import starter_of
 
 _LIMITS: Final = {"file": 0, "open_files": 64}
 _PROCESSES: Final = 64
@@ -34,15 +35,15 @@ class Confinement:
 
     landlock: int
     seccomp: bool
-    own_user: bool = False
+    separate_user: bool = False
     missing: str = ""
     holds: bool = True
 
     def policy(self, memory: int, read: Sequence[str] = ()) -> dict[str, Any]:
         """Return the policy for `restrict`: `memory` is the address space in bytes, `read` are the paths to be read."""
-        limits = {"processes": _PROCESSES} if self.own_user else {}  # else all processes of the worker would count
+        limits = {"processes": _PROCESSES} if self.separate_user else {}  # else all processes of the worker would count
         return {
-            "user": any_user() if self.own_user else None,
+            "user": any_user() if self.separate_user else None,
             "limits": {**_LIMITS, **limits, "memory": memory},
             "landlock": self.landlock,
             "seccomp": self.seccomp,
@@ -65,13 +66,16 @@ class Confinement:
     @property
     def _any_user(self) -> int | None:
         """In the place of the user of a process that is started later."""
-        return 0 if self.own_user else None
+        return 0 if self.separate_user else None
 
 
 @cache
 def _script(*arguments: str) -> int:
-    """Return an open file that is a program: the launcher, with these arguments before its own."""
-    script = os.memfd_create("sennit-launcher", 0)
+    """Return an open file that is a program: the launcher, with these arguments before its own. Raises OSError."""
+    libc = ctypes.CDLL(None, use_errno=True)  # `os` has no such function in Pythons that were built for an old glibc
+    script = libc.memfd_create(b"sennit-launcher", 0)
+    if script < 0:
+        raise OSError(ctypes.get_errno(), f"memfd_create: {os.strerror(ctypes.get_errno())}")
     os.write(script, f'#!/bin/sh\nexec {shlex.join([*starter_of("launch"), *arguments])} "$@"\n'.encode())
     return script
 
@@ -91,9 +95,9 @@ def find_confinement() -> Confinement:
         for as_root in dict.fromkeys((os.getuid() == 0, False)):
             problem = _problem(Confinement(using, seccomp, as_root))
             if not problem:
-                lacks = [name for name, has in (("Landlock", using), ("seccomp", seccomp)) if not has]
+                absent = [name for name, has in (("Landlock", using), ("seccomp", seccomp)) if not has]
                 why = f": {problems[0]}" if problems else ": this kernel has none"
-                missing = f"programs run without {' and '.join(lacks)}{why}" if lacks else ""
+                missing = f"programs run without {' and '.join(absent)}{why}" if absent else ""
                 return Confinement(using, seccomp, as_root, missing)
             problems.append(problem)
     return Confinement(0, seccomp=False, missing=f"{_ALONE}: {problems[-1]}", holds=False)

@@ -24,10 +24,8 @@ GRACE: Final = 1.0
 
 _POLL, _LONGEST_WAIT = 0.05, 0.5
 _KILL_SECONDS: Final = 10.0
-_ROOT: Final = str(PACKAGE.parent)
-_MAIN: Final = (
-    "import sys; sys.path.insert(0, sys.argv.pop(1)); from sennit.activities.sandbox.reaper import main; main()"
-)
+ROOT: Final = str(PACKAGE.parent)
+_MAIN: Final = "import sys; sys.path.insert(0, sys.argv.pop(1)); from sennit.activities.sandbox.{0} import main; main()"
 _NOT_FOUND: Final = 127
 _STOP: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -36,7 +34,12 @@ def bound_to_this_process(command: Sequence[str]) -> list[str]:
     """Return the command line that runs `command` so that it ends with this process. The thread that starts it must
     live as long as this process.
     """
-    return [sys.executable, "-I", "-S", "-B", "-c", _MAIN, _ROOT, str(os.getpid()), *command]
+    return [*starter_of("reaper"), str(os.getpid()), *command]
+
+
+def starter_of(module: str, root: str = ROOT) -> list[str]:
+    """Return the command that runs `main` of a module of this package, without site packages or environment."""
+    return [sys.executable, "-I", "-S", "-B", "-c", _MAIN.format(module), root]
 
 
 def main() -> None:

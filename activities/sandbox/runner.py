@@ -15,9 +15,9 @@ from pydantic import BaseModel
 
 from sennit.activities.sandbox import SandboxChoice, bubblewrap, landlock, memory_group
 from sennit.activities.sandbox.output_files import DEEPEST, MAX_FOLDER_ENTRIES
+from sennit.activities.sandbox.reaper import ROOT, starter_of
 from sennit.activities.sandbox.restrict import any_user
 from sennit.activities.toolbox.errors import SandboxFailed, SandboxLimit
-from sennit.folders import PACKAGE
 
 LIMITS: Final = {
     "memory": 512 << 20,
@@ -32,8 +32,6 @@ LIMITS: Final = {
 }
 """Bytes and counts. `memory` is the address space of one process, `open_files` are of one process, too."""
 
-_ROOT: Final = str(PACKAGE.parent)
-_MAIN: Final = "import sys; sys.path.insert(0, sys.argv.pop(1)); from sennit.activities.sandbox.{0} import main; main()"
 _PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 _PROBE: Final = """
 import os, socket
@@ -127,7 +125,7 @@ class Sandbox:
         """Return the line that tells a supervisor what to run and how."""
         user = any_user() if os.getuid() == 0 else None
         container = self.method == "bwrap"
-        write, root = (bubblewrap.WORK, bubblewrap.ROOT) if container else ("{folder}", _ROOT)
+        write, root = (bubblewrap.WORK, bubblewrap.ROOT) if container else ("{folder}", ROOT)
         policy = {
             "user": user,
             "limits": {**LIMITS, "seconds": seconds + 1},
@@ -198,11 +196,6 @@ def _escape_problem(sandbox: Sandbox) -> tuple[str, bool]:
         return str(problem), False
     held = report.stdout == "confined\n"
     return "" if held else f"{report.stdout}{report.stderr}".strip()[-200:] or "no answer", fields["measured"]
-
-
-def starter_of(module: str, root: str = _ROOT) -> list[str]:
-    """Return the command that runs `main` of a module of this package, without site packages or environment."""
-    return [sys.executable, "-I", "-S", "-B", "-c", _MAIN.format(module), root]
 
 
 def _interpreter(method: str) -> str:

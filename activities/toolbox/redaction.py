@@ -37,7 +37,7 @@ _URL = re.compile(
 _ESCAPES = {"\n": "n", "\r": "r", "\t": "t"}
 _PIECE = re.compile(r"[A-Za-z0-9]+")
 
-_told: dict[str, None] = {}
+_remembered: dict[str, None] = {}
 
 
 def is_secret_name(name: str) -> bool:
@@ -47,12 +47,12 @@ def is_secret_name(name: str) -> bool:
 
 def remember(secret: str) -> None:
     """Mask this value from now on, wherever it comes back."""
-    _told[secret.strip()] = None
+    _remembered[secret.strip()] = None
 
 
 def redact(text: str, env: Mapping[str, str] = os.environ) -> str:
     """Return a message without the secrets of this process, and without what looks like a credential."""
-    redactor = _own_redactor() if env is os.environ else Redactor(env, tuple(_told))
+    redactor = _current_redactor() if env is os.environ else Redactor(env, tuple(_remembered))
     return redactor.clean(text)
 
 
@@ -61,24 +61,24 @@ def mask(value: Any, written: str | None = None) -> Any:
 
     `written` is the value as JSON, if the caller has it: a large value without a secret is not walked then.
     """
-    redactor = _own_redactor()
+    redactor = _current_redactor()
     return value if written is not None and not redactor.may_hold(written) else redactor.mask(value)
 
 
-_own: tuple[dict[bytes, bytes], int, "Redactor"] | None = None
+_current: tuple[dict[bytes, bytes], int, "Redactor"] | None = None
 
 
-def _own_redactor() -> "Redactor":
+def _current_redactor() -> "Redactor":
     """Return the redactor of this process, made anew when a variable has changed or a secret was told."""
-    global _own
+    global _current
     variables = vars(os.environ)["_data"]  # encoded: to decode them all would take longer than to mask a usual result
-    if _own is None or _own[0] != variables or _own[1] != len(_told):
-        _own = dict(variables), len(_told), Redactor(os.environ, tuple(_told))
-    return _own[2]
+    if _current is None or _current[0] != variables or _current[1] != len(_remembered):
+        _current = dict(variables), len(_remembered), Redactor(os.environ, tuple(_remembered))
+    return _current[2]
 
 
 class Redactor:
-    """Masks the secrets of `env` and those that were `told`.
+    """Masks the secrets of `env` and those that are `known`.
 
     A secret is found as it is and as libraries write it: quoted by JSON or Python, percent-encoded, escaped for HTML,
     in base64, also inside a longer text that was encoded. Values under 6 characters are left alone, and words under 8.

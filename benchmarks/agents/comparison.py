@@ -46,7 +46,7 @@ class Timed:
     seconds: float
     calls: int
     turns: int
-    given: int
+    read: int
     written: int
     same: bool
 
@@ -129,7 +129,7 @@ class Bench:
 
     def _timed(self, question: Question, before: int, seconds: float, answer: str, calls: int) -> Timed:
         said = self.oracle.said[before:]
-        tokens = (sum(each.given for each in said), sum(each.written for each in said))
+        tokens = (sum(each.read for each in said), sum(each.written for each in said))
         return Timed(seconds, calls, len(said), *tokens, question.answer in answer)
 
 
@@ -160,7 +160,7 @@ def print_row(row: Row) -> None:
     """Print one question."""
     seconds = "".join(f"{timed.seconds:8.2f}" for timed in row.means)
     calls = "/".join(str(timed.calls) for timed in row.means[:3])
-    tokens = "  ".join(f"{timed.given:>6,}/{timed.written:>4,}" for timed in row.means[:3])
+    tokens = "  ".join(f"{timed.read:>6,}/{timed.written:>4,}" for timed in row.means[:3])
     same = "yes" if all(timed.same for timed in row.means) else "NO"
     print(f"{row.question.name:<22}{seconds}{row.ideal:8.2f}{row.bound:8.2f}  {calls:>8}  {tokens}  {same}", flush=True)
 
@@ -173,8 +173,8 @@ def print_totals(rows: Sequence[Row]) -> bool:
     for name, place in (("(a) ReAct", 0), ("(b) ReAct, parallel", 1), ("(c) Sennit", 2)):
         timed = [row.means[place] for row in rows]
         calls, turns = sum(each.calls for each in timed), sum(each.turns for each in timed)
-        given, written = sum(each.given for each in timed), sum(each.written for each in timed)
-        print(f"{name:<22}{calls:>6,} tool calls {turns:>6,} model calls {given:>9,} tokens in {written:>7,} out")
+        read, written = sum(each.read for each in timed), sum(each.written for each in timed)
+        print(f"{name:<22}{calls:>6,} tool calls {turns:>6,} model calls {read:>9,} tokens in {written:>7,} out")
     found = {
         "a": serial / sennit,
         "b": parallel / sennit,

@@ -42,7 +42,7 @@ class Said:
 
     at: float
     text: str
-    given: int
+    read: int
     written: int
 
 
@@ -65,12 +65,12 @@ class Oracle:
         planner = "You plan work" in asked.system
         text, calls = _planned(question, asked) if planner else self._turn(question, asked)
         written = -(-len(text) // CHARACTERS) + sum(1 + -(-len(json.dumps(c.arguments)) // CHARACTERS) for c in calls)
-        given = (len(asked.text) + len(json.dumps(asked.body.get("tools", "")))) // CHARACTERS
-        self.said.append(Said(time.time(), text, given, written))
+        read = (len(asked.text) + len(json.dumps(asked.body.get("tools", "")))) // CHARACTERS
+        self.said.append(Said(time.time(), text, read, written))
         first, rate = self.first_token / self.pace, self.rate * self.pace
         if planner and self.whole:
             first, rate = first + written / rate, 0.0
-        return Reply(text, tuple(calls), usage=(given, written), first_token=first, rate=rate, characters=CHARACTERS)
+        return Reply(text, tuple(calls), usage=(read, written), first_token=first, rate=rate, characters=CHARACTERS)
 
     def _turn(self, question: Question, asked: Asked) -> tuple[str, tuple[Asks, ...]]:
         if asked.system.startswith((SERIAL, PARALLEL)):

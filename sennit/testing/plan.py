@@ -42,7 +42,7 @@ from sennit.workflows.views.report import report_of
 from sennit.workflows.views.shown_run import ShownRun
 
 PEOPLE = ("ask", "approve", "repair")
-_OWN = (*WORDS, *PEOPLE)
+_NO_TOOLS = (*WORDS, *PEOPLE)
 
 
 def run_plan(
@@ -116,7 +116,7 @@ def _registry(loop: VirtualLoop, fakes: Mapping[str, Fake], modules: Sequence[st
     """Return the tools as the plan's check sees them, each with its fake."""
     found = {tool.name: tool for tool in load_tools(modules)}
     for name in fakes:
-        if name not in found and name not in _OWN:
+        if name not in found and name not in _NO_TOOLS:
             found[name] = Tool(
                 name=name,
                 description="a fake",

@@ -28,7 +28,7 @@ EVENTS = 20
 USUAL_START = 2.0
 """Seconds within which a worker should have taken a task."""
 LOST = "its worker was lost, so its call starts again"
-_OWN = ("preparing", "planning", "concluding")
+_RUN_PHASES = ("preparing", "planning", "concluding")
 """Phases in which the run itself has activities to wait for."""
 
 
@@ -36,7 +36,7 @@ async def activity_details(client: Client, view: RunView) -> RunView:
     """Return the view with attempts, time and progress of running nodes, and how the run's own activities get on;
     unchanged if the server does not say.
     """
-    if view.phase not in _OWN and not any(node.status == "running" for node in view.nodes):
+    if view.phase not in _RUN_PHASES and not any(node.status == "running" for node in view.nodes):
         return view
     try:
         found = await _describe(client, view.id)

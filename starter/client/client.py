@@ -48,7 +48,7 @@ RPC_TIMEOUT = timedelta(seconds=30)
 T = TypeVar("T")
 
 
-class Given(NamedTuple):
+class Allowed(NamedTuple):
     """What the user who starts a run allows it: to read a folder, and to write without asking."""
 
     docs: str | None
@@ -115,9 +115,9 @@ class Sennit:
             plan = with_modules(plan)
         request = build_request(goal=goal, plan=plan, docs=folder, **options)
         name = goal or str((plan or {}).get("goal") or "") or title
-        given = Given(folder, options.get("approval") == "never")
-        own = chosen if chosen is not None else new_id(name)
-        return await self._begin(request, own, name, title, plan, given, again=again, result=result)
+        allowed = Allowed(folder, options.get("approval") == "never")
+        workflow_id = chosen if chosen is not None else new_id(name)
+        return await self._begin(request, workflow_id, name, title, plan, allowed, again=again, result=result)
 
     async def fork(
         self,
@@ -143,8 +143,8 @@ class Sennit:
         request = build_request(plan=origin.plan, **fields)
         title = title or fields.get("title") or ""
         name = str(fields.get("goal") or (origin.plan or {}).get("goal") or "") or title or origin.name
-        granted = Given(folder if docs else None, chosen.get("approval") == "never")
-        return await self._begin(request, id or origin.fork_id, name, title, origin.plan, granted, again=again)
+        allowed = Allowed(folder if docs else None, chosen.get("approval") == "never")
+        return await self._begin(request, id or origin.fork_id, name, title, origin.plan, allowed, again=again)
 
     async def origin(self, name: str) -> Origin:
         """Return the run with this id as a fork of it begins. Raises NotAllowed if it goes on, Refused if it
@@ -164,15 +164,15 @@ class Sennit:
         name: str,
         title: str,
         plan: dict[str, Any] | None,
-        granted: Given,
+        allowed: Allowed,
         *,
         again: bool,
         result: type[Any] | None = None,
     ) -> Run[Any]:
         workflow_id = checked_new_id(chosen)
-        if granted.docs:
-            open_folder(self.server, granted.docs)
-        if granted.writes and (secret := allow_writes(self.server, workflow_id)):
+        if allowed.docs:
+            open_folder(self.server, allowed.docs)
+        if allowed.writes and (secret := allow_writes(self.server, workflow_id)):
             request = {**request, "grant": secret}
         title = summary(title or name)
         if title and not request.get("goal"):

@@ -30,21 +30,21 @@ class Decisions:
         `digest` it is refused if the write is not the one that was shown. As every decision it returns the run's
         sentence about it, and raises what `update` raises.
         """
-        return await self.update("approve", **_given(node=node, digest=digest, args=dict(args or {})))
+        return await self.update("approve", **_set_fields(node=node, digest=digest, args=dict(args or {})))
 
     async def reject(self, node: str, reason: str = "") -> str:
         """Refuse a write, which then fails with this reason, or a large replan."""
-        return await self.update("reject", **_given(node=node, reason=reason))
+        return await self.update("reject", **_set_fields(node=node, reason=reason))
 
     async def answer(self, node: str, value: JsonValue, *, repeat_effect: bool = False) -> str:
         """Answer a gate, or give the result of a call that has failed, which is then not called."""
-        return await self.update("answer", value=value, **_given(node=node, repeat_effect=repeat_effect))
+        return await self.update("answer", value=value, **_set_fields(node=node, repeat_effect=repeat_effect))
 
     async def retry(self, node: str = "", *, repeat_effect: bool = False) -> str:
         """Run a node again, or without one whatever blocks the run. What was written is written again only with
         `repeat_effect`.
         """
-        return await self.update("retry_node", **_given(node=node, repeat_effect=repeat_effect))
+        return await self.update("retry_node", **_set_fields(node=node, repeat_effect=repeat_effect))
 
     async def skip(self, node: str) -> str:
         """Give up a node that has not succeeded, and those that need it; joins go on without it."""
@@ -52,11 +52,11 @@ class Decisions:
 
     async def edit(self, script: str, *, node: str = "") -> str:
         """Give a program another script: it runs again, and calls that it makes again keep their results."""
-        return await self.update("edit_program", script=script, **_given(node=node))
+        return await self.update("edit_program", script=script, **_set_fields(node=node))
 
     async def finish(self, reason: str = "") -> str:
         """End the run now, with what there is."""
-        return await self.update("finish", **_given(reason=reason))
+        return await self.update("finish", **_set_fields(reason=reason))
 
     async def update(self, name: str, /, **fields: Any) -> str:
         """Send an update and return the run's sentence about it. It is applied once, or refused and not at all.
@@ -97,7 +97,7 @@ class Decisions:
         return error_of(error)
 
 
-def _given(**fields: Any) -> dict[str, Any]:
+def _set_fields(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value}
 
 

@@ -23,7 +23,7 @@ from sennit.workflows.plan.programs.program_plan import program_plan
 from sennit.workflows.plan.programs.reply import PROGRAM as PROGRAM_NODE
 from sennit.workflows.plan.programs.reply import program_plan_of
 
-_ITS_OWN = ("plan", "plan_packed", "origins", "material", "depth", "run_prefix", "carry", "grant")
+_NOT_TAKEN_OVER = ("plan", "plan_packed", "origins", "material", "depth", "run_prefix", "carry", "grant")
 """What is not in the request of a fork as it was."""
 RESET = "reset"
 
@@ -110,7 +110,7 @@ async def read_origin(client: Client, name: str) -> Origin:
     if len(homes) > MAX_ORIGINS:
         raise Refused(f"{name} is a fork of forks, {MAX_ORIGINS} deep already; fork an earlier one")
     origin = Origin(
-        name, {key: value for key, value in request.items() if key not in _ITS_OWN}, homes, plan, has_program
+        name, {key: value for key, value in request.items() if key not in _NOT_TAKEN_OVER}, homes, plan, has_program
     )
     for node, script in scripts.items():
         origin = origin.with_script(script, node)

@@ -1,9 +1,9 @@
 """One run, seen from a client: its view, its changes, its outcome, and the updates that a client sends it."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar, Unpack, cast
+from typing import Any, Generic, TypeVar, Unpack, cast
 
 from pydantic import ValidationError
 from temporalio.client import (
@@ -51,10 +51,8 @@ LAST_VIEW_TIMEOUT = 1.5
 T = TypeVar("T")
 
 
-class Fork(Protocol):
-    """Starts a fork of the run of a name, with another script of its program `node` unless that is empty."""
-
-    async def __call__(self, name: str, script: str, node: str, options: ForkOptions, /) -> "Run[RunReport]": ...
+Fork = Callable[[str, str, str, ForkOptions], Awaitable["Run[RunReport]"]]
+"""Starts a fork of the run of that name, with another script of its program, the node named, unless that is empty."""
 
 
 class Run(Decisions, Generic[T]):

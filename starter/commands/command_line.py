@@ -50,8 +50,6 @@ HEADINGS = {
 }
 """The first command of each group in the list of commands, and what the group is for."""
 
-NOT_BUILT = ("report",)
-
 EXIT_CODES = """\
 exit codes: 0 answer, 1 failed or cancelled, 2 wrong usage or refused,
             3 partial answer, 4 still running or blocked, 5 server unreachable,
@@ -98,7 +96,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
-    """Return the parsed command line, with `module` None for a command that is not built yet.
+    """Return the parsed command line.
 
     Exits with 2 and a usage line if it is wrong, and with the list of commands if it is empty.
     """
@@ -130,10 +128,6 @@ def _parser() -> tuple[Parser, Mapping[str, Parser]]:
         command.module = module
         command.set_defaults(module=module)
         add_common_arguments(command)
-    for name in NOT_BUILT:
-        command = commands.add_parser(name, add_help=False, prefix_chars="\0")
-        command.add_argument("rest", nargs=argparse.REMAINDER)
-        command.set_defaults(module=None)
     return parser, commands.choices
 
 

@@ -4,7 +4,7 @@ import argparse
 import os
 import re
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
 from pydantic import ValidationError
 
@@ -78,20 +78,8 @@ def add_wait_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_options(args: argparse.Namespace) -> RunOptions:
     """Return how a run is done, as the flags of `add_run_arguments` say."""
-    return RunOptions(
-        tools=list(filter(None, args.tools.split(","))) if args.tools is not None else None,
-        model=args.model,
-        approval=args.approval,
-        approve_plan=args.approve_plan or None,
-        on_failure=args.on_failure,
-        window=args.window,
-        in_flight=args.in_flight,
-        fuse=args.fuse,
-        budget=args.budget,
-        max_replans=getattr(args, "max_replans", None),  # a plan file is run as it is written
-        approve_replans_above=args.approve_replans_above,
-        tenant=args.tenant,
-    )
+    names = [name for name in RunOptions.__annotations__ if name in vars(args)]
+    return cast("RunOptions", {name: getattr(args, name) for name in names})
 
 
 def add_start_arguments(parser: argparse.ArgumentParser, *, replans: bool = False, docs: bool = False) -> None:
@@ -113,7 +101,8 @@ def add_run_arguments(parser: argparse.ArgumentParser, *, replans: bool = False,
         add("--max-replans", type=_whole(0, 20), metavar="N", help=replans_help)
     add("--on-failure", choices=("park", "partial", "fail"), help="what a failed node leads to (default: park)")
     add("--approval", choices=("writes", "never"), help="what needs approval (default: writes)")
-    add("--approve-plan", action="store_true", help="ask before a program's first step, with its script and quote")
+    plan_help = "ask before a program's first step, with its script and quote"
+    add("--approve-plan", action="store_true", default=None, help=plan_help)
     approve_help = "ask before a model adds more than N nodes to the plan at once (default: never ask)"
     add("--approve-replans-above", type=_whole(0, MAX_NODES), metavar="N", help=approve_help)
     add("--window", type=_whole(1, 500), metavar="N", help="most activities in flight (default: 100)")
@@ -124,7 +113,11 @@ def add_run_arguments(parser: argparse.ArgumentParser, *, replans: bool = False,
     add("--tenant", metavar="NAME", help="who the run is for; queues serve tenants in turn")
     model_help = "the model of every role, such as openai:NAME (default: as the workers are set)"
     add("--model", type=typed(_models), metavar="NAME", help=model_help)
-    add("--tools", metavar="A,B", help="the tools the run may use (default: all)")
+    add("--tools", type=_names, metavar="A,B", help="the tools the run may use (default: all)")
+
+
+def _names(text: str) -> list[str]:
+    return list(filter(None, text.split(",")))
 
 
 def _models(text: str) -> str:

@@ -13,7 +13,7 @@ from sennit.starter.commands.command_line import Parser
 from sennit.starter.commands.launch import connect, typed
 from sennit.starter.limits import MAX_DAYS, MAX_LISTED_RUNS
 from sennit.starter.terminal.console import Terminal
-from sennit.starter.terminal.text import fit
+from sennit.starter.terminal.text import columns
 from sennit.workflows.messages.result import RunStatus
 from sennit.workflows.plan.language.limits import parse_duration
 
@@ -44,13 +44,7 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
         status=args.status, tenant=args.tenant, since=since, failed=args.failed, on_more=lambda: more.append(_MORE)
     )
     shown = found[: max(args.limit, 0)]
-    if terminal.output == "text":
-        terminal.answer(table(shown, terminal.width or WIDTH, time.time()))
-    elif terminal.output == "jsonl":
-        for each in shown:
-            terminal.answer_json(_as_json(each))
-    else:
-        terminal.answer_json([_as_json(each) for each in shown])
+    terminal.results(table(shown, terminal.width or WIDTH, time.time()), [_as_json(each) for each in shown])
     if not found:
         terminal.say("there are no such runs")
     for sentence in more:
@@ -69,11 +63,8 @@ def _as_json(summary: RunSummary) -> dict[str, object]:
 def table(runs: list[RunSummary], width: int, now: float) -> str:
     """Return a line a run: id, status, age, nodes, and what it waits for, or its title."""
     rows = [(each.id, each.status, _age(now - each.began), _nodes(each)) for each in runs]
-    columns = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(text.ljust(size) for text, size in zip(row, columns, strict=True)) for row in rows]
-    rest = max(20, width - sum(columns) - 2 * len(columns))
     abouts = (f"waits for {each.waits_for}" if each.waits_for else each.title for each in runs)
-    return "\n".join(f"{line}  {fit(about, rest)}".rstrip() for line, about in zip(lines, abouts, strict=True))
+    return columns(rows, abouts, width)
 
 
 def _nodes(summary: RunSummary) -> str:

@@ -38,31 +38,26 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
 
 
 async def _check(file: PlanFile, terminal: Terminal) -> Exit:
-    as_data = terminal.output in ("json", "jsonl")
     try:
         plan, catalogue, doubts = await _checked(file, terminal)
     except BadPlan as bad:
         warnings = file.warnings(None, None)
-        if as_data:
-            terminal.answer_json({"plan": file.name, "problems": str(bad).splitlines(), "warnings": warnings})
-        else:
-            _warn(warnings, terminal)
+        _warn(warnings, terminal)
+        terminal.result("", {"plan": file.name, "problems": str(bad).splitlines(), "warnings": warnings})
         raise
     warnings = [*file.warnings(plan, catalogue), *file.lines(doubts)]
     quote = file.quote(catalogue) if file.script else None
-    if as_data:
-        quoted = {"quote": quote.data()} if quote else {}
-        checked = {"plan": file.name, "nodes": len(plan.nodes), "problems": [], "warnings": warnings}
-        terminal.answer_json({**checked, **quoted})
-        return Exit.ANSWER
     _warn(warnings, terminal)
     about = f"{file.name}: {len(plan.nodes)} node{'s' * (len(plan.nodes) != 1)}, no problems"
-    terminal.answer("\n".join([about, *(quote.lines() if quote else ())]))
+    quoted = {"quote": quote.data()} if quote else {}
+    checked = {"plan": file.name, "nodes": len(plan.nodes), "problems": [], "warnings": warnings}
+    terminal.result("\n".join([about, *(quote.lines() if quote else ())]), {**checked, **quoted})
     return Exit.ANSWER
 
 
 def _warn(warnings: list[str], terminal: Terminal) -> None:
-    for line in warnings:
+    """Write warnings where no JSON has them."""
+    for line in warnings if terminal.output not in ("json", "jsonl") else ():
         terminal.notice(f"warning: {line}")
 
 

@@ -64,7 +64,7 @@ async def _fork(args: argparse.Namespace, terminal: Terminal) -> Exit:
         words = dict(word.partition("=")[::2] for word in args.input)
         origin = origin.with_script(script, args.node, words) if script else origin
         declared = PlanFile(args.run, origin.plan).check(None).inputs if origin.plan is not None else {}
-        inputs = read_inputs(args.input, declared, may_lack=True)
+        inputs = read_inputs(args.input, declared, partial=True)
         missing = {name: spec for name, spec in declared.items() if name not in origin.inputs}
         read_inputs([word for word in args.input if word.partition("=")[0] in missing], missing)
         return {"origin": origin, "inputs": inputs, "title": title_of(script)}
@@ -77,10 +77,7 @@ async def _quote(args: argparse.Namespace, file: PlanFile, terminal: Terminal) -
     if not file.script:
         raise Refused(f"--quote: {file.name} is no program; only programs (.py) have a quote")
     catalogue = await read_catalogue()
-    inputs = read_inputs(args.input, file.check(catalogue).inputs, may_lack=True)
+    inputs = read_inputs(args.input, file.check(catalogue).inputs, partial=True)
     quote = file.quote(catalogue, inputs, args.model or "")
-    if terminal.output in ("json", "jsonl"):
-        terminal.answer_json(quote.data())
-    else:
-        terminal.answer("\n".join(quote.lines()))
+    terminal.result("\n".join(quote.lines()), quote.data())
     return Exit.ANSWER

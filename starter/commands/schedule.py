@@ -50,7 +50,7 @@ from sennit.starter.limits import MAX_SCHEDULE_NAME_CHARACTERS
 from sennit.starter.plans.inputs import read_inputs
 from sennit.starter.plans.plan_file import read_plan
 from sennit.starter.terminal.console import Terminal
-from sennit.starter.terminal.text import fit
+from sennit.starter.terminal.text import columns
 from sennit.workflows.messages.queues import WORKFLOW
 from sennit.workflows.plan.language.text import one_line
 from sennit.workflows.plan.programs.program_plan import program_plan
@@ -111,7 +111,7 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
         else:
             await handle.delete(rpc_timeout=RPC_TIMEOUT)
     done = {"pause": "is paused", "resume": "goes on", "remove": "is removed; its runs go on"}[args.action]
-    _say(terminal, f"{args.name} {done}", schedule=args.name, action=args.action)
+    terminal.result(f"{args.name} {done}", {"schedule": args.name, "action": args.action})
     return Exit.ANSWER
 
 
@@ -154,7 +154,8 @@ async def _add(args: argparse.Namespace, terminal: Terminal) -> Exit:
         raise _wrong_times(args, error) from None
     following = found.info.next_action_times[:1]
     due = f"its next run is due at {_time(following[0])}" if following else "it is never due"
-    _say(terminal, f"{args.name} is added; {due}", schedule=args.name, action="add", next=_iso(following))
+    added = {"schedule": args.name, "action": "add", "next": _iso(following)}
+    terminal.result(f"{args.name} is added; {due}", added)
     if is_local_stack(sennit.server):
         terminal.say("the local stack stops when it is idle, and starts no runs then; keep it up with: sennit dev")
     return Exit.ANSWER
@@ -210,13 +211,7 @@ async def _list(sennit: Sennit, terminal: Terminal) -> Exit:
     except RPCError as error:
         raise error_of(error) from None
     found.sort(key=lambda each: str(each["schedule"]))
-    if terminal.output == "jsonl":
-        for each in found:
-            terminal.answer_json(each)
-    elif terminal.output == "json":
-        terminal.answer_json(found)
-    else:
-        terminal.answer(table(found, terminal.width or WIDTH))
+    terminal.results(table(found, terminal.width or WIDTH), found)
     if not found:
         terminal.say("there are no schedules")
     return Exit.ANSWER
@@ -244,12 +239,7 @@ def table(found: list[dict[str, Any]], width: int) -> str:
         last = f"last {each['last_run']}" if each["last_run"] else "no run yet"
         cells = (each["schedule"], each["cron"], "paused" if each["paused"] else due, last)
         rows.append([one_line(cell) for cell in cells])
-    columns = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(text.ljust(size) for text, size in zip(row, columns, strict=True)) for row in rows]
-    rest = max(20, width - sum(columns) - 2 * len(columns))
-    return "\n".join(
-        f"{line}  {fit(one_line(each['title']), rest)}".rstrip() for line, each in zip(lines, found, strict=True)
-    )
+    return columns(rows, [each["title"] for each in found], width)
 
 
 async def _run_now(handle: ScheduleHandle, before: str, terminal: Terminal) -> Exit:
@@ -261,10 +251,7 @@ async def _run_now(handle: ScheduleHandle, before: str, terminal: Terminal) -> E
             await asyncio.sleep(0.2)
             started = await _last_run(handle)
     terminal.say(f"watch it: {shlex.join(['sennit', 'watch', started])}{terminal.flags}")
-    if terminal.output == "text":
-        terminal.answer(started)
-    else:
-        terminal.answer_json({"schedule": handle.id, "action": "run", "run": started})
+    terminal.result(started, {"schedule": handle.id, "action": "run", "run": started})
     return Exit.ANSWER
 
 
@@ -290,13 +277,6 @@ async def _asking(name: str) -> AsyncIterator[None]:
         if error.status is RPCStatusCode.NOT_FOUND and "namespace" not in error.message.lower():
             raise Refused(f"there is no schedule {name}; sennit schedule list shows them") from None
         raise error_of(error) from None
-
-
-def _say(terminal: Terminal, text: str, **data: Any) -> None:
-    if terminal.output == "text":
-        terminal.answer(text)
-    else:
-        terminal.answer_json(data)
 
 
 def _iso(times: Any) -> str:

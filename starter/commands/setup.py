@@ -85,16 +85,14 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     for provider, calls in rates.items():
         await _limit_rate(sennit, provider, calls)
     moving = await promote(sennit.client, version) if version else 0
-    if terminal.output in ("json", "jsonl"):
-        views = {name: {"query": query, "url": server.list_link(query)} for name, query in VIEWS.items()}
-        done = {"namespace": server.namespace, "namespace_created": is_new, "created": list(missing)}
-        promoted = {"promoted": args.promote, "moving": moving} if version else {}
-        terminal.answer_json({**done, "kept": _kept(missing), "rates": rates, **promoted, "views": views})
-    else:
-        news = f"created namespace {server.namespace}; it keeps ended runs for {RETENTION_DAYS} days"
-        lines = [*attribute_lines(server.namespace, missing), *_rate_lines(rates)]
-        lines += [_promotion_line(args.promote, moving)] * bool(version)
-        terminal.answer("\n".join([*[news] * is_new, *lines, "", *view_lines(server)]))
+    views = {name: {"query": query, "url": server.list_link(query)} for name, query in VIEWS.items()}
+    done = {"namespace": server.namespace, "namespace_created": is_new, "created": list(missing)}
+    promoted = {"promoted": args.promote, "moving": moving} if version else {}
+    news = f"created namespace {server.namespace}; it keeps ended runs for {RETENTION_DAYS} days"
+    lines = [*attribute_lines(server.namespace, missing), *_rate_lines(rates)]
+    lines += [_promotion_line(args.promote, moving)] * bool(version)
+    text = "\n".join([*[news] * is_new, *lines, "", *view_lines(server)])
+    terminal.result(text, {**done, "kept": _kept(missing), "rates": rates, **promoted, "views": views})
     return Exit.ANSWER
 
 
@@ -111,12 +109,8 @@ async def _create_store(args: argparse.Namespace, terminal: Terminal) -> Exit:
         store = await create_store(environment)
     except LocalStackFailed as failure:
         raise Refused(str(failure)) from None
-    if terminal.output in ("json", "jsonl"):
-        terminal.answer_json(store.model_dump())
-    else:
-        terminal.answer(
-            f"{'created the artifact store' if store.created else 'the artifact store is there:'} {store.store}"
-        )
+    news = "created the artifact store" if store.created else "the artifact store is there:"
+    terminal.result(f"{news} {store.store}", store.model_dump())
     return Exit.ANSWER
 
 

@@ -62,26 +62,17 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
 
 
 def _write_sharing(terminal: Terminal, reasons: dict[str, str]) -> Exit:
-    if terminal.output == "text":
-        column = max(map(len, reasons), default=0)
-        terminal.answer("\n".join(f"{node:<{column}}  {reason}" for node, reason in reasons.items()))
-    else:
-        terminal.answer_json(reasons)
+    column = max(map(len, reasons), default=0)
+    terminal.result("\n".join(f"{node:<{column}}  {reason}" for node, reason in reasons.items()), reasons)
     return Exit.ANSWER
 
 
 async def _write_script(terminal: Terminal, run: Run[Any], node: str) -> Exit:
     view = await run.script(node)
-    if terminal.output == "text":
-        terminal.answer(script_text(view, terminal.width))
-    else:
-        terminal.answer_json(view.model_dump(mode="json"))
+    terminal.result(script_text(view, terminal.width), view.model_dump(mode="json"))
     return Exit.ANSWER
 
 
 def _write(terminal: Terminal, report: RunReport, text: str, code: Exit) -> Exit:
-    if terminal.output == "text":
-        terminal.answer(text)
-    else:
-        terminal.answer_json(report.model_dump(mode="json"))
+    terminal.result(text, report.model_dump(mode="json"))
     return code

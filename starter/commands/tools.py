@@ -45,13 +45,8 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
         terminal.say(f"off: {name}: {reason}")
     if args.stubs:
         terminal.answer(stubs_of(catalogue.tools).rstrip())
-    elif terminal.output == "json":
-        terminal.answer_json(catalogue.tools)
-    elif terminal.output == "jsonl":
-        for tool in catalogue.tools:
-            terminal.answer_json(tool)
     else:
-        terminal.answer(tools_text(catalogue, terminal.width))
+        terminal.results(tools_text(catalogue, terminal.width), catalogue.tools)
     return Exit.ANSWER
 
 
@@ -70,12 +65,8 @@ async def _try(args: argparse.Namespace, terminal: Terminal) -> Exit:
             terminal.notice(error["stack"].rstrip())
         raise SennitError(f"{args.words[1]} failed: {error['type']}: {clean(error['message'])}")
     result = found["result"]
-    if terminal.output == "text" and isinstance(result, str):
-        terminal.answer(clean(result))
-    elif terminal.output == "text":
-        terminal.answer(json.dumps(result, ensure_ascii=False, indent=2))
-    else:
-        terminal.answer_json(result)
+    text = clean(result) if isinstance(result, str) else json.dumps(result, ensure_ascii=False, indent=2)
+    terminal.result(text, result)
     return Exit.ANSWER
 
 
@@ -85,10 +76,8 @@ def _describe(name: str, catalogue: Catalogue, terminal: Terminal) -> Exit:
         if why := catalogue.why_off(name):
             raise Refused(f"{name} is off here: {why}")
         raise Refused(f"no tool is called {name[:80]!r}{nearest_or_known(name, sorted(tools))}")
-    if terminal.output == "text":
-        terminal.answer(tool_text(tools[name], terminal.width or WIDTH))
-    else:
-        terminal.answer_json({**tools[name], "example": example_of(tools[name])})
+    text = tool_text(tools[name], terminal.width or WIDTH)
+    terminal.result(text, {**tools[name], "example": example_of(tools[name])})
     return Exit.ANSWER
 
 

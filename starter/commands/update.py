@@ -87,10 +87,7 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     if args.command == "answer" and not isinstance(fields["value"], str):
         fields["value"] = value_of(args.value, await _expected_value(found, args.node))
     message = await found.update(args.name, **fields)
-    if terminal.output in ("json", "jsonl"):
-        terminal.answer_json({"run": found.id, "update": args.name, "message": message})
-    else:
-        terminal.answer(clean(message))
+    terminal.result(clean(message), {"run": found.id, "update": args.name, "message": message})
     return Exit.ANSWER
 
 

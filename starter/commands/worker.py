@@ -12,6 +12,7 @@ from sennit.starter.client.local import has_local_runs, join_local_stack
 from sennit.starter.commands.command_line import Parser
 from sennit.starter.commands.launch import typed
 from sennit.starter.dev.state import StateDir
+from sennit.starter.dev.worker_command import WORKERS
 from sennit.starter.dev.workers import GC, worker_environment
 from sennit.starter.limits import MAX_DAYS
 from sennit.starter.terminal.console import Terminal
@@ -43,7 +44,7 @@ def _serve(args: argparse.Namespace) -> NoReturn:
     for flag, variable in (("address", "TEMPORAL_ADDRESS"), ("namespace", "TEMPORAL_NAMESPACE")):
         if getattr(args, flag):
             os.environ[variable] = getattr(args, flag)
-    command = [sys.executable, "-P", "-m", "sennit.workers", args.role]  # -P: the current folder has no modules of ours
+    command = [*WORKERS, args.role]
     command += ["--processes", args.processes] if args.processes else []
     os.execv(sys.executable, command)  # noqa: S606  # a program of our own
 

@@ -1,8 +1,8 @@
 """The local stack as clients see it: join the one that runs, start one, stop it."""
 
 import asyncio
-import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -13,6 +13,7 @@ from temporalio.client import Client
 
 from sennit.starter.dev.binary import obtain
 from sennit.starter.dev.messages import LocalStackFailed, Say, WrongSettings, last_lines, to_stderr
+from sennit.starter.dev.private_file import private
 from sennit.starter.dev.server import NAMESPACE, answers
 from sennit.starter.dev.state import POLL, ProcessIdentity, StackRecord, StateDir, hold
 from sennit.starter.dev.supervisor import Supervisor, anything_runs
@@ -148,20 +149,18 @@ class LocalStack:
 
     def _spawn_supervisor(self, binary: str) -> ProcessIdentity:
         """Start a supervisor that outlives this process and its terminal."""
-        log = str(self.state.log("supervisor"))
-        arguments = [str(self.state.root), binary, *self._worker_command]
-        pid = os.posix_spawn(
-            sys.executable,
-            [sys.executable, "-P", "-m", "sennit.starter.dev.supervisor", *arguments],
-            os.environ,
-            file_actions=[
-                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
-                (os.POSIX_SPAWN_DUP2, 1, 2),
-            ],
-            setsid=True,
-        )
-        return ProcessIdentity.of(pid) or ProcessIdentity(pid=pid, created=0)
+        command = [sys.executable, "-P", "-m", "sennit.starter.dev.supervisor", str(self.state.root), binary]
+        with open(self.state.log("supervisor"), "ab", opener=private) as log:
+            process = subprocess.Popen(  # noqa: S603 - a command of ours, not text from outside
+                [*command, *self._worker_command],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # `os.posix_spawn` has none in Pythons that were built for an old glibc
+            )
+        identity = ProcessIdentity.of(process.pid) or ProcessIdentity(pid=process.pid, created=0)
+        process.returncode = 0  # nobody waits for it: without this Python warns that it still runs
+        return identity
 
     async def _ready(self, started: ProcessIdentity | None = None) -> StackRecord | None:
         """Wait until the stack is ready and its server answers; return None when its supervisor has ended.

@@ -19,6 +19,7 @@ from sennit.starter.dev.messages import LocalStackFailed, Say
 from sennit.starter.dev.private_file import replace_file
 
 POLL = 0.1  # seconds
+KILL_LIMIT = 10.0  # seconds
 SAME_START = 0.5  # seconds by which two readings of the start time of one process may differ
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -46,7 +47,7 @@ class ProcessIdentity(BaseModel):
         return None
 
     @classmethod
-    def own(cls) -> Self:
+    def current(cls) -> Self:
         found = cls.of(os.getpid())
         assert found is not None
         return found
@@ -63,9 +64,9 @@ class ProcessIdentity(BaseModel):
             with suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
-    def kill_group(self, limit: float = 10.0) -> bool:
-        """Kill it and its group, wait up to `limit` seconds, and return whether it has ended."""
-        deadline = time.monotonic() + limit
+    def kill_group(self) -> bool:
+        """Kill it and its group, wait for its end, but not for long, and return whether it has ended."""
+        deadline = time.monotonic() + KILL_LIMIT
         while self.alive and time.monotonic() < deadline:
             with suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
@@ -125,7 +126,8 @@ class StateDir:
         self.collected = root / "last-gc"  # touched when artifacts are collected
         self.record = root / "stack.json"
         self.modules = root / "modules.json"  # the user's modules that its workers have imported; workers write it
-        self.grants = root / "grants.json"  # what its user allows runs; workers read it, and note what runs claim
+        self.grants = root / "grants.json"
+        self.grant_file = GrantFile(self.grants)  # what its user allows runs; workers read it, and note what runs claim
         self.start_lock = root / "start.lock"
         self.supervisor_lock = root / "supervisor.lock"
 
@@ -159,10 +161,6 @@ class StateDir:
             self.last_used.touch(mode=0o600)
         except OSError as error:
             raise _unwritable(self.root, error) from error
-
-    @property
-    def grant_file(self) -> GrantFile:
-        return GrantFile(self.grants)
 
     def last_collected(self) -> float:
         """Return when artifacts were last collected; 0 if never."""

@@ -54,7 +54,7 @@ class Supervisor:
             detail="starting the Temporal server",
             foreground=idle_stop is None,
             installation=INSTALLATION,
-            supervisor=ProcessIdentity.own(),
+            supervisor=ProcessIdentity.current(),
         )
         headless = os.environ.get("SENNIT_UI") == "off"
         self._server = DevServer(binary, state.database, state.log("server"), headless=headless)

@@ -18,12 +18,12 @@ from sennit.starter.dev.child import Child
 from sennit.starter.dev.messages import LocalStackFailed, WrongSettings
 from sennit.starter.dev.server import HOST, NAMESPACE, free_port
 from sennit.starter.dev.state import StateDir
+from sennit.starter.dev.worker_command import WORKERS, run_to_end
 
-COMMAND = (sys.executable, "-P", "-m", "sennit.workers", "all")
-CHECK = (sys.executable, "-P", "-m", "sennit.workers", "catalogue")
+COMMAND = (*WORKERS, "all")
+CHECK = (*WORKERS, "catalogue")
 CHECK_LIMIT = 60.0  # seconds
-GC = (sys.executable, "-P", "-m", "sennit.workers", "gc")
-STORE = (sys.executable, "-P", "-m", "sennit.workers", "store")
+GC = (*WORKERS, "gc")
 STORE_ID = ".store-id"  # what an artifact store has as long as it is there
 DRAIN = 10.0  # seconds that running activities get at a stop; Temporal repeats those that are cut
 INSTALLATION = f"{PACKAGE.parent}, Python of {sys.prefix}"
@@ -63,15 +63,8 @@ class Workers(Child):
         """
         environment = worker_environment(self._state, self.address, 0, os.environ)
         with self.log.open("ab") as log:
-            process = await asyncio.create_subprocess_exec(
-                *GC, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log, env=environment, cwd=self.log.parent
-            )
-        try:
-            return await process.wait() == 0
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
+            ended = await run_to_end(GC, out=log, errors=log, env=environment, folder=self.log.parent)
+        return ended.code == 0
 
 
 class Store(BaseModel):
@@ -83,15 +76,10 @@ class Store(BaseModel):
 
 async def create_store(environment: Mapping[str, str]) -> Store:
     """Create the artifact store of workers with this environment, unless it is there. Raises LocalStackFailed."""
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(
-        *STORE, stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe, env=environment
-    )
-    out, err = await process.communicate()
-    if process.returncode != 0:
-        said = err.decode(errors="replace").strip().splitlines() or [f"exit status {process.returncode}"]
-        raise LocalStackFailed(f"the artifact store cannot be created: {said[-1]}")
-    return Store.model_validate_json(out)
+    ended = await run_to_end((*WORKERS, "store"), env=environment)
+    if ended.code != 0:
+        raise LocalStackFailed(f"the artifact store cannot be created: {ended.last_line}")
+    return Store.model_validate_json(ended.out)
 
 
 def _says_yes(port: int, path: str) -> bool:
@@ -166,11 +154,11 @@ def changed_modules(state: StateDir) -> list[str]:
     return [file for file, digest in noted.items() if sha256(_content(Path(file))).hexdigest() != digest]
 
 
-def refuse_foreign_store(state: StateDir, environ: Mapping[str, str] = os.environ) -> None:
+def refuse_foreign_store(state: StateDir) -> None:
     """Raise WrongSettings if SENNIT_ARTIFACTS names another place than the stack's own: its runs would be in one place
     and their outputs, by whoever asks, in two.
     """
-    named = environ.get("SENNIT_ARTIFACTS", "")
+    named = os.environ.get("SENNIT_ARTIFACTS", "")
     if named and ("://" in named or Path(named).expanduser().absolute() != state.artifacts.absolute()):
         ways = "unset it here, or name the server that its workers serve with --address"
         raise WrongSettings(f"SENNIT_ARTIFACTS={named}: the local stack keeps artifacts in {state.artifacts}; {ways}")
@@ -182,22 +170,12 @@ async def check_settings(command: Sequence[str], state: StateDir) -> None:
     Raises WrongSettings with its last line.
     """
     environment = worker_environment(state, "127.0.0.1:1", 0, os.environ)
-    pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
-    child = await asyncio.create_subprocess_exec(
-        *command, stdin=nothing, stdout=nothing, stderr=pipe, env=environment, cwd=state.root
-    )
     try:
-        async with asyncio.timeout(CHECK_LIMIT):
-            _, errors = await child.communicate()
+        ended = await run_to_end(command, env=environment, folder=state.root, seconds=CHECK_LIMIT)
     except TimeoutError:
         raise LocalStackFailed(f"the workers' settings could not be tried within {CHECK_LIMIT:g} s") from None
-    finally:
-        if child.returncode is None:
-            child.kill()
-            await child.wait()
-    if child.returncode != 0:
-        said = errors.decode(errors="replace").strip().splitlines() or [f"exit status {child.returncode}"]
-        raise WrongSettings(f"workers cannot start with these settings: {said[-1]}")
+    if ended.code != 0:
+        raise WrongSettings(f"workers cannot start with these settings: {ended.last_line}")
 
 
 def _content(path: Path) -> bytes:

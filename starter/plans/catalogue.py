@@ -1,21 +1,16 @@
-"""What tools and models there are, as a worker with this environment would have them.
+"""What tools and models there are, as a worker with this environment would have them."""
 
-Read from a child process: the client imports no tool, so a broken tool module cannot break it.
-"""
-
-import asyncio
 import json
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from sennit.starter.client.errors import Exit, Refused
+from sennit.starter.dev.worker_command import WORKERS, run_to_end
 from sennit.workflows.plan.language.problems import Problem
-from sennit.workflows.plan.language.text import clean, one_line
+from sennit.workflows.plan.language.text import one_line
 
-WORKERS = (sys.executable, "-P", "-m", "sennit.workers")
 COMMAND = (*WORKERS, "catalogue")
 PATIENCE = 60.0
 
@@ -46,7 +41,7 @@ async def read_catalogue(command: tuple[str, ...] = COMMAND) -> Catalogue:
     Raises Refused with the child's own last line when a tool module or a setting is wrong.
     """
     try:
-        return Catalogue.model_validate(await _said(command, "the tools cannot be listed"))
+        return Catalogue.model_validate(await _answer(command, "the tools cannot be listed"))
     except ValidationError:
         raise Refused("the tools cannot be listed: a tool module wrote to standard output") from None
 
@@ -56,7 +51,7 @@ async def read_type_problems(script: str) -> list[Problem]:
 
     Raises Refused as `read_catalogue` does.
     """
-    found = await _said((*WORKERS, "check", "-"), "the types cannot be checked", script.encode())
+    found = await _answer((*WORKERS, "check", "-"), "the types cannot be checked", script.encode())
     return [Problem(each["code"], ("line", each["line"]), each["message"]) for each in found]
 
 
@@ -66,41 +61,26 @@ async def try_tool(name: str, options: Sequence[str]) -> dict[str, Any]:
     What it prints goes to standard error. Raises Refused for wrong settings.
     """
     command = (*WORKERS, "try", *options, "--", name)
-    child = await asyncio.create_subprocess_exec(
-        *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE
-    )
+    ended = await run_to_end(command, errors=None)
     try:
-        out, _ = await child.communicate()
-    finally:
-        if child.returncode is None:
-            child.kill()
-            await child.wait()
-    try:
-        found: dict[str, Any] = json.loads(out)
+        found: dict[str, Any] = json.loads(ended.out)
     except ValueError:
-        if child.returncode == Exit.USAGE:
+        if ended.code == Exit.USAGE:
             raise Refused("the tool was not called") from None
-        ended = f"it ended its process, with exit code {child.returncode}"
-        return {"error": {"type": "WorkerLost", "message": ended, "stack": ""}}
+        message = f"it ended its process, with exit code {ended.code}"
+        return {"error": {"type": "WorkerLost", "message": message, "stack": ""}}
     return found
 
 
-async def _said(command: tuple[str, ...], failure: str, given: bytes = b"") -> Any:
-    """Return the JSON that a child process writes which is `given` this on standard input."""
-    pipe = asyncio.subprocess.PIPE
-    child = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe)
+async def _answer(command: tuple[str, ...], failure: str, text: bytes = b"") -> Any:
+    """Return the JSON with which a child process answers a text."""
     try:
-        out, err = await asyncio.wait_for(child.communicate(given), PATIENCE)
+        ended = await run_to_end(command, text=text, seconds=PATIENCE)
     except TimeoutError:
         raise Refused(f"the list of tools did not come within {PATIENCE:.0f} s; does a tool module wait?") from None
-    finally:
-        if child.returncode is None:
-            child.kill()
-            await child.wait()
-    if child.returncode != 0:
-        lines = clean(err.decode(errors="replace")).strip().splitlines() or [f"it ended with code {child.returncode}"]
-        raise Refused(f"{failure}: {one_line(lines[-1])}")
+    if ended.code != 0:
+        raise Refused(f"{failure}: {one_line(ended.last_line)}")
     try:
-        return json.loads(out)
+        return json.loads(ended.out)
     except ValueError:
         raise Refused(f"{failure}: a tool module wrote to standard output") from None

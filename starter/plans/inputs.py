@@ -25,9 +25,9 @@ _EXAMPLES = {
 }
 
 
-def read_inputs(words: Iterable[str], declared: Mapping[str, InputSpec], *, may_lack: bool = False) -> dict[str, Any]:
-    """Return the inputs in `words`; raises Refused for an unknown, repeated, mistyped or, unless it `may_lack` some,
-    missing one.
+def read_inputs(words: Iterable[str], declared: Mapping[str, InputSpec], *, partial: bool = False) -> dict[str, Any]:
+    """Return the inputs in `words`, `partial` or all. Raises Refused for one that is unknown, repeated, mistyped or
+    missing.
     """
     found: dict[str, Any] = {}
     for word in words:
@@ -43,7 +43,7 @@ def read_inputs(words: Iterable[str], declared: Mapping[str, InputSpec], *, may_
             raise Refused(f"--input {name}: given twice")
         found[name] = read_value(name, text, declared[name].type)
     missing = [name for name, spec in declared.items() if name not in found and "default" not in spec.model_fields_set]
-    if missing and not may_lack:
+    if missing and not partial:
         hints = " ".join(f"--input {name}={_EXAMPLES[declared[name].type]}" for name in missing)
         which = f"the inputs {format_names(missing)} are" if len(missing) > 1 else f"the input `{missing[0]}` is"
         raise Refused(f"{which} missing: add {hints}")

@@ -4,6 +4,7 @@ import argparse
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TextIO
 
@@ -76,6 +77,21 @@ class Terminal:
         """Write a result as one JSON object: a line in jsonl, indented for `json` on a terminal."""
         indented = self.output == "json" and self.out.isatty()
         self.answer(as_json(value, indent=2 if indented else None))
+
+    def result(self, text: str, data: object) -> None:
+        """Write a result for a person or as JSON, as the output is to be."""
+        if self.output == "text":
+            self.answer(text)
+        else:
+            self.answer_json(data)
+
+    def results(self, text: str, rows: Sequence[object]) -> None:
+        """Write a list of results: a line each in jsonl."""
+        if self.output != "jsonl":
+            self.result(text, rows)
+            return
+        for row in rows:
+            self.answer_json(row)
 
     def say(self, text: str, style: str = "") -> None:
         """Write a line of progress to standard error; nothing if quiet."""

@@ -53,10 +53,10 @@ async def ask_line(ask: Ask, item: BlockedOn, notice: Callable[[str], None]) -> 
     typed: dict[str, Any] = {}
     needed = dict.fromkeys(path for path, _ in _fields(value, ()))
     for path, example in _fields(item.full or value, ()):
-        shown, may_lack = one_line(json.dumps(example, ensure_ascii=False)), path not in needed
-        prompt = f"{one_line('.'.join(path))} (such as {shown}{'; Enter leaves it out' * may_lack}): "
+        shown, is_optional = one_line(json.dumps(example, ensure_ascii=False)), path not in needed
+        prompt = f"{one_line('.'.join(path))} (such as {shown}{'; Enter leaves it out' * is_optional}): "
         line = await ask(prompt)
-        while line is not None and not line.strip() and not may_lack:
+        while line is not None and not line.strip() and not is_optional:
             notice("a value is needed; Ctrl-D leaves the run waiting")
             line = await ask(prompt)
         if line is None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rich.cells import cell_len, set_cell_size
@@ -15,6 +16,14 @@ def fit(text: str, width: int) -> str:
     if cell_len(line) <= width:
         return line
     return set_cell_size(line, width - 1).rstrip() + "…" if width > 0 else ""
+
+
+def columns(rows: Sequence[Sequence[str]], abouts: Iterable[str], width: int) -> str:
+    """Return a line a row: its cells below those of the others, and what it is about in the room that is left."""
+    sizes = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(cell.ljust(size) for cell, size in zip(row, sizes, strict=True)) for row in rows]
+    rest = max(20, width - sum(sizes) - 2 * len(sizes))
+    return "\n".join(f"{line}  {fit(about, rest)}".rstrip() for line, about in zip(lines, abouts, strict=True))
 
 
 def as_json(value: Any, *, indent: int | None = None) -> str:

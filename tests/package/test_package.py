@@ -115,6 +115,16 @@ def test_the_type_checker_sees_the_source_under_its_names_only() -> None:
     assert not [name for name in source if any(re.search(pattern, name) for pattern in settings["exclude"])]
 
 
+OF_A_NEW_GLIBC = re.compile(r"\bos\.(?:copy_file_range|getrandom|memfd_create|pidfd_open)\(|pidfd_send_signal|setsid=")
+
+
+def test_the_source_needs_no_python_that_was_built_for_a_new_glibc() -> None:
+    """Those that uv installs, of python-build-standalone, lack these."""
+    files = [path for top in OLD for path in (ROOT / top).rglob("*.py")]
+    found = {str(path): OF_A_NEW_GLIBC.findall(path.read_text()) for path in files}
+    assert not {path: calls for path, calls in found.items() if calls and not path.endswith("seccomp.py")}
+
+
 def test_all_data_of_the_source_is_packaged() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
     patterns = [pattern.replace("**/", "*") for pattern in settings["package-data"]["sennit"]]

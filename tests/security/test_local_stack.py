@@ -76,7 +76,7 @@ async def sennit(
     monkeypatch.setenv("SENNIT_STATE", str(tmp_path / "state"))
     state = StateDir.find()
     state.prepare()
-    state.write(StackRecord(phase="ready", supervisor=ProcessIdentity.own(), port=dev_server.port))
+    state.write(StackRecord(phase="ready", supervisor=ProcessIdentity.current(), port=dev_server.port))
     places = WorkerPaths(store_in(state.artifacts), state.index, None, (), state.grants)
     async with serving(client, Activities(places, load_tools(["doubles.tools"]), identity="tests")):
         yield Sennit(client, local_server(dev_server.address, None))
@@ -218,7 +218,7 @@ async def test_only_folders_that_the_user_named_are_read(sennit: Sennit, tmp_pat
 def test_only_its_owner_reads_what_the_stack_writes(tmp_path: Path) -> None:
     state = StateDir(tmp_path / "state")
     state.prepare()
-    state.write(StackRecord(phase="ready", supervisor=ProcessIdentity.own()))
+    state.write(StackRecord(phase="ready", supervisor=ProcessIdentity.current()))
     state.grant_file.open_folder("/d")
     assert Grants(state.grants).may_write(Chain("w", "r"), state.grant_file.allow_writes("w"))
     open_to_others = [path for path in (state.root, *state.root.rglob("*")) if path.stat().st_mode & 0o077]

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from doubles.sandboxes import marked_processes, run, sandbox_of
 
-from sennit.activities.sandbox import bubblewrap, landlock, runner, seccomp
+from sennit.activities.sandbox import bubblewrap, landlock, reaper, runner, seccomp
 from sennit.activities.sandbox.runner import Sandbox
 from sennit.activities.toolbox.errors import SandboxLimit
 
@@ -240,7 +240,7 @@ def test_a_worker_that_is_not_root_shields_itself(
     user = 4242
     os.chown(folder, user, user)
     shutil.copytree(Path(runner.__file__).parent, folder / "code/sennit/activities/sandbox")
-    monkeypatch.setattr(runner, "_ROOT", str(folder / "code"))
+    monkeypatch.setattr(runner, "ROOT", str(folder / "code"))
     monkeypatch.setattr(bubblewrap, "__file__", str(folder / "code/sennit/activities/sandbox/bubblewrap.py"))
     monkeypatch.setattr(sys, "executable", "/usr/bin/python3")
     monkeypatch.setattr(sys, "base_prefix", "/usr")
@@ -260,7 +260,7 @@ def test_a_worker_that_is_not_root_shields_itself(
         )
         job = replace(sandbox, python=python).job([python, "-I", "-c", code], {}, 5, None)
         supervisor = subprocess.Popen(
-            runner.starter_of("supervisor", str(folder / "code")),
+            reaper.starter_of("supervisor", str(folder / "code")),
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={}, user=user, group=user, extra_groups=[],
         )  # fmt: skip
         with supervisor:

@@ -41,7 +41,6 @@ def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (["run", "nowhere.yaml"], "nowhere.yaml: No such file or directory"),
         (["fork", "r", "--with", "nowhere.py"], "nowhere.py: No such file or directory"),
         (["plan", "check", "nowhere.yaml"], "nowhere.yaml: No such file or directory"),
-        (["report", "x"], "sennit: `sennit report` is not built yet"),
         (["update", "r", "edit_node", "node=n1"], "sennit: `edit_node` is not built yet"),
         (["update", "r", "explode"], "sennit: `explode` is no update"),
         (["update", "r", "answer", "nod=n1", "value=1"], "sennit: answer: unknown field `nod`"),

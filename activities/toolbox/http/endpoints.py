@@ -8,8 +8,8 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from pydantic import AfterValidator, BaseModel, Field, JsonValue, TypeAdapter, model_validator
 
-from sennit.activities.http.client import check_headers
-from sennit.activities.http.download import Download, Sending, exchange
+from sennit.activities.http.client import Request, check_headers
+from sennit.activities.http.download import Download, exchange
 from sennit.activities.limits import MAX_MESSAGE_CHARACTERS, MAX_URL_CHARACTERS
 from sennit.activities.toolbox.configuration import Resource, Secrets, Strict, without_credentials
 from sennit.activities.toolbox.definition import Effect, Tool, ToolContext
@@ -101,10 +101,10 @@ def endpoint_tool(endpoint: Endpoint, secrets: Secrets, where: str) -> Tool:
         extra = {endpoint.idempotency_header: context.idempotency_key} if endpoint.idempotency_header else {}
         url, body = _filled(endpoint, arguments)
         kind = {"Content-Type": "application/json"} if body is not None else {}
-        sending = Sending(endpoint.method, {**kind, **headers, **extra}, body)
+        request = Request(endpoint.method, url, {**kind, **headers, **extra}, body)
         try:
             async with asyncio.timeout(endpoint.timeout):
-                answer = await exchange(url, sending, endpoint.max_bytes)
+                answer = await exchange(request, endpoint.max_bytes)
         except (TimeoutError, FetchFailed, HttpStatusError, ContentRefused) as error:
             raise _failure(endpoint, error) from None
         return _answer(answer)

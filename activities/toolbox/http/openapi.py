@@ -12,7 +12,8 @@ from urllib.parse import urljoin, urlsplit
 
 from pydantic import AfterValidator, Field, ValidationError
 
-from sennit.activities.http.download import Sending, exchange
+from sennit.activities.http.client import Request
+from sennit.activities.http.download import exchange
 from sennit.activities.limits import MAX_MESSAGE_CHARACTERS, MAX_OPENAPI_BYTES, MAX_OPENAPI_OPERATIONS
 from sennit.activities.toolbox.configuration import Resource, Strict, flaw_of, is_deep, without_credentials
 from sennit.activities.toolbox.definition import NAME, Effect
@@ -124,7 +125,7 @@ class _Document:
     def _fetch(self) -> bytes:
         async def fetch() -> bytes:
             async with asyncio.timeout(_SECONDS):
-                answer = await exchange(self._source.document, Sending(), MAX_OPENAPI_BYTES)
+                answer = await exchange(Request("GET", self._source.document), MAX_OPENAPI_BYTES)
             if answer.status != 200:
                 raise _wrong(self._source, f"the server answers {answer.status}, {answer.location or 'without it'}")
             return b"" if answer.truncated else answer.body
@@ -191,7 +192,7 @@ class _Document:
         for (place, name), each in parameters.items():
             argument = _ODD.sub("_", name) if place == "path" else name
             if (why := self._unsendable(place, name, each)) or argument in properties:
-                if each.get("required") and not self._is_given(place, name):
+                if each.get("required") and not self._is_sent_anyway(place, name):
                     raise _Unfit(why or f"two of its parameters are called {argument!r}")
                 continue
             schema = self._schema(each.get("schema", {}))
@@ -219,7 +220,7 @@ class _Document:
             return f"it needs the parameter {name!r} in a form that is not supported"
         return ""
 
-    def _is_given(self, place: str, name: str) -> bool:
+    def _is_sent_anyway(self, place: str, name: str) -> bool:
         """Whether a header is sent with every call, or is not meant as a parameter."""
         known = (*_IGNORED_HEADERS, *(each.lower() for each in self._source.headers))
         return place == "header" and name.lower() in known

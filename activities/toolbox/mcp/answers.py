@@ -1,8 +1,10 @@
 """What the answers of MCP servers are to plans: outputs, and the errors of calls."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
+from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
@@ -20,7 +22,7 @@ from sennit.activities.limits import MAX_RESULT_CHARACTERS
 from sennit.activities.toolbox.errors import McpToolFailed, McpUnavailable, ToolError, ToolResultError, UnknownOutcome
 
 _NO_RESOURCE: Final = -32002
-_THE_CALLS_OWN: Final = (INVALID_PARAMS, METHOD_NOT_FOUND, _NO_RESOURCE)
+_FAULTS_OF_THE_CALL: Final = (INVALID_PARAMS, METHOD_NOT_FOUND, _NO_RESOURCE)
 
 
 class McpText(BaseModel):
@@ -36,9 +38,24 @@ class McpText(BaseModel):
     truncated: bool
 
 
-def failure_of(message: str, code: int, *, repeatable: bool) -> ToolError:
+@contextmanager
+def failures(name: str, *, repeatable: bool) -> Iterator[None]:
+    """Raise what goes wrong in a call as a ToolError that begins with its name."""
+    try:
+        yield
+        return
+    except MCPError as error:
+        failure = _failure(str(error), error.code, repeatable=repeatable)
+    except (OSError, RuntimeError, ValueError) as error:
+        failure = _failure(str(error) or "no answer in time", 0, repeatable=repeatable)
+    except (McpToolFailed, ToolResultError) as error:
+        failure = error
+    raise type(failure)(f"{name}: {failure}", retryable=failure.retryable)
+
+
+def _failure(message: str, code: int, *, repeatable: bool) -> ToolError:
     """Return the error of a call that a server, or its session, has answered with an error of the protocol."""
-    if code in _THE_CALLS_OWN:
+    if code in _FAULTS_OF_THE_CALL:
         return McpToolFailed(message)
     if code == REQUEST_TIMEOUT:
         message = "no answer in time"

@@ -2,13 +2,12 @@
 
 from typing import Any, Final
 
-from mcp.shared.exceptions import MCPError
 from mcp_types import Resource, ResourceTemplate
 from pydantic import TypeAdapter
 
 from sennit.activities.limits import MAX_MESSAGE_CHARACTERS
 from sennit.activities.toolbox.definition import Tool, ToolContext
-from sennit.activities.toolbox.mcp.answers import McpText, content_of, failure_of, text_of
+from sennit.activities.toolbox.mcp.answers import McpText, content_of, failures, text_of
 from sennit.activities.toolbox.mcp.session import Listed, Session, SessionThread
 from sennit.activities.toolbox.redaction import mask
 from sennit.workflows.plan.language.text import one_line, printable
@@ -29,13 +28,9 @@ def resource_tool(name: str, session: Session, thread: SessionThread, listed: Li
     async def call(arguments: dict[str, Any], _: ToolContext) -> McpText:
         if "uri" not in arguments:
             return text_of(map(_line, known), [_uri(each) for each in known], [])
-        try:
-            return content_of(await thread.start(session.read(arguments["uri"], server.timeout)))
-        except MCPError as error:
-            failure = failure_of(str(error), error.code, repeatable=True)
-        except (OSError, RuntimeError, ValueError) as error:
-            failure = failure_of(str(error) or "no answer in time", 0, repeatable=True)
-        raise type(failure)(f"{name}: {failure}", retryable=failure.retryable)
+        with failures(name, repeatable=True):
+            contents = await thread.start(session.read(arguments["uri"], server.timeout))
+        return content_of(contents)
 
     return Tool(
         name=name,

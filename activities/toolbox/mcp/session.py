@@ -22,13 +22,13 @@ from mcp_types import (
     Tool,
 )
 
-from sennit.activities.limits import MAX_TOOL_PAGES
+from sennit.activities.limits import MAX_SERVER_PAUSE_SECONDS, MAX_TOOL_PAGES
 from sennit.activities.toolbox.configuration import Secrets
 from sennit.activities.toolbox.errors import AddressRefused, McpUnavailable, ToolError, ToolSetupError
 from sennit.activities.toolbox.mcp.configuration import ServerDeclaration
 from sennit.activities.toolbox.mcp.transport import NOT_BEGUN, Server, Transport, leave_out
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
+_FIRST_PAUSE = 1.0
 
 T = TypeVar("T")
 
@@ -193,9 +193,11 @@ class Session:
             if pause > 0:
                 raise self._unavailable("failed and is started again", after=pause)
             self._failures += 1
-            self._not_before = time.monotonic() + min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (self._failures - 1))
+            self._not_before = time.monotonic() + min(
+                MAX_SERVER_PAUSE_SECONDS, _FIRST_PAUSE * 2 ** (self._failures - 1)
+            )
             ready: asyncio.Future[Connection] = asyncio.get_running_loop().create_future()
-            owner = self._owner = asyncio.create_task(self._own(ready))
+            owner = self._owner = asyncio.create_task(self._keep_open(ready))
             self._owners.add(owner)
             owner.add_done_callback(self._owners.discard)
             try:
@@ -212,7 +214,7 @@ class Session:
     def _late(self) -> str:
         return f"did not answer within {self.declared.start_timeout:g} s"
 
-    async def _own(self, ready: "asyncio.Future[Connection]") -> None:
+    async def _keep_open(self, ready: "asyncio.Future[Connection]") -> None:
         """Hold the session from its opening to its end in one task, as its cancellation scopes require."""
         transport = Transport(self.server)
         try:

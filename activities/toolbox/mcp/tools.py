@@ -10,7 +10,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from mcp.shared.exceptions import MCPError
 from mcp_types import Tool as McpTool
 from pydantic import TypeAdapter
 
@@ -19,12 +18,10 @@ from sennit.activities.toolbox.configuration import Secrets, flaw_of, is_deep, r
 from sennit.activities.toolbox.definition import NAME, Tool, ToolContext
 from sennit.activities.toolbox.errors import (
     AddressRefused,
-    McpToolFailed,
     McpUnavailable,
-    ToolResultError,
     ToolSetupError,
 )
-from sennit.activities.toolbox.mcp.answers import McpText, failure_of, output_of
+from sennit.activities.toolbox.mcp.answers import McpText, failures, output_of
 from sennit.activities.toolbox.mcp.configuration import Declarations
 from sennit.activities.toolbox.mcp.resources import TOOL, resource_tool
 from sennit.activities.toolbox.mcp.session import Listed, Session, SessionThread
@@ -172,16 +169,9 @@ def _tool(session: Session, thread: SessionThread, declared: McpTool, version: s
     repeatable = effect != "write" or idempotent
 
     async def call(arguments: dict[str, Any], context: ToolContext) -> Any:
-        try:
+        with failures(name, repeatable=repeatable):
             answer = await thread.start(session.call(declared.name, arguments, server.timeout, context.progress))
             return output_of(answer, structured=declared.output_schema is not None)
-        except MCPError as error:
-            failure = failure_of(str(error), error.code, repeatable=repeatable)
-        except (OSError, RuntimeError, ValueError) as error:
-            failure = failure_of(str(error), 0, repeatable=repeatable)
-        except (McpToolFailed, ToolResultError) as error:
-            failure = error
-        raise type(failure)(f"{name}: {failure}", retryable=failure.retryable)
 
     return Tool(
         name=name,

@@ -91,10 +91,6 @@ def test_a_wrong_line_exits_2_and_says_why(line: str, message: str, capsys: pyte
     assert captured.out == ""
 
 
-def test_commands_that_are_not_built_take_any_arguments() -> None:
-    assert parse(["report", "x", "--y", "-h"]).module is None
-
-
 @pytest.mark.parametrize("name", ["sennit", *COMMANDS])
 def test_every_command_has_help_with_two_examples_that_parse(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:

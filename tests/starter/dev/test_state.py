@@ -101,7 +101,7 @@ def test_an_identity_is_of_one_process_and_not_of_its_number() -> None:
     assert me is not None
     assert me.alive
     assert ProcessIdentity.of(os.getpid()) == me
-    assert ProcessIdentity.own() == me
+    assert ProcessIdentity.current() == me
     assert not me.model_copy(update={"created": me.created - 10}).alive
     assert ProcessIdentity.of(2**22 + 1) is None
 
@@ -109,7 +109,7 @@ def test_an_identity_is_of_one_process_and_not_of_its_number() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts the start of processes from the boot")
 @pytest.mark.parametrize("step", [-3600.0, 1.0])
 def test_an_identity_stays_the_same_when_the_clock_is_set(monkeypatch: pytest.MonkeyPatch, step: float) -> None:
-    me, boot = ProcessIdentity.own(), psutil.boot_time()
+    me, boot = ProcessIdentity.current(), psutil.boot_time()
     monkeypatch.setattr("psutil._psplatform.boot_time", lambda: boot + step)  # which `create_time` adds
     assert psutil.boot_time() == boot + step
     assert me.alive

@@ -24,7 +24,7 @@ async def test_the_childs_json_is_the_catalogue() -> None:
     ("code", "message"),
     [
         ("import sys; sys.exit('sennit worker: no module \\x1b[31mmytools')", "no module mytools"),
-        ("import sys; sys.exit(3)", "it ended with code 3"),
+        ("import sys; sys.exit(3)", "it ended with exit status 3"),
         ("print('hello')", "wrote to standard output"),
         ("print('[]')", "wrote to standard output"),
     ],

@@ -75,6 +75,6 @@ def test_a_plan_without_inputs_says_so() -> None:
 
 def test_a_quote_needs_no_inputs_but_refuses_wrong_ones() -> None:
     declared = {"k": InputSpec(type="integer"), "goal": InputSpec(type="string")}
-    assert read_inputs(["k=3"], declared, may_lack=True) == {"k": 3}
+    assert read_inputs(["k=3"], declared, partial=True) == {"k": 3}
     with pytest.raises(Refused, match="no such input"):
-        read_inputs(["n=3"], declared, may_lack=True)
+        read_inputs(["n=3"], declared, partial=True)
