@@ -194,9 +194,16 @@ async def test_an_edit_takes_over_every_call_and_every_time(play: Callable[..., 
     script = Writer(seed, calm=True).script()
     first = play(script, fakes={"search": search}, takes=takes)
     before = await first.run()
-    known, since = first.results(), first.clock + 86_400_000
-    edited = play(f"{script}\n# edited", fakes={}, takes=takes, known=known, since=since)
-    edited.store = first.store
-    edited.renew()
+    edited = first.edited(f"{script}\n# edited")
     assert await edited.run() == before, script
     assert not edited.called, "nothing is called again"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_a_fork_takes_over_every_call_and_every_time(play: Callable[..., Play], seed: int) -> None:
+    script = Writer(seed, calm=True).script()
+    first = play(script, fakes={"search": search}, takes=takes)
+    before = await first.run()
+    forked = first.forked(f"{script}\n# forked")
+    assert await forked.run() == before, script
+    assert not forked.called, "nothing is called again"

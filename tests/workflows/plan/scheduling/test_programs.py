@@ -731,8 +731,9 @@ def test_what_a_program_is_told_later_ended_later_whatever_the_clocks_of_workers
 
 
 def test_calls_that_a_step_has_made_ended_when_it_says_also_those_that_failed() -> None:
+    """Also those that the next step is told: a fork that takes them over hands them on in the same way."""
     state = begun()
-    calls = [paged(f"main_{number}", key=str(number)) for number in (1, 2)]
+    calls = [paged(f"main_{number}", key=str(number), in_place=True) for number in (1, 2)]
     following = paged("main_s2", "program", inputs=[1, 2], policy="any")
     replies = {
         "main_1": NodeReply(error=NodeError(type="Broken", message="no"), at=5_000),
@@ -742,6 +743,8 @@ def test_calls_that_a_step_has_made_ended_when_it_says_also_those_that_failed() 
     ends = tuple((name, outcome_of(reply)) for name, reply in replies.items())
     step(state, NodesAppended(page, NodeEnded(0, 1, Outcome("s", delegated=True)), ends=ends), 9_000)
     assert [(state.started[unit], state.ended_at[unit]) for unit in (1, 2)] == [(5_000, 5_000), (7_000, 7_000)]
+    step(state, InputsRead(3))
+    assert [state.ended_at[unit] for unit in (1, 2)] == [5_000, 7_000]
 
 
 @pytest.mark.parametrize(("effect", "status"), [("read", "cancelled"), ("write", "running")])
