@@ -70,7 +70,7 @@ class ScriptRun:
     """One script on its way to where it waits. The time in it is that of the last end that it was told.
 
     Ends are told in the order in which they are given, each when nothing in the script can go on without it. Of those
-    before `since`, a program that was edited is told the next only when the calls that it has made meanwhile are known
+    until `since`, a program that was edited is told the next only when the calls that it has made meanwhile are known
     to have ended or not: so coroutines interleave as they did. At most `MAX_OPEN_CALLS` are open, and `queued` are the
     calls behind them; `sleeps` are not among these. At `awaited` is the next of them over when the script last waited.
     """
@@ -208,7 +208,7 @@ class ScriptRun:
         woken = self.coroutines.next()
         if woken is not None:
             return self._woken(woken)
-        if not self._ended or (0 < self._ended[0][1].at < self._since and self._may_be_early(self._ended[0][1].at)):
+        if not self._ended or (0 < self._ended[0][1].at <= self._since and self._may_be_early(self._ended[0][1].at)):
             return None
         number, ended = self._ended.popleft()
         if number < 0:

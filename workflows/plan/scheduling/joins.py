@@ -133,7 +133,8 @@ def beginning(state: RunState, unit: int) -> dict[str, Any]:
     waits for it had no room for it.
     """
     if state.generation[unit] > 1:
-        return {"since": state.now} | _began(state, unit)
+        since = max([state.now, *state.ended_at.values()])  # clocks of workers may be ahead
+        return {"since": since} | _began(state, unit)
     return {"ends": {state.path(unit): state.now}} if _was_held_back(state, unit) else _began(state, unit)
 
 

@@ -29,6 +29,7 @@ from sennit.workflows.plan.scheduling.events import (
     Start,
     TimeAdvanced,
 )
+from sennit.workflows.plan.scheduling.joins import beginning
 from sennit.workflows.plan.scheduling.retry import is_passed
 from sennit.workflows.plan.scheduling.snapshot import dump, load
 from sennit.workflows.plan.scheduling.state import CANCELLED, FAILED, RUNNING, STATUS_NAMES, SUCCEEDED, RunState
@@ -712,6 +713,9 @@ def test_when_calls_ended_is_kept_through_an_edit_and_a_snapshot() -> None:
     state = restored(state)
     assert (state.ended_at[2], state.ended_at[1]) == (5_000, 7_000)
     assert state.ended_at[0] == 0, "when the program began for the first time"
+    assert beginning(state, 0) == {"since": 9_000, "ends": {"main": 0}}
+    state.ended_at[1] = 9_400  # by the clock of its worker
+    assert beginning(state, 0)["since"] == 9_400, "what was told before is not after the edit"
 
 
 def test_what_a_program_is_told_later_ended_later_whatever_the_clocks_of_workers_say() -> None:
