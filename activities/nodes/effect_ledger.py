@@ -16,9 +16,11 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
+from sennit.activities.nodes.context import NodeContext
 from sennit.activities.nodes.error_mapping import OutputRefused, kind_of, message_of
+from sennit.activities.nodes.replies import preview_of
 from sennit.activities.storage.artifacts import ArtifactStore, StoreUnavailable, digest_of
-from sennit.activities.toolbox import ToolError
+from sennit.activities.toolbox import Tool, ToolError
 from sennit.activities.toolbox.errors import AlreadyWritten, ToolResultError, UnknownOutcome
 from sennit.workflows.messages.contracts import NodeReply
 from sennit.workflows.plan.language.facts import FactTooLarge
@@ -57,6 +59,12 @@ class Write:
     text: str
     seconds: float
     idempotent: bool
+
+    @classmethod
+    def of(cls, context: NodeContext, tool: Tool, arguments: Mapping[str, Any]) -> "Write":
+        """Return the write that a node makes with these arguments."""
+        digest, text = arguments_digest(tool.name, arguments), preview_of(arguments)
+        return cls(context.idempotency_key, tool.name, digest, text, context.seconds, tool.idempotent)
 
     @property
     def marker(self) -> str:

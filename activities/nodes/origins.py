@@ -19,7 +19,7 @@ from sennit.workflows.messages.contracts import NodeReply
 from sennit.workflows.messages.node_calls import AgentNodeCall, GateNodeCall
 from sennit.workflows.plan.compile.execution_plan import KEY_CHARACTERS
 from sennit.workflows.plan.language.limits import NO_USAGE
-from sennit.workflows.plan.language.nodes import LlmNode
+from sennit.workflows.plan.language.nodes import LlmNode, ModelCall, ToolCall
 from sennit.workflows.run.subagent import prefix_below
 
 
@@ -52,6 +52,13 @@ class Origins:
         from_outside = _is_call(context) and isinstance(context.call, GateNodeCall | AgentNodeCall)
         return context.unit.id in context.checked.keys and (from_outside or _is_end(context, reply))
 
+    async def call(self, context: NodeContext, key: Callable[[int], str]) -> NodeReply | None:
+        """Return what an origin has of a call that does not write, None for nothing. Raises StoreUnavailable."""
+        found = await self.result(context)
+        if found is not None or not isinstance(context.work, ToolCall | ModelCall):
+            return found
+        return await self.take(context, key)
+
     async def result(self, context: NodeContext) -> NodeReply | None:
         """Return what `note` has noted of a program's call in an origin, None if there is nothing."""
         if not _is_call(context):
@@ -80,6 +87,9 @@ class Origins:
         Raises UnknownOutcome if nobody knows whether an origin has written, and AlreadyWritten if it wrote something
         else in this place of its plan.
         """
+        found = await self.result(context)
+        if found is not None:
+            return found, ""
         for origin, home in self._homes(context):
             for generation in range(await self._latest(home, context.key), 0, -1):
                 earlier = replace(write, key=f"{origin}/{context.key}/{generation}")

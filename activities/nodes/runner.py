@@ -14,7 +14,7 @@ from sennit.activities.nodes.attempts import Attempts
 from sennit.activities.nodes.binding import Binder, parse_unit
 from sennit.activities.nodes.content_key import content_key
 from sennit.activities.nodes.context import NodeContext, NodeOutput
-from sennit.activities.nodes.effect_ledger import EffectLedger, Write, arguments_digest
+from sennit.activities.nodes.effect_ledger import EffectLedger, Write
 from sennit.activities.nodes.error_mapping import NodeTimeout, kind_of, message_of
 from sennit.activities.nodes.in_flight import finish
 from sennit.activities.nodes.origins import Origins
@@ -27,13 +27,12 @@ from sennit.activities.nodes.replies import (
     is_there,
     keep,
     of_its_type,
-    preview_of,
     reply_of,
     reply_to,
     timed,
     whole_report,
 )
-from sennit.activities.nodes.short_calls import MakeCall
+from sennit.activities.nodes.short_calls import ProgramRunner
 from sennit.activities.prompts.outputs import bind_goal, refers_to_goal
 from sennit.activities.storage.artifacts import ArtifactStore, digest_of, reference_to
 from sennit.activities.storage.documents import DocumentRule
@@ -41,7 +40,7 @@ from sennit.activities.storage.patience import stops_for_the_store
 from sennit.activities.storage.run_context import ArtifactReader, StoredPlan
 from sennit.activities.storage.timings import CallTimings
 from sennit.activities.toolbox import Registry, Tool, ToolContext
-from sennit.activities.toolbox.errors import BadOutput, UnknownOutcome
+from sennit.activities.toolbox.errors import BadOutput, ToolError, UnknownOutcome
 from sennit.activities.toolbox.redaction import redact
 from sennit.workflows.messages.contracts import NodeError, NodeReply, SubagentRequest
 from sennit.workflows.messages.node_calls import (
@@ -54,6 +53,7 @@ from sennit.workflows.messages.node_calls import (
 from sennit.workflows.plan.digests import digest_in
 from sennit.workflows.plan.language.limits import NO_USAGE
 from sennit.workflows.plan.language.nodes import AgentNode, JoinNode, ModelCall, ProgramNode, ToolCall
+from sennit.workflows.plan.language.references import BindError
 from sennit.workflows.plan.language.text import one_line
 from sennit.workflows.plan.scheduling.completion import NOT_WRITTEN
 
@@ -67,13 +67,6 @@ class ModelRunner(Protocol):
 
     async def run(self, context: NodeContext, work: ModelCall) -> NodeOutput:
         """Return the model's output, or a request for more nodes."""
-
-
-class ProgramRunner(Protocol):
-    """Advances programs."""
-
-    async def advance(self, context: NodeContext, make: MakeCall) -> NodeOutput:
-        """Return what the program has returned, or the calls that it waits for. Short ones it may `make`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,17 +141,27 @@ class NodeRunner:
                 return of_its_type(await self._write(context, tool, work))
             key = partial(_content_key, context, refs, tool)
             marker = key(context.unit.generation)
-            found = await self._marked(context, marker) or await self._taken(context, key)
+            found = await self._marked(context, marker) or await self.origins.call(context, key)
             if found is not None:
                 return found
             work_to_do, is_large = await self._ready(context, tool), tool is not None and tool.large
             return await self._run(context, work_to_do, marker, apart=is_large)
 
-    async def _taken(self, context: NodeContext, key: Callable[[int], str]) -> NodeReply | None:
-        """Return what a run that this one forks has of the call, None for nothing."""
-        if not isinstance(context.work, ToolCall | ModelCall):
+    async def _recorded(self, context: NodeContext) -> NodeReply | None:
+        """Return how a call of a program has ended in a run that this one forks, None if that is for its own activity
+        to find out.
+        """
+        work = context.work
+        try:
+            tool = self.registry.get(work.tool) if isinstance(work, ToolCall) else None
+            if isinstance(work, ToolCall) and tool is not None and (tool.effect == "write" or context.spec.approval):
+                await context.binder.load(context.node, context.address)
+                found, _ = await self.origins.write(context, Write.of(context, tool, context.arguments(work)))
+            else:
+                found = await self.origins.call(context, partial(_content_key, context, {}, tool))
+        except (ToolError, BindError):
             return None
-        return await self.origins.result(context) or await self.origins.take(context, key)
+        return of_its_type(found) if found is not None and not found.more else None
 
     async def _run(self, context: NodeContext, work: Work, key: str, *, apart: bool = False) -> NodeReply:
         """Get the node's output, and mark the node as done with it: in its marker if it is short, else before.
@@ -193,7 +196,11 @@ class NodeRunner:
         def make(page: StoredPlan, path: str) -> Coroutine[Any, Any, NodeReply]:
             return self.run(own, path, {}, run_prefix=context.run_prefix, attempts=context.attempts, page=page)
 
-        output = await self._within_timeout(context, lambda _: self.programs.advance(context, make))
+        async def recorded(page: StoredPlan, path: str) -> NodeReply | None:
+            own_context = await self._context(own, path, {}, context.run_prefix, context.attempts, page)
+            return await self._recorded(own_context)
+
+        output = await self._within_timeout(context, lambda _: self.programs.advance(context, make, recorded))
         if output.page is None:
             return (await self._keep(context, output)).model_copy(update={"log": output.log})
         return NodeReply(more="program", page=output.page, attempt=context.attempts.number, log=output.log)
@@ -205,17 +212,8 @@ class NodeRunner:
         """
         await context.binder.load(context.node, context.unit)
         arguments = context.arguments(work)
-        write = Write(
-            key=context.idempotency_key,
-            tool=tool.name,
-            digest=arguments_digest(tool.name, arguments),
-            text=preview_of(arguments),
-            seconds=context.seconds,
-            idempotent=tool.idempotent,
-        )
-        taken, earlier_key = await self.origins.result(context), ""
-        if taken is None:
-            taken, earlier_key = await self.origins.write(context, write)
+        write = Write.of(context, tool, arguments)
+        taken, earlier_key = await self.origins.write(context, write)
         if taken is not None:
             return taken
         context = replace(context, earlier_key=earlier_key)

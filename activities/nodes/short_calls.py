@@ -10,9 +10,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 from sennit.activities.limits import MAX_ENDS_BYTES
+from sennit.activities.nodes.context import NodeContext, NodeOutput
 from sennit.activities.nodes.group import reply_of
 from sennit.activities.storage.run_context import StoredPlan
 from sennit.activities.toolbox.batch import Batches
@@ -24,10 +25,21 @@ from sennit.workflows.plan.language.nodes import JoinNode
 from sennit.workflows.plan.limits import MAX_STEP_CALLS
 
 MakeCall = Callable[[StoredPlan, str], Coroutine[Any, Any, NodeReply]]
+Recorded = Callable[[StoredPlan, str], Coroutine[Any, Any, NodeReply | None]]
+"""Returns how a call of a page has ended in the runs that are forked, None if nothing is recorded of it."""
 STEP_SECONDS, BESIDE_LONG_SECONDS = 10.0, 0.5
 """After which a step hands over; the second, while the script also waits for a call that is an activity."""
 GRACE_SECONDS = 1.0
 """For which a step that hands over waits for calls in flight."""
+
+
+class ProgramRunner(Protocol):
+    """Advances programs."""
+
+    async def advance(self, context: NodeContext, make: MakeCall, recorded: Recorded) -> NodeOutput:
+        """Return what the program has returned, or the calls that it waits for. Short ones it may `make`; how others
+        have ended in the runs that are forked is `recorded`.
+        """
 
 
 class StepAlone(Exception):

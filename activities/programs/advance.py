@@ -17,7 +17,7 @@ from sennit.activities.limits import (
 from sennit.activities.nodes.context import NodeContext, NodeOutput
 from sennit.activities.nodes.error_mapping import CallFailed, OutputRefused, ProgramFailed, kind_of, message_of
 from sennit.activities.nodes.replies import encode_output, reply_to
-from sennit.activities.nodes.short_calls import MakeCall, ShortCalls
+from sennit.activities.nodes.short_calls import MakeCall, Recorded, ShortCalls
 from sennit.activities.programs.interpreter import Interpreter, SnapshotLost
 from sennit.activities.programs.material import whole_of
 from sennit.activities.programs.pages import Compiler, page_of, part_of
@@ -30,9 +30,7 @@ from sennit.activities.programs.session import (
     begin_task,
     history,
     load,
-    note_over,
     takes_over,
-    was_over,
 )
 from sennit.activities.programs.values import Advance, Ended, Ref, ScriptError, packed, unpacked
 from sennit.activities.programs.words import Surroundings, Words
@@ -60,13 +58,16 @@ class Programs:
     compiler: Compiler
     providers: tuple[str, ...]
 
-    async def advance(self, context: NodeContext, make: MakeCall | None = None) -> NodeOutput:
+    async def advance(
+        self, context: NodeContext, make: MakeCall | None = None, recorded: Recorded | None = None
+    ) -> NodeOutput:
         """Return what the program has returned, or the calls that it waits for.
 
         While it waits for nothing but short calls, it may `make` these here and go on. If it ends then, that is the end
-        of the next step: this one has made the calls before. Nothing is kept of an advance that fails: the same one may
-        be made again with other results. Raises CallFailed, ProgramFailed, InterpreterCrashed, StepAlone, BindError,
-        BodyMissing, StoreUnavailable.
+        of the next step: this one has made the calls before. In a fork it hands over how calls have ended that are
+        `recorded` in the runs that are forked, so that the next step tells them in the order that they had there.
+        Nothing is kept of an advance that fails: the same one may be made again with other results. Raises CallFailed,
+        ProgramFailed, InterpreterCrashed, StepAlone, BindError, BodyMissing, StoreUnavailable.
         """
         node, prefix = context.node, context.run_prefix
         assert isinstance(node, ProgramNode)
@@ -83,14 +84,15 @@ class Programs:
         log = list(session.log(progress.printed))
         if not progress.snapshot:
             return NodeOutput(await self._value(prefix, words, progress, log), at=progress.clock, log=tuple(log))
-        await self._wait(context, words, progress)
+        self._wait(words, progress)
         made, ends = dict[str, NodeSpec](), dict[str, NodeReply]()
         end: NodeReply | None = None
-        is_known = session.again or takes_over(session, context)
+        part = partial(part_of, self.compiler, context, run_context, words)
         sleeps = min(session.open) < 0  # and is told so before what ends later
-        if make is not None and context.call.fuse != "off" and not (is_known or sleeps):
+        if takes_over(session, context):
+            ends = await _taken_over(part(words.nodes), words, recorded) if recorded is not None else {}
+        elif make is not None and context.call.fuse != "off" and not (session.again or sleeps):
             calls = ShortCalls(make, context.call, queues.TOOLS)
-            part = partial(part_of, self.compiler, context, run_context, words)
             try:
                 progress, end = await self._go_on(context, words, progress, calls, part, log)
             finally:
@@ -135,7 +137,7 @@ class Programs:
                 return progress, end
             log += printed
             progress = later
-            await self._wait(context, words, progress)
+            self._wait(words, progress)
         return progress, None
 
     async def _called(
@@ -156,12 +158,11 @@ class Programs:
         ends = dict(sorted(ends.items(), key=lambda each: (each[1].at, each[0])))
         return await self._ended(prefix, session, ends)
 
-    async def _wait(self, context: NodeContext, words: Words, progress: Advance) -> None:
+    def _wait(self, words: Words, progress: Advance) -> None:
         """Note what a script waits for, and what it waits for no longer. Raises ProgramFailed if that is nothing."""
         session, waits = words.session, dict.fromkeys(progress.waits)
         words.given_up += [call.node for number, call in session.open.items() if number not in waits]
-        if (sleep := words.wake(progress.sleep)) and await was_over(self.library, context, sleep.key):
-            words.limits[sleep.node]["deadline"] = 1
+        words.wake(progress.sleep)
         session.keep_open(waits)
         if not session.open:
             raise ProgramFailed("the script waits for nothing that can end")
@@ -219,9 +220,6 @@ class Programs:
         if session.number == 1:
             return await self._start(session, words)
         ends = {number: end for number, call in session.open.items() if (end := _end_of(context, call.node, call.key))}
-        for number in ends:
-            if number < 0:
-                await note_over(self.library, prefix, ends[number].key)
         ends = dict(sorted(ends.items(), key=lambda each: (each[1].at, each[0])))
         opened, fed = dict(session.open), dict(ends)
         ended = await self._ended(prefix, session, ends)
@@ -304,6 +302,12 @@ class Programs:
             step=Step(number=session.number + 1, node=context.unit.id, session=digest_of(state)),
             inputs=tuple(call.node for call in session.open.values()),
         )
+
+
+async def _taken_over(page: StoredPlan, words: Words, recorded: Recorded) -> dict[str, NodeReply]:
+    """Return how those of the new calls have ended that are recorded in the runs that are forked."""
+    found = await asyncio.gather(*(recorded(page, name) for name in words.keys))
+    return {name: reply for name, reply in zip(words.keys, found, strict=True) if reply is not None}
 
 
 def _nothing_unwritten(words: Words) -> None:

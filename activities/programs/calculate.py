@@ -75,7 +75,7 @@ class Calculation(BaseModel):
     value: bool | int | float
 
 
-@tool(effect="pure", timeout="5s")
+@tool(effect="pure", timeout="5s", typical="5ms")
 def calculate(args: CalculateArguments) -> Calculation:
     """Calculate an arithmetic expression of numbers, + - * / // % **, parentheses, pi, e, one comparison, and
     abs min max round sqrt sum mean floor ceil log log10 exp (min, max, sum and mean take numbers or a [list]).

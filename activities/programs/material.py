@@ -134,11 +134,14 @@ _signature = cache(signature)
 
 
 def sleep_for(seconds: Any, clock: int, since: int) -> Sleep:
-    """Return the sleep of a script whose clock says `clock`, and which began again at `since`. Raises Refused."""
+    """Return the sleep of a script whose clock says `clock`, and which began again at `since`: one that would have been
+    over by then is slept from then on. Raises Refused.
+    """
     if type(seconds) not in (int, float) or not 0 <= seconds <= MAX_SLEEP_SECONDS:
         raise Refused("ValueError", f"sleeps 0 to {MAX_SLEEP_SECONDS:,} seconds, not {seconds!r:.40}")
     millis = round(seconds * 1000)
-    return Sleep(clock + millis, max(clock, since) + millis)
+    due = clock + millis
+    return Sleep(due, due if due > since else since + millis)
 
 
 def sleep_until(time: Any, clock: int) -> Sleep:

@@ -71,7 +71,7 @@ async def page_of(
     specs = _specs(nodes, labels, places, words.limits, lambda plan: compiler(plan, run_context, _no_fallback), made)
     for spec in specs:
         spec.key, spec.call_site = words.marks.get(spec.id, ""), words.call_sites.get(spec.id, "")
-        spec.in_place = spec.id in ends and not is_put_back(ends[spec.id])
+        spec.in_place = spec.id in ends and not (is_put_back(ends[spec.id]) or ends[spec.id].taken_over)
     packed = ExecutionPlan(specs, []).pack()
     if len(packed) > MAX_PAGE_BYTES:
         raise ProgramFailed(f"{len(nodes):,} calls at once are too many; give a part of them to tasks")

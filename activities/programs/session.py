@@ -251,16 +251,6 @@ async def begin_task(session: Session, library: ArtifactReader, context: NodeCon
         session.clock = max(session.clock, at)
 
 
-async def note_over(library: ArtifactReader, run_prefix: str, sleep: str) -> None:
-    """Note, for forks, that the sleep of that key is over. Raises StoreUnavailable."""
-    await library.note(run_prefix, f"slept {sleep}", value=True)
-
-
-async def was_over(library: ArtifactReader, context: NodeContext, sleep: str) -> bool:
-    """Whether the sleep of that key was over in a run that this one forks. Raises StoreUnavailable."""
-    return any([await library.noted(home, f"slept {sleep}") for home in origins_of(context)])
-
-
 def takes_over(session: Session, context: NodeContext) -> bool:
     """Whether the program of a fork still stands where it did in the runs that this one forks: until it makes a call
     anew, what it calls ends in the order in which it ended there.

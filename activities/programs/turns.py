@@ -4,6 +4,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, cast, get_args
 
@@ -16,7 +17,7 @@ from sennit.activities.limits import (
     MAX_PROGRAM_CALLS,
     MAX_SNAPSHOT_BYTES,
 )
-from sennit.activities.programs.coroutines.scheduler import CANCELLED, LEAVE, NAP, Coroutines
+from sennit.activities.programs.coroutines.scheduler import CALLED_FOR, CANCELLED, LEAVE, Coroutines
 from sennit.activities.programs.coroutines.scheduler import Fed as Woken
 from sennit.activities.programs.reading import Read
 from sennit.activities.programs.rewriting import own_errors
@@ -69,7 +70,7 @@ class ScriptRun:
     """One script on its way to where it waits. The time in it is that of the last end that it was told.
 
     Ends are told in the order in which they are given, each when nothing in the script can go on without it. Of those
-    before `since`, a program that was edited is told the next only when the calls that it has made meanwhile are known
+    until `since`, a program that was edited is told the next only when the calls that it has made meanwhile are known
     to have ended or not: so coroutines interleave as they did. At most `MAX_OPEN_CALLS` are open, and `queued` are the
     calls behind them; `sleeps` are not among these. At `awaited` is the next of them over when the script last waited.
     """
@@ -155,7 +156,7 @@ class ScriptRun:
             return turn.resume({"return_value": datetime.fromtimestamp(self.clock / 1000, UTC).replace(tzinfo=None)})
         if name == "__time":
             return turn.resume({"return_value": self.clock})
-        if name.startswith("__") and name != NAP:
+        if name.startswith("__") and name not in CALLED_FOR:
             if self.coroutines.is_open(name, turn.call_id, turn.args):
                 return turn.resume({"future": ...})
             return turn.resume({"return_value": self.coroutines.answer(name, turn.args)})
@@ -207,7 +208,7 @@ class ScriptRun:
         woken = self.coroutines.next()
         if woken is not None:
             return self._woken(woken)
-        if not self._ended or (0 < self._ended[0][1].at < self._since and self._may_be_early(self._ended[0][1].at)):
+        if not self._ended or (0 < self._ended[0][1].at <= self._since and self._may_be_early(self._ended[0][1].at)):
             return None
         number, ended = self._ended.popleft()
         if number < 0:
@@ -242,6 +243,9 @@ class ScriptRun:
     def _made(self, turn: monty.FunctionSnapshot, name: str) -> Call:
         if name == "sleep_until" and turn.args and isinstance(turn.args[0], datetime):
             return self._numbered(turn, name, [turn.args[0].isoformat()], {})
+        if name in CALLED_FOR:
+            value, line = turn.args
+            return replace(self._numbered(turn, CALLED_FOR[name], [as_json(value, self.given)], {}), line=line)
         functions = range(len(turn.args))[_TAKES_FUNCTIONS.get(name, slice(0, 0))]
         args = [
             FunctionName.of(value) if number in functions else as_json(value, self.given)
@@ -251,7 +255,7 @@ class ScriptRun:
             key: as_schema(value, self.given) if key == "schema" else as_json(value, self.given)
             for key, value in turn.kwargs.items()
         }
-        return self._numbered(turn, "sleep" if name == NAP else name, args, kwargs)
+        return self._numbered(turn, name, args, kwargs)
 
     def _numbered(self, turn: monty.FunctionSnapshot, name: str, args: list[Any], kwargs: dict[str, Any]) -> Call:
         line = self._line(turn.position)

@@ -9,10 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from sennit.activities.limits import (
-    MAX_PROGRAM_CALLS,
-    MAX_PROGRAM_LEVELS,
-)
+from sennit.activities.limits import MAX_PROGRAM_CALLS, MAX_PROGRAM_LEVELS
 from sennit.activities.nodes.error_mapping import ProgramFailed
 from sennit.activities.programs.dialect import Classes
 from sennit.activities.programs.material import (
@@ -334,10 +331,11 @@ class Words:
         return place_in(self.around.script, call.line)
 
     def _place(self, call: Call, name: str) -> str:
-        """Return where a call stands: in which task, phase and coroutine."""
-        coroutine = as_known(self.around.script, call.coroutine.strip("/"))
-        parts = (self.session.path, self.session.phase, coroutine, name)
-        return "/".join(filter(None, parts))
+        """Return where a call stands: in which task, phase and coroutines of the script."""
+        coroutines = as_known(self.around.script, call.coroutine).split("/")
+        own = [each for each in coroutines if not each.startswith("__")]
+        word = "timeout" if coroutines[-1].startswith("__timeout#") else name
+        return "/".join(filter(None, (self.session.path, self.session.phase, *own, word)))
 
     def _enter(self, node: Node, place: str, about: str) -> None:
         self.session.made += 1
@@ -389,6 +387,7 @@ _WORDS: dict[str, Callable[..., Ended | Sleep | None]] = {
     "sleep": Words._sleep,
     "sleep_until": Words._sleep_until,
     "task": Words._task,
+    "await": Words._parallel,
     "parallel": Words._parallel,
     "settled": Words._settled,
     "first": Words._first,

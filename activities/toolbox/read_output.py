@@ -53,7 +53,7 @@ class PartArguments(BaseModel):
     end: Annotated[int | None, Field(alias="to")] = None
 
 
-@tool(name="read_part", effect="pure", in_catalogue=False)
+@tool(name="read_part", effect="pure", typical="5ms", in_catalogue=False)
 def read_part(args: PartArguments) -> Any:
     """Read a piece of an output, as a slice: characters of a text, items of a list, of anything else JSON text."""
     return whole_of(args.output)[args.start : args.end]

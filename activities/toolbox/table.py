@@ -50,7 +50,7 @@ class Table(BaseModel):
     text: str
 
 
-@tool(effect="pure", timeout="20s")
+@tool(effect="pure", timeout="20s", typical="5ms")
 def table(args: TableArguments) -> Table:
     """Sort rows by a field, keep the first ones, add up columns of numbers, and write a Markdown table.
 

@@ -11,7 +11,6 @@ from typing import Any, cast
 from sennit.activities.llm.models import Models
 from sennit.activities.nodes.context import NodeContext, NodeOutput
 from sennit.activities.nodes.runner import NodeRunner
-from sennit.activities.nodes.short_calls import MakeCall
 from sennit.activities.programs.interpreter import Interpreter
 from sennit.activities.programs.reader import ScriptReader
 from sennit.activities.providers.settings import ModelSettings
@@ -174,7 +173,7 @@ class _Words:
             checked_value(value, work.output_schema, f"the fake of `llm` for {context.unit.path}")
         return NodeOutput(value)
 
-    async def advance(self, context: NodeContext, _: MakeCall) -> NodeOutput:
+    async def advance(self, context: NodeContext, *_: object) -> NodeOutput:
         node = context.node
         assert isinstance(node, ProgramNode)
         await context.binder.load(node, context.unit)

@@ -16,9 +16,9 @@ TOOLS = (nap,)
 _advance = Programs.advance
 
 
-async def _dying(self: Programs, context: Any, make: Any) -> Any:
+async def _dying(self: Programs, context: Any, *calls: Any) -> Any:
     moment = DIE.read_text() if DIE.exists() and context.node.step is not None else ""
-    output = await _advance(self, context, make) if moment != "before" else None
+    output = await _advance(self, context, *calls) if moment != "before" else None
     if moment:
         DIE.unlink()
         os.kill(os.getpid(), signal.SIGKILL)

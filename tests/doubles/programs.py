@@ -4,9 +4,9 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from doubles.plan.samples import CATALOGUE
 from doubles.stores import new_store
@@ -44,6 +44,9 @@ from sennit.workflows.plan.language.references import bind
 PREFIX = "space/run"
 BEGAN = 1_800_000_000
 """When runs begin, in seconds."""
+MOMENTS = 100_000
+DAY = 86_400_000
+"""After which a run is forked, in milliseconds."""
 TOPIC = (Path(__file__).parents[2] / "examples" / "programs" / "topic.py").read_text()
 Fake = Callable[..., Any]
 
@@ -63,8 +66,9 @@ class Play:
 
     What is called ends in any order, and sleeps only when nothing else can; or, with `takes`, which says how many
     seconds a call takes, in that of time. Calls that are `known` by their keys have ended before `since`, when the
-    script was edited.
-    With `in_place` steps make calls of tools themselves.
+    script was edited; or when a run was forked, the `origin`, whose results come in any order.
+    With `in_place` steps make calls of tools themselves. With `kills` every second worker is killed at a step, at any
+    call of the store, and another one makes the step again.
     """
 
     place: Path
@@ -75,13 +79,18 @@ class Play:
     left: dict[str, int] = field(default_factory=dict)
     catalogue: list[dict[str, Any]] = field(default_factory=lambda: CATALOGUE)
     in_place: bool = False
+    kills: bool = False
     pages: int = 0
     takes: Callable[[Node], float] | None = None
     known: Mapping[str, tuple["End", int]] = field(default_factory=dict)
+    flying: Mapping[str, int] = field(default_factory=dict)
     since: int = 0
+    origin: "Play | None" = None
 
     def __post_init__(self) -> None:
         self.store = new_store(self.place)
+        self.prefix: str = f"{self.origin.prefix}'" if self.origin else PREFIX
+        self.begins = self.origin.clock + DAY if self.origin else BEGAN * 1000
         self.random = random.Random(self.seed)
         self.nodes: dict[str, tuple[str, Node, NodeSpec]] = {}
         self.inputs: dict[str, list[str]] = {}
@@ -91,18 +100,35 @@ class Play:
         self.before: dict[str, str] = {}
         self.order: list[str] = []
         """What has ended, in order."""
-        self.clock = max(self.since, BEGAN * 1000)
+        self.clock: int = max(self.since, self.begins)
         self.ended_at: dict[str, int] = {}
         """Without `takes` each a second after the last, or when its sleep is over."""
         self.due: dict[str, int] = {}
+        self.moments = 0
         self.called: Counter[str] = Counter()
         self.made: Counter[str] = Counter()
         """What steps have called themselves."""
+        self.marked: dict[str, NodeReply] = {}
         self.keys: Counter[str] = Counter()
         self.keys_of: dict[str, str] = {}
         self.advances: list[str] = []
         self.logged: list[str] = []
         self.renew()
+
+    def edited(self, script: str) -> "Play":
+        """Return the run with another script: what has begun goes on, and ends when it would have ended."""
+        flying = {self.keys_of[name]: due for name, due in self.due.items() if name in self.keys_of}
+        return self._again(script, since=self.clock, flying=flying)
+
+    def forked(self, script: str) -> "Play":
+        """Return a run that forks this one, a day later."""
+        return self._again(script, origin=self)
+
+    def _again(self, script: str, **fields: Any) -> "Play":
+        again = replace(self, script=script, known=self.results(), **fields)
+        again.store = self.store
+        again.renew()
+        return again
 
     def renew(self) -> None:
         """Go on as another worker, which remembers nothing."""
@@ -116,7 +142,7 @@ class Play:
         plan = Plan(nodes=(node,))
         spec = NodeSpec("main", "program", policy="any", queue=queues.TOOLS)
         kept = StoredPlan(
-            run_context=await self.library.keep(PREFIX, context),
+            run_context=await self.library.keep(self.prefix, context),
             goal="",
             docs=None,
             inputs={},
@@ -124,20 +150,27 @@ class Play:
             execution_plan=ExecutionPlan([spec], [0]).pack(),
             wanted={},
         )
-        self.nodes["main"] = (await self.library.keep(PREFIX, kept), node, spec)
+        self.nodes["main"] = (await self.library.keep(self.prefix, kept), node, spec)
         self.inputs["main"], self.going = [], {"main": None}
         return self
 
     async def run(self, **arguments: Any) -> Any:
         """Return what the program returns. Raises CallFailed, ProgramFailed."""
-        await self.begin(**arguments)
-        while "main" not in self.ends:
-            await self.start(self.next())
+        await self.go(**arguments)
         end = self.ends["main"]
         if end.status != "succeeded":
             kind, _, message = (end.error or "").partition(": ")
             raise {"CallFailed": CallFailed, "ProgramFailed": ProgramFailed}[kind](message)
-        return await self.library.value(PREFIX, end.ref)
+        return await self.library.value(self.prefix, end.ref)
+
+    async def go(self, moments: int = MOMENTS, **arguments: Any) -> None:
+        """Go on until the program has ended, or for so many ends and steps."""
+        await self.begin(**arguments)
+        for _ in range(moments):
+            if "main" in self.ends:
+                return
+            await self.start(self.next())
+            self.moments += 1
 
     def next(self) -> str:
         """Return what ends or goes on next."""
@@ -153,6 +186,11 @@ class Play:
                 return name
             if name not in self.due:
                 spec, seconds = self.nodes[name][2], self.takes(self.nodes[name][1])
+                if self.origin and self.keys_of.get(name) in self.known:
+                    seconds = self.random.random() / 20
+                if self.keys_of.get(name) in self.flying:
+                    self.due[name] = self.flying[self.keys_of[name]]
+                    continue
                 self.due[name] = max(spec.deadline, self.clock) if spec.deadline else self.clock + round(seconds * 1000)
         for name, (_, _, spec) in self.nodes.items():
             if spec.expires and name not in self.ends:
@@ -198,21 +236,32 @@ class Play:
         """Make one advance, and take over its page."""
         self.advances.append(name)
         try:
-            output = await self.programs.advance(await self.context(name), self.make if self.in_place else None)
+            output = await self.step(name)
         except (CallFailed, ProgramFailed) as error:
             self.logged += error.log
             self.end(name, End("", "failed", f"{type(error).__name__}: {error}"))
             return
         self.logged += output.log
         if not output.more:
-            self.end(name, End(await self.library.put(PREFIX, output.output)), output.at if self.takes else 0)
+            self.end(name, End(await self.library.put(self.prefix, output.output)), output.at if self.takes else 0)
             return
         await self.take(name, output)
+
+    async def step(self, name: str) -> NodeOutput:
+        """Make a step; with `kills` a worker may be killed at it before."""
+        context, make = await self.context(name), self.make if self.in_place else None
+        if self.kills and self.random.random() < 0.5:
+            dying = ArtifactReader(cast("Any", Dying(self.store, self.random.randint(0, 12))))
+            try:
+                await replace(self.programs, library=dying).advance(context, make, self.recorded)
+            except Killed:
+                self.renew()
+        return await self.programs.advance(await self.context(name), make, self.recorded)
 
     async def take(self, name: str, output: NodeOutput) -> None:
         page = output.page
         assert page is not None
-        checked = await self.library.plan(PREFIX, page.plan)
+        checked = await self.library.plan(self.prefix, page.plan)
         specs = ExecutionPlan.unpack(page.specs).specs
         names = [*page.known, *(spec.id for spec in specs)]
         for spec, node in zip(specs, checked.plan.nodes, strict=True):
@@ -226,15 +275,15 @@ class Play:
         del self.going[name]
         self.going |= dict.fromkeys(spec.id for spec in specs)
         self.pages += 1
+        self.keys_of |= checked.keys
         for spec in specs:
             end, at = self.known.get(checked.keys.get(spec.id, ""), (None, 0))
-            if end is not None:
+            if end is not None and self.origin is None:
                 self.end(spec.id, end, at)
-        self.keys_of |= checked.keys
         for ended, reply in unpack_ends(ExecutionPlan.unpack(page.specs), page.ends):
             error = reply.error
             if error is None:
-                self.end(ended, End(reply.ref or ""))
+                self.end(ended, End(reply.ref or ""), reply.at if reply.taken_over else 0)
             elif not error.again:
                 self.end(ended, End("", "failed", f"{error.type}: {error.message}"))
 
@@ -242,17 +291,31 @@ class Play:
         """Have a fake answer a call that a step makes itself."""
         node = page.node(name)
         assert isinstance(node, ToolNode)
-        self.made[name] += 1
+        if name in self.marked:
+            return self.marked[name]
         for _ in range(self.random.randint(0, 20)):
             await asyncio.sleep(0)
         call = NodeCall(run="run", plan="", nodes=(name,))
-        binder = Binder(self.library, PREFIX, page, call, page.materials.get(name, {}))
+        binder = Binder(self.library, self.prefix, page, call, page.materials.get(name, {}))
         await binder.load(node, Unit(name, None, 1))
         try:
             value = self.fakes[node.tool](**binder.bound(node.args))
         except Exception as error:  # noqa: BLE001 - as a tool fails
             raise ToolError(f"{error}", retryable=self.random.random() < 0.5) from None
-        return reply_to(value, await self.library.put(PREFIX, value), 1, [], inline=False)
+        self.made[name] += 1
+        reply = reply_to(value, await self.library.put(self.prefix, value), 1, [], inline=False)
+        self.marked[name] = reply
+        return reply
+
+    async def recorded(self, page: StoredPlan, name: str) -> NodeReply | None:
+        """Return how a call has ended in the run that this one forks."""
+        found = self.known.get(page.keys.get(name, "")) if self.origin else None
+        if found is None:
+            return None
+        end, at = found
+        value = await self.library.value(PREFIX, end.ref)
+        ref = await self.library.put(self.prefix, value)
+        return NodeReply(ref=ref, size=1, attempt=0, taken_over=True, at=at)
 
     async def context(self, name: str, generation: int = 1) -> NodeContext:
         """Return what an activity would run the node with."""
@@ -260,23 +323,29 @@ class Play:
         ended = {other: self.ends[other] for other in self.inputs[name] if other in self.ends}
         refs = {other: end.ref for other, end in ended.items() if end.ref}
         lost = {other: (end.status, end.error) for other, end in ended.items() if not end.ref}
-        began = self.clock if self.takes and name != "main" and not self.since else BEGAN * 1000
+        began = self.clock if self.takes and name != "main" else self.begins
         times = {other: self.ended_at[other] for other in ended} or {name: began}
         about: dict[str, Any] = {"left": self.left, "since": self.since, "ends": times, "fuse": "on"}
+        about |= {"origins": (PREFIX.rpartition("/")[2],)} if self.origin else {}
         call = ProgramNodeCall(run="run", plan=plan, nodes=(name,), refs=refs, lost=lost, **about)
-        checked = await self.library.plan(PREFIX, plan)
-        binder = Binder(self.library, PREFIX, checked, call, {**checked.materials.get(name, {}), **refs})
-        return NodeContext(checked, Unit(name, None, generation), call, binder, PREFIX, Attempts(1, 0))
+        checked = await self.library.plan(self.prefix, plan)
+        binder = Binder(self.library, self.prefix, checked, call, {**checked.materials.get(name, {}), **refs})
+        return NodeContext(checked, Unit(name, None, generation), call, binder, self.prefix, Attempts(1, 0))
 
     async def call(self, name: str, node: Node) -> None:
-        """Have a fake answer a call."""
+        """Have a fake answer a call, unless the run that this one forks has the answer."""
+        taken = await self.recorded(await self.library.plan(self.prefix, self.nodes[name][0]), name)
+        if taken is not None:
+            self.end(name, End(taken.ref or ""), taken.at)
+            return
+        assert self.keys_of.get(name) not in self.known, "it is called again"
         self.called[self.nodes[name][2].summary] += 1
         try:
             value = await self.answer(name, node)
         except Exception as error:  # noqa: BLE001 - as a tool fails
             self.end(name, End("", "failed", f"{type(error).__name__}: {error}"))
         else:
-            self.end(name, End(await self.library.put(PREFIX, value)))
+            self.end(name, End(await self.library.put(self.prefix, value)))
 
     async def answer(self, name: str, node: Node) -> Any:
         context = await self.context(name)
@@ -310,10 +379,10 @@ class Play:
             most = node.policy.quorum if isinstance(node.policy, Quorum) else len(values)
             value = values[: int(most)]
         at = max(self.ended_at[other] for other in ended) if self.takes else 0
-        self.end(name, End(await self.library.put(PREFIX, value[0] if node.policy == "first" else value)), at)
+        self.end(name, End(await self.library.put(self.prefix, value[0] if node.policy == "first" else value)), at)
 
     async def settled(self, name: str, end: End) -> dict[str, Any]:
-        value = await self.library.value(PREFIX, end.ref) if end.ref else None
+        value = await self.library.value(self.prefix, end.ref) if end.ref else None
         value = value if isinstance(self.nodes[name][1], ProgramNode) else escaped(value)
         return {"id": name, "status": end.status, "value": value, "error": end.error}
 
@@ -332,6 +401,29 @@ class Play:
     def has(self, name: str) -> bool:
         """Whether a node has a value."""
         return name in self.ends and bool(self.ends[name].ref)
+
+
+class Killed(BaseException):
+    """A worker was killed."""
+
+
+class Dying:
+    """A store under a worker that is killed after so many calls."""
+
+    def __init__(self, store: object, calls: int) -> None:
+        self.store = store
+        self.calls = calls
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.store, name)
+
+        async def call(*args: Any, **fields: Any) -> Any:
+            self.calls -= 1
+            if self.calls < 0:
+                raise Killed
+            return await found(*args, **fields)
+
+        return call
 
 
 def _rule(node: JoinNode, ended: list[End]) -> bool | None:

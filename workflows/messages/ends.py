@@ -29,7 +29,8 @@ def pack_ends(specs: Sequence[NodeSpec], ends: Mapping[str, NodeReply]) -> str:
 
 def unpack_ends(page: ExecutionPlan, text: str) -> list[CallEnd]:
     """Return what `pack_ends` has packed. Raises ValueError for anything else, and for ends that a step cannot know:
-    those of calls that write, two of one node, and that of another step than the next one, which ends last.
+    those of calls that write, two of one node, and that of another step than the next one, which ends last. Those that
+    are taken over from another run may be of any call.
     """
     if not text:
         return []
@@ -43,6 +44,7 @@ def unpack_ends(page: ExecutionPlan, text: str) -> list[CallEnd]:
     says = all(reply.error is not None or reply.ref for reply in ends.values())
     if not says or len(ends) < len(found) or calls != [spec for spec, _ in found][: len(calls)]:
         raise ValueError("the ends do not fit the page")
-    if any(spec.kind not in ("tool", "join") or spec.effect == "write" for spec in calls):
+    made = [spec for spec in calls if not ends[spec.id].taken_over]
+    if any(spec.kind not in ("tool", "join") or spec.effect == "write" for spec in made):
         raise ValueError("the page says how something ended that a step does not call")
     return list(ends.items())

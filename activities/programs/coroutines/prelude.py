@@ -27,8 +27,9 @@ __tasks = {}
 __at = {"line": 0}
 __CANCELLED = KeyboardInterrupt
 class __Task:
-    def __init__(self, name, coroutine, state):
+    def __init__(self, name, coroutine, state, line=0):
         self._name = self._shown = name
+        self._line = line
         self._coroutine = coroutine
         self._state = state
         self._value = None
@@ -93,12 +94,12 @@ async def __pause(me, on=None):
         await __wait(__at["line"])
     finally:
         me._on = None
-def __spawn(coroutine, *, name=None, context=None):
+def __spawn(coroutine, *, name=None, context=None, line=0):
     if isinstance(coroutine, __Task):
         return coroutine
     kind = str(type(coroutine))
     if kind == "<class 'str'>":
-        coroutine, name = __one(coroutine), "ticket"
+        coroutine, name = __one(coroutine), "__ticket"
     elif kind != "<class 'coroutine'>":
         raise TypeError(f"a coroutine is needed, not {coroutine!r}: write create_task(function(...))")
     me, shown = __current(), name
@@ -106,18 +107,19 @@ def __spawn(coroutine, *, name=None, context=None):
         text = str(coroutine)
         name = "call" if "external_future" in text else text[len("<coroutine object "):-1]
     me._begun[name] = number = me._begun.get(name, 0) + 1
-    task = __Task(f"{me._name}/{name}#{number}", coroutine, "new")
+    task = __Task(f"{me._name}/{name}#{number}", coroutine, "new", line)
     task._shown = shown or task._name
     __tasks[task._name] = task
     __begin(task._name)
     return task
 async def __one(ticket):
-    return (await parallel([ticket]))[0]
+    return (await __join([ticket], __at["line"]))[0]
 async def __live(task):
     if task._doomed:
         task.end(None, __CANCELLED("cancelled"))
         return
     task._state = "running"
+    __at["line"] = task._line
     try:
         value = await task._coroutine
     except BaseException as error:
@@ -141,7 +143,7 @@ async def __awaited(value, line):
     if isinstance(value, __Task):
         return await value.wait()
     if str(type(value)) == "<class 'str'>":
-        return await __spawn(value).wait()
+        return await __spawn(value, line=line).wait()
     if "external_future" not in str(value):
         return await value
     me = __me()
@@ -165,9 +167,9 @@ async def __gather(*given, return_exceptions=False):
             return await __native(*given)
         finally:
             __go_on(me)
-    tasks = []
+    tasks, line = [], __at["line"]
     for each in given:
-        tasks.append(__spawn(each))
+        tasks.append(__spawn(each, line=line))
     me, group, state = __current(), __Group(tasks), {"left": len(tasks), "error": None, "is_over": False}
     def ended(task):
         state["left"] -= 1
@@ -214,7 +216,8 @@ def __as_completed(given, timeout=None):
 """
 _WAIT = """
 async def __wait_for_tasks(given, *, timeout=None, return_when="ALL_COMPLETED"):
-    tasks = [__spawn(each) for each in given]
+    line = __at["line"]
+    tasks = [__spawn(each, line=line) for each in given]
     if not tasks:
         raise ValueError("wait: there is nothing to wait for")
     me, state = __current(), {"is_over": False}
@@ -233,7 +236,7 @@ async def __wait_for_tasks(given, *, timeout=None, return_when="ALL_COMPLETED"):
         if timeout is None:
             await __pause(me)
         else:
-            timer = __spawn(__ring(timeout, lambda: ended_late()), name="timeout")
+            timer = __spawn(__ring(timeout, lambda: ended_late()), name="__timeout", line=line)
             def ended_late():
                 if not state["is_over"]:
                     state["is_over"] = True
@@ -255,7 +258,7 @@ async def __sleep(seconds, result=None):
         await __pause(me)
     else:
         __check(__current())
-        await __nap(seconds)
+        await __nap(seconds, __at["line"])
     return result
 """
 _WITH = """
@@ -362,8 +365,8 @@ def __raised(error):
     return error
 """
 _ENDED = """
-async def __ended(value):
-    return (await parallel([value]))[0] if str(type(value)) == "<class 'str'>" else await value
+async def __ended(value, line):
+    return (await __join([value], line))[0] if str(type(value)) == "<class 'str'>" else await value
 """
 _ASYNCIO = """
 class __Asyncio:

@@ -14,7 +14,7 @@ class __Timeout:
     async def __aenter__(self):
         self._task = __current()
         if self._seconds is not None:
-            self._timer = __spawn(__ring(self._seconds, self._expire), name="timeout")
+            self._timer = __spawn(__ring(self._seconds, self._expire), name="__timeout", line=__at["line"])
         return self
     def _expire(self):
         if not self._is_over:
@@ -287,11 +287,12 @@ def __comes(ticket):
 async def next_of(tickets):
     if str(type(tickets)) not in ("<class 'list'>", "<class 'tuple'>") or not tickets:
         raise ValueError("next_of takes a list of tickets that task(...) has returned; this has none")
+    line = __at["line"]
     for ticket in tickets:
         if not isinstance(ticket, (str, __Task)):
             raise TypeError(f"next_of takes a list of tickets that task(...) has returned; {ticket!r} is none")
         if ticket not in __watched:
-            __watched[ticket] = task = __spawn(ticket)
+            __watched[ticket] = task = __spawn(ticket, line=line)
             if task.done():
                 __comes(ticket)(task)
             else:

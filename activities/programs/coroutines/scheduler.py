@@ -2,7 +2,7 @@
 the next call that has ended.
 
 So the recorded ends fix the order in which coroutines interleave. A coroutine is known by where it was started:
-`/look#2/timeout#1` is the first timer of the second `look` that `main` has started; `main` is "".
+`/look#2/__timeout#1` is the first timer of the second `look` that `main` has started; `main` is "".
 """
 
 from collections import deque
@@ -11,8 +11,10 @@ from typing import Any, NamedTuple
 
 CANCELLED = ("KeyboardInterrupt", "cancelled")
 """What a coroutine that is cancelled raises: `except Exception` does not catch it."""
-NAP, LEAVE = "__nap", "__leave"
-"""What the prelude calls to sleep, and to end the script."""
+LEAVE = "__leave"
+"""What the prelude calls to end the script."""
+CALLED_FOR = {"__nap": "sleep", "__join": "await"}
+"""What the prelude calls for the script, with the line of that, by the word that it is."""
 
 
 class Fed(NamedTuple):

@@ -76,7 +76,7 @@ class SideBySide(Edits):
             if meaning is None and name.id != NEXT_OF and (name.id in AWAITED or name.id not in (*PLAIN, *BUILTINS)):
                 return
         if self.is_alone:
-            self._around(node.value, "__ended((", "))")
+            self._around(node.value, "__ended((", f"), {node.lineno})")
         else:
             self._around(node.value, "__awaited((", f"), {node.lineno})")
 

@@ -38,7 +38,7 @@ class FileList(BaseModel):
     truncated: bool
 
 
-@tool(effect="read", timeout="20s", resource="file")
+@tool(effect="read", timeout="20s", typical="5ms", resource="file")
 def list_files(args: ListFilesArguments, context: ToolContext) -> FileList:
     """List the files of the documents folder whose path matches a pattern.
 

@@ -33,7 +33,7 @@ class DocumentText(BaseModel):
     encoding: str
 
 
-@tool(effect="read", timeout="20s", resource="file:{docs}/{path}")
+@tool(effect="read", timeout="20s", typical="5ms", resource="file:{docs}/{path}")
 def read(args: ReadArguments, context: ToolContext) -> DocumentText:
     """Read the text of one document of the documents folder.
 

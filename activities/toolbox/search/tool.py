@@ -58,7 +58,7 @@ class SearchResult(BaseModel):
     items: list[FoundPassage]
 
 
-@tool(effect="read", timeout="60s", resource="file")
+@tool(effect="read", timeout="60s", typical="50ms", resource="file")
 def search(args: SearchArguments, context: ToolContext) -> SearchResult:
     """Search the documents folder and return the passages that answer the query best.
 

@@ -1,4 +1,5 @@
-from collections.abc import AsyncIterator, Callable
+import asyncio
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +9,12 @@ from doubles.programs import Play
 from sennit.activities.programs.interpreter import Interpreter
 
 
-@pytest.fixture
-async def interpreter() -> AsyncIterator[Interpreter]:
+@pytest.fixture(scope="session")
+def interpreter() -> Iterator[Interpreter]:
     """Monty's processes."""
-    async with Interpreter() as found:
-        yield found
+    found = Interpreter()
+    yield found
+    asyncio.run(found.close())
 
 
 @pytest.fixture

@@ -281,3 +281,32 @@ async def test_what_goes_wrong_names_its_line(play: Callable[..., Play], body: s
         await run.run()
     assert message in str(failed.value)
     assert f"(line {line}: " in str(failed.value)
+
+
+NAMED = """
+import asyncio
+
+async def leaf(a):
+    return await search(query=a)
+
+async def slow(a):
+    await asyncio.sleep(2)
+
+async def main():
+    try:
+        await asyncio.wait_for(slow("a"), 1)
+    except TimeoutError:
+        await slow("b")
+    await task(leaf, a="b")
+    ticket, value = await next_of([task(leaf, a="c")])
+    await asyncio.gather(asyncio.sleep(1), slow("d"), task(search, query="e"))
+"""
+
+
+async def test_what_a_script_waits_for_is_named_by_its_words_and_lines(play: Callable[..., Play]) -> None:
+    run = play(NAMED, fakes={"search": lambda query: query}, takes=lambda _: 0.1)
+    await run.run()
+    places = [spec.call_site for _, _, spec in run.nodes.values() if spec.call_site]
+    assert [place for place in places if not place.startswith("leaf#")] == [
+        "timeout:12", "sleep:8", "await:15", "await:16", "search:17", "await:17", "sleep:17", "slow#1/sleep:8",
+    ]  # fmt: skip

@@ -1,7 +1,6 @@
 """Random programs give the same under plain asyncio as advance by advance, in any order of ends, after any restart."""
 
 import asyncio
-import itertools
 import json
 import os
 import random
@@ -179,49 +178,30 @@ async def plainly(script: str) -> Any:
     return json.loads(json.dumps(await names["main"]()))
 
 
-@pytest.mark.parametrize("seed", range(int(os.environ.get("SENNIT_SEEDS", "15"))))
+@pytest.mark.parametrize("seed", range(int(os.environ.get("SENNIT_SEEDS", "25"))))
 async def test_a_random_program_gives_what_it_gives_under_asyncio(
     play: Callable[..., Play], seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In two orders of ends, after the loss of every second snapshot, and after the loss of each. `SENNIT_SEEDS=500`
-    tries more programs: with loops, branches, clean-up, nested functions, failures that are caught, equal calls in
-    tasks that run side by side, races and quorums.
+    """In any order of ends, whoever makes its calls, while workers are killed, after an edit and in a fork at any
+    moment, and without any snapshot. No call is made twice, but one that has failed for now. `SENNIT_SEEDS=1000` tries
+    more programs: with loops, branches, clean-up, nested functions, failures that are caught, equal calls in tasks that
+    run side by side, races and quorums.
     """
-    script = Writer(seed).script()
+    script, dice = Writer(seed).script(), random.Random(seed)
     plain = await plainly(script)
-    orders = [play(script, fakes={"search": search}, seed=order) for order in range(2)]
-    assert [await run.run() for run in orders] == [plain, plain], script
-    where, loads = Session.where, itertools.count()
-    again = []
-    for share in (2, 1):
 
-        def lost(session: Session, share: int = share) -> bytes:
-            return where(session) if next(loads) % share else b"of another version"
+    def another(**fields: Any) -> Play:
+        return play(script, fakes={"search": search}, seed=dice.random(), in_place=dice.random() < 0.5, **fields)
 
-        monkeypatch.setattr(Session, "where", lost)
-        again.append(play(script, fakes={"search": search}, seed=9))
-        assert await again[-1].run() == plain, script
-    for run in (*orders, *again):
-        assert set(run.keys.values()) <= {1}
-        assert set(run.called.values()) <= {1}
-    assert again[0].keys == again[1].keys, script
-
-
-@pytest.mark.parametrize("seed", range(int(os.environ.get("SENNIT_SEEDS", "15"))))
-async def test_a_random_program_gives_the_same_if_its_steps_make_its_calls(
-    play: Callable[..., Play], seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In two orders of ends, and after the loss of every snapshot. No call is made twice, but one that has failed for
-    now.
-    """
-    script = Writer(seed).script()
-    plain = await plainly(script)
-    alone = play(script, fakes={"search": search}, seed=1)
-    orders = [play(script, fakes={"search": search}, seed=order, in_place=True) for order in range(2)]
-    assert [await run.run() for run in (alone, *orders)] == [plain] * 3, script
+    runs = [another(), another(kills=True)]
+    assert [await run.run() for run in runs] == [plain] * 2, script
+    for again in (Play.edited, Play.forked):
+        begun = another()
+        await begun.go(dice.randint(1, runs[0].moments))
+        runs.append(again(begun, f"{script}\n# again"))
+        assert await runs[-1].run() == plain, script
     monkeypatch.setattr(Session, "where", lambda _: b"of another version")
-    again = play(script, fakes={"search": search}, seed=1, in_place=True)
-    assert await again.run() == plain, script
-    for run in (*orders, again):
-        assert set(run.made.values()) | set(run.called.values()) <= {1}
-        assert run.made or seed, "the first script has calls that steps make"
+    runs.append(another())
+    assert await runs[-1].run() == plain, script
+    for run in runs:
+        assert set(run.keys.values()) | set(run.made.values()) | set(run.called.values()) <= {1}

@@ -172,31 +172,32 @@ def plainly(script: str) -> Any:
         return json.loads(json.dumps(runner.run(names["main"]())))
 
 
-SEEDS = range(int(os.environ.get("SENNIT_SEEDS", "10")))
+SEEDS = range(int(os.environ.get("SENNIT_SEEDS", "25")))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_a_random_program_ends_at_the_times_of_asyncio(
     play: Callable[..., Play], seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also after the loss of every snapshot. `SENNIT_SEEDS=1000` tries more programs."""
+    """Also while workers are killed, and after the loss of every snapshot. `SENNIT_SEEDS=1000` tries more programs."""
     script = Writer(seed).script()
     plain = await asyncio.to_thread(plainly, script)
-    assert await play(script, fakes={"search": search}, takes=takes).run() == plain, script
+    assert await play(script, fakes={"search": search}, takes=takes, kills=True).run() == plain, script
     monkeypatch.setattr(Session, "where", lambda _: b"of another version")
     again = play(script, fakes={"search": search}, takes=takes)
     assert await again.run() == plain, script
     assert set(again.keys.values()) <= {1}
 
 
-@pytest.mark.parametrize("seed", SEEDS[::2])
-async def test_an_edit_takes_over_every_call_and_every_time(play: Callable[..., Play], seed: int) -> None:
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_edits_and_forks_take_over_every_call_and_every_time(play: Callable[..., Play], seed: int) -> None:
+    """An edit at any moment; a fork of the run that is over, in which results come in any order."""
     script = Writer(seed, calm=True).script()
     first = play(script, fakes={"search": search}, takes=takes)
-    before = await first.run()
-    known, since = first.results(), first.clock + 86_400_000
-    edited = play(f"{script}\n# edited", fakes={}, takes=takes, known=known, since=since)
-    edited.store = first.store
-    edited.renew()
-    assert await edited.run() == before, script
-    assert not edited.called, "nothing is called again"
+    whole = await first.run()
+    begun = play(script, fakes={"search": search}, takes=takes)
+    await begun.go(random.Random(seed).randint(1, first.moments))
+    forked = first.forked(f"{script}\n# forked")
+    for again in (begun.edited(f"{script}\n# edited"), forked):
+        assert await again.run() == whole, script
+    assert not forked.called, "nothing is called again"

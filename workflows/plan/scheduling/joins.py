@@ -133,7 +133,8 @@ def beginning(state: RunState, unit: int) -> dict[str, Any]:
     waits for it had no room for it.
     """
     if state.generation[unit] > 1:
-        return {"since": state.now} | _began(state, unit)
+        since = max([state.now, *state.ended_at.values()])  # clocks of workers may be ahead
+        return {"since": since} | _began(state, unit)
     return {"ends": {state.path(unit): state.now}} if _was_held_back(state, unit) else _began(state, unit)
 
 
@@ -144,10 +145,10 @@ def _began(state: RunState, unit: int) -> dict[str, Any]:
 def told_until(state: RunState, step: int) -> int:
     """Return when the last call ended that a program was told before this step of it."""
     graph, maker = state.graph, state.graph.specs[step].maker
-    later = dict.fromkeys(graph.specs[step].inputs)
-    calls = [call for call in state.chosen.get(maker, ()) if call not in later]
+    calls = list(state.chosen.get(maker, ()))
     calls += [call for call in graph.made_by(maker) if graph.specs[call].in_place] if maker >= 0 else []
-    return max((state.ended_at.get(call, 0) for call in calls), default=0)
+    later = dict.fromkeys(graph.specs[step].inputs)
+    return max((state.ended_at.get(call, 0) for call in calls if call not in later), default=0)
 
 
 def keep_order(state: RunState, step: int) -> None:

@@ -29,6 +29,7 @@ from sennit.workflows.plan.scheduling.events import (
     Start,
     TimeAdvanced,
 )
+from sennit.workflows.plan.scheduling.joins import beginning
 from sennit.workflows.plan.scheduling.retry import is_passed
 from sennit.workflows.plan.scheduling.snapshot import dump, load
 from sennit.workflows.plan.scheduling.state import CANCELLED, FAILED, RUNNING, STATUS_NAMES, SUCCEEDED, RunState
@@ -714,6 +715,9 @@ def test_when_calls_ended_is_kept_through_an_edit_and_a_snapshot() -> None:
     state = restored(state)
     assert (state.ended_at[2], state.ended_at[1]) == (5_000, 7_000)
     assert state.ended_at[0] == 0, "when the program began for the first time"
+    assert beginning(state, 0) == {"since": 9_000, "ends": {"main": 0}}
+    state.ended_at[1] = 9_400  # by the clock of its worker
+    assert beginning(state, 0)["since"] == 9_400, "what was told before is not after the edit"
 
 
 def test_what_a_program_is_told_later_ended_later_whatever_the_clocks_of_workers_say() -> None:
@@ -733,8 +737,9 @@ def test_what_a_program_is_told_later_ended_later_whatever_the_clocks_of_workers
 
 
 def test_calls_that_a_step_has_made_ended_when_it_says_also_those_that_failed() -> None:
+    """Also those that the next step is told: a fork that takes them over hands them on in the same way."""
     state = begun()
-    calls = [paged(f"main_{number}", key=str(number)) for number in (1, 2)]
+    calls = [paged(f"main_{number}", key=str(number), in_place=True) for number in (1, 2)]
     following = paged("main_s2", "program", inputs=[1, 2], policy="any")
     replies = {
         "main_1": NodeReply(error=NodeError(type="Broken", message="no"), at=5_000),
@@ -744,6 +749,8 @@ def test_calls_that_a_step_has_made_ended_when_it_says_also_those_that_failed() 
     ends = tuple((name, outcome_of(reply)) for name, reply in replies.items())
     step(state, NodesAppended(page, NodeEnded(0, 1, Outcome("s", delegated=True)), ends=ends), 9_000)
     assert [(state.started[unit], state.ended_at[unit]) for unit in (1, 2)] == [(5_000, 5_000), (7_000, 7_000)]
+    step(state, InputsRead(3))
+    assert [state.ended_at[unit] for unit in (1, 2)] == [5_000, 7_000]
 
 
 @pytest.mark.parametrize(("effect", "status"), [("read", "cancelled"), ("write", "running")])
