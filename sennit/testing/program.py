@@ -12,10 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from sennit.activities.programs.advance import entry_of, failure_of
+from sennit.activities.programs.advance import failure_of
 from sennit.activities.programs.interpreter import Interpreter
 from sennit.activities.programs.material import CallLimits
-from sennit.activities.programs.session import Counts, Session
+from sennit.activities.programs.session import Counts, Session, entry_of
 from sennit.activities.programs.values import Call, Ended, Ref, ScriptError, Sleep, mapped, packed, unpacked
 from sennit.activities.programs.words import Surroundings, Words
 from sennit.activities.storage.artifacts import decode, digest_of, encode

@@ -86,12 +86,13 @@ class Graph:
     def append(self, specs: list[NodeSpec], after: int = -1) -> None:
         """Add nodes that only wait for each other and for older ones, in time that does not depend on the older ones.
 
-        If they are those with which the node `after` goes on, the last one takes over its end.
+        If they are those with which the node `after` goes on, the last one takes over its end. A task among them that
+        has gone on already has others behind it, of which the same holds.
         """
         first = len(self.specs)
         self.specs += specs
         for index, spec in enumerate(specs, first):
-            spec.maker = after
+            spec.maker = spec.maker if spec.maker >= 0 else after
             self.by_id |= dict.fromkeys((*spec.formerly, spec.id), index)
             if spec.key:
                 self.by_key[spec.call] = index
@@ -103,8 +104,10 @@ class Graph:
             self.place.append(index)
         for index, spec in enumerate(specs, first):
             self._link(index, spec)
+        last = {spec.maker: index for index, spec in enumerate(specs, first) if spec.maker >= 0}
+        for maker, index in last.items():
+            self.put_behind(index, maker)
         if after >= 0:
-            self.put_behind(len(self.specs) - 1, after)
             self._hurry([len(self.specs) - 1] if after in self.early else [])
         self.sketch, self.is_sorted = None, False
 
