@@ -107,8 +107,7 @@ class Programs:
                 progress, end = await self._go_on(step, context, words, progress, calls, log)
             finally:
                 await calls.close()
-        if end is None:
-            session.keep(progress.snapshot)
+        session.keep(progress.snapshot if end is None else b"")  # of a step that has ended it is hardly ever read
         part = Part(words, _next_step(context, words), log=tuple(log))
         if calls is not None:
             part.made, part.ends = calls.specs, calls.ends

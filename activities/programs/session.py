@@ -163,8 +163,8 @@ class Session(BaseModel):
         self.open = {number: self.open[number] for number in numbers if number in self.open}
 
     def keep(self, snapshot: bytes) -> None:
-        """Keep where the script waits."""
-        self.snapshot = base64.b64encode(zlib.compress(snapshot, 1)).decode()
+        """Keep where the script waits; b"" for nothing, and it is found out again if that is wanted."""
+        self.snapshot = base64.b64encode(zlib.compress(snapshot, 1)).decode() if snapshot else ""
 
     def where(self) -> bytes:
         """Return where the script waits, b"" before its start."""
