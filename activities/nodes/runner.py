@@ -155,7 +155,7 @@ class NodeRunner:
         try:
             tool = self.registry.get(work.tool) if isinstance(work, ToolCall) else None
             if isinstance(work, ToolCall) and tool is not None and (tool.effect == "write" or context.spec.approval):
-                await context.binder.load(context.node, context.address)
+                await context.binder.load(context.node, context.unit)
                 found, _ = await self.origins.write(context, Write.of(context, tool, context.arguments(work)))
             else:
                 found = await self.origins.call(context, partial(_content_key, context, {}, tool))

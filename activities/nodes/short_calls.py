@@ -1,14 +1,14 @@
-"""The short calls that a step of a program makes itself, beside each other, instead of handing them over.
+"""The short calls that a step of a program makes itself, beside each other, instead of handing them over; and the tasks
+that it begins itself, with theirs.
 
-Each leaves its marker, as in a group, so that the successor of a killed worker makes only the rest. Which calls these
-are `sennit.workflows.plan.fusion.rules` says.
+Each call leaves its marker, as in a group, so that the successor of a killed worker makes only the rest. Which calls
+these are `sennit.workflows.plan.fusion.rules` says.
 """
 
 import asyncio
-import json
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -23,14 +23,17 @@ from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.fusion.rules import Timings, why_not_in_place
 from sennit.workflows.plan.language.nodes import JoinNode
 from sennit.workflows.plan.limits import MAX_STEP_CALLS
+from sennit.workflows.plan.scheduling.joins import JoinInput, manifest_of
 
 MakeCall = Callable[[StoredPlan, str], Coroutine[Any, Any, NodeReply]]
 Recorded = Callable[[StoredPlan, str], Coroutine[Any, Any, NodeReply | None]]
 """Returns how a call of a page has ended in the runs that are forked, None if nothing is recorded of it."""
+BeginTask = Callable[[StoredPlan, str, "ShortCalls"], Coroutine[Any, Any, NodeReply]]
+"""Carries a task on until it ends, or waits for something else than short calls: then it asks for more nodes."""
 STEP_SECONDS, BESIDE_LONG_SECONDS = 10.0, 0.5
 """After which a step hands over; the second, while the script also waits for a call that is an activity."""
 GRACE_SECONDS = 1.0
-"""For which a step that hands over waits for calls in flight."""
+"""For which a step that hands over waits for calls in flight, and then once more for tasks that hand over."""
 
 
 class ProgramRunner(Protocol):
@@ -46,36 +49,54 @@ class StepAlone(Exception):
     """A step makes short calls itself, and so not behind another call, whose end would wait for theirs."""
 
 
-class ShortCalls:
-    """The calls of one step: `specs` has what they are, and `ends` how they ended, in order, with when. Those of joins
-    are worked out here too.
+class Bounds:
+    """What one step may do itself, in all of the sessions that it carries on. `last` is when the last call ended: what
+    is told later ended later, whatever the clocks say.
     """
 
-    def __init__(self, make: MakeCall, call: ProgramNodeCall, queue: str) -> None:
+    def __init__(self, call: ProgramNodeCall) -> None:
+        self.timings = Timings.of(call.fuse, call.usual)
+        self.follows = call.follows
+        self.paid = call.left.get("nodes")
+        self.began = time.monotonic()
+        self.batches = Batches()
+        self.last = max(call.since, *call.ends.values(), 0)
+        self.nodes = self.calls = self.bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the step has made, or has to tell, as much as one may."""
+        return self.calls > MAX_STEP_CALLS or self.bytes > MAX_ENDS_BYTES
+
+
+class ShortCalls:
+    """The calls of one session in one step: `specs` has what they are, and `ends` how they ended, in order, with when.
+    Those of joins are worked out here too. A task among them has a session with calls of its own.
+    """
+
+    def __init__(self, make: MakeCall, begin_task: BeginTask, queue: str, bounds: Bounds) -> None:
         self._make = make
-        self._timings = Timings.of(call.fuse, call.usual)
+        self._begin_task = begin_task
         self._queue = queue
-        self._follows = call.follows
-        self._paid = call.left.get("nodes")
-        self._began = time.monotonic()
-        self._batches = Batches()
+        self._bounds = bounds
         self._tasks: dict[str, asyncio.Task[NodeReply]] = {}
+        self._inner: dict[str, ShortCalls] = {}
         self._done: deque[str] = deque()
         self._wake = asyncio.Event()
         self.specs: dict[str, NodeSpec] = {}
         self._joins: dict[str, JoinNode] = {}
         self._joined_by: dict[str, list[str]] = {}
         self._missing: dict[str, int] = {}
-        self._bytes = 0
-        self._last = max(call.since, *call.ends.values(), 0)
-        """When the last call ended: what is told later ended later, whatever the clocks say."""
         self.ends: dict[str, NodeReply] = {}
         self.has_others = False
         """Whether the script has made a call that its step does not make: to be handed over at once."""
+        self._has_waited = False
 
     def makes(self, spec: NodeSpec) -> bool:
-        """Whether the step makes this call."""
-        return not why_not_in_place(spec, self._queue) and self._timings.is_short(spec)
+        """Whether the step makes this call, or begins this task."""
+        if spec.kind == "program":
+            return not spec.expires
+        return not why_not_in_place(spec, self._queue) and self._bounds.timings.is_short(spec)
 
     def begin(self, checked: StoredPlan) -> None:
         """Begin the calls of these nodes, unless one of them is to be handed over, or a join of them has limits."""
@@ -88,17 +109,28 @@ class ShortCalls:
                 self._open(node)
             else:
                 self.has_others = True
-        if self._paid is not None and len(self.specs) + len(mine) > self._paid:
+        tasks = [name for name, spec in mine.items() if spec.kind == "program"]
+        nodes = len(mine) + len(tasks)  # each task ends with a step
+        if self._bounds.paid is not None and self._bounds.nodes + nodes > self._bounds.paid:
             self.has_others = True  # whether there is budget for them the run decides
         if self.has_others:
             return
-        if self._follows and mine:
+        if self._bounds.follows and mine:
             raise StepAlone
+        self._bounds.nodes += nodes
+        self._bounds.calls += len(mine) - len(tasks)
         self.specs |= mine
-        for spec in mine.values():
-            work = self._batches.seat().run(self._make(checked, spec.id))
-            task = self._tasks[spec.id] = asyncio.ensure_future(work)
-            task.add_done_callback(lambda _, name=spec.id: self._note(name))  # type: ignore[misc]
+        for name in mine:
+            self._start(checked, name, is_task=name in tasks)
+
+    def _start(self, checked: StoredPlan, name: str, *, is_task: bool) -> None:
+        if is_task:
+            inner = self._inner[name] = type(self)(self._make, self._begin_task, self._queue, self._bounds)
+            work = self._begin_task(checked, name, inner)
+        else:
+            work = self._bounds.batches.seat().run(self._make(checked, name))
+        task = self._tasks[name] = asyncio.ensure_future(work)
+        task.add_done_callback(lambda _: self._note(name))
 
     def _joins_mine(self, node: JoinNode, mine: Mapping[str, NodeSpec]) -> bool:
         """Whether a join closes when calls of this step have ended, whichever is the first."""
@@ -125,13 +157,14 @@ class ShortCalls:
         """Return what has ended of that for which the script `waits`, as soon as something has; nothing if the step is
         to hand over.
         """
+        self._has_waited = True
         is_beside = any(name not in self.specs and name not in self._joins for name in waits)
-        limit = self._began + (BESIDE_LONG_SECONDS if is_beside else STEP_SECONDS)
+        limit = self._bounds.began + (BESIDE_LONG_SECONDS if is_beside else STEP_SECONDS)
+        self._note_done()
         while not self.has_others:
             found = [name for name in waits if name in self.ends]
             rest = limit - time.monotonic()
-            is_full = len(self.specs) > MAX_STEP_CALLS or self._bytes > MAX_ENDS_BYTES
-            if found and rest > 0 and not is_full:
+            if found and rest > 0 and not self._bounds.is_full:
                 return found
             if found or rest <= 0 or not self._tasks:
                 break
@@ -145,8 +178,12 @@ class ShortCalls:
             async with asyncio.timeout(seconds):
                 await self._wake.wait()
         self._wake.clear()
+        self._note_done()
+
+    def _note_done(self) -> None:
+        """Note how those calls have ended that have."""
         done = {self._done.popleft(): True for _ in range(len(self._done))}
-        first = self._last + 1
+        first = self._bounds.last + 1
         for name in [name for name in self._tasks if name in done]:
             task = self._tasks.pop(name)
             if not task.cancelled():
@@ -154,13 +191,16 @@ class ShortCalls:
 
     def _end(self, name: str, reply: NodeReply, first: int) -> None:
         """Note the end of a call, at the time that its marker has: a fork goes by that."""
+        if reply.more:  # a task that waits for something else
+            self.has_others = True
+            return
         at = max(first, reply.at or round(time.time() * 1000))
-        self._last = max(self._last, at)
+        self._bounds.last = max(self._bounds.last, at)
         self.ends[name] = reply = reply.model_copy(update={"at": at})
-        self._bytes += len(reply.model_dump_json(exclude_defaults=True))
+        self._bounds.bytes += len(reply.model_dump_json(exclude_defaults=True))
         self.has_others |= reply.error is not None and reply.error.again
         if reply.millis:
-            self._timings.note(self.specs[name].tool, reply.millis)
+            self._bounds.timings.note(self.specs[name].tool, reply.millis)
         for join in self._joined_by.pop(name, ()):
             self._missing[join] -= 1
             if reply.ref is None:
@@ -170,12 +210,14 @@ class ShortCalls:
 
     def _close(self, join: JoinNode) -> None:
         """Give a join the value that the run gives it."""
-        values: list[Any] = [{"data": self.ends[name].ref} for name in join.inputs]
-        if join.policy == "settled":
-            values = [{"id": name, "value": value} for name, value in zip(join.inputs, values, strict=True)]
-        size = sum(self.ends[name].size for name in join.inputs)
-        reference = json.dumps(values, separators=(",", ":"))
-        at = max((self.ends[name].at for name in join.inputs), default=self._last)
+        ends = [self.ends[name] for name in join.inputs]
+        inputs = [
+            JoinInput(name, end.ref or "", is_data=self.specs[name].kind != "program")
+            for name, end in zip(join.inputs, ends, strict=True)
+        ]
+        reference = manifest_of(str(join.policy), inputs)
+        at = max((end.at for end in ends), default=self._bounds.last)
+        size = sum(end.size for end in ends)
         self.ends[join.id] = NodeReply(ref=reference, size=size, attempt=0, at=at)
 
     def give_up(self, names: Iterable[str]) -> None:
@@ -185,11 +227,27 @@ class ShortCalls:
                 self._tasks[name].cancel()
 
     async def _finish(self) -> None:
-        """Wait a little for what is in flight: what does not end by then is made again."""
+        """Wait a little for what is in flight, and for tasks to hand over: what does not end by then is made again."""
+        self._hand_over()
         limit = time.monotonic() + GRACE_SECONDS
-        while self._tasks and time.monotonic() < limit:
-            await self._note_ends(limit - time.monotonic())
+        await self._wait(self._tasks, limit)
+        for name in self._tasks:
+            if name not in self._inner:
+                self._tasks[name].cancel()
+        await self._wait(self._inner, limit + GRACE_SECONDS)
         await self.close()
+
+    def _hand_over(self) -> None:
+        """Have the tasks end here that wait for calls, and cut off those that have not come so far."""
+        for name, inner in self._inner.items():
+            if name in self._tasks and not inner._has_waited:
+                self._tasks[name].cancel()
+            inner.has_others = True
+            inner._wake.set()
+
+    async def _wait(self, names: Collection[str], limit: float) -> None:
+        while any(name in self._tasks for name in names) and time.monotonic() < limit:
+            await self._note_ends(limit - time.monotonic())
 
     async def close(self) -> None:
         """Cut off what is in flight."""

@@ -1,8 +1,9 @@
 """One advance of a program: feed what has ended, run the script until it waits, and put its calls on a page."""
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count, groupby
 from operator import attrgetter
@@ -10,43 +11,40 @@ from typing import Any
 
 from sennit.activities.limits import (
     MAX_PROGRAM_MESSAGE_CHARACTERS,
-    MAX_READ_BYTES,
     MAX_SOURCE_CHARACTERS,
-    MAX_VALUE_BYTES,
 )
+from sennit.activities.nodes.binding import Binder, parse_unit
 from sennit.activities.nodes.context import NodeContext, NodeOutput
 from sennit.activities.nodes.error_mapping import CallFailed, OutputRefused, ProgramFailed, kind_of, message_of
 from sennit.activities.nodes.replies import encode_output, reply_to
-from sennit.activities.nodes.short_calls import MakeCall, Recorded, ShortCalls
+from sennit.activities.nodes.short_calls import Bounds, MakeCall, Recorded, ShortCalls
 from sennit.activities.programs.interpreter import Interpreter, SnapshotLost
 from sennit.activities.programs.material import whole_of
-from sennit.activities.programs.pages import Compiler, page_of, part_of
+from sennit.activities.programs.pages import Compiler, Part, page_of, part_of
 from sennit.activities.programs.session import (
     Counts,
     Fed,
     Session,
-    Shape,
     begin,
     begin_task,
+    end_of,
+    ended_of,
+    entry_of,
     history,
     load,
     takes_over,
 )
-from sennit.activities.programs.values import Advance, Ended, Ref, ScriptError, packed, unpacked
+from sennit.activities.programs.values import Advance, Ended, ScriptError, packed, unpacked
 from sennit.activities.programs.words import Surroundings, Words
-from sennit.activities.storage.artifacts import digest_of, encode
+from sennit.activities.storage.artifacts import decode, digest_of, encode
 from sennit.activities.storage.run_context import ArtifactReader, StoredPlan
 from sennit.workflows.messages import queues
 from sennit.workflows.messages.contracts import NodeError, NodeReply
 from sennit.workflows.messages.node_calls import ProgramNodeCall
-from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.language.nodes import Node, ProgramNode, Step, ToolNode
 from sennit.workflows.plan.language.text import one_line
 from sennit.workflows.plan.limits import MAX_LOSS_CHARACTERS, MAX_MANIFEST_BYTES
-from sennit.workflows.plan.programs.source import as_known, cause_in, line_text, place_in
-
-_PIPELINE = "__pipeline"
-JOIN_FAILED = "JoinFailed: "
+from sennit.workflows.plan.programs.source import as_known, line_text, place_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,55 +61,89 @@ class Programs:
     ) -> NodeOutput:
         """Return what the program has returned, or the calls that it waits for.
 
-        While it waits for nothing but short calls, it may `make` these here and go on. If it ends then, that is the end
-        of the next step: this one has made the calls before. In a fork it hands over how calls have ended that are
-        `recorded` in the runs that are forked, so that the next step tells them in the order that they had there.
-        Nothing is kept of an advance that fails: the same one may be made again with other results. Raises CallFailed,
-        ProgramFailed, InterpreterCrashed, StepAlone, BindError, BodyMissing, StoreUnavailable.
+        While it waits for nothing but short calls, it may `make` these here and go on; so do the tasks that it starts.
+        If it ends then, that is the end of the next step: this one has made the calls before. In a fork it hands over
+        how calls have ended that are `recorded` in the runs that are forked, so that the next step tells them in the
+        order that they had there. Nothing is kept of an advance that fails: the same one may be made again with other
+        results. Raises CallFailed, ProgramFailed, InterpreterCrashed, StepAlone, BindError, BodyMissing,
+        StoreUnavailable.
         """
-        node, prefix = context.node, context.run_prefix
+        node, call, prefix = context.node, context.call, context.run_prefix
         assert isinstance(node, ProgramNode)
-        assert isinstance(context.call, ProgramNodeCall)
-        session = await self._session(context, node)
+        assert isinstance(call, ProgramNodeCall)
+        begun = None if node.step is None else await load(self.library, prefix, node.step.session)
+        session = await self._session(context, node, begun)
         run_context = await self.library.run_context(prefix, context.checked.run_context)
         script = await self.library.shared(prefix, session.script)
         tools = {entry["name"]: entry for entry in run_context.catalogue}
         around = Surroundings(
-            script, tools, self.providers, context.call.left, partial(self.interpreter.classes, script), prefix
+            script, tools, self.providers, call.left, partial(self.interpreter.classes, script), prefix
         )
-        words = Words(session, await Counts.of(session, self.library, prefix), around)
-        progress = await self._run(context, node, words, around)
+        step = _Step(context, around, partial(part_of, self.compiler, context, run_context), recorded)
+        calls = None
+        if make is not None and call.fuse != "off":
+            calls = ShortCalls(make, partial(self._begin_task, step), queues.TOOLS, Bounds(call))
+        found = await self._carry_on(step, context, session, calls)
+        if isinstance(found, NodeOutput):
+            return found
+        await self.library.put_all(prefix, around.bodies.values())
+        page = await page_of(self.library, self.compiler, context, run_context, found)
+        return NodeOutput(None, more="program", page=page, log=found.log)
+
+    async def _carry_on(
+        self, step: "_Step", context: NodeContext, session: Session, calls: ShortCalls | None
+    ) -> Part | NodeOutput:
+        """Run a session until it ends, or waits for what this step does not make."""
+        prefix = context.run_prefix
+        words = Words(session, await Counts.of(session, self.library, prefix), step.around)
+        progress = await self._run(context, words)
         log = list(session.log(progress.printed))
         if not progress.snapshot:
             return NodeOutput(await self._value(prefix, words, progress, log), at=progress.clock, log=tuple(log))
         self._wait(words, progress)
-        made, ends = dict[str, NodeSpec](), dict[str, NodeReply]()
         end: NodeReply | None = None
-        part = partial(part_of, self.compiler, context, run_context, words)
         sleeps = min(session.open) < 0  # and is told so before what ends later
+        taken = dict[str, NodeReply]()
         if takes_over(session, context):
-            ends = await _taken_over(part(words.nodes), words, recorded) if recorded is not None else {}
-        elif make is not None and context.call.fuse != "off" and not (session.again or sleeps):
-            calls = ShortCalls(make, context.call, queues.TOOLS)
+            taken = await step.taken_over(words)
+        elif calls is not None and not (session.again or sleeps):
             try:
-                progress, end = await self._go_on(context, words, progress, calls, part, log)
+                progress, end = await self._go_on(step, context, words, progress, calls, log)
             finally:
                 await calls.close()
-            made, ends = calls.specs, calls.ends
-        session.keep(progress.snapshot)
-        step = await self._next_step(context, words)
+        session.keep(progress.snapshot if end is None else b"")  # of a step that has ended it is hardly ever read
+        part = Part(words, _next_step(context, words), ends=taken, log=tuple(log))
+        if calls is not None:
+            part.made, part.ends = calls.specs, taken | calls.ends
+            part.tasks = {name: step.parts[name] for name in calls.specs if name in step.parts}
         if end is not None:
-            ends[step.id] = end
-        page = await page_of(self.library, self.compiler, context, run_context, words, step, made, ends)
-        return NodeOutput(None, more="program", page=page, log=tuple(log))
+            part.ends[part.step.id] = end
+        return part
+
+    async def _begin_task(self, step: "_Step", page: StoredPlan, name: str, calls: ShortCalls) -> NodeReply:
+        """Return how a task has ended that this step has begun, or that it asks for more nodes."""
+        began, context = round(time.time() * 1000), step.context_of(page, name, self.library)
+        node = context.node
+        assert isinstance(node, ProgramNode)
+        assert node.step is not None
+        begun = Session.model_validate(decode(step.around.bodies[node.step.session]))
+        session = await self._session(context, node, begun)
+        try:
+            found = await self._carry_on(step, context, session, calls)
+        except (CallFailed, ProgramFailed) as error:
+            return NodeReply(error=NodeError(type=kind_of(error), message=message_of(error)), log=error.log)
+        if isinstance(found, NodeOutput):
+            return await self._kept(context.run_prefix, found, inline=False)
+        found.began, step.parts[name] = began, found
+        return found.ends.get(found.step.id) or NodeReply(more="program")
 
     async def _go_on(
         self,
+        step: "_Step",
         context: NodeContext,
         words: Words,
         progress: Advance,
         calls: ShortCalls,
-        part: Callable[[Sequence[Node]], StoredPlan],
         log: list[str],
     ) -> tuple[Advance, NodeReply | None]:
         """Make short calls, and tell the script how they end, as long as it waits for nothing else. Return where it
@@ -121,7 +153,7 @@ class Programs:
         seen, prefix = 0, context.run_prefix
         for turn in count(1):
             calls.give_up(words.given_up)
-            calls.begin(part(words.nodes[seen:]))
+            calls.begin(step.part(words, words.nodes[seen:]))
             seen = len(words.nodes)
             names = await calls.next([call.node for call in words.session.open.values()])
             if not names:
@@ -180,19 +212,23 @@ class Programs:
     async def _end(self, prefix: str, words: Words, progress: Advance, log: tuple[str, ...]) -> NodeReply:
         """Return how a step has ended that follows another one in the same activity."""
         try:
-            value = await self._value(prefix, words, progress, log)
-            body = encode_output(value)
+            output = NodeOutput(await self._value(prefix, words, progress, log), at=progress.clock, log=log)
+            return await self._kept(prefix, output, inline=not words.session.depth)
         except (CallFailed, ProgramFailed, OutputRefused) as error:
             return NodeReply(error=NodeError(type=kind_of(error), message=message_of(error)), log=log)
-        await self.library.put_all(prefix, [body])
-        reply = reply_to(value, digest_of(body), len(body), [], inline=not words.session.depth)
-        return reply.model_copy(update={"at": progress.clock, "log": log})
 
-    async def _session(self, context: NodeContext, node: ProgramNode) -> Session:
+    async def _kept(self, prefix: str, output: NodeOutput, *, inline: bool) -> NodeReply:
+        """Store what a session has returned. Raises OutputRefused, StoreUnavailable."""
+        body = encode_output(output.output)
+        await self.library.put_all(prefix, [body])
+        reply = reply_to(output.output, digest_of(body), len(body), [], inline=inline)
+        return reply.model_copy(update={"at": output.at, "log": output.log})
+
+    async def _session(self, context: NodeContext, node: ProgramNode, begun: Session | None) -> Session:
         """Return where the program stands, ready for this step."""
         prefix, name, generation = context.run_prefix, context.unit.id, context.unit.generation
         is_taken = False
-        if node.step is None:
+        if begun is None:
             await context.binder.load(node, context.unit)
             arguments = context.binder.bound(dict(node.arguments))
             script = await self.library.put(prefix, node.script)
@@ -201,7 +237,8 @@ class Programs:
             session.before = await self.library.put(prefix, session.model_dump(mode="json", exclude_defaults=True))
             is_taken = any(other.id.startswith(f"{name}_") for other in context.checked.plan.nodes)
         else:
-            session = await load(self.library, prefix, node.step.session)
+            assert node.step is not None
+            session = begun
             session.before, session.number = node.step.session, node.step.number
             session.fed, session.noted = [], []
         assert isinstance(context.call, ProgramNodeCall)
@@ -215,11 +252,11 @@ class Programs:
             session.begin(name)
         return session
 
-    async def _run(self, context: NodeContext, node: ProgramNode, words: Words, around: Surroundings) -> Advance:
+    async def _run(self, context: NodeContext, words: Words) -> Advance:
         session, prefix = words.session, context.run_prefix
         if session.number == 1:
             return await self._start(session, words)
-        ends = {number: end for number, call in session.open.items() if (end := _end_of(context, call.node, call.key))}
+        ends = {number: end for number, call in session.open.items() if (end := end_of(context, call.node, call.key))}
         ends = dict(sorted(ends.items(), key=lambda each: (each[1].at, each[0])))
         opened, fed = dict(session.open), dict(ends)
         ended = await self._ended(prefix, session, ends)
@@ -227,8 +264,7 @@ class Programs:
         try:
             progress = await resume(session.where(), ended)
         except SnapshotLost:
-            assert node.step is not None
-            snapshot, numbers = await self._again(prefix, node.step.session, around)
+            snapshot, numbers = await self._again(prefix, session.before, words.around)
             session.open = {numbers[call.key]: call for call in session.open.values()}
             opened = {numbers[call.key]: call for call in opened.values()}
             fed = {numbers[end.key]: end for end in fed.values()}
@@ -256,7 +292,7 @@ class Programs:
             shape = session.open.pop(number).shape
             session.read += size if shape != "ref" else 0
             session.fed.append(end)
-            ended[number] = answer = replace(_ended_of(session, end, shape, size, value), at=end.at)
+            ended[number] = answer = replace(ended_of(session, end, shape, size, value), at=end.at)
             if answer.error is not None:
                 session.fail(": ".join(answer.error))
         return ended
@@ -271,7 +307,7 @@ class Programs:
         session, begun, *steps = await history(self.library, prefix, await load(self.library, prefix, digest))
         session.node, session.stems, session.clock = begun.node, begun.stems, begun.clock
         noted = [value for step in (begun, *steps) for value in step.noted]
-        words = Words(session, Counts(session, []), around, noted)
+        words = Words(session, Counts(session, []), replace(around, bodies={}), noted)
         progress = await self._start(session, words)
         last = (begun, *steps)[-1]
         turns = [list(fed) for step in (begun, *steps) for _, fed in groupby(step.fed, attrgetter("turn"))]
@@ -290,24 +326,48 @@ class Programs:
             raise ProgramFailed("run again from its start, the script makes other calls than it made")
         return progress.snapshot, numbers
 
-    async def _next_step(self, context: NodeContext, words: Words) -> ProgramNode:
-        """Store where the script waits with all that its calls need, and return the step that goes on from there."""
-        session = words.session
-        body = words.counts.put_away()
-        state = encode(session.model_dump(mode="json", exclude_defaults=True), canonical=True)
-        await self.library.put_all(context.run_prefix, [*words.bodies.values(), *([body] if body else []), state])
-        return ProgramNode(
-            id=session.step_id,
-            kind="program",
-            step=Step(number=session.number + 1, node=context.unit.id, session=digest_of(state)),
-            inputs=tuple(call.node for call in session.open.values()),
-        )
+
+@dataclass
+class _Step:
+    """What the sessions have in common that one step carries on: the program's own, and of the tasks that it begins.
+    `parts` are what these add to the page.
+    """
+
+    context: NodeContext
+    around: Surroundings
+    part: Callable[[Words, Sequence[Node]], StoredPlan]
+    recorded: Recorded | None = None
+    parts: dict[str, Part] = field(default_factory=dict)
+
+    async def taken_over(self, words: Words) -> dict[str, NodeReply]:
+        """Return how those of the new calls have ended that are recorded in the runs that are forked."""
+        if self.recorded is None:
+            return {}
+        page = self.part(words, words.nodes)
+        found = await asyncio.gather(*(self.recorded(page, name) for name in words.keys))
+        return {name: reply for name, reply in zip(words.keys, found, strict=True) if reply is not None}
+
+    def context_of(self, page: StoredPlan, name: str, library: ArtifactReader) -> NodeContext:
+        """Return what an activity would begin a task with that is on this page."""
+        context, nothing = self.context, {"refs": {}, "lost": {}, "ends": {}, "repeated": (), "since": 0}
+        call = context.call.model_copy(update={**nothing, "nodes": (name,)})
+        binder = Binder(library, context.run_prefix, page, call, page.materials.get(name, {}))
+        return NodeContext(page, parse_unit(name), call, binder, context.run_prefix, context.attempts)
 
 
-async def _taken_over(page: StoredPlan, words: Words, recorded: Recorded) -> dict[str, NodeReply]:
-    """Return how those of the new calls have ended that are recorded in the runs that are forked."""
-    found = await asyncio.gather(*(recorded(page, name) for name in words.keys))
-    return {name: reply for name, reply in zip(words.keys, found, strict=True) if reply is not None}
+def _next_step(context: NodeContext, words: Words) -> ProgramNode:
+    """Have it stored where the script waits, and return the step that goes on from there."""
+    session = words.session
+    if body := words.counts.put_away():
+        words.around.bodies[digest_of(body)] = body
+    state = encode(session.model_dump(mode="json", exclude_defaults=True), canonical=True)
+    words.around.bodies[digest := digest_of(state)] = state
+    return ProgramNode(
+        id=session.step_id,
+        kind="program",
+        step=Step(number=session.number + 1, node=context.unit.id, session=digest),
+        inputs=tuple(call.node for call in session.open.values()),
+    )
 
 
 def _nothing_unwritten(words: Words) -> None:
@@ -319,64 +379,6 @@ def _nothing_unwritten(words: Words) -> None:
     if lost:
         places = ", ".join(words.call_sites[node.id] for node in lost[:3])
         raise ProgramFailed(f"the script ended and never awaited {places}: nothing was written. Await every write")
-
-
-def _end_of(context: NodeContext, node: str, key: str) -> Fed | None:
-    """Return how a call ended, None if it is still open."""
-    call = context.call
-    assert isinstance(call, ProgramNodeCall)
-    at = call.ends.get(node, 0)
-    if node in call.refs:
-        return Fed(key, call.refs[node], at=at)
-    if node not in call.lost:
-        return None
-    status, error = call.lost[node]
-    return Fed(key, "", status, error or "", at)
-
-
-def _ended_of(session: Session, end: Fed, shape: Shape, size: int, value: Any) -> Ended:
-    """Return what a script is told of a call; a person who skips a call answers it with None."""
-    if end.status not in ("succeeded", "skipped"):
-        kind, _, message = _cause(end.error).partition(": ")
-        return Ended(error=(kind, message) if message else ("RuntimeError", end.error or f"the call was {end.status}"))
-    if shape == "ref" and end.ref:
-        return Ended(Ref.to(end.ref, value))
-    if size > MAX_VALUE_BYTES:
-        advice = "Have the tasks return less" if shape else "Have the tool return less, or declare it `large`"
-        limit = f"a script reads at most {MAX_VALUE_BYTES:,}. {advice}"
-        return Ended(error=("ValueError", f"the result has {size:,} bytes; {limit}"))
-    if session.read > MAX_READ_BYTES:
-        limit = f"{MAX_READ_BYTES:,} bytes. Read in tasks, and return what counts"
-        return Ended(error=("MemoryError", f"the results that the script has read are more than {limit}"))
-    if shape == "ends" and isinstance(value, list):
-        value = [_settled(ticket) for ticket in value]
-    return Ended(unpacked(value) if shape else value)
-
-
-def _settled(ticket: dict[str, Any]) -> dict[str, Any]:
-    """Return how a ticket ended, without the id of its node and with the error that its task raised."""
-    error = cause_in(ticket["error"]) if ticket.get("error") else None
-    return {**{name: part for name, part in ticket.items() if name != "id"}, "error": error}
-
-
-def _cause(error: str) -> str:
-    """Return why the first ticket of a join that failed has no value, with the type that its task or call raised; any
-    other error as it is.
-    """
-    _, is_of_join, cause = error.partition(" gave none (") if error.startswith(JOIN_FAILED) else ("", "", "")
-    if not is_of_join:
-        return error
-    return cause_in(cause.removesuffix(")"))
-
-
-def entry_of(script: str, session: Session) -> tuple[str, str]:
-    """Return the script with the function to call. A pipeline's is made of its stages."""
-    if not session.stages:
-        return script, session.function
-    call = "item"
-    for stage in session.stages:
-        call = f"await {stage}({call})"
-    return f"{script}\n\nasync def {_PIPELINE}(item):\n    return {call}\n", _PIPELINE
 
 
 def failure_of(error: ScriptError, session: Session, script: str) -> ProgramFailed:

@@ -1,6 +1,7 @@
 """Pages: the nodes that one advance of a program, or a turn of a model, adds to the plan."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from pydantic import JsonValue
@@ -36,48 +37,89 @@ class PlanTooLarge(Exception):
     """A plan has got too many nodes to go on with."""
 
 
+@dataclass
+class Part:
+    """What one session adds to a page: its calls, and last its next step. `made` are those calls that the step has made
+    itself, and `ends` how these have ended, in order, and the next step if it has. `tasks` have `began` by then that
+    are sessions of their own.
+    """
+
+    words: Words
+    step: ProgramNode
+    made: dict[str, NodeSpec] = field(default_factory=dict)
+    ends: dict[str, NodeReply] = field(default_factory=dict)
+    tasks: dict[str, "Part"] = field(default_factory=dict)
+    log: tuple[str, ...] = ()
+    began: int = 0
+
+    def within(self, task: str = "") -> Iterator[tuple[str, "Part"]]:
+        """Yield this part, which is of a `task` or not, and those of tasks in it, each behind what it belongs to."""
+        yield task, self
+        for name, part in self.tasks.items():
+            yield from part.within(name)
+
+    def told(self) -> Iterator[tuple[str, NodeReply]]:
+        """Yield how nodes have ended, and which tasks have gone on, as the run takes it: the next step last."""
+        going_on = [name for name in self.tasks if name not in self.ends]
+        for name in [*(name for name in self.ends if name != self.step.id), *going_on]:
+            end, task = self.ends.get(name), self.tasks.get(name)
+            if task is None:
+                yield name, self.ends[name]
+                continue
+            yield name, NodeReply(more="program", at=task.began, log=task.log)
+            for inner, reply in task.told():
+                is_end = end is not None and inner == task.step.id
+                yield inner, reply.model_copy(update={"at": end.at}) if is_end else reply
+        if self.step.id in self.ends:
+            yield self.step.id, self.ends[self.step.id]
+
+
 def part_of(
     compiler: Compiler, context: NodeContext, run_context: RunContext, words: Words, nodes: Sequence[Node]
 ) -> StoredPlan:
     """Return some calls of an advance as a page that is not stored: what it takes to make them here."""
     places = {name: 0 for node in nodes for name in dependencies.inputs_of(node)}
     specs = _specs(nodes, {}, places, words.limits, lambda plan: compiler(plan, run_context, _no_fallback))
-    page = _stored_page(context, words, nodes, "")
+    page = _stored_page(context, nodes, "", words.keys, words.materials)
     page.know(specs)
     return page
 
 
 async def page_of(
-    library: ArtifactReader,
-    compiler: Compiler,
-    context: NodeContext,
-    run_context: RunContext,
-    words: Words,
-    step: Node,
-    made: Mapping[str, NodeSpec],
-    ends: Mapping[str, NodeReply],
+    library: ArtifactReader, compiler: Compiler, context: NodeContext, run_context: RunContext, part: Part
 ) -> PlanPage:
-    """Store the page with the calls of an advance and the next step, and return it. `made` are those that the step has
-    made itself, and `ends` how these have ended, in order, and the next step if it has.
+    """Store the page with what a step adds to the plan, and return it: the program's own next step comes last.
 
     Raises ProgramFailed, StoreUnavailable.
     """
-    nodes = (*words.nodes, step)
-    session = words.session
-    labels = {**words.labels, step.id: f"{session.path or session.function} step {session.number + 1}"}
+    parts, ends = list(part.within()), dict(part.told())
+    makers = {node.id: task for task, each in parts[1:] for node in (*each.words.nodes, each.step)}
+    inner = [node for _, each in parts[1:] for node in (*each.words.nodes, each.step)]
+    nodes = (*part.words.nodes, *inner, part.step)
     names = dict.fromkeys(node.id for node in nodes)
     known = dict.fromkeys(name for node in nodes for name in dependencies.inputs_of(node) if name not in names)
     places = {name: place for place, name in enumerate((*known, *names))}
-    specs = _specs(nodes, labels, places, words.limits, lambda plan: compiler(plan, run_context, _no_fallback), made)
+    labels, limits, made = dict[str, str](), dict[str, dict[str, int]](), dict[str, NodeSpec]()
+    marks, call_sites, keys = dict[str, str](), dict[str, str](), dict[str, str]()
+    materials, given_up = dict[str, dict[str, str]](), list[str]()
+    for _, each in parts:
+        words, session = each.words, each.words.session
+        labels |= {**words.labels, each.step.id: f"{session.path or session.function} step {session.number + 1}"}
+        limits, made, marks = limits | words.limits, made | each.made, marks | words.marks
+        call_sites, keys, materials = call_sites | words.call_sites, keys | words.keys, materials | words.materials
+        given_up += words.given_up
+    specs = _specs(nodes, labels, places, limits, lambda plan: compiler(plan, run_context, _no_fallback), made)
     for spec in specs:
-        spec.key, spec.call_site = words.marks.get(spec.id, ""), words.call_sites.get(spec.id, "")
-        spec.in_place = spec.id in ends and not (is_put_back(ends[spec.id]) or ends[spec.id].taken_over)
+        spec.key, spec.call_site = marks.get(spec.id, ""), call_sites.get(spec.id, "")
+        is_made = spec.kind != "program" and spec.id in ends
+        spec.in_place = is_made and not (is_put_back(ends[spec.id]) or ends[spec.id].taken_over)
+        spec.maker = places[makers[spec.id]] if spec.id in makers else -1
     packed = ExecutionPlan(specs, []).pack()
     if len(packed) > MAX_PAGE_BYTES:
         raise ProgramFailed(f"{len(nodes):,} calls at once are too many; give a part of them to tasks")
-    digest = await library.keep(context.run_prefix, _stored_page(context, words, nodes, packed))
-    given_up = tuple(name for name in dict.fromkeys(words.given_up) if name not in ends)
-    return PlanPage(plan=digest, known=tuple(known), specs=packed, given_up=given_up, ends=pack_ends(specs, ends))
+    digest = await library.keep(context.run_prefix, _stored_page(context, nodes, packed, keys, materials))
+    left = tuple(name for name in dict.fromkeys(given_up) if name not in ends)
+    return PlanPage(plan=digest, known=tuple(known), specs=packed, given_up=left, ends=pack_ends(specs, ends))
 
 
 def is_put_back(reply: NodeReply) -> bool:
@@ -85,7 +127,13 @@ def is_put_back(reply: NodeReply) -> bool:
     return reply.error is not None and reply.error.again
 
 
-def _stored_page(context: NodeContext, words: Words, nodes: Sequence[Node], packed: str) -> StoredPlan:
+def _stored_page(
+    context: NodeContext,
+    nodes: Sequence[Node],
+    packed: str,
+    keys: dict[str, str],
+    materials: dict[str, dict[str, str]],
+) -> StoredPlan:
     checked = context.checked
     return StoredPlan(
         run_context=checked.run_context,
@@ -97,8 +145,8 @@ def _stored_page(context: NodeContext, words: Words, nodes: Sequence[Node], pack
         execution_plan=packed,
         wanted={},
         models=checked.models,
-        keys=words.keys,
-        materials=words.materials,
+        keys=keys,
+        materials=materials,
     )
 
 

@@ -12,12 +12,22 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel
 
-from sennit.activities.limits import MAX_LOG_CHARACTERS, MAX_LOGGED_CHARACTERS, MAX_STEM_CHARACTERS
+from sennit.activities.limits import (
+    MAX_LOG_CHARACTERS,
+    MAX_LOGGED_CHARACTERS,
+    MAX_READ_BYTES,
+    MAX_STEM_CHARACTERS,
+    MAX_VALUE_BYTES,
+)
 from sennit.activities.nodes.context import NodeContext
+from sennit.activities.programs.values import Ended, Ref, unpacked
 from sennit.activities.storage.artifacts import digest_of, encode
 from sennit.activities.storage.run_context import ArtifactReader
 from sennit.workflows.messages.node_calls import ProgramNodeCall
+from sennit.workflows.plan.programs.source import cause_in
 
+JOIN_FAILED = "JoinFailed: "
+_PIPELINE = "__pipeline"
 _TAIL = 64
 _ERRORS, _ERROR_CHARACTERS = 50, 200
 _MOVING = ("open", "fed", "noted", "counts", "tasks", "errors", "made", "read", "phase", "logged")
@@ -153,8 +163,8 @@ class Session(BaseModel):
         self.open = {number: self.open[number] for number in numbers if number in self.open}
 
     def keep(self, snapshot: bytes) -> None:
-        """Keep where the script waits."""
-        self.snapshot = base64.b64encode(zlib.compress(snapshot, 1)).decode()
+        """Keep where the script waits; b"" for nothing, and it is found out again if that is wanted."""
+        self.snapshot = base64.b64encode(zlib.compress(snapshot, 1)).decode() if snapshot else ""
 
     def where(self) -> bytes:
         """Return where the script waits, b"" before its start."""
@@ -199,6 +209,64 @@ class Counts:
         body = encode(merged, canonical=True)
         session.counts, session.counted = {}, [*session.counted, (digest_of(body), len(merged))]
         return body
+
+
+def end_of(context: NodeContext, node: str, key: str) -> Fed | None:
+    """Return how a call ended, None if it is still open."""
+    call = context.call
+    assert isinstance(call, ProgramNodeCall)
+    at = call.ends.get(node, 0)
+    if node in call.refs:
+        return Fed(key, call.refs[node], at=at)
+    if node not in call.lost:
+        return None
+    status, error = call.lost[node]
+    return Fed(key, "", status, error or "", at)
+
+
+def ended_of(session: Session, end: Fed, shape: Shape, size: int, value: Any) -> Ended:
+    """Return what a script is told of a call; a person who skips a call answers it with None."""
+    if end.status not in ("succeeded", "skipped"):
+        kind, _, message = _cause(end.error).partition(": ")
+        return Ended(error=(kind, message) if message else ("RuntimeError", end.error or f"the call was {end.status}"))
+    if shape == "ref" and end.ref:
+        return Ended(Ref.to(end.ref, value))
+    if size > MAX_VALUE_BYTES:
+        advice = "Have the tasks return less" if shape else "Have the tool return less, or declare it `large`"
+        limit = f"a script reads at most {MAX_VALUE_BYTES:,}. {advice}"
+        return Ended(error=("ValueError", f"the result has {size:,} bytes; {limit}"))
+    if session.read > MAX_READ_BYTES:
+        limit = f"{MAX_READ_BYTES:,} bytes. Read in tasks, and return what counts"
+        return Ended(error=("MemoryError", f"the results that the script has read are more than {limit}"))
+    if shape == "ends" and isinstance(value, list):
+        value = [_settled(ticket) for ticket in value]
+    return Ended(unpacked(value) if shape else value)
+
+
+def _settled(ticket: dict[str, Any]) -> dict[str, Any]:
+    """Return how a ticket ended, without the id of its node and with the error that its task raised."""
+    error = cause_in(ticket["error"]) if ticket.get("error") else None
+    return {**{name: part for name, part in ticket.items() if name != "id"}, "error": error}
+
+
+def _cause(error: str) -> str:
+    """Return why the first ticket of a join that failed has no value, with the type that its task or call raised; any
+    other error as it is.
+    """
+    _, is_of_join, cause = error.partition(" gave none (") if error.startswith(JOIN_FAILED) else ("", "", "")
+    if not is_of_join:
+        return error
+    return cause_in(cause.removesuffix(")"))
+
+
+def entry_of(script: str, session: Session) -> tuple[str, str]:
+    """Return the script with the function to call. A pipeline's is made of its stages."""
+    if not session.stages:
+        return script, session.function
+    call = "item"
+    for stage in session.stages:
+        call = f"await {stage}({call})"
+    return f"{script}\n\nasync def {_PIPELINE}(item):\n    return {call}\n", _PIPELINE
 
 
 async def history(library: ArtifactReader, run_prefix: str, last: Session) -> list[Session]:

@@ -56,7 +56,7 @@ _MATERIAL = "material_"
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What a run lets its scripts use: its script, the tools of its catalogue, the model providers, what its budget has
-    left, the classes of the script, and what tells the run from others.
+    left, the classes of the script, and what tells the run from others. `bodies` are to be stored, by their digests.
     """
 
     script: str
@@ -65,6 +65,7 @@ class Surroundings:
     left: dict[str, int] = field(default_factory=dict)
     classes: Callable[[], Classes] = dict
     run: str = ""
+    bodies: dict[str, bytes] = field(default_factory=dict)
 
 
 class Words:
@@ -81,7 +82,6 @@ class Words:
         self.keys: dict[str, str] = {}  # what it is known by, whatever its id
         self.marks: dict[str, str] = {}  # what the scheduler knows it by
         self.materials: dict[str, dict[str, str]] = {}  # the digests of what it refers to
-        self.bodies: dict[str, bytes] = {}  # what is to be stored, by digest
         self.limits: dict[str, dict[str, int]] = {}  # those of its time, and of how many inputs it has open
         self.given_up: list[str] = []  # the calls that nobody waits for any more
         self.counts = counts
@@ -361,7 +361,7 @@ class Words:
             return value.digest
         body = encode(value)
         digest = digest_of(body)
-        self.bodies[digest] = body
+        self.around.bodies[digest] = body
         return digest
 
     def _schema(self, written: Any) -> Schema | None:

@@ -12,10 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from sennit.activities.programs.advance import entry_of, failure_of
+from sennit.activities.programs.advance import failure_of
 from sennit.activities.programs.interpreter import Interpreter
 from sennit.activities.programs.material import CallLimits
-from sennit.activities.programs.session import Counts, Session
+from sennit.activities.programs.session import Counts, Session, entry_of
 from sennit.activities.programs.values import Call, Ended, Ref, ScriptError, Sleep, mapped, packed, unpacked
 from sennit.activities.programs.words import Surroundings, Words
 from sennit.activities.storage.artifacts import decode, digest_of, encode
@@ -118,7 +118,6 @@ class _Program:
         self._fakes = fakes
         self._nodes: dict[str, asyncio.Task[Ended]] = {}
         self._rooms: dict[str, asyncio.Semaphore] = {}
-        self._bodies: dict[str, bytes] = {}
 
     async def run(self, session: Session, name: str) -> Any:
         """Return what a session returns, or the ScriptError that it ends with. Its open calls are cancelled then."""
@@ -147,7 +146,6 @@ class _Program:
             while advance.snapshot:
                 words.wake(advance.sleep)
                 session.keep_open(advance.waits)
-                self._bodies |= words.bodies
                 calls.extend([Call(0, "sleep", (), {}, 0)] * (len(words.nodes) - len(calls)))
                 self._hold_back(words, len(started))
                 for node, call in list(zip(words.nodes, calls, strict=True))[len(started) :]:
@@ -199,7 +197,7 @@ class _Program:
             return await self._joined(node)
         if isinstance(node, ProgramNode):
             assert node.step is not None
-            session = Session.model_validate(decode(self._bodies[node.step.session]))
+            session = Session.model_validate(decode(self._around.bodies[node.step.session]))
             if node.id in self._rooms:  # it begins when there is room for it
                 session.clock = round(_now(asyncio.get_running_loop()).timestamp() * 1000)
             found = await self.run(session, node.id)
@@ -223,7 +221,7 @@ class _Program:
             return Ended(error=(type(error).__name__, str(error)))
         if isinstance(value, Large):
             body = encode(value.value)
-            self._bodies[digest_of(body)] = body
+            self._around.bodies[digest_of(body)] = body
             return Ended(Ref.to(digest_of(body), value.value))
         schema = node.output_schema if isinstance(node, LlmNode) else None
         schema = node.answer_schema if isinstance(node, GateNode) else schema
@@ -232,7 +230,7 @@ class _Program:
 
     def whole(self, value: Any) -> Any:
         """Return a value with what its Refs name in their places."""
-        return mapped(value, lambda ref: decode(self._bodies[ref.digest]))
+        return mapped(value, lambda ref: decode(self._around.bodies[ref.digest]))
 
     def _fake(self, name: str, call: Call) -> Fake:
         return self._fakes.get(name) or missing(name, self._fakes, f"line {call.line} of the script")

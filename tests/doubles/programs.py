@@ -271,18 +271,23 @@ class Play:
             self.inputs[spec.id] = [names[index] for index in spec.inputs]
             assert self.inputs[spec.id] == list(getattr(node, "inputs", ()))
         self.keys.update(checked.keys.values())
-        self.before[specs[-1].id] = name
         del self.going[name]
         self.going |= dict.fromkeys(spec.id for spec in specs)
+        behind = {names[spec.maker] if spec.maker >= 0 else name: spec.id for spec in specs}
+        self.before |= {later: task for task, later in behind.items()}
         self.pages += 1
         self.keys_of |= checked.keys
         for spec in specs:
             end, at = self.known.get(checked.keys.get(spec.id, ""), (None, 0))
             if end is not None and self.origin is None:
                 self.end(spec.id, end, at)
-        for ended, reply in unpack_ends(ExecutionPlan.unpack(page.specs), page.ends):
+        for ended, reply in unpack_ends(ExecutionPlan.unpack(page.specs), page.ends, len(page.known)):
             error = reply.error
-            if error is None:
+            if reply.more:
+                self.advances.append(ended)
+                self.logged += reply.log
+                del self.going[ended]
+            elif error is None:
                 self.end(ended, End(reply.ref or ""), reply.at if reply.taken_over else 0)
             elif not error.again:
                 self.end(ended, End("", "failed", f"{error.type}: {error.message}"))

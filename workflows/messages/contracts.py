@@ -240,7 +240,7 @@ class NodeReply(Message):
     more: Literal["", "replan", "calls", "program"] = ""
     """Who asks for more nodes, if the output is a request for them."""
     page: PlanPage | None = None
-    """The nodes that a program asks for."""
+    """The nodes that a program asks for. Those of a task that a step has begun itself are on the page of the step."""
     attempt: int = 1
     usage: Usage = NO_USAGE
     question: Question | None = None

@@ -72,10 +72,12 @@ def page_of(graph: Graph, page: PlanPage) -> ExecutionPlan:
         raise invalid_result() from None
 
 
-def ends_on(found: ExecutionPlan, page: PlanPage) -> list[CallEnd]:
-    """Return how nodes of a page have ended by now. Raises ApplicationError of type InvalidResult."""
+def ends_on(found: ExecutionPlan, page: PlanPage, first: int) -> list[CallEnd]:
+    """Return how nodes of a page, which count from `first` on, have ended by now. Raises ApplicationError of type
+    InvalidResult.
+    """
     try:
-        return unpack_ends(found, page.ends)
+        return unpack_ends(found, page.ends, first)
     except ValueError:
         raise invalid_result() from None
 
@@ -118,6 +120,7 @@ def outcome_of(reply: NodeReply) -> Outcome:
         taken_over=reply.taken_over,
         millis=reply.millis,
         at=reply.at,
+        delegated=reply.more == "program",
     )
 
 

@@ -26,9 +26,9 @@ def test_ends_are_read_as_they_were_packed_but_for_values_of_joins() -> None:
     failed = NodeReply(error=NodeError(type="ToolError", message="no", again=True))
     ends = {"main_s2": NodeReply(ref="b" * 40), "main_1": failed, "main_4": NodeReply(ref='["x"]')}
     ends = {name: ends[name] for name in ("main_4", "main_1", "main_s2")}
-    assert unpack_ends(PAGE, pack_ends(SPECS, ends)) == [(name, ends[name]) for name in ("main_1", "main_s2")]
+    assert unpack_ends(PAGE, pack_ends(SPECS, ends), 0) == [(name, ends[name]) for name in ("main_1", "main_s2")]
     assert pack_ends(SPECS, {}) == ""
-    assert unpack_ends(PAGE, "") == []
+    assert unpack_ends(PAGE, "", 0) == []
 
 
 @pytest.mark.parametrize(
@@ -48,4 +48,4 @@ def test_ends_are_read_as_they_were_packed_but_for_values_of_joins() -> None:
 def test_what_a_step_cannot_say_is_refused(rows: Any) -> None:
     text = base64.b85encode(zlib.compress(json.dumps(rows).encode())).decode()
     with pytest.raises(ValueError, match="end"):
-        unpack_ends(PAGE, text)
+        unpack_ends(PAGE, text, 0)

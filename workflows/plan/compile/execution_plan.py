@@ -108,7 +108,9 @@ class NodeSpec:
     page: str = ""
     """The plan where an activity finds a node that was added while the run went on; "" for the run's own plan."""
     maker: int = -1
-    """The step of the program, or the turn of the tool loop, that has added it."""
+    """The step of the program, or the turn of the tool loop, that has added it. On a page only of what a task has added
+    that the step with the page has begun itself.
+    """
     formerly: list[str] = field(default_factory=list)
     """The ids that a program's call had before the program ran again."""
     key: str = ""
@@ -157,6 +159,7 @@ class NodeSpec:
         for name in ("needs", "watches", "inputs", "reads"):
             setattr(self, name, [to(place) for place in getattr(self, name)])
         self.successor = to(self.successor) if self.successor >= 0 else -1
+        self.maker = to(self.maker) if self.maker >= 0 else -1
         self.over = (to(self.over[0]), self.over[1]) if self.over is not None else None
         self.source = to(self.source) if self.source >= 0 else -1
         for stage in self.stages:

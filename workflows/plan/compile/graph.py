@@ -57,15 +57,18 @@ class Graph:
     def append(self, specs: list[NodeSpec], after: int = -1) -> None:
         """Add nodes that only wait for each other and for older ones, in time that does not depend on the older ones.
 
-        If they are those with which the node `after` goes on, the last one takes over its end.
+        If they are those with which the node `after` goes on, the last one takes over its end. A task among them that
+        has gone on already has others behind it, of which the same holds.
         """
         first = len(self.specs)
         for spec in specs:
-            spec.maker = after
+            spec.maker = spec.maker if spec.maker >= 0 else after
         self.specs += specs
         self._add(first)
+        last = {spec.maker: index for index, spec in enumerate(specs, first) if spec.maker >= 0}
+        for maker, index in last.items():
+            self.put_behind(index, maker)
         if after >= 0:
-            self.put_behind(len(self.specs) - 1, after)
             self._hurry([len(self.specs) - 1] if after in self.early else [])
         self.sketch, self.is_sorted = None, False
 

@@ -105,7 +105,8 @@ class Outcome:
     taken_over: bool = False
     """Whether a run that this one forks has made it."""
     at: int = 0
-    """When it ended, in milliseconds, if a step of a program has read that."""
+    """When it ended, in milliseconds, if a step of a program has read that; of a task that is delegated, when it began.
+    """
     effects: tuple[tuple[str, WriteStatus], ...] | None = ()
     """What became of a sub-agent's writes, by their paths; None if it could not say it."""
     millis: int = 0
@@ -182,7 +183,8 @@ class NodesAppended:
     tool loop, and the next step or turn, which comes last and takes over its end. Without `ended` they come from a
     planner, and `more` says that it still writes, so the run neither ends nor parks. `facts` are those of older nodes
     that only these ask for; `fallbacks` say that of older nodes' fallback values. A program has `given_up` calls.
-    `ends` are those of calls that the step has made itself, by their ids, in order; the last may be the next step's.
+    `ends` are those of calls that the step has made itself, by their ids, in order; the last may be the next step's. A
+    task that it has begun is delegated.
     """
 
     page: ExecutionPlan

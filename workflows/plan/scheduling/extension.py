@@ -76,12 +76,14 @@ def append(state: RunState, event: NodesAppended) -> None:
 
 
 def _begin(state: RunState, unit: int, outcome: Outcome) -> None:
-    """Take a call for one that runs, in an activity with others: its step has made it itself."""
+    """Take a call for one that runs, in an activity with others: its step has made it itself. So it has begun a task
+    `at` that time which is delegated.
+    """
     state.status[unit] = RUNNING
     state.running += 1
     state.shared[unit], state.together[unit] = unit, 1
     state.started[unit] = min(state.now, outcome.at - outcome.millis) if outcome.at else state.now
-    if outcome.at and not outcome.again:
+    if outcome.at and not (outcome.again or outcome.delegated):
         state.ended_at[unit] = outcome.at
     if state.budget is not None:
         state.budget.reserve(unit, Amounts(nodes=1))
@@ -119,8 +121,9 @@ def _taken_over(state: RunState, specs: list[NodeSpec], after: int) -> list[Node
     """
     graph, first = state.graph, len(state.graph.specs)
     places, fresh = list[int](), list[NodeSpec]()
-    for spec in specs:
-        found = graph.by_key.get(spec.call, -1) if spec.key else -1
+    begun = dict.fromkeys(spec.maker for spec in specs)
+    for place, spec in enumerate(specs, first):
+        found = graph.by_key.get(spec.call, -1) if spec.key and spec.maker < 0 and place not in begun else -1
         if found < 0 or state.status[found] == CANCELLED or state.notes.get(found) == _RAN_AGAIN:
             places.append(first + len(fresh))
             fresh.append(spec)

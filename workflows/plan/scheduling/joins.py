@@ -13,7 +13,7 @@ references of those outputs, as JSON, in the place of a digest. Whoever is given
 import json
 from collections.abc import Sequence
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.language.facts import Scalar, fact_of_input
@@ -230,31 +230,50 @@ def _loss(state: RunState, node: int, room: int) -> tuple[str, str | None]:
     return ("skipped" if status == "pending" else status), (f"{note[0]}: {note[1]}"[:room] if note else None)
 
 
+class JoinInput(NamedTuple):
+    """An input of a join: with the reference of its value, or with how it has ended without one. Of a program's join,
+    what another program has not written `is_data`.
+    """
+
+    name: str
+    reference: str
+    is_data: bool = False
+    loss: tuple[str, str | None] | None = None
+
+
 def manifest(state: RunState, join: int) -> str:
     """Return the reference of the value of a join that has closed: of `first`, mostly the digest of the value."""
-    spec, chosen = state.graph.specs[join], state.chosen[join]
-    if spec.policy != "settled":
-        values = [_value(state, join, node) for node in chosen]
-        return _reference(values[0] if spec.policy == "first" else values)
+    spec, chosen, specs = state.graph.specs[join], state.chosen[join], state.graph.specs
+    of_program = spec.maker >= 0 and specs[spec.maker].kind == "program"
     taken = dict.fromkeys(chosen)
-    losses = lost(state, [node for node in spec.inputs if node not in taken])
-    return _reference([_end(state, join, node, losses.get(node)) for node in spec.inputs])
+    nodes = chosen if spec.policy != "settled" else spec.inputs
+    losses = lost(state, [node for node in nodes if node not in taken])
+    inputs = []
+    for node in nodes:
+        is_data = of_program and state.kind_of(node) != "program"
+        inputs.append(JoinInput(state.path(node), state.digest[node] or "", is_data, losses.get(node)))
+    return manifest_of(spec.policy, inputs)
 
 
-def _end(state: RunState, join: int, node: int, loss: tuple[str, str | None] | None) -> dict[str, Any]:
-    name = state.path(node)
-    if loss is None:
-        return {"id": name, "value": _value(state, join, node)}
-    return {"id": name, "status": loss[0], "error": loss[1]}
+def manifest_of(policy: str, inputs: Sequence[JoinInput]) -> str:
+    """Return the reference of the value that a join of this policy has of the inputs that it takes."""
+    if policy == "settled":
+        return _reference(list(map(_end, inputs)))
+    values = list(map(_value, inputs))
+    return _reference(values[0] if policy == "first" else values)
 
 
-def _value(state: RunState, join: int, node: int) -> Any:
+def _end(taken: JoinInput) -> dict[str, Any]:
+    if taken.loss is None:
+        return {"id": taken.name, "value": _value(taken)}
+    status, error = taken.loss
+    return {"id": taken.name, "status": status, "error": error}
+
+
+def _value(taken: JoinInput) -> Any:
     """Return the part of a join's manifest that stands for the value of an input."""
-    reference, specs = state.digest[node] or "", state.graph.specs
-    part = json.loads(reference) if is_manifest(reference) else reference
-    maker = specs[join].maker
-    of_program = maker >= 0 and specs[maker].kind == "program"
-    return {"data": part} if of_program and state.kind_of(node) != "program" else part
+    part = json.loads(taken.reference) if is_manifest(taken.reference) else taken.reference
+    return {"data": part} if taken.is_data else part
 
 
 def _reference(part: Any) -> str:

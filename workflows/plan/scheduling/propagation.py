@@ -122,10 +122,10 @@ def notify_fallbacks(state: RunState, unit: int, status: int) -> None:
     host = state.graph.predecessor.get(unit)
     if host is None or state.status[host] != DELEGATED:
         return
+    at = state.ended_at.get(unit, 0)
     if state.graph.specs[host].kind == "program":
-        state.millis[host] = state.now - state.started[host]
+        state.millis[host] = max(0, min(at or state.now, state.now) - state.started[host])
     if status == SUCCEEDED:
-        at = state.ended_at.get(unit, 0)
         succeed(state, host, Outcome(state.digest[unit], state.size[unit], state.facts.get(unit), at=at))
     elif status == FAILED and state.graph.specs[unit].maker >= 0:  # a program's last step fails as the program does
         fail(state, host, *(state.notes.get(host) or state.notes[unit]))

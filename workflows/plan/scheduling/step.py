@@ -261,7 +261,7 @@ def _append(state: RunState, event: NodesAppended) -> None:
         _end_node(state, event.ended)
     for name, outcome in event.ends:
         unit = state.graph.by_id[name]
-        if state.graph.specs[unit].kind == "program":  # the next step, which has read the others
+        if state.graph.specs[unit].kind == "program":  # a next step, which has read the others, or a task
             _work_off(state)
             _read_inputs(state, InputsRead(unit))
         _end_node(state, NodeEnded(unit, state.generation[unit], outcome))
