@@ -192,7 +192,7 @@ class Programs:
         prefix, name, generation = context.run_prefix, context.address.id, context.address.generation
         is_taken = False
         if node.step is None:
-            await context.binder.load(node, context.address)
+            await context.binder.load(context.address)
             arguments = context.binder.bound(dict(node.arguments))
             script = await self.library.put(prefix, node.script)
             session = Session(script=script, function="main", arguments=packed(arguments), key=name)

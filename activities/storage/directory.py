@@ -25,7 +25,7 @@ from sennit.activities.storage.artifacts import (
 
 P = ParamSpec("P")
 T = TypeVar("T")
-_Seen = tuple[int, int, int, int, int]
+_Seen = tuple[int, int, int]
 _PROCESS = secrets.token_hex(6)
 _PARTS = count()
 _INLINE_BYTES = 64 * 1024
@@ -140,23 +140,25 @@ class DirectoryStore:
         """Return the root, opened in this turn of the event loop, and still there with its id. Raises OSError or
         StoreUnavailable.
         """
-        with suppress(OSError):
-            if self._here.turn is not None and self._seen(self._here.turn[0]) == self._here.turn[1]:
-                return self._here.turn[0]
+        turn, seen = self._here.turn, self._seen()
+        if turn is not None and turn[1] == seen:
+            return turn[0]
         self._end_turn()
         root = self._opened()
-        try:
-            self._here.turn = root, self._seen(root)
-        except BaseException:
-            os.close(root)
-            raise
-        asyncio.get_running_loop().call_soon(self._end_turn)
+        if seen is not None:
+            self._here.turn = root, seen
+            asyncio.get_running_loop().call_soon(self._end_turn)
         return root
 
-    def _seen(self, root: int) -> _Seen:
-        """Return which folder lies at the root now, and which file with an id is in the one that was opened."""
-        place, file = self._root.stat(), os.stat(STORE_ID, dir_fd=root)
-        return place.st_dev, place.st_ino, file.st_dev, file.st_ino, file.st_mtime_ns
+    def _seen(self) -> _Seen | None:
+        """Return which folder lies at the root now, if one does, and when something in it last changed its name: that
+        of the id does not change otherwise.
+        """
+        try:
+            place = self._root.stat()
+        except OSError:
+            return None
+        return place.st_dev, place.st_ino, place.st_mtime_ns
 
     def _end_turn(self) -> None:
         turn, self._here.turn = self._here.turn, None

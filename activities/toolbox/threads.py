@@ -120,6 +120,8 @@ class _Call:
         _owner.set(self)
         self.task = asyncio.get_running_loop().create_task(_guarded_async(function, self))
         self.task.add_done_callback(lambda _: report())
+        if self.cancelled:
+            self.task.cancel()
 
     def cancel(self) -> None:
         self.cancelled = True
@@ -142,7 +144,7 @@ class _Call:
 
 class _Errands:
     """Has another event loop do something. It is woken once for all that has come meanwhile: that costs a system call,
-    and a group of short calls begins, and ends, at one moment.
+    and the interpreter goes to and fro between the threads. A group of short calls begins, and ends, at one moment.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -150,12 +152,20 @@ class _Errands:
         self._lock = threading.Lock()
         self._waiting: list[Callable[[], object]] = []
 
-    def add(self, errand: Callable[[], object]) -> None:
-        """Raises RuntimeError if the loop is closed."""
-        with self._lock:  # also while the loop is woken, so that a later call to it comes later
+    def add(self, errand: Callable[[], object], *, by: asyncio.AbstractEventLoop | None = None) -> None:
+        """Add an errand. A loop `by` which it is added wakes the other one at the end of its turn. Raises RuntimeError
+        if the other one is closed.
+        """
+        with self._lock:
             self._waiting.append(errand)
-            if len(self._waiting) == 1:
-                self._loop.call_soon_threadsafe(self._run, context=Context())
+            is_first = len(self._waiting) == 1
+        if is_first and by is not None:
+            by.call_soon(self._wake)
+        elif is_first:
+            self._wake()
+
+    def _wake(self) -> None:
+        self._loop.call_soon_threadsafe(self._run, context=Context())
 
     def _run(self) -> None:
         with self._lock:
@@ -188,7 +198,7 @@ class ToolLoop:
     async def run(self, call: _Call, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Make the call. See `ToolThreads.run_async`."""
         report = partial(self._report, call)
-        self._errands.add(partial(copy_context().run, call.begin, function, report))
+        self._errands.add(partial(copy_context().run, call.begin, function, report), by=call.home)
         self._calls.add(call)
         if self._watch is None or self._watch.done():
             self._watch = call.home.create_task(self._keep_watch(), context=Context())

@@ -183,7 +183,7 @@ class _Words:
     async def advance(self, context: NodeContext, _: MakeCall) -> NodeOutput:
         node = context.node
         assert isinstance(node, ProgramNode)
-        await context.binder.load(node, context.address)
+        await context.binder.load(context.address)
         arguments = context.binder.bound(node.arguments)
         with self._loop.rest():  # the script counts its own work
             return NodeOutput(await run_async(node.script, self._fakes, **arguments))
