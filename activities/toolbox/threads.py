@@ -105,7 +105,9 @@ class ToolThreads:
 
 
 class _Call:
-    """A call on a tool loop. `ended` belongs to the caller's loop, `task` to the tool loop."""
+    """A call on a tool loop. `ended` belongs to the caller's loop, `task` to the tool loop. A caller that is cancelled
+    cancels `ended` with it, and gets another one.
+    """
 
     def __init__(self, tool: str, node: str, limit: asyncio.Timeout | None) -> None:
         self.tool, self.node, self.limit = tool, node, limit
@@ -114,7 +116,7 @@ class _Call:
         self.task: asyncio.Task[Any] | None = None
         self.home = asyncio.get_running_loop()
         self.ended: asyncio.Future[Any] = self.home.create_future()
-        self.ended.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # seen, even if given up
+        self.is_settled = False
 
     def begin(self, function: Callable[[], Coroutine[Any, Any, Any]], report: Callable[[], None]) -> None:
         _owner.set(self)
@@ -128,10 +130,19 @@ class _Call:
         if self.task is not None:
             self.task.cancel()
 
+    def end_later(self) -> None:
+        """Let the call have another end than the cancellation of its caller."""
+        if self.ended.cancelled():
+            self.ended = self.home.create_future()
+            self.ended.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # seen, if given up
+        if self.is_settled:
+            self.settle()
+
     def settle(self) -> None:
         task = self.task
         assert task is not None
         error = None if task.cancelled() else task.exception()
+        self.is_settled = True
         if self.ended.done():
             return
         if task.cancelled():
@@ -203,8 +214,9 @@ class ToolLoop:
         if self._watch is None or self._watch.done():
             self._watch = call.home.create_task(self._keep_watch(), context=Context())
         try:
-            result: T = await asyncio.shield(call.ended)
+            result: T = await call.ended
         except asyncio.CancelledError:
+            call.end_later()
             self._loop.call_soon_threadsafe(call.cancel)
             await asyncio.wait({call.ended}, timeout=GRACE)
             if not call.ended.done():
