@@ -4,10 +4,11 @@ import re
 from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from sennit.activities.limits import MAX_WORDING_CHARACTERS
+from sennit.activities.storage.artifacts import key_of
 from sennit.activities.storage.run_context import ArtifactReader, StoredPlan
 from sennit.workflows.messages.node_calls import BudgetedCall, NodeCall
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
@@ -67,20 +68,18 @@ class Binder:
         self._refs = refs
         self._values: dict[str, Any] = {}
 
-    async def load(self, node: Node, unit: Unit) -> None:
-        """Load the outputs that the node reads, and how its inputs ended.
+    async def load(self, unit: Unit) -> None:
+        """Load the outputs that the node there reads, and how its inputs ended.
 
         Raises BindError, BodyMissing, StoreUnavailable.
         """
-        over = _list_of(node, unit)
-        reads = [name for name in dependencies.links_of(node).reads if name != over]
-        self._values = {name: await self.value(name) for name in reads}
-        inputs = dependencies.inputs_of(node)
-        if inputs:
-            self._values[node.id] = await self.settled(inputs)
+        written = written_at(self._checked, unit)
+        self._values = {name: await self.value(name) for name in written.reads}
+        if written.inputs:
+            self._values[unit.id] = await self.settled(written.inputs)
         self._values |= {"input": self._checked.inputs, "goal": self._checked.goal}
-        if isinstance(node, MapNode) and unit.item is not None:
-            await self._load_item(node, unit, over)
+        if unit.item is not None:
+            await self._load_item(written, unit, unit.item)
 
     async def value(self, name: str) -> Any:
         """Return the whole output of a node by its reference in the call."""
@@ -101,28 +100,26 @@ class Binder:
             found.append({"id": name, "status": status, "value": value, "error": error})
         return found
 
-    async def _load_item(self, node: MapNode, unit: Unit, over: str | None) -> None:
+    async def _load_item(self, written: "Written", unit: Unit, item: int) -> None:
         """Load an item of a map, and what the nodes before this one in its chain have given."""
-        read = [reference.node for at, reference in dependencies.value_references(node) if at != ("over",)]
+        node = written.node
+        assert isinstance(node, MapNode)
         for name in node.names[1:]:
-            if name in read:
-                self._values[name] = await self.value(f"{unit.id}[{unit.item}].{name}")
-        source = parse_reference(node.over)
-        source_item = f"{source.node}[{unit.item}]" if source is not None else ""
-        assert unit.item is not None
+            if name in written.bound:
+                self._values[name] = await self.value(f"{unit.id}[{item}].{name}")
+        over, source_item = written.over, f"{written.over.node}[{item}]" if written.over is not None else ""
         if source_item in self._refs:  # the item of another map, behind which this one runs
             self._values[node.as_] = await self.value(source_item)
-        elif node.as_ in read:
-            self._values[node.as_] = await self._item(node, unit.item, over)
+        elif node.as_ in written.bound and over is not None:
+            whole = await self._shared(written.shared) if written.shared else self.lookup(over.node)
+            items = resolve(over, whole)
+            if not isinstance(items, list) or item >= len(items):
+                raise BindError(f"{node.over} has no item {item}")
+            self._values[node.as_] = deepcopy(items[item])
 
-    async def _item(self, node: MapNode, index: int, shared: str | None) -> Any:
-        """Return an item of a map; of a list that its items share, a copy."""
-        over = parse_reference(node.over)
-        whole = await self._library.shared(self._home, self._digest(shared)) if shared else None
-        items = resolve(over, whole if shared else self.lookup(over.node)) if over is not None else None
-        if not isinstance(items, list) or index >= len(items):
-            raise BindError(f"{node.over} has no item {index}")
-        return deepcopy(items[index])
+    async def _shared(self, name: str) -> Any:
+        """Return the output with the list of a map, which its items share."""
+        return await self._library.shared(self._home, self._digest(name))
 
     def bound(self, value: Any) -> Any:
         """Return `value` with every reference replaced. Raises BindError."""
@@ -154,16 +151,16 @@ class Binder:
         names += [node.id] if dependencies.inputs_of(node) else []
         return {name: self._values[name] for name in dict.fromkeys(names) if name != "goal" or name == item}
 
-    async def is_skipped(self, node: Node, unit: Unit) -> bool:
+    async def is_skipped(self, unit: Unit) -> bool:
         """Whether the condition that a node in a map's `do` has for each item is false for this one; all other
         conditions are decided by the run.
 
         Raises ConditionError, FactTooLarge, BindError, BodyMissing, StoreUnavailable.
         """
-        condition = node.do[0].when if isinstance(node, MapNode) and unit.item is not None else None
+        condition = written_at(self._checked, unit).condition
         if condition is None:
             return False
-        await self.load(node, unit)
+        await self.load(unit)
 
         def fact(test: dict[str, Any]) -> Scalar | Missing:
             reference = parse_reference(test["ref"])
@@ -183,36 +180,59 @@ class Binder:
         return self._values[name]
 
 
-def _list_of(node: Node, unit: Unit) -> str | None:
-    """Return the node of whose output an item of a map reads nothing but its list."""
-    over = parse_reference(node.over) if isinstance(node, MapNode) and unit.item is not None else None
-    if over is None or over.node in RESERVED_IDS:
-        return None
-    others = [reference.node for field, reference in dependencies.value_references(node) if field != ("over",)]
-    return over.node if over.node not in others else None
+class Written:
+    """A node as its plan has it, or what each item of a map runs: all that does not depend on the item."""
+
+    def __init__(self, checked: StoredPlan, unit: Unit) -> None:
+        """Raises BindError."""
+        node, is_item = checked.node(unit.id), unit.item is not None
+        try:
+            self.node = node.at_stage(unit.stage) if isinstance(node, MapNode) and is_item else node
+        except KeyError:
+            raise BindError(f"{unit.path} is no node") from None
+        self.work = work_at(self.node, unit)
+        """The call to make; None for a node that only puts values together."""
+        spec = checked.spec(unit.id)
+        self.spec: NodeSpec = next((stage for stage in spec.stages if stage.id == unit.stage), spec)
+        """What the scheduler knows of it."""
+        references = list(dependencies.value_references(self.node))
+        self.names = list(dict.fromkeys(reference.node for _, reference in references))
+        """What it refers to, in the order written."""
+        self.bound = [reference.node for field, reference in references if field != ("over",)]
+        """The same without the list of a map."""
+        self.over = parse_reference(self.node.over) if isinstance(self.node, MapNode) and is_item else None
+        """The list of which an item is one."""
+        is_shared = self.over is not None and self.over.node not in (*RESERVED_IDS, *self.bound)
+        self.shared = self.over.node if self.over is not None and is_shared else None
+        """The node of whose output an item reads nothing but its list."""
+        without = (*RESERVED_IDS, *dependencies.names_in(self.node), self.shared)
+        self.reads = [name for name in self.names if name not in without]
+        """The nodes whose outputs are loaded whole."""
+        self.inputs = dependencies.inputs_of(self.node)
+        self.condition = self.node.do[0].when if isinstance(self.node, MapNode) and is_item else None
+        """Whether an item is skipped; all other conditions are decided by the run."""
+
+    @cached_property
+    def call(self) -> str:
+        """The call as the plan writes it, by its digest."""
+        assert self.work is not None
+        return key_of(self.work.model_dump(mode="json", by_alias=True))
 
 
-def node_at(checked: StoredPlan, unit: Unit) -> Node:
-    """Return the node there; of an item's chain the map with only that node of it. Raises BindError."""
-    if unit.item is None:
-        return checked.node(unit.id)
-    try:
-        return checked.at_stage(unit.id, unit.stage)
-    except KeyError:
-        raise BindError(f"{unit.path} is no node") from None
-
-
-def spec_at(checked: StoredPlan, unit: Unit) -> NodeSpec:
-    """Return what the scheduler knows of the node there."""
-    spec = checked.spec(unit.id)
-    return next((stage for stage in spec.stages if stage.id == unit.stage), spec)
+def written_at(checked: StoredPlan, unit: Unit) -> Written:
+    """Return what the plan has there. Raises BindError."""
+    place = unit.id, unit.stage if unit.item is not None else None
+    found: Written | None = checked.worked_out.get(place)
+    if found is None:
+        found = checked.worked_out[place] = Written(checked, unit)
+    return found
 
 
 def reads_at(checked: StoredPlan, unit: Unit) -> list[str]:
     """Return the paths of the outputs that the node there may read: of an item also those before it in its chain, and
     the item of another map behind which it runs.
     """
-    found = [checked.name_at(index) for index in spec_at(checked, unit).reads]
+    found = [checked.name_at(index) for index in written_at(checked, unit).spec.reads]
     if unit.item is None:
         return found
     spec, item = checked.spec(unit.id), f"{unit.id}[{unit.item}]"

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from sennit.activities.nodes.binding import Unit, node_at, work_at
+from sennit.activities.nodes.binding import Unit, Written, written_at
 from sennit.activities.storage.artifacts import key_of
 from sennit.activities.storage.run_context import StoredPlan
 from sennit.workflows.messages.node_calls import NodeCall
 from sennit.workflows.plan.digests import digest_in
-from sennit.workflows.plan.language import dependencies
 from sennit.workflows.plan.language.nodes import (
     AgentCall,
     LlmNode,
@@ -29,21 +28,18 @@ def content_key(checked: StoredPlan, unit: Unit, refs: dict[str, str], call: Nod
 
     Calls of another run have the same key only if that run has the same documents and models.
     """
-    node = node_at(checked, unit)
-    work = work_at(node, unit)
+    found = written_at(checked, unit)
+    node, work = found.node, found.work
     kind = [unit.generation, version, _serves(checked, work)]
     if unit.id in checked.keys and isinstance(work, ToolCall | ModelCall):
-        return key_of([checked.keys[unit.id], *kind, _bound(node, checked, refs), _in_loop(work)])
+        return key_of([checked.keys[unit.id], *kind, _bound(found, checked, refs), _in_loop(work)])
     run = [checked.goal, checked.material]  # after a reset of its parent, a sub-agent may have another goal
     if unit.item is None and _is_shareable(node, checked):
         asked = run if isinstance(node, LlmNode) else []
-        bound = _bound(node, checked, refs)
+        bound = _bound(found, checked, refs)
         return key_of([checked.call_key(node.id), *kind, bound, asked])
     read = {name: digest_in(refs[name]) for name in sorted(refs) if _is_read(name, unit)}
-    if isinstance(work, ToolCall | ModelCall):
-        written: Any = work.model_dump(mode="json", by_alias=True)
-    else:
-        written = _written(node)
+    written: Any = found.call if isinstance(work, ToolCall | ModelCall) else _written(node)
     extra: list[Any] = call.beside_inputs()
     extra += [node.over, node.as_] if isinstance(node, MapNode) and unit.item is not None else []
     return key_of([unit.path, *kind, written, read, extra, run])
@@ -59,8 +55,8 @@ def result_key(checked: StoredPlan, unit: Unit, generation: int) -> str:
     """Return what the result of a program's call is noted under, for runs that fork this one, if another node or a
     person gives it: a gate's answer, a sub-agent's, and that of a model which has called tools.
     """
-    key, node = host_key(checked.keys[unit.id]), checked.node(unit.id)
-    return key_of([key, generation, _serves(checked, work_at(node, unit)), "result"])
+    key = host_key(checked.keys[unit.id])
+    return key_of([key, generation, _serves(checked, written_at(checked, unit).work), "result"])
 
 
 def host_key(key: str) -> str:
@@ -98,8 +94,7 @@ def _is_shareable(node: Node, checked: StoredPlan) -> bool:
     return isinstance(node, ToolNode) and not checked.spec(node.id).is_successor
 
 
-def _bound(node: Node, checked: StoredPlan, refs: dict[str, str]) -> list[Any]:
+def _bound(written: Written, checked: StoredPlan, refs: dict[str, str]) -> list[Any]:
     """Return what the node's references stand for, in the order written: digests of outputs, or the run's own texts."""
     run_values = {"input": checked.inputs, "goal": checked.goal}
-    names = dict.fromkeys(reference.node for _, reference in dependencies.value_references(node))
-    return [run_values[name] if name in run_values else digest_in(refs.get(name, "")) for name in names]
+    return [run_values[name] if name in run_values else digest_in(refs.get(name, "")) for name in written.names]

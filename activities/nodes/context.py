@@ -1,11 +1,10 @@
 """What a node runs with, and what it makes."""
 
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Literal
 
 from sennit.activities.nodes.attempts import Attempts
-from sennit.activities.nodes.binding import Binder, Unit, node_at, spec_at, work_at
+from sennit.activities.nodes.binding import Binder, Unit, Written, written_at
 from sennit.activities.storage.run_context import StoredPlan
 from sennit.workflows.messages.contracts import PlanPage
 from sennit.workflows.messages.node_calls import AskingCall, NodeCall, ProgramNodeCall, WriteNodeCall
@@ -28,17 +27,25 @@ class NodeContext:
     run_prefix: str
     attempts: Attempts
     earlier_key: str = ""
-    node: Node = field(init=False)
-    work: ToolCall | ModelCall | AgentCall | None = field(init=False)
-    """The call to make; None for a node that only puts values together."""
-    spec: NodeSpec = field(init=False)
-    """What the scheduler knows of the node."""
+    written: Written = field(init=False)
 
     def __post_init__(self) -> None:
-        set_field, node = partial(object.__setattr__, self), node_at(self.checked, self.unit)
-        set_field("node", node)
-        set_field("work", work_at(node, self.unit))
-        set_field("spec", spec_at(self.checked, self.unit))
+        object.__setattr__(self, "written", written_at(self.checked, self.unit))
+
+    @property
+    def node(self) -> Node:
+        """The node; of an item's chain the map with only that node of it."""
+        return self.written.node
+
+    @property
+    def work(self) -> ToolCall | ModelCall | AgentCall | None:
+        """The call to make; None for a node that only puts values together."""
+        return self.written.work
+
+    @property
+    def spec(self) -> NodeSpec:
+        """What the scheduler knows of the node."""
+        return self.written.spec
 
     def arguments(self, work: ToolCall) -> dict[str, Any]:
         """Return what a tool is called with: its arguments bound, some of them as a person has changed them.

@@ -102,7 +102,7 @@ class EffectLedger:
                 if question is not None:
                     return question
                 body = write.intent().model_dump_json().encode()
-                found = await self.store.mark(self.run_prefix, name, body)
+                found = await self._set_intent(name, body)
                 if found == body:
                     return await self._call(write, call, name)
             known = Intent.model_validate_json(found)
@@ -116,6 +116,17 @@ class EffectLedger:
             if time.time() > (latest if lost else min(known.until, latest)):
                 raise UnknownOutcome(f"{write.tool}: an earlier attempt to write {known.text} was cut off; {UNSURE}")
             await asyncio.sleep(_POLL_SECONDS)
+
+    async def _set_intent(self, name: str, body: bytes) -> bytes:
+        """Set an intent unless there is one, and return which is there. A cancellation takes it back: nothing was
+        called.
+        """
+        try:
+            return await self.store.mark(self.run_prefix, name, body)
+        except asyncio.CancelledError:
+            if await self.store.marked(self.run_prefix, name) == body:
+                await self.store.unmark(self.run_prefix, name)
+            raise
 
     async def has_begun(self, write: Write) -> bool:
         """Whether an attempt has begun the write, and not taken that back."""

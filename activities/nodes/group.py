@@ -202,16 +202,17 @@ def _sub_skeleton(checked: StoredPlan, paths: tuple[str, ...], refs: dict[str, s
     """Return the group as a plan of its own: outside nodes first, without edges, then the members."""
     names = [path.partition("~")[0] for path in paths]
     place = {name: position for position, name in enumerate((*refs, *names))}
-    members = [_member(checked, name, names, place) for name in names]
+    members = [_member(checked, name, place, len(refs)) for name in names]
     return ExecutionPlan([*(NodeSpec(name, "tool") for name in refs), *members], [], "partial")
 
 
-def _member(checked: StoredPlan, name: str, names: list[str], place: dict[str, int]) -> NodeSpec:
-    spec = checked.spec(name.partition("[")[0])
+def _member(checked: StoredPlan, name: str, place: dict[str, int], first: int) -> NodeSpec:
+    """Return a member; those are from the place `first` on."""
     if "[" in name:
-        before = waits_at(checked, parse_unit(name))
-        return NodeSpec(name, "tool", needs=[place[before]] if before in names else [])
-    needs = [place[need] for need in map(checked.name_at, spec.needs) if need in names]
+        before = place.get(waits_at(checked, parse_unit(name)), -1)
+        return NodeSpec(name, "tool", needs=[before] if before >= first else [])
+    spec = checked.spec(name)
+    needs = [at for need in spec.needs if (at := place.get(checked.name_at(need), -1)) >= first]
     if not needs:  # it was ready, and its condition has decided that
         return NodeSpec(name, "tool")
     when = moved(spec.when, lambda node: place[checked.name_at(node)])

@@ -38,19 +38,21 @@ class Origins:
         """Note a reply as the result of a program's call, if other nodes or a person have given it: that of a gate, a
         sub-agent, the last turn of a model that has called tools, or a call that has failed. Raises StoreUnavailable.
         """
-        if not self.notes(context, reply):
+        if not self.notes(context, reply.more):
             return
         generation = context.unit.generation
-        if _is_end(context, reply):
+        if _is_end(context, reply.more):
             generation = await self._latest(context.run_prefix, host_key(context.key))
         key = result_key(context.checked, context.unit, generation)
         await self.store.unmark(context.run_prefix, key)
         await self.store.mark(context.run_prefix, key, Marker(reply=reply, epoch=context.call.epoch).text())
 
-    def notes(self, context: NodeContext, reply: NodeReply) -> bool:
-        """Whether `note` notes this reply."""
+    def notes(self, context: NodeContext, more: str) -> bool:
+        """Whether `note` notes a reply, by what it asks for."""
+        if context.unit.id not in context.checked.keys:
+            return False
         from_outside = _is_call(context) and isinstance(context.call, GateNodeCall | AgentNodeCall)
-        return context.unit.id in context.checked.keys and (from_outside or _is_end(context, reply))
+        return from_outside or _is_end(context, more)
 
     async def call(self, context: NodeContext, key: Callable[[int], str]) -> NodeReply | None:
         """Return what an origin has of a call that does not write, None for nothing. Raises StoreUnavailable."""
@@ -145,9 +147,9 @@ class Origins:
         return reply.model_copy(update={"attempt": 0, "usage": NO_USAGE, "taken_over": True, "at": at})
 
 
-def _is_end(context: NodeContext, reply: NodeReply) -> bool:
-    """Whether a reply is the end of a tool loop."""
-    return isinstance(context.node, LlmNode) and context.node.turn is not None and not reply.more
+def _is_end(context: NodeContext, more: str) -> bool:
+    """Whether a reply that asks for so much is the end of a tool loop."""
+    return isinstance(context.node, LlmNode) and context.node.turn is not None and not more
 
 
 def _is_call(context: NodeContext) -> bool:

@@ -33,7 +33,7 @@ async def question_of(context: NodeContext, store: ArtifactStore) -> Question:
     """
     node = context.node
     assert isinstance(node, GateNode)
-    await context.binder.load(node, context.unit)
+    await context.binder.load(context.unit)
     text = _visible(as_text(context.binder.bound(node.question)))
     return Question(text=await _beginning(text, store, context))
 
@@ -44,7 +44,7 @@ async def unapproved_program(context: NodeContext, store: ArtifactStore) -> Ques
     """
     node, quote = context.node, context.spec.quote
     assert isinstance(node, ProgramNode)
-    await context.binder.load(node, context.unit)
+    await context.binder.load(context.unit)
     arguments = context.binder.bound(dict(node.arguments))
     asked, approved = Question("", arguments_digest(node.script, arguments)), context.approved
     if approved is not None and approved.covers(asked):

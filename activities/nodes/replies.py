@@ -1,6 +1,7 @@
 """From a node's output to its reply: kept whole in the store, with facts and a preview for the workflow."""
 
 import time
+from dataclasses import replace
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -69,11 +70,10 @@ async def keep(store: ArtifactStore, run_prefix: str, output: Any, wanted: list[
     return reply
 
 
-def reply_of(context: NodeContext, output: NodeOutput, body: bytes) -> NodeReply:
-    """Return the reply of a node whose output is stored as `body`, under its digest."""
+def reply_of(context: NodeContext, output: NodeOutput, reference: str, size: int) -> NodeReply:
+    """Return the reply of a node whose output, of `size` bytes, is found by `reference`. Raises FactTooLarge."""
     wanted, inline = context.wanted if not output.more else ([], False)
-    reply = reply_to(output.output, digest_of(body), len(body), wanted, inline=inline)
-    extra: dict[str, object] = {"attempt": context.attempts.number} if context.attempts.number > 1 else {}
+    extra: dict[str, Any] = {"attempt": context.attempts.number} if context.attempts.number > 1 else {}
     extra |= {name: value for name, value in (("millis", output.millis), ("at", output.at)) if value}
     if any(output.usage):
         extra["usage"] = output.usage
@@ -81,12 +81,12 @@ def reply_of(context: NodeContext, output: NodeOutput, body: bytes) -> NodeReply
         extra["more"] = output.more
     if output.warnings:
         extra["warnings"] = tuple(dict.fromkeys(output.warnings))[:MAX_NODE_WARNINGS]
-    return reply.model_copy(update=extra) if extra else reply
+    return reply_to(output.output, reference, size, wanted, inline=inline, **extra)
 
 
-def reply_to(output: Any, reference: str, size: int, wanted: list[str], *, inline: bool) -> NodeReply:
+def reply_to(output: Any, reference: str, size: int, wanted: list[str], *, inline: bool, **extra: Any) -> NodeReply:
     """Return the reply of a node with this output, which has `size` bytes. Raises FactTooLarge."""
-    fields: dict[str, Any] = {"ref": reference, "size": size, "preview": preview_of(output)}
+    fields: dict[str, Any] = {"ref": reference, "size": size, "preview": preview_of(output), **extra}
     facts = facts_of(output, wanted)
     if facts:
         fields["facts"] = facts
@@ -165,8 +165,8 @@ def answer_of(report: Any, node: str) -> NodeOutput:
     return NodeOutput(answer, usage_in(report))
 
 
-def timed(context: NodeContext, reply: NodeReply) -> NodeReply:
-    """Return the reply of a program's call with the time of its end, which a fork takes over."""
-    if context.unit.id not in context.checked.keys or reply.more:
-        return reply
-    return reply.model_copy(update={"at": round(time.time() * 1000)})
+def timed(context: NodeContext, output: NodeOutput) -> NodeOutput:
+    """Return the output of a program's call with the time of its end, which a fork takes over."""
+    if context.unit.id not in context.checked.keys or output.more:
+        return output
+    return replace(output, at=round(time.time() * 1000))

@@ -121,12 +121,12 @@ class NodeRunner:
             await self.origins.begin(context)
         if isinstance(call, GateNodeCall) and not call.asks:
             # without a marker, or an equal call would take the answer for its own
-            reply = (await self._keep(context, NodeOutput(call.answer))).model_copy(update={"attempt": 0})
-            reply = timed(context, reply)
+            kept = await self._keep(context, timed(context, NodeOutput(call.answer)))
+            reply = kept.model_copy(update={"attempt": 0})
             await self.origins.note(context, reply)
             return reply
         work = context.work
-        if await context.binder.is_skipped(context.node, context.unit):
+        if await context.binder.is_skipped(context.unit):
             return NodeReply(skipped=True)
         if isinstance(context.node, ProgramNode):
             question = await unapproved_program(context, self.store) if context.spec.approval else None
@@ -155,7 +155,7 @@ class NodeRunner:
         try:
             tool = self.registry.get(work.tool) if isinstance(work, ToolCall) else None
             if isinstance(work, ToolCall) and tool is not None and (tool.effect == "write" or context.spec.approval):
-                await context.binder.load(context.node, context.unit)
+                await context.binder.load(context.unit)
                 found, _ = await self.origins.write(context, Write.of(context, tool, context.arguments(work)))
             else:
                 found = await self.origins.call(context, partial(_content_key, context, {}, tool))
@@ -170,15 +170,13 @@ class NodeRunner:
         """
         output, epoch, prefix = await self._within_timeout(context, work), context.call.epoch, context.run_prefix
         await turn()
-        body = encode_output(output.output)
-        reply = timed(context, reply_of(context, output, body))
-        if apart or reply.more or len(body) > MAX_MARKED_BYTES or self.origins.notes(context, reply):
+        output, body = timed(context, output), encode_output(output.output)
+        apart |= bool(output.more) or len(body) > MAX_MARKED_BYTES or self.origins.notes(context, output.more)
+        reply = reply_of(context, output, digest_of(body) if apart else reference_to(body, key), len(body))
+        if apart:
             await self.store.put(prefix, body)
             await self.origins.note(context, reply)
-            marker = Marker(reply=reply, epoch=epoch).text()
-        else:
-            reply = reply.model_copy(update={"ref": reference_to(body, key)})
-            marker = Marker(reply=reply, epoch=epoch).text(body)
+        marker = Marker(reply=reply, epoch=epoch).text(None if apart else body)
         found = await self.store.mark(prefix, key, marker)
         if found == marker:
             return reply
@@ -210,7 +208,7 @@ class NodeRunner:
 
         One that needs approval and has none for these values asks instead, unless the ledger knows that it has begun.
         """
-        await context.binder.load(context.node, context.unit)
+        await context.binder.load(context.unit)
         arguments = context.arguments(work)
         write = Write.of(context, tool, arguments)
         taken, earlier_key = await self.origins.write(context, write)
@@ -266,7 +264,7 @@ class NodeRunner:
         if taken is not None:
             return SubagentRequest(taken=taken)
         origins = await self.origins.of_subagent(context)
-        await context.binder.load(node, context.unit)
+        await context.binder.load(context.unit)
         run_context = await self.library.run_context(run_prefix, context.checked.run_context)
         goal, material = bind_goal(node.goal, context.binder.lookup)
         if refers_to_goal(node.goal):
@@ -340,7 +338,7 @@ class NodeRunner:
         """
         node, work, call = context.node, context.work, context.call
         if work is not None:
-            await context.binder.load(node, context.unit)
+            await context.binder.load(context.unit)
         if isinstance(work, ToolCall):
             assert tool is not None
             return self._tool_call(context, tool, context.arguments(work))
@@ -386,7 +384,7 @@ class NodeRunner:
     async def _keep(self, context: NodeContext, output: NodeOutput) -> NodeReply:
         """Store an output that has no marker."""
         body = encode_output(output.output)
-        reply = reply_of(context, output, body)
+        reply = reply_of(context, output, digest_of(body), len(body))
         await self.store.put(context.run_prefix, body)
         return reply
 

@@ -229,7 +229,7 @@ class Programs:
         prefix, name, generation = context.run_prefix, context.unit.id, context.unit.generation
         is_taken = False
         if begun is None:
-            await context.binder.load(node, context.unit)
+            await context.binder.load(context.unit)
             arguments = context.binder.bound(dict(node.arguments))
             script = await self.library.put(prefix, node.script)
             session = Session(script=script, function="main", arguments=packed(arguments), key=name)

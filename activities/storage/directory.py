@@ -4,12 +4,11 @@ import asyncio
 import os
 import secrets
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from itertools import count
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
+from sennit.activities.storage import files
 from sennit.activities.storage.artifacts import (
     MARKERS,
     STORE_ID,
@@ -22,14 +21,14 @@ from sennit.activities.storage.artifacts import (
     name_of,
     seen_id,
 )
+from sennit.activities.storage.files import INLINE_BYTES
 
 P = ParamSpec("P")
 T = TypeVar("T")
-_Seen = tuple[int, int, int, int, int]
-_PROCESS = secrets.token_hex(6)
-_PARTS = count()
-_INLINE_BYTES = 64 * 1024
-"""Smaller bodies are read and written on the event loop: a thread costs more than the file."""
+_Seen = tuple[int, int, int]
+_SHARED_BYTES, _SHARED_MARKERS = 8 * 1024, 16
+"""How long a marker in a file with others is at most, and how many are in one: who reads one reads them all."""
+_Mark = tuple[str, bytes, asyncio.Future[bytes]]
 
 
 class _Here(threading.local):
@@ -38,6 +37,10 @@ class _Here(threading.local):
     turn: tuple[int, _Seen] | None = None
     """The root that was opened in this turn of the event loop."""
 
+    def __init__(self) -> None:
+        self.marks: dict[str, list[_Mark]] = {}
+        """What is marked in this turn, by the run prefix."""
+
 
 class DirectoryStore:
     """One file a body, named by digest; markers in a folder beside them. Files appear whole, by rename or link.
@@ -45,7 +48,8 @@ class DirectoryStore:
     Every call opens the root and reads the id there, and then works below the root that it has opened. So a folder
     that was moved away or unmounted, or another one in its place, is never taken for this store, at no instant. Calls
     of one turn of the event loop share what they open, and only look whether it still is what lies there: the nodes of
-    a group make theirs at one moment.
+    a group make theirs at one moment. For the same reason the markers of a turn are written to one file, which then
+    gets the name of each: that costs half of what a file for each does.
 
     Nothing is synced to the disk: a killed process loses nothing, and after a power cut a missing or torn body is
     found by its digest and its node runs again. Files are open to those only who may enter the folder.
@@ -61,8 +65,8 @@ class DirectoryStore:
         mine = secrets.token_hex(8).encode()
         try:
             self._root.mkdir(parents=True, exist_ok=True)
-            with _opened(self._root) as root:
-                return _link(root, STORE_ID, mine) == mine
+            with files.opened(self._root) as root:
+                return files.link(root, "", {STORE_ID: mine})[STORE_ID] == mine
         except OSError as error:
             raise self._unavailable(error) from error
 
@@ -74,50 +78,79 @@ class DirectoryStore:
 
     async def put(self, run_prefix: str, body: bytes) -> str:
         digest = digest_of(body)
-        await self._run(len(body), _write, f"{run_prefix}/{digest}", body)
+        await self._run(len(body), files.write, f"{run_prefix}/{digest}", body)
         return digest
 
     async def get(self, run_prefix: str, reference: str) -> bytes:
         if not is_reference(reference):
             raise BodyMissing(f"no body {reference:.80} under {run_prefix}")
         path = f"{run_prefix}/{name_of(reference)}"
-        found = await self._run(0, _short, path)
+        found = await self._run(0, files.short, path)
         if isinstance(found, int):
-            found = await self._run(found, _read, path)
+            found = await self._run(found, files.read, path)
         if found is None:
             raise BodyMissing(f"no body {reference} under {run_prefix}")
-        body = body_of(reference, found)
+        _, _, key = reference.partition(".")
+        body = body_of(reference, files.marker_in(found, key) if key else found)
         if body is None and reference == name_of(reference):
-            await self._run(0, _unlink, path)
+            await self._run(0, files.unlink, path)
             raise BodyMissing(f"the body {reference} under {run_prefix} was damaged; it is gone now")
         if body is None:
             raise BodyMissing(f"the body {reference} under {run_prefix} is damaged")
         return body
 
     async def has(self, run_prefix: str, reference: str) -> bool:
-        return is_reference(reference) and await self._run(0, _size, f"{run_prefix}/{name_of(reference)}") is not None
+        if not is_reference(reference):
+            return False
+        return await self._run(0, files.size_of, f"{run_prefix}/{name_of(reference)}") is not None
 
     def place(self, run_prefix: str, reference: str) -> str:
         return str(self._root / run_prefix / name_of(reference))
 
     async def mark(self, run_prefix: str, key: str, body: bytes) -> bytes:
-        return await self._run(len(body), _link, f"{run_prefix}/{MARKERS}{key}", body)
+        if len(body) > _SHARED_BYTES:
+            return (await self._run(len(body), files.link, f"{run_prefix}/{MARKERS}", {key: body}))[key]
+        loop = asyncio.get_running_loop()
+        if not self._here.marks:
+            loop.call_soon(self._mark_all)
+        found: asyncio.Future[bytes] = loop.create_future()
+        self._here.marks.setdefault(run_prefix, []).append((key, body, found))
+        return await found
+
+    def _mark_all(self) -> None:
+        """Set the markers of a turn, less those whose callers were cancelled meanwhile."""
+        marks, self._here.marks = self._here.marks, {}
+        for run_prefix, every in marks.items():
+            waiting = [mark for mark in every if not mark[2].done()]
+            for first in range(0, len(waiting), _SHARED_MARKERS):
+                self._mark_some(run_prefix, waiting[first : first + _SHARED_MARKERS])
+
+    def _mark_some(self, run_prefix: str, marks: Sequence[_Mark]) -> None:
+        bodies = {key: body for key, body, _ in reversed(marks)}  # the first one wins
+        try:
+            held = self._at_once(files.link, f"{run_prefix}/{MARKERS}", bodies)
+        except Exception as error:  # noqa: BLE001  it is raised again, by each call
+            for _, _, found in marks:
+                found.set_exception(error)
+        else:
+            for key, _, found in marks:
+                found.set_result(held[key])
 
     async def marked(self, run_prefix: str, key: str) -> bytes | None:
-        return await self._run(0, _read, f"{run_prefix}/{MARKERS}{key}")
+        return await self._run(0, files.marker, f"{run_prefix}/{MARKERS}", key)
 
     async def unmark(self, run_prefix: str, key: str) -> None:
-        await self._run(0, _unlink, f"{run_prefix}/{MARKERS}{key}")
+        await self._run(0, files.unlink, f"{run_prefix}/{MARKERS}{key}")
 
     async def list_objects(self, namespace: str) -> AsyncIterator[StoredObject]:
         """Follows no link, and passes over what is no run's folder."""
-        for run in await self._run(_INLINE_BYTES + 1, _folders_in, namespace):
-            for found in await self._run(_INLINE_BYTES + 1, _objects, f"{namespace}/{run}"):
+        for run in await self._run(INLINE_BYTES + 1, files.folders_in, namespace):
+            for found in await self._run(INLINE_BYTES + 1, files.objects, f"{namespace}/{run}"):
                 yield found
 
     async def delete(self, run_prefix: str, names: Sequence[str]) -> None:
         """Follows no link: a link itself is deleted. Folders go with the last file in them."""
-        await self._run(_INLINE_BYTES + 1, _delete, run_prefix, names)
+        await self._run(INLINE_BYTES + 1, files.delete, run_prefix, names)
 
     async def _run(self, size: int, work: Callable[Concatenate[int, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Work below the root, on the event loop if `size` bytes are few. Lets any OSError out as StoreUnavailable."""
@@ -129,9 +162,15 @@ class DirectoryStore:
             finally:
                 os.close(root)
 
+        if size <= INLINE_BYTES:
+            return self._at_once(work, *args, **kwargs)
         try:
-            if size > _INLINE_BYTES:
-                return await asyncio.to_thread(within)
+            return await asyncio.to_thread(within)
+        except OSError as error:
+            raise self._unavailable(error) from error
+
+    def _at_once(self, work: Callable[Concatenate[int, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        try:
             return work(self._opened_in_turn(), *args, **kwargs)
         except OSError as error:
             raise self._unavailable(error) from error
@@ -140,23 +179,25 @@ class DirectoryStore:
         """Return the root, opened in this turn of the event loop, and still there with its id. Raises OSError or
         StoreUnavailable.
         """
-        with suppress(OSError):
-            if self._here.turn is not None and self._seen(self._here.turn[0]) == self._here.turn[1]:
-                return self._here.turn[0]
+        turn, seen = self._here.turn, self._seen()
+        if turn is not None and turn[1] == seen:
+            return turn[0]
         self._end_turn()
         root = self._opened()
-        try:
-            self._here.turn = root, self._seen(root)
-        except BaseException:
-            os.close(root)
-            raise
-        asyncio.get_running_loop().call_soon(self._end_turn)
+        if seen is not None:
+            self._here.turn = root, seen
+            asyncio.get_running_loop().call_soon(self._end_turn)
         return root
 
-    def _seen(self, root: int) -> _Seen:
-        """Return which folder lies at the root now, and which file with an id is in the one that was opened."""
-        place, file = self._root.stat(), os.stat(STORE_ID, dir_fd=root)
-        return place.st_dev, place.st_ino, file.st_dev, file.st_ino, file.st_mtime_ns
+    def _seen(self) -> _Seen | None:
+        """Return which folder lies at the root now, if one does, and when something in it last changed its name: that
+        of the id does not change otherwise.
+        """
+        try:
+            place = self._root.stat()
+        except OSError:
+            return None
+        return place.st_dev, place.st_ino, place.st_mtime_ns
 
     def _end_turn(self) -> None:
         turn, self._here.turn = self._here.turn, None
@@ -171,7 +212,7 @@ class DirectoryStore:
             seen_id(str(self._root), None, self._id)
             raise
         try:
-            self._id = seen_id(str(self._root), _read(root, STORE_ID), self._id)
+            self._id = seen_id(str(self._root), files.read(root, STORE_ID), self._id)
         except BaseException:
             os.close(root)
             raise
@@ -180,158 +221,3 @@ class DirectoryStore:
     def _unavailable(self, error: OSError) -> StoreUnavailable:
         named = f": {error.filename}" if isinstance(error.filename, str) else ""
         return StoreUnavailable(f"artifact store {self._root}: {error.strerror or error}{named}")
-
-
-def _read(root: int, path: str) -> bytes | None:
-    found = _looked(root, path, None)
-    assert not isinstance(found, int)
-    return found
-
-
-def _short(root: int, path: str) -> bytes | int | None:
-    """Return what is in a file, or only its size if it is not read on the event loop."""
-    return _looked(root, path, _INLINE_BYTES)
-
-
-def _looked(root: int, path: str, most: int | None) -> bytes | int | None:
-    # by the calls of the system alone: `open` makes five of them where two will do, and each node makes several
-    try:
-        file = os.open(path, os.O_RDONLY, dir_fd=root)
-    except FileNotFoundError:
-        return None
-    try:
-        size = os.fstat(file).st_size
-        if most is not None and size > most:
-            return size
-        found = os.read(file, size)
-        while len(found) < size and (more := os.read(file, size - len(found))):
-            found += more
-        return found
-    finally:
-        os.close(file)
-
-
-def _size(root: int, path: str) -> int | None:
-    with suppress(FileNotFoundError):
-        return os.stat(path, dir_fd=root).st_size
-    return None
-
-
-def _write(root: int, path: str, body: bytes) -> None:
-    if _size(root, path) == len(body):
-        return
-    part = _part(root, path, body)
-    try:
-        os.replace(part, path, src_dir_fd=root, dst_dir_fd=root)
-    except OSError:
-        _unlink(root, part)
-        raise
-
-
-def _link(root: int, path: str, body: bytes) -> bytes:
-    """Write a file unless it is there, and return what is in it."""
-    part = _part(root, path, body)
-    found: bytes | None = None
-    try:
-        while found is None:  # it may be deleted between the two
-            try:
-                os.link(part, path, src_dir_fd=root, dst_dir_fd=root)
-                found = body
-            except FileExistsError:
-                found = _read(root, path)
-    finally:
-        _unlink(root, part)
-    return found
-
-
-def _part(root: int, path: str, body: bytes) -> str:
-    """Write `body` beside `path` under a name of its own, creating the folders below the root at the first write."""
-    folder, slash, name = path.rpartition("/")
-    part = f"{folder}{slash}.{name}.{_PROCESS}{os.getpid():x}.{next(_PARTS):x}"
-    try:
-        _create(root, part, body)
-    except FileNotFoundError:
-        steps = folder.split("/")
-        for depth in range(len(steps)):
-            with suppress(FileExistsError):
-                os.mkdir("/".join(steps[: depth + 1]), dir_fd=root)
-        _create(root, part, body)
-    except OSError:
-        _unlink(root, part)
-        raise
-    return part
-
-
-def _create(root: int, path: str, body: bytes) -> None:
-    mode = os.fstat(root).st_mode & 0o644
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode, dir_fd=root)
-    try:
-        left = memoryview(body)
-        while left:
-            left = left[os.write(file, left) :]
-    finally:
-        os.close(file)
-
-
-def _objects(root: int, run_prefix: str) -> list[StoredObject]:
-    found = []
-    for within in ("", MARKERS):
-        with _entries(root, f"{run_prefix}/{within}") as entries:
-            for entry in entries:
-                with suppress(FileNotFoundError):  # it was deleted meanwhile
-                    if not entry.is_dir(follow_symlinks=False):
-                        status = entry.stat(follow_symlinks=False)
-                        name = f"{within}{entry.name}"
-                        found.append(StoredObject(run_prefix, name, status.st_size, status.st_mtime))
-    return found
-
-
-def _folders_in(root: int, folder: str) -> list[str]:
-    with _entries(root, folder) as entries:
-        return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
-
-
-@contextmanager
-def _entries(root: int, folder: str) -> Iterator[Iterator[os.DirEntry[str]]]:
-    """Go through a folder; there is nothing if there is none, or a link or a file in its place."""
-    try:
-        opened = os.open(folder.rstrip("/"), os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=root)
-    except (FileNotFoundError, NotADirectoryError):
-        yield iter(())
-        return
-    try:
-        with os.scandir(opened) as entries:
-            yield entries
-    finally:
-        os.close(opened)
-
-
-def _delete(root: int, run_prefix: str, names: Sequence[str]) -> None:
-    namespace, _, run = run_prefix.rpartition("/")
-    with suppress(FileNotFoundError), _opened(namespace, root) as above, _opened(run, above) as folder:
-        with suppress(FileNotFoundError), _opened(MARKERS.rstrip("/"), folder) as markers:
-            for name in names:
-                if name.startswith(MARKERS):
-                    _unlink(markers, name.removeprefix(MARKERS))
-        for name in names:
-            if "/" not in name:
-                _unlink(folder, name)
-        with suppress(OSError):  # it stays while something is in it
-            os.rmdir(MARKERS, dir_fd=folder)
-        with suppress(OSError):
-            os.rmdir(run, dir_fd=above)
-
-
-@contextmanager
-def _opened(folder: Path | str, above: int | None = None) -> Iterator[int]:
-    """Open a folder; below another one, no link in its place."""
-    opened = os.open(folder, os.O_DIRECTORY | (0 if above is None else os.O_NOFOLLOW), dir_fd=above)
-    try:
-        yield opened
-    finally:
-        os.close(opened)
-
-
-def _unlink(root: int, path: str) -> None:
-    with suppress(FileNotFoundError):
-        os.unlink(path, dir_fd=root)

@@ -74,14 +74,6 @@ class StoredPlan(BaseModel):
     def node(self, name: str) -> Node:
         return self._nodes[name]
 
-    def at_stage(self, name: str, stage: str) -> Node:
-        """Return what each item of a map runs there: the map with only that node of its chain. Raises KeyError."""
-        found = self._at_stages.get((name, stage))
-        if found is None:
-            node = self._nodes[name]
-            found = self._at_stages[name, stage] = node.at_stage(stage) if node.kind == "map" else node
-        return found
-
     def find(self, name: str) -> Node | None:
         return self._nodes.get(name)
 
@@ -110,7 +102,8 @@ class StoredPlan(BaseModel):
         return whole.node if whole is not None and not whole.path else None
 
     @cached_property
-    def _at_stages(self) -> dict[tuple[str, str], Node]:
+    def worked_out(self) -> dict[tuple[str, str | None], Any]:
+        """What readers have worked out of what is written at a place of the plan: many calls need the same."""
         return {}
 
     @cached_property

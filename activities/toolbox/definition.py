@@ -34,6 +34,9 @@ _DESCRIBED: Final = (
 )  # fmt: skip
 
 
+_JSON: Final = json.JSONEncoder(allow_nan=False, ensure_ascii=False)
+
+
 def _say_nothing(_: str) -> None:
     """Report no progress."""
 
@@ -113,7 +116,7 @@ class Tool:
     @property
     def is_async(self) -> bool:
         """Whether the function is a coroutine function. A plain one needs a thread of its own."""
-        return inspect.iscoroutinefunction(self.function)
+        return _is_async(self.function)
 
     async def call(
         self,
@@ -218,7 +221,7 @@ class Tool:
     def _json(self, result: Any) -> Any:
         try:
             value = to_jsonable_python(result)
-            written = json.dumps(value, allow_nan=False, ensure_ascii=False)
+            written = _JSON.encode(value)
             written.encode()
         except (PydanticSerializationError, ValueError, TypeError, RecursionError) as error:
             message = f"{self.name} returned a {type(result).__name__} that JSON cannot carry: {error}"
@@ -242,6 +245,9 @@ class Tool:
         except ValidationError as error:
             place, problem = first_error(error, self.schema.get("properties", ()))
             raise ToolArgumentError(problem, tool=self.name, field=place) from None
+
+
+_is_async: Final = lru_cache(maxsize=1_000)(inspect.iscoroutinefunction)
 
 
 @lru_cache(maxsize=1_000)

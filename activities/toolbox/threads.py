@@ -68,11 +68,13 @@ class ToolThreads:
 
         Raises what the function raises, and ToolExit for what is no error, such as SystemExit.
         """
+        ended: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         future = self._threads.submit(copy_context().run, guarded, function)
+        future.add_done_callback(partial(_report_end, _errands_here(), ended))
         try:
-            return await asyncio.wrap_future(future)
+            return await ended
         finally:
-            if not future.done():
+            if not (future.cancel() or future.done()):
                 self._lose(future, tool)
 
     async def run_async(
@@ -104,8 +106,56 @@ class ToolThreads:
         future.add_done_callback(lambda ended: self._lost.pop(ended, None) and None)
 
 
+class _Errands:
+    """Has another event loop do something. It is woken once for all that has come meanwhile: that costs a system call,
+    and the interpreter goes to and fro between the threads. A group of short calls begins, and ends, at one moment.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._lock = threading.Lock()
+        self._waiting: list[Callable[[], object]] = []
+
+    def add(self, errand: Callable[[], object], *, by: asyncio.AbstractEventLoop | None = None) -> None:
+        """Add an errand. A loop `by` which it is added wakes the other one at the end of its turn. Raises RuntimeError
+        if the other one is closed.
+        """
+        with self._lock:
+            self._waiting.append(errand)
+            is_first = len(self._waiting) == 1
+        if is_first and by is not None:
+            by.call_soon(self._wake)
+        elif is_first:
+            self._wake()
+
+    def _wake(self) -> None:
+        self._loop.call_soon_threadsafe(self._run, context=Context())
+
+    def _run(self) -> None:
+        with self._lock:
+            found, self._waiting = self._waiting, []
+        for errand in found:
+            errand()
+
+
+_errands: dict[asyncio.AbstractEventLoop, _Errands] = {}
+
+
+def _errands_here() -> _Errands:
+    """Return by what others tell the running loop how its calls have ended."""
+    loop = asyncio.get_running_loop()
+    found = _errands.get(loop)
+    if found is None:
+        for closed in [each for each in list(_errands) if each.is_closed()]:
+            _errands.pop(closed, None)
+        found = _errands[loop] = _Errands(loop)
+    return found
+
+
 class _Call:
-    """A call on a tool loop. `ended` belongs to the caller's loop, `task` to the tool loop."""
+    """A call on a tool loop. `ended` belongs to the caller's loop, `task` to the tool loop. A caller that is cancelled
+    cancels `ended` with it, and gets another one.
+    """
 
     def __init__(self, tool: str, node: str, limit: asyncio.Timeout | None) -> None:
         self.tool, self.node, self.limit = tool, node, limit
@@ -113,23 +163,35 @@ class _Call:
         self.cancelled = False
         self.task: asyncio.Task[Any] | None = None
         self.home = asyncio.get_running_loop()
+        self.errands = _errands_here()
         self.ended: asyncio.Future[Any] = self.home.create_future()
-        self.ended.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # seen, even if given up
+        self.is_settled = False
 
     def begin(self, function: Callable[[], Coroutine[Any, Any, Any]], report: Callable[[], None]) -> None:
         _owner.set(self)
         self.task = asyncio.get_running_loop().create_task(_guarded_async(function, self))
         self.task.add_done_callback(lambda _: report())
+        if self.cancelled:
+            self.task.cancel()
 
     def cancel(self) -> None:
         self.cancelled = True
         if self.task is not None:
             self.task.cancel()
 
+    def end_later(self) -> None:
+        """Let the call have another end than the cancellation of its caller."""
+        if self.ended.cancelled():
+            self.ended = self.home.create_future()
+            self.ended.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # seen, if given up
+        if self.is_settled:
+            self.settle()
+
     def settle(self) -> None:
         task = self.task
         assert task is not None
         error = None if task.cancelled() else task.exception()
+        self.is_settled = True
         if self.ended.done():
             return
         if task.cancelled():
@@ -138,30 +200,6 @@ class _Call:
             self.ended.set_exception(error)
         else:
             self.ended.set_result(task.result())
-
-
-class _Errands:
-    """Has another event loop do something. It is woken once for all that has come meanwhile: that costs a system call,
-    and a group of short calls begins, and ends, at one moment.
-    """
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._lock = threading.Lock()
-        self._waiting: list[Callable[[], object]] = []
-
-    def add(self, errand: Callable[[], object]) -> None:
-        """Raises RuntimeError if the loop is closed."""
-        with self._lock:  # also while the loop is woken, so that a later call to it comes later
-            self._waiting.append(errand)
-            if len(self._waiting) == 1:
-                self._loop.call_soon_threadsafe(self._run, context=Context())
-
-    def _run(self) -> None:
-        with self._lock:
-            found, self._waiting = self._waiting, []
-        for errand in found:
-            errand()
 
 
 class ToolLoop:
@@ -181,20 +219,20 @@ class ToolLoop:
         self._loop.set_default_executor(ThreadPoolExecutor(_HELPERS, "tool-helper"))
         self._loop.set_task_factory(self._make_task)
         self._errands = _Errands(self._loop)
-        self._homes: dict[asyncio.AbstractEventLoop, _Errands] = {}
         self._thread = threading.Thread(target=self._serve, name="tools", daemon=True)
         self._thread.start()
 
     async def run(self, call: _Call, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Make the call. See `ToolThreads.run_async`."""
         report = partial(self._report, call)
-        self._errands.add(partial(copy_context().run, call.begin, function, report))
+        self._errands.add(partial(copy_context().run, call.begin, function, report), by=call.home)
         self._calls.add(call)
         if self._watch is None or self._watch.done():
             self._watch = call.home.create_task(self._keep_watch(), context=Context())
         try:
-            result: T = await asyncio.shield(call.ended)
+            result: T = await call.ended
         except asyncio.CancelledError:
+            call.end_later()
             self._loop.call_soon_threadsafe(call.cancel)
             await asyncio.wait({call.ended}, timeout=GRACE)
             if not call.ended.done():
@@ -210,11 +248,8 @@ class ToolLoop:
         return result
 
     def _report(self, call: _Call) -> None:
-        if call.home not in self._homes:
-            self._homes = {loop: each for loop, each in self._homes.items() if not loop.is_closed()}
-            self._homes[call.home] = _Errands(call.home)
         with suppress(RuntimeError):  # the caller's loop is closed
-            self._homes[call.home].add(call.settle)
+            call.errands.add(call.settle)
 
     async def _keep_watch(self) -> None:
         """Look every second whether the loop has turned, while there are calls."""
@@ -297,6 +332,22 @@ class ToolLoop:
         where = f", at {frame.f_code.co_filename}:{frame.f_lineno}" if frame else ""
         who = f"{blocker.tool} of {blocker.node}" if blocker else "a task or callback that a tool left behind"
         return f"{who} blocks the event loop of all async tools{where}; {_REMEDY}"
+
+
+def _report_end(errands: _Errands, ended: asyncio.Future[T], call: Future[T]) -> None:
+    """Have the caller's loop learn how a call in a thread has ended."""
+    with suppress(RuntimeError):  # the caller's loop is closed
+        errands.add(partial(_settle, ended, call))
+
+
+def _settle(ended: asyncio.Future[T], call: Future[T]) -> None:
+    if ended.done():
+        return
+    error = call.exception()
+    if error is not None:
+        ended.set_exception(error)
+    else:
+        ended.set_result(call.result())
 
 
 def guarded(function: Callable[[], T]) -> T:

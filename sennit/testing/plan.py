@@ -176,7 +176,7 @@ class _Words:
     async def advance(self, context: NodeContext, *_: object) -> NodeOutput:
         node = context.node
         assert isinstance(node, ProgramNode)
-        await context.binder.load(node, context.unit)
+        await context.binder.load(context.unit)
         arguments = context.binder.bound(node.arguments)
         with self._loop.rest():  # the script counts its own work
             return NodeOutput(await run_async(node.script, self._fakes, **arguments))

@@ -302,7 +302,7 @@ class Play:
             await asyncio.sleep(0)
         call = NodeCall(run="run", plan="", nodes=(name,))
         binder = Binder(self.library, self.prefix, page, call, page.materials.get(name, {}))
-        await binder.load(node, Unit(name, None, 1))
+        await binder.load(Unit(name, None, 1))
         try:
             value = self.fakes[node.tool](**binder.bound(node.args))
         except Exception as error:  # noqa: BLE001 - as a tool fails
@@ -354,7 +354,7 @@ class Play:
 
     async def answer(self, name: str, node: Node) -> Any:
         context = await self.context(name)
-        await context.binder.load(node, context.unit)
+        await context.binder.load(context.unit)
         bound = context.binder.bound
         if isinstance(node, ToolNode) and node.tool == SLEEP["name"]:
             return None

@@ -3,22 +3,20 @@
 import asyncio
 from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from doubles.plan.samples import each, stored, tool
 from doubles.stores import made
 
-from sennit.activities.nodes.binding import Binder, parse_unit
+from sennit.activities.nodes.binding import Binder, parse_unit, written_at
 from sennit.activities.storage import run_context
 from sennit.activities.storage.directory import DirectoryStore
-from sennit.activities.storage.run_context import ArtifactReader
+from sennit.activities.storage.run_context import ArtifactReader, StoredPlan
 from sennit.workflows.messages.node_calls import NodeCall
-from sennit.workflows.plan.language.nodes import MapNode
-from sennit.workflows.plan.language.parser import parse_plan
+from sennit.workflows.plan.language.nodes import ToolCall
 
 HOME = "space/run"
-CHECKED: Any = SimpleNamespace(inputs={"x": [7]}, goal="Sum up")
 
 
 class Reads(DirectoryStore):
@@ -38,29 +36,26 @@ def store(tmp_path: Path) -> Reads:
     return made(Reads(tmp_path))
 
 
-def each(over: str = "$a.items", as_: str = "item", **args: Any) -> MapNode:
-    work = {"kind": "tool", "tool": "echo", "args": args or {"value": "$item"}}
-    nodes = [
-        {"id": "a", "kind": "tool", "tool": "echo"},
-        {"id": "m", "kind": "map", "over": over, "as": as_, "do": work},
-    ]
-    node = parse_plan({"nodes": nodes, "answer": "$m", "inputs": {"x": {"type": "array"}}}).nodes[1]
-    assert isinstance(node, MapNode)
-    return node
+def items(**args: Any) -> StoredPlan:
+    work = tool(tool="anything", args=args or {"value": "$item"})
+    del work["id"]
+    return stored(tool("a", "anything"), each(do=work))
 
 
-async def bound(library: ArtifactReader, node: MapNode, digest: str, index: int) -> Any:
-    unit = parse_unit(f"m[{index}]")
+async def bound(library: ArtifactReader, checked: StoredPlan, digest: str, index: int) -> Any:
     call = NodeCall(run="run", plan="plan", nodes=(f"m[{index}]",))
-    binder = Binder(library, HOME, CHECKED, call, {"a": digest})
-    await binder.load(node, unit)
-    return binder.bound(node.do[0].args)  # type: ignore[union-attr]
+    binder = Binder(library, HOME, checked, call, {"a": digest})
+    unit = parse_unit(f"m[{index}]")
+    await binder.load(unit)
+    work = written_at(checked, unit).work
+    assert isinstance(work, ToolCall)
+    return binder.bound(work.args)
 
 
 async def test_the_items_of_a_map_read_their_list_once(store: Reads) -> None:
     library = ArtifactReader(store)
     digest = await library.put(HOME, {"items": [{"n": index} for index in range(50)]})
-    found = await asyncio.gather(*(bound(library, each(), digest, index) for index in range(50)))
+    found = await asyncio.gather(*(bound(library, items(), digest, index) for index in range(50)))
     assert found == [{"value": {"n": index}} for index in range(50)]
     assert store.count[digest] == 1
 
@@ -68,9 +63,9 @@ async def test_the_items_of_a_map_read_their_list_once(store: Reads) -> None:
 async def test_who_changes_an_item_changes_it_for_nobody_else(store: Reads) -> None:
     library = ArtifactReader(store)
     digest = await library.put(HOME, {"items": [{"n": 1}], "of": {"n": 2}})
-    both = each(value="$item", whole="$a.of")
-    for node in (each(), both, each()):
-        found = await bound(library, node, digest, 0)
+    both = items(value="$item", whole="$a.of")
+    for checked in (items(), both, items()):
+        found = await bound(library, checked, digest, 0)
         assert found["value"] == {"n": 1}
         assert found.get("whole", {"n": 2}) == {"n": 2}
         for value in found.values():

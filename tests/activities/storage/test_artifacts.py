@@ -117,6 +117,39 @@ async def test_of_many_who_mark_all_learn_who_was_first(store: ArtifactStore, lo
     assert await store.mark(RUN, "k.intent", b"again") == b"again"
 
 
+async def test_markers_that_are_set_at_one_moment_lead_lives_of_their_own(
+    store: ArtifactStore, location: Path | str
+) -> None:
+    bodies = {digest_of(b"%d" % number): b'"%d"' % number * (1 + 3999 * (number == 7)) for number in range(40)}
+    markers = {key: in_marker(b'{"reply":{}}', body) for key, body in bodies.items()}
+    first, *others = markers
+    assert await store.mark(RUN, first, b"earlier") == b"earlier"
+    found = await asyncio.gather(*(store.mark(RUN, *marker) for marker in markers.items()))
+    assert found == [b"earlier", *list(markers.values())[1:]]
+    gone, last = others[0], others[-1]
+    await store.unmark(RUN, gone)
+    for key in others[1:]:
+        assert await store.marked(RUN, key) == markers[key]
+        assert await store.get(RUN, reference_to(bodies[key], key)) == bodies[key]
+    assert await store.marked(RUN, gone) is None
+    assert await store.mark(RUN, gone, b"again") == b"again"
+    sizes = [each.size async for each in store.list_objects("default")]
+    assert sum(sizes) < 2 * sum(map(len, markers.values())), "one file with many names counts once"
+    overwrite(location, f"{RUN}/done/{last}", b"\0 damaged")
+    assert await store.marked(RUN, last) == b"\0 damaged"
+    with pytest.raises(BodyMissing, match="is damaged"):
+        await store.get(RUN, reference_to(bodies[last], last))
+
+
+async def test_a_call_that_is_cancelled_before_its_turn_ends_marks_nothing(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    store.create()
+    others = [asyncio.create_task(store.mark(RUN, name, b"x")) for name in ("k.intent", "l.intent")]
+    asyncio.get_running_loop().call_soon(others[0].cancel)
+    await asyncio.wait(others)
+    assert [await store.marked(RUN, name) for name in ("k.intent", "l.intent")] == [None, b"x"]
+
+
 async def test_what_is_stored_is_listed_by_run_and_deleted_by_name(store: ArtifactStore) -> None:
     """A run's sub-agents come beside it. Other namespaces stay out of it."""
     run, other = (f"default/{letter * 36}" for letter in "ab")

@@ -18,6 +18,7 @@ _TOKEN = re.compile(
 _OPEN = re.compile(r"\$\{[^}]{0,60}\}?")
 _PATH = re.compile(rf"(?:[A-Za-z_][A-Za-z0-9_-]*)?{STEP}*")
 _PART = re.compile(r"\.([A-Za-z_][A-Za-z0-9_-]*)|\[(\d{1,6})\]")
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _STATUS = re.compile(rf"\$(?P<node>{_NAME}):(?P<name>status|error\.type)\Z")
 
 Step = str | int
@@ -152,7 +153,7 @@ def as_text(value: Any) -> str:
     """Return how a value reads inside text: a string as it is, anything else as compact JSON."""
     if isinstance(value, str):
         return value
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _COMPACT.encode(value)
 
 
 def part_of(value: Any, path: str, name: str) -> Any:
