@@ -102,9 +102,14 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(), filename=str(path))
 
 
+@cache
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(parsed(path)))
+
+
 def imported(path: Path) -> Iterator[str]:
     """Yield every module that a file imports, with its dots, wherever in the file it does."""
-    for node in ast.walk(parsed(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -130,9 +135,14 @@ def package_of(module: str) -> str:
     return module if place.is_dir() or module in ORDER else module.rpartition(".")[0]
 
 
-def modules_imported(path: Path) -> Iterator[str]:
-    """Yield the modules of the source that a file imports; `from package import module` names the module."""
-    for node in ast.walk(parsed(path)):
+@cache
+def modules_imported(path: Path) -> tuple[str, ...]:
+    """Return the modules of the source that a file imports; `from package import module` names the module."""
+    return tuple(_modules_imported(path))
+
+
+def _modules_imported(path: Path) -> Iterator[str]:
+    for node in nodes_of(path):
         names = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -240,7 +250,7 @@ def test_limits_stand_in_the_module_of_their_layer() -> None:
 def test_no_function_is_long() -> None:
     wrong = []
     for path in (*SOURCE, *TESTS):
-        for node in ast.walk(parsed(path)):
+        for node in nodes_of(path):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 length = (node.end_lineno or node.lineno) - node.lineno + 1
                 if length > LONGEST_FUNCTION:
@@ -261,7 +271,7 @@ def test_every_package_says_what_it_is_for() -> None:
 def test_everything_is_caught_only_at_the_boundary() -> None:
     found: dict[str, int] = {}
     for path in SOURCE:
-        for node in ast.walk(parsed(path)):
+        for node in nodes_of(path):
             if isinstance(node, ast.ExceptHandler) and catches_everything(node):
                 found[name_of(path)] = found.get(name_of(path), 0) + 1
     assert found == CATCHERS
@@ -281,7 +291,7 @@ def test_the_workflow_never_walks_a_set() -> None:
     for path in SOURCE:
         if not name_of(path).startswith("workflows/"):
             continue
-        for node in ast.walk(parsed(path)):
+        for node in nodes_of(path):
             walked = []
             if isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
                 walked = [node.iter]
@@ -356,7 +366,7 @@ def test_only_step_changes_a_run_s_state() -> None:
     outside = [path for path in SOURCE if name_of(path).startswith("workflows/") and "/plan/" not in name_of(path)]
     found = [f"{name_of(path)}:{what}" for path in outside for what in changes_of_state(parsed(path))]
     for path in outside:
-        for node in ast.walk(parsed(path)):
+        for node in nodes_of(path):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(SCHEDULER):
                 module = (node.module or "").removeprefix(SCHEDULER).strip(".")
                 names = [each.name for each in node.names]

@@ -118,8 +118,10 @@ async def test_a_killed_tools_worker_loses_only_the_calls_in_flight(
     assert counted == {"a~1": 1, "b~1": 1, "c~1": 2, "d~1": 1, "e~1": 1, "x~1": 1, "y~1": 1, "z~1": 2}
 
 
-async def test_killed_workflow_workers_lose_nothing(server: DevServer, processes: WorkerProcesses) -> None:
-    """First the worker that holds the run, with a second one up; then every worker at once."""
+async def test_killed_workflow_workers_lose_nothing_and_a_killed_server_goes_on_from_its_database(
+    server: DevServer, processes: WorkerProcesses
+) -> None:
+    """First the worker that holds the run, with a second one up; then every worker at once; then the server."""
     client = await connect(server.address)
     runners = processes.start("workflow", "workflow")
     processes.start("tools")
@@ -139,18 +141,13 @@ async def test_killed_workflow_workers_lose_nothing(server: DevServer, processes
     print(f"\n{len(before)} calls before the last kill, {len(processes.calls(run))} in all; called twice: {again}")
     assert len(again) <= 1
     assert set(again) <= set(before[-1:])
-
-
-async def test_a_killed_server_goes_on_from_its_database(server: DevServer, processes: WorkerProcesses) -> None:
-    client = await connect(server.address)
-    processes.start("workflow", "tools")
     nodes = [call(f"n{i}", args={"seconds": 0.5, "value": f"$n{i - 1}.value." if i else "."}) for i in range(6)]
     handle, run = await begin(client, "restart", {"nodes": nodes})
     await processes.until_called(run, "n2")
     server.kill()
     await server.start()
-    again = (await connect(server.address)).get_workflow_handle(handle.id)
-    assert (await report_of(again))["answer"] == {"value": "." * 6}
+    restarted = (await connect(server.address)).get_workflow_handle(handle.id)
+    assert (await report_of(restarted))["answer"] == {"value": "." * 6}
     assert all(count <= 2 for count in Counter(processes.calls(run)).values())
 
 

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -39,16 +40,21 @@ def rendered(place: Path) -> list[Manifest]:
     return list(yaml.safe_load_all(done.stdout))
 
 
+@functools.cache
+def with_component(name: str) -> list[Manifest]:
+    """The base with a component."""
+    lists = {"resources": KUBERNETES / "base", "components": KUBERNETES / "components" / name}
+    with tempfile.TemporaryDirectory() as folder:
+        text = {kind: [os.path.relpath(path, Path(folder).resolve())] for kind, path in lists.items()}
+        (Path(folder) / "kustomization.yaml").write_text(yaml.safe_dump(text))
+        return rendered(Path(folder))
+
+
 @pytest.fixture(params=[f"overlays/{name}" for name in OVERLAYS] + [f"components/{name}" for name in COMPONENTS])
-def manifests(request: pytest.FixtureRequest, tmp_path: Path) -> list[Manifest]:
+def manifests(request: pytest.FixtureRequest) -> list[Manifest]:
     """Each overlay, and the base with each component."""
-    place = KUBERNETES / request.param
-    if request.param.startswith("overlays/"):
-        return rendered(place)
-    lists = {"resources": KUBERNETES / "base", "components": place}
-    text = {name: [os.path.relpath(path, tmp_path.resolve())] for name, path in lists.items()}
-    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(text))
-    return rendered(tmp_path)
+    kind, _, name = request.param.partition("/")
+    return with_component(name) if kind == "components" else rendered(KUBERNETES / request.param)
 
 
 def of_kind(manifests: list[Manifest], kind: str) -> dict[str, Manifest]:
@@ -274,11 +280,8 @@ def test_every_manifest_can_be_applied_again_with_another_image(manifests: list[
 
 
 @needs_kubectl
-def test_a_bucket_is_reached_by_all_who_use_it(tmp_path: Path) -> None:
-    lists = {"resources": KUBERNETES / "base", "components": KUBERNETES / "components/s3"}
-    text = {name: [os.path.relpath(path, tmp_path.resolve())] for name, path in lists.items()}
-    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(text))
-    found = rendered(tmp_path)
+def test_a_bucket_is_reached_by_all_who_use_it() -> None:
+    found = with_component("s3")
     internet = of_kind(found, "NetworkPolicy")["sennit-internet"]["spec"]["podSelector"]
     for each in workloads(found):
         labels = each["spec"].get("jobTemplate", each)["spec"]["template"]["metadata"]["labels"]

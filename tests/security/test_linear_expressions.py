@@ -37,7 +37,7 @@ BOUNDED = {
     "activities/providers/offline/figures.py:_facts": 1_000,
 }
 """Expressions that never see a longer text."""
-SHORT, LONG = 2_000, 20_000
+SHORT, LONG = 800, 8_000
 UNNOTICED = 0.003
 """Seconds of CPU for a long text; the fastest engine needs more for the square of its length."""
 

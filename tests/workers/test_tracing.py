@@ -15,6 +15,7 @@ from doubles.local_workers import serving
 from doubles.runs import call, happens, insist, status_of, until
 from doubles.traces import TraceServer, trace_server
 from doubles.worker_processes import WorkerProcesses
+from opentelemetry.sdk.trace import TracerProvider
 from temporalio.api.common.v1 import Payload
 from temporalio.client import (
     Client,
@@ -206,12 +207,23 @@ async def test_a_group_a_retry_by_a_person_and_a_cancelled_run(dev_server: DevSe
 
 @pytest.fixture
 def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[TraceServer]:
-    """A receiver for the spans of this process."""
+    """A receiver for the spans of this process. What sends them ends with it: its thread takes random numbers for its
+    pauses, and Hypothesis fails a test meanwhile whose choices somebody else has touched.
+    """
+    providers: list[TracerProvider] = []
+
+    def provider(*given: Any, **named: Any) -> TracerProvider:
+        providers.append(TracerProvider(*given, **named))
+        return providers[-1]
+
+    monkeypatch.setattr("sennit.workers.tracing.TracerProvider", provider)
     with trace_server() as found:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", found.url)
         monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "50")
         yield found
         tracing.use(None)
+        for each in providers:
+            each.shutdown()
 
 
 @pytest.mark.server

@@ -1,8 +1,7 @@
-"""Programs that are reset, cancelled, parked for long, or given sub-agents that ask; and joins that cannot close."""
+"""Programs that are reset, cancelled, parked for long, or given sub-agents that ask."""
 
 import asyncio
 import uuid
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -83,42 +82,6 @@ async def test_a_program_that_is_reset_to_its_middle_calls_nothing_again(
         assert (await again.result())["answer"] == answer
     assert called(cache, handle) == before
     assert (cache / "notes.txt").read_text().count(mark) == 1
-
-
-CAUGHT = """
-async def bad(number: int):
-    if number == 5:
-        raise KeyError(number)
-    await fail(message=f"no {number}")
-
-async def good(number: int):
-    return (await nap(value=number))["value"]
-
-async def main():
-    told = []
-    try:
-        await parallel([task(good, number=1), task(bad, number=2), task(nap, seconds=60.0)])
-    except Exception as error:
-        told.append(str(error))
-    try:
-        await first([task(bad, number=3), task(bad, number=4)])
-    except Exception as error:
-        told.append(str(error))
-    try:
-        await quorum(2, [task(bad, number=5), task(good, number=6)])
-    except LookupError as error:
-        told.append(str(error))
-    ends = await settled([task(bad, number=7), task(good, number=8)])
-    return told + [end["value"] for end in ends]
-"""
-
-
-async def test_joins_that_cannot_close_raise_and_may_be_caught(start: Start) -> None:
-    """They raise what the first ticket raised. What they still waited for is cancelled when the program ends."""
-    report = await (await start(plan=program(CAUGHT))).result()
-    assert report["status"] == "done"
-    assert report["answer"] == ["ToolError: no 2", "ToolError: no 3", "'5'", None, 8]
-    assert Counter(line["status"] for line in report["nodes"])["cancelled"] == 1
 
 
 BROKEN = "async def main():\n    await fail(message='no')\n"

@@ -42,26 +42,23 @@ def transfer(tool: str, field: str) -> dict[str, Any]:
     return {"nodes": nodes, "answer": ["$w", "$end"]}
 
 
-@pytest.mark.parametrize(
-    ("tool", "field", "first", "second"), [("pay", "amount", 100, 999), ("post", "text", "a", "b")], ids=["pay", "post"]
-)
 async def test_a_write_after_a_reset_is_the_recorded_one_or_is_refused(
-    client: Client, start: Start, cache: Path, tool: str, field: str, first: Any, second: Any
+    client: Client, start: Start, cache: Path
 ) -> None:
     """The same arguments return what was written; others need a person's word, also if the tool is idempotent."""
-    handle = await start(plan=transfer(tool, field), approval="never")
-    result = {"paid": 100} if tool == "pay" else {"posted": "a"}
+    first, second = 100, 999
+    handle = await start(plan=transfer("pay", "amount"), approval="never")
     await insist(handle, "answer", {"node": "g", "value": first})
     await until(handle, lambda view: [item["node"] for item in view["blocked"]] == ["end"])
     again = await reset(client, handle, answered, without=EVERYTHING)
     await insist(again, "answer", {"node": "g", "value": first})
     view = await until(again, lambda view: [item["node"] for item in view["blocked"]] == ["end"])
-    assert str(next(iter(result.values()))) in view["nodes"][1]["preview"]
+    assert "100" in view["nodes"][1]["preview"]
     again = await reset(client, again, answered, without=EVERYTHING)
     await insist(again, "answer", {"node": "g", "value": second})
     view = await until(again, lambda view: view["nodes"][1]["status"] == "failed")
     error = view["nodes"][1]["error"]
-    assert error.startswith(f"AlreadyWritten: {tool} has written")
+    assert error.startswith("AlreadyWritten: pay has written")
     assert str(first) in error
     assert str(second) in error
     assert called(cache, handle) == ["w~1"]
@@ -71,7 +68,7 @@ async def test_a_write_after_a_reset_is_the_recorded_one_or_is_refused(
     await insist(again, "retry_node", {"node": "w", "repeat_effect": True})
     await until(again, lambda view: [item["node"] for item in view["blocked"]] == ["end"])
     await insist(again, "answer", {"node": "end", "value": "yes"})
-    assert (await again.result())["answer"] == [{next(iter(result)): second}, "yes"]
+    assert (await again.result())["answer"] == [{"paid": second}, "yes"]
     assert called(cache, handle) == ["w~1", "w~2"]
 
 

@@ -281,27 +281,26 @@ async def test_an_http_server_that_was_restarted_is_found_again(tmp_path: Path, 
     server.wait()
 
 
-async def test_a_server_sees_what_it_is_given_and_nothing_else(
+async def test_a_server_sees_what_it_is_given_and_nothing_else_and_no_result_holds_a_secret_of_it(
     tmp_path: Path, context: ToolContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
-    declared = stdio(tmp_path, env={"NAMED": "Bearer $SHORT", "PLAIN": "a$$b"}, tools=["get-*", "add"])
-    tools = offered(tmp_path, {"SHORT": "tok-1"}, my=declared)
+    env = {"NAMED": "Bearer $SHORT", "PLAIN": "a$$b", "HIDDEN": "$A_TOKEN", "TOKEN": "written/in+the&file"}
+    tools = offered(
+        tmp_path,
+        {"SHORT": "tok-1", "A_TOKEN": "from&the/worker+1"},
+        my=stdio(tmp_path, env=env, tools=["get-*", "add"]),
+    )
     assert sorted(tools) == ["my_add", "my_get_variable"]
-    seen = [
-        (await tools["my_get_variable"].call({"name": name}, context))["text"]
-        for name in ("NAMED", "PLAIN", "OPENAI_API_KEY")
-    ]
-    assert seen == ["Bearer tok-1", "a$b", ""]
 
+    async def shown(name: str, **form: str) -> str:
+        return str((await tools["my_get_variable"].call({"name": name, **form}, context))["text"])
 
-async def test_no_result_holds_a_secret_of_the_server(tmp_path: Path, context: ToolContext) -> None:
-    declared = stdio(tmp_path, env={"NAMED": "$A_TOKEN", "TOKEN": "written/in+the&file"}, tools=["get-*"])
-    tools = offered(tmp_path, {"A_TOKEN": "from&the/worker+1"}, my=declared)
-    for name in ("NAMED", "TOKEN"):
+    assert [await shown(name) for name in ("NAMED", "PLAIN", "OPENAI_API_KEY")] == ["Bearer tok-1", "a$b", ""]
+    for name in ("HIDDEN", "TOKEN"):
         for form in ("plain", "base64", "urlsafe", "percent", "html", "json"):
-            given = await tools["my_get_variable"].call({"name": name, "form": form}, context)
-            assert given["text"].strip('"') in ("[redacted]", "Basic bWU6[redacted]"), (name, form)
+            text = (await shown(name, form=form)).strip('"')
+            assert text in ("[redacted]", "Basic bWU6[redacted]"), (name, form)
 
 
 def test_a_server_ends_with_its_worker(tmp_path: Path) -> None:
