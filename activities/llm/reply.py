@@ -1,7 +1,7 @@
 """Reads the reply of a model call. Of a joiner: an answer with evidence, or nodes to add to the plan.
 
-A joiner's reply is one JSON object, LLMCompiler's `Action: Finish(...)` or `Action: Replan`, or text, which is the
-answer. Text that only mentions a call is one too. A bare call, and an object in the midst of text, are asked for again.
+A joiner's reply is one JSON object, or text, which is the answer. Text that only mentions a call is one too. A bare
+call, an action as in ReAct (arXiv 2210.03629), and an object in the midst of text are asked for again.
 """
 
 import re
@@ -31,16 +31,10 @@ _FORM = re.compile(
 )
 _OBJECT = re.compile(r"\{\s*[\"'\u201c]")
 _ACTION = re.compile(
-    r"(?:thought\s*:.*?\n[ \t]*)?action\s*:\s*(?:finish\s*(?P<bracket>[(\[])(?P<answer>.*)|replan\b(?P<nodes>.*))",
-    re.IGNORECASE | re.DOTALL,
-)
-_QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
-_NEXT_ACTION = re.compile(r"^[^\S\n]*+action\s*+:", re.IGNORECASE | re.MULTILINE)
-_OTHER_ACTION = re.compile(
-    r"^[^\S\n]*+action(?:\s*+:\s*+[\w.]++\s*+[(\[{]|\s++input\s*+:)", re.IGNORECASE | re.MULTILINE
+    r"^[^\S\n]*+action(?:\s*+:\s*+(?:replan[^\S\n]*+$|[\w.]++\s*+[(\[{])|\s++input\s*+:)",
+    re.IGNORECASE | re.MULTILINE,
 )
 _BARE_CALL = "the joiner's reply is a bare call; write lines under `replan`, or the answer in words"
-_END = re.compile(r"<END_OF_\w+>\Z")
 
 
 class UnreadableReply(Exception):
@@ -76,19 +70,11 @@ def read_reply(
         raise UnreadableReply("the joiner's reply is a list; write one JSON object")
     if isinstance(data, dict) and (not around or _FORM.search(text)):
         return read_object(data, results, reader, tools)
-    action = _ACTION.fullmatch(text.strip())
-    if action is None:
-        if _OTHER_ACTION.search(text):
-            raise UnreadableReply("the joiner's reply names an action; there are `Finish` and `Replan`")
-        if reader.is_line_in(text):
-            raise UnreadableReply(_BARE_CALL)
-        return JoinerReply({"answer": text.strip(), "evidence": []})
-    if _NEXT_ACTION.search(action["answer"] or action["nodes"] or ""):
-        raise UnreadableReply("the joiner's reply holds two actions; write one")
-    if action["answer"] is not None:
-        return read_object({"answer": _finished(action)}, results, reader, tools)
-    why, _, nodes = action["nodes"].partition("\n")
-    return read_object({"replan": {"why": why.strip("()[]: "), "nodes": nodes}}, results, reader, tools)
+    if _ACTION.search(text):
+        raise UnreadableReply("the joiner's reply names an action; write the answer in words, or one JSON object")
+    if reader.is_line_in(text):
+        raise UnreadableReply(_BARE_CALL)
+    return JoinerReply({"answer": text.strip(), "evidence": []})
 
 
 def _is_call(text: str, tools: Tools) -> bool:
@@ -119,21 +105,6 @@ def _json_in(text: str) -> tuple[Any, str]:
             "the joiner's reply has its JSON in the midst of text; write one JSON object and nothing else"
         )
     return None, ""
-
-
-def _finished(action: re.Match[str]) -> str:
-    """Return the answer in `Action: Finish(...)`, without quotes around it. Raises UnreadableReply."""
-    opening, text = action["bracket"], _END.sub("", action["answer"].rstrip()).rstrip()
-    closing, depth, end = ")" if opening == "(" else "]", 1, 0
-    while depth and end < len(text):
-        depth += (text[end] == opening) - (text[end] == closing)
-        end += 1
-    if depth or end < len(text):
-        raise UnreadableReply(
-            "the joiner's `Action: Finish(...)` does not end with its bracket; write nothing behind it"
-        )
-    answer = text[:-1].strip()
-    return answer[1:-1] if _QUOTED.fullmatch(answer) else answer
 
 
 def read_object(

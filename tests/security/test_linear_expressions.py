@@ -11,7 +11,6 @@ from doubles.expressions import Expression, expressions, nasty_texts
 
 from sennit.activities.limits import MAX_RULED_CHARACTERS
 from sennit.activities.providers.anthropic import Anthropic
-from sennit.activities.providers.offline import figures
 from sennit.activities.providers.openai import OpenAI
 from sennit.activities.toolbox import redaction
 
@@ -26,7 +25,6 @@ LOCAL: dict[str, list[Any]] = {
     "module": ["helpers"],
     "names": ["a|b"],
     "pattern": [r"(?<![\w$\u2212-])(?<!\d[.,'])6,650 km(?!\w)"],
-    "text": figures._patterns(NAME),
     "word": [40],
     "words": [words for wire in (OpenAI, Anthropic) for words in wire.optional.values()],
 }
@@ -34,7 +32,7 @@ LOCAL: dict[str, list[Any]] = {
 BOUNDED = {
     "activities/providers/offline/questions.py:_RULES": MAX_RULED_CHARACTERS,
     "activities/providers/offline/questions.py:_AND": MAX_RULED_CHARACTERS,
-    "activities/providers/offline/figures.py:_facts": 1_000,
+    "activities/providers/offline/figures.py": 1_000,
 }
 """Expressions that never see a longer text."""
 SHORT, LONG = 800, 8_000

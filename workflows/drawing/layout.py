@@ -5,7 +5,6 @@ Toda 1981), the positions from isotonic regression. Everything depends on the gr
 that a picture stands still while its nodes change.
 """
 
-from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -145,26 +144,18 @@ def _links(sources: Sequence[Sequence[int]], level: list[int], layers: list[list
 
 
 def _ordered(layers: list[list[int]], links: list[tuple[int, int]]) -> list[list[int]]:
-    """Return the layers with as few crossings as a few sweeps find; plan order decides between equals."""
+    """Return the layers, each in the order of the mean places that its cells are linked to; plan order decides between
+    equals.
+    """
     above, below = neighbours(links)
-    best, fewest = layers, _crossings(layers, below)
-    current = layers
     for sweep in range(SWEEPS):
-        if not fewest:
-            break
-        linked = below if sweep % 2 else above
-        current = [list(layer) for layer in current]
-        steps = range(len(layers) - 2, -1, -1) if sweep % 2 else range(1, len(layers))
-        for number in steps:
-            fixed = current[number + 1 if sweep % 2 else number - 1]
-            place = {cell: position for position, cell in enumerate(fixed)}
-            cells = {cell: position for position, cell in enumerate(current[number])}
-            weight = {cell: _mean([place[other] for other in linked.get(cell, ())], cells[cell]) for cell in cells}
-            current[number].sort(key=lambda cell, weight=weight, cells=cells: (weight[cell], cells[cell]))  # type: ignore[misc]
-        crossings = _crossings(current, below)
-        if crossings < fewest:
-            best, fewest = current, crossings
-    return best
+        linked, order = (above, layers) if sweep % 2 == 0 else (below, layers[::-1])
+        place = {cell: number for layer in layers for number, cell in enumerate(layer)}
+        for layer in order:
+            means = {cell: _mean([place[other] for other in linked.get(cell, ())], place[cell]) for cell in layer}
+            layer.sort(key=means.__getitem__)
+            place |= {cell: number for number, cell in enumerate(layer)}
+    return layers
 
 
 def neighbours(links: Sequence[tuple[int, int]]) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
@@ -179,20 +170,6 @@ def neighbours(links: Sequence[tuple[int, int]]) -> tuple[dict[int, list[int]], 
 
 def _mean(positions: Sequence[float], otherwise: float) -> float:
     return sum(positions) / len(positions) if positions else otherwise
-
-
-def _crossings(layers: list[list[int]], below: dict[int, list[int]]) -> int:
-    """Return how many pairs of links cross: inversions, counted layer by layer."""
-    found = 0
-    for number in range(len(layers) - 1):
-        place = {cell: position for position, cell in enumerate(layers[number + 1])}
-        seen: list[int] = []
-        for cell in layers[number]:
-            ends = sorted(place[node] for node in below.get(cell, ()))
-            found += sum(len(seen) - bisect_left(seen, end + 1) for end in ends)
-            for end in ends:
-                insort(seen, end)
-    return found
 
 
 def positions(layout: Layout, sizes: Sequence[float], gap: float) -> list[float]:

@@ -10,10 +10,10 @@ import re
 from typing import Any
 
 from sennit.activities.providers.model import ModelReply, ModelRequest, ProviderError
-from sennit.activities.providers.offline.answers import Answer, Material, answer, quoted, summary
-from sennit.activities.providers.offline.figures import core, find, measure
+from sennit.activities.providers.offline.answers import Answer, Material, concluded, looked_up, quoted, summary
+from sennit.activities.providers.offline.figures import core, find, measure, quotation
 from sennit.activities.providers.offline.questions import Question, question
-from sennit.activities.providers.offline.statements import nearest
+from sennit.activities.providers.offline.statements import nearest, stems
 from sennit.workflows.plan.language.json_schema import violations
 from sennit.workflows.plan.language.limits import Usage
 
@@ -56,8 +56,7 @@ def _plan(request: ModelRequest) -> Any:
         raise OfflineCannot("the goal has no word to search for")
     # One sentence answers a look-up. Where the rules read no question, passages are all they find.
     asked = question(goal)
-    several = asked if asked and (asked.shape != "lookup" or len(asked.subjects) > 1) else None
-    nodes, inputs = _figures(several) if several else ([_search("passages", goal, 8)], ["passages"])
+    nodes, inputs = _figures(asked) if asked and asked.subjects else ([_search("passages", goal, 8)], ["passages"])
     allowed = [tool.get("name") for tool in request.tools]
     lacking = {node["tool"] for node in nodes if "tool" in node and node["tool"] not in allowed}
     if allowed and lacking:
@@ -71,7 +70,7 @@ def _plan(request: ModelRequest) -> Any:
 def _figures(question: Question) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the nodes that find what the question needs, and which of them the answer is made from."""
     nodes: list[dict[str, Any]] = []
-    unit = question.unit or measure(question.property)
+    unit = question.unit or measure(stems(question.property))
     in_unit = f", in {unit}" if unit else ""
     for subject in question.subjects:
         name, taken = _slug(subject), [*_TAKEN, *(node["id"] for node in nodes)]
@@ -116,7 +115,9 @@ def _work(request: ModelRequest) -> Any:
     material, asked = Material(request.inputs), _instruction(request.template)
     found = _FIND.match(asked)
     if found:
-        fact = find(found["property"], found["subject"], found["unit"] or "", material.passages)
+        words = stems(f"{found['property']} {core(found['subject'])}")
+        about = {"subject": found["subject"], "name": found["subject"]}
+        fact = {**about, **find(words, found["unit"] or "", material.passages)}
         schema = request.output_schema or {}
         allowed = schema.get("properties", ()) if schema.get("additionalProperties") is False else fact
         return {name: value for name, value in fact.items() if name in allowed}
@@ -124,12 +125,12 @@ def _work(request: ModelRequest) -> Any:
         raise OfflineCannot("the offline rules can only quote, and this prompt refers to no text; set a model")
     if count := _length(asked):
         chosen = summary(material.passages, count)
-        text = " ".join(sentence for _, sentence in chosen)
+        text = " ".join(each.text for each in chosen)
     else:
-        chosen = [(each.passage, each.text) for each in nearest(asked, material.passages)]
-        quotes = (f"{sentence} [{item.path}]" if item.path else sentence for item, sentence in chosen)
+        chosen = nearest(asked, material.passages)
+        quotes = (f"{each.text} [{each.passage.path}]" if each.passage.path else each.text for each in chosen)
         text = f"Nearest sentences (offline rules, no model): {' '.join(quotes)}"
-    source = chosen[0][0] if chosen else material.passages[0]
+    source = chosen[0].passage if chosen else material.passages[0]
     fields = {"path": source.path, "title": source.title, "text": text}
     wanted = (request.output_schema or {}).get("properties", ())
     return {name: fields[name] for name in wanted if name in fields} or text
@@ -138,14 +139,14 @@ def _work(request: ModelRequest) -> Any:
 def _join(request: ModelRequest) -> Any:
     material, asked = Material(request.inputs), _instruction(request.template)
     if count := _length(asked):
-        chosen, said = summary(material.passages, count), Answer()
-        said.lines = [" ".join(said.quote(item.node, {"source": item.path, "quote": text}) for item, text in chosen)]
+        said = Answer()
+        said.lines = [" ".join(said.quote(quotation(each)) for each in summary(material.passages, count))]
         return said.output()
     goal = asked.partition("Answer from these findings alone")[0].strip() or request.goal
     read = question(goal) or question(request.goal)
-    facts_needed = read is not None and (read.shape != "lookup" or len(read.subjects) > 1)
-    answered = read is not None and bool(material.facts or not facts_needed)
-    return answer(read, material) if read and answered else quoted(goal, material)
+    if read and read.subjects and material.facts:
+        return concluded(read, material)
+    return looked_up(read, material.passages) if read and not read.subjects else quoted(goal, material)
 
 
 def _length(asked: str) -> int:

@@ -1,13 +1,14 @@
-"""Finds one figure of one thing: units of measure, and how a sentence gives a figure.
+"""Finds one figure of one thing: units of measure, and the one statement that gives a value in them.
 
-A sentence counts only if it begins with the thing and has nothing but plain words up to the figure: nothing is guessed.
+A statement counts only if it says the words that are wanted and no others up to its figure, so that the figure can be
+of nothing else: nothing is guessed.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from sennit.activities.providers.offline.statements import Passage, Statement, nearest, statements, stems, unaccented
+from sennit.activities.providers.offline.statements import Passage, Statement, nearest, statements, stems
 
 Fact = dict[str, Any]
 
@@ -75,29 +76,30 @@ def any_of(texts: Iterable[str]) -> str:
 
 
 UNIT = rf"(?:(?i:{any_of(_names)})|(?-i:{any_of(_symbols)}))(?![\w²³^/])"
-FIGURE = (
-    r"(?P<sign>[-\u2212]|minus )?(?P<currency>[€$£])? ?(?P<number>(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)"
-    rf"(?![\d,.]\d)(?: (?P<scale>{any_of(SCALES)})\b)?(?:[\s-]?(?P<unit>{UNIT}))?"
-    r"(?P<per>(?: (?:per|an?|each|every) (?!high|long)[a-z]+)+| each)?"
+_FIGURE = re.compile(
+    r"(?<![\w.,/\u2013-])(?P<sign>[-\u2212]|minus )?(?P<currency>[€$£])? ?"
+    r"(?P<number>(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)"
+    rf"(?![\d,.:/\u2013-]\d)(?: (?P<scale>{any_of(SCALES)})\b)?(?:[\s-]?(?P<unit>{UNIT}))?"
+    r"(?P<per>(?: (?:per|an?|each|every) (?!high|long)[a-z]+)+| each)?",
+    re.IGNORECASE,
 )
-_VERB = (
-    "(?:is|are|has|have|had|can|costs?|weighs?|holds?|covers?|stands?|measures?|rises?|lies|takes|lives|melts|boils|"
-    "reaches|employs|earns|charges|runs|discharges)"
+_TAIL = re.compile(
+    r"\(|[.;:](?!\d)|,(?! (?:if|unless|but|or)\b)| (?:as of|in|since) \d{4}\b| and(?! \d)\b|"
+    r" (?:when|which|while|measured)\b"
 )
-_ABOUT = "(?:about|around|roughly|approximately|some)"
-_LOWER = "(?-i:[a-z]++(?:-[a-z]++)*+)"
-_TAIL = (
-    r"(?=$|[.;:)](?!\d)|,(?! (?:if|unless|but|or)\b|\d)| \(| (?:and(?! \d)|as of|in (?:all|total|\d{4})|when|which|"
-    r"while|measured|since|above (?:the )?ground|of water|today)\b)"
-)
-_HOLDS_FOR = re.compile(r"(?: in all)?(?:,? (?:as of|in|since) | \()(\d{4})\b")
-_KEY = re.compile(r"^([A-Za-z -]{3,40}): (?=[\d€$£-]|about )")
+"""Where what a figure is of ends: from there on a statement says something else."""
+_ASIDE = re.compile(r"\([^()]*\)|, [^,;]{1,80},")
+_LEAD = re.compile(r"^(?:In|As of|By) (\d{4}),? ")
+_HOLDS_FOR = re.compile(r"[\w -]*?(?:,? (?:as of|in|since) | \()(\d{4})\b")
+_IS_OTHER = re.compile(rf"(?i)\b(?:was|were|will|could|should|{any_of(COMPARATIVES)})\b")
 _COMES_AND_GOES = re.compile(r"^(?:(?:the|an?) )?(?:(?:river|mount|mt\.?) )?|(?: river)?$")
-_PLAIN = stems(
-    "about approximately around current estimated home known lies mean measures number overall point reaches "
-    "rises roughly runs some stands surface takes top total up maximum amount boasts"
+_GENERIC = stems("number point amount total river mount mt")
+"""Words of a question that a statement may leave out."""
+_PLAIN = _GENERIC | stems(
+    "approximately around current estimated home known lies mean measures overall reaches rises roughly runs some "
+    "stands surface takes top up maximum boasts employs holds earns lives discharges today above ground water"
 )
-"""Words between a thing and its figure that do not change what the figure is."""
+"""Words beside a thing and its figure that do not change what the figure is."""
 
 
 def unit_of(text: str) -> Unit | None:
@@ -111,9 +113,9 @@ def written(value: float, symbol: str) -> str:
     return f"{number}{'' if not symbol or symbol == '%' else ' '}{symbol}"
 
 
-def measure(prop: str) -> str:
-    """Return the unit in which figures of a property are compared; empty where any will do."""
-    return next((_measures[word] for word in sorted(stems(prop)) if word in _measures), "")
+def measure(words: frozenset[str]) -> str:
+    """Return the unit in which figures of what the words name are compared; empty where any will do."""
+    return next((_measures[word] for word in sorted(words) if word in _measures), "")
 
 
 def core(name: str) -> str:
@@ -121,71 +123,54 @@ def core(name: str) -> str:
     return _COMES_AND_GOES.sub("", " ".join(name.lower().split())) or name.lower()
 
 
-def find(prop: str, subject: str, unit: str, passages: Sequence[Passage]) -> Fact:
+def find(words: frozenset[str], unit: str, passages: Sequence[Passage]) -> Fact:
     """Return `{found: true, value, unit, quote, source, ...}`, or `{found: false, near}` with near sentences."""
-    found = [fact for passage in passages for fact in _facts(prop, subject, unit, passage)]
-    if all(fact["year"] for fact in found):  # else documents that do not agree tell nothing
-        found = [fact for fact in found if fact["year"] == max(other["year"] for other in found)]
-    about: Fact = {"subject": subject, "name": subject}
-    if len({(fact["value"], fact["unit"]) for fact in found}) == 1:
-        return {"found": True, **about, **found[0]}
-    quotes = [{"source": fact["source"], "quote": fact["quote"]} for fact in found[:3]]
-    near = [{"source": each.passage.path, "quote": each.text} for each in nearest(f"{subject} {prop}", passages, 2)]
-    return {"found": False, **about, "near": quotes or near}
+    each_read = [(each, _figure(words, unit, each)) for passage in passages for each in statements(passage)]
+    facts = [{**quotation(each), **fact} for each, fact in each_read if fact]
+    if all(fact["year"] for fact in facts):  # else documents that do not agree tell nothing
+        facts = [fact for fact in facts if fact["year"] == max(other["year"] for other in facts)]
+    if len({(fact["value"], fact["unit"]) for fact in facts}) == 1:
+        return {"found": True, **facts[0]}
+    near = facts or [quotation(each) for each in nearest(" ".join(sorted(words)), passages)]
+    return {"found": False, "near": near[:3]}
 
 
-def _facts(prop: str, subject: str, unit: str, passage: Passage) -> Iterator[Fact]:
-    words = map(re.escape, re.split(r"[\s-]+", unaccented(core(subject))))
-    name = rf"(?:the |an? )?(?:(?:river|mount|mt\.?) )?{r'[ -]'.join(words)}(?: river)?(?!\w)"
-    patterns = [re.compile(text, re.IGNORECASE) for text in _patterns(name)]
-    wanted = stems(prop) - stems("number point amount total")
-    for each in statements(passage):
-        text = _of_subject(each, subject)
-        matches = (pattern.match(text) for pattern in patterns)
-        if read := next((fact for match in matches if match and (fact := _value(wanted, unit, match))), None):
-            yield {**read, "quote": each.text, "source": passage.path}
+def quotation(statement: Statement) -> Fact:
+    """Return a statement as evidence."""
+    return {"node": statement.passage.node, "source": statement.passage.path, "quote": statement.text}
 
 
-def _of_subject(statement: Statement, subject: str) -> str:
-    """Return a statement with its thing named, where it stands below that or a pronoun means it."""
-    text = unaccented(statement.text)
-    if core(subject) != core(statement.about):
-        return text
-    text = re.sub(r"^(?:It|They|(Its|Their))\b", lambda it: subject + ("'s" if it[1] else ""), text)
-    return _KEY.sub(lambda key: f"{key[1]} of {subject} is ", text, count=1)
+def _figure(words: frozenset[str], asked: str, statement: Statement) -> Fact | None:
+    """Return value, unit and, where the text says it, the year that it holds for; None for another thing's figure."""
+    lead = _LEAD.match(statement.text)
+    text = statement.text[lead.end() :] if lead else statement.text
+    for found in _FIGURE.finditer(text):
+        unit = unit_of(found["currency"] or found["unit"] or "")
+        target = unit_of(asked) if asked else unit
+        if unit is None or target is None or target.dimension != unit.dimension:
+            continue
+        tail = _TAIL.search(text, found.end())
+        said = f"{_ASIDE.sub('', text[: found.start()])} {text[found.end() : tail.start() if tail else None]}"
+        implied = stems(found["unit"] or "") | {_IMPLIED.get(unit.dimension, "")}
+        wanted, told = words - _GENERIC - implied, stems(said)
+        told |= frozenset() if wanted <= told else stems(statement.about)
+        per = re.sub("^ (?:an?|each|every|per) ", " per ", found["per"] or "")
+        if (
+            not (wanted and wanted <= told <= words | _PLAIN | implied)
+            or _IS_OTHER.search(said)
+            or (per and target != unit)
+        ):
+            if found["number"] in words:  # which is part of a name
+                continue
+            return None
+        holds = lead or _HOLDS_FOR.match(text, found.end())
+        return {**_value(found, unit, target, per), "year": int(holds[1]) if holds else None}
+    return None
 
 
-def _patterns(name: str) -> list[str]:
-    """Return how a sentence begins that gives a figure of a thing."""
-    start = rf"(?:(?:in|as of|by) (?P<lead>\d{{4}}),? )?{name}(?: \([^()]*\))?(?:, [^,;]{{1,80}},)? "
-    figure = rf"(?:{_ABOUT} )?{FIGURE}"
-    after = rf"(?P<after>(?:[\s-](?!{any_of(COMPARATIVES)}\b){_LOWER}){{0,3}}?)"
-    end = rf"(?P<after>){_TAIL}"
-    return [
-        rf"{start}(?P<said>{_VERB} (?:{_LOWER} ){{0,8}}?){figure}{after}{_TAIL}",
-        rf"(?:the )?(?P<said>[a-z]++(?:-[a-z]++)*+ (?:{_LOWER} ){{0,4}}?)(?:of|for) {name} (?:is|are) {figure}{end}",
-        rf"{name}['\u2019]s? (?P<said>[a-z]++ (?:{_LOWER} ){{0,4}}?)(?:is|are) {figure}{end}",
-    ]
-
-
-def _value(wanted: frozenset[str], asked: str, match: re.Match[str]) -> Fact | None:
-    """Return value, unit and, where the text says it, the year that it holds for; None for another property."""
-    unit = unit_of(match["currency"] or match["unit"] or "")
-    if unit is None:
-        return None
-    implied = {_IMPLIED.get(unit.dimension, "")}
-    said = stems(f"{match['said']} {match['after']}")
-    target, per = unit_of(asked) if asked else unit, re.sub("^ (?:an?|each|every|per) ", " per ", match["per"] or "")
-    is_other = not wanted <= said | implied or bool(said - wanted - _PLAIN - implied)
-    if is_other or target is None or target.dimension != unit.dimension or (per and target != unit):
-        return None
-    number = float(match["number"].replace(",", "")) * SCALES.get((match["scale"] or "").lower(), 1)
-    number *= unit.factor / target.factor * (-1 if match["sign"] else 1)
+def _value(found: re.Match[str], unit: Unit, target: Unit, per: str) -> Fact:
+    number = float(found["number"].replace(",", "")) * SCALES.get((found["scale"] or "").lower(), 1)
+    number *= unit.factor / target.factor * (-1 if found["sign"] else 1)
     value = float(f"{number:.{12 if unit == target else 6}g}")
-    holds = _HOLDS_FOR.match(match.string, match.end())
-    year = match.groupdict().get("lead") or (holds and holds[1])
-    return {
-        "value": int(value) if value.is_integer() and abs(value) < 1e15 else value,
-        "unit": f"{target.symbol}{per}",
-        "year": int(year) if year else None,
-    }
+    is_whole = value.is_integer() and abs(value) < 1e15
+    return {"value": int(value) if is_whole else value, "unit": f"{target.symbol}{per}"}

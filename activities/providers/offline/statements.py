@@ -10,15 +10,14 @@ _HEADING, _BULLET = re.compile(r"\s{0,3}#{1,6}\s+"), re.compile(r"^\s*(?:[-*•+
 _KEY = re.compile(r"^[A-Z][A-Za-z -]{2,40}: (?=\S)")
 _RULE = re.compile(r"^[\s|:-]+$")
 _MARKUP = re.compile(r"\*\*|__|`|(?<!\w)[*_](?=\w)|(?<=\w)[*_](?!\w)")
-_PRONOUN = re.compile(r"^(?:It|They|Its|Their)\b")
-_PLURAL, _ENDING = re.compile(r"(?<=\w{2}[^\Ws])s$"), re.compile(r"(?<=\w{3})(?:ing|ed|er|e)$")
+_PLURAL, _ENDING = re.compile(r"(?<=\w{2}[^\Ws])s$"), re.compile(r"(?<=\w{3})(?:ing|ed|er|e){1,2}$")
 _CAPITALISED = r"[^\W\d_a-z][\w&-]*"
 _NAME = re.compile(rf"\b{_CAPITALISED}(?: {_CAPITALISED})*(?P<possessive>['\u2019]s? +(?P<possessed>\w+))?")
 
 _COMMON_WORDS = (
-    "a about all an and any are as at be been by can could did do does for from get had has have how i in is it its me "
-    "my of on or our please should so tell that the their them there these they this to us was we were what when where "
-    "which while who whom whose why will with you your"
+    "a about all an and any are as at be been by can could did do does for from get had has have how i in is it its "
+    "many me much my of on or our please should so tell that the their them there these they this to us was we were "
+    "what when where which while who whom whose why will with you your"
 )
 _COMMON = frozenset(_COMMON_WORDS.split())
 _FAMILIES = """
@@ -39,7 +38,7 @@ class Passage(NamedTuple):
 
 class Statement(NamedTuple):
     """A sentence, an entry of a list or a row of a table: as it stands, and what it is said of where it does not say so
-    itself. `about` is the title or heading above an entry, or above a pronoun that can mean nothing else.
+    itself: `about` is the title or heading above an entry.
     """
 
     passage: Passage
@@ -56,7 +55,8 @@ _FAMILY = {_stem(word): row.split()[0] for row in re.split(r"[|\n]", _FAMILIES.s
 
 def stems(text: str) -> frozenset[str]:
     """Return what the words of a text stand for, whatever their form; common words stand for nothing."""
-    words = set(re.findall(r"[^\W_]+", unaccented(text).lower())) - _COMMON
+    plain = re.sub(r"['\u2019]s\b", "", unaccented(text).lower())
+    words = set(re.findall(r"[^\W_]+", plain)) - _COMMON
     return frozenset(_FAMILY.get(_stem(word), _stem(word)) for word in words)
 
 
@@ -64,43 +64,26 @@ def unaccented(text: str) -> str:
     return "".join(unicodedata.normalize("NFKD", char)[0] if char.isalpha() else char for char in text)
 
 
-def statements(passage: Passage) -> list[Statement]:
-    """Return the statements of a passage in order, each of at most 1,000 characters; headings are none."""
-    return [each for each in _with_headings(passage) if not _HEADING.match(each.text)]
-
-
-def _with_headings(passage: Passage) -> Iterator[Statement]:
-    block, entry, heading, header = "", False, passage.title, ""
+def statements(passage: Passage) -> Iterator[Statement]:
+    """Yield the statements of a passage in order, each of at most 1,000 characters; headings and heads of tables are
+    none.
+    """
+    block, about, heading, in_table = "", "", passage.title, False
     for line in [*passage.text.splitlines(), ""]:
         plain = _MARKUP.sub("", _BULLET.sub("", line, count=1)).strip()
-        is_row, is_key = plain.count("|") > 1, bool(_KEY.match(plain))
-        if _HEADING.match(line) or not plain or is_row or is_key or _BULLET.match(line):
-            yield from _parts(passage, block.strip(), heading, entry)
-            block, entry = "", bool(_BULLET.match(line)) or is_key
-        if _HEADING.match(line):
+        is_row, is_heading = plain.count("|") > 1, _HEADING.match(line) is not None
+        is_entry = _BULLET.match(line) is not None or _KEY.match(plain) is not None
+        if is_heading or is_row or is_entry or not plain:
+            yield from (Statement(passage, part[:1_000], about) for part in _END.split(block.strip()) if part)
+            block, about = "", heading if is_entry else ""
+        if is_heading:
             title = _HEADING.sub("", line).strip(" #")
             heading = passage.title if stems(title) <= stems(passage.title) else f"{passage.title} / {title}"
-            yield Statement(passage, line)
-        elif is_row and not header:
-            header = plain
-        elif is_row and not _RULE.match(plain):
-            yield Statement(passage, plain[:1_000], f"{heading} / {header}")
+        elif is_row and in_table and not _RULE.match(plain):
+            yield Statement(passage, plain[:1_000], heading)
         elif not is_row:
-            header, block = "", f"{block} {plain}"
-
-
-def _parts(passage: Passage, block: str, heading: str, entry: bool) -> Iterator[Statement]:
-    before = ""
-    for part in filter(None, _END.split(block)):
-        about = heading if entry or (_PRONOUN.match(part) and _is_about(before, passage.title)) else ""
-        yield Statement(passage, part[:1_000], about)
-        before = passage.title if about and not entry else part
-
-
-def _is_about(text: str, title: str) -> bool:
-    """Whether a sentence begins with the title and names nothing else, so that a pronoun behind it means that."""
-    bare = re.sub(r"^(?:The|An?) ", "", text)
-    return bool(title) and bare.startswith(title) and not _NAME.search(bare, len(title))
+            block = f"{block} {plain}"
+        in_table = is_row
 
 
 def carries(wanted: frozenset[str], statement: Statement) -> bool:

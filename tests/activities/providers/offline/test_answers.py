@@ -60,7 +60,7 @@ async def test_each_shape_is_answered_with_marks_on_sentences_of_the_documents(
     ("goal", "expected", "near"),
     [
         ("Who designed the Burj Khalifa?", "I cannot tell that", "Architect Adrian Smith"),
-        ("How long is the Yellow River?", "the length of the Yellow River", ""),
+        ("How long is the Yellow River?", "I cannot tell that", ""),
         ("Which is longer, the Nile or the Warta?", "Found: the Nile 6,650 km [1].", "kilometres"),
         ("What is the population of Copper?", "I cannot tell that", "Copper"),
         ("What is the population of the Blue whale?", "I cannot tell that", ""),

@@ -8,24 +8,6 @@ AB, ABC = ("the Oder", "the Warta"), ("A", "B", "C")
 
 
 @pytest.mark.parametrize(
-    ("goal", "prop", "subject"),
-    [
-        ("How long is the Oder?", "length", "the Oder"),
-        ("Please tell me what is the Oder's length?", "length", "the Oder"),
-        ("How many people live in Hel?", "number of people", "Hel"),
-        ("How much does a wisent weigh?", "mass", "a wisent"),
-        ("How much does the Pro plan cost?", "price", "the Pro plan"),
-        ("How many moons does Ceres have?", "number of moons", "Ceres"),
-        ("What is the average depth of Lake Blue?", "average depth", "Lake Blue"),
-    ],
-)
-def test_a_look_up_of_a_figure_names_a_property_and_a_thing(goal: str, prop: str, subject: str) -> None:
-    found = question(goal)
-    assert found
-    assert (found.shape, found.property, found.subjects) == ("lookup", prop, (subject,))
-
-
-@pytest.mark.parametrize(
     ("goal", "kind", "words"),
     [
         ("Who is responsible for hardware?", "person", {"own", "hardwar"}),
@@ -34,11 +16,16 @@ def test_a_look_up_of_a_figure_names_a_property_and_a_thing(goal: str, prop: str
         ("Why did we drop Heroku?", "reason", {"drop", "heroku"}),
         ("How many people work in Porto?", "figure", {"population", "work", "porto"}),
         ("Where is the safe?", "", {"saf"}),
-        ("What did the board decide about hiring?", "", {"board", "decide"}),
+        ("What did the board decide about hiring?", "", {"board", "decide", "hir"}),
         ("How long does a restore take?", "duration", {"restor", "tak"}),
+        ("How long is the Oder?", "figure", {"long", "oder"}),
+        ("Please tell me what is the Oder's length?", "figure", {"long", "oder"}),
+        ("How much does the Pro plan cost?", "figure", {"cost", "pro", "plan"}),
+        ("How many moons does Ceres have?", "figure", {"moon", "cer"}),
+        ("What is the melting point of tin?", "", {"melt", "point", "tin"}),
     ],
 )
-def test_any_other_look_up_names_words_and_what_answers(goal: str, kind: str, words: set[str]) -> None:
+def test_a_look_up_names_words_and_what_answers(goal: str, kind: str, words: set[str]) -> None:
     found = question(goal)
     assert found
     assert (found.shape, found.subjects, found.kind) == ("lookup", (), kind)
@@ -69,9 +56,8 @@ def test_a_comparison_names_what_decides_and_which_way(goal: str, noun: str, sig
         ("How much longer is the Oder than the Warta?", "difference", AB, False),
         ("What is the difference between the lengths of the Oder and the Warta?", "difference", AB, False),
         ("How many more moons does Ceres have than Vesta?", "difference", ("Ceres", "Vesta"), False),
-        ("How much less does the Oder cost than the Warta?", "difference", AB, False),
         ("What is the combined length of A, B and C?", "sum", ABC, False),
-        ("How long are A, B, and C together?", "sum", ABC, False),
+        ("What is the total price of A, B, and C?", "sum", ABC, False),
         ("Which is longer, the Oder or the Warta, and by how much?", "compare", AB, True),
         ("Which of A, B and C is the longest, and how much longer is it than the shortest?", "compare", ABC, True),
     ],
@@ -85,7 +71,7 @@ def test_reckoning_keeps_the_order(goal: str, shape: str, subjects: tuple[str, .
 def test_a_unit_is_part_of_the_question() -> None:
     found = question("How long is the Oder in miles?")
     assert found
-    assert (found.subjects, found.unit) == (("the Oder",), "mi")
+    assert (found.words, found.unit) == ({"long", "oder"}, "mi")
 
 
 @pytest.mark.parametrize(

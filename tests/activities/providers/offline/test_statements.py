@@ -16,7 +16,6 @@ def carried(words: str, text: str, title: str = "Notes") -> list[str]:
         ("owns billing service", "Billing service", "Owner: Priya Natarajan"),
         ("price backups", "Prices", "| Add-on | Price |\n|---|---|\n| Backups | 5 |"),
         ("decide logo", "Board", "## Decisions\n\n- Keep the old logo."),
-        ("Tower built", "Tower", "The Tower is tall. It was built in 1900."),
         ("lease ends", "Notes", "The leases ended in 2020."),
         ("Nile's delta long", "Nile", "The Nile's delta is 240 km long."),
     ],
