@@ -55,7 +55,6 @@ from sennit.workflows.messages.queues import WORKFLOW
 from sennit.workflows.plan.language.text import one_line
 from sennit.workflows.plan.programs.program_plan import program_plan
 
-WIDTH = 100
 CATCH_UP = timedelta(hours=1)
 """How late a run may start after the server was away. What was due before that is left out."""
 _PATIENCE = 10.0
@@ -211,7 +210,7 @@ async def _list(sennit: Sennit, terminal: Terminal) -> Exit:
     except RPCError as error:
         raise error_of(error) from None
     found.sort(key=lambda each: str(each["schedule"]))
-    terminal.results(table(found, terminal.width or WIDTH), found)
+    terminal.results(table(found, terminal.columns), found)
     if not found:
         terminal.say("there are no schedules")
     return Exit.ANSWER
