@@ -93,7 +93,7 @@ def with_memo(
     """Return a run's input with its title, unless it has a goal, and the memo of the run."""
     if title and not request.get("goal"):
         request = {**request, "title": title}
-    memo = {"sennit": version("sennit"), "title": title}
+    memo: dict[str, Any] = {"sennit": version("sennit"), "title": title}
     nodes = (plan or {}).get("nodes")
     if isinstance(nodes, list):  # a packed plan cannot be read in the web UI
         memo |= {"nodes": len(nodes)}
