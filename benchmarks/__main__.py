@@ -27,10 +27,10 @@ from benchmarks.shapes import wide
 from benchmarks.stage import Stage, stage
 
 
-async def cancels(built: Stage, count: int = 20) -> list[float]:
+async def cancels(built: Stage) -> list[float]:
     """Return the seconds from asking to Cancelled, for runs with 20 nodes in flight."""
     taken = []
-    for _ in range(count):
+    for _ in range(20):
         handle = await built.start(wide(20, 60.0).plan())
         while (await handle.describe()).history_length < 30:
             await asyncio.sleep(0.02)

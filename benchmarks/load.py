@@ -16,14 +16,13 @@ from doubles.postgres_server import DATABASES, POSTGRES, TEMPORAL, PostgresServe
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowHandle
 
-from benchmarks.stage import start_worker
-from sennit.starter.dev.binary import obtain
-from sennit.starter.dev.server import DevServer
+from benchmarks.stage import dev_server, start_worker
 from sennit.workflows.messages import queues
 from sennit.workflows.messages.converter import connect
 
 ROLES = ("workflow", "tools", "llm")
 SAMPLES = 5
+IDLE_SECONDS = 15.0
 LASTING = ("history_node", "history_tree", "executions", "current_executions", "executions_visibility")
 """The tables that hold runs. The others are queues through which runs go."""
 _SIZE = f"SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relname IN {LASTING}"
@@ -120,20 +119,18 @@ async def _postgres() -> AsyncIterator[Site]:
 
 @asynccontextmanager
 async def _dev_server() -> AsyncIterator[Site]:
-    async with AsyncExitStack() as stack:
-        place = Path(stack.enter_context(TemporaryDirectory(prefix="sennit-bench-")))
-        server = DevServer(await obtain(pinned_only=True), place / "temporal.db", place / "log", port=0, headless=True)
-        await server.start()
-        stack.push_async_callback(server.stop)
-        ours = [each for each in psutil.Process().children() if str(place) in " ".join(each.cmdline())]
-        yield Site(await connect(server.address), place, None, {"server": ours})
+    with TemporaryDirectory(prefix="sennit-bench-") as folder:
+        place = Path(folder)
+        async with dev_server(place) as server:
+            ours = [each for each in psutil.Process().children() if folder in " ".join(each.cmdline())]
+            yield Site(await connect(server.address), place, None, {"server": ours})
 
 
-async def idle(built: Site, seconds: float = 15.0) -> dict[str, float]:
+async def idle(built: Site) -> dict[str, float]:
     """Return how many cores each kind of process uses when there is nothing to do."""
     before = built.cpu()
-    await asyncio.sleep(seconds)
-    return {name: (used - before[name]) / seconds for name, used in built.cpu().items()}
+    await asyncio.sleep(IDLE_SECONDS)
+    return {name: (used - before[name]) / IDLE_SECONDS for name, used in built.cpu().items()}
 
 
 async def spend(built: Site, request: dict[str, Any], runs: int, at_once: int) -> Spent:

@@ -5,8 +5,6 @@ import os
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,7 +16,7 @@ from temporalio.client import Client, WorkflowHandle
 
 from sennit.starter.dev.binary import obtain
 from sennit.starter.dev.server import DevServer, free_port
-from sennit.starter.dev.workers import create_store
+from sennit.starter.dev.workers import create_store, says_yes
 from sennit.workflows.messages import queues
 from sennit.workflows.messages.converter import connect
 
@@ -55,12 +53,21 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage(place: Path, **env: str) -> AsyncIterator[Stage]:
-    """Start server and workers, these with the variables given, and stop them whatever happens."""
+async def dev_server(place: Path) -> AsyncIterator[DevServer]:
+    """Start a server with its database in that folder, and stop it whatever happens."""
     binary = await obtain(pinned_only=True)
     server = DevServer(binary, place / "temporal.db", place / "server.log", port=0, headless=True)
     await server.start()
     try:
+        yield server
+    finally:
+        await server.stop()
+
+
+@asynccontextmanager
+async def stage(place: Path, **env: str) -> AsyncIterator[Stage]:
+    """Start server and workers, these with the variables given, and stop them whatever happens."""
+    async with dev_server(place) as server:
         built = Stage(await connect(server.address), place)
         worker, built.worker_ready = await start_worker(server.address, place, env)
         built.processes["all"] = [psutil.Process(worker.pid)]
@@ -69,8 +76,6 @@ async def stage(place: Path, **env: str) -> AsyncIterator[Stage]:
         finally:
             worker.terminate()
             worker.wait(40)
-    finally:
-        await server.stop()
 
 
 async def start_worker(
@@ -87,16 +92,8 @@ async def start_worker(
     with path.open("wb") as log:
         command = [sys.executable, "-m", "sennit.workers", role]
         worker = subprocess.Popen(command, env=env, stdout=log, stderr=log)
-    while not await asyncio.to_thread(_ready, port):
+    while not await asyncio.to_thread(says_yes, port, "/readyz"):
         if worker.poll() is not None:
             raise RuntimeError(f"the worker ended: {path.read_text()[-2000:]}")
         await asyncio.sleep(0.02)
     return worker, time.perf_counter() - started
-
-
-def _ready(port: int) -> bool:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=2) as answer:
-            return bool(answer.status == 200)
-    except (OSError, urllib.error.URLError):
-        return False

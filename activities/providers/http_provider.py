@@ -284,9 +284,9 @@ class HttpProvider:
         try:
             while chunk:
                 lines = parser.lines
-                for event in parser.feed(chunk):
+                for data in parser.feed(chunk):
                     taken = True
-                    if event.data == "[DONE]" or self._take(builder, self._json(event.data)):
+                    if data == "[DONE]" or self._take(builder, self._json(data)):
                         builder.close()
                         return True
                     if builder.is_too_long():

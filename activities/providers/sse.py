@@ -1,22 +1,13 @@
 """Server-sent events from bytes in chunks of any size (WHATWG HTML, section 9.2)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One event: its name, empty as a rule, and its data."""
-
-    name: str
-    data: str
 
 
 class EventParser:
-    """Gives the same events however the bytes are cut; an event without its empty line at the end is none.
+    """Gives the data of the same events however the bytes are cut; an event without its empty line at the end is none.
 
-    Lines end with LF, CRLF or CR. Comments, ids and retry times are left out, but `lines` counts them too: servers send
-    them to show that they live. Raises UnicodeDecodeError.
+    Lines end with LF, CRLF or CR. Comments, names, ids and retry times are left out, but `lines` counts them too:
+    servers send them to show that they live. Raises UnicodeDecodeError.
     """
 
     def __init__(self) -> None:
@@ -24,11 +15,10 @@ class EventParser:
         self._rest = bytearray()
         self._after_cr = False
         self._first = True
-        self._name = ""
         self._data: list[str] = []
 
-    def feed(self, chunk: bytes) -> Iterator[Event]:
-        """Yield the events that `chunk` completes."""
+    def feed(self, chunk: bytes) -> Iterator[str]:
+        """Yield the data of the events that `chunk` completes."""
         if not chunk:
             return
         chunk = chunk.removeprefix(b"\n") if self._after_cr else chunk
@@ -40,19 +30,16 @@ class EventParser:
                 self._rest.clear()
                 yield from self._line(line)
 
-    def _line(self, line: bytes) -> Iterator[Event]:
+    def _line(self, line: bytes) -> Iterator[str]:
         self.lines += 1
         text = line.decode()
         if self._first:
             text, self._first = text.removeprefix("\ufeff"), False
         if not text:
             if self._data:
-                yield Event(self._name, "\n".join(self._data))
-            self._name, self._data = "", []
+                yield "\n".join(self._data)
+            self._data = []
             return
         field, _, value = text.partition(":")
-        value = value.removeprefix(" ")
         if field == "data":
-            self._data.append(value)
-        elif field == "event":
-            self._name = value
+            self._data.append(value.removeprefix(" "))

@@ -73,7 +73,7 @@ class Confinement:
 def _script(*arguments: str) -> int:
     """Return an open file that is a program: the launcher, with these arguments before its own. Raises OSError."""
     libc = ctypes.CDLL(None, use_errno=True)  # `os` has no such function in Pythons that were built for an old glibc
-    script = libc.memfd_create(b"sennit-launcher", 0)
+    script = int(libc.memfd_create(b"sennit-launcher", 0))
     if script < 0:
         raise OSError(ctypes.get_errno(), f"memfd_create: {os.strerror(ctypes.get_errno())}")
     os.write(script, f'#!/bin/sh\nexec {shlex.join([*starter_of("launch"), *arguments])} "$@"\n'.encode())

@@ -5,8 +5,8 @@ import sys
 import traceback
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from types import ModuleType, TracebackType
-from typing import Final, Self
+from types import ModuleType
+from typing import Final
 
 from sennit.activities.toolbox.definition import Tool
 from sennit.activities.toolbox.errors import ToolDefinitionError, ToolModuleError
@@ -51,8 +51,19 @@ def _add(registry: Registry, found: Iterable[Tool]) -> None:
 
 
 def _tools_of(name: str) -> list[Tool]:
-    with _Importing(name):
+    """Return the tools of a module. Raises ToolModuleError for whatever its import raises, and removes what that has
+    registered by then.
+    """
+    before = {each.name for each in default_registry}
+    try:
         module = importlib.import_module(name)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        for each in default_registry:
+            if each.name not in before:
+                default_registry.discard(each.name)
+        raise ToolModuleError(f"tool module {name!r} does not import: {_reason(error)}") from error
     return [each for each in default_registry if _belongs(each, module)]
 
 
@@ -60,27 +71,6 @@ def _belongs(candidate: Tool, module: ModuleType) -> bool:
     home = candidate.function.__module__
     inside = home == module.__name__ or home.startswith(module.__name__ + ".")
     return inside or any(value is candidate.function for value in vars(module).values())
-
-
-class _Importing:
-    """Turns whatever an import raises into a ToolModuleError and removes what it has registered by then."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._before = {each.name for each in default_registry}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
-        if error is None or isinstance(error, KeyboardInterrupt):
-            return
-        for each in default_registry:
-            if each.name not in self._before:
-                default_registry.discard(each.name)
-        raise ToolModuleError(f"tool module {self._name!r} does not import: {_reason(error)}") from error
 
 
 def _reason(error: BaseException) -> str:

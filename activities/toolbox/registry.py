@@ -18,12 +18,16 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Registry:
-    """Tools by name; a name belongs to one tool. Tools may come later, from any thread."""
+    """Tools by name; a name belongs to one tool. Tools may come later, from any thread.
+
+    `absences` says why tools are not here now, by the beginning of their names, and `left_out` why some are not
+    offered, and never will be, by name.
+    """
 
     def __init__(self, tools: Iterable[Tool] = ()) -> None:
         self._tools: dict[str, Tool] = {}
-        self._absences: dict[str, str] = {}
-        self._left_out: dict[str, str] = {}
+        self.absences: dict[str, str] = {}
+        self.left_out: dict[str, str] = {}
         for each in tools:
             self.add(each)
 
@@ -40,29 +44,19 @@ class Registry:
 
     def set_absent(self, prefix: str, reason: str) -> None:
         """Say why the tools whose names begin with `prefix` are not here now; with no reason they are."""
-        others = {name: why for name, why in self._absences.items() if name != prefix}
-        self._absences = {**others, prefix: reason} if reason else others
-
-    @property
-    def absences(self) -> dict[str, str]:
-        """Why tools are not here now, by the beginning of their names."""
-        return self._absences
+        others = {name: why for name, why in self.absences.items() if name != prefix}
+        self.absences = {**others, prefix: reason} if reason else others
 
     def leave_out(self, reasons: Mapping[str, str]) -> None:
-        """Say of tools that somebody declares why they are not offered, and never will be."""
-        self._left_out = {**self._left_out, **reasons}
-
-    @property
-    def left_out(self) -> dict[str, str]:
-        """Why tools are not offered, by name."""
-        return self._left_out
+        """Say of tools that somebody declares why they are not offered."""
+        self.left_out = {**self.left_out, **reasons}
 
     def get(self, name: str) -> Tool:
         """Return the tool of that name. Raises McpUnavailable if it may come, else UnknownTool with the nearest."""
         try:
             return self._tools[name]
         except KeyError:
-            if reason := absence_of(name, self._absences):
+            if reason := absence_of(name, self.absences):
                 raise McpUnavailable(f"{name}: unavailable: {reason}", retryable=True) from None
             message = f"no tool is called {name[:80]!r}{nearest_or_known(name, sorted(self._tools))}"
             raise UnknownTool(message) from None

@@ -11,7 +11,6 @@ import httpx
 from pydantic import BaseModel
 
 from benchmarks.agents import lookups
-from sennit.activities.toolbox import Registry
 from sennit.activities.toolbox.registry import default_registry
 
 TOOLS = ("fact", "find", "compute")
@@ -43,9 +42,9 @@ class Turn:
         return {"role": "assistant", "content": self.text, **({"tool_calls": calls} if calls else {})}
 
 
-def schemas(registry: Registry = default_registry) -> list[dict[str, Any]]:
+def schemas() -> list[dict[str, Any]]:
     """Return the tools as the wire format describes them."""
-    found = [registry.get(name) for name in TOOLS]
+    found = [default_registry.get(name) for name in TOOLS]
     return [
         {"type": "function", "function": {"name": t.name, "description": t.description, "parameters": t.schema}}
         for t in found

@@ -1,8 +1,11 @@
-"""Both wire formats as a server speaks them: requests read, replies written, streamed or not."""
+"""Both wire formats as a server speaks them: requests read, replies written, streamed or not.
+
+A stream is given as pairs: the text of an event, and whether it is a token.
+"""
 
 import json
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 from sennit.activities.providers.reply_builder import LEAST_SHARE, tokens_in
 from sennit.testing.model_rules import Asked, Reply, cut
@@ -30,16 +33,6 @@ def counted(reply: Reply, asked: Asked) -> tuple[int, int]:
     estimated = tokens_in(sum(len(text.encode()) for text in texts))
     written = estimated if written * LEAST_SHARE < estimated else written
     return reply.usage or (len(asked.text.split()), written)
-
-
-class Format(Protocol):
-    """A wire format. Streams are given as (text of the event, whether it is a token)."""
-
-    def read(self, body: Json, headers: dict[str, str]) -> Asked: ...
-    def whole(self, reply: Reply, asked: Asked, number: int) -> Json: ...
-    def stream(self, reply: Reply, asked: Asked, number: int) -> Iterator[tuple[str, bool]]: ...
-    def error(self, reply: Reply) -> Json: ...
-    def error_event(self, reply: Reply) -> str: ...
 
 
 class OpenAIFormat:
@@ -247,3 +240,6 @@ class AnthropicFormat:
     def _usage(self, reply: Reply, asked: Asked) -> Json:
         read, written = counted(reply, asked)
         return {"input_tokens": read, "output_tokens": written}
+
+
+Format = OpenAIFormat | AnthropicFormat

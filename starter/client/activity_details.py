@@ -11,7 +11,6 @@ from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.api.workflowservice.v1 import (
     DescribeTaskQueueRequest,
-    DescribeWorkflowExecutionRequest,
     DescribeWorkflowExecutionResponse,
     GetWorkflowExecutionHistoryReverseRequest,
 )
@@ -167,9 +166,7 @@ async def why_silent(client: Client, run: str) -> str | None:
 
 
 async def _describe(client: Client, run: str) -> DescribeWorkflowExecutionResponse:
-    execution = WorkflowExecution(workflow_id=run)
-    request = DescribeWorkflowExecutionRequest(namespace=client.namespace, execution=execution)
-    return await client.workflow_service.describe_workflow_execution(request)
+    return (await client.get_workflow_handle(run).describe()).raw_description
 
 
 async def _last_task_failure(client: Client, execution: WorkflowExecution) -> str | None:

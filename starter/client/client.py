@@ -1,10 +1,9 @@
 """Sennit for programs: start runs, find them again, wait for them. The `sennit` command uses nothing else."""
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from importlib.metadata import version
-from typing import Any, NamedTuple, TypeVar, Unpack, overload
+from typing import Any, TypeVar, Unpack, overload
 
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.common import Priority, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
@@ -34,6 +33,7 @@ from sennit.starter.client.request import (
     new_id,
     script_of,
     summary,
+    with_memo,
     with_modules,
 )
 from sennit.starter.client.run import Run
@@ -46,13 +46,6 @@ from sennit.workflows.plan.programs.program_plan import program_plan, title_of
 
 RPC_TIMEOUT = timedelta(seconds=30)
 T = TypeVar("T")
-
-
-class Allowed(NamedTuple):
-    """What the user who starts a run allows it: to read a folder, and to write without asking."""
-
-    docs: str | None
-    writes: bool
 
 
 class Sennit:
@@ -106,7 +99,7 @@ class Sennit:
         """
         goal, plan, title = options.pop("goal", ""), options.pop("plan", None), options.pop("title", "")
         program, docs = options.pop("program", ""), options.pop("docs", None)
-        chosen, again = options.pop("id", None), options.pop("again", False)
+        chosen_id, again = options.pop("id", None), options.pop("again", False)
         folder = docs_folder(docs, must_exist=self.server.is_local) if docs else None
         if program:
             script = script_of(program)
@@ -115,9 +108,8 @@ class Sennit:
             plan = with_modules(plan)
         request = build_request(goal=goal, plan=plan, docs=folder, **options)
         name = goal or str((plan or {}).get("goal") or "") or title
-        allowed = Allowed(folder, options.get("approval") == "never")
-        workflow_id = chosen if chosen is not None else new_id(name)
-        return await self._begin(request, workflow_id, name, title, plan, allowed, again=again, result=result)
+        workflow_id = chosen_id if chosen_id is not None else new_id(name)
+        return await self._begin(request, workflow_id, name, title, plan, request, again=again, result=result)
 
     async def fork(
         self,
@@ -136,15 +128,14 @@ class Sennit:
         that run. But on the local stack its folder is not opened again, and its writes need approval unless `approval`
         is given: anybody may have written its input. For `id`, `again` and what is raised see `start`.
         """
-        folder = docs_folder(docs, must_exist=self.server.is_local) if docs else origin.request.get("docs")
-        chosen = {name: value for name, value in options.items() if value is not None}
+        folder = {"docs": docs_folder(docs, must_exist=self.server.is_local)} if docs else {}
+        chosen = {name: value for name, value in options.items() if value is not None} | folder
         inputs = {**origin.inputs, **(options.get("inputs") or {})}
-        fields = {**origin.request, **chosen, "inputs": inputs, "docs": folder, "origins": list(origin.homes)}
+        fields = {**origin.request, **chosen, "inputs": inputs, "origins": list(origin.homes)}
         request = build_request(plan=origin.plan, **fields)
         title = title or fields.get("title") or ""
         name = str(fields.get("goal") or (origin.plan or {}).get("goal") or "") or title or origin.name
-        allowed = Allowed(folder if docs else None, chosen.get("approval") == "never")
-        return await self._begin(request, id or origin.fork_id, name, title, origin.plan, allowed, again=again)
+        return await self._begin(request, id or origin.fork_id, name, title, origin.plan, chosen, again=again)
 
     async def origin(self, name: str) -> Origin:
         """Return the run with this id as a fork of it begins. Raises NotAllowed if it goes on, Refused if it
@@ -160,27 +151,24 @@ class Sennit:
     async def _begin(
         self,
         request: dict[str, Any],
-        chosen: str,
+        workflow_id: str,
         name: str,
         title: str,
         plan: dict[str, Any] | None,
-        allowed: Allowed,
+        chosen: Mapping[str, Any],
         *,
         again: bool,
         result: type[Any] | None = None,
     ) -> Run[Any]:
-        workflow_id = checked_new_id(chosen)
-        if allowed.docs:
-            open_folder(self.server, allowed.docs)
-        if allowed.writes and (secret := allow_writes(self.server, workflow_id)):
+        """Start the run. Its user allows it what they have `chosen` themselves: to read a folder, and to write without
+        asking.
+        """
+        checked_new_id(workflow_id)
+        if chosen.get("docs"):
+            open_folder(self.server, chosen["docs"])
+        if chosen.get("approval") == "never" and (secret := allow_writes(self.server, workflow_id)):
             request = {**request, "grant": secret}
-        title = summary(title or name)
-        if title and not request.get("goal"):
-            request = {**request, "title": title}
-        memo: dict[str, Any] = {"sennit": version("sennit"), "title": title}
-        nodes = (plan or {}).get("nodes")
-        if isinstance(nodes, list):  # a packed plan cannot be read in the web UI
-            memo |= {"nodes": len(nodes)}
+        request, memo = with_memo(request, summary(title or name), plan)
         if trace := current_trace():
             memo |= {"traceparent": trace}
         reuse = WorkflowIDReusePolicy.ALLOW_DUPLICATE if again else WorkflowIDReusePolicy.REJECT_DUPLICATE

@@ -7,6 +7,7 @@ import secrets
 import sys
 import unicodedata
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -84,6 +85,19 @@ def build_request(**fields: Any) -> dict[str, Any]:
         return parse_request(request).model_dump(mode="json", exclude_unset=True)
     except (messages.InvalidRequest, ValueError) as error:
         raise InvalidRequest(str(error)) from None
+
+
+def with_memo(
+    request: dict[str, Any], title: str, plan: dict[str, Any] | None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a run's input with its title, unless it has a goal, and the memo of the run."""
+    if title and not request.get("goal"):
+        request = {**request, "title": title}
+    memo: dict[str, Any] = {"sennit": version("sennit"), "title": title}
+    nodes = (plan or {}).get("nodes")
+    if isinstance(nodes, list):  # a packed plan cannot be read in the web UI
+        memo |= {"nodes": len(nodes)}
+    return request, memo
 
 
 def script_of(program: str | Path) -> str:

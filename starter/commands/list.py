@@ -17,7 +17,6 @@ from sennit.starter.terminal.text import columns
 from sennit.workflows.messages.result import RunStatus
 from sennit.workflows.plan.language.limits import parse_duration
 
-WIDTH = 100
 SHOWN = 20
 _MORE = (
     f"there are more than {MAX_LISTED_RUNS:,} such runs, and only so many were read: "
@@ -44,7 +43,7 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
         status=args.status, tenant=args.tenant, since=since, failed=args.failed, on_more=lambda: more.append(_MORE)
     )
     shown = found[: max(args.limit, 0)]
-    terminal.results(table(shown, terminal.width or WIDTH, time.time()), [_as_json(each) for each in shown])
+    terminal.results(table(shown, terminal.columns, time.time()), [_as_json(each) for each in shown])
     if not found:
         terminal.say("there are no such runs")
     for sentence in more:

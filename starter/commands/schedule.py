@@ -11,7 +11,6 @@ import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +40,7 @@ from sennit.starter.client.request import (
     docs_folder,
     markdown_summary,
     summary,
+    with_memo,
 )
 from sennit.starter.client.runs import WORKFLOW_TYPE
 from sennit.starter.client.server_errors import error_of
@@ -55,7 +55,6 @@ from sennit.workflows.messages.queues import WORKFLOW
 from sennit.workflows.plan.language.text import one_line
 from sennit.workflows.plan.programs.program_plan import program_plan
 
-WIDTH = 100
 CATCH_UP = timedelta(hours=1)
 """How late a run may start after the server was away. What was due before that is left out."""
 _PATIENCE = 10.0
@@ -121,30 +120,29 @@ async def _add(args: argparse.Namespace, terminal: Terminal) -> Exit:
         raise Refused(f"a schedule's name has at most {MAX_SCHEDULE_NAME_CHARACTERS} characters")
     if args.approval == "never":
         raise Refused("--approval never: nobody is there when a scheduled run starts, so its writes ask; leave it out")
-    request, title, nodes = _request(args)
+    request, title, plan = _request(args)
     sennit = await connect(args, terminal, docs=args.docs, for_new=True)
     if args.docs:
         request["docs"] = docs_folder(args.docs, must_exist=sennit.server.is_local)
         if is_local_stack(sennit.server):
             _check_folder(request["docs"])
-    if not request.get("goal"):
-        request["title"] = title
+    request, memo = with_memo(request, title, plan)
     action = ScheduleActionStartWorkflow(
         WORKFLOW_TYPE,
         request,
         id=args.name,
         task_queue=WORKFLOW,
-        memo={"sennit": version("sennit"), "title": title, **nodes},
+        memo=memo,
         static_summary=markdown_summary(title) or None,
         priority=Priority(fairness_key=request.get("tenant")),
     )
     spec = ScheduleSpec(cron_expressions=[args.cron], time_zone_name=args.time_zone)
     policy = SchedulePolicy(overlap=ScheduleOverlapPolicy.SKIP, catchup_window=CATCH_UP)
     zone = f" {args.time_zone}" if args.time_zone else ""
-    memo = {"cron": args.cron + zone, "title": title}
+    shown = {"cron": args.cron + zone, "title": title}
     try:
         handle = await sennit.client.create_schedule(
-            args.name, Schedule(action, spec=spec, policy=policy), memo=memo, rpc_timeout=RPC_TIMEOUT
+            args.name, Schedule(action, spec=spec, policy=policy), memo=shown, rpc_timeout=RPC_TIMEOUT
         )
         found = await handle.describe(rpc_timeout=RPC_TIMEOUT)
     except ScheduleAlreadyRunningError:
@@ -161,14 +159,14 @@ async def _add(args: argparse.Namespace, terminal: Terminal) -> Exit:
     return Exit.ANSWER
 
 
-def _request(args: argparse.Namespace) -> tuple[dict[str, Any], str, dict[str, int]]:
-    """Return the input of the runs, their title, and what else their memo has. Raises Refused."""
+def _request(args: argparse.Namespace) -> tuple[dict[str, Any], str, dict[str, Any] | None]:
+    """Return the input of the runs, their title, and their plan if they have one. Raises Refused."""
     if (args.plan is None) == (args.goal is None):
         raise Refused("give a PLAN or a --goal, and not both")
     options = run_options(args)
     if args.goal is not None:
         read_inputs(args.input, {})
-        return build_request(goal=checked_goal(args.goal), **options), summary(args.goal), {}
+        return build_request(goal=checked_goal(args.goal), **options), summary(args.goal), None
     if args.max_replans is not None:
         raise Refused("--max-replans is for a --goal; a plan is run as it is written")
     file = read_plan(args.plan)
@@ -176,8 +174,7 @@ def _request(args: argparse.Namespace) -> tuple[dict[str, Any], str, dict[str, i
     inputs = read_inputs(args.input, checked.inputs)
     plan = program_plan(file.script, inputs) if file.script else file.data
     title = checked.goal or file.title or ("plan" if args.plan == "-" else Path(args.plan).stem)
-    request = build_request(plan=plan, inputs=inputs, **options)
-    return request, summary(title), {"nodes": len(checked.nodes)}
+    return build_request(plan=plan, inputs=inputs, **options), summary(title), plan
 
 
 def _check_folder(folder: str) -> None:
@@ -211,7 +208,7 @@ async def _list(sennit: Sennit, terminal: Terminal) -> Exit:
     except RPCError as error:
         raise error_of(error) from None
     found.sort(key=lambda each: str(each["schedule"]))
-    terminal.results(table(found, terminal.width or WIDTH), found)
+    terminal.results(table(found, terminal.columns), found)
     if not found:
         terminal.say("there are no schedules")
     return Exit.ANSWER

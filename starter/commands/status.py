@@ -13,8 +13,6 @@ from sennit.starter.terminal.script import script_text
 from sennit.starter.terminal.wait import wait_for_run
 from sennit.workflows.messages.result import RunReport
 
-WIDTH = 100
-
 
 def add_arguments(parser: Parser) -> None:
     if parser.prog.endswith(" watch"):
@@ -43,7 +41,7 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
         return await _write_script(terminal, found, args.node)
     if args.explain:
         return _write_sharing(terminal, await found.sharing())
-    width = terminal.width or WIDTH
+    width = terminal.columns
     if found.ui_url:
         terminal.say(f"ui  {found.ui_url}")
     if not is_open:

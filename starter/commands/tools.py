@@ -14,8 +14,6 @@ from sennit.workflows.plan.language.text import clean, nearest_or_known, one_lin
 from sennit.workflows.plan.programs.stubs import stubs_of
 from sennit.workflows.views.example import example_value
 
-WIDTH = 100
-
 
 def add_arguments(parser: Parser) -> None:
     examples = 'sennit tools calculate\nsennit tools try calculate --arg "expression=6650 - 6400"'
@@ -76,7 +74,7 @@ def _describe(name: str, catalogue: Catalogue, terminal: Terminal) -> Exit:
         if why := catalogue.why_off(name):
             raise Refused(f"{name} is off here: {why}")
         raise Refused(f"no tool is called {name[:80]!r}{nearest_or_known(name, sorted(tools))}")
-    text = tool_text(tools[name], terminal.width or WIDTH)
+    text = tool_text(tools[name], terminal.columns)
     terminal.result(text, {**tools[name], "example": example_of(tools[name])})
     return Exit.ANSWER
 

@@ -51,10 +51,10 @@ class Workers(Child):
         await self.launch(self._command, worker_environment(self._state, self.address, self._port, os.environ))
 
     async def answers(self) -> bool:
-        return await asyncio.to_thread(_says_yes, self._port, "/readyz")
+        return await asyncio.to_thread(says_yes, self._port, "/readyz")
 
     async def lives(self) -> bool:
-        return await asyncio.to_thread(_says_yes, self._port, "/livez")
+        return await asyncio.to_thread(says_yes, self._port, "/livez")
 
     async def collect_garbage(self) -> bool:
         """Delete artifacts of runs that the server no longer knows, in a process that ends with this one's server.
@@ -82,7 +82,7 @@ async def create_store(environment: Mapping[str, str]) -> Store:
     return Store.model_validate_json(ended.out)
 
 
-def _says_yes(port: int, path: str) -> bool:
+def says_yes(port: int, path: str) -> bool:
     """Return whether a GET is answered with 200 within two seconds."""
     with suppress(OSError, HTTPException), closing(HTTPConnection(HOST, port, timeout=2)) as connection:
         connection.request("GET", path)

@@ -46,6 +46,11 @@ class Terminal:
         """Columns of standard output, or None if it is no terminal and lines should stay whole."""
         return Console(file=self.out).width if self.out.isatty() else None
 
+    @property
+    def columns(self) -> int:
+        """Columns for a table: those of the terminal, or 100."""
+        return self.width or 100
+
     def console(self) -> Console:
         """Return a console on standard error that shows text as it is and colours as asked."""
         coloured = self.colour == "always" or (

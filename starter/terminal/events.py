@@ -12,38 +12,33 @@ from sennit.starter.terminal.console import Terminal
 T = TypeVar("T")
 
 
-class EventLines:
-    """Writes each event of a run once."""
+async def with_events(run: Run[Any], terminal: Terminal, following: Coroutine[Any, Any, T]) -> T:
+    """Write each event once while somebody follows the run, and then all that have happened until then; return what the
+    follower has found. Raises what that raises, or BrokenPipeError if nobody reads the lines any more.
+    """
+    last = 0
 
-    def __init__(self, run: Run[Any], terminal: Terminal) -> None:
-        self._run = run
-        self._terminal = terminal
-        self._last = 0
-
-    async def during(self, following: Coroutine[Any, Any, T]) -> T:
-        """Write events while somebody follows the run, and then all that have happened until then; return what the
-        follower has found. Raises what that raises, or BrokenPipeError if nobody reads the lines any more.
-        """
-        follower = asyncio.ensure_future(following)
-        writer = asyncio.ensure_future(self._write(follow=True))
+    async def write(*, follow: bool) -> None:
+        nonlocal last
         try:
-            await asyncio.wait({follower, writer}, return_when=asyncio.FIRST_COMPLETED)
-            if writer.done():
-                writer.result()
-            found = await follower
-        finally:
-            for task in (follower, writer):
-                task.cancel()
-            await asyncio.gather(follower, writer, return_exceptions=True)
-        await self._write(follow=False)
-        return found
-
-    async def _write(self, *, follow: bool) -> None:
-        try:
-            async with aclosing(self._run.events(after=self._last, follow=follow)) as events:
+            async with aclosing(run.events(after=last, follow=follow)) as events:
                 async for event in events:
-                    self._last = event.number
-                    self._terminal.answer_json(event.model_dump(mode="json", exclude_defaults=True))
+                    last = event.number
+                    terminal.answer_json(event.model_dump(mode="json", exclude_defaults=True))
         except NoAnswer as error:
             if not follow:
-                self._terminal.notice(str(error))
+                terminal.notice(str(error))
+
+    follower = asyncio.ensure_future(following)
+    writer = asyncio.ensure_future(write(follow=True))
+    try:
+        await asyncio.wait({follower, writer}, return_when=asyncio.FIRST_COMPLETED)
+        if writer.done():
+            writer.result()
+        found = await follower
+    finally:
+        for task in (follower, writer):
+            task.cancel()
+        await asyncio.gather(follower, writer, return_exceptions=True)
+    await write(follow=False)
+    return found

@@ -8,7 +8,7 @@ from sennit.starter.client.errors import Exit, SennitError
 from sennit.starter.client.outcome import RunOutcome
 from sennit.starter.client.run import Run
 from sennit.starter.terminal.console import Terminal
-from sennit.starter.terminal.events import EventLines
+from sennit.starter.terminal.events import with_events
 from sennit.starter.terminal.follow import Follower, OpenRun, Screen
 from sennit.starter.terminal.lines import Lines, Notices
 from sennit.starter.terminal.live import LiveTable
@@ -34,7 +34,7 @@ async def wait_for_run(run: Run[Any], terminal: Terminal, *, wait: bool = False,
     _begin(run, screen, terminal)
     following = Follower(run, screen, ask, wait=wait).follow(limit)
     try:
-        outcome = await (EventLines(run, terminal).during(following) if terminal.output == "jsonl" else following)
+        outcome = await (with_events(run, terminal, following) if terminal.output == "jsonl" else following)
     except (asyncio.CancelledError, SennitError):
         screen.close()
         terminal.notice(hints(run, terminal))

@@ -8,12 +8,11 @@ import pytest
 from benchmarks.agents import oracle as model
 from benchmarks.agents.comparison import bench, print_row, print_totals
 from benchmarks.agents.formats import Planned, print_table
-from benchmarks.agents.oracle import Oracle, lines, plan
+from benchmarks.agents.oracle import Oracle, lines
 from benchmarks.agents.questions import Question, questions
 from sennit.activities.toolbox import load_tools
 from sennit.testing.model_rules import Asked
 from sennit.workflows.plan.checking.validation import parse_plan, problems_of
-from sennit.workflows.plan.planner_format.calls import Tools
 from sennit.workflows.plan.planner_format.lines import LineReader
 
 every_question = pytest.mark.parametrize("question", questions(), ids=lambda question: question.name)
@@ -32,17 +31,21 @@ def test_there_are_enough_questions_of_all_shapes() -> None:
 
 
 @every_question
-def test_a_plan_can_run(question: Question) -> None:
+def test_a_plan_can_run_and_says_the_same_in_each_form(question: Question) -> None:
     catalogue = load_tools(["benchmarks.agents.lookups"]).catalogue()
-    reader = LineReader({entry["name"]: entry["schema"] for entry in catalogue})
-    reader.feed(plan(question))
-    reader.close()
-    assert (reader.errors, reader.warnings) == ([], [])
-    written = parse_plan(reader.plan)
-    assert problems_of(written, catalogue, models=("openai",)) == []
-    nodes = {node.id: node for node in written.nodes}
-    for call in question.planned:
-        assert nodes[f"n{lines(question)[call.number]}"].kind == "tool"
+    asks, tools = asked("You plan work.", question.goal), {entry["name"]: entry["schema"] for entry in catalogue}
+    written, called = LineReader(tools), LineReader(tools)
+    written.feed(Oracle().reply(asks).text)
+    for call in Oracle().reply(replace(asks, tools=("join",))).calls:
+        called.call(call.name, call.arguments)
+    for reader in (written, called):
+        reader.close()
+        assert (reader.errors, reader.warnings) == ([], [])
+    plan = parse_plan(written.plan)
+    assert plan == parse_plan(called.plan)
+    assert problems_of(plan, catalogue, models=("openai",)) == []
+    kinds = {node.id: node.kind for node in plan.nodes}
+    assert {kinds[f"n{lines(question)[call.number]}"] for call in question.planned} == {"tool"}
 
 
 @every_question
@@ -73,27 +76,6 @@ async def test_two_questions_by_all_means(tmp_path: Path, capsys: pytest.Capture
     assert [row.sennit.turns for row in rows] == [3, 2], "a dead end takes the joiner twice"
     print_totals(rows)
     assert "same answers: yes" in capsys.readouterr().out
-
-
-@every_question
-def test_a_plan_says_the_same_in_each_form(question: Question) -> None:
-    catalogue = load_tools(["benchmarks.agents.lookups"]).catalogue()
-    tools = {entry["name"]: entry["schema"] for entry in catalogue}
-    asks = asked("You plan work.", question.goal)
-    plan = parse_plan(_read(Oracle().reply(asks).text, tools).plan)
-    reader = LineReader(tools)
-    for call in Oracle().reply(replace(asks, tools=("join",))).calls:
-        reader.call(call.name, call.arguments)
-    reader.close()
-    assert (reader.errors, reader.warnings) == ([], [])
-    assert plan == parse_plan(reader.plan)
-
-
-def _read(text: str, tools: Tools) -> LineReader:
-    reader = LineReader(tools)
-    reader.feed(text)
-    reader.close()
-    return reader
 
 
 def test_the_table_says_what_auto_is(capsys: pytest.CaptureFixture[str]) -> None:

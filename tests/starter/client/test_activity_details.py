@@ -95,79 +95,78 @@ async def test_a_node_nobody_takes_says_so(client: Client, begin: Callable[[str]
     await seen(client, await begin("unserved"), "no worker took it yet")
 
 
-async def test_of_a_replaced_plan_only_the_newest_activity_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def describe(*_: Any) -> DescribeWorkflowExecutionResponse:
-        names = ("n1~2", "n1~2@10", "n1@2", "n1~3@2", "n1@10", "n1~9")
-        pending = [PendingActivityInfo(activity_id=name, paused=name == "n1~2@10") for name in names]
-        return DescribeWorkflowExecutionResponse(pending_activities=pending)
-
-    monkeypatch.setattr("sennit.starter.client.activity_details._describe", describe)
-    nodes = (NodeView(id="n1", kind="tool", status="running"),)
-    view = RunView(id="r", run_id="r", status="running", phase="running", nodes=nodes)
-    assert (await activity_details(cast("Client", None), view)).nodes[0].preview == "paused in Temporal"
+NOBODY = cast("Client", None)
+LOST = Failure(timeout_failure_info=TimeoutFailureInfo(timeout_type=TimeoutType.TIMEOUT_TYPE_HEARTBEAT))
+Pending = Callable[..., None]
 
 
-async def test_a_lost_worker_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def describe(*_: Any) -> DescribeWorkflowExecutionResponse:
-        lost = Failure(timeout_failure_info=TimeoutFailureInfo(timeout_type=TimeoutType.TIMEOUT_TYPE_HEARTBEAT))
-        item = PendingActivityInfo(activity_id="n1", attempt=2, maximum_attempts=3, last_failure=lost)
-        return DescribeWorkflowExecutionResponse(pending_activities=[item])
+@pytest.fixture
+def pending(monkeypatch: pytest.MonkeyPatch) -> Pending:
+    """Say which activities the server is to name."""
 
-    monkeypatch.setattr("sennit.starter.client.activity_details._describe", describe)
-    nodes = (NodeView(id="n1", kind="tool", status="running"),)
-    view = RunView(id="r", run_id="r", status="running", phase="running", nodes=nodes)
-    found = (await activity_details(cast("Client", None), view)).nodes[0]
+    def name(*items: PendingActivityInfo) -> None:
+        async def describe(*_: Any) -> DescribeWorkflowExecutionResponse:
+            return DescribeWorkflowExecutionResponse(pending_activities=items)
+
+        monkeypatch.setattr("sennit.starter.client.activity_details._describe", describe)
+
+    return name
+
+
+def running(*nodes: NodeView) -> RunView:
+    return RunView(
+        id="nobody",
+        run_id="r",
+        status="running",
+        phase="running",
+        nodes=nodes or (NodeView(id="n1", kind="tool", status="running"),),
+    )
+
+
+async def test_of_a_replaced_plan_only_the_newest_activity_counts(pending: Pending) -> None:
+    names = ("n1~2", "n1~2@10", "n1@2", "n1~3@2", "n1@10", "n1~9")
+    pending(*(PendingActivityInfo(activity_id=name, paused=name == "n1~2@10") for name in names))
+    assert (await activity_details(NOBODY, running())).nodes[0].preview == "paused in Temporal"
+
+
+async def test_a_lost_worker_is_said(pending: Pending) -> None:
+    pending(PendingActivityInfo(activity_id="n1", attempt=2, maximum_attempts=3, last_failure=LOST))
+    found = (await activity_details(NOBODY, running())).nodes[0]
     assert found.preview == "its worker was lost, so its call starts again: attempt 2 of 3"
 
 
 @pytest.mark.parametrize("name", ["n1~2.ledger", "n1~2+49", "n1~2.goal", "n1~2.question@3", "n1~2@3.goal"])
-async def test_what_is_done_for_a_node_is_told_of_its_generation(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    async def describe(*_: Any) -> DescribeWorkflowExecutionResponse:
-        details = Payloads(payloads=[Payload(data=b'"half done"')])
-        item = PendingActivityInfo(activity_id=name, attempt=1, heartbeat_details=details)
-        return DescribeWorkflowExecutionResponse(pending_activities=[item])
-
-    monkeypatch.setattr("sennit.starter.client.activity_details._describe", describe)
-    (event,) = await live_details(cast("Client", None), "r")
+async def test_what_is_done_for_a_node_is_told_of_its_generation(pending: Pending, name: str) -> None:
+    details = Payloads(payloads=[Payload(data=b'"half done"')])
+    pending(PendingActivityInfo(activity_id=name, attempt=1, heartbeat_details=details))
+    (event,) = await live_details(NOBODY, "r")
     assert (event.kind, event.node, event.generation, event.text) == ("progress", "n1", 2, "half done")
 
 
-async def test_after_a_lost_worker_the_next_attempt_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    lost = Failure(timeout_failure_info=TimeoutFailureInfo(timeout_type=TimeoutType.TIMEOUT_TYPE_HEARTBEAT))
-
+async def test_after_a_lost_worker_the_next_attempt_tells_how_far_it_is(pending: Pending) -> None:
     def item(attempt: int, begun: int, beaten: int, said: bytes) -> PendingActivityInfo:
         return PendingActivityInfo(
             activity_id="n1",
             attempt=attempt,
             state=PendingActivityState.PENDING_ACTIVITY_STATE_STARTED,
-            last_failure=lost,
+            last_failure=LOST,
             last_started_time=Timestamp(seconds=begun),
             last_heartbeat_time=Timestamp(seconds=beaten),
             heartbeat_details=Payloads(payloads=[Payload(data=said)]),
         )
 
-    seen = [item(2, 9, 5, b'"old"'), item(2, 9, 10, b'"half"'), item(2, 9, 11, b'"all"'), item(3, 20, 11, b'"all"')]
-
-    async def describe(*_: Any) -> DescribeWorkflowExecutionResponse:
-        return DescribeWorkflowExecutionResponse(pending_activities=[seen[0]])
-
-    monkeypatch.setattr("sennit.starter.client.activity_details._describe", describe)
-    reader, told = EventReader(cast("Client", None), "r", cast("Any", None)), []
-    while seen:
-        told += [event.text for event in (*await reader._live(0), *await reader._live(0))]
-        del seen[0]
-    assert told == ["its worker was lost; attempt 2 follows", "half", "all", "its worker was lost; attempt 3 follows"]
+    items = [item(2, 9, 5, b'"old"'), item(2, 9, 10, b'"half"'), item(2, 9, 11, b'"all"'), item(3, 20, 11, b'"all"')]
+    reader, texts = EventReader(NOBODY, "r", cast("Any", None)), list[str]()
+    for each in items:
+        pending(each)
+        texts += [event.text for event in (*await reader._live(0), *await reader._live(0))]
+    assert texts == ["its worker was lost; attempt 2 follows", "half", "all", "its worker was lost; attempt 3 follows"]
 
 
-async def test_planning_shows_how_it_gets_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def describe(*_: Any) -> DescribeWorkflowExecutionResponse:
-        return DescribeWorkflowExecutionResponse(
-            pending_activities=[PendingActivityInfo(activity_id="run:plan~2", paused=True)]
-        )
-
-    monkeypatch.setattr("sennit.starter.client.activity_details._describe", describe)
+async def test_planning_shows_how_it_gets_on(pending: Pending) -> None:
+    pending(PendingActivityInfo(activity_id="run:plan~2", paused=True))
     view = RunView(id="r", run_id="r", status="running", phase="planning")
-    assert (await activity_details(cast("Client", None), view)).progress == "paused in Temporal"
+    assert (await activity_details(NOBODY, view)).progress == "paused in Temporal"
 
 
 async def test_a_run_whose_code_fails_says_why(client: Client, begin: Callable[[str], Any]) -> None:
@@ -187,22 +186,16 @@ async def test_a_run_without_workers_says_so(client: Client, monkeypatch: pytest
 
 
 async def test_what_the_server_does_not_say_leaves_the_view_as_it_was(client: Client) -> None:
-    nodes = (NodeView(id="n1", kind="tool", status="running"),)
-    view = RunView(id="nobody", run_id="r", status="running", phase="running", nodes=nodes)
+    view = running()
     assert await activity_details(client, view) == view
     assert await why_silent(client, "nobody") is None
 
 
-async def test_of_a_shared_activity_each_call_shows_whether_it_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def describe(*_: Any) -> DescribeWorkflowExecutionResponse:
-        said = Payloads(payloads=[Payload(data=b'"33 of 40 done"'), Payload(data=b"[1,2]")])
-        item = PendingActivityInfo(activity_id="a+39", attempt=1, heartbeat_details=said)
-        return DescribeWorkflowExecutionResponse(pending_activities=[item])
-
-    monkeypatch.setattr("sennit.starter.client.activity_details._describe", describe)
+async def test_of_a_shared_activity_each_call_shows_whether_it_is_done(pending: Pending) -> None:
+    details = Payloads(payloads=[Payload(data=b'"33 of 40 done"'), Payload(data=b"[1,2]")])
+    pending(PendingActivityInfo(activity_id="a+39", attempt=1, heartbeat_details=details))
     seats = {"a": 0, "b": 1, "c": 33, "d": 40}
-    nodes = tuple(NodeView(id=name, kind="tool", status="running", seat=("a", at)) for name, at in seats.items())
-    view = RunView(id="r", run_id="r", status="running", phase="running", nodes=nodes)
-    found = {node.id: node.preview for node in (await activity_details(cast("Client", None), view)).nodes}
+    view = running(*(NodeView(id=name, kind="tool", status="running", seat=("a", at)) for name, at in seats.items()))
+    found = {node.id: node.preview for node in (await activity_details(NOBODY, view)).nodes}
     done, going = "done, as its activity last reported", "in an activity with others; its activity: 33 of 40 done"
     assert found == {"a": done, "b": going, "c": done, "d": going}

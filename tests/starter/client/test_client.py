@@ -118,21 +118,19 @@ async def test_a_started_run_has_the_slug_of_its_goal_and_a_link(sennit: Sennit)
     assert await found.memo() == {"sennit": version("sennit"), "title": "How high is Mont Blanc?"}
 
 
-async def test_the_memo_describes_the_plan_and_queues_are_fair_to_tenants(sennit: Sennit) -> None:
-    run = await sennit.start(plan={"nodes": [{"id": "a"}, {"id": "b"}]}, title="nightly", tenant="acme")
+@pytest.mark.parametrize(("nodes", "counted"), [([{"id": "a"}, {"id": "b"}], {"nodes": 2}), (7, {})])
+async def test_the_memo_describes_plan_and_caller_and_queues_are_fair_to_tenants(
+    sennit: Sennit, monkeypatch: pytest.MonkeyPatch, nodes: Any, counted: dict[str, int]
+) -> None:
+    """Also of a plan of a wrong form, which is for the run to refuse."""
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    monkeypatch.setenv("TRACEPARENT", trace)
+    run = await sennit.start(plan={"nodes": nodes}, title="nightly", tenant="acme")
     found = await sennit.client.get_workflow_handle(run.id).describe()
-    assert await found.memo() == {"sennit": version("sennit"), "title": "nightly", "nodes": 2}
+    assert await found.memo() == {"sennit": version("sennit"), "title": "nightly", "traceparent": trace, **counted}
     assert found.raw_description.workflow_execution_info.priority.fairness_key == "acme"
     with pytest.raises(Refused, match="`tenant`: is a name of at most 64 bytes"):
         await sennit.start(goal="x", tenant="é" * 33)
-
-
-async def test_a_run_takes_the_trace_of_its_caller_along(sennit: Sennit, monkeypatch: pytest.MonkeyPatch) -> None:
-    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-    monkeypatch.setenv("TRACEPARENT", trace)
-    run = await sennit.start(plan={"nodes": [{"id": "a"}]})
-    described = await sennit.client.get_workflow_handle(run.id).describe()
-    assert (await described.memo())["traceparent"] == trace
 
 
 async def test_a_fork_has_the_request_of_its_origin_but_for_what_it_is_given(sennit: Sennit) -> None:
@@ -245,32 +243,6 @@ async def test_a_run_that_was_reset_is_one_run_and_one_that_was_terminated_is_ov
     assert (await ended.result()).problem == "the run was terminated: enough"
 
 
-async def test_a_refused_plan_is_raised_with_its_problems_and_exits_2(sennit: Sennit) -> None:
-    run = await sennit.start(goal="refuse")
-    with pytest.raises(Refused, match=r"nodes\[0\]: no\nnodes\[1\]: no"):
-        await run.result()
-    assert (await run.outcome()).code == 2
-
-
-async def test_updates_are_refused_with_the_reason(sennit: Sennit) -> None:
-    run = await sennit.start(goal="wait")
-    with pytest.raises(Refused, match="7 is not one of yes, no"):
-        await run.update("answer", node="n1", value=7)
-    with pytest.raises(Refused, match="unknown field `nod`"):
-        await run.update("answer", nod="n1", value=7)
-    await run.update("answer", node="n1", value="yes")
-    await run.result()
-    with pytest.raises(Refused, match="is over"):
-        await run.update("answer", node="n1", value="yes")
-    await run.cancel()
-    assert (await run.result()).status == "done"
-
-
-async def test_a_run_that_is_not_there_is_refused_by_name(sennit: Sennit) -> None:
-    with pytest.raises(Refused, match="there is no run nobody in namespace default at 127"):
-        await sennit.find("nobody")
-
-
 async def test_another_workflow_is_no_run(sennit: Sennit) -> None:
     await sennit.client.start_workflow("Other", id="other", task_queue="nowhere")
     with pytest.raises(Refused, match="other is a workflow of type Other"):
@@ -290,9 +262,7 @@ async def test_a_big_plan_travels_packed(sennit: Sennit) -> None:
 async def test_without_a_worker_a_run_is_silent_but_its_end_is_known(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from datetime import timedelta
-
-    monkeypatch.setattr("sennit.starter.client.run.QUERY_TIMEOUT", timedelta(seconds=1))
+    monkeypatch.setattr("sennit.starter.client.run.QUERY_TIMEOUT", SECOND)
     monkeypatch.setattr("sennit.starter.client.decisions.UPDATE_TIMEOUT", 1.0)
     sennit = Sennit(client, local_server("127.0.0.1:1", None))
     run = await sennit.start(goal="wait", id="alone")
@@ -316,12 +286,6 @@ def _end(messages: list[str], text: str, sennit: Sennit) -> None:
     messages.append(text)
 
 
-async def test_a_plan_of_a_wrong_form_is_for_the_run_to_refuse(sennit: Sennit) -> None:
-    run = await sennit.start(plan={"nodes": 7}, title="odd")
-    found = await sennit.client.get_workflow_handle(run.id).describe()
-    assert await found.memo() == {"sennit": version("sennit"), "title": "odd"}
-
-
 class Height(BaseModel):
     metres: int
 
@@ -342,23 +306,28 @@ async def test_a_result_has_the_type_that_was_asked_for_or_there_is_none(sennit:
     assert (await (await sennit.find(part.id)).result()).status == "partial"
 
 
-async def test_each_cause_has_an_error_of_its_own(sennit: Sennit) -> None:
-    with pytest.raises(RunNotFound):
+async def test_each_cause_has_an_error_of_its_own_with_the_reason(sennit: Sennit) -> None:
+    with pytest.raises(RunNotFound, match="there is no run nobody in namespace default at 127"):
         await sennit.find("nobody")
-    with pytest.raises(InvalidRequest):
-        await sennit.start(goal="x", window=0)
+    with pytest.raises(InvalidRequest, match="tenant is a name of at most 64 bytes"):
+        await sennit.start(goal="x", tenant="é" * 33)
     refused = await sennit.start(goal="refuse")
-    with pytest.raises(InvalidRequest, match="nodes"):
+    with pytest.raises(InvalidRequest, match=r"nodes\[0\]: no\nnodes\[1\]: no"):
         await refused.result()
+    assert (await refused.outcome()).code == 2
     run = await sennit.start(goal="wait")
-    with pytest.raises(NotAllowed, match="7 is not one of"):
+    with pytest.raises(NotAllowed, match="7 is not one of yes, no"):
         await run.answer("n1", 7)
+    with pytest.raises(InvalidRequest, match="unknown field `nod`"):
+        await run.update("answer", nod="n1", value=7)
     with pytest.raises(NotAllowed, match="still runs"):
         await run.fork()
     await run.answer("n1", "yes")
     await run.result()
-    with pytest.raises(RunIsOver):
+    with pytest.raises(RunIsOver, match="is over"):
         await run.answer("n1", "yes")
+    await run.cancel()
+    assert (await run.result()).status == "done"
 
 
 async def test_a_client_of_ones_own_may_have_any_converter_and_codec(sennit: Sennit, client: Client) -> None:

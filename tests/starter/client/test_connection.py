@@ -8,12 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from sennit.starter.client.connection import configured_server, connect_client, local_server
+from sennit.starter.client.connection import TemporalServer, configured_server, connect_client, local_server
 from sennit.starter.client.errors import Refused, ServerUnreachable
 
 
+def server(*named: str) -> TemporalServer:
+    found = configured_server(*named)
+    assert found is not None
+    return found
+
+
 @pytest.fixture(autouse=True)
-def own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """No settings but those of the test."""
     for name in list(os.environ):
         if name.startswith("TEMPORAL_") or name == "SENNIT_UI":
@@ -29,20 +35,13 @@ def test_without_any_setting_there_is_no_place() -> None:
     assert configured_server(namespace="agents") is None
 
 
-def test_a_flag_beats_the_environment_which_beats_the_profile(
-    monkeypatch: pytest.MonkeyPatch, own_settings: Path
-) -> None:
-    own_settings.write_text('[profile.default]\naddress = "file:1"\nnamespace = "of-file"\n')
-    place = configured_server()
-    assert place is not None
-    assert (place.address, place.namespace) == ("file:1", "of-file")
+def test_a_flag_beats_the_environment_which_beats_the_profile(monkeypatch: pytest.MonkeyPatch, settings: Path) -> None:
+    settings.write_text('[profile.default]\naddress = "file:1"\nnamespace = "of-file"\n')
+    assert (server().address, server().namespace) == ("file:1", "of-file")
     monkeypatch.setenv("TEMPORAL_ADDRESS", "env:2")
-    place = configured_server()
-    assert place is not None
-    assert (place.address, place.namespace) == ("env:2", "of-file")
-    place = configured_server("flag:3", "of-flag")
-    assert place is not None
-    assert (place.address, place.namespace) == ("flag:3", "of-flag")
+    assert (server().address, server().namespace) == ("env:2", "of-file")
+    flagged = server("flag:3", "of-flag")
+    assert (flagged.address, flagged.namespace) == ("flag:3", "of-flag")
 
 
 @pytest.mark.parametrize(
@@ -61,21 +60,17 @@ def test_a_flag_beats_the_environment_which_beats_the_profile(
 def test_only_a_server_here_shares_our_files_and_only_its_usual_port_has_a_known_ui(
     address: str, is_local: bool, ui: str | None
 ) -> None:
-    place = configured_server(address)
-    assert place is not None
-    assert (place.is_local, place.ui) == (is_local, ui)
+    found = server(address)
+    assert (found.is_local, found.ui) == (is_local, ui)
 
 
 def test_a_named_ui_wins_and_links_are_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SENNIT_UI", "off")
     assert local_server("127.0.0.1:7233", "http://127.0.0.1:8233").link("a", "b") is None
     monkeypatch.setenv("SENNIT_UI", "https://ui.example.com/")
-    place = configured_server("temporal.example.com:7233", "a b")
-    assert place is not None
-    assert place.link("team/run 1", "r") == "https://ui.example.com/namespaces/a%20b/workflows/team%2Frun%201/r"
-
-
-def test_without_a_ui_there_is_no_link() -> None:
+    link = server("temporal.example.com:7233", "a b").link("team/run 1", "r")
+    assert link == "https://ui.example.com/namespaces/a%20b/workflows/team%2Frun%201/r"
+    monkeypatch.delenv("SENNIT_UI")
     assert local_server("127.0.0.1:1", None).link("a", "b") is None
 
 
@@ -85,7 +80,7 @@ def test_an_address_without_host_or_port_is_refused(address: str) -> None:
         configured_server(address)
 
 
-def test_wrong_settings_are_reported_in_a_line(monkeypatch: pytest.MonkeyPatch, own_settings: Path) -> None:
+def test_wrong_settings_are_reported_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEMPORAL_PROFILE", "nope")
     with pytest.raises(Refused, match="the settings of the Temporal connection are wrong"):
         configured_server()

@@ -20,6 +20,7 @@ from sennit.workflows.messages.updates import UPDATES
         ("ask goal", {"module": "ask", "goal": "goal", "output": "text", "timeout": None, "wait": False}),
         ("ask -", {"goal": "-"}),
         ("--address a:1 ask g", {"address": "a:1"}),
+        ("status --address a:1 r", {"address": "a:1", "run": "r"}),
         ("--address a:1 ask g --address b:2", {"address": "b:2"}),
         ("--quiet --output json status r", {"quiet": True, "output": "json", "module": "status"}),
         ("ask g --timeout 5m --window 7 --approval never --on-failure fail", {"timeout": 300.0, "window": 7}),
@@ -117,11 +118,6 @@ def test_the_list_of_commands_has_each_once_in_its_group(capsys: pytest.CaptureF
     listed = {title: [line.split()[0] for line in body.splitlines()] for title, body in groups if title != "examples"}
     assert list(listed) == list(HEADINGS.values())
     assert [name for names in listed.values() for name in names] == list(COMMANDS)
-
-
-@pytest.mark.parametrize("line", ["--address a:1 status r", "status r --address a:1", "status --address a:1 r"])
-def test_flags_of_the_connection_may_stand_anywhere(line: str) -> None:
-    assert parse(line.split()).address == "a:1"
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")

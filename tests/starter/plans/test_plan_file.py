@@ -80,12 +80,6 @@ def test_a_problem_of_an_argument_names_its_line_when_the_tools_are_known(plan_o
     )
 
 
-def test_problems_of_a_json_plan_name_their_path(plan_of: Any) -> None:
-    data = plan_of(GOOD).data
-    data["nodes"][1]["prompt"] = 7
-    assert problem_of(plan_of, json.dumps(data), "plan.json").startswith("plan.json: nodes[1].prompt: ")
-
-
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -284,7 +278,7 @@ def test_all_that_is_wrong_is_said_at_once_in_the_order_of_the_lines(plan_of: An
         assert message in line
 
 
-def test_problems_of_json_are_in_the_order_of_the_file(plan_of: Any) -> None:
+def test_problems_of_json_name_their_paths_in_the_order_of_the_file(plan_of: Any) -> None:
     data = {"answer": "$x", "nodes": [{"id": "a", "kind": "llm"}, {"id": "b", "kind": "llm", "prompt": "$y"}]}
     places = [line.split(": ")[1] for line in problem_of(plan_of, json.dumps(data), "plan.json").splitlines()]
     assert places == ["answer", "nodes[0]", "nodes[1].prompt"]

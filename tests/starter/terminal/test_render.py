@@ -50,18 +50,24 @@ def test_every_line_of_a_view_fits_the_terminal(width: int) -> None:
     assert "… <- n1,n3" in text or width == 200
 
 
-def test_a_node_is_a_line_with_its_state_time_tries_and_what_it_does() -> None:
-    line = node_line(make_node("n2", "succeeded", summary="n2 search x <- n1", attempts=3, duration_ms=1500), 80, 4)
-    assert line == "n2   succeeded     1.5 s x3  search x <- n1"
-
-
-def test_a_part_of_an_item_says_what_it_does() -> None:
-    line = node_line(make_node("m[3].page", "succeeded", summary="m.page map read x over $a", duration_ms=7), 80, 9)
-    assert line == "m[3].page succeeded      7 ms     map read x over $a"
-
-
-def test_a_failed_node_tells_why_instead_of_what() -> None:
-    assert "ToolFailed: gone" in node_line(make_node("n2", "failed", error="ToolFailed: gone"), 80)
+@pytest.mark.parametrize(
+    ("node", "line"),
+    [
+        (
+            make_node("n2", "succeeded", summary="n2 search x <- n1", attempts=3, duration_ms=1500),
+            "n2        succeeded     1.5 s x3  search x <- n1",
+        ),
+        (
+            make_node("m[3].page", "succeeded", summary="m.page map read x over $a", duration_ms=7),
+            "m[3].page succeeded      7 ms     map read x over $a",
+        ),
+        (make_node("n2", "failed", error="ToolFailed: gone"), "n2        failed                  ToolFailed: gone"),
+    ],
+)
+def test_a_node_is_a_line_with_its_state_time_tries_and_what_it_does_or_why_it_failed(
+    node: NodeView, line: str
+) -> None:
+    assert node_line(node, 80, 9) == line
 
 
 @pytest.mark.parametrize(

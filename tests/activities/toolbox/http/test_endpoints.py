@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -134,20 +132,11 @@ async def test_a_body_is_bounded_and_hides_what_it_repeats(web: Web, tmp_path: P
     assert (len(answer["data"]), answer["truncated"]) == (100, True)
 
 
-@pytest.mark.parametrize(
-    ("value", "least", "most"),
-    [("7", 7, 7), (format_datetime(datetime.now(UTC) + timedelta(hours=2)), 60, 60), ("1000000000", 60, 60)],
-    ids=["seconds", "date", "absurd"],
-)
-async def test_retry_after_is_passed_on(
-    web: Web, tmp_path: Path, context: ToolContext, value: str, least: float, most: float
-) -> None:
-    url = web.page("/", b"", status="429 Too Many Requests", extra=f"Retry-After: {value}\r\n")
+async def test_retry_after_is_passed_on(web: Web, tmp_path: Path, context: ToolContext) -> None:
+    url = web.page("/", b"", status="429 Too Many Requests", extra="Retry-After: 7\r\n")
     with pytest.raises(HttpStatusError, match=r"^ask: 429 Too Many Requests from") as limited:
         await declared(tmp_path, url).call({}, context)
-    assert limited.value.retryable
-    assert limited.value.retry_after is not None
-    assert least <= limited.value.retry_after <= most
+    assert (limited.value.retryable, limited.value.retry_after) == (True, 7)
 
 
 @pytest.mark.parametrize("safe", [True, False], ids=["known", "unknown"])
