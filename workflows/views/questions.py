@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from itertools import islice
 
@@ -18,7 +18,7 @@ from sennit.workflows.limits import (
 from sennit.workflows.messages.result import BlockedOn
 from sennit.workflows.messages.views import SubagentView
 from sennit.workflows.plan.language.limits import Limits, limit_fields
-from sennit.workflows.plan.language.text import one_line
+from sennit.workflows.plan.language.text import format_names, one_line
 from sennit.workflows.plan.scheduling.admission import token_of, waiting_in
 from sennit.workflows.plan.scheduling.budget import Budget
 from sennit.workflows.plan.scheduling.events import ExpansionRequest, Question
@@ -150,7 +150,8 @@ def _failed(state: RunState, unit: int, run: str) -> BlockedOn:
     again = items[0] if items else unit  # a map would run all of its items again
     if items:
         count = len(state.items[unit]) // state.graph.specs[state.node_of(unit)].per_item
-        error = f"{len(items):,} of {count:,} items failed, {_items(state, items)}: {error}"
+        names = format_names(map(state.shown, items), MAX_NAMED_ITEMS)
+        error = f"{len(items):,} of {count:,} items failed, {names}: {error}"
     writes = repeated(state, again)
     example: dict[str, JsonValue] = {"node": state.shown(again)}
     command = ["sennit", "retry", run, state.shown(again)]
@@ -171,12 +172,6 @@ def _failed(state: RunState, unit: int, run: str) -> BlockedOn:
         command=shlex.join(command),
         also=("skip_node", *_others(state, unit)),
     )
-
-
-def _items(state: RunState, items: Sequence[int]) -> str:
-    """Return the first items of a map by their names."""
-    more = f" and {len(items) - MAX_NAMED_ITEMS:,} more" if len(items) > MAX_NAMED_ITEMS else ""
-    return ", ".join(map(state.shown, items[:MAX_NAMED_ITEMS])) + more
 
 
 def _script_error(state: RunState, unit: int, run: str, error: str) -> BlockedOn:
