@@ -11,7 +11,7 @@ from sennit.workflows.messages.contracts import PlanPage
 from sennit.workflows.messages.node_calls import AskingCall, NodeCall, ProgramNodeCall, WriteNodeCall
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
-from sennit.workflows.plan.language.nodes import AgentCall, ModelCall, Node, ToolCall
+from sennit.workflows.plan.language.nodes import AgentNode, ModelCall, Node, ToolCall
 from sennit.workflows.plan.scheduling.events import Approval
 
 
@@ -29,7 +29,7 @@ class NodeContext:
     attempts: Attempts
     earlier_key: str = ""
     node: Node = field(init=False)
-    work: ToolCall | ModelCall | AgentCall | None = field(init=False)
+    work: ToolCall | ModelCall | AgentNode | None = field(init=False)
     """The call to make; None for a node that only puts values together."""
     spec: NodeSpec = field(init=False)
     """What the scheduler knows of the node."""

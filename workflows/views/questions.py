@@ -78,29 +78,23 @@ def _waiting(state: RunState, unit: int, run: str) -> BlockedOn:
             full=full_example(spec.schema),
             command=shlex.join(["sennit", "answer", run, path, text]),
         )
-    if request is None:
-        question = state.questions.get(unit, Question(""))
-        return _approval(path, f"may this run? {spec.summary}", question.text, question.token(), run)
-    return BlockedOn(
-        node=path,
-        why="replan",
-        question=_replan_question(request),
-        update="approve",
-        example={"node": path},
-        command=shlex.join(["sennit", "approve", run, path]),
-        also=("reject",),
-    )
+    if request is not None:
+        return _approval(path, "replan", _replan_question(request), run)
+    question = state.questions.get(unit, Question(""))
+    return _approval(path, "approval", f"may this run? {spec.summary}", run, question.text, question.token())
 
 
-def _approval(path: str, question: str, shown: str, token: str, run: str) -> BlockedOn:
+def _approval(path: str, why: str, question: str, run: str, shown: str = "", token: str = "") -> BlockedOn:
+    """Return what is approved or refused; with a `token`, only what was shown."""
+    digest: dict[str, JsonValue] = {"digest": token} if token else {}
     return BlockedOn(
         node=path,
-        why="approval",
+        why=why,
         question=question,
         shown=shown,
         update="approve",
-        example={"node": path, "digest": token},
-        command=shlex.join(["sennit", "approve", run, path, "--digest", token]),
+        example={"node": path, **digest},
+        command=shlex.join(["sennit", "approve", run, path, *(["--digest", token] if token else [])]),
         also=("reject",),
     )
 
@@ -125,7 +119,7 @@ def _together(state: RunState, node: int, units: list[int], run: str) -> Blocked
     if len(units) > MAX_BLOCKED:
         shown += f"\nand {len(units) - MAX_BLOCKED} more; read them all: {shlex.join(['sennit', 'status', run])}"
     question = f"may these {len(units)} run? {state.graph.specs[node].summary}"
-    together = _approval(state.shown(node), question, shown, token_of(state, units), run)
+    together = _approval(state.shown(node), "approval", question, run, shown, token_of(state, units))
     return together.model_copy(update={"parts": len(units)})
 
 
