@@ -35,7 +35,7 @@ with workflow.unsafe.imports_passed_through():
     from sennit.workflows.run.subagent_status import SubagentStatus
     from sennit.workflows.run.timer import milliseconds
     from sennit.workflows.run.update_handlers import UpdateHandlers
-    from sennit.workflows.views.board import RunEnd, board, board_without_plan, log_rows
+    from sennit.workflows.views.board import board, board_without_plan, log_rows
     from sennit.workflows.views.journal import Journal, Moment
     from sennit.workflows.views.metrics import RunMetrics
     from sennit.workflows.views.quote import quote_warnings
@@ -269,7 +269,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         self._setup.phase = "ended"
         shown = self._shown_of(engine)
         report = report_of(shown, engine.shown_status, found, self._no_answer)
-        self._draw(shown, RunEnd(report.answer, report.problem or ""))
+        self._draw(shown, report)
         self._publish(shown)
         await workflow.wait_condition(workflow.all_handlers_finished)
         info = workflow.info()
@@ -335,7 +335,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         is_over = self._engine is not None and self._engine.status is not None
         return shown.blocked if shown is not None and shown.waits and not is_over else self._setup.outage.blocked
 
-    def _draw(self, shown: ShownRun | None, end: RunEnd | None = None) -> None:
+    def _draw(self, shown: ShownRun | None, report: RunReport | None = None) -> None:
         self._drawn_at = workflow.now()
         what = (self._request.goal or self._request.title) if self._request else ""
         title = f"{self._status}: {what}" if what else self._status
@@ -345,7 +345,8 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             return
         log = log_rows(self._engine.log.lines(shown.state.graph)) if self._engine else []
         notes = [*log, *self._setup.attributes.notes]
-        workflow.set_current_details(board(shown, title=title, notes=notes, end=end))
+        answer, problem = (report.answer, report.problem or "") if report is not None else (None, "")
+        workflow.set_current_details(board(shown, title=title, notes=notes, answer=answer, problem=problem))
 
     @property
     def _spent(self) -> Usage:

@@ -8,7 +8,7 @@ from sennit.activities.storage.run_context import StoredPlan
 from sennit.workflows.messages.node_calls import NodeCall
 from sennit.workflows.plan.digests import digest_in
 from sennit.workflows.plan.language.nodes import (
-    AgentCall,
+    AgentNode,
     LlmNode,
     MapNode,
     ModelCall,
@@ -68,7 +68,7 @@ def _serves(checked: StoredPlan, work: object) -> Any:
     """Return what serves a call, as far as it is the run's: its documents, or the models of the role."""
     if isinstance(work, ModelCall):
         return work.model or checked.models.get(work.role)
-    if isinstance(work, AgentCall):
+    if isinstance(work, AgentNode):
         return [checked.docs, checked.models]
     return checked.docs if isinstance(work, ToolCall) else None
 

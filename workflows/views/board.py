@@ -14,8 +14,9 @@ import shlex
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import quote
+
+from pydantic import JsonValue
 
 from sennit.workflows.drawing.diagram import Diagram, Mark, Node
 from sennit.workflows.drawing.layout import arrange, flow_of
@@ -69,14 +70,6 @@ _OF_YOURS = {"answer": "a `value`", "edit_program": "a `script`"}
 
 
 @dataclass(frozen=True, slots=True)
-class RunEnd:
-    """How a run ended: with an answer, and what is wrong with it or why there is none."""
-
-    answer: Any = None
-    problem: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class _Detail:
     """How much is shown: of which statuses nodes have titles and rows, how many rows and questions, how many characters
     of the values that a question is about, nodes or rows.
@@ -102,7 +95,7 @@ _DETAILS = (
 )
 
 
-def board(run: ShownRun, *, title: str, notes: Sequence[str] = (), end: RunEnd | None = None) -> str:
+def board(run: ShownRun, *, title: str, notes: Sequence[str] = (), answer: JsonValue = None, problem: str = "") -> str:
     """Return the board, at most 24 KB as sent: how the run ended, what is blocked and what to do, the picture, the
     nodes, `notes`.
 
@@ -129,29 +122,27 @@ def board(run: ShownRun, *, title: str, notes: Sequence[str] = (), end: RunEnd |
         rows = [pair for pair in ranked if pair[1] in detail.statuses]
         questions = _questions(run.blocked, name, detail)
         table = _table(run, rows, detail.rows)
-        first = [*_head(name, title, counts, len(state.together)), *_end(end, name, detail)]
+        first = [*_head(name, title, counts, len(state.together)), *_end(answer, problem, name, detail)]
         text = "\n".join([*first, *head, *questions, f"<div>{pictures[drawn]}</div>", "", *table, *rows_text, *notes])
         if sent_bytes(text) <= detail.limit:
             break
     return text
 
 
-def _end(end: RunEnd | None, run: str, detail: _Detail) -> list[str]:
+def _end(answer: JsonValue, problem: str, run: str, detail: _Detail) -> list[str]:
     """Return the answer of a run that is over, or why there is none: lines of a text, and of anything else JSON."""
-    if end is None:
-        return []
-    problem = [f"**why:** {prose(end.problem, 600)}", ""] if end.problem else []
-    if end.answer is None:
-        return problem
+    why = [f"**why:** {prose(problem, 600)}", ""] if problem else []
+    if answer is None:
+        return why
     most = min(detail.shown, _MOST_OF_ANSWER)
-    if not isinstance(end.answer, str):
-        text = json.dumps(end.answer, ensure_ascii=False, indent=1)
-        text = text if text.count("\n") < _MOST_LINES else json.dumps(end.answer, ensure_ascii=False)
-        return [*_block(text, most, run, "output"), *problem]
-    text = end.answer.strip()
+    if not isinstance(answer, str):
+        text = json.dumps(answer, ensure_ascii=False, indent=1)
+        text = text if text.count("\n") < _MOST_LINES else json.dumps(answer, ensure_ascii=False)
+        return [*_block(text, most, run, "output"), *why]
+    text = answer.strip()
     lines = [prose(line, most) for line in clean(text[:most]).splitlines() if line.strip()]
     whole = f"… the whole: {_code(shlex.join(['sennit', 'output', run]))}"
-    return [*lines, *([whole] if len(text) > most else []), "", *problem]
+    return [*lines, *([whole] if len(text) > most else []), "", *why]
 
 
 def log_rows(lines: Sequence[str]) -> list[str]:

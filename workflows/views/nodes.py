@@ -117,11 +117,11 @@ def visible_units(state: RunState) -> list[int]:
 
 def counted(state: RunState, units: Sequence[int]) -> list[int]:
     """Return the units that count: not programs, tasks and joins whose calls do."""
-    graph = state.graph
-    found = [
-        unit
-        for unit in units
-        if not ((spec := state.spec_of(unit)).kind == "program" and graph.made_by(state.node_of(unit)))
-        and not (spec.kind == "join" and spec.page)
-    ]
-    return found or list(units)
+
+    def counts(unit: int) -> bool:
+        spec = state.spec_of(unit)
+        if spec.kind == "program":
+            return not state.graph.made_by(state.node_of(unit))
+        return not (spec.kind == "join" and spec.page)
+
+    return list(filter(counts, units)) or list(units)

@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from itertools import islice
 
@@ -18,7 +18,7 @@ from sennit.workflows.limits import (
 from sennit.workflows.messages.result import BlockedOn
 from sennit.workflows.messages.views import SubagentView
 from sennit.workflows.plan.language.limits import Limits, limit_fields
-from sennit.workflows.plan.language.text import one_line
+from sennit.workflows.plan.language.text import format_names, one_line
 from sennit.workflows.plan.scheduling.admission import token_of, waiting_in
 from sennit.workflows.plan.scheduling.budget import Budget
 from sennit.workflows.plan.scheduling.events import ExpansionRequest, Question
@@ -78,29 +78,23 @@ def _waiting(state: RunState, unit: int, run: str) -> BlockedOn:
             full=full_example(spec.schema),
             command=shlex.join(["sennit", "answer", run, path, text]),
         )
-    if request is None:
-        question = state.questions.get(unit, Question(""))
-        return _approval(path, f"may this run? {spec.summary}", question.text, question.token(), run)
-    return BlockedOn(
-        node=path,
-        why="replan",
-        question=_replan_question(request),
-        update="approve",
-        example={"node": path},
-        command=shlex.join(["sennit", "approve", run, path]),
-        also=("reject",),
-    )
+    if request is not None:
+        return _approval(path, "replan", _replan_question(request), run)
+    question = state.questions.get(unit, Question(""))
+    return _approval(path, "approval", f"may this run? {spec.summary}", run, question.text, question.token())
 
 
-def _approval(path: str, question: str, shown: str, token: str, run: str) -> BlockedOn:
+def _approval(path: str, why: str, question: str, run: str, shown: str = "", token: str = "") -> BlockedOn:
+    """Return what is approved or refused; with a `token`, only what was shown."""
+    digest: dict[str, JsonValue] = {"digest": token} if token else {}
     return BlockedOn(
         node=path,
-        why="approval",
+        why=why,
         question=question,
         shown=shown,
         update="approve",
-        example={"node": path, "digest": token},
-        command=shlex.join(["sennit", "approve", run, path, "--digest", token]),
+        example={"node": path, **digest},
+        command=shlex.join(["sennit", "approve", run, path, *(["--digest", token] if token else [])]),
         also=("reject",),
     )
 
@@ -125,7 +119,7 @@ def _together(state: RunState, node: int, units: list[int], run: str) -> Blocked
     if len(units) > MAX_BLOCKED:
         shown += f"\nand {len(units) - MAX_BLOCKED} more; read them all: {shlex.join(['sennit', 'status', run])}"
     question = f"may these {len(units)} run? {state.graph.specs[node].summary}"
-    together = _approval(state.shown(node), question, shown, token_of(state, units), run)
+    together = _approval(state.shown(node), "approval", question, run, shown, token_of(state, units))
     return together.model_copy(update={"parts": len(units)})
 
 
@@ -150,7 +144,8 @@ def _failed(state: RunState, unit: int, run: str) -> BlockedOn:
     again = items[0] if items else unit  # a map would run all of its items again
     if items:
         count = len(state.items[unit]) // state.graph.specs[state.node_of(unit)].per_item
-        error = f"{len(items):,} of {count:,} items failed, {_items(state, items)}: {error}"
+        names = format_names(map(state.shown, items), MAX_NAMED_ITEMS)
+        error = f"{len(items):,} of {count:,} items failed, {names}: {error}"
     writes = repeated(state, again)
     example: dict[str, JsonValue] = {"node": state.shown(again)}
     command = ["sennit", "retry", run, state.shown(again)]
@@ -171,12 +166,6 @@ def _failed(state: RunState, unit: int, run: str) -> BlockedOn:
         command=shlex.join(command),
         also=("skip_node", *_others(state, unit)),
     )
-
-
-def _items(state: RunState, items: Sequence[int]) -> str:
-    """Return the first items of a map by their names."""
-    more = f" and {len(items) - MAX_NAMED_ITEMS:,} more" if len(items) > MAX_NAMED_ITEMS else ""
-    return ", ".join(map(state.shown, items[:MAX_NAMED_ITEMS])) + more
 
 
 def _script_error(state: RunState, unit: int, run: str, error: str) -> BlockedOn:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from sennit.workflows.limits import MAX_NAMED_WRITES, MAX_WRITES
 from sennit.workflows.messages.result import WriteLine
+from sennit.workflows.plan.language.text import format_names
 from sennit.workflows.plan.scheduling.events import Effect, WriteStatus
 from sennit.workflows.plan.scheduling.state import SUCCEEDED, RunState
 
@@ -55,4 +56,4 @@ def _made(state: RunState) -> Iterator[int]:
 
 def names_of(state: RunState, nodes: list[int]) -> str:
     """Return the first few of these nodes, as people read them."""
-    return ", ".join(state.shown(node) for node in nodes[:5])
+    return format_names(map(state.shown, nodes), 5)

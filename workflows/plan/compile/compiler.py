@@ -19,7 +19,7 @@ from sennit.workflows.plan.language.conditions import Condition, ConditionError,
 from sennit.workflows.plan.language.facts import MISSING, FactTooLarge, facts_of
 from sennit.workflows.plan.language.limits import CALL_SECONDS
 from sennit.workflows.plan.language.nodes import (
-    AgentCall,
+    AgentNode,
     ApprovalPolicy,
     Fallback,
     Instead,
@@ -145,7 +145,7 @@ class PlanCompiler:
     def _indices(self, names: list[str]) -> list[int]:
         return [self._index[name] for name in names]
 
-    def _work(self, spec: NodeSpec, work: ToolCall | ModelCall | AgentCall) -> None:
+    def _work(self, spec: NodeSpec, work: ToolCall | ModelCall | AgentNode) -> None:
         tool = self._tools.get(work.tool, {}) if work.kind == "tool" else {}
         if work.kind == "tool":
             spec.effect = tool.get("effect", "read")
@@ -168,7 +168,7 @@ class PlanCompiler:
         spec.locks = list(locks.items())
         spec.approval = work.kind == "tool" and spec.effect == "write" and self._approval == "writes"
 
-    def _effect(self, work: AgentCall) -> str:
+    def _effect(self, work: AgentNode) -> str:
         """Return what a sub-agent may do; it asks for what it writes itself."""
         names = self._tools if work.tools is None else work.tools
         return "write" if any(self._tools.get(name, {}).get("effect") == "write" for name in names) else "read"

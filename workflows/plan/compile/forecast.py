@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sennit.workflows.plan.language.dag import topological_order
 from sennit.workflows.plan.language.dependencies import Links, links_of, works_of
-from sennit.workflows.plan.language.nodes import AgentCall, MapNode, ModelCall, Node, Plan, ToolCall
+from sennit.workflows.plan.language.nodes import AgentNode, MapNode, ModelCall, Node, Plan, ToolCall
 
 GUESSED_SECONDS = {"tool": 1.0, "llm": 5.0, "agent": 60.0, "program": 10.0, "map": 2.0, "join": 0.05, "gate": 60.0}
 GUESSED_TOKENS = 1_000
@@ -52,10 +52,10 @@ def _tokens(node: Node) -> int:
     return sum(_tokens_of(node, work) for _, work in works_of(node))
 
 
-def _tokens_of(node: Node, work: ToolCall | ModelCall | AgentCall) -> int:
+def _tokens_of(node: Node, work: ToolCall | ModelCall | AgentNode) -> int:
     if work.estimate is not None and work.estimate.tokens is not None:
         return work.estimate.tokens
-    if isinstance(work, AgentCall):
+    if isinstance(work, AgentNode):
         return (work.budget.tokens if work.budget else None) or AGENT_TOKENS
     if not isinstance(work, ModelCall):
         return 0

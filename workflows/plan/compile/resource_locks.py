@@ -22,10 +22,6 @@ DOCS = "docs"
 Lock = tuple[str, int]
 
 
-class _Later(Exception):
-    """The key depends on a value that is not known yet."""
-
-
 def slots_of(resource: str) -> list[str]:
     """Return the arguments that the key is made of."""
     return [name for name in _SLOT.findall(resource) if name != DOCS]
@@ -52,15 +48,11 @@ def _key(kind: str, form: str, args: dict[str, Any], docs: str | None) -> str | 
     """Return the key, one for all spellings of a path; None for the whole kind."""
     if not form:
         return None
-
-    def value(found: re.Match[str]) -> str:
-        value = (docs or "") if found[1] == DOCS else args.get(found[1])
-        if not isinstance(value, str | int) or (found[1] != DOCS and "$" in str(value)):
-            raise _Later
-        return str(value)
-
-    try:
-        text = normalize("NFC", _SLOT.sub(value, form))
-    except _Later:
-        return None
+    known: dict[str, str] = {DOCS: docs or ""}
+    for name in slots_of(form):
+        value = args.get(name)
+        if not isinstance(value, str | int) or "$" in str(value):
+            return None  # it is known only when the node runs
+        known[name] = str(value)
+    text = normalize("NFC", _SLOT.sub(lambda found: known[found[1]], form))
     return normpath(text) if kind == "file" else text

@@ -36,8 +36,10 @@ def first_violation(data: Any, *, depth: int = MAX_JSON_LEVELS) -> tuple[Where, 
         for key, item in _parts(value):
             if isinstance(item, _HOLDERS):
                 pending.append((item, (*where, key)))
-            elif (not isinstance(item, str) or not item.isascii()) and (bad := _wrong(item)) is not None:
-                return (*where, key), bad
+                continue
+            wrong = None if isinstance(item, str) and item.isascii() else _wrong(item)
+            if wrong is not None:
+                return (*where, key), wrong
     return None
 
 

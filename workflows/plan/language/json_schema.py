@@ -69,12 +69,8 @@ class _TooMuch(Exception):
     """The check takes more steps than it may."""
 
 
-def _no_text(_where: Where, _text: str, _schema: Schema) -> None:
-    return None
-
-
 def violations(
-    value: Any, schema: Schema, where: Where = (), *, on_text: OnText = _no_text, steps: int = MAX_SCHEMA_STEPS
+    value: Any, schema: Schema, where: Where = (), *, on_text: OnText | None = None, steps: int = MAX_SCHEMA_STEPS
 ) -> Iterator[Violation]:
     """Yield (path, sentence) for everything in `value` that violates `schema`.
 
@@ -155,7 +151,7 @@ def typed_value(text: str, types: frozenset[str] = frozenset()) -> Any:
 class _Check:
     """One check of one value."""
 
-    def __init__(self, defs: dict[str, Any], on_text: OnText, steps: int) -> None:
+    def __init__(self, defs: dict[str, Any], on_text: OnText | None, steps: int) -> None:
         self._defs = defs
         self._on_text = on_text
         self._steps = steps
@@ -169,7 +165,7 @@ class _Check:
             yield where, "is not allowed here"
             return
         schema = resolve(schema, self._defs)
-        taken = self._on_text(where, value, schema) if isinstance(value, str) else None
+        taken = self._on_text(where, value, schema) if self._on_text and isinstance(value, str) else None
         if taken is not None:
             yield from taken
             return
@@ -328,7 +324,10 @@ def _limits(value: Any, schema: Schema) -> Iterator[str]:
         if most is not None and len(value) > most:
             yield f"has {len(value)} {unit}; at most {most}"
     if isinstance(value, int | float) and not isinstance(value, bool):
-        yield from _range(value, schema)
+        for name, breaks, words in _RANGES:
+            bound = _bound(schema, name)
+            if bound is not None and breaks(value, bound):
+                yield f"is {format_value(value)}; {words} {bound}"
 
 
 def compile_pattern(pattern: str) -> SchemaValidator:
@@ -367,13 +366,6 @@ def pattern_size(pattern: str) -> int:
         else:
             size += weight * most
     return size * copies
-
-
-def _range(value: float, schema: Schema) -> Iterator[str]:
-    for name, breaks, words in _RANGES:
-        bound = _bound(schema, name)
-        if bound is not None and breaks(value, bound):
-            yield f"is {format_value(value)}; {words} {bound}"
 
 
 def _bound(schema: Schema, name: str) -> float | None:

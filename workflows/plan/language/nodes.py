@@ -169,15 +169,6 @@ class ModelCall(Work):
         return self.loops or self.role == "joiner"
 
 
-class AgentCall(Work):
-    """A sub-agent: a run of its own with a goal, some of this run's tools, and a part of its budget."""
-
-    kind: Literal["agent"]
-    goal: str = Field(min_length=1, max_length=32_000)
-    tools: tuple[str, ...] | None = None
-    budget: Limits | None = None
-
-
 class Step(Frozen):
     """A further advance of a program, or the first of a task that it started; written by the engine, never by people.
 
@@ -200,8 +191,13 @@ class LlmNode(Placed, ModelCall):
     inputs: tuple[NodeId, ...] = Field(default=(), max_length=MAX_NODES)
 
 
-class AgentNode(Placed, AgentCall):
-    """A sub-agent as a node."""
+class AgentNode(Placed, Work):
+    """A sub-agent: a run of its own with a goal, some of this run's tools, and a part of its budget."""
+
+    kind: Literal["agent"]
+    goal: str = Field(min_length=1, max_length=32_000)
+    tools: tuple[str, ...] | None = None
+    budget: Limits | None = None
 
 
 class ProgramNode(Placed, Work):

@@ -190,8 +190,9 @@ class ThoughtFilter:
             return found is not None
         if found and found["marks"].startswith(self._fence) and not found["info"].strip():
             self._fence = ""
-        elif not self._hidden and (sign := _TAG.search(row, at)) and (sign["opens"] or sign["closes"]):
-            self._hidden = sign[0]
+        elif not self._hidden:
+            sign = _TAG.search(row, at)
+            self._hidden = sign[0] if sign and (sign["opens"] or sign["closes"]) else ""
         return True
 
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from sennit.workflows.plan.compile.execution_plan import Quoted
 from sennit.workflows.plan.language.limits import micro_dollars
+from sennit.workflows.plan.language.text import format_names
 from sennit.workflows.plan.quotes.counts import NONE, Count, Counts
 
 _WRITES = 5
@@ -46,24 +47,20 @@ class Quote:
 
     def in_short(self) -> Quoted:
         """Return what a run shows of it, and holds against its budget."""
-        more = f" and {len(self.writes) - _WRITES} more" if len(self.writes) > _WRITES else ""
-        text = f"calls {self.calls}; tokens {self._amounts}; writes {', '.join(self.writes[:_WRITES]) or 'none'}{more}"
+        text = f"calls {self.calls}; tokens {self._amounts}; writes {format_names(self.writes, _WRITES)}"
         return Quoted(text, self.models, self.tokens.least, micro_dollars(self.cost[0] if self.cost else 0))
 
     def lines(self) -> list[str]:
         """Return it for people."""
-        return [
-            f"calls: {self.calls}{f' ({_listed(self.functions)})' if self.functions else ''}",
-            *(f"  {each.what} (line {each.line}): {_listed(each.functions)}" for each in self.rounds),
-            *([f"tasks: {self.tasks}"] if self.tasks != NONE else []),
-            f"tokens: {self._amounts}",
-            f"writes: {', '.join(self.writes) or 'none'}",
-            *(
-                [f"counted with {', '.join(f'{name} = {value}' for name, value in self.assumed.items())}"]
-                if self.assumed
-                else []
-            ),
-        ]
+        functions = f" ({_listed(self.functions)})" if self.functions else ""
+        lines = [f"calls: {self.calls}{functions}"]
+        lines += [f"  {each.what} (line {each.line}): {_listed(each.functions)}" for each in self.rounds]
+        if self.tasks != NONE:
+            lines.append(f"tasks: {self.tasks}")
+        lines += [f"tokens: {self._amounts}", f"writes: {', '.join(self.writes) or 'none'}"]
+        if self.assumed:
+            lines.append(f"counted with {', '.join(f'{name} = {value}' for name, value in self.assumed.items())}")
+        return lines
 
     def data(self) -> dict[str, Any]:
         """Return it as JSON."""

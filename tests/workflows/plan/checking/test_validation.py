@@ -245,9 +245,7 @@ PROBLEMS: list[tuple[Any, str, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("data", "code", "place", "expected"), PROBLEMS, ids=[f"{row[2]} {row[3]}" for row in PROBLEMS]
-)
+@pytest.mark.parametrize(("data", "code", "place", "expected"), PROBLEMS)
 def test_a_broken_rule_is_one_sentence_at_its_place(data: Any, code: str, place: str, expected: str) -> None:
     found = problems(data)
     assert [(item.code, place_of(item.where)) for item in found if expected in item.message] == [(code, place)], found

@@ -182,7 +182,7 @@ SHAPES: list[tuple[Any, str, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("data", "code", "place", "expected"), SHAPES, ids=[f"{row[2]} {row[3]}" for row in SHAPES])
+@pytest.mark.parametrize(("data", "code", "place", "expected"), SHAPES)
 def test_a_wrong_shape_is_one_sentence_at_its_place(data: Any, code: str, place: str, expected: str) -> None:
     found = problems(data)
     assert [(item.code, place_of(item.where)) for item in found if expected in item.message] == [(code, place)], found
