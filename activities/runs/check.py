@@ -247,13 +247,13 @@ class PlanChecker:
                 Problem(*found) for found in await ask(self.read, "doubts", node.script, _named(node.script, catalogue))
             ]
             for problem in (*doubts, *await self.interpreter.type_problems(node.script, stubs)):
-                yield problem_at(index, Problem(problem.code, ("script", *problem.where), problem.message))
+                yield problem_at(index, Problem(problem.code, ("script", *problem.where), problem.message), node.script)
 
     async def _program_problems(self, plan: Plan, catalogue: list[dict[str, Any]]) -> AsyncIterator[Problem]:
         """Yield what is wrong with the scripts of a plan and their arguments: `program_problems`, read elsewhere."""
         for index, node in programs_of(plan):
             for problem in policy_problems(node):
-                yield problem_at(index, problem)
+                yield problem_at(index, problem, node.script)
             try:
                 found = await ask(
                     self.read, "problems", node.script, list(node.arguments), _named(node.script, catalogue)
@@ -262,7 +262,7 @@ class PlanChecker:
                 large = problem_of(error)
                 found = [(large.code, ("script", *large.where), large.message)]
             for code, where, message in found:
-                yield problem_at(index, Problem(code, tuple(where), message))
+                yield problem_at(index, Problem(code, tuple(where), message), node.script)
 
     async def _new_facts(
         self, run_prefix: str, progress: Progress, wanted: dict[str, list[str]]
@@ -343,6 +343,8 @@ def _with_calls(base: StoredPlan, run_context: RunContext, call: ToolLoopCall, b
 
 def _of_script(problem: Problem) -> Problem:
     """Return a problem of the only node of a plan as one of its script: without the node's place."""
+    if problem.where[:1] == ("line",):
+        return problem
     _, _, field, *rest = problem.where
     return Problem(problem.code, tuple(rest) if field == "script" else (field, *rest), problem.message)
 

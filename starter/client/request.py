@@ -23,7 +23,7 @@ from sennit.workflows.plan.language.packing import pack_plan
 from sennit.workflows.plan.language.summary import clipped
 from sennit.workflows.plan.language.text import one_line
 from sennit.workflows.plan.limits import MAX_GOAL_BYTES
-from sennit.workflows.plan.programs.program_plan import script_problems
+from sennit.workflows.plan.programs.program_plan import in_file, script_problems
 
 _MARKUP = re.compile(r"[<\[]|^[#>]")
 
@@ -113,7 +113,7 @@ def script_of(program: str | Path) -> str:
     except (BadBundle, OSError, UnicodeError) as error:
         raise InvalidRequest(str(error)) from None
     if problems := script_problems(script, None):
-        raise InvalidRequest("\n".join(map(str, problems)))
+        raise InvalidRequest("\n".join(str(in_file(problem, script)) for problem in problems))
     return script
 
 

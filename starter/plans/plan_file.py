@@ -195,7 +195,8 @@ def _program(name: str, text: str, path: Path | None) -> PlanFile:
         raise BadPlan(
             "\n".join(f"{file or name}:{line}: {one_line(why)}" for file, line, why in bad.problems)
         ) from None
-    return PlanFile(name, program_plan(bundle.script), script=bundle.script, paths=bundle.paths)
+    paths = {name.rpartition("/")[2].removesuffix(PROGRAM): name, **bundle.paths}
+    return PlanFile(name, program_plan(bundle.script), script=bundle.script, paths=paths)
 
 
 def _put_together(file: PlanFile, folder: Path) -> None:

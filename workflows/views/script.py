@@ -11,7 +11,7 @@ from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 from sennit.workflows.plan.language.text import format_name, format_names, one_line
-from sennit.workflows.plan.programs.source import line_text, modules_in, place_in
+from sennit.workflows.plan.programs.source import line_text, modules_in, place_in, without_name
 from sennit.workflows.plan.scheduling.state import FAILED, RunState
 from sennit.workflows.plan.scheduling.termination import PROGRAM_FAILED, handled
 from sennit.workflows.views.call_sites import path_and_line
@@ -48,7 +48,8 @@ def script_view(state: RunState, replies: Mapping[int, NodeReply], name: str) ->
     lines = _lines(state, replies, found)
     for line, error in _script_errors(state, found, spec.script):
         lines.setdefault(line, _Sums()).error = error
-    return ScriptView(node=spec.id, script=spec.script, lines=tuple(_line(line, lines[line]) for line in sorted(lines)))
+    shown = tuple(_line(line, lines[line]) for line in sorted(lines))
+    return ScriptView(node=spec.id, script=without_name(spec.script), lines=shown)
 
 
 def _lines(state: RunState, replies: Mapping[int, NodeReply], program: int) -> dict[int, _Sums]:

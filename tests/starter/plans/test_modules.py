@@ -9,6 +9,9 @@ from sennit.starter.client.errors import InvalidRequest
 from sennit.starter.client.request import script_of, with_modules
 from sennit.starter.plans.catalogue import Catalogue
 from sennit.starter.plans.plan_file import BadPlan, read_plan, read_script
+from sennit.workflows.plan.language.parser import parse_plan
+from sennit.workflows.plan.programs.program_plan import program_problems
+from sennit.workflows.plan.programs.source import without_name
 
 CATALOGUE = Catalogue(tools=[{"name": "search", "effect": "read", "schema": {"properties": {"query": {}}}}])
 MODULE = "async def look(name: str):\n    return await serch(query=name)\n"
@@ -50,10 +53,21 @@ def test_every_way_in_puts_the_modules_into_the_script(folder: Path) -> None:
     (folder / "team" / "helpers.py").write_text(MODULE.replace("serch", "search"))
     whole = read_script("prog.py")
     assert "# ==== helpers.py ====" in whole
-    assert whole == read_plan("prog.py").script == script_of(Path("prog.py")) == script_of(MAIN) == script_of(whole)
+    assert whole == read_plan("prog.py").script == script_of(Path("prog.py")) == script_of(whole)
+    whole = without_name(whole)
+    assert whole == script_of(MAIN)
     plan: dict[str, Any] = {"nodes": [{"id": "a", "kind": "program", "script": MAIN}, {"id": "b", "kind": "llm"}]}
     assert with_modules(plan)["nodes"] == [{"id": "a", "kind": "program", "script": whole}, {"id": "b", "kind": "llm"}]
     (folder / "team" / "helpers.py").write_text(MODULE + "x = (\n")
     for ask in (lambda: script_of(MAIN), lambda: with_modules(plan)):
         with pytest.raises(InvalidRequest, match=r"helpers\.py:3: this is not Python"):
             ask()
+
+
+def test_workers_name_the_file_of_a_program_without_its_path(folder: Path) -> None:
+    (folder / "own").mkdir()
+    (folder / "own" / "prog.py").write_text(f"{MAIN}    foo(1)\n")
+    (folder / "own" / "helpers.py").write_text(MODULE)
+    plan = parse_plan(read_plan("own/prog.py").data)
+    places = [str(problem).partition(": ")[0] for problem in program_problems(plan, {"search": {}})]
+    assert sorted(places) == ["helpers.py:2", "prog.py:6"]

@@ -20,6 +20,7 @@ from sennit.workflows.plan.programs.source import (
     done_by_the_run,
     modules_in,
     parsed,
+    with_name,
 )
 from sennit.workflows.plan.programs.vocabulary import INSTEAD, MODULES, RUN_PROGRAM
 
@@ -72,7 +73,7 @@ class _File:
 
 def bundled(script: str, files: Files, path: str = "") -> Bundle:
     """Return a script with the modules that it imports and the programs that it runs. A script that does not parse, or
-    that uses no other file, stays as it is. Raises BadBundle.
+    that uses no other file, stays as it is, but for the name of its file at its end. Raises BadBundle.
     """
     try:
         program = _File("", path, script, Source(parsed(script)))
@@ -81,7 +82,7 @@ def bundled(script: str, files: Files, path: str = "") -> Bundle:
     found = _Bundler(files, program)
     found.collect()
     if not found.problems and not any(file.uses for file in found.files.values()):
-        return Bundle(script)
+        return Bundle(with_name(script, path))
     return found.bundle()
 
 
@@ -115,7 +116,7 @@ class _Bundler:
     def bundle(self) -> Bundle:
         """Return the script. Raises BadBundle."""
         program = self.files[""]
-        parts = [self._rewritten(program).rstrip("\n")]
+        parts = [with_name(self._rewritten(program), program.path).rstrip("\n")]
         for file in self._done:
             parts += [FILE_MARK.format(file.name), self._rewritten(file).rstrip("\n")]
         if self.problems:

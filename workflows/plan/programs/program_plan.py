@@ -10,7 +10,7 @@ from sennit.workflows.plan.language.nodes import Instead, Plan, ProgramNode
 from sennit.workflows.plan.language.problems import Problem, Where
 from sennit.workflows.plan.language.text import format_name, nearest_or_known
 from sennit.workflows.plan.limits import MAX_SCRIPT_PROBLEMS
-from sennit.workflows.plan.programs.source import Source, parsed
+from sennit.workflows.plan.programs.source import Source, file_of, parsed
 from sennit.workflows.plan.programs.syntax import parameters_of, problems_in
 from sennit.workflows.plan.programs.vocabulary import BUILTINS, CALL_ERRORS, INSTEAD
 
@@ -50,7 +50,7 @@ def program_problems(plan: Plan, tools: Mapping[str, Any] | None) -> Iterator[Pr
     """
     for index, node in programs_of(plan):
         for problem in (*policy_problems(node), *wrong_in(node.script, node.arguments, tools)):
-            yield problem_at(index, problem)
+            yield problem_at(index, problem, node.script)
 
 
 def programs_of(plan: Plan) -> Iterator[tuple[int, ProgramNode]]:
@@ -60,9 +60,22 @@ def programs_of(plan: Plan) -> Iterator[tuple[int, ProgramNode]]:
             yield index, node
 
 
-def problem_at(index: int, problem: Problem) -> Problem:
-    """Return a problem of a program as one of the plan in which it has that place."""
+def problem_at(index: int, problem: Problem, script: str) -> Problem:
+    """Return a problem of a program as one of the plan in which it has that place: by the file and line of its script,
+    if that names its file.
+    """
+    problem = in_file(problem, script)
+    if problem.where[:1] == ("line",):
+        return problem
     return Problem(problem.code, ("nodes", index, *problem.where), problem.message)
+
+
+def in_file(problem: Problem, script: str) -> Problem:
+    """Return a problem of a script by its file and line, if the script names its file."""
+    file, (*outer, place) = file_of(script), problem.where or ("",)
+    if not file or outer[-1:] != ["line"]:
+        return problem
+    return Problem(problem.code, ("line", place if isinstance(place, str) else f"{file}:{place}"), problem.message)
 
 
 def policy_problems(node: ProgramNode) -> Iterator[Problem]:

@@ -26,9 +26,12 @@ Tree = TypeVar("Tree", ast.Module, ast.Expression)
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 FILE_MARK = "# ==== {}.py ===="
 """Stands before a module, with its name."""
+NAME_MARK = "# ==== main: {} ===="
+"""Stands behind a program that was read from a file, with the name of that."""
 QUALIFIED = "{}__{}"
 """A name of a module, as it is written in a script: people read `module.name`."""
 _MARKED = re.compile(r"^# ==== (\w+)\.py ====$", re.MULTILINE)
+_NAMED = re.compile(r"^# ==== main: (\S.{,80}) ====\n?", re.MULTILINE)
 _PLACED = re.compile(r" \((?:line \d+|\w+\.py:\d+): ")
 _NO_PLACE = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.Module)
@@ -167,6 +170,24 @@ def modules_in(script: str) -> tuple[tuple[int, str], ...]:
         line, begin = line + script.count("\n", begin, mark.start()), mark.start()
         found.append((line, mark[1]))
     return tuple(found)
+
+
+def with_name(script: str, path: str) -> str:
+    """Return a program that says from which file it was read; of "" it says nothing."""
+    if not path:
+        return script
+    return f"{without_name(script).rstrip()}\n{NAME_MARK.format(path.rpartition('/')[2][-80:])}\n"
+
+
+def without_name(script: str) -> str:
+    """Return a script without the name of its file."""
+    return _NAMED.sub("", script)
+
+
+def file_of(script: str) -> str:
+    """Return the name of the file that a program was read from, "" if it does not say it."""
+    found = _NAMED.search(script)
+    return found[1] if found is not None else ""
 
 
 def place_in(script: str, line: int) -> int | str:
