@@ -29,6 +29,15 @@ async def main():
     found = await asyncio.gather(nap(value="b"), nap(value="c", seconds=4), nap(value="d", seconds=4))
     return [each["value"] for each in (first, *found, await nap(value="e"))]
 """
+TASKS = """
+async def look(text: str):
+    first = await nap(value=text)
+    return (await nap(value=first["value"], seconds=4))["value"]
+
+async def main():
+    found = await parallel([task(look, text=text) for text in "bcd"])
+    return [*found, (await nap(value="e"))["value"]]
+"""
 
 
 @pytest.fixture
@@ -100,18 +109,25 @@ async def test_a_killed_tools_worker_loses_only_the_calls_in_flight(
     together, second = await begin(client, "grouped", {"nodes": grouped, "fuse": "on"})
     nodes = [{"id": "main", "kind": "program", "script": GATHERED}]
     program, third = await begin(client, "program", {"nodes": nodes, "answer": "$main", "fuse": "on"})
+    nodes = [{"id": "main", "kind": "program", "script": TASKS}]
+    tasks, fourth = await begin(client, "tasks", {"nodes": nodes, "answer": "$main", "fuse": "on"})
     await processes.until_called(first, "quick", "slow")
     await processes.until_called(second, "c", "d", "z", "x", "y")
     await processes.until_called(third, "main_2", "main_3", "main_4")
+    await processes.until_called(fourth, "main_1_2", "main_2_2", "main_3_2")
     processes.start("tools")
     await until(together, lambda view: all(status_of(view, name) == "succeeded" for name in "abdxy"))
     processes.kill(doomed)
-    reports = await asyncio.gather(report_of(alone), report_of(together), report_of(program))
+    reports = await asyncio.gather(report_of(alone), report_of(together), report_of(program), report_of(tasks))
     assert [report["answer"] for report in reports] == [
         [{"value": 1}, {"value": 2}],
         [{"value": "aa"}, {"value": "x"}, {"value": "y"}, {"value": "z"}],
         ["a", "b", "c", "d", "e"],
+        ["b", "c", "d", "e"],
     ]
+    in_tasks = Counter(processes.calls(fourth))
+    assert [in_tasks.pop(f"main_{n}_2~1") > 1 for n in (1, 2, 3)] == [True] * 3, "cut off"
+    assert in_tasks == {"main_1_1~1": 1, "main_2_1~1": 1, "main_3_1~1": 1, "main_5~1": 1}
     assert Counter(processes.calls(third)) == {f"main_{n}~1": 2 if n in (3, 4) else 1 for n in range(1, 6)}
     assert Counter(processes.calls(first)) == {"quick~1": 1, "slow~1": 2}
     counted = Counter(processes.calls(second))

@@ -78,3 +78,45 @@ async def test_a_person_repairs_a_call_that_a_step_has_made(start: Start, cache:
     assert again.total() == (2 if caught else 1)
     assert not any("glance" in name for name in again)
     assert len([line for line in report["nodes"] if line["kind"] == "tool"]) == 8
+
+
+TASKS = """
+async def look(number: int, repaired: str) -> int:
+    found = (await glance(value=number))["value"]
+    log("found", found)
+    if number == 3:
+        await fail(message="no", unless=repaired)
+    return (await glance(value=found))["value"]
+
+async def main(repaired: str):
+    found = await parallel([task(look, number=number, repaired=repaired) for number in range(5)])
+    return [*found, (await glance(value="last"))["value"]]
+"""
+
+
+@pytest.mark.parametrize("how", ["retry", "edit"])
+async def test_a_person_repairs_a_call_of_a_task_that_a_step_has_begun(start: Start, cache: Path, how: str) -> None:
+    """What other tasks have called is not called again, in a fork neither."""
+    repaired = uuid.uuid4().hex
+    handle = await start(plan=program(TASKS, "on", repaired=repaired))
+    view = await until(handle, lambda view: bool(view["status"] == "blocked"))
+    assert [item["node"] for item in view["blocked"]] == ["main_4_2"]
+    before = called(cache, handle)
+    edited = TASKS.replace("    await fail", "    pass #")
+    (cache / repaired).touch()
+    if how == "retry":
+        await insist(handle, "retry_node", {"node": "main_4_2"})
+    else:
+        await insist(handle, "edit_program", {"node": "main", "script": edited})
+    report = await handle.result()
+    assert (report["status"], report["answer"]) == ("done", [0, 1, 2, 3, 4, "last"]), report
+    rows = {line["id"]: line["status"] for line in report["nodes"]}
+    calls = [f"main_{task}_{number}" for task in range(1, 6) for number in (1, 2)]
+    repairs = "skipped" if how == "edit" else "succeeded"  # the edited script does not make it
+    assert [rows[name] for name in calls] == [repairs if name == "main_4_2" else "succeeded" for name in calls]
+    assert Counter(report["log"]) == {f"look#{number + 1}: found {number}": 1 for number in range(5)}
+    again = Counter(name.partition("_g")[0] for name in (called(cache, handle) - before).elements())
+    assert sum(again.values()) == 3 - (how == "edit"), again
+    fork = await start(plan=program(edited, "on", repaired=repaired), origins=[handle.first_execution_run_id])
+    assert (await fork.result())["answer"] == report["answer"]
+    assert not called(cache, fork)

@@ -37,10 +37,9 @@ class RunLog:
         self._size = sum(len(line) for lines in self.steps.values() for line in lines)
 
     def note(self, spec: NodeSpec, lines: tuple[str, ...]) -> None:
-        """Keep what a step has logged, in the place of what it logged when it ran before."""
-        if not lines and spec.id not in self.steps:
-            return
-        self._size += sum(map(len, lines)) - sum(map(len, self.steps.pop(spec.id, ())))
+        """Keep what a step has logged, in the place of what it logged when it ran before, under another id or not."""
+        before = [line for name in (spec.id, *spec.formerly) for line in self.steps.pop(name, ())]
+        self._size += sum(map(len, lines)) - sum(map(len, before))
         if lines:
             self.steps[spec.id] = lines
         while self._size > LOG_CHARACTERS:
