@@ -8,6 +8,7 @@ from typing import Any
 
 from sennit.workflows.plan.language import dependencies
 from sennit.workflows.plan.language.dag import topological_order
+from sennit.workflows.plan.language.dependencies import Links
 from sennit.workflows.plan.language.nodes import Node, Plan
 from sennit.workflows.plan.language.references import renamed
 
@@ -23,10 +24,10 @@ def call_keys(plan: Plan) -> dict[str, str]:
     """
     place = {node.id: position for position, node in enumerate(plan.nodes)}
     digests: dict[str, str] = {}
-    sources = [_sources(node) for node in plan.nodes]
-    for position in topological_order([[place[name] for name in names] for names in sources]):
+    links = [dependencies.links_of(node) for node in plan.nodes]
+    for position in topological_order([[place[name] for name in _sources(each)] for each in links]):
         node = plan.nodes[position]
-        digests[node.id] = _digest(node, sources[position], digests)
+        digests[node.id] = _digest(node, links[position], digests)
     seen: Counter[str] = Counter()
     keys = {}
     for node in plan.nodes:
@@ -36,18 +37,18 @@ def call_keys(plan: Plan) -> dict[str, str]:
     return keys
 
 
-def _sources(node: Node) -> list[str]:
+def _sources(links: Links) -> list[str]:
     """Return the nodes that a node runs after, fallbacks left out."""
-    links = dependencies.links_of(node)
     return [*links.needs, *links.watches, *links.inputs]
 
 
-def _digest(node: Node, sources: list[str], digests: Mapping[str, str]) -> str:
+def _digest(node: Node, links: Links, digests: Mapping[str, str]) -> str:
     if node.kind == "tool":
-        written: dict[str, Any] = {"tool": node.tool, "args": node.args}
+        args: Any = renamed(node.args, digests) if links.reads else node.args
+        written: dict[str, Any] = {"tool": node.tool, "args": args}
     else:
-        written = node.model_dump(mode="json", by_alias=True, exclude={"id", "needs", "on_error"})
-        written["inputs"] = [digests[name] for name in dependencies.inputs_of(node)]
-    written["after"] = sorted(digests[name] for name in sources)
-    text = _SORTED.encode(renamed(written, digests))
+        written = renamed(node.model_dump(mode="json", by_alias=True, exclude={"id", "needs", "on_error"}), digests)
+        written["inputs"] = [digests[name] for name in links.inputs]
+    written["after"] = sorted(digests[name] for name in _sources(links))
+    text = _SORTED.encode(written)
     return hashlib.sha256(text.encode()).hexdigest()[:40]
