@@ -104,9 +104,8 @@ class Binder:
         """Load an item of a map, and what the nodes before this one in its chain have given."""
         node = written.node
         assert isinstance(node, MapNode)
-        for name in node.names[1:]:
-            if name in written.bound:
-                self._values[name] = await self.value(f"{unit.id}[{item}].{name}")
+        for name in written.earlier:
+            self._values[name] = await self.value(f"{unit.id}[{item}].{name}")
         over, source_item = written.over, f"{written.over.node}[{item}]" if written.over is not None else ""
         if source_item in self._refs:  # the item of another map, behind which this one runs
             self._values[node.as_] = await self.value(source_item)
@@ -200,6 +199,8 @@ class Written:
         """What it refers to, in the order written."""
         self.bound = [reference.node for field, reference in references if field != ("over",)]
         """The same without the list of a map."""
+        self.earlier = [name for name in dependencies.names_in(self.node)[1:] if name in self.bound]
+        """Those of them that are before it in an item's chain."""
         self.over = parse_reference(self.node.over) if isinstance(self.node, MapNode) and is_item else None
         """The list of which an item is one."""
         is_shared = self.over is not None and self.over.node not in (*RESERVED_IDS, *self.bound)

@@ -8,6 +8,7 @@ from typing import Any
 
 from sennit.workflows.plan.language import dependencies
 from sennit.workflows.plan.language.dag import topological_order
+from sennit.workflows.plan.language.dependencies import Links
 from sennit.workflows.plan.language.nodes import Instead, JoinNode, LlmNode, Node, Plan
 from sennit.workflows.plan.language.references import renamed
 
@@ -66,24 +67,24 @@ def _digests(plan: Plan, content: Callable[[Node], dict[str, Any]]) -> dict[str,
     """Return for each node a digest of its content, of what that refers to, and of what the node runs after."""
     place = {node.id: position for position, node in enumerate(plan.nodes)}
     digests: dict[str, str] = {}
-    sources = [_sources(node) for node in plan.nodes]
-    for position in topological_order([[place[name] for name in names] for names in sources]):
+    links = [dependencies.links_of(node) for node in plan.nodes]
+    for position in topological_order([[place[name] for name in _sources(each)] for each in links]):
         node = plan.nodes[position]
-        digests[node.id] = _digest(node, content(node), sources[position], digests)
+        digests[node.id] = _digest(node, content(node), links[position], digests)
     return digests
 
 
-def _sources(node: Node) -> list[str]:
+def _sources(links: Links) -> list[str]:
     """Return the nodes that a node runs after, fallbacks left out."""
-    links = dependencies.links_of(node)
     return [*links.needs, *links.watches, *links.inputs]
 
 
-def _digest(node: Node, written: dict[str, Any], sources: list[str], digests: Mapping[str, str]) -> str:
+def _digest(node: Node, written: dict[str, Any], links: Links, digests: Mapping[str, str]) -> str:
     if node.kind != "tool":
-        written["inputs"] = [digests[name] for name in dependencies.inputs_of(node)]
+        written["inputs"] = [digests[name] for name in links.inputs]
     if node.kind == "join":
         written["items"] = node.items is not None
-    written["after"] = sorted(digests[name] for name in sources)
-    text = _SORTED.encode(renamed(written, digests))
+    written["after"] = sorted(digests[name] for name in _sources(links))
+    refers = node.kind != "tool" or links.reads
+    text = _SORTED.encode(renamed(written, digests) if refers else written)
     return hashlib.sha256(text.encode()).hexdigest()[:40]
