@@ -9,14 +9,12 @@ from benchmarks.agents import oracle as model
 from benchmarks.agents.comparison import bench, print_row, print_totals
 from benchmarks.agents.formats import Planned, print_table
 from benchmarks.agents.oracle import Oracle, lines, plan
-from benchmarks.agents.questions import Question, questions
+from benchmarks.agents.questions import questions
 from sennit.activities.toolbox import load_tools
 from sennit.testing.model_rules import Asked
 from sennit.workflows.plan.checking.validation import parse_plan, problems_of
 from sennit.workflows.plan.planner_format.calls import Tools
 from sennit.workflows.plan.planner_format.lines import LineReader
-
-every_question = pytest.mark.parametrize("question", questions(), ids=lambda question: question.name)
 
 
 def asked(system: str, goal: str, *results: str) -> Asked:
@@ -31,31 +29,30 @@ def test_there_are_enough_questions_of_all_shapes() -> None:
     assert any(question.replanned for question in questions())
 
 
-@every_question
-def test_a_plan_can_run(question: Question) -> None:
+def test_a_plan_can_run() -> None:
     catalogue = load_tools(["benchmarks.agents.lookups"]).catalogue()
-    reader = LineReader({entry["name"]: entry["schema"] for entry in catalogue})
-    reader.feed(plan(question))
-    reader.close()
-    assert (reader.errors, reader.warnings) == ([], [])
-    written = parse_plan(reader.plan)
-    assert problems_of(written, catalogue, models=("openai",)) == []
-    nodes = {node.id: node for node in written.nodes}
-    for call in question.planned:
-        assert nodes[f"n{lines(question)[call.number]}"].kind == "tool"
+    for question in questions():
+        reader = _read(plan(question), {entry["name"]: entry["schema"] for entry in catalogue})
+        assert (reader.errors, reader.warnings) == ([], []), question.name
+        written = parse_plan(reader.plan)
+        assert problems_of(written, catalogue, models=("openai",)) == [], question.name
+        nodes = {node.id: node for node in written.nodes}
+        for call in question.planned:
+            assert nodes[f"n{lines(question)[call.number]}"].kind == "tool", question.name
 
 
-@every_question
 @pytest.mark.parametrize("system", [model.SERIAL, model.PARALLEL])
-def test_an_agent_gets_the_answer_only_for_the_results(question: Question, system: str) -> None:
-    results: list[str] = []
-    by_id = {f"call_{call.number}": str(call.result) for call in question.calls}
-    while (reply := Oracle().reply(asked(system, question.goal, *results))).calls:
-        assert len(reply.text) == model.THOUGHT_CHARACTERS
-        assert len(reply.calls) == 1 or system == model.PARALLEL
-        results += [by_id[call.id] for call in reply.calls]
-    assert (reply.text, len(results)) == (question.answer, len(question.calls))
-    assert Oracle().reply(asked(system, question.goal, *results[:-1], "wrong")).text == model.UNKNOWN
+def test_an_agent_gets_the_answer_only_for_the_results(system: str) -> None:
+    for question in questions():
+        results: list[str] = []
+        by_id = {f"call_{call.number}": str(call.result) for call in question.calls}
+        while (reply := Oracle().reply(asked(system, question.goal, *results))).calls:
+            assert len(reply.text) == model.THOUGHT_CHARACTERS
+            assert len(reply.calls) == 1 or system == model.PARALLEL
+            results += [by_id[call.id] for call in reply.calls]
+        assert (reply.text, len(results)) == (question.answer, len(question.calls)), question.name
+        wrong = Oracle().reply(asked(system, question.goal, *results[:-1], "wrong"))
+        assert wrong.text == model.UNKNOWN, question.name
 
 
 @pytest.mark.server
@@ -75,18 +72,17 @@ async def test_two_questions_by_all_means(tmp_path: Path, capsys: pytest.Capture
     assert "same answers: yes" in capsys.readouterr().out
 
 
-@every_question
-def test_a_plan_says_the_same_in_each_form(question: Question) -> None:
+def test_a_plan_says_the_same_in_each_form() -> None:
     catalogue = load_tools(["benchmarks.agents.lookups"]).catalogue()
     tools = {entry["name"]: entry["schema"] for entry in catalogue}
-    asks = asked("You plan work.", question.goal)
-    plan = parse_plan(_read(Oracle().reply(asks).text, tools).plan)
-    reader = LineReader(tools)
-    for call in Oracle().reply(replace(asks, tools=("join",))).calls:
-        reader.call(call.name, call.arguments)
-    reader.close()
-    assert (reader.errors, reader.warnings) == ([], [])
-    assert plan == parse_plan(reader.plan)
+    for question in questions():
+        asks = asked("You plan work.", question.goal)
+        reader = LineReader(tools)
+        for call in Oracle().reply(replace(asks, tools=("join",))).calls:
+            reader.call(call.name, call.arguments)
+        reader.close()
+        assert (reader.errors, reader.warnings) == ([], []), question.name
+        assert parse_plan(_read(Oracle().reply(asks).text, tools).plan) == parse_plan(reader.plan), question.name
 
 
 def _read(text: str, tools: Tools) -> LineReader:
