@@ -70,13 +70,12 @@ def plan(*prompts: str, **fields: Any) -> dict[str, Any]:
     return {"nodes": nodes, "answer": {node["id"]: f"${node['id']}" for node in nodes}, "on_failure": "fail"}
 
 
-@pytest.mark.parametrize("role", ["worker", "joiner"])
-async def test_a_model_reads_how_each_of_its_inputs_ended(running: Running, server: ModelServer, role: str) -> None:
+async def test_a_model_reads_how_each_of_its_inputs_ended(running: Running, server: ModelServer) -> None:
     server.on("", "The second is missing.")
     calls = [
         {"id": "good", "kind": "tool", "tool": "nap", "args": {"value": "first of two"}},
         {"id": "bad", "kind": "tool", "tool": "fail", "args": {}},
-        {"id": "out", "kind": "llm", "role": role, "prompt": "What is missing?", "inputs": ["bad", "good"]},
+        {"id": "out", "kind": "llm", "prompt": "What is missing?", "inputs": ["bad", "good"]},
     ]
     async with running() as run:
         result = await (await run(goal="g", plan={"nodes": calls, "answer": "$out"})).result()
@@ -108,14 +107,6 @@ async def test_a_plan_runs_on_both_providers_and_counts_what_it_used(running: Ru
     }
     assert (queue["n1"], queue["n2"]) == ("sennit.llm.openai", "sennit.llm.anthropic")
     assert "no price is known for anthropic:second, openai:first: it counts as 0" in str(view)
-
-
-async def test_what_failed_calls_used_is_counted(running: Running, server: ModelServer) -> None:
-    schema = {"type": "object", "properties": {"km": {"type": "number"}}, "required": ["km"]}
-    server.on("", Reply(text="no JSON", usage=(100, 1)), Reply(text='{"km": 1}', usage=(200, 2)))
-    async with running() as run:
-        result = await (await run(goal="g", plan=plan("Hello", output_schema=schema))).result()
-    assert (result["usage"]["input_tokens"], result["usage"]["output_tokens"]) == (300, 3)
 
 
 async def test_an_attempt_that_the_budget_does_not_cover_is_not_made(running: Running, server: ModelServer) -> None:
@@ -234,16 +225,6 @@ async def test_refusals_are_counted_over_many_attempts(client: Client, artifacts
         run = client.execute_workflow("AgentRun", request, id="agent-put-off", task_queue=queues.WORKFLOW)
         result = await asyncio.wait_for(run, 60)
     assert (result["answer"], result["nodes"][0]["attempts"], provider.refused) == ({"n1": "at last"}, 1, 70)
-
-
-async def test_attempts_end_although_the_policy_allows_refusals(running: Running, server: ModelServer) -> None:
-    server.on("", Reply(status=500, text="broken", headers={"retry-after-ms": "1"}))
-    async with running() as run:
-        handle = await run(goal="g", plan=plan("Hello", retry={"attempts": 2}) | {"on_failure": "partial"})
-        result = await handle.result()
-    assert (result["status"], result["nodes"][0]["attempts"]) == ("partial", 2)
-    assert "broken" in str(result["nodes"][0]["error"])
-    assert len(server.asked) == 2
 
 
 @pytest.mark.parametrize(("attempt", "final"), [(3, False), (20, True)])

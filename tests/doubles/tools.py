@@ -252,18 +252,6 @@ async def fetch(args: Source, context: ToolContext) -> Rest:
     return Rest(value=(context.cache / args.file).read_text())
 
 
-@tool(effect="read", typical="5s", resource="thing:{value}")
-async def inspect(args: Nap, context: ToolContext) -> Rest:
-    """Sleep, while the thing that the value names must not change."""
-    return await nap(args, context)
-
-
-@tool(effect="write", resource="thing:{value}")
-async def change(args: Nap, context: ToolContext) -> Rest:
-    """Sleep, as a write of the thing that the value names."""
-    return await nap(args, context)
-
-
 class Watched(Frozen):
     name: str
 

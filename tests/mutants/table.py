@@ -222,7 +222,7 @@ MUTANTS = (
         f"{SCHEDULING}/snapshot.py",
         "    state.budget = ",
         "    _ = ",
-        ("tests/workflows/plan/scheduling/test_snapshot.py::test_what_is_read_back_is_what_was_written",),
+        ("tests/workflows/plan/scheduling/test_budget.py::test_a_snapshot_keeps_limits_and_what_is_spent",),
     ),
     Mutant(
         "binding: substituted text is read for references again",

@@ -36,12 +36,12 @@ BOMBS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("expression", ESCAPES)
-def test_what_is_not_arithmetic_is_refused(expression: str) -> None:
+def test_what_is_not_arithmetic_is_refused() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(ExpressionRefused):
-            evaluate(expression)
+        for expression in ESCAPES:
+            with pytest.raises(ExpressionRefused):
+                pytest.fail(f"{expression[:60]} is {evaluate(expression)}")
 
 
 def test_the_calculator_has_nothing_that_could_run_an_expression() -> None:
@@ -50,10 +50,10 @@ def test_the_calculator_has_nothing_that_could_run_an_expression() -> None:
     assert not called & {"eval", "exec", "compile", "getattr", "globals", "vars", "__import__", "__builtins__"}
 
 
-@pytest.mark.parametrize("expression", BOMBS)
-def test_what_would_grow_without_bound_is_stopped_at_once(expression: str) -> None:
-    with pytest.raises(CalculationFailed):
-        evaluate(expression)
+def test_what_would_grow_without_bound_is_stopped_at_once() -> None:
+    for expression in BOMBS:
+        with pytest.raises(CalculationFailed):
+            pytest.fail(f"{expression[:60]} is {evaluate(expression)}")
 
 
 VOCABULARY = "0 1 9 99 1.5 .5 1e9 1e-9 pi e + - * / // % ** ( ) [ ] , < == abs( min( sum([ ]) round( log( sqrt( x . _ ="

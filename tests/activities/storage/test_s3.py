@@ -154,7 +154,7 @@ async def test_what_the_server_refuses_is_one_line_that_says_what_to_do(
     """Each has as long as it takes; only who is late is not waited for."""
 
     def impatient(*args: Any, retry_config: Any, **options: Any) -> Bucket:
-        return Bucket(*args, retry_config={**retry_config, "max_retries": 1}, **options)
+        return Bucket(*args, retry_config=retry_config | {"max_retries": 1}, **options)
 
     monkeypatch.setattr(s3_store, "Bucket", impatient)
     store, s3.late = opened(url, seconds=3.0 if fault == "late" else 60.0), 1.5

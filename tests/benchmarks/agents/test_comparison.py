@@ -9,13 +9,11 @@ from benchmarks.agents import oracle as model
 from benchmarks.agents.comparison import bench, print_row, print_totals
 from benchmarks.agents.formats import Planned, print_table
 from benchmarks.agents.oracle import Oracle, lines
-from benchmarks.agents.questions import Question, questions
+from benchmarks.agents.questions import questions
 from sennit.activities.toolbox import load_tools
 from sennit.testing.model_rules import Asked
 from sennit.workflows.plan.checking.validation import parse_plan, problems_of
 from sennit.workflows.plan.planner_format.lines import LineReader
-
-every_question = pytest.mark.parametrize("question", questions(), ids=lambda question: question.name)
 
 
 def asked(system: str, goal: str, *results: str) -> Asked:
@@ -30,35 +28,37 @@ def test_there_are_enough_questions_of_all_shapes() -> None:
     assert any(question.replanned for question in questions())
 
 
-@every_question
-def test_a_plan_can_run_and_says_the_same_in_each_form(question: Question) -> None:
+def test_a_plan_can_run_and_says_the_same_in_each_form() -> None:
     catalogue = load_tools(["benchmarks.agents.lookups"]).catalogue()
-    asks, tools = asked("You plan work.", question.goal), {entry["name"]: entry["schema"] for entry in catalogue}
-    written, called = LineReader(tools), LineReader(tools)
-    written.feed(Oracle().reply(asks).text)
-    for call in Oracle().reply(replace(asks, tools=("join",))).calls:
-        called.call(call.name, call.arguments)
-    for reader in (written, called):
-        reader.close()
-        assert (reader.errors, reader.warnings) == ([], [])
-    plan = parse_plan(written.plan)
-    assert plan == parse_plan(called.plan)
-    assert problems_of(plan, catalogue, models=("openai",)) == []
-    kinds = {node.id: node.kind for node in plan.nodes}
-    assert {kinds[f"n{lines(question)[call.number]}"] for call in question.planned} == {"tool"}
+    tools = {entry["name"]: entry["schema"] for entry in catalogue}
+    for question in questions():
+        asks, written, called = asked("You plan work.", question.goal), LineReader(tools), LineReader(tools)
+        written.feed(Oracle().reply(asks).text)
+        for call in Oracle().reply(replace(asks, tools=("join",))).calls:
+            called.call(call.name, call.arguments)
+        for reader in (written, called):
+            reader.close()
+            assert (reader.errors, reader.warnings) == ([], []), question.name
+        plan = parse_plan(written.plan)
+        assert plan == parse_plan(called.plan), question.name
+        assert problems_of(plan, catalogue, models=("openai",)) == [], question.name
+        kinds = {node.id: node.kind for node in plan.nodes}
+        planned = {kinds[f"n{lines(question)[call.number]}"] for call in question.planned}
+        assert planned == {"tool"}, question.name
 
 
-@every_question
 @pytest.mark.parametrize("system", [model.SERIAL, model.PARALLEL])
-def test_an_agent_gets_the_answer_only_for_the_results(question: Question, system: str) -> None:
-    results: list[str] = []
-    by_id = {f"call_{call.number}": str(call.result) for call in question.calls}
-    while (reply := Oracle().reply(asked(system, question.goal, *results))).calls:
-        assert len(reply.text) == model.THOUGHT_CHARACTERS
-        assert len(reply.calls) == 1 or system == model.PARALLEL
-        results += [by_id[call.id] for call in reply.calls]
-    assert (reply.text, len(results)) == (question.answer, len(question.calls))
-    assert Oracle().reply(asked(system, question.goal, *results[:-1], "wrong")).text == model.UNKNOWN
+def test_an_agent_gets_the_answer_only_for_the_results(system: str) -> None:
+    for question in questions():
+        results: list[str] = []
+        by_id = {f"call_{call.number}": str(call.result) for call in question.calls}
+        while (reply := Oracle().reply(asked(system, question.goal, *results))).calls:
+            assert len(reply.text) == model.THOUGHT_CHARACTERS
+            assert len(reply.calls) == 1 or system == model.PARALLEL
+            results += [by_id[call.id] for call in reply.calls]
+        assert (reply.text, len(results)) == (question.answer, len(question.calls)), question.name
+        wrong = Oracle().reply(asked(system, question.goal, *results[:-1], "wrong"))
+        assert wrong.text == model.UNKNOWN, question.name
 
 
 @pytest.mark.server

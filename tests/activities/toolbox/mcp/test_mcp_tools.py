@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -62,6 +63,7 @@ def listening(folder: Path, port: int) -> subprocess.Popen[bytes]:
             socket.create_connection(("127.0.0.1", port), 1).close()
         except OSError:
             assert process.poll() is None
+            time.sleep(0.05)
         else:
             return process
 
@@ -112,15 +114,9 @@ async def test_an_answer_that_would_fill_the_memory_is_not_read(
 def tools(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Tool]]:
     """The tools of the server double, over each transport."""
     folder = tmp_path_factory.mktemp(request.param)
-    if request.param == "stdio":
-        yield offered(folder, {"GITHUB_TOKEN": SECRET}, my=stdio(folder, env={"TOKEN": "$GITHUB_TOKEN"}))
-        return
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    process = listening(folder, port)
-    yield offered(folder, my={"url": f"http://127.0.0.1:{port}/mcp", "effects": EFFECTS})
-    process.kill()
-    process.wait()
+    secret = {"env": {"TOKEN": "$GITHUB_TOKEN"}} if request.param == "stdio" else {}
+    with served(folder, request.param) as declared:
+        yield offered(folder, {"GITHUB_TOKEN": SECRET}, my={**declared, **secret})
 
 
 def test_every_tool_is_offered_with_schema_effect_and_version(tools: dict[str, Tool]) -> None:

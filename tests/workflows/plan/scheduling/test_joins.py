@@ -5,9 +5,6 @@ import json
 import pytest
 from doubles.plan.play import Fields, Play, gate, join, node, when
 
-from sennit.workflows.plan.compile.execution_plan import NodeSpec
-from sennit.workflows.plan.scheduling.joins import CLOSE, FAIL, LATE, WAIT, outcome
-
 ABC = (node("a"), node("b"), node("c"))
 
 
@@ -263,32 +260,6 @@ def test_a_join_that_fails_does_what_its_on_error_says() -> None:
     assert run.digest("j") == "none"
     run = three("all", node("s", is_successor=True), successor="s")
     assert run.fail("a") == ["start s"]
-
-
-@pytest.mark.parametrize(
-    ("policy", "open_inputs", "good", "late", "ruling"),
-    [
-        ("all", 1, 2, None, WAIT),
-        ("all", 0, 3, None, CLOSE),
-        ("all", 2, 0, None, FAIL),
-        ("all", 1, 2, True, LATE),
-        ("settled", 1, 0, None, WAIT),
-        ("settled", 0, 0, None, CLOSE),
-        ("settled", 3, 0, True, CLOSE),
-        ("first", 3, 0, None, WAIT),
-        ("first", 2, 1, None, CLOSE),
-        ("first", 0, 0, None, FAIL),
-        ("first", 1, 0, True, LATE),
-        ("quorum", 1, 1, None, WAIT),
-        ("quorum", 1, 2, None, CLOSE),
-        ("quorum", 0, 1, None, FAIL),
-        ("quorum", 2, 0, True, CLOSE),
-        ("quorum", 0, 1, False, CLOSE),
-    ],
-)
-def test_the_ruling_on_three_inputs(policy: str, open_inputs: int, good: int, late: bool | None, ruling: int) -> None:
-    spec = NodeSpec("j", "join", inputs=[0, 1, 2], policy=policy, quorum=2)  # type: ignore[arg-type]  # a table of words
-    assert outcome(spec, open_inputs, good, late) == ruling
 
 
 @pytest.mark.parametrize("policy", ["all", "first"])

@@ -1,66 +1,16 @@
 """A state as text, to go on from in another process."""
 
 import random
-from collections.abc import Callable
 
 import pytest
 from doubles.plan.play import Play, each, gate, join, node, when
-from doubles.plan.strategies import Planner, Seeded
 
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
-from sennit.workflows.plan.scheduling.budget import Amounts, Budget
 from sennit.workflows.plan.scheduling.events import NodeEnded, Outcome, RunStarted, Start
-from sennit.workflows.plan.scheduling.snapshot import dump, load
+from sennit.workflows.plan.scheduling.snapshot import dump
 from sennit.workflows.plan.scheduling.state import RunState
 from sennit.workflows.plan.scheduling.step import step
-
-
-def busy() -> Play:
-    """A run with something of everything on its way."""
-    run = Play(
-        node("l"),
-        each("m", "l", item_skip=True),
-        gate("g", deadline=500),
-        node("w", approval=True, locks=[("repo", True)]),
-        node("v", locks=[("repo", False)]),
-        node("bad", successor="s"),
-        node("s", is_successor=True),
-        join("j", "m", "bad", policy="quorum", quorum=2, deadline=900),
-        node("f"),
-        node("z", "j", "f", "g"),
-        answer="z",
-        window=3,
-    )
-    run.state.budget = Budget({"tokens": 9_000}, spent=Amounts(tokens=10))
-    run.begin()
-    run.ok("l", length=3)
-    run.approve("w")
-    run.fail("m[0]")
-    return run
-
-
-def test_what_is_read_back_is_what_was_written() -> None:
-    run = busy()
-    text = dump(run.state)
-    assert dump(load(run.graph, text)) == text
-
-
-def test_a_run_goes_on_as_if_nothing_had_happened() -> None:
-    one, two = busy(), busy()
-    acts: tuple[Callable[[Play], list[str]], ...] = (
-        lambda run: run.tick(10),
-        lambda run: run.answer("g", {"colour": "red"}),
-        lambda run: run.ok("v"),
-        lambda run: run.retry("l"),
-        lambda run: run.ok("m[1]"),
-        lambda run: run.tick(2_000),
-        lambda run: run.give_up("f"),
-        lambda run: run.stop("partial"),
-    )
-    for act in acts:
-        two.crash()
-        assert act(one) == act(two)
 
 
 def test_answers_and_facts_of_any_json_survive() -> None:
@@ -120,14 +70,6 @@ def test_old_openings_of_a_map_cost_next_to_nothing() -> None:
         run.retry("l")
         run.ok("l", digest=f"list {turn}", length=50)
     assert len(dump(run.state)) < once + 20 * 50
-
-
-def test_random_plans_are_packed_and_read_back() -> None:
-    for seed in range(50):
-        execution_plan = Planner(Seeded(seed)).plan()
-        again = ExecutionPlan.unpack(execution_plan.pack())
-        assert again.pack() == execution_plan.pack()
-        assert Graph(again).order == Graph(execution_plan).order
 
 
 def test_long_errors_of_many_nodes_are_cut() -> None:
