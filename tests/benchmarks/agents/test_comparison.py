@@ -13,8 +13,8 @@ from benchmarks.agents.questions import Question, questions
 from sennit.activities.toolbox import load_tools
 from sennit.testing.model_rules import Asked
 from sennit.workflows.plan.checking.validation import parse_plan, problems_of
-from sennit.workflows.plan.planner_format.calls import Tools
 from sennit.workflows.plan.planner_format.lines import LineReader
+from sennit.workflows.plan.planner_format.values import Tools
 
 every_question = pytest.mark.parametrize("question", questions(), ids=lambda question: question.name)
 
