@@ -19,9 +19,9 @@ from sennit.activities.providers import ModelReply, ReplyForm
 from sennit.activities.providers.errors import SchemaMismatch
 from sennit.workflows.plan.edits.merge import Delta
 from sennit.workflows.plan.language.text import IN_TICKS, format_names
-from sennit.workflows.plan.planner_format.calls import Tools
-from sennit.workflows.plan.planner_format.json_text import NoJson, decode_whole
+from sennit.workflows.plan.planner_format.json_text import Unreadable, decode_whole
 from sennit.workflows.plan.planner_format.lines import LineReader
+from sennit.workflows.plan.planner_format.values import Tools
 from sennit.workflows.plan.planner_format.written_calls import calls_of
 from sennit.workflows.plan.programs.reply import fenced_in
 
@@ -35,10 +35,6 @@ _ACTION = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _BARE_CALL = "the joiner's reply is a bare call; write lines under `replan`, or the answer in words"
-
-
-class UnreadableReply(Exception):
-    """A reply that is neither an answer nor a plan; the message says why. The same joiner may do better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,22 +54,22 @@ def read_reply(
     writes: Sequence[str] = (),
 ) -> JoinerReply:
     """Return what a reply says. Text without any form is the answer. `known` are the nodes of the plan, which new lines
-    may refer to; without `tools` none may be added. Raises UnreadableReply; nothing else.
+    may refer to; without `tools` none may be added. Raises Unreadable; nothing else.
     """
     if not text.strip():
-        raise UnreadableReply("the joiner's reply is empty")
+        raise Unreadable("the joiner's reply is empty")
     reader = LineReader(tools or {}, known or list(results), list(results), writes)
     data, around = _json_in(text)
     if _is_call(text, tools or {}):
-        raise UnreadableReply(_BARE_CALL)
+        raise Unreadable(_BARE_CALL)
     if isinstance(data, list) and _FORM.search(text):
-        raise UnreadableReply("the joiner's reply is a list; write one JSON object")
+        raise Unreadable("the joiner's reply is a list; write one JSON object")
     if isinstance(data, dict) and (not around or _FORM.search(text)):
         return read_object(data, results, reader, tools)
     if _ACTION.search(text):
-        raise UnreadableReply("the joiner's reply names an action; write the answer in words, or one JSON object")
+        raise Unreadable("the joiner's reply names an action; write the answer in words, or one JSON object")
     if reader.is_line_in(text):
-        raise UnreadableReply(_BARE_CALL)
+        raise Unreadable(_BARE_CALL)
     return JoinerReply({"answer": text.strip(), "evidence": []})
 
 
@@ -81,14 +77,14 @@ def _is_call(text: str, tools: Tools) -> bool:
     """Whether a text is a call of a tool in JSON or in the way of a chat template, or looks like one."""
     try:
         return bool(calls_of(text, tools)[1])
-    except NoJson:
+    except Unreadable:
         return True
 
 
 def _json_in(text: str) -> tuple[Any, str]:
     """Return (JSON, text around it) of a reply that is JSON, bare or as its only fenced block.
 
-    Raises UnreadableReply for an object that is broken, or that stands in the midst of text.
+    Raises Unreadable for an object that is broken, or that stands in the midst of text.
     """
     fences, around, is_open = fenced_in(text)
     if is_open or not fences:
@@ -97,35 +93,31 @@ def _json_in(text: str) -> tuple[Any, str]:
     if len(fences) == 1 and whole.startswith(("{", "[")) and not _FORM.search(_IN_TICKS.sub("", around)):
         try:
             return decode_whole(whole), around.strip()
-        except NoJson as error:
+        except Unreadable as error:
             if _OBJECT.match(whole) or _FORM.search(whole):
-                raise UnreadableReply(f"the joiner's reply is no whole answer: {error}") from None
+                raise Unreadable(f"the joiner's reply is no whole answer: {error}") from None
     elif _FORM.search(_IN_TICKS.sub("", text)):
-        raise UnreadableReply(
-            "the joiner's reply has its JSON in the midst of text; write one JSON object and nothing else"
-        )
+        raise Unreadable("the joiner's reply has its JSON in the midst of text; write one JSON object and nothing else")
     return None, ""
 
 
 def read_object(
     data: Mapping[str, Any], results: Mapping[str, Result], reader: LineReader, tools: Tools | None
 ) -> JoinerReply:
-    """Return what an object with `answer` or `replan` says; `reader` is for new lines. Raises UnreadableReply."""
+    """Return what an object with `answer` or `replan` says; `reader` is for new lines. Raises Unreadable."""
     answer, replan = data.get("answer"), data.get("replan")
     empty = answer is None or (isinstance(answer, str) and not answer.strip())
     if odd := [name for name in data if name not in ("answer", "evidence", "replan") and isinstance(data[name], dict)]:
-        raise UnreadableReply(f"the joiner's reply holds an object as {format_names(odd, 3)}; only `replan` is one")
+        raise Unreadable(f"the joiner's reply holds an object as {format_names(odd, 3)}; only `replan` is one")
     if replan and not empty:
-        raise UnreadableReply("the joiner's reply holds an answer and a replan; write one of them")
+        raise Unreadable("the joiner's reply holds an answer and a replan; write one of them")
     if replan and tools is None:
-        raise UnreadableReply("the joiner asks for more nodes, and none may be added any more")
+        raise Unreadable("the joiner asks for more nodes, and none may be added any more")
     if replan:
         return _delta(replan, reader)
     if empty:
         held = "is empty in it" if "answer" in data or "replan" in data else f"is not among {format_names(data, 6)}"
-        raise UnreadableReply(
-            f"the joiner's reply holds no answer: `answer` {held}; write it, or `replan` for more lines"
-        )
+        raise Unreadable(f"the joiner's reply holds no answer: `answer` {held}; write it, or `replan` for more lines")
     evidence = data.get("evidence")
     output, warnings = cited(answer, evidence if isinstance(evidence, list) else [], results)
     return JoinerReply(output, warnings=warnings)
@@ -142,11 +134,11 @@ def _delta(request: Any, reader: LineReader) -> JoinerReply:
         fields = {**fields, **reader.plan}
         nodes = reader.plan.get("nodes")
     if reader.errors:
-        raise UnreadableReply(f"the joiner's new lines cannot be read: {format_names(reader.errors, 3)}")
+        raise Unreadable(f"the joiner's new lines cannot be read: {format_names(reader.errors, 3)}")
     if not isinstance(nodes, list) or not nodes or not all(isinstance(node, dict) for node in nodes):
-        raise UnreadableReply("the joiner asks for another plan and writes none")
+        raise Unreadable("the joiner asks for another plan and writes none")
     if len(nodes) > MAX_PLANNED_NODES:
-        raise UnreadableReply(f"the joiner adds {len(nodes):,} nodes; at most {MAX_PLANNED_NODES}")
+        raise Unreadable(f"the joiner adds {len(nodes):,} nodes; at most {MAX_PLANNED_NODES}")
     why = str(fields.get("why") or "the results do not hold the answer")
     return JoinerReply(delta=Delta(" ".join(why.split())[:500], tuple(nodes), fields.get("answer")))
 
@@ -186,7 +178,7 @@ class JoinerFormat(PromptFormat):
         try:
             more = (self.replanning.tools, self.replanning.nodes, self.replanning.writes) if self.replanning else ()
             joined = read_reply(reply.text, self.results, *more)
-        except UnreadableReply as error:
+        except Unreadable as error:
             fault = SchemaMismatch(str(error), retryable=True)
             fault.usage = reply.usage
             raise fault from None

@@ -11,7 +11,7 @@ from sennit.activities.prompts.outputs import Budget, Result, fenced_blocks, for
 from sennit.activities.prompts.planner import FORMS
 from sennit.activities.prompts.tools import format_tools
 from sennit.workflows.plan.language.references import Reference, as_text, filled, path_text, resolve
-from sennit.workflows.plan.planner_format.calls import Tools
+from sennit.workflows.plan.planner_format.values import Tools
 
 _ANSWER = """\
 Answer the goal from the results alone. Reply with one JSON object and nothing else:

@@ -22,7 +22,7 @@ from sennit.activities.providers.model import (
 from sennit.activities.providers.prices import with_cost
 from sennit.workflows.plan.language.limits import Usage
 from sennit.workflows.plan.language.text import one_line, without_thoughts
-from sennit.workflows.plan.planner_format.json_text import NoJson, decode_whole
+from sennit.workflows.plan.planner_format.json_text import Unreadable, decode_whole
 from sennit.workflows.plan.planner_format.written_calls import calls_of
 
 LEAST_SHARE = 3
@@ -205,7 +205,7 @@ class ReplyBuilder:
         tools = {str(entry["name"]): parameters_of(entry) for entry in self.request.tools}
         try:
             words, calls = calls_of(text, tools)
-        except NoJson as error:
+        except Unreadable as error:
             raise BadReply(f"the reply of {self.request.model} is no answer: {error}", retryable=True) from None
         return words, tuple(ToolRequest(f"call_{call.number - 1}", call.name, call.arguments) for call in calls)
 
@@ -249,13 +249,13 @@ def is_whole(arguments: str) -> bool:
     """Whether the arguments of a call are a JSON object from beginning to end."""
     try:
         return arguments.rstrip().endswith("}") and isinstance(decode_whole(arguments), dict)
-    except NoJson:
+    except Unreadable:
         return False
 
 
 def _tool_request(index: int, call: Call) -> ToolRequest:
     try:
         arguments = decode_whole(call.arguments.strip() or "{}")
-    except NoJson:
+    except Unreadable:
         arguments = call.arguments
     return ToolRequest(call.id or f"call_{index}", call.name, arguments)

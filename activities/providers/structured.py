@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 from sennit.activities.providers.errors import SchemaMismatch
-from sennit.workflows.plan.planner_format.json_text import NoJson, decode
+from sennit.workflows.plan.planner_format.json_text import Unreadable, decode
 
 Schema = dict[str, Any]
 
@@ -95,7 +95,7 @@ def parse_json(text: str, schema: Schema, *, in_wrap: bool) -> Any:
     for piece in filter(None, map(str.strip, tried)):
         try:
             value, end = decode(piece)
-        except NoJson as error:
+        except Unreadable as error:
             why = why or (f"; {error}" if piece[0] in "{[" else "")
             continue
         if end < len(piece):

@@ -13,7 +13,7 @@ from doubles.reply_forms import DAMAGED, damaged, rows
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sennit.activities.llm.reply import JoinerFormat, JoinerReply, PromptFormat, UnreadableReply, read_reply
+from sennit.activities.llm.reply import JoinerFormat, JoinerReply, PromptFormat, read_reply
 from sennit.activities.prompts.joiner import Replanning
 from sennit.activities.prompts.outputs import Result
 from sennit.activities.providers import ModelReply, ModelRequest, ProviderError, Usage
@@ -21,6 +21,7 @@ from sennit.activities.providers.errors import SchemaMismatch
 from sennit.activities.providers.reply_builder import ReplyBuilder
 from sennit.workflows.messages.contracts import conclusion_of
 from sennit.workflows.plan.language.json_schema import violations
+from sennit.workflows.plan.planner_format.json_text import Unreadable
 
 PASSAGES = {
     "items": [
@@ -235,7 +236,7 @@ def test_new_lines_without_an_answer_get_one_over_all_results() -> None:
     ],
 )
 def test_what_is_neither_is_a_fault(reply: Any, expected: str) -> None:
-    with pytest.raises(UnreadableReply, match="joiner") as caught:
+    with pytest.raises(Unreadable, match="joiner") as caught:
         read(reply)
     assert expected in str(caught.value)
 
@@ -252,7 +253,7 @@ JSON = st.recursive(
 def test_any_reply_is_an_answer_a_delta_or_a_fault(reply: str) -> None:
     try:
         joined = read(reply)
-    except UnreadableReply:
+    except Unreadable:
         return
     assert (joined.output is None) != (joined.delta is None)
     if joined.output is not None:

@@ -8,6 +8,7 @@ import re
 from keyword import iskeyword
 
 from sennit.workflows.plan.limits import MAX_BRACKET_LEVELS
+from sennit.workflows.plan.planner_format.json_text import Unreadable
 
 DOLLAR = "\u01c2"
 """What stands for a `$` outside strings: a letter of no language that plans are written in."""
@@ -35,10 +36,6 @@ _NUMBER_SIGN = re.compile(r"#(?=\w)")
 _BRACED = re.compile(rf"{DOLLAR}_((?:[0-9a-f]{{2}})*)")
 
 
-class Unbalanced(Exception):
-    """A bracket that does not fit, or too many of them; the message names it."""
-
-
 class CallText:
     """The text behind an opening parenthesis, as far as it has come; the parenthesis that ends it is no part of it."""
 
@@ -63,7 +60,7 @@ class CallText:
     def take(self, row: str, at: int = 0) -> int | None:
         """Read on; return the position behind the parenthesis that ends the call, None if it is not in this row.
 
-        A row goes with its line end, and is never given in parts. Raises Unbalanced.
+        A row goes with its line end, and is never given in parts. Raises Unreadable.
         """
         while at < len(row):
             at = self._string(row, at) if self.quote else self._outside(row, at)
@@ -89,10 +86,10 @@ class CallText:
         self._behind_string = False
         if sign in _CLOSERS:
             if len(self._closers) > MAX_BRACKET_LEVELS:
-                raise Unbalanced(f"brackets nest more than {MAX_BRACKET_LEVELS} levels deep; nest fewer")
+                raise Unreadable(f"brackets nest more than {MAX_BRACKET_LEVELS} levels deep; nest fewer")
             self._closers.append(_CLOSERS[sign])
         elif sign in ")]}" and sign != (wanted := self._closers.pop()):
-            raise Unbalanced(f"`{sign}` stands where `{wanted}` is missing")
+            raise Unreadable(f"`{sign}` stands where `{wanted}` is missing")
         if self._closers:
             self._python.append(sign)
         return end
@@ -102,7 +99,7 @@ class CallText:
         before = "".join(self._text)
         begins = found.start() if (found := _PREFIX.search(before)) else len(before)
         if self._behind_string and not begins:  # as in "the letter "b"", and not as in "two " "parts"
-            raise Unbalanced(f"a text begins right behind another; write \\{sign} for a quote inside")
+            raise Unreadable(f"a text begins right behind another; write \\{sign} for a quote inside")
         self._text = [before[:begins]]
         self._end_text()
         self.quote = sign * 3 if sign * 3 in _INSIDE and row.startswith(sign * 3, at) else sign

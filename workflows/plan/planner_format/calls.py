@@ -5,12 +5,10 @@ form can only be called in a JSON plan.
 """
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
-from sennit.workflows.plan.language import json_schema
-from sennit.workflows.plan.language.nodes import Over
 from sennit.workflows.plan.language.problems import no_such_tool
 from sennit.workflows.plan.language.references import (
     Reference,
@@ -21,25 +19,16 @@ from sennit.workflows.plan.language.references import (
     rewrite,
 )
 from sennit.workflows.plan.language.text import format_name, format_names, format_value, nearest_or_known
-from sennit.workflows.plan.planner_format.values import Arguments, CallError, Scope, arguments_of
+from sennit.workflows.plan.planner_format.json_text import Unreadable
+from sennit.workflows.plan.planner_format.values import Arguments, Scope, Tools, arguments_of
 
 Node = dict[str, Any]
-Tools = Mapping[str, json_schema.Schema]
 
 COMMON = ("needs", "when", "on_error", "retry", "timeout", "priority")
 """Fields that any call may be given by name, unless its tool has an argument of that name."""
 
 _PREFIXES = ("functions", "function", "tools", "tool", "default_api", "api", "self")
 """What models write before a tool's name, as they learned it elsewhere."""
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What a line's call is read with. `loose` are the nodes that an answer takes when it names none."""
-
-    scope: Scope
-    tools: Tools
-    loose: Iterable[str]
 
 
 def call_name(name: str, tools: Tools) -> str:
@@ -60,103 +49,100 @@ class InnerCall:
     arguments: Arguments
 
 
-class NoResults(CallError):
+class NoResults(Unreadable):
     """An answer that has nothing to answer from."""
 
 
-def node_of(name: str, node: str, arguments: Arguments, context: Context) -> Node:
-    """Return the node with the id `node` that a call makes. Raises CallError."""
+def node_of(name: str, node: str, arguments: Arguments, scope: Scope) -> Node:
+    """Return the node with the id `node` that a call makes. Raises Unreadable."""
     form = FORMS.get(name)
-    return {"id": node, **(form(arguments, context) if form else _tool_call(name, arguments, context))}
+    return {"id": node, **(form(arguments, scope) if form else _tool_call(name, arguments, scope))}
 
 
-def _tool_call(name: str, arguments: Arguments, context: Context) -> Node:
-    if name not in context.tools:
-        raise CallError(no_such_tool(name, context.tools))
-    properties = context.tools[name].get("properties")
+def _tool_call(name: str, arguments: Arguments, scope: Scope) -> Node:
+    if name not in scope.tools:
+        raise Unreadable(no_such_tool(name, scope.tools))
+    properties = scope.tools[name].get("properties")
     names = [str(each) for each in properties] if isinstance(properties, dict) else []
     ordered, by_name = arguments.ordered, dict(arguments.by_name)
     only = ordered[0] if len(ordered) == 1 and not by_name else None
     if isinstance(only, dict) and (not names or all(name in (*names, *COMMON) for name in only)):
         ordered, by_name = [], dict(only)
     if len(ordered) > len(names):
-        raise CallError(f"{name} takes {len(names)} arguments ({format_names(names)}), not {len(ordered)}")
+        raise Unreadable(f"{name} takes {len(names)} arguments ({format_names(names)}), not {len(ordered)}")
     fields = {field: by_name.pop(field) for field in COMMON if field in by_name and field not in names}
     by_place = dict(zip(names, ordered, strict=False))
     for field in by_place:
         if field in by_name:
-            raise CallError(f"{format_name(field)} is given twice, by its place and by its name; give it once")
-    return {"kind": "tool", "tool": name, "args": by_place | by_name, **_common(fields, context)}
+            raise Unreadable(f"{format_name(field)} is given twice, by its place and by its name; give it once")
+    return {"kind": "tool", "tool": name, "args": by_place | by_name, **_common(fields, scope)}
 
 
-def _llm(arguments: Arguments, context: Context) -> Node:
+def _llm(arguments: Arguments, scope: Scope) -> Node:
     fields = _fields(arguments, ("prompt", "context", "role", "model", "output_schema", "schema", "tools", "max_turns"))
     parts = [*([fields.pop("prompt")] if "prompt" in fields else []), *arguments.ordered]
     added = fields.pop("context", [])
-    if added in get_args(Over):
-        fields["context"] = {"over": added}
-    else:
-        parts += added if isinstance(added, list) else [added]
+    parts += added if isinstance(added, list) else [added]
     if not parts:
-        raise CallError('llm needs a prompt: llm("Compare $1 and $2")')
+        raise Unreadable('llm needs a prompt: llm("Compare $1 and $2")')
     if "schema" in fields:
         fields["output_schema"] = fields.pop("schema")
-    return {"kind": "llm", "prompt": "\n\n".join(map(as_text, parts)), **_common(fields, context)}
+    return {"kind": "llm", "prompt": "\n\n".join(map(as_text, parts)), **_common(fields, scope)}
 
 
-def _agent(arguments: Arguments, context: Context) -> Node:
+def _agent(arguments: Arguments, scope: Scope) -> Node:
     fields = _fields(arguments, ("goal", "tools", "budget"))
     if len(arguments.ordered) + ("goal" in fields) != 1:
-        raise CallError('agent takes one goal: agent("Find out when $1 was built", tools=["search"])')
-    return {"kind": "agent", "goal": as_text(fields.pop("goal", *arguments.ordered)), **_common(fields, context)}
+        raise Unreadable('agent takes one goal: agent("Find out when $1 was built", tools=["search"])')
+    return {"kind": "agent", "goal": as_text(fields.pop("goal", *arguments.ordered)), **_common(fields, scope)}
 
 
-def _map(arguments: Arguments, context: Context) -> Node:
+def _map(arguments: Arguments, scope: Scope) -> Node:
     fields = _fields(arguments, ("over", "do", "as", "max_items"))
     fields |= dict(zip(("over", "do"), arguments.ordered, strict=False))
     do = fields.get("do")
     if len(arguments.ordered) > 2 or "over" not in fields or not isinstance(do, ast.Call | InnerCall):
-        raise CallError("map takes a list and a call for each item: map($1.items, read(path=$item.path))")
-    return {"kind": "map", **_common(fields, context), "do": _inner_node(do, context)}
+        raise Unreadable("map takes a list and a call for each item: map($1.items, read(path=$item.path))")
+    return {"kind": "map", **_common(fields, scope), "do": _inner_node(do, scope)}
 
 
-def _inner_node(do: ast.Call | InnerCall, context: Context) -> Node:
+def _inner_node(do: ast.Call | InnerCall, scope: Scope) -> Node:
     if not isinstance(do, InnerCall):
-        do = InnerCall(ast.unparse(do.func), arguments_of(do, context.scope))
-    name = context.scope.call_name(do.name)
+        do = InnerCall(ast.unparse(do.func), arguments_of(do, scope))
+    name = scope.call_name(do.name)
     if name in FORMS and name != "llm":
-        raise CallError(f"map can do a tool call or an llm call for each item, not {format_name(name)}")
-    return _llm(do.arguments, context) if name == "llm" else _tool_call(name or do.name, do.arguments, context)
+        raise Unreadable(f"map can do a tool call or an llm call for each item, not {format_name(name)}")
+    return _llm(do.arguments, scope) if name == "llm" else _tool_call(name or do.name, do.arguments, scope)
 
 
-def _gate(arguments: Arguments, context: Context) -> Node:
+def _gate(arguments: Arguments, scope: Scope) -> Node:
     fields = _fields(arguments, ("question", "schema"))
     if len(arguments.ordered) + ("question" in fields) != 1:
-        raise CallError('gate takes one question: gate("May this be sent?")')
-    return {"kind": "gate", "question": fields.pop("question", *arguments.ordered), **_common(fields, context)}
+        raise Unreadable('gate takes one question: gate("May this be sent?")')
+    return {"kind": "gate", "question": fields.pop("question", *arguments.ordered), **_common(fields, scope)}
 
 
-def _join(arguments: Arguments, context: Context) -> Node:
+def _join(arguments: Arguments, scope: Scope) -> Node:
     """A join with a policy; without one it is the end of a plan, as LLMCompiler (arXiv 2312.04511) writes it."""
     if "policy" not in arguments.by_name:
-        return _answer(arguments, context)
+        return _answer(arguments, scope)
     fields = _fields(arguments, ("policy", "inputs", "deadline"))
-    inputs = _nodes([*arguments.ordered, *_listed(fields.pop("inputs", []))], context)
+    inputs = _nodes([*arguments.ordered, *_listed(fields.pop("inputs", []))], scope)
     if not inputs:
-        raise CallError('join needs the results to join: join($1, $2, policy="first")')
-    return {"kind": "join", "inputs": inputs, **_common(fields, context)}
+        raise Unreadable('join needs the results to join: join($1, $2, policy="first")')
+    return {"kind": "join", "inputs": inputs, **_common(fields, scope)}
 
 
-def _answer(arguments: Arguments, context: Context) -> Node:
+def _answer(arguments: Arguments, scope: Scope) -> Node:
     """The end: a joiner that reads how each of its inputs ended, so that a failed one is not fatal."""
     fields = _fields(arguments, tuple(arguments.by_name))
     kept = {name: fields.pop(name) for name in ("model", "output_schema", *COMMON) if name in fields}
     texts = [text for text in _texts([arguments.ordered, fields]) if parse_reference(text) is None]
-    inputs = _named_in([arguments.ordered, fields]) or list(context.loose)
+    inputs = _named_in([arguments.ordered, fields]) or list(scope.loose)
     if not inputs:
         raise NoResults("there is no result to answer from; write the calls before it")
     prompt = " ".join(rewrite(text, _spoken) for text in texts).strip() or "$goal"
-    return {"kind": "llm", "role": "joiner", "prompt": prompt, "inputs": inputs, **_common(kept, context)}
+    return {"kind": "llm", "role": "joiner", "prompt": prompt, "inputs": inputs, **_common(kept, scope)}
 
 
 def _spoken(reference: Reference) -> str | None:
@@ -169,29 +155,29 @@ def _spoken(reference: Reference) -> str | None:
 def _fields(arguments: Arguments, allowed: tuple[str, ...]) -> Node:
     for name in arguments.by_name:
         if name not in allowed and name not in COMMON:
-            raise CallError(f"{format_name(name)} is no argument here{nearest_or_known(name, allowed)}")
+            raise Unreadable(f"{format_name(name)} is no argument here{nearest_or_known(name, allowed)}")
     return dict(arguments.by_name)
 
 
-def _common(fields: Node, context: Context) -> Node:
+def _common(fields: Node, scope: Scope) -> Node:
     """Return fields of a node with `needs` as ids."""
     if "needs" in fields:
-        fields["needs"] = _nodes(_listed(fields["needs"]), context)
+        fields["needs"] = _nodes(_listed(fields["needs"]), scope)
     return fields
 
 
-def _nodes(values: Iterable[Any], context: Context) -> list[str]:
+def _nodes(values: Iterable[Any], scope: Scope) -> list[str]:
     """Return the nodes that are named in a place where only results may be: `$1`, `[$1, $2]` or bare line numbers."""
     named: dict[str, None] = {}
     for value in values:
         if isinstance(value, list):
-            named |= dict.fromkeys(_nodes(value, context))
+            named |= dict.fromkeys(_nodes(value, scope))
             continue
         text = str(value)
-        written = text if text.startswith("$") or isinstance(value, bool) else context.scope.resolve(f"${text}")
+        written = text if text.startswith("$") or isinstance(value, bool) else scope.resolve(f"${text}")
         reference = parse_reference(written)
         if reference is None:
-            raise CallError(f"{format_value(value)} is no line; write $ and the number of one, such as $1")
+            raise Unreadable(f"{format_value(value)} is no line; write $ and the number of one, such as $1")
         named[reference.node] = None
     return list(named)
 
@@ -207,15 +193,15 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Yield every text in an answer's arguments. Raises CallError for what is neither text nor a result."""
+    """Yield every text in an answer's arguments. Raises Unreadable for what is neither text nor a result."""
     for item in value.values() if isinstance(value, dict) else value:
         if isinstance(item, dict | list):
             yield from _texts(item)
         elif isinstance(item, str):
             yield item
         elif item is not None:
-            raise CallError(f"{format_value(item)} is neither a text nor a line; write $ and the number of a line")
+            raise Unreadable(f"{format_value(item)} is neither a text nor a line; write $ and the number of a line")
 
 
-Form = Callable[[Arguments, Context], Node]
+Form = Callable[[Arguments, Scope], Node]
 FORMS: dict[str, Form] = {"llm": _llm, "map": _map, "join": _join, "gate": _gate, "agent": _agent, "answer": _answer}

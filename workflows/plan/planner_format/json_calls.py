@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sennit.workflows.plan.language.text import format_name, nearest_or_known
-from sennit.workflows.plan.planner_format.calls import COMMON, Context, InnerCall
-from sennit.workflows.plan.planner_format.json_text import NoJson, decode, decode_whole
-from sennit.workflows.plan.planner_format.values import Arguments, CallError
+from sennit.workflows.plan.planner_format.calls import COMMON, InnerCall
+from sennit.workflows.plan.planner_format.json_text import Unreadable, decode, decode_whole
+from sennit.workflows.plan.planner_format.values import Arguments, Scope
 
 _TOOL = ("tool", "name", "tool_name")
 _ARGUMENTS = ("arguments", "args", "parameters", "input")
@@ -31,20 +31,20 @@ class JsonCall:
     arguments: Any
     fields: dict[str, Any] = field(default_factory=dict)
 
-    def as_arguments(self, context: Context) -> Arguments:
-        """Return what the call was given; null stands for an argument that is left out. Raises CallError."""
+    def as_arguments(self, scope: Scope) -> Arguments:
+        """Return what the call was given; null stands for an argument that is left out. Raises Unreadable."""
         for name in self.fields:
             if name not in COMMON:
                 hint = nearest_or_known(name, ("n", "tool", "arguments"))
-                raise CallError(f"{format_name(name)} is no field of a call{hint}")
+                raise Unreadable(f"{format_name(name)} is no field of a call{hint}")
         arguments = _object(self.arguments)
         if not isinstance(arguments, dict):
-            return Arguments([_resolved(arguments, context)], dict(self.fields))
-        required = context.tools.get(self.name, {}).get("required") or ()
+            return Arguments([_resolved(arguments, scope)], dict(self.fields))
+        required = scope.tools.get(self.name, {}).get("required") or ()
         kept = {
             key: value for key, value in {**self.fields, **arguments}.items() if value is not None or key in required
         }
-        return Arguments([], {key: _resolved(value, context) for key, value in kept.items()})
+        return Arguments([], {key: _resolved(value, scope) for key, value in kept.items()})
 
 
 def begins_json(row: str) -> bool:
@@ -54,20 +54,20 @@ def begins_json(row: str) -> bool:
 
 def calls_or_plan(text: str) -> tuple[list[JsonCall], Any, str]:
     """Return (calls, plan, text behind them) of a text that begins with JSON: all calls of one object or list or of
-    several objects, or None and a plan in the plan language. Raises NoJson; nothing else.
+    several objects, or None and a plan in the plan language. Raises Unreadable; nothing else.
     """
     values, at = list[Any](), 0
     while (found := _NEXT.match(text, at)) is not None:
         value, at = decode(text, found.end())
         number = int(found["number"] or 0)
         if found["number"] and not (isinstance(value, dict) and value.setdefault("n", number) == number):
-            raise NoJson(f"what stands behind the number {number} is not one call with that number")
+            raise Unreadable(f"what stands behind the number {number} is not one call with that number")
         values.append(value)
     behind = text[at:].strip().removeprefix("```").strip()
     value = values[0] if len(values) == 1 else values
     calls = calls_in(value)
     if len(values) > 1 and calls is None:
-        raise NoJson("it holds several values, and not all of them are calls; write one object")
+        raise Unreadable("it holds several values, and not all of them are calls; write one object")
     if isinstance(value, dict) and isinstance(value.get("plan"), dict):
         value = value["plan"]
     plan = value if isinstance(value, dict) else {"nodes": value}
@@ -77,7 +77,7 @@ def calls_or_plan(text: str) -> tuple[list[JsonCall], Any, str]:
 def calls_in(value: Any) -> list[JsonCall] | None:
     """Return the calls that JSON holds, its answer last; None if it is something else, such as a plan's nodes.
 
-    Raises NoJson if only some of them have a number.
+    Raises Unreadable if only some of them have a number.
     """
     listed = value.get("calls", value.get("tool_calls")) if isinstance(value, dict) else value
     items = listed if isinstance(listed, list) else [value]
@@ -86,7 +86,7 @@ def calls_in(value: Any) -> list[JsonCall] | None:
     if not found or len(found) < len(calls):
         return None
     if len({item.get("n") is None for item in items}) > 1:
-        raise NoJson("some calls have their number `n` and others have none; give each call its number")
+        raise Unreadable("some calls have their number `n` and others have none; give each call its number")
     if isinstance(value, dict) and listed is not None and (answer := value.get("answer")) is not None:
         found.append(JsonCall(1 + max(call.number for call in found), "answer", answer))
     return found
@@ -117,17 +117,17 @@ def _object(arguments: Any) -> Any:
         return arguments
     try:
         value = decode_whole(arguments)
-    except NoJson:
+    except Unreadable:
         return arguments
     return value if isinstance(value, dict) else arguments
 
 
-def _resolved(value: Any, context: Context) -> Any:
-    """Return a value with references by line as references by node. Raises CallError."""
+def _resolved(value: Any, scope: Scope) -> Any:
+    """Return a value with references by line as references by node. Raises Unreadable."""
     if isinstance(value, str):
-        return context.scope.resolve(value)
+        return scope.resolve(value)
     if isinstance(value, JsonCall):
-        return InnerCall(value.name, value.as_arguments(context))
+        return InnerCall(value.name, value.as_arguments(scope))
     if isinstance(value, dict):
-        return {name: _resolved(item, context) for name, item in value.items()}
-    return [_resolved(item, context) for item in value] if isinstance(value, list) else value
+        return {name: _resolved(item, scope) for name, item in value.items()}
+    return [_resolved(item, scope) for item in value] if isinstance(value, list) else value

@@ -18,16 +18,16 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 _LITERALS = {"True": "true", "False": "false", "None": "null"}
 
 
-class NoJson(Exception):
-    """There is no JSON, or none that can be read; the message says where it breaks."""
+class Unreadable(Exception):
+    """What a model wrote cannot be read; the message says where and what to write, or nothing if that was said."""
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of these fields. Raises NoJson if one would take the place of another."""
+    """Return an object of these fields. Raises Unreadable if one would take the place of another."""
     found: dict[str, Any] = {}
     for name, value in pairs:
         if (before := found.setdefault(name, value)) is not value and before != value:
-            raise NoJson(f"{format_value(name)} stands twice in one object of the JSON")
+            raise Unreadable(f"{format_value(name)} stands twice in one object of the JSON")
     return found
 
 
@@ -35,7 +35,7 @@ _DECODER = json.JSONDecoder(strict=False, object_pairs_hook=_object)  # line bre
 
 
 def decode(text: str, start: int = 0) -> tuple[Any, int]:
-    """Return (value, end) of the JSON at a place. Raises NoJson; nothing else.
+    """Return (value, end) of the JSON at a place. Raises Unreadable; nothing else.
 
     What is malformed and can mean one thing only is read as that: line breaks and unknown escapes in texts, single or
     curly quotes, a comma at the end, names without quotes, comments, Python's True and None. What is cut is not.
@@ -47,21 +47,21 @@ def decode(text: str, start: int = 0) -> tuple[Any, int]:
         try:
             value = _DECODER.decode(repaired)
         except (ValueError, RecursionError):
-            raise NoJson(f"the JSON breaks at line {error.lineno}, column {error.colno}: {error.msg}") from None
+            raise Unreadable(f"the JSON breaks at line {error.lineno}, column {error.colno}: {error.msg}") from None
     except (ValueError, RecursionError):
-        raise NoJson("the JSON holds a number or a nesting that is too large") from None
+        raise Unreadable("the JSON holds a number or a nesting that is too large") from None
     wrong = first_violation(value)
     if wrong is not None:
-        raise NoJson(f"{place_of(wrong[0]) or 'the JSON'} {wrong[1]}")
+        raise Unreadable(f"{place_of(wrong[0]) or 'the JSON'} {wrong[1]}")
     return value, end
 
 
 def decode_whole(text: str) -> Any:
-    """Return the JSON that a text is, but for space around it. Raises NoJson, also if more stands behind it."""
+    """Return the JSON that a text is, but for space around it. Raises Unreadable, also if more stands behind it."""
     written = text.strip()
     value, end = decode(written)
     if end < len(written):
-        raise NoJson("more stands behind the JSON")
+        raise Unreadable("more stands behind the JSON")
     return value
 
 
@@ -69,7 +69,7 @@ def flaw(text: str) -> str:
     """Return why a text is no JSON, "" if it is some."""
     try:
         decode_whole(text)
-    except NoJson as error:
+    except Unreadable as error:
         return str(error)
     return ""
 

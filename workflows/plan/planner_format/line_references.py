@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from sennit.workflows.plan.language.text import format_name
 from sennit.workflows.plan.limits import MAX_LINE_NUMBER
-from sennit.workflows.plan.planner_format.values import CallError
+from sennit.workflows.plan.planner_format.json_text import Unreadable
 
 _STEP = r"""(?:\.[A-Za-z_][\w-]*|\[\d{1,6}\]|\["[\w-]{1,60}"\]|\['[\w-]{1,60}'\])"""
 _NAME = r"[A-Za-z][A-Za-z0-9_]{0,39}"
@@ -42,7 +42,7 @@ _PRICED = re.compile(
 
 def resolve(text: str, id_of: Callable[[str], str | None]) -> str:
     """Return `text` with references by line as references by node. `id_of` gives the node of a line above, by number
-    or name. Raises CallError.
+    or name. Raises Unreadable.
     """
     if "$" not in text:
         return text
@@ -65,7 +65,7 @@ def resolve(text: str, id_of: Callable[[str], str | None]) -> str:
 def _braced(found: re.Match[str], id_of: Callable[[str], str | None]) -> str:
     inside = _INSIDE.fullmatch(found["inside"])
     if inside is None and found["inside"].strip()[:1].isdigit():
-        raise CallError(f"{format_name(found[0])} is no reference; write ${{1}} or ${{1.items[0].name}}")
+        raise Unreadable(f"{format_name(found[0])} is no reference; write ${{1}} or ${{1.items[0].name}}")
     if inside is None:
         return found[0]
     node = id_of(inside["head"])
@@ -83,7 +83,7 @@ def _numbered(found: re.Match[str], id_of: Callable[[str], str | None], *, in_wo
     node = id_of(number)
     price = not path and in_words and bool(_UNIT.match(after) or _PRICED.search(before))
     if node is not None and price:
-        raise CallError(
+        raise Unreadable(
             f"${number} may be the result of line {number} or an amount; write ${{{number}}} for the result, "
             f"$${number} for the amount"
         )
@@ -105,9 +105,9 @@ def _refuse_subscript(found: re.Match[str]) -> None:
     if _SUBSCRIPT.match(found.string, found.end()):
         end = found.string.find("]", found.end()) + 1 or len(found.string)
         wrong = format_name(found.string[found.start() : end])
-        raise CallError(f"{wrong} is no path; write one index, such as $1[0], or a map for each of a list")
+        raise Unreadable(f"{wrong} is no path; write one index, such as $1[0], or a map for each of a list")
 
 
-def _dangling(written: str, number: str) -> CallError:
+def _dangling(written: str, number: str) -> Unreadable:
     wrong = f"it refers to {written}, and no line {number} stands above it"
-    return CallError(f"{wrong}; write that line first, or $$ for a dollar sign")
+    return Unreadable(f"{wrong}; write that line first, or $$ for a dollar sign")

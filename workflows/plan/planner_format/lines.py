@@ -17,11 +17,12 @@ from functools import partial
 from typing import Any
 
 from sennit.workflows.plan.language.text import ThoughtFilter, format_name, format_value
-from sennit.workflows.plan.planner_format.call_text import CallText, Unbalanced
-from sennit.workflows.plan.planner_format.calls import Node, Tools
+from sennit.workflows.plan.planner_format.call_text import CallText
+from sennit.workflows.plan.planner_format.calls import Node
 from sennit.workflows.plan.planner_format.json_calls import JsonCall, begins_json, call_in, calls_or_plan
-from sennit.workflows.plan.planner_format.json_text import NoJson, flaw
+from sennit.workflows.plan.planner_format.json_text import Unreadable, flaw
 from sennit.workflows.plan.planner_format.plan_builder import PlanBuilder
+from sennit.workflows.plan.planner_format.values import Tools
 from sennit.workflows.plan.planner_format.written_calls import mark_of_call, written_calls
 
 _NUMBER = (
@@ -218,7 +219,7 @@ class LineReader:
             fenced ^= row.lstrip().startswith(("```", "~~~"))
             call, at = self._line(row) or (None, 0)
             if call is not None and self._made.known_call(call.name) and (call.number or not fenced):
-                with suppress(Unbalanced):
+                with suppress(Unreadable):
                     if (end := call.arguments.take(row, at)) is None or not self._behind(row[end:]):
                         return True
         return False
@@ -259,7 +260,7 @@ class LineReader:
         self._call, self._broken = call, False
         try:
             end = call.arguments.take(row, at)
-        except Unbalanced as error:
+        except Unreadable as error:
             self._fail(call, str(error))
             return
         if end is None:
@@ -333,7 +334,7 @@ class LineReader:
                 plan = None
             else:
                 calls, plan, behind = calls_or_plan(text)
-        except NoJson as error:
+        except Unreadable as error:
             self._made.fail(f"the reply is no plan: {error}")
             return
         self._plan = plan

@@ -7,10 +7,11 @@ from sennit.workflows.plan.language.nodes import RESERVED_IDS
 from sennit.workflows.plan.language.references import references_in
 from sennit.workflows.plan.language.text import printable
 from sennit.workflows.plan.planner_format.call_text import CallText
-from sennit.workflows.plan.planner_format.calls import Context, Node, NoResults, Tools, call_name, node_of
+from sennit.workflows.plan.planner_format.calls import Node, NoResults, call_name, node_of
 from sennit.workflows.plan.planner_format.json_calls import JsonCall
+from sennit.workflows.plan.planner_format.json_text import Unreadable
 from sennit.workflows.plan.planner_format.line_references import resolve
-from sennit.workflows.plan.planner_format.values import Arguments, CallError, Scope, arguments_of, parse_call
+from sennit.workflows.plan.planner_format.values import Arguments, Scope, Tools, arguments_of, parse_call
 
 _HASH = re.compile(r"#([A-Za-z]\w{0,39})", re.ASCII)
 
@@ -80,23 +81,22 @@ class PlanBuilder:
             self._between = ""
         self._lines.add(number)
         self.last = max(self.last, number)
-        scope = Scope(self.known_call, self._results, self._resolve)
-        context = Context(scope, self.tools, self._loose)
+        scope = Scope(self.known_call, self._results, self._resolve, self.tools, self._loose)
         try:
-            made = node_of(name, f"n{number}", self._given(name, arguments, context), context)
-        except CallError as error:
+            made = node_of(name, f"n{number}", self._given(name, arguments, scope), scope)
+        except Unreadable as error:
             self._refuse(number, error)
             return
         if result and result not in RESERVED_IDS:
             self._results[result] = number
         self._take(number, made)
 
-    def _given(self, name: str, arguments: CallText | JsonCall, context: Context) -> Arguments:
+    def _given(self, name: str, arguments: CallText | JsonCall, scope: Scope) -> Arguments:
         if isinstance(arguments, JsonCall):
-            return arguments.as_arguments(context)
-        return arguments_of(parse_call(arguments.python), context.scope, may_call=name == "map")
+            return arguments.as_arguments(scope)
+        return arguments_of(parse_call(arguments.python), scope, may_call=name == "map")
 
-    def _refuse(self, number: int, error: CallError) -> None:
+    def _refuse(self, number: int, error: Unreadable) -> None:
         """Keep what is wrong with a line, unless it is only that another is wrong."""
         self._broken.add(number)
         if str(error) and not (isinstance(error, NoResults) and self.errors):
@@ -115,11 +115,11 @@ class PlanBuilder:
         if number is None or number in self._ids or f"n{number}" in self._known:
             return None if number is None else f"n{number}"
         if number in self._broken:
-            raise CallError("")
+            raise Unreadable("")
         if number in self._left_out:
-            raise CallError(f"it refers to ${number}, but line {number} is no call: {self._left_out[number]}")
+            raise Unreadable(f"it refers to ${number}, but line {number} is no call: {self._left_out[number]}")
         if not name.isdecimal():
-            raise CallError(f"it refers to ${name}, and no line {number} stands above it; write that line first")
+            raise Unreadable(f"it refers to ${name}, and no line {number} stands above it; write that line first")
         return None
 
     def _take(self, number: int, made: Node) -> None:

@@ -1,24 +1,23 @@
 """The values in a call's arguments: JSON, Python literals, references, expressions of them, and single words."""
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 from warnings import catch_warnings, simplefilter
 
+from sennit.workflows.plan.language import json_schema
 from sennit.workflows.plan.language.text import format_name, format_value
 from sennit.workflows.plan.planner_format.call_text import DOLLAR, with_dollars
+from sennit.workflows.plan.planner_format.json_text import Unreadable
 
+Tools = Mapping[str, json_schema.Schema]
 _CONSTANTS = {"true": True, "false": False, "null": None}
 _NOT_IN_EXPRESSIONS = (
     ast.JoinedStr, ast.Lambda, ast.Starred, ast.List, ast.Dict, ast.Set, ast.ListComp, ast.SetComp, ast.DictComp,
     ast.GeneratorExp, ast.NamedExpr,
 )  # fmt: skip
-
-
-class CallError(Exception):
-    """Arguments that cannot be read; the message says which and what to write, or nothing if it was told already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +30,20 @@ class Arguments:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What the names in a line's arguments mean: `call_name` gives the known call of a name or "", `results` are the
-    names that earlier lines have given their results, `resolve` writes references by line as references by node.
+    """What a line's call is read with: `call_name` gives the known call of a name or "", `results` are the names that
+    earlier lines have given their results, `resolve` writes references by line as references by node, `tools` are
+    argument schemas by name, and `loose` the nodes that an answer takes when it names none.
     """
 
     call_name: Callable[[str], str]
     results: Mapping[str, int]
     resolve: Callable[[str], str]
+    tools: Tools
+    loose: Iterable[str]
 
 
 def parse_call(python: str) -> ast.Call:
-    """Return the arguments of a call as Python reads them, or as the inside of an object. Raises CallError."""
+    """Return the arguments of a call as Python reads them, or as the inside of an object. Raises Unreadable."""
     try:
         return _parsed(f"f({python}\n)")
     except SyntaxError as error:
@@ -51,7 +53,7 @@ def parse_call(python: str) -> ast.Call:
     except SyntaxError:
         pass
     shown = format_value(" ".join(with_dollars(python).split()))
-    raise CallError(f'{shown} cannot be read ({wrong}); put text in double quotes, and write \\" for a quote inside')
+    raise Unreadable(f'{shown} cannot be read ({wrong}); put text in double quotes, and write \\" for a quote inside')
 
 
 def _parsed(text: str) -> ast.Call:
@@ -66,7 +68,7 @@ def _parsed(text: str) -> ast.Call:
 
 
 def arguments_of(call: ast.Call, scope: Scope, *, may_call: bool = False) -> Arguments:
-    """Return the arguments of a call; a call among them, where one may be, as it is. Raises CallError."""
+    """Return the arguments of a call; a call among them, where one may be, as it is. Raises Unreadable."""
     arguments, reader = Arguments(), _Reader(scope)
     try:
         for node in call.args:
@@ -74,7 +76,7 @@ def arguments_of(call: ast.Call, scope: Scope, *, may_call: bool = False) -> Arg
         for keyword in _flat(call.keywords):
             if keyword.arg is None or keyword.arg in arguments.by_name:
                 wrong = f"{format_name(keyword.arg or '**')} is given twice or as a whole"
-                raise CallError(f"{wrong}; give each argument once")
+                raise Unreadable(f"{wrong}; give each argument once")
             inner = may_call and reader.called(keyword.value)
             arguments.by_name[keyword.arg] = keyword.value if inner else reader.value(keyword.value)
     except RecursionError:
@@ -82,8 +84,8 @@ def arguments_of(call: ast.Call, scope: Scope, *, may_call: bool = False) -> Arg
     return arguments
 
 
-def _too_long() -> CallError:
-    return CallError("its arguments are too long or too deep; write less in one line")
+def _too_long() -> Unreadable:
+    return Unreadable("its arguments are too long or too deep; write less in one line")
 
 
 def _flat(keywords: list[ast.keyword]) -> list[ast.keyword]:
@@ -99,13 +101,13 @@ def _flat(keywords: list[ast.keyword]) -> list[ast.keyword]:
 
 
 def _name(key: ast.expr | None) -> str:
-    """Return a key of an object. Raises CallError."""
+    """Return a key of an object. Raises Unreadable."""
     match key:
         case ast.Constant(value):
             return str(value)
         case ast.Name(name):
             return name
-    raise CallError("an object needs names as keys; put them in double quotes")
+    raise Unreadable("an object needs names as keys; put them in double quotes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,7 @@ class _Reader:
         return self.scope.call_name(ast.unparse(node.func))
 
     def value(self, node: ast.expr) -> Any:
-        """Return the value of an expression. Raises CallError."""
+        """Return the value of an expression. Raises Unreadable."""
         match node:
             case ast.List(elts) | ast.Tuple(elts):
                 return [self.value(item) for item in elts]
@@ -147,14 +149,14 @@ class _Reader:
         indices = {id(part.slice) for part in ast.walk(node) if isinstance(part, ast.Subscript)}
         for part in ast.walk(node):
             if isinstance(part, ast.expr) and (name := self.called(part)):
-                raise CallError(
+                raise Unreadable(
                     f"a call of {name} stands inside it; write that on a line above, and here $ and its number"
                 )
             if isinstance(part, _NOT_IN_EXPRESSIONS) or (
                 isinstance(part, ast.Constant) and not _is_plain(part, indices)
             ):
                 text = format_value(with_dollars(ast.unparse(node)))
-                raise CallError(f"{text} is no value; write a text in double quotes, with references such as $1 in it")
+                raise Unreadable(f"{text} is no value; write a text in double quotes, with references such as $1 in it")
             if isinstance(part, ast.Name) and part.id in self.scope.results:
                 part.id = f"{DOLLAR}{part.id}"
         return with_dollars(ast.unparse(node))

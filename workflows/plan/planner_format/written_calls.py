@@ -13,11 +13,10 @@ from typing import Any, NamedTuple
 
 from sennit.workflows.plan.language import json_schema
 from sennit.workflows.plan.language.text import format_value
-from sennit.workflows.plan.planner_format.call_text import CallText, Unbalanced
-from sennit.workflows.plan.planner_format.calls import Tools
+from sennit.workflows.plan.planner_format.call_text import CallText
 from sennit.workflows.plan.planner_format.json_calls import JsonCall, call_in
-from sennit.workflows.plan.planner_format.json_text import NoJson, decode, decode_whole, flaw
-from sennit.workflows.plan.planner_format.values import CallError, Scope, arguments_of, parse_call
+from sennit.workflows.plan.planner_format.json_text import Unreadable, decode, decode_whole, flaw
+from sennit.workflows.plan.planner_format.values import Scope, Tools, arguments_of, parse_call
 
 Found = tuple[list[tuple[str, Any]], int]
 """Names and arguments of calls, and where in the text they end."""
@@ -68,7 +67,7 @@ _GEMMA = re.compile(r"\s*+(?:<\|tool_call>|<start_function_call>)?+\s*+call:")
 _QUOTED = re.compile(r"<escape>(.*?)<escape>|<\|\"\|>(.*?)<\|\"\|>", re.DOTALL)
 _PYTHON = re.compile(r"\s*+[\[,]?+\s*+(?P<name>[A-Za-z_][\w.]{0,79})\(")
 _LIST_ENDS = re.compile(r"\s*+,?+\s*+\]")
-_AS_WRITTEN = Scope(lambda _: "", {}, lambda text: text)
+_AS_WRITTEN = Scope(lambda _: "", {}, lambda text: text, {}, ())
 
 
 def _json_at(text: str, at: int, name: str, _tools: Tools) -> Found:
@@ -85,11 +84,11 @@ def _tags_at(text: str, at: int, name: str, tools: Tools) -> Found:
     while (found := _PARAMETER.match(text, at)) is not None:
         field, written = found["name"] or (found["key"] or "").strip(), found["text"] or found["value"] or ""
         if field in fields:
-            raise NoJson(f"{format_value(field)} stands twice in one call")
+            raise Unreadable(f"{format_value(field)} stands twice in one call")
         fields[field] = _typed(written, field, tools.get(name, {}), found["string"])
         at = found.end()
     if (end := _TAGS_END.match(text, at)) is None:
-        raise NoJson(f"{format_value(text[at:][:80])} stands where a parameter or the end is expected")
+        raise Unreadable(f"{format_value(text[at:][:80])} stands where a parameter or the end is expected")
     return [(name, fields)], end.end()
 
 
@@ -98,16 +97,16 @@ def _python_at(text: str, at: int, _name: str, _tools: Tools) -> Found:
     calls, listed = list[tuple[str, Any]](), text.startswith("[", at)
     while (head := _PYTHON.match(text, at)) is not None and (listed or not calls):
         arguments, fields, end = CallText(), None, None
-        with suppress(Unbalanced, CallError):
+        with suppress(Unreadable):
             if (end := arguments.take(text, head.end())) is not None:
                 fields = arguments_of(parse_call(arguments.python), _AS_WRITTEN)
         if end is None or fields is None or fields.ordered:
-            raise NoJson(f"{format_value(text[at:][:80])} is no list of calls with arguments by name")
+            raise Unreadable(f"{format_value(text[at:][:80])} is no list of calls with arguments by name")
         calls.append((head["name"].removesuffix(".call"), fields.by_name))
         at = end
     ended = _LIST_ENDS.match(text, at) if listed else None
     if not calls or (listed and ended is None):
-        raise NoJson(f"{format_value(text[at:][:80])} stands in a list of calls")
+        raise Unreadable(f"{format_value(text[at:][:80])} stands in a list of calls")
     return calls, ended.end() if ended else at
 
 
@@ -122,7 +121,7 @@ def _objects_at(text: str, at: int, _name: str, tools: Tools) -> Found:
         elif isinstance(item, dict) and len(item) == 1 and item.keys() <= tools.keys():
             found += item.items()
         else:
-            raise NoJson(f"{format_value(text[at:end][:80])} stands where `name` and `arguments` are expected")
+            raise Unreadable(f"{format_value(text[at:end][:80])} stands where `name` and `arguments` are expected")
     return found, end
 
 
@@ -165,7 +164,7 @@ def mark_of_call(text: str) -> int | None:
 
 
 def calls_of(text: str, tools: Tools) -> tuple[str, list[JsonCall]]:
-    """Return (words, calls) of a whole reply, without the special tokens that end it. Raises NoJson; nothing else."""
+    """Return (words, calls) of a whole reply, without the special tokens that end it. Raises only Unreadable."""
     whole = len(text)
     text = _AT_END.sub(lambda found: "" if found.end() == whole else found[0], text)
     if (begins := mark_of_call(text)) is not None:
@@ -176,12 +175,12 @@ def calls_of(text: str, tools: Tools) -> tuple[str, list[JsonCall]]:
     if calls := _bare_calls(text, tools):
         return "", calls
     if not text.lstrip().startswith(("{", "[")) and (found := _TOKEN.search(_CODE.sub("", text))):
-        raise NoJson(f"{format_value(found[0])} is a special token; leave it out, or write it between backticks")
+        raise Unreadable(f"{format_value(found[0])} is a special token; leave it out, or write it between backticks")
     return text, []
 
 
 def written_calls(text: str, tools: Tools) -> tuple[list[JsonCall], str]:
-    """Return (calls, text behind them) of a text that begins with a mark. Raises NoJson; nothing else."""
+    """Return (calls, text behind them) of a text that begins with a mark. Raises Unreadable; nothing else."""
     calls, at, why = list[JsonCall](), 0, ""
     if _GEMMA.match(text):  # whose texts stand between special tokens
         text = _QUOTED.sub(lambda found: json.dumps(found[1] if found[2] is None else found[2]), text)
@@ -192,7 +191,7 @@ def written_calls(text: str, tools: Tools) -> tuple[list[JsonCall], str]:
             found, at = _next(
                 text, at, tools, marked=not calls or bool(noise and noise[0].rstrip().endswith("start|>"))
             )
-        except NoJson as error:
+        except Unreadable as error:
             found, why = [], f": {error}"
         if not found:
             break
@@ -204,7 +203,7 @@ def written_calls(text: str, tools: Tools) -> tuple[list[JsonCall], str]:
 
 def _next(text: str, at: int, tools: Tools, *, marked: bool) -> Found:
     """Return the calls that stand at a place, and where they end; none if what stands there is none, or is Python that
-    is not `marked`. Raises NoJson.
+    is not `marked`. Raises Unreadable.
     """
     for form in FORMS.values():
         if (head := form.head.match(text, at)) is not None and (marked or form.arguments is not _python_at):
@@ -213,7 +212,7 @@ def _next(text: str, at: int, tools: Tools, *, marked: bool) -> Found:
 
 
 def _bare_calls(text: str, tools: Tools) -> list[JsonCall]:
-    """Return the calls that a whole text is without a mark, in JSON or as Python lists them. Raises NoJson."""
+    """Return the calls that a whole text is without a mark, in JSON or as Python lists them. Raises Unreadable."""
     bare = _BARE.match(text)
     if not (bare and (bare["gemma"] or bare["name"] in tools)):
         named = any(found["name"] in tools for found in _NAMED.finditer(text))
@@ -227,8 +226,8 @@ def _bare_calls(text: str, tools: Tools) -> list[JsonCall]:
     return calls
 
 
-def _unreadable(text: str, why: str = "") -> NoJson:
-    return NoJson(f"{format_value(text[:80])} looks like a call of a tool, and cannot be read{why}")
+def _unreadable(text: str, why: str = "") -> Unreadable:
+    return Unreadable(f"{format_value(text[:80])} looks like a call of a tool, and cannot be read{why}")
 
 
 def _typed(text: str, name: str, schema: json_schema.Schema, is_text: str | None) -> Any:
@@ -237,6 +236,6 @@ def _typed(text: str, name: str, schema: json_schema.Schema, is_text: str | None
     types = json_schema.types_of(fields.get(name), json_schema.definitions(schema)) or ("string",)
     if is_text == "true" or (is_text is None and "string" in types):
         return text
-    with suppress(NoJson):
+    with suppress(Unreadable):
         return decode_whole(text)
     return text

@@ -71,7 +71,8 @@ def test_reckoning_keeps_the_order(goal: str, shape: str, subjects: tuple[str, .
 def test_a_unit_is_part_of_the_question() -> None:
     found = question("How long is the Oder in miles?")
     assert found
-    assert (found.words, found.unit) == ({"long", "oder"}, "mi")
+    assert found.words == {"long", "oder"}
+    assert found.unit == "mi"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sennit.workflows.plan.planner_format.json_text import NoJson, decode
+from sennit.workflows.plan.planner_format.json_text import Unreadable, decode
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_what_is_plain_is_repaired(text: str, value: Any) -> None:
     ],
 )
 def test_what_is_cut_or_ambiguous_is_refused(text: str) -> None:
-    with pytest.raises(NoJson):
+    with pytest.raises(Unreadable):
         decode(text)
 
 
@@ -48,7 +48,7 @@ def test_what_is_cut_or_ambiguous_is_refused(text: str) -> None:
 @pytest.mark.parametrize("unit", ['"', "'", "“", '\\"', "[", '{"a":', '{"a" ', "/", "a ", ",", '{"\\', "[1,", "\\"])
 def test_hostile_text_takes_linear_time(unit: str) -> None:
     for opening in "{[":
-        with pytest.raises(NoJson):
+        with pytest.raises(Unreadable):
             decode(opening + unit * (300_000 // len(unit)) + '"')
 
 
@@ -56,6 +56,6 @@ def test_hostile_text_takes_linear_time(unit: str) -> None:
 def test_any_text_is_a_value_or_refused(text: str) -> None:
     try:
         _, end = decode(text)
-    except NoJson:
+    except Unreadable:
         return
     assert 0 < end <= len(text)

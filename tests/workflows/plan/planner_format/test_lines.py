@@ -194,10 +194,6 @@ def test_nodes_come_when_their_row_has_ended() -> None:
     [
         ('llm("a", role="judge", model="x:y")', {"kind": "llm", "prompt": "a", "role": "judge", "model": "x:y"}),
         ('llm("a", $1, context=[$1.b])', {"kind": "llm", "prompt": "a\n\n$n1\n\n$n1.b"}),
-        (
-            'llm("a", $1, context="reference")',
-            {"kind": "llm", "prompt": "a\n\n$n1", "context": {"over": "reference"}},
-        ),
         ('llm("a", schema={"type": "string"})', {"kind": "llm", "prompt": "a", "output_schema": {"type": "string"}}),
         (
             'llm("a", tools=["search"], max_turns=3)',

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from doubles.reply_forms import DAMAGED, damaged
 
-from sennit.workflows.plan.planner_format.json_text import NoJson
+from sennit.workflows.plan.planner_format.json_text import Unreadable
 from sennit.workflows.plan.planner_format.written_calls import FORMS, calls_of
 
 FIELDS = {"city": {"type": "string"}, "days": {"type": "integer"}}
@@ -190,7 +190,7 @@ def test_what_is_cut_is_no_call_and_no_answer(case: str) -> None:
     for end in range(text.index("weather") + 10, len(text)):
         try:
             words, calls = read(text[:end])
-        except NoJson:
+        except Unreadable:
             continue
         assert calls in ([PARIS], [PARIS, ROME]), text[:end]
         assert words in text[:end]
@@ -258,7 +258,7 @@ def test_what_ends_a_reply_is_no_part_of_it(text: str, words: str) -> None:
     ],
 )
 def test_what_looks_like_a_call_and_is_none_goes_back(text: str, wrong: str) -> None:
-    with pytest.raises(NoJson, match=wrong):
+    with pytest.raises(Unreadable, match=wrong):
         read(text)
 
 
@@ -266,10 +266,10 @@ def test_whatever_is_written_is_calls_or_words_or_refused() -> None:
     """In time that grows with the length, and without any other error."""
     chance = random.Random(7)
     for _ in range(DAMAGED // 4):
-        with suppress(NoJson):
+        with suppress(Unreadable):
             words, calls = calls_of(damaged(chance, [*CASES.values()]), TOOLS)
             assert isinstance(words, str)
             assert all(isinstance(call.name, str) for call in calls)
     for piece in ("<tool_call>", "[TOOL_CALLS]", "<|im_end|>", "weather(", "[" * 9, "{", "<parameter=a>", "```"):
-        with suppress(NoJson):
+        with suppress(Unreadable):
             calls_of(piece * 20_000, TOOLS)
