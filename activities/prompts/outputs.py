@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sennit.activities.providers.model import BYTES_A_TOKEN, tokens_of
 from sennit.workflows.plan.language.nodes import Context
 from sennit.workflows.plan.language.references import Reference, as_text, filled, references_in, resolve
 from sennit.workflows.plan.scheduling.state import STATUS_NAMES
@@ -65,9 +66,6 @@ def _ends_of(names: Sequence[str], value: Any) -> bool:
 
 
 CONTEXT_TOKENS = Context().tokens
-BYTES_A_TOKEN = 3
-"""Bytes of UTF-8 that a token stands for, at the least: estimates err on the long side."""
-
 BY_REFERENCE = 20
 """How many times its share an output must have to be left to the reading tool."""
 
@@ -89,11 +87,6 @@ class Budget:
 
     tokens: int = CONTEXT_TOKENS
     reader: str = ""
-
-
-def tokens_of(text: str) -> int:
-    """Return about how many tokens a text has."""
-    return -(-len(text.encode("utf-8", "replace")) // BYTES_A_TOKEN)
 
 
 def untrusted_values(template: str, lookup: Callable[[str], Any]) -> dict[str, Any]:

@@ -32,16 +32,16 @@ from sennit.activities.providers.errors import (
     quoted,
     title_of,
 )
-from sennit.activities.providers.model import ModelReply, ModelRequest, ProviderError
+from sennit.activities.providers.model import ModelReply, ModelRequest, ProviderError, tokens_in
 from sennit.activities.providers.prices import DEFAULTS, with_cost
-from sennit.activities.providers.reply_builder import ReplyBuilder, tokens_in
+from sennit.activities.providers.reply_builder import ReplyBuilder
 from sennit.activities.providers.settings import Server
 from sennit.activities.providers.sse import EventParser
 from sennit.activities.providers.text_calls import in_text
 from sennit.activities.providers.wire_format import WireFormat, Without, price
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 
-BYTES_A_TOKEN = 1024  # an event of the stream around a few letters
+STREAM_BYTES_A_TOKEN = 1024  # an event of the stream around a few letters
 LIST_SECONDS = 10.0
 LAST_SECONDS = 2.0
 SHOWN_MODELS = 8
@@ -259,7 +259,7 @@ class HttpProvider:
 
     async def _read(self, builder: ReplyBuilder, body: bytes, first: float, ends: float) -> None:
         """Send a request and read its answer: JSON if it begins like that, else a stream, whatever its type says."""
-        limit = self._limits.bytes + BYTES_A_TOKEN * builder.request.max_output_tokens
+        limit = self._limits.bytes + STREAM_BYTES_A_TOKEN * builder.request.max_output_tokens
         async with self._send("POST", self._wire.path, body, deadline=min(first, ends), limit=limit) as answer:
             if answer.status != 200:
                 raise await self._refusal(answer, builder.request.model, ends)

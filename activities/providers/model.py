@@ -11,6 +11,9 @@ from sennit.workflows.plan.language.nodes import Role
 OUTPUT_TOKENS = 4096
 """What a reply may be long unless the request says otherwise: fits the context of small local models too."""
 
+BYTES_A_TOKEN = 3
+"""Bytes of UTF-8 that a token stands for, at the least: estimates err on the long side."""
+
 THINKING_TOKENS = 8192
 """Room beside `max_output_tokens` where the API counts the model's thinking as output too."""
 
@@ -136,6 +139,16 @@ class ModelRequest:
         if self.role != "planner":
             return self.tools
         return self.form.functions if self.form is not None else ()
+
+
+def tokens_in(size: int) -> int:
+    """Return about how many tokens a text of so many bytes has."""
+    return -(-size // BYTES_A_TOKEN)
+
+
+def tokens_of(*texts: str) -> int:
+    """Return about how many tokens texts have."""
+    return tokens_in(sum(len(text.encode("utf-8", "replace")) for text in texts))
 
 
 def parameters_of(entry: dict[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,8 @@ from sennit.activities.providers.model import (
     Stop,
     ToolRequest,
     parameters_of,
+    tokens_in,
+    tokens_of,
 )
 from sennit.activities.providers.prices import with_cost
 from sennit.workflows.plan.language.limits import Usage
@@ -218,7 +220,7 @@ class ReplyBuilder:
         if not self._bytes and not self.calls and self.input_tokens is None:
             return Usage(calls=1)
         asked = (self.request.system, self.request.prompt, *(message.text for message in self.request.messages))
-        sent = _believed(self.input_tokens, tokens_in(sum(len(text.encode("utf-8", "replace")) for text in asked)))
+        sent = _believed(self.input_tokens, tokens_of(*asked))
         sent = self.sent if self.input_tokens is None else sent
         estimated = tokens_in(self._bytes)
         written = _believed(self.output_tokens, estimated)
@@ -232,11 +234,6 @@ class ReplyBuilder:
 
 def _believed(reported: int | None, estimated: int) -> int:
     return estimated if reported is None or reported * LEAST_SHARE < estimated else reported
-
-
-def tokens_in(size: int) -> int:
-    """Return about how many tokens a text of so many bytes has."""
-    return -(-size // 3)
 
 
 def written_plan(calls: Iterable[ToolRequest]) -> str:

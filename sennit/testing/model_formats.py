@@ -7,7 +7,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from sennit.activities.providers.reply_builder import LEAST_SHARE, tokens_in
+from sennit.activities.providers.model import tokens_of
+from sennit.activities.providers.reply_builder import LEAST_SHARE
 from sennit.testing.model_rules import Asked, Reply, cut
 
 Json = dict[str, Any]
@@ -30,7 +31,7 @@ def counted(reply: Reply, asked: Asked) -> tuple[int, int]:
     """
     texts = [reply.text, *(json.dumps(call.arguments) for call in reply.calls)]
     written = len(reply.words) + sum(len(text.split()) + 1 for text in texts[1:])
-    estimated = tokens_in(sum(len(text.encode()) for text in texts))
+    estimated = tokens_of(*texts)
     written = estimated if written * LEAST_SHARE < estimated else written
     return reply.usage or (len(asked.text.split()), written)
 

@@ -30,7 +30,7 @@ def test_a_sandbox_that_this_kernel_has_and_that_is_broken_is_a_failure(
     monkeypatch: pytest.MonkeyPatch, folder: Path
 ) -> None:
     sandbox_of("landlock", folder)  # skipped where there is none
-    monkeypatch.setattr(runner, "_MAIN", "no Python")
+    monkeypatch.setattr(reaper, "_MAIN", "no Python")
     with pytest.raises(pytest.fail.Exception, match=r"^landlock: "):
         sandbox_of("landlock", folder)
 

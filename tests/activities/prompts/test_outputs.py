@@ -7,14 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sennit.activities.prompts.outputs import (
-    Budget,
-    bind_goal,
-    fair_shares,
-    fenced,
-    fill_prompt,
-    tokens_of,
-)
+from sennit.activities.prompts.outputs import Budget, bind_goal, fair_shares, fenced, fill_prompt
+from sennit.activities.providers.model import tokens_of
 from sennit.workflows.plan.language.references import BindError
 
 LONG = "word " * 600
