@@ -11,10 +11,10 @@ from sennit.workflows.messages.message import Message, RunName
 from sennit.workflows.messages.queues import models_in
 from sennit.workflows.plan.language.json_checks import first_violation
 from sennit.workflows.plan.language.limits import Duration, Limits, Usage
-from sennit.workflows.plan.language.nodes import ApprovalPolicy, Frozen, Fuse, Goal, OnFailure
+from sennit.workflows.plan.language.nodes import ApprovalPolicy, Fuse, Goal, OnFailure
 from sennit.workflows.plan.language.problems import place_of
 from sennit.workflows.plan.language.text import format_name
-from sennit.workflows.plan.language.validation_messages import describe_errors
+from sennit.workflows.plan.language.validation_messages import Frozen, describe_errors
 from sennit.workflows.plan.limits import (
     DEFAULT_IN_FLIGHT,
     MAX_JSON_LEVELS,

@@ -10,8 +10,8 @@ from pydantic import AfterValidator, Field, JsonValue
 
 from sennit.workflows.messages.request import parse_object
 from sennit.workflows.plan.language.limits import Limits
-from sennit.workflows.plan.language.nodes import Frozen
 from sennit.workflows.plan.language.text import format_value
+from sennit.workflows.plan.language.validation_messages import Frozen
 from sennit.workflows.plan.limits import MAX_SCRIPT_CHARACTERS
 
 _UNIT = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}(\[[0-9]{1,5}\](\.[A-Za-z][A-Za-z0-9_]{0,39})?)?\Z")

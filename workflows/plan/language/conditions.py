@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
+from pydantic import BeforeValidator, Field, JsonValue
 
 from sennit.workflows.plan.language.facts import Missing, Scalar
 from sennit.workflows.plan.language.problems import Where
-from sennit.workflows.plan.language.validation_messages import wrong_form
+from sennit.workflows.plan.language.validation_messages import Frozen, wrong_form
 from sennit.workflows.plan.limits import MAX_CONDITION_LEVELS
 
 Op = Literal["eq", "ne", "lt", "le", "gt", "ge", "in", "exists", "contains"]
@@ -24,11 +24,7 @@ class ConditionError(Exception):
     """A condition that cannot be decided: a fact is missing or has the wrong type. Names the reference."""
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
-
-
-class Test(_Frozen):
+class Test(Frozen):
     """One comparison of a fact with a constant; `exists` needs no value."""
 
     __test__ = False
@@ -38,19 +34,19 @@ class Test(_Frozen):
     value: JsonValue = None
 
 
-class AllOf(_Frozen):
+class AllOf(Frozen):
     """True when every part is."""
 
     parts: tuple["Condition", ...] = Field(alias="and", min_length=1)
 
 
-class AnyOf(_Frozen):
+class AnyOf(Frozen):
     """True when at least one part is."""
 
     parts: tuple["Condition", ...] = Field(alias="or", min_length=1)
 
 
-class Not(_Frozen):
+class Not(Frozen):
     """True when its part is not."""
 
     part: "Condition" = Field(alias="not")
@@ -65,7 +61,7 @@ def form_of(condition: dict[str, Any]) -> type[Test | AllOf | AnyOf | Not]:
 def _read(value: Any) -> Any:
     if isinstance(value, dict):
         return form_of(value).model_validate(value)
-    return value if isinstance(value, _Frozen) else wrong_form(value, "condition", _FORM)
+    return value if isinstance(value, Frozen) else wrong_form(value, "condition", _FORM)
 
 
 Condition = Annotated[Test | AllOf | AnyOf | Not, BeforeValidator(_read)]

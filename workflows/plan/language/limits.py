@@ -4,7 +4,9 @@ import re
 from operator import add
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
+from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
+
+from sennit.workflows.plan.language.validation_messages import Frozen
 
 _SHAPE = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)\Z")
 _MILLIS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
@@ -55,10 +57,8 @@ Duration = Annotated[
 ]
 
 
-class Limits(BaseModel):
+class Limits(Frozen):
     """Limits of a run, each optional: tokens, US dollars, model calls, nodes started, time from the first node on."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     tokens: int | None = Field(default=None, strict=True, ge=1, le=10**12)
     cost_usd: float | None = Field(default=None, gt=0, le=10**6)

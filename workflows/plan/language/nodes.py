@@ -12,7 +12,6 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     JsonValue,
     SerializerFunctionWrapHandler,
@@ -24,7 +23,7 @@ from pydantic import (
 from sennit.workflows.plan.language.conditions import Condition
 from sennit.workflows.plan.language.limits import Duration, Limits
 from sennit.workflows.plan.language.text import format_value
-from sennit.workflows.plan.language.validation_messages import by_kind, word_or
+from sennit.workflows.plan.language.validation_messages import Frozen, by_kind, word_or
 from sennit.workflows.plan.limits import MAX_ATTEMPTS, MAX_GOAL_BYTES, MAX_NODES, MAX_SCRIPT_CHARACTERS, MAX_STAGES
 
 ID_PATTERN = r"^[A-Za-z][A-Za-z0-9_]{0,39}$"
@@ -41,12 +40,6 @@ Fuse = Literal["auto", "on", "off"]
 ApprovalPolicy = Literal["writes", "never"]
 """What needs a person's approval."""
 Priority = Annotated[int, Field(strict=True, ge=1, le=5)]
-
-
-class Frozen(BaseModel):
-    """A value that cannot change and refuses fields it does not know."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Retry(Frozen):

@@ -4,7 +4,14 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NoReturn
 
-from pydantic import BaseModel, BeforeValidator, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from sennit.workflows.plan.language.problems import place_of
@@ -27,6 +34,12 @@ _TYPES = {
     "model_attributes_type": "an object",
 }
 _CHOICE = re.compile(r"'([^']*)'")
+
+
+class Frozen(BaseModel):
+    """A value that cannot change and refuses fields it does not know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 def wrong_form(value: Any, what: str, forms: str) -> NoReturn:

@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from sennit.workflows.plan.language.conditions import Condition, ConditionError, comparisons_of, holds
+from sennit.workflows.plan.language.conditions import (
+    Condition,
+    ConditionError,
+    comparisons_of,
+    facts_read,
+    holds,
+    moved,
+)
 from sennit.workflows.plan.language.facts import MISSING
 
 FACTS: dict[str, Any] = {"$n": 3, "$t": "long river", "$b": True, "$null": None, "$f": 2.5}
@@ -137,3 +144,10 @@ def test_a_condition_survives_its_way_through_json(condition: dict[str, Any]) ->
 def test_any_other_shape_is_refused(wrong: Any) -> None:
     with pytest.raises(ValidationError):
         TypeAdapter(Condition).validate_python(wrong)
+
+
+def test_a_compiled_condition_is_moved_and_the_old_one_stays_as_it_was() -> None:
+    tests = [{"ref": "$a.n", "op": "gt", "value": 1, "at": [0, "n"]}, {"ref": "$input.x", "op": "exists", "is": True}]
+    compiled: dict[str, Any] = {"and": [tests[0], {"not": {"or": [tests[1], {**tests[0], "at": [2, "m"]}]}}]}
+    assert facts_read(moved(compiled, lambda place: place + 5)) == [(5, "n"), (7, "m")]
+    assert facts_read(compiled) == [(0, "n"), (2, "m")]
