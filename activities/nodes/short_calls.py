@@ -70,6 +70,7 @@ class ShortCalls:
         self._last = max(call.since, *call.ends.values(), 0)
         """When the last call ended: what is told later ended later, whatever the clocks say."""
         self.ends: dict[str, NodeReply] = {}
+        self.moved: dict[str, int] = {}  # of those that are told later: when they ended by their markers
         self.has_others = False
         """Whether the script has made a call that its step does not make: to be handed over at once."""
 
@@ -155,6 +156,8 @@ class ShortCalls:
     def _end(self, name: str, reply: NodeReply, first: int) -> None:
         """Note the end of a call, at the time that its marker has: a fork goes by that."""
         at = max(first, reply.at or round(time.time() * 1000))
+        if reply.at and reply.at != at:
+            self.moved[name] = reply.at
         self._last = max(self._last, at)
         self.ends[name] = reply = reply.model_copy(update={"at": at})
         self._bytes += len(reply.model_dump_json(exclude_defaults=True))

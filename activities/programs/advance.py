@@ -20,7 +20,7 @@ from sennit.activities.nodes.replies import encode_output, reply_to
 from sennit.activities.nodes.short_calls import MakeCall, Recorded, ShortCalls
 from sennit.activities.programs.interpreter import Interpreter, SnapshotLost
 from sennit.activities.programs.material import whole_of
-from sennit.activities.programs.pages import Compiler, page_of, part_of
+from sennit.activities.programs.pages import Compiler, page_of, part_of, taken_over
 from sennit.activities.programs.session import (
     Counts,
     Fed,
@@ -30,6 +30,8 @@ from sennit.activities.programs.session import (
     begin_task,
     history,
     load,
+    note_moved,
+    note_told,
     takes_over,
 )
 from sennit.activities.programs.values import Advance, Ended, Ref, ScriptError, packed, unpacked
@@ -90,7 +92,7 @@ class Programs:
         part = partial(part_of, self.compiler, context, run_context, words)
         sleeps = min(session.open) < 0  # and is told so before what ends later
         if takes_over(session, context):
-            ends = await _taken_over(part(words.nodes), words, recorded) if recorded is not None else {}
+            ends = await taken_over(part(words.nodes), words, recorded) if recorded is not None else {}
         elif make is not None and context.call.fuse != "off" and not (session.again or sleeps):
             calls = ShortCalls(make, context.call, queues.TOOLS)
             try:
@@ -150,6 +152,7 @@ class Programs:
             if len(reply.ref or "") > MAX_MANIFEST_BYTES:
                 whole = await self.library.value(prefix, reply.ref or "")
                 reply = calls.ends[name] = reply.model_copy(update={"ref": await self.library.put(prefix, whole)})
+            await note_moved(self.library, prefix, key, calls.moved.get(name, 0), reply.at)
             if reply.error is not None:
                 error = f"{reply.error.type}: {reply.error.message}"[:MAX_LOSS_CHARACTERS]
                 ends[numbers[name]] = Fed(key, "", "failed", error, reply.at, turn)
@@ -221,6 +224,7 @@ class Programs:
             return await self._start(session, words)
         ends = {number: end for number, call in session.open.items() if (end := _end_of(context, call.node, call.key))}
         ends = dict(sorted(ends.items(), key=lambda each: (each[1].at, each[0])))
+        await note_told(session, self.library, context)
         opened, fed = dict(session.open), dict(ends)
         ended = await self._ended(prefix, session, ends)
         resume = partial(self.interpreter.resume, answer=words.answer, since=session.since)
@@ -302,12 +306,6 @@ class Programs:
             step=Step(number=session.number + 1, node=context.address.id, session=digest_of(state)),
             inputs=tuple(call.node for call in session.open.values()),
         )
-
-
-async def _taken_over(page: StoredPlan, words: Words, recorded: Recorded) -> dict[str, NodeReply]:
-    """Return how those of the new calls have ended that are recorded in the runs that are forked."""
-    found = await asyncio.gather(*(recorded(page, name) for name in words.keys))
-    return {name: reply for name, reply in zip(words.keys, found, strict=True) if reply is not None}
 
 
 def _nothing_unwritten(words: Words) -> None:
