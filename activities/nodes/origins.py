@@ -132,7 +132,8 @@ class Origins:
         """Return the reply in a marker of an origin, with its output stored here; None if either is not there."""
         try:
             reply = Marker.read(await self.store.marked(home, key) or b"").reply
-            at = reply.at
+            moved = await self.store.marked(home, digest_of(moved_from(context.key, reply.at).encode()))
+            at = decode(moved) if moved is not None else reply.at
             body = await self.store.get(home, reply.ref) if reply.ref is not None else b""
         except BodyMissing:
             return None
@@ -145,6 +146,13 @@ class Origins:
             reply = await keep(self.store, context.run_prefix, decode(body), wanted, inline=inline)
             reply = reply.model_copy(update={"error": wrong}) if wrong is not None else reply
         return reply.model_copy(update={"attempt": 0, "usage": NO_USAGE, "taken_over": True, "at": at})
+
+
+def moved_from(key: str, at: int) -> str:
+    """Return the name under which is noted when a call ended, as its script was told, that ended `at` that time by the
+    clock of its worker.
+    """
+    return f"moved {key} {at}"
 
 
 def _is_end(context: NodeContext, more: str) -> bool:

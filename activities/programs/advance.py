@@ -20,7 +20,7 @@ from sennit.activities.nodes.replies import encode_output, reply_to
 from sennit.activities.nodes.short_calls import Bounds, MakeCall, Recorded, ShortCalls
 from sennit.activities.programs.interpreter import Interpreter, SnapshotLost
 from sennit.activities.programs.material import whole_of
-from sennit.activities.programs.pages import Compiler, Part, page_of, part_of
+from sennit.activities.programs.pages import Compiler, Part, page_of, part_of, taken_over
 from sennit.activities.programs.session import (
     Counts,
     Fed,
@@ -32,6 +32,8 @@ from sennit.activities.programs.session import (
     entry_of,
     history,
     load,
+    note_moved,
+    note_told,
     takes_over,
 )
 from sennit.activities.programs.values import Advance, Ended, ScriptError, packed, unpacked
@@ -182,6 +184,7 @@ class Programs:
             if len(reply.ref or "") > MAX_MANIFEST_BYTES:
                 whole = await self.library.value(prefix, reply.ref or "")
                 reply = calls.ends[name] = reply.model_copy(update={"ref": await self.library.put(prefix, whole)})
+            await note_moved(self.library, prefix, key, calls.moved.get(name, 0), reply.at)
             if reply.error is not None:
                 error = f"{reply.error.type}: {reply.error.message}"[:MAX_LOSS_CHARACTERS]
                 ends[numbers[name]] = Fed(key, "", "failed", error, reply.at, turn)
@@ -258,6 +261,7 @@ class Programs:
             return await self._start(session, words)
         ends = {number: end for number, call in session.open.items() if (end := end_of(context, call.node, call.key))}
         ends = dict(sorted(ends.items(), key=lambda each: (each[1].at, each[0])))
+        await note_told(session, self.library, context)
         opened, fed = dict(session.open), dict(ends)
         ended = await self._ended(prefix, session, ends)
         resume = partial(self.interpreter.resume, answer=words.answer, since=session.since)
@@ -341,11 +345,7 @@ class _Step:
 
     async def taken_over(self, words: Words) -> dict[str, NodeReply]:
         """Return how those of the new calls have ended that are recorded in the runs that are forked."""
-        if self.recorded is None:
-            return {}
-        page = self.part(words, words.nodes)
-        found = await asyncio.gather(*(self.recorded(page, name) for name in words.keys))
-        return {name: reply for name, reply in zip(words.keys, found, strict=True) if reply is not None}
+        return await taken_over(self.part(words, words.nodes), words, self.recorded) if self.recorded else {}
 
     def context_of(self, page: StoredPlan, name: str, library: ArtifactReader) -> NodeContext:
         """Return what an activity would begin a task with that is on this page."""

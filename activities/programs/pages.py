@@ -1,5 +1,6 @@
 """Pages: the nodes that one advance of a program, or a turn of a model, adds to the plan."""
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -10,6 +11,7 @@ from sennit.activities.limits import MAX_EXECUTION_PLAN_BYTES, MAX_PAGE_BYTES
 from sennit.activities.nodes.content_key import host_key
 from sennit.activities.nodes.context import NodeContext
 from sennit.activities.nodes.error_mapping import ProgramFailed
+from sennit.activities.nodes.short_calls import Recorded
 from sennit.activities.programs.words import Words
 from sennit.activities.storage.artifacts import digest_of, encode
 from sennit.activities.storage.run_context import ArtifactReader, RunContext, StoredPlan
@@ -83,6 +85,12 @@ def part_of(
     page = _stored_page(context, nodes, "", words.keys, words.materials)
     page.know(specs)
     return page
+
+
+async def taken_over(page: StoredPlan, words: Words, recorded: Recorded) -> dict[str, NodeReply]:
+    """Return how those of the new calls have ended that are recorded in the runs that are forked."""
+    found = await asyncio.gather(*(recorded(page, name) for name in words.keys))
+    return {name: reply for name, reply in zip(words.keys, found, strict=True) if reply is not None}
 
 
 async def page_of(

@@ -20,6 +20,7 @@ from sennit.activities.limits import (
     MAX_VALUE_BYTES,
 )
 from sennit.activities.nodes.context import NodeContext
+from sennit.activities.nodes.origins import moved_from
 from sennit.activities.programs.values import Ended, Ref, unpacked
 from sennit.activities.storage.artifacts import digest_of, encode
 from sennit.activities.storage.run_context import ArtifactReader
@@ -317,6 +318,22 @@ async def begin_task(session: Session, library: ArtifactReader, context: NodeCon
     if at:
         await library.note(context.run_prefix, name, at)
         session.clock = max(session.clock, at)
+
+
+async def note_moved(library: ArtifactReader, run_prefix: str, key: str, at: int, told: int) -> None:
+    """Note, for forks, when the call of that key ended as the script was `told`, and not `at` the time that its worker
+    says. Raises StoreUnavailable.
+    """
+    if at:
+        await library.note(run_prefix, moved_from(key, at), told)
+
+
+async def note_told(session: Session, library: ArtifactReader, context: NodeContext) -> None:
+    """Note that of all calls that a step is told. Raises StoreUnavailable."""
+    assert isinstance(context.call, ProgramNodeCall)
+    moved, ends = context.call.moved, context.call.ends
+    for node, key, _ in session.open.values():
+        await note_moved(library, context.run_prefix, key, moved.get(node, 0), ends.get(node, 0))
 
 
 def takes_over(session: Session, context: NodeContext) -> bool:

@@ -56,6 +56,8 @@ class ProgramNodeCall(AskingCall, BudgetedCall):
     approved: Approval | None = None
     ends: dict[str, int] = Field(default_factory=dict)
     """When the inputs of the step ended, and the program began for the first time, in milliseconds."""
+    moved: dict[str, int] = Field(default_factory=dict)
+    """When those inputs ended, by the clocks of their workers, that the run had told later: forks go by `ends`."""
     since: int = 0
     """When a program began again."""
     fuse: Fuse = "off"

@@ -135,9 +135,13 @@ class Dispatcher:
 
     def _start(self, decision: Start) -> None:
         state, units, asks, following = self._state, decision.units, decision.asks, decision.following
+        ended = {node: state.ended_at.get(node, 0) for node in state.spec_of(units[0]).inputs}
         if state.kind_of(units[0]) == "program":
             self._tell(InputsRead(units[0]))
         call = self._node_call(units, asks=asks)
+        if isinstance(call, ProgramNodeCall):
+            moved = {state.path(node): at for node, at in ended.items() if at != state.ended_at.get(node, 0)}
+            call = call.model_copy(update=_known(moved=moved))
         if following >= 0:
             then = self._node_call((following,))
             then = then.model_copy(

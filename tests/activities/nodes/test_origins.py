@@ -16,6 +16,7 @@ from sennit.activities.nodes import effect_ledger
 from sennit.activities.nodes.attempts import Attempts
 from sennit.activities.nodes.effect_ledger import Intent, Write
 from sennit.activities.nodes.runner import NodeRunner
+from sennit.activities.programs.session import note_moved
 from sennit.activities.storage.artifacts import decode
 from sennit.activities.storage.directory import DirectoryStore
 from sennit.activities.storage.garbage import OriginMissing, Owner, claim, claim_origin, stored_runs
@@ -113,6 +114,15 @@ async def test_a_finished_call_is_taken_over_for_nothing_also_by_a_fork_of_the_f
     runs.lose(OLD, owners=True)
     assert digest(await runs.make(FORK)) == digest(first), "it is the fork's own by now"
     assert len(runs.called) == 1
+
+
+async def test_a_fork_goes_by_when_the_script_was_told(runs: Runs) -> None:
+    """By the clock of its worker it may have ended before another call that the script was told before."""
+    at, library = (await runs.make(OLD)).at, ArtifactReader(runs.store)
+    assert (await runs.make("other", OLD)).at == at
+    await note_moved(library, f"space/{OLD}", "K", at, at + 3)
+    for run, origins in [(FORK, (OLD,)), (FORK_OF_FORK, (FORK, OLD))]:
+        assert (await runs.make(run, *origins)).at == at + 3
 
 
 async def test_what_a_fork_never_came_to_is_found_in_the_run_before_it(runs: Runs) -> None:

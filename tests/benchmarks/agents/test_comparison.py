@@ -14,7 +14,6 @@ from sennit.activities.toolbox import load_tools
 from sennit.testing.model_rules import Asked
 from sennit.workflows.plan.checking.validation import parse_plan, problems_of
 from sennit.workflows.plan.planner_format.lines import LineReader
-from sennit.workflows.plan.planner_format.values import Tools
 
 
 def asked(system: str, goal: str, *results: str) -> Asked:
