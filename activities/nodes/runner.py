@@ -392,5 +392,7 @@ class NodeRunner:
 
 
 def _content_key(context: NodeContext, refs: dict[str, str], tool: Tool | None, generation: int) -> str:
-    address = replace(context.address, generation=generation)
+    address = context.address
+    if generation != address.generation:
+        address = replace(address, generation=generation)
     return content_key(context.checked, address, refs, context.call, tool.version if tool else "")
