@@ -9,13 +9,10 @@ from sennit.workflows.messages.node_calls import NodeCall
 from sennit.workflows.plan.digests import digest_in
 from sennit.workflows.plan.language.nodes import (
     AgentNode,
-    LlmNode,
-    MapNode,
     ModelCall,
     Node,
     ProgramNode,
     ToolCall,
-    ToolNode,
 )
 
 
@@ -30,18 +27,19 @@ def content_key(checked: StoredPlan, unit: Unit, refs: dict[str, str], call: Nod
     """
     found = written_at(checked, unit)
     node, work = found.node, found.work
+    call_made = work if work is not None and work.kind != "agent" else None
     kind = [unit.generation, version, _serves(checked, work)]
-    if unit.id in checked.keys and isinstance(work, ToolCall | ModelCall):
-        return key_of([checked.keys[unit.id], *kind, _bound(found, checked, refs), _in_loop(work)])
+    if unit.id in checked.keys and call_made is not None:
+        return key_of([checked.keys[unit.id], *kind, _bound(found, checked, refs), _in_loop(call_made)])
     run = [checked.goal, checked.material]  # after a reset of its parent, a sub-agent may have another goal
     if unit.item is None and _is_shareable(node, checked):
-        asked = run if isinstance(node, LlmNode) else []
+        asked = run if node.kind == "llm" else []
         bound = _bound(found, checked, refs)
         return key_of([checked.call_key(node.id), *kind, bound, asked])
     read = {name: digest_in(refs[name]) for name in sorted(refs) if _is_read(name, unit)}
-    written: Any = found.call if isinstance(work, ToolCall | ModelCall) else _written(node)
+    written: Any = found.call if call_made is not None else _written(node)
     extra: list[Any] = call.beside_inputs()
-    extra += [node.over, node.as_] if isinstance(node, MapNode) and unit.item is not None else []
+    extra += [node.over, node.as_] if node.kind == "map" and unit.item is not None else []
     return key_of([unit.path, *kind, written, read, extra, run])
 
 
@@ -64,18 +62,18 @@ def host_key(key: str) -> str:
     return key.partition(".")[0]
 
 
-def _serves(checked: StoredPlan, work: object) -> Any:
+def _serves(checked: StoredPlan, work: ToolCall | ModelCall | AgentNode | None) -> Any:
     """Return what serves a call, as far as it is the run's: its documents, or the models of the role."""
-    if isinstance(work, ModelCall):
+    if work is None:
+        return None
+    if work.kind == "llm":
         return work.model or checked.models.get(work.role)
-    if isinstance(work, AgentNode):
-        return [checked.docs, checked.models]
-    return checked.docs if isinstance(work, ToolCall) else None
+    return [checked.docs, checked.models] if work.kind == "agent" else checked.docs
 
 
 def _in_loop(work: ToolCall | ModelCall) -> Any:
     """Return what a call in a tool loop is known by beside its place in the loop."""
-    if isinstance(work, ToolCall):
+    if work.kind == "tool":
         return [work.tool, work.args]
     return work.turn.model_dump(mode="json", include={"transcript", "refused"}) if work.turn is not None else None
 
@@ -89,9 +87,9 @@ def _written(node: Node) -> Any:
 
 def _is_shareable(node: Node, checked: StoredPlan) -> bool:
     """Whether a node is a call that changes nothing, and that adds nothing to the plan."""
-    if isinstance(node, LlmNode):
+    if node.kind == "llm":
         return not (node.adds_nodes or node.inputs or node.turn)
-    return isinstance(node, ToolNode) and not checked.spec(node.id).is_successor
+    return node.kind == "tool" and not checked.spec(node.id).is_successor
 
 
 def _bound(written: Written, checked: StoredPlan, refs: dict[str, str]) -> list[Any]:

@@ -390,5 +390,7 @@ class NodeRunner:
 
 
 def _content_key(context: NodeContext, refs: dict[str, str], tool: Tool | None, generation: int) -> str:
-    unit = replace(context.unit, generation=generation)
+    unit = context.unit
+    if generation != unit.generation:
+        unit = replace(unit, generation=generation)
     return content_key(context.checked, unit, refs, context.call, tool.version if tool else "")

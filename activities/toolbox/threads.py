@@ -153,9 +153,7 @@ def _errands_here() -> _Errands:
 
 
 class _Call:
-    """A call on a tool loop. `ended` belongs to the caller's loop, `task` to the tool loop. A caller that is cancelled
-    cancels `ended` with it, and gets another one.
-    """
+    """A call on a tool loop. `ended` belongs to the caller's loop, `task` to the tool loop."""
 
     def __init__(self, tool: str, node: str, limit: asyncio.Timeout | None) -> None:
         self.tool, self.node, self.limit = tool, node, limit
@@ -165,7 +163,7 @@ class _Call:
         self.home = asyncio.get_running_loop()
         self.errands = _errands_here()
         self.ended: asyncio.Future[Any] = self.home.create_future()
-        self.is_settled = False
+        self.ended.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # seen, even if given up
 
     def begin(self, function: Callable[[], Coroutine[Any, Any, Any]], report: Callable[[], None]) -> None:
         _owner.set(self)
@@ -179,19 +177,10 @@ class _Call:
         if self.task is not None:
             self.task.cancel()
 
-    def end_later(self) -> None:
-        """Let the call have another end than the cancellation of its caller."""
-        if self.ended.cancelled():
-            self.ended = self.home.create_future()
-            self.ended.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # seen, if given up
-        if self.is_settled:
-            self.settle()
-
     def settle(self) -> None:
         task = self.task
         assert task is not None
         error = None if task.cancelled() else task.exception()
-        self.is_settled = True
         if self.ended.done():
             return
         if task.cancelled():
@@ -230,9 +219,8 @@ class ToolLoop:
         if self._watch is None or self._watch.done():
             self._watch = call.home.create_task(self._keep_watch(), context=Context())
         try:
-            result: T = await call.ended
+            result: T = await asyncio.shield(call.ended)
         except asyncio.CancelledError:
-            call.end_later()
             self._loop.call_soon_threadsafe(call.cancel)
             await asyncio.wait({call.ended}, timeout=GRACE)
             if not call.ended.done():
