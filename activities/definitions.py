@@ -142,7 +142,6 @@ class Activities:
             contracts.TOOL,
             contracts.WRITE,
             contracts.JOIN,
-            contracts.MAP,
             contracts.GATE,
             contracts.AGENT,
             contracts.PROGRAM,

@@ -20,6 +20,8 @@ MAX_CELL_COLUMNS: Final = 200  # of one cell, before the table is fitted to its 
 MAX_COMPARED_BYTES: Final = 16 * 1024 * 1024  # of a file that a write is compared with before a person approves it
 MAX_CALL_TOKENS: Final = 1_000_000_000  # of one call; what a server counts beyond is none of its counts
 MAX_COST_USD: Final = 10_000  # of one call: whatever is more is no price
+MAX_CUT_ERROR_CHARACTERS: Final = 60
+"""Of a failure among so many calls of one activity that their replies hardly fit in a payload."""
 MAX_DESCRIPTION_CHARACTERS: Final = 500  # of a tool in a planner's prompt, where all tools share the context
 MAX_DIFFERENCE_BYTES: Final = 200_000  # of each text that is compared with another
 MAX_DIFFERENCE_LINES: Final = 2_000  # of texts that are compared: that takes time in the square of the lines
@@ -76,6 +78,7 @@ MAX_PROGRAM_CALLS: Final = 10_000  # of one program: its session is stored after
 MAX_PROGRAM_LEVELS: Final = 20  # of tasks that programs start in tasks
 MAX_PROGRAM_MESSAGE_CHARACTERS: Final = 360  # of what a program raises, in the error of its node: its line follows
 MAX_PROMPT_PROBLEMS: Final = 20  # of a draft that its planner reads; later ones often follow from these
+MAX_REPLIES_BYTES: Final = MAX_PAYLOAD_BYTES // 4 * 3  # of how the calls of one activity have ended
 MAX_PUT_OFF_SECONDS: Final = 10.0  # for which a limiter puts a call off, unless the provider's own wait is longer
 MAX_QUERY_WORDS: Final = 32  # of a search: each is looked up alone
 MAX_QUESTION_CHARACTERS: Final = 2_000  # of what a program asks a person: as in a gate of a plan

@@ -16,7 +16,7 @@ from typing import Any
 
 from temporalio.service import RPCError
 
-from sennit.activities.limits import MAX_PROGRESS_BYTES
+from sennit.activities.limits import MAX_CUT_ERROR_CHARACTERS, MAX_PROGRESS_BYTES, MAX_REPLIES_BYTES
 from sennit.activities.nodes.binding import parse_unit, reads_at, waits_at
 from sennit.activities.nodes.error_mapping import kind_of, message_of, retryable
 from sennit.activities.nodes.pace import PACE, Pace, turn
@@ -29,6 +29,7 @@ from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.language.conditions import moved
 from sennit.workflows.plan.language.facts import facts_of
+from sennit.workflows.plan.limits import MAX_WAVE_MEMBERS
 from sennit.workflows.plan.scheduling.events import Decision, NodeEnded, Outcome, RunStarted, Start
 from sennit.workflows.plan.scheduling.state import CANCELLED, SKIPPED, SUCCEEDED, RunState
 from sennit.workflows.plan.scheduling.step import step
@@ -131,8 +132,18 @@ class GroupRun:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def replies(self) -> tuple[NodeReply, ...]:
-        """Return one reply a node; those that did not come to an end ask to be started again."""
-        return tuple(self._reply(self._first + position) for position in range(len(self._paths)))
+        """Return one reply a node; those that did not come to an end ask to be started again. So do those that do not
+        travel with the others, whose markers will be found; the message of a failure is cut instead.
+        """
+        found = [self._reply(self._first + position) for position in range(len(self._paths))]
+        if len(found) <= MAX_WAVE_MEMBERS:
+            return tuple(found)
+        size = 0
+        for place, reply in enumerate(found):
+            size += len(reply.model_dump_json(exclude_unset=True))
+            if size > MAX_REPLIES_BYTES:
+                found[place] = _LATER if reply.error is None else _cut(reply, reply.error)
+        return tuple(found)
 
     def _reply(self, unit: int) -> NodeReply:
         if unit in self._replies:
@@ -188,6 +199,11 @@ def reply_of(task: asyncio.Task[NodeReply]) -> NodeReply:
         return task.result()
     again = retryable(error) and not isinstance(error, WorkerLost)  # else it would kill the next worker
     return NodeReply(error=NodeError(type=kind_of(error), message=message_of(error), again=again))
+
+
+def _cut(reply: NodeReply, error: NodeError) -> NodeReply:
+    short = error.model_copy(update={"message": error.message[:MAX_CUT_ERROR_CHARACTERS]})
+    return reply.model_copy(update={"error": short})
 
 
 def _bit(bits: Any, place: int) -> bool:

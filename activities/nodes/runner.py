@@ -46,13 +46,12 @@ from sennit.workflows.messages.contracts import NodeError, NodeReply, SubagentRe
 from sennit.workflows.messages.node_calls import (
     AgentNodeCall,
     GateNodeCall,
-    MapNodeCall,
     NodeCall,
     WriteNodeCall,
 )
 from sennit.workflows.plan.digests import digest_in
 from sennit.workflows.plan.language.limits import NO_USAGE
-from sennit.workflows.plan.language.nodes import AgentNode, JoinNode, ModelCall, ProgramNode, ToolCall
+from sennit.workflows.plan.language.nodes import AgentNode, ModelCall, ProgramNode, ToolCall
 from sennit.workflows.plan.language.references import BindError
 from sennit.workflows.plan.language.text import one_line
 from sennit.workflows.plan.scheduling.completion import NOT_WRITTEN
@@ -346,12 +345,8 @@ class NodeRunner:
             return lambda _: self.models.run(context, work)
         if isinstance(call, AgentNodeCall):
             answer = answer_of(await whole_report(self.library, context.run_prefix, call.report), context.unit.path)
-        elif isinstance(node, JoinNode):
-            answer = NodeOutput(await context.binder.value(node.id))
         else:
-            assert isinstance(call, MapNodeCall)
-            prefix = context.run_prefix
-            answer = NodeOutput([await self.library.value(prefix, item) if item else None for item in call.items])
+            answer = NodeOutput(await context.binder.value(node.id))
 
         async def gathered(_: asyncio.Timeout) -> NodeOutput:
             return answer

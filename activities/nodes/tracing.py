@@ -6,7 +6,7 @@ was lost between its end and the server's word on it, is the same span; and who 
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -23,8 +23,8 @@ from sennit.activities.providers.limiter import ProviderBusy
 from sennit.activities.providers.model import Message, ModelReply, ModelRequest
 from sennit.activities.toolbox.redaction import mask
 from sennit.workflows.messages.contracts import GROUP, NodeReply
-from sennit.workflows.messages.node_calls import MapNodeCall
-from sennit.workflows.plan.language.nodes import JoinNode, ToolCall
+from sennit.workflows.plan.language.nodes import JoinNode, MapNode, ToolCall
+from sennit.workflows.plan.scheduling.joins import is_manifest
 from sennit.workflows.run.subagent import prefix_below
 
 _REASONS = {"end": "stop", "tools": "tool_calls", "length": "length", "pause": "pause"}
@@ -92,10 +92,7 @@ def node(context: NodeContext, path: str, refs: Mapping[str, str]) -> Iterator[C
     spec = context.spec
     place = path.replace(spec.id, spec.call, 1) if spec.kind == "agent" and spec.key else path
     repeated = {parse_unit(each).path: each for each in (*call.repeated, *call.nodes)}
-    values = call.items if isinstance(call, MapNodeCall) else ()
-    items = (f"{context.unit.id}[{index}]" for index, item in enumerate(values) if item)
-    names = [*_makers(context, refs), *items]
-    links = tuple(span_id(call.run, repeated.get(name, name)) for name in names)
+    links = tuple(span_id(call.run, repeated.get(name, name)) for name in _makers(context, refs))
     about: dict[str, Any] = {"sennit.node": context.unit.path, "sennit.kind": spec.kind}
     name, about["sennit.generation"] = "attempt", context.unit.generation
     if isinstance(work, ToolCall):
@@ -105,13 +102,17 @@ def node(context: NodeContext, path: str, refs: Mapping[str, str]) -> Iterator[C
         yield record
 
 
-def _makers(context: NodeContext, names: Iterable[str]) -> list[str]:
-    """Return these nodes, and in the place of the plan's joins their inputs: joins have no spans."""
-    found, makers = list(names), list[str]()
+def _makers(context: NodeContext, refs: Mapping[str, str]) -> list[str]:
+    """Return these nodes, and in the place of the plan's joins their inputs: joins have no spans. Nor has a map whose
+    value is that of its items.
+    """
+    found, makers = list(refs), list[str]()
     for name in found:  # which grows
         node = context.checked.find(name)
         if isinstance(node, JoinNode):
             found += [each for each in node.inputs if each not in found]
+        elif isinstance(node, MapNode) and is_manifest(refs.get(name, "")):
+            makers += [f"{name}[{index}]" for index, item in enumerate(json.loads(refs[name])) if item]
         else:
             makers.append(name)
     return makers

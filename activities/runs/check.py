@@ -1,6 +1,6 @@
 """Checks plans, and compiles those that can run: too long for the workflow, and it reads and writes artifacts."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -45,6 +45,7 @@ from sennit.workflows.plan.edits.merge import Delta, merge
 from sennit.workflows.plan.edits.prefix import PlanPrefix, continued
 from sennit.workflows.plan.edits.tool_loop import expand_tool_calls
 from sennit.workflows.plan.language import dependencies
+from sennit.workflows.plan.language.dependencies import Links
 from sennit.workflows.plan.language.facts import FactTooLarge, facts_of, facts_of_conditions
 from sennit.workflows.plan.language.json_schema import violations
 from sennit.workflows.plan.language.nodes import ModelCall, Plan, ProgramNode
@@ -192,11 +193,12 @@ class PlanChecker:
     ) -> CheckResult:
         """Check and compile a plan. After some progress it `continues` the plan so far, or takes its place."""
         progress = progress if continues else None
-        problems = await self._problems(run.context, plan, every_tool=progress is not None)
+        links = [dependencies.links_of(node) for node in plan.nodes]
+        problems = await self._problems(run.context, plan, links, every_tool=progress is not None)
         doubts = [found for found in problems if found.code == DOUBT]
         if len(doubts) < len(problems):
             return refused((*_unavailable(plan, run.context), *(each for each in problems if each.code != DOUBT)))
-        execution_plan = await self._compiled(run, plan)
+        execution_plan = await self._compiled(run, plan, links)
         if len(execution_plan) > MAX_EXECUTION_PLAN_BYTES:
             size = f"the plan is {len(execution_plan):,} bytes packed; use `map` for repeated nodes"
             return refused((Problem("too_large", (), size),))
@@ -213,12 +215,14 @@ class PlanChecker:
             return CheckResult(plan=digest, execution_plan=execution_plan, warnings=warnings)
         return await self._page(run.prefix, digest, checked, progress)
 
-    async def _problems(self, run_context: RunContext, plan: Plan, *, every_tool: bool) -> list[Problem]:
+    async def _problems(
+        self, run_context: RunContext, plan: Plan, links: Sequence[Links], *, every_tool: bool
+    ) -> list[Problem]:
         """Return what is wrong with a plan, or else what its types make doubtful. With `every_tool` it may use those
         that are not there now: its beginning may have used them.
         """
         catalogue = list(run_context.tools.values()) if every_tool else run_context.catalogue
-        problems = problems_of(plan, catalogue, models=self.models.providers)
+        problems = problems_of(plan, catalogue, models=self.models.providers, links=links)
         problems += input_problems(plan, run_context.inputs)
         problems += [found async for found in self._program_problems(plan, run_context.catalogue)]
         problems += unapprovable(plan) if run_context.approve_plan else ()
@@ -285,14 +289,14 @@ class PlanChecker:
                 raise FactTooLarge(f"a condition tests `${name}`, but {error}") from None
         return facts, tuple(awaits)
 
-    async def _compiled(self, run: Run, plan: Plan) -> str:
+    async def _compiled(self, run: Run, plan: Plan, links: Sequence[Links]) -> str:
         kept: list[bytes] = []
 
         def keep(value: Any) -> tuple[str, int]:
             kept.append(encode(value))
             return digest_of(kept[-1]), len(kept[-1])
 
-        compiled = compiler_of(plan, run.context, keep).execution_plan(None)
+        compiled = compiler_of(plan, run.context, keep).execution_plan(None, links)
         inputs = bind_inputs(plan, run.context.inputs)
         for node, spec in zip(plan.nodes, compiled.specs, strict=True):
             if isinstance(node, ProgramNode) and node.step is None:

@@ -1,4 +1,4 @@
-"""Reads outputs by their references: an output by its own, or what a join has gathered by its manifest."""
+"""Reads outputs by their references: an output by its own, or what a join or a map has gathered by its manifest."""
 
 import asyncio
 import json
@@ -41,7 +41,8 @@ def _references(part: Any, levels: int) -> Iterator[str]:
         raise BodyMissing("a manifest of so many levels is no reference")
     if isinstance(part, list):
         for each in part:
-            yield from _references(each, levels - 1)
+            if each is not None:
+                yield from _references(each, levels - 1)
     elif isinstance(part, dict):
         for name in ("data", "value"):
             if name in part:
@@ -56,7 +57,7 @@ def _references(part: Any, levels: int) -> Iterator[str]:
 def _value(part: Any, found: Iterator[Any]) -> Any:
     """Return what a manifest stands for, with the outputs that were `found` for its references."""
     if isinstance(part, list):
-        return [_value(each, found) for each in part]
+        return [None if each is None else _value(each, found) for each in part]
     if isinstance(part, dict) and "data" in part:
         return escaped(_value(part["data"], found))
     if isinstance(part, dict):

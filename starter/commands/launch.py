@@ -106,7 +106,7 @@ def add_run_arguments(parser: argparse.ArgumentParser, *, replans: bool = False,
     approve_help = "ask before a model adds more than N nodes to the plan at once (default: never ask)"
     add("--approve-replans-above", type=_whole(0, MAX_NODES), metavar="N", help=approve_help)
     add("--window", type=_whole(1, 500), metavar="N", help="most activities in flight (default: 100)")
-    add("--in-flight", type=_whole(1, MAX_NODES), metavar="N", help="most nodes in flight (default: 1,000)")
+    add("--in-flight", type=_whole(1, MAX_NODES), metavar="N", help="most nodes in flight (default: 1,024)")
     add("--fuse", choices=("auto", "on", "off"), help="whether short calls share an activity (default: auto)")
     budget_help = "what the run may spend: tokens, cost_usd, calls, nodes, time; for example tokens=20000,time=10m"
     add("--budget", type=typed(read_limits), metavar="tokens=N,...", help=budget_help)

@@ -132,8 +132,9 @@ class Simulation:
     def _grow(self, page: ExecutionPlan | None = None, ended: NodeEnded | None = None) -> None:
         page = page or self.pieces.pop(0)
         made = {node: outcome.facts or {} for node, (_, outcome) in self.world.records.items()}
-        joins = [node for node, spec in enumerate(self.state.graph.specs) if spec.kind == "join" and node in made]
-        facts = {node: made[node] for node in joins if self.state.status[node] == SUCCEEDED}
+        specs = self.state.graph.specs
+        gathered = [node for node, spec in enumerate(specs) if spec.kind in ("join", "map") and node in made]
+        facts = {node: made[node] for node in gathered if self.state.status[node] == SUCCEEDED}
         self._act(NodesAppended(page, ended, facts, more=bool(self.pieces)))
 
     def _next_end(self) -> None:

@@ -88,14 +88,15 @@ class World:
         return started
 
     def _note_joins(self, state: RunState) -> None:
-        """Note what the joins were made of that the scheduler has just closed by itself."""
+        """Note what the joins and maps were made of to which the scheduler has just given their values by itself."""
         for unit in state.status.touched:
-            closed = state.status[unit] == SUCCEEDED and state.kind_of(unit) == "join" and unit in state.chosen
-            if closed and (unit, state.generation[unit]) not in self.joined:
+            is_gathered = state.kind_of(unit) == "map" and joins.is_manifest(state.digest[unit] or "")
+            is_gathered |= state.kind_of(unit) == "join" and unit in state.chosen
+            if is_gathered and state.status[unit] == SUCCEEDED and (unit, state.generation[unit]) not in self.joined:
                 self.records[unit] = inputs_of(state, unit), self._joined(state, unit)
 
     def _joined(self, state: RunState, unit: int) -> Outcome:
-        """Return the value of a join, whoever puts it together."""
+        """Return the value of a join or a map, whoever puts it together."""
         facts = self._facts((self.seed, state.path(unit), inputs_of(state, unit)))
         if state.graph.specs[unit].policy == "first":
             facts = state.facts.get(state.chosen[unit][0], {})
@@ -127,13 +128,13 @@ class World:
             self.used[name] = True
             check_may_start(state, unit, inside)
             self.live[key] = inputs_of(state, unit)
-            if state.kind_of(unit) == "join":
+            if state.kind_of(unit) in ("join", "map"):
                 self.joined[key] = self._joined(state, unit)
         return tuple((unit, state.generation[unit]) for unit in units)
 
     def outcome(self, state: RunState, unit: int, inputs: tuple[str, ...]) -> Outcome:
         """Return what a call comes to: a pure function of seed, path, version and inputs."""
-        if state.kind_of(unit) == "join":
+        if state.kind_of(unit) in ("join", "map"):
             return self.joined.get((unit, state.generation[unit]), Outcome("late", 1))
         path = state.path(unit)
         case = (self.seed, path, self.versions.get(path, 0), inputs)

@@ -17,7 +17,6 @@ from sennit.workflows.messages.node_calls import (
     GroupCall,
     JoinNodeCall,
     LlmNodeCall,
-    MapNodeCall,
     ProgramNodeCall,
     ToolNodeCall,
     WriteNodeCall,
@@ -355,7 +354,6 @@ TOOL = Call("tool", ToolNodeCall, GroupReply)
 WRITE = Call("write", WriteNodeCall, GroupReply)
 LLM = Call("llm", LlmNodeCall, GroupReply)
 JOIN = Call("join", JoinNodeCall, GroupReply)
-MAP = Call("map", MapNodeCall, GroupReply)
 PREPARE_AGENT = Call("prepare_agent", AgentNodeCall, SubagentRequest)
 AGENT = Call("agent", AgentNodeCall, GroupReply)
 PROGRAM = Call("program", ProgramNodeCall, GroupReply)
@@ -363,6 +361,6 @@ GATE = Call("gate", GateNodeCall, GroupReply)
 GROUP = Call("group", GroupCall, GroupReply)
 CALLS = (
     PREPARE, PLAN, CHECK_PLAN, CHECK_REPLAN, CHECK_TOOL_CALLS, CHECK_SCRIPT, CHECK_ANSWER, LOAD_PLAN, CONCLUDE,
-    TOOL, WRITE, LLM, JOIN, MAP, PROGRAM, GATE, PREPARE_AGENT, AGENT,
+    TOOL, WRITE, LLM, JOIN, PROGRAM, GATE, PREPARE_AGENT, AGENT,
     GROUP,
 )  # fmt: skip

@@ -5,7 +5,7 @@ import hashlib
 from pydantic import Field, JsonValue
 
 from sennit.workflows.messages.message import Digest, Message, NodePath, RunName
-from sennit.workflows.plan.digests import DIGEST_CHARACTERS, digest_in
+from sennit.workflows.plan.digests import DIGEST_CHARACTERS
 from sennit.workflows.plan.language.nodes import Fuse
 from sennit.workflows.plan.scheduling.events import Approval
 
@@ -110,17 +110,7 @@ class LlmNodeCall(FollowedCall, BudgetedCall):
 
 
 class JoinNodeCall(FollowedCall):
-    """Stores the value of a join. `refs` has only the manifest of that."""
-
-
-class MapNodeCall(NodeCall):
-    """Puts the outputs of a map's items together."""
-
-    items: tuple[Digest | None, ...] = ()
-    """Those outputs in order; None for an item without one."""
-
-    def beside_inputs(self) -> list[JsonValue]:
-        return [[digest_in(item or "") for item in self.items]]
+    """Stores the value of a join or a map. `refs` has only the manifest of that."""
 
 
 class AgentNodeCall(NodeCall):

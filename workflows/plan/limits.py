@@ -9,7 +9,7 @@ MAX_CARRIED_BYTES: Final = MAX_PAYLOAD_BYTES * 3 // 4
 MAX_DRAFT_BYTES: Final = MAX_PAYLOAD_BYTES // 2  # of all parts of a plan, packed, that come while it is written
 MAX_TASK_BYTES: Final = MAX_PAYLOAD_BYTES // 2
 """Of the calls that one workflow task starts: its commands travel together, in at most 4 MiB."""
-DEFAULT_IN_FLIGHT: Final = 1_000
+DEFAULT_IN_FLIGHT: Final = 1_024
 """Units that are under way at once unless a run says another number; they share fewer activities."""
 MAX_UNITS: Final = 16_000
 """Nodes and items of maps that one run has at once. What it hands on when it continues as new grows by 90 bytes with
@@ -22,6 +22,8 @@ MAX_MANIFEST_BYTES: Final = MAX_READ_NODES * 144
 node. A larger one is stored once, so that the history of a run grows with its edges to and from joins, and not with
 their product.
 """
+MAX_ONLY_MANIFEST_BYTES: Final = MAX_PAYLOAD_BYTES // 16
+"""What the manifest of a join or a map with only one consumer may take."""
 MAX_MANIFEST_LEVELS: Final = 8
 """Joins of joins in one manifest: what reads it goes down as many levels."""
 MAX_CONDITION_LEVELS: Final = 250
@@ -53,10 +55,14 @@ MAX_QUOTED_LEVELS: Final = 25  # How often a function is followed into itself wh
 MAX_CHECKED_PATTERN_CHARACTERS: Final = 200  # of a schema's pattern that a plan is checked against
 MAX_PLAN_PROBLEMS: Final = 100  # of one plan that people are shown
 MAX_EDGES: Final = 100_000  # of one plan: the scheduler's memory and a plan's text grow with them
-MAX_MEMBERS: Final = 250
+MAX_MEMBERS: Final = 1_024
 """Calls of one activity: its replies travel together, and what a lost worker had begun is called again."""
+MAX_WAVE_MEMBERS: Final = MAX_MEMBERS // 4
+"""The same while further calls wait until some have ended, which begin with the end of an activity beside others; and
+of what runs behind others where several workers could run it.
+"""
 MAX_ISLAND_MILLIS: Final = 2_000  # of the longest path through one activity
-MAX_MEMBER_MANIFESTS_BYTES: Final = MAX_PAYLOAD_BYTES // 4 // MAX_MEMBERS
+MAX_MEMBER_MANIFESTS_BYTES: Final = MAX_PAYLOAD_BYTES // 2 // MAX_MEMBERS
 """Of the manifests for one call of a shared activity: those of all travel in one input."""
 MAX_SHORT_MILLIS: Final = 1_000
 """What takes longer is an activity of its own, so that people see it: what a hop costs beside that does not matter."""

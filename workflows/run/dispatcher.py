@@ -6,7 +6,7 @@ holds 4 MiB and a run that breaks that is terminated.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -29,6 +29,7 @@ from sennit.workflows.messages.node_calls import (
     BudgetedCall,
     GateNodeCall,
     GroupCall,
+    JoinNodeCall,
     LlmNodeCall,
     NodeCall,
     ProgramNodeCall,
@@ -41,7 +42,7 @@ from sennit.workflows.plan.language.summary import for_bar
 from sennit.workflows.plan.limits import MAX_TASK_BYTES
 from sennit.workflows.plan.scheduling.completion import may_write
 from sennit.workflows.plan.scheduling.events import Event, InputsRead, NodeEnded, Start
-from sennit.workflows.plan.scheduling.joins import beginning, lost, manifest, told_until
+from sennit.workflows.plan.scheduling.joins import beginning, lost, makers, manifest, told_until
 from sennit.workflows.plan.scheduling.ready import in_place
 from sennit.workflows.plan.scheduling.state import RUNNING, SUCCEEDED, RunState
 from sennit.workflows.run import outcomes
@@ -50,7 +51,7 @@ from sennit.workflows.run.subagent import GIVEN_UP, SUSPENDED, prefix_below, run
 from sennit.workflows.run.subagent_status import SubagentStatus
 
 Units = tuple[int, ...]
-_CALLS: dict[str, Call[Any, Any]] = {call.name: call for call in contracts.CALLS}
+_CALLS: dict[str, Call[Any, Any]] = {call.name: call for call in contracts.CALLS} | {"map": contracts.JOIN}
 PAID = ("tokens", "cost", "calls")
 """The limits that every attempt of a model call uses up."""
 
@@ -324,15 +325,13 @@ def node_call(state: RunState, run: str, plan: str, units: Units, *, asks: bool 
     common |= {"run": run, "plan": plan, "nodes": tuple(state.full_path(each) for each in units)}
     if unit in state.answers:
         return GateNodeCall(**common, answer=state.answers[unit])
-    spec, is_map = state.spec_of(unit), state.kind_of(unit) == "map"
-    read = [*state.values(unit)] if is_map else []
-    read = read or [*dict.fromkeys((*(node for each in units for node in _read_by(state, each)), *spec.inputs))]
-    again = [node for node in _makers(state, read) if state.generation[node] > 1]
-    fields = _known(repeated=tuple(map(state.full_path, again)))
-    if spec.kind == "join":
+    spec = state.spec_of(unit)
+    gathers = takes is JoinNodeCall
+    read = [unit] if gathers else [*(node for each in units for node in _read_by(state, each)), *spec.inputs]
+    repeated = [node for node in makers(state, read) if state.generation[node] > 1]
+    fields = _known(repeated=tuple(state.full_path(node) for node in repeated))
+    if gathers:
         fields["refs"] = {state.path(unit): manifest(state, unit)}
-    elif is_map:
-        fields["items"] = tuple(state.digest[item] for item in state.values(unit))
     else:
         fields["refs"] = _reads(state, units)
     if issubclass(takes, AskingCall) and (asks or spec.approval):
@@ -377,14 +376,6 @@ def _gathered(state: RunState, unit: int, spec: NodeSpec, refs: dict[str, str]) 
         found["lost"] = {state.path(node): loss for node, loss in losses.items()}
     if spec.policy == "any":
         found["ends"] = {state.path(node): state.ended_at.get(node, 0) for node in state.chosen[unit]}
-    return found
-
-
-def _makers(state: RunState, units: Sequence[int]) -> list[int]:
-    """Return these units, and in the place of joins those that have made their values."""
-    found = list(units)
-    for unit in found:  # which grows
-        found += [node for node in state.chosen.get(unit, ()) if state.kind_of(unit) == "join" and node not in found]
     return found
 
 

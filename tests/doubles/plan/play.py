@@ -31,6 +31,7 @@ from sennit.workflows.plan.scheduling.events import (
     StopRequested,
     TimeAdvanced,
 )
+from sennit.workflows.plan.scheduling.joins import is_manifest
 from sennit.workflows.plan.scheduling.snapshot import dump, load
 from sennit.workflows.plan.scheduling.state import (
     BLOCKED,
@@ -202,9 +203,14 @@ class Play:
 
     def _closed(self) -> list[str]:
         status = self.state.status
-        joins = [unit for unit in status.touched if self.state.kind_of(unit) == "join" and status[unit] == SUCCEEDED]
-        joins = [unit for unit in joins if unit in self.state.chosen and not self.state.attempts[unit]]
-        return [f"close {self.state.full_path(unit)}" for unit in joins]
+        ended = [unit for unit in status.touched if status[unit] == SUCCEEDED and not self.state.attempts[unit]]
+        return [f"close {self.state.full_path(unit)}" for unit in ended if self._is_gathered(unit)]
+
+    def _is_gathered(self, unit: int) -> bool:
+        """Whether the scheduler itself has given a unit its value: a join, or a map."""
+        if self.state.kind_of(unit) == "map":
+            return is_manifest(self.state.digest[unit] or "")
+        return self.state.kind_of(unit) == "join" and unit in self.state.chosen
 
     def _step(self, event: Event) -> list[Decision]:
         """Take an event. What a node asks is put together at once, as is what it asks again."""

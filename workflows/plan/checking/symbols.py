@@ -1,10 +1,10 @@
 """What the names in a plan may mean, and the problems of those that mean nothing."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sennit.workflows.plan.checking.output_types import OutputTypes, Tools
-from sennit.workflows.plan.language.dependencies import links_of, names_in
+from sennit.workflows.plan.language.dependencies import Links, names_in
 from sennit.workflows.plan.language.nodes import RESERVED_IDS, MapNode, Node, Plan
 from sennit.workflows.plan.language.problems import Problem, Where, no_such_input
 from sennit.workflows.plan.language.references import Reference, parse_reference
@@ -23,14 +23,14 @@ class SymbolTable:
     `tools` is None when no catalogue is known.
     """
 
-    def __init__(self, plan: Plan, tools: Tools | None) -> None:
+    def __init__(self, plan: Plan, tools: Tools | None, links: Sequence[Links] = ()) -> None:
         self.plan = plan
         self.known: dict[str, int] = {}
         for index, node in enumerate(plan.nodes):
             self.known.setdefault(node.id, index)
         self.used = Counter(node.id for node in plan.nodes)
         self.tools = tools
-        self.links = [links_of(node) for node in plan.nodes]
+        self.links = links
         self.outputs = OutputTypes(plan, tools or {})
 
     def check_name(self, name: str, node: Node | None, where: Where) -> Iterator[Problem]:

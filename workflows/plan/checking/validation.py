@@ -1,6 +1,6 @@
 """Everything that must hold of a whole plan before anything is spent. Pure; O(nodes + edges)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sennit.workflows.plan.checking.calls import argument_problems, model_problems, turn_problems
@@ -36,14 +36,19 @@ STAGE_WORDS = ("question", "ledger")
 
 
 def problems_of(
-    plan: Plan, catalogue: Catalogue | None = None, *, models: tuple[str, ...] | None = None
+    plan: Plan,
+    catalogue: Catalogue | None = None,
+    *,
+    models: tuple[str, ...] | None = None,
+    links: Sequence[dependencies.Links] | None = None,
 ) -> list[Problem]:
     """Return what is wrong with `plan`, node by node and then as a whole; the first 100 problems, none twice.
 
-    Without a catalogue tools and their arguments are not checked; without `models` model names are not.
+    Without a catalogue tools and their arguments are not checked; without `models` model names are not. `links` are
+    what its nodes depend on, if that is known.
     """
     tools = {tool["name"]: tool for tool in catalogue} if catalogue is not None else None
-    scope = SymbolTable(plan, tools)
+    scope = SymbolTable(plan, tools, links or [dependencies.links_of(node) for node in plan.nodes])
     seen: dict[Problem, None] = {}
     for problem in _problems(scope, models):
         seen[problem] = None
@@ -78,9 +83,10 @@ def _node(scope: SymbolTable, node: Node, index: int) -> Iterator[Problem]:
     yield from _id(scope, node, index)
     for position, name in enumerate(node.needs):
         yield from scope.check_name(name, node, (*where, "needs", position))
-    for field, reference in dependencies.value_references(node):
+    texts = dependencies.bound_texts(node)
+    for field, reference in dependencies.value_references(node) if texts or node.kind != "tool" else ():
         yield from scope.check_reference(reference, node, (*where, *field))
-    for field, text in dependencies.bound_texts(node):
+    for field, text in texts:
         yield from _malformed(text, (*where, *field))
     if node.when is not None or node.kind == "map":
         yield from condition_problems(scope, node, where)

@@ -1,6 +1,6 @@
 """From a checked plan to the execution plan of the scheduler: edges by index, queues, times, effects, summaries."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import ceil
 from typing import Any
 
@@ -86,9 +86,13 @@ class PlanCompiler:
         self._wanted = dependencies.facts_wanted(plan)
         self._docs = docs
 
-    def execution_plan(self, on_failure: OnFailure | None) -> ExecutionPlan:
-        """Return the execution plan. `on_failure` of the request wins over the plan's."""
-        links = [dependencies.links_of(node) for node in self._plan.nodes]
+    def execution_plan(
+        self, on_failure: OnFailure | None, links: Sequence[dependencies.Links] | None = None
+    ) -> ExecutionPlan:
+        """Return the execution plan. `on_failure` of the request wins over the plan's. `links` are what the nodes
+        depend on, if that is known.
+        """
+        links = links or [dependencies.links_of(node) for node in self._plan.nodes]
         specs = [self._spec(node, each) for node, each in zip(self._plan.nodes, links, strict=True)]
         for spec, rank in zip(specs, ranks(self._plan, links), strict=True):
             spec.rank = rank

@@ -15,10 +15,10 @@ class Graph:
     `early` are the nodes below a join that may close before all of its inputs have ended, and `contended` the locks
     that somebody may hold alone. `order` puts each node behind all that it waits for, and `place` is a node's place in
     it. Nodes that are appended have places behind all others until `sort` is called, which whoever follows edges
-    backwards does first. `by_key` has the latest node of each call of a program, and `wanted` the facts of joins: true
-    for those that conditions and maps read, false for those that only other joins have from them. `pipes` are the maps
-    that run item by item behind each map's items, and `places` where a node stands among the inputs of a join that
-    limits how many of them are open.
+    backwards does first. `by_key` has the latest node of each call of a program, and `wanted` the facts of joins and
+    maps: true for those that conditions and maps read, false for those that only other joins have from them. `pipes`
+    are the maps that run item by item behind each map's items, and `places` where a node stands among the inputs of a
+    join that limits how many of them are open.
     """
 
     def __init__(self, execution_plan: ExecutionPlan) -> None:
@@ -188,13 +188,13 @@ class Graph:
             self._hurry(spec.inputs)
 
     def _want(self, facts: list[tuple[int, str, bool]]) -> None:
-        """Note facts of joins, and those of joins among their inputs from which they have them."""
+        """Note facts of joins and maps, and those of joins among their inputs from which they have them."""
         for node, name, is_read in facts:  # which grows
             spec, known = self.specs[node], self.wanted.get(node, {}).get(name)
-            if spec.kind != "join" or known or known == is_read:
+            if spec.kind not in ("join", "map") or known or known == is_read:
                 continue
             self.wanted.setdefault(node, {})[name] = is_read
-            if spec.of_items:  # nobody asks items for facts
+            if spec.of_items or spec.kind == "map":  # nobody asks items for facts
                 continue
             place, inner = fact_of_input(spec.policy, name) or (0, "")
             inputs = spec.inputs if spec.policy in ("first", "quorum") else spec.inputs[place : place + 1]

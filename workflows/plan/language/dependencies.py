@@ -73,14 +73,20 @@ def marked_texts(value: Any, where: Where = ()) -> list[tuple[Where, str]]:
     return found
 
 
+_HOLDERS = (dict, list, tuple)  # a union of types is made anew each time, and every value of a plan is looked at
+
+
 def _mark(value: Any, where: Where, found: list[tuple[Where, str]]) -> None:
     if isinstance(value, str):
         if "$" in value:
             found.append((where, value))
-    elif isinstance(value, dict | list | tuple):
+    elif isinstance(value, _HOLDERS):
         parts: Any = value.items() if isinstance(value, dict) else enumerate(value)
         for name, item in parts:
-            if isinstance(item, str | dict | list | tuple) and item:
+            if isinstance(item, str):
+                if "$" in item:
+                    found.append(((*where, name), item))
+            elif isinstance(item, _HOLDERS):
                 _mark(item, (*where, name), found)
 
 

@@ -185,8 +185,8 @@ def consider(state: RunState, join: int) -> None:
 
 
 def _close(state: RunState, join: int, spec: NodeSpec) -> None:
-    """Give a join its value; what an activity is needed for is queued."""
-    outcome = joins.outcome_of(state, join) if spec.kind == "join" else None
+    """Give a join or a map its value; what an activity is needed for is queued."""
+    outcome = joins.outcome_of(state, join) if spec.kind in ("join", "map") else None
     if outcome is None:
         ready.queue(state, join)
         return
@@ -240,8 +240,8 @@ def open_units(state: RunState, node: int) -> int:
 
 
 def gather(state: RunState, node: int) -> None:
-    """Queue a map whose items have all ended, or fail it if an item failed. If they ran behind the items of another
-    map, it waits for the end of that, and has a value only if that has one.
+    """Give a map whose items have all ended its value, or fail it if an item failed. If they ran behind the items of
+    another map, it waits for the end of that, and has a value only if that has one.
     """
     source = state.graph.specs[node].source
     before = SUCCEEDED if source < 0 else state.status[source]
@@ -253,7 +253,9 @@ def gather(state: RunState, node: int) -> None:
     failed = [item for item in state.items[node] if state.status[item] in (FAILED, CANCELLED)]
     state.status[node] = PENDING
     if not failed:
-        ready.queue(state, node)
+        begun = [state.started[item] for item in state.items[node] if state.attempts[item]]
+        state.millis[node] = state.now - min(begun, default=state.now)
+        _close(state, node, state.graph.specs[node])
         return
     first = failed[0]
     error = ": ".join(state.notes.get(first, ("", "")))

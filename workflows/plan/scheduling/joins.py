@@ -1,17 +1,19 @@
 """Rules of joins: when one closes, with which inputs, and when it cannot close any more; and what its value is.
 
-The value of a join is the outputs of its inputs, so the join itself is no activity. Its reference is a *manifest*: the
-references of those outputs, as JSON, in the place of a digest. Whoever is given one reads the outputs.
+The value of a join is the outputs of its inputs, and that of a map those of its items, so neither is an activity. The
+reference is a *manifest*: the references of those outputs, as JSON, in the place of a digest. Whoever is given one
+reads the outputs.
 
     "<digest>"                                        an output
-    [MANIFEST, ...]                                   a list of values: `all` and `quorum`
+    [MANIFEST, ...]                                   a list of values: `all` and `quorum`, and a map's
+    null                                              in such a list, an item of a map that was skipped
     {"id": .., "value": MANIFEST}                     an input that succeeded: `settled`
     {"id": .., "status": .., "error": ..}             one that has no value
     {"data": MANIFEST}                                a value that no program has written: nothing in it is a reference
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -25,6 +27,7 @@ from sennit.workflows.plan.limits import (
     MAX_LOSSES_CHARACTERS,
     MAX_MANIFEST_BYTES,
     MAX_MANIFEST_LEVELS,
+    MAX_ONLY_MANIFEST_BYTES,
     MAX_READ_NODES,
 )
 from sennit.workflows.plan.scheduling.events import Outcome
@@ -241,9 +244,31 @@ class JoinInput(NamedTuple):
     loss: tuple[str, str | None] | None = None
 
 
+def parts_of(state: RunState, node: int) -> Sequence[int]:
+    """Return the units whose values the value of a join that has closed is made of, or that of a map."""
+    return state.values(node) if state.graph.specs[node].kind == "map" else state.chosen.get(node, ())
+
+
+def makers(state: RunState, units: Iterable[int]) -> list[int]:
+    """Return these units, and those that have made the values of joins and maps among them."""
+    found = dict.fromkeys(units)
+    stack = list(found)
+    for unit in stack:  # which grows
+        digest, kind = state.digest[unit], state.kind_of(unit)
+        is_stored = kind == "map" and digest is not None and not is_manifest(digest)
+        made_of = parts_of(state, unit) if kind in ("join", "map") and not is_stored else ()
+        stack += [node for node in made_of if node not in found]
+        found |= dict.fromkeys(made_of)
+    return stack
+
+
 def manifest(state: RunState, join: int) -> str:
-    """Return the reference of the value of a join that has closed: of `first`, mostly the digest of the value."""
-    spec, chosen, specs = state.graph.specs[join], state.chosen[join], state.graph.specs
+    """Return the reference of the value of a join that has closed, or of a map whose items have ended: of `first`,
+    mostly the digest of the value.
+    """
+    spec, chosen, specs = state.graph.specs[join], parts_of(state, join), state.graph.specs
+    if spec.kind == "map":
+        return _reference([state.digest[item] for item in chosen])
     of_program = spec.maker >= 0 and specs[spec.maker].kind == "program"
     taken = dict.fromkeys(chosen)
     nodes = chosen if spec.policy != "settled" else spec.inputs
@@ -286,18 +311,21 @@ def is_manifest(reference: str) -> bool:
 
 
 def outcome_of(state: RunState, join: int) -> Outcome | None:
-    """Return the value of a join that has closed; None if an activity has to store it, because it is too much to stand
-    in the input of each consumer, or because a condition reads more of it than is known of its inputs.
+    """Return the value of a join that has closed, or of a map whose items have ended; None if an activity has to store
+    it, because it is too much to stand in the input of each consumer, or because a condition reads more of it than is
+    known of its inputs.
     """
     reference = manifest(state, join)
     facts = _facts(state, join)
     if facts is None or (is_manifest(reference) and not _is_carried(state, join, reference)):
         return None
-    return Outcome(reference, sum(state.size[node] for node in state.chosen[join]), facts, attempts=0)
+    return Outcome(reference, sum(state.size[node] for node in parts_of(state, join)), facts, attempts=0)
 
 
 def _is_carried(state: RunState, join: int, reference: str) -> bool:
-    """Whether all that read a join can have its manifest in their inputs."""
+    """Whether all that read a join or a map can have its manifest in their inputs. To store what only one reads, an
+    activity would have it in its own.
+    """
     graph, times = state.graph, int(join in state.graph.answering)
     if _levels(json.loads(reference)) > MAX_MANIFEST_LEVELS:
         return False
@@ -308,7 +336,8 @@ def _is_carried(state: RunState, join: int, reference: str) -> bool:
         if len(spec.reads) + len(spec.inputs) > MAX_READ_NODES:
             return False
         times += max(1, spec.cap)  # each item of a map has it in its input
-    return len(reference) * max(1, times) <= MAX_MANIFEST_BYTES
+    most = MAX_MANIFEST_BYTES if times > 1 else MAX_ONLY_MANIFEST_BYTES
+    return len(reference) * max(1, times) <= most
 
 
 def _levels(part: Any) -> int:
@@ -319,8 +348,8 @@ def _levels(part: Any) -> int:
 
 
 def _facts(state: RunState, join: int) -> dict[str, Scalar] | None:
-    """Return the facts of a join's value that conditions, maps and other joins read; None if one of a condition or a
-    map is not known.
+    """Return the facts of a join's or a map's value that conditions, maps and joins read; None if one of a condition
+    or a map is not known.
     """
     found: dict[str, Scalar] = {}
     for name, is_read in state.graph.wanted.get(join, {}).items():
@@ -334,11 +363,11 @@ def _facts(state: RunState, join: int) -> dict[str, Scalar] | None:
 
 def _fact(state: RunState, join: int, name: str) -> Scalar:
     """Return a fact of a join's value. Raises LookupError if only the whole value can tell it."""
-    spec, chosen = state.graph.specs[join], state.chosen[join]
+    spec, chosen = state.graph.specs[join], parts_of(state, join)
     if name.removeprefix("?") == "length" and spec.policy != "first":
         length = len(spec.inputs if spec.policy == "settled" else chosen)
         return True if name.startswith("?") else length
-    found = fact_of_input(spec.policy, name)
+    found = fact_of_input(spec.policy, name) if spec.kind == "join" else None
     if found is None:
         return _fact_of_end(state, spec, name)
     place, inner = found

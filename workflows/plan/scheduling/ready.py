@@ -7,7 +7,7 @@ from typing import Any
 from sennit.workflows.plan.compile.execution_plan import APART, SHARED
 from sennit.workflows.plan.fusion.islands import Islands, dealt, readers_of
 from sennit.workflows.plan.fusion.rules import why_alone
-from sennit.workflows.plan.limits import MAX_MEMBER_MANIFESTS_BYTES, MAX_MEMBERS, MAX_STEP_CALLS
+from sennit.workflows.plan.limits import MAX_MEMBER_MANIFESTS_BYTES, MAX_MEMBERS, MAX_STEP_CALLS, MAX_WAVE_MEMBERS
 from sennit.workflows.plan.scheduling import joins
 from sennit.workflows.plan.scheduling.budget import Amounts, Budget, Rate
 from sennit.workflows.plan.scheduling.events import Start
@@ -153,12 +153,13 @@ def groups_of(state: RunState, place: Place, units: Sequence[int]) -> list[list[
     has been paid for.
     """
     workers = state.timings.workers.get(place[0], 1)
+    most = MAX_WAVE_MEMBERS if state.heap else MAX_MEMBERS
     classes: dict[tuple[int, ...], list[list[int]]] = {}
     if state.is_item(units[0]):
         classes[()] = [[unit] for unit in units]
     else:
         islands = _islands_behind(state, place)
-        room = min(MAX_MEMBERS, state.in_flight - state.running)
+        room = min(MAX_MEMBERS if workers == 1 else MAX_WAVE_MEMBERS, state.in_flight - state.running)
         for piece in islands.pieces(units, widest=-(-len(units) // workers), room=room):
             first = [unit for unit in piece if state.status[unit] == RUNNING]
             if len(piece) == len(first) or reserve(state, [unit for unit in piece if unit not in first]):
@@ -169,7 +170,8 @@ def groups_of(state: RunState, place: Place, units: Sequence[int]) -> list[list[
     found = []
     for pieces in classes.values():
         held = dict.fromkeys(state.shared[unit] for piece in pieces for unit in piece if unit in state.shared)
-        groups = dealt(pieces, workers=workers, room=len(held) + max(0, state.window - state.activities))
+        room = len(held) + max(0, state.window - state.activities)
+        groups = dealt(pieces, workers=workers, room=room, most=most)
         for group in groups:
             share_activity(state, group)
         found += groups

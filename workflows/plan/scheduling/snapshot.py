@@ -98,9 +98,8 @@ def load(graph: Graph, text: str) -> RunState:
     state.resumed = dict.fromkeys(body.get("resumed", ()), True)
     state.taken_over = dict.fromkeys(body.get("taken_over", ()), True)
     state.chosen = {join: tuple(nodes) for join, nodes in body["chosen"]}
-    for join in state.chosen:
-        state.digest[join] = joins.manifest(state, join) if state.digest[join] == "" else state.digest[join]
     state.items = {node: range(first, first + count) for node, first, count in body["items"]}
+    state.digest |= {unit: joins.manifest(state, unit) for unit in units if state.digest[unit] == ""}
     state.park_until, state.pause = body.get("again", (0, 0))
     state.budget = Budget.load(body["budget"]) if "budget" in body else None
     ready.renew(state, {queue: Rate(*counts) for queue, *counts in body.get("rates", ())})
@@ -113,7 +112,8 @@ def load(graph: Graph, text: str) -> RunState:
 
 def _is_manifest_of_now(state: RunState, unit: int) -> bool:
     """Whether a unit's output is a manifest that can be made again from the digests of its inputs."""
-    reference, inputs = state.digest[unit] or "", state.chosen.get(unit, ())
+    reference = state.digest[unit] or ""
+    inputs = joins.parts_of(state, unit) if not state.is_item(unit) else ()
     is_flat = not any(joins.is_manifest(state.digest[node] or "") for node in inputs)
     return bool(inputs) and is_flat and joins.is_manifest(reference) and reference == joins.manifest(state, unit)
 

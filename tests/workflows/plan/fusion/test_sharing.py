@@ -1,5 +1,6 @@
 """Which calls start in one activity, and which alone."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from sennit.workflows.plan.limits import (
     MAX_PAYLOAD_BYTES,
     MAX_READ_NODES,
     MAX_SHORT_MILLIS,
+    MAX_WAVE_MEMBERS,
 )
 from sennit.workflows.plan.scheduling.budget import Budget
 from sennit.workflows.plan.scheduling.events import NodeEnded, Outcome, TimeAdvanced
@@ -134,6 +136,22 @@ def test_a_chain_that_takes_long_is_cut() -> None:
     assert run.begin() == [f"start {'+'.join(first)}"]
 
 
+def test_a_large_graph_is_cut_behind_its_levels() -> None:
+    """Each node waits for two of the level before: no part of the graph has ends that the same nodes read."""
+    wide, deep = 10, 60
+    names = [[f"n{level}_{at}" for at in range(wide)] for level in range(deep)]
+    nodes = [short(name) for name in names[0]]
+    for before, level in pairwise(names):
+        nodes += [short(name, before[at], before[at - 1]) for at, name in enumerate(level)]
+    run = Play(*nodes, answer=names[-1], fuse="auto", in_flight=100)
+    starts = run.begin()
+    while starts != ["end done"]:
+        [start] = starts
+        group = start.removeprefix("start ").split("+")
+        assert len(group) == 10 * wide
+        starts = together(run, *group)
+
+
 def test_the_first_calls_of_a_tool_tell_how_long_it_takes() -> None:
     names = [f"n{at}" for at in range(ENOUGH_CALLS + 4)]
     run = Play(*(node(name, tool="u") for name in names), join("j", *names), answer="j", fuse="auto", window=3)
@@ -167,19 +185,28 @@ def test_every_worker_gets_a_part() -> None:
 
 
 def test_the_items_of_a_map_share_as_many_activities_as_they_need() -> None:
-    run = Play(node("a", kind="llm"), each("m", "a", tool="t", typical=20, cap=900), answer="m", fuse="auto")
+    items = each("m", "a", tool="t", typical=20, cap=9_000)
+    run = Play(node("a", kind="llm"), items, answer="m", fuse="auto", in_flight=5_000)
     run.begin()
     starts = run.ok("a", length=2 * MAX_MEMBERS + 1)
-    assert [word.count("+") + 1 for word in starts] == [167, 167, 167]
+    assert [word.count("+") + 1 for word in starts] == [683, 683, 683]
 
 
-def test_what_puts_the_items_of_a_map_together_is_alone() -> None:
+def test_while_items_wait_others_run_in_several_activities_so_that_they_begin_with_the_end_of_one() -> None:
+    items = each("m", "a", tool="t", typical=20, cap=9_000)
+    run = Play(node("a", kind="llm"), items, answer="m", fuse="auto", in_flight=4 * MAX_WAVE_MEMBERS)
+    run.begin()
+    starts = run.ok("a", length=5 * MAX_WAVE_MEMBERS)
+    assert [word.count("+") + 1 for word in starts] == [MAX_WAVE_MEMBERS] * 4
+
+
+def test_each_map_has_the_values_of_its_own_items_also_if_they_end_at_the_same_instant() -> None:
     maps = [each(name, "list", tool="t", typical=20) for name in "mn"]
     run = Play(node("list", kind="llm"), *maps, short("z", "m"), answer=("n", "z"), fuse="auto")
     run.begin()
     run.ok("list", length=1)
-    assert together(run, "m[0]", "n[0]") == ["start m", "start n"]
-    assert run.ok("m") == ["start z"]
+    assert together(run, "m[0]", "n[0]") == ["close m", "close n", "start z"]
+    assert (run.digest("m"), run.digest("n")) == ('["of m[0]"]', '["of n[0]"]')
 
 
 def test_a_call_that_has_failed_beside_others_starts_again_alone() -> None:
@@ -237,8 +264,8 @@ def test_what_ran_behind_a_node_that_a_person_gives_up_is_skipped_though_it_may_
 
 
 def test_no_activity_has_more_members_than_its_replies_can_travel_with_however_small_the_window() -> None:
-    items = each("m", "a", tool="t", typical=20, cap=900)
-    run = Play(node("a", kind="llm"), items, answer="m", fuse="auto", window=2)
+    items = each("m", "a", tool="t", typical=20, cap=9_000)
+    run = Play(node("a", kind="llm"), items, answer="m", fuse="auto", window=2, in_flight=3 * MAX_MEMBERS)
     run.begin()
     assert [word.count("+") + 1 for word in run.ok("a", length=3 * MAX_MEMBERS)] == [MAX_MEMBERS, MAX_MEMBERS]
     assert (run.state.running, run.state.activities) == (2 * MAX_MEMBERS, 2)
@@ -248,13 +275,13 @@ def test_no_activity_has_too_many_members_because_what_hangs_together_stays_toge
     parts = [[f"p{part}_{place}" for place in range(MAX_MEMBERS * 3 // 5)] for part in range(5)]
     ends = [short(f"e{part}", *names) for part, names in enumerate(parts)]
     nodes = [*(short(name) for names in parts for name in names), *ends, join("j", *(f"e{part}" for part in range(5)))]
-    counts = [word.count("+") + 1 for word in Play(*nodes, answer="j", fuse="auto").begin()]
+    counts = [word.count("+") + 1 for word in Play(*nodes, answer="j", fuse="auto", in_flight=5_000).begin()]
     assert counts == [MAX_MEMBERS * 3 // 5 + 1] * 5
 
 
 def test_calls_with_long_manifests_are_alone_so_that_the_input_of_no_activity_is_too_long() -> None:
     """Each consumer may be given the manifests of 64 joins: one payload does not hold those of 250 consumers."""
-    inputs, count = [f"s{place}" for place in range(MAX_READ_NODES)], MAX_MEMBERS
+    inputs, count = [f"s{place}" for place in range(MAX_READ_NODES)], MAX_WAVE_MEMBERS
     joins = [join(f"j{place}", *inputs) for place in range(2 * count)]
     first = len(inputs)
     pairs = [(2 * place, 2 * place + 1) for place in range(count)]

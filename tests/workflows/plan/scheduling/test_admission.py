@@ -1,9 +1,17 @@
-"""Maps: one unit an item, gathered when all have ended."""
+"""Maps: one unit an item; the value is that of the items, which an activity stores if it is long."""
 
 import pytest
 from doubles.plan.play import Play, each, node
 
+from sennit.workflows.plan.scheduling import joins
 from sennit.workflows.plan.scheduling.events import Outcome
+
+
+@pytest.fixture
+def stores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An activity stores what a map or a join has gathered."""
+    monkeypatch.setattr(joins, "MAX_MANIFEST_BYTES", 0)
+    monkeypatch.setattr(joins, "MAX_ONLY_MANIFEST_BYTES", 0)
 
 
 def opened(length: int = 3, *, window: int = 100, **fields: object) -> Play:
@@ -14,21 +22,29 @@ def opened(length: int = 3, *, window: int = 100, **fields: object) -> Play:
     return run
 
 
-def test_a_map_starts_one_unit_an_item_and_then_gathers() -> None:
+def test_a_map_starts_one_unit_an_item_and_has_their_values_when_all_have_ended() -> None:
     run = Play(node("l"), each("m", "l"), node("z", "m"), answer="z")
     run.begin()
     assert run.ok("l", length=3) == ["start m[0]", "start m[1]", "start m[2]"]
     assert run.status("m") == "opened"
     assert run.ok("m[2]", "m[0]") == []
+    assert run.ok("m[1]") == ["close m", "start z"]
+    assert run.digest("m") == '["of m[0]","of m[1]","of m[2]"]'
+
+
+@pytest.mark.usefixtures("stores")
+def test_a_map_of_many_values_gathers() -> None:
+    run = opened(2)
+    run.ok("m[0]")
     assert run.ok("m[1]") == ["start m"]
     assert run.ok("m") == ["start z"]
 
 
-def test_a_map_over_an_empty_list_gathers_at_once() -> None:
+def test_a_map_over_an_empty_list_has_its_value_at_once() -> None:
     run = Play(node("l"), each("m", "l"), answer="m")
     run.begin()
-    assert run.ok("l", length=0) == ["start m"]
-    assert run.ok("m") == ["end done"]
+    assert run.ok("l", length=0) == ["close m", "end done"]
+    assert run.digest("m") == "[]"
 
 
 def test_items_are_started_in_order_as_the_window_has_room() -> None:
@@ -48,11 +64,11 @@ def test_an_item_that_fails_fails_the_map_when_the_others_have_ended() -> None:
 def test_items_may_be_skipped_or_fall_back_instead() -> None:
     run = opened(2, item_skip=True)
     run.fail("m[0]")
-    assert run.ok("m[1]") == ["start m"]
-    assert run.status("m[0]") == "skipped"
+    assert run.ok("m[1]") == ["close m", "start z"]
+    assert (run.status("m[0]"), run.digest("m")) == ("skipped", '[null,"of m[1]"]')
     run = opened(1, item_fallback=("none", 1, {}))
-    assert run.fail("m[0]") == ["start m"]
-    assert run.digest("m[0]") == "none"
+    assert run.fail("m[0]") == ["close m", "start z"]
+    assert (run.digest("m[0]"), run.digest("m")) == ("none", '["none"]')
 
 
 def test_to_retry_a_map_runs_only_the_items_that_failed() -> None:
@@ -62,9 +78,10 @@ def test_to_retry_a_map_runs_only_the_items_that_failed() -> None:
     run.fail("m[2]")
     assert run.retry("m") == ["start m[1]~2", "start m[2]~2"]
     run.ok("m[1]")
-    assert run.ok("m[2]") == ["start m~2"]
+    assert run.ok("m[2]") == ["close m~2", "start z"]
 
 
+@pytest.mark.usefixtures("stores")
 def test_to_retry_a_map_whose_gathering_failed_only_gathers_again() -> None:
     run = opened(2, item_skip=True)
     run.ok("m[0]")
@@ -75,6 +92,7 @@ def test_to_retry_a_map_whose_gathering_failed_only_gathers_again() -> None:
     assert run.retry("m") == ["start m[0]~3", "start m[1]~3"], "one that has its value runs again"
 
 
+@pytest.mark.usefixtures("stores")
 def test_a_map_that_falls_back_for_want_of_its_gathering_gathers_again_too() -> None:
     run = opened(1, fallback=("none", 1, {}))
     run.ok("m[0]")
@@ -83,6 +101,7 @@ def test_a_map_that_falls_back_for_want_of_its_gathering_gathers_again_too() -> 
     assert run.ok("m") == ["cancel z", "start z~2"]
 
 
+@pytest.mark.usefixtures("stores")
 def test_the_items_run_again_where_what_one_of_them_made_is_gone() -> None:
     run = opened(1)
     run.ok("m[0]")
@@ -92,11 +111,9 @@ def test_the_items_run_again_where_what_one_of_them_made_is_gone() -> None:
 
 def test_one_item_may_be_retried_also_after_the_map_has_succeeded() -> None:
     run = opened(2)
-    run.ok("m[0]", "m[1]")
-    assert run.ok("m") == ["start z"]
+    assert run.ok("m[0]", "m[1]") == ["close m", "start z"]
     assert run.retry("m[1]") == ["start m[1]~2"]
-    assert run.ok("m[1]", digest="new") == ["start m~2"]
-    assert run.ok("m", digest="other list") == ["cancel z", "start z~2"]
+    assert run.ok("m[1]", digest="new") == ["cancel z", "close m~2", "start z~2"]
 
 
 def test_to_retry_an_item_that_runs_stops_it_first() -> None:
@@ -109,7 +126,7 @@ def test_an_item_given_up_is_left_out() -> None:
     run = opened(2)
     run.fail("m[0]")
     assert run.ok("m[1]") == ["park m"]
-    assert run.give_up("m[0]") == ["start m~2"]
+    assert run.give_up("m[0]") == ["close m~2", "start z"]
     assert run.status("m[0]") == "skipped"
 
 

@@ -267,7 +267,7 @@ def test_the_items_of_a_map_are_calls_and_the_map_is_none() -> None:
     assert run.ok("l", length=3) == ["start m[0]", "start m[1]"]
     assert run.ok("m[1]") == ["start m[2]"]
     run.ok("m[2]")
-    assert run.ok("m[0]") == ["start m"]
+    assert run.ok("m[0]") == ["close m", "end done"]
 
 
 def test_one_that_lacks_a_lock_or_money_lets_the_next_go_first() -> None:

@@ -6,7 +6,12 @@ from typing import Any
 import pytest
 from doubles.plan.play import Fields, Play, join, node, when
 
-from sennit.workflows.plan.limits import MAX_MANIFEST_BYTES, MAX_MANIFEST_LEVELS, MAX_READ_NODES
+from sennit.workflows.plan.limits import (
+    MAX_MANIFEST_BYTES,
+    MAX_MANIFEST_LEVELS,
+    MAX_ONLY_MANIFEST_BYTES,
+    MAX_READ_NODES,
+)
 from sennit.workflows.plan.scheduling.events import Outcome
 from sennit.workflows.plan.scheduling.snapshot import dump
 
@@ -30,9 +35,18 @@ def reading(count: int, inputs: int) -> list[Fields]:
 
 @pytest.mark.parametrize("policy", ["all", "settled"])
 def test_sixty_four_inputs_stand_in_the_input_of_a_consumer_and_many_more_are_stored(policy: str) -> None:
-    assert joined(MAX_READ_NODES, *reading(1, MAX_READ_NODES), answer="z0", policy=policy)[0] == "close j"
+    half = MAX_READ_NODES // 2
+    assert joined(half, *reading(2, half), answer="z0", policy=policy)[0] == "close j"
+    many = MAX_MANIFEST_BYTES // 80
+    assert joined(many, *reading(2, many), answer="z0", policy=policy) == ["start j"]
+
+
+def test_one_consumer_has_in_its_input_what_else_only_another_activity_had_in_its_own() -> None:
     many = MAX_MANIFEST_BYTES // 40
-    assert joined(many, *reading(1, many), answer="z0", policy=policy) == ["start j"]
+    assert joined(many, *reading(1, many), answer="z0")[0] == "close j"
+    assert joined(many, *reading(2, many), answer="z0") == ["start j"]
+    most = MAX_ONLY_MANIFEST_BYTES // 43 + 1
+    assert joined(most, *reading(1, most), answer="z0") == ["start j"]
 
 
 def test_with_many_consumers_it_is_stored_once() -> None:

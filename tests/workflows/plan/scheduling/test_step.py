@@ -178,17 +178,25 @@ def test_without_failures_exactly_those_nodes_are_ready_that_graphlib_says(
     sorter = TopologicalSorter(waits)
     sorter.prepare()
     ready = set(sorter.get_ready())
+    ended: list[int] = []
+
+    def is_gathered(node: int) -> bool:
+        return state.graph.specs[node].kind in ("join", "map") and state.digest[node] is not None
+
     worker.take(step(state, RunStarted()))
     while not state.ended:
         begun = {node for node in waits if state.status[node] != PENDING or state.queued[node] or node in state.items}
         assert begun - behind == ready - behind
         assert ready & behind <= begun
         worker.finish_one()
+        ended += worker.ended
         sorter.done(*worker.ended)
         worker.ended.clear()
-        while fresh := set(sorter.get_ready()):
-            ready |= fresh
-            sorter.done(*(node for node in fresh if state.graph.specs[node].kind == "join" and state.digest[node]))
+        ready |= set(sorter.get_ready())
+        while closed := [node for node in ready if is_gathered(node) and node not in ended]:
+            ended += closed
+            sorter.done(*closed)
+            ready |= set(sorter.get_ready())
     assert not sorter.is_active()
 
 
