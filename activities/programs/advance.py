@@ -107,7 +107,7 @@ class Programs:
         sleeps = min(session.open) < 0  # and is told so before what ends later
         taken = dict[str, NodeReply]()
         if takes_over(session, context):
-            taken = await step.taken_over(words)
+            taken = await taken_over(step.part(words, words.nodes), words, step.recorded)
         elif calls is not None and not (session.again or sleeps):
             try:
                 progress, end = await self._go_on(step, context, words, progress, calls, log)
@@ -342,10 +342,6 @@ class _Step:
     part: Callable[[Words, Sequence[Node]], StoredPlan]
     recorded: Recorded | None = None
     parts: dict[str, Part] = field(default_factory=dict)
-
-    async def taken_over(self, words: Words) -> dict[str, NodeReply]:
-        """Return how those of the new calls have ended that are recorded in the runs that are forked."""
-        return await taken_over(self.part(words, words.nodes), words, self.recorded) if self.recorded else {}
 
     def context_of(self, page: StoredPlan, name: str, library: ArtifactReader) -> NodeContext:
         """Return what an activity would begin a task with that is on this page."""

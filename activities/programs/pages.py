@@ -87,8 +87,10 @@ def part_of(
     return page
 
 
-async def taken_over(page: StoredPlan, words: Words, recorded: Recorded) -> dict[str, NodeReply]:
+async def taken_over(page: StoredPlan, words: Words, recorded: Recorded | None) -> dict[str, NodeReply]:
     """Return how those of the new calls have ended that are recorded in the runs that are forked."""
+    if recorded is None:
+        return {}
     found = await asyncio.gather(*(recorded(page, name) for name in words.keys))
     return {name: reply for name, reply in zip(words.keys, found, strict=True) if reply is not None}
 
