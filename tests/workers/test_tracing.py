@@ -212,8 +212,8 @@ def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[TraceServer]:
     """
     providers: list[TracerProvider] = []
 
-    def provider(*given: Any, **named: Any) -> TracerProvider:
-        providers.append(TracerProvider(*given, **named))
+    def provider(*args: Any, **options: Any) -> TracerProvider:
+        providers.append(TracerProvider(*args, **options))
         return providers[-1]
 
     monkeypatch.setattr("sennit.workers.tracing.TracerProvider", provider)

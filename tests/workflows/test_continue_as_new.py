@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from doubles.local_workers import Handle, Start, remembered_or_not
-from doubles.runs import board, call, called, insist, status_of, until
+from doubles.runs import board, call, called, happens, insist, status_of, until
 from doubles.tools import calls
 from temporalio import workflow
 from temporalio.api.common.v1 import Payload
@@ -117,26 +117,30 @@ async def test_a_drain_is_given_up_for_a_long_node_and_is_shown(
 
 
 async def test_at_the_hard_bound_writes_end_and_all_else_begins_again_in_the_next_run(
-    client: Client, begin: Start, model_server: ModelServer, cache: Path, monkeypatch: pytest.MonkeyPatch
+    client: Client, begin: Start, model_server: ModelServer, cache: Path, held: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A sub-agent lets its own write end, and the next one asks for no plan. The bounds are those of the first run."""
     monkeypatch.setattr(drain, "SOFT_BOUNDS", (1_000, *drain.SOFT_BOUNDS[1:]))
     monkeypatch.setattr(drain, "HARD_BOUNDS", (60, *drain.HARD_BOUNDS[1:]))
-    below = [call("v", "post", args={"text": "below", "seconds": 3}), call("s", args={"seconds": 4, "value": 1})]
+    below = [call("v", "post", args={"text": "below", "seconds": 3}), call("s", "hang", args={"name": held.name})]
     model_server.on("You plan work", json.dumps({"nodes": below, "answer": ["$v", "$s"]}))
     nodes = [
         *chain(8),
         call("w", "post", args={"text": "above", "seconds": 3}),
-        call("r", args={"seconds": 4, "value": 1}),
+        call("r", "hang", args={"name": held.name}),
         {"id": "sub", "kind": "agent", "goal": "Write."},
     ]
     plan = {"nodes": nodes, "answer": ["$n7.value", "$w", "$r.value", "$sub"]}
     handle = await begin(plan=plan, approval="never", fuse="off")
-    assert (await handle.result())["answer"] == ["end", {"posted": "above"}, 1, [{"posted": "below"}, {"value": 1}]]
+    child = prefix_below(handle.first_execution_run_id or "", "sub")
+    await happens(lambda: called(cache, handle)["r~1"] == calls(cache, child).count("s~1") == 2)
+    for name in ("r", "s"):
+        (held / f"{name}.end").touch()
+    posted = [{"posted": "below"}, {"value": None}]
+    assert (await handle.result())["answer"] == ["end", {"posted": "above"}, None, posted]
     assert len(await links(client, handle)) == 2
     counted = called(cache, handle)
     assert (counted.pop("r~1"), counted.pop("w~1"), set(counted.values())) == (2, 1, {1})
-    child = prefix_below(handle.first_execution_run_id or "", "sub")
     assert Counter(calls(cache, child)) == {"v~1": 1, "s~1": 2}
     assert len(model_server.asked) == 1
 

@@ -365,21 +365,24 @@ async def test_an_edited_script_runs_only_what_changed(begin: Start, model_serve
 
 
 FLYING = """
-async def look(number: int):
+async def look(number: int, held: str):
     await note(text=str(number))
-    return (await nap(value=number, seconds=1.5))["value"]
+    await hang(name=held)
+    return number
 
-async def main():
-    found = await parallel([task(look, number=number) for number in range(3)])
+async def main(held: str):
+    found = await parallel([task(look, number=number, held=held) for number in range(3)])
     return ["old", found]
 """
 
 
-async def test_two_edits_at_once_leave_in_flight_what_they_call_again(start: Start, cache: Path) -> None:
-    handle = await start(plan=program(FLYING), approval="never")
-    await until(handle, lambda view: sum(line["kind"] == "tool" for line in view["nodes"]) == 6)
+async def test_two_edits_at_once_leave_in_flight_what_they_call_again(start: Start, cache: Path, held: Path) -> None:
+    handle = await start(plan=program(FLYING, held=held.name), approval="never")
+    await happens(lambda: len(list(held.glob("*.begun"))) == 3)
     edits = [insist(handle, "edit_program", {"script": FLYING.replace("old", word)}) for word in ("one", "two")]
     await asyncio.gather(*edits)
+    for begun in held.glob("*.begun"):
+        begun.with_suffix(".end").touch()
     report = await handle.result()
     assert (report["status"], report["answer"][1]) == ("done", [0, 1, 2])
     assert report["answer"][0] in ("one", "two")
