@@ -38,10 +38,6 @@ _LINE = re.compile(rf"{_LEAD}{_NAME}{_BRACKET}", re.IGNORECASE)
 _CALL = re.compile(rf"(?<![A-Za-z0-9_]){_NAME}{_BRACKET}(?!\s*+(?:\.\.\.|\u2026))")
 _LISTED = re.compile(rf"\s*+\[\s*+{_NAME}\(")
 _NAMED = re.compile(rf"[\"'](?:(?:tool_)?name|tool|function)[\"']\s*+:\s*+[\"']{_NAME}[\"']")
-_NO_BRACKET = re.compile(
-    rf"{_LEAD}(?P<label>(?:action|tool|function|call)\s*+:\s*+)?+{_NAME}\s*+(?P<after>\Z|[\"'\u201c$:=\[{{<|])",
-    re.IGNORECASE,
-)
 _NUMBERED = re.compile(
     r"[\s#>*`\u2022-]*+[(\[]?+(?:(?:step|task|line)\s*+#?(\d{1,9})|(\d{1,9})[.):\]](?!\d))", re.IGNORECASE
 )
@@ -301,7 +297,7 @@ class LineReader:
 
     def _words(self, text: str) -> None:
         """Take a row that is no line: a fence, the end of the plan, a comment, a thought, or other words."""
-        shown, numbered, bare = format_value(text), _NUMBERED.match(text), _NO_BRACKET.match(text)
+        shown, numbered = format_value(text), _NUMBERED.match(text)
         number = int(numbered[1] or numbered[2]) if numbered else self._made.last + 1
         if not text.strip(_NOISE) or _FENCE.fullmatch(text):
             return
@@ -311,18 +307,10 @@ class LineReader:
             self._made.fail(
                 f"{shown} looks like a call of {name}; write it as a line, {number}. {name}(...), or not at all"
             )
-        elif bare and (name := self._bare_name(bare)):
-            self._made.fail(f"{shown} is no whole call; write {number}. {name}(...)")
         elif _CROSSED.search(text):
             self._made.fail(f"{shown} may strike out lines or put them in a comment; write the lines of the plan alone")
         elif not (self._ended or self._broken or _THOUGHT.match(text) or (_COMMENT.match(text) and not numbered)):
             self._made.leave_out(number if numbered else None, shown)
-
-    def _bare_name(self, found: re.Match[str]) -> str:
-        """Return the tool or form that a row names without brackets, such as `search: Nile` or `Action: search`."""
-        name = self._made.known_call(found["name"])
-        exact = name == found["name"] or found["after"] not in ("", ":")
-        return name if exact and (found["number"] or found["label"] or name in self._made.tools) else ""
 
     def _add(self, call: JsonCall) -> None:
         self._made.add(call.number, self._made.known_call(call.name) or call.name, call)
