@@ -220,7 +220,9 @@ class Interpreter:
                 session.feed_run(self._read("own_text", script), print_callback=_drop)
             except monty.MontyTypingError as error:
                 found = [
-                    type_problem(each, script) for each in json.loads(error.display())[:PROBLEMS] if is_of_use(each)
+                    type_problem(each, script)
+                    for each in json.loads(error.display())[:PROBLEMS]
+                    if is_of_use(each, script)
                 ]
                 return found if any(each.code != DOUBT for each in found) else [*found, *self._top_problems(script)]
             except monty.MontyRuntimeError as error:  # of the check itself, or of what is rewritten for Monty

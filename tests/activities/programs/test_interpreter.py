@@ -415,3 +415,8 @@ async def test_types_that_were_not_checked_in_time_are_no_verdict(
     with pytest.raises(InterpreterCrashed, match=r"not checked in 0 s|request timeout"):
         await interpreter.type_problems(many, "")
     await interpreter.close()
+
+
+async def test_members_of_an_enum_have_values_and_names(interpreter: Interpreter) -> None:
+    script = "from enum import Enum\nclass K(Enum):\n    A = 'a'\nasync def main():\n    return [K.A.value, K.A.name]"
+    assert await interpreter.type_problems(script, "") == []

@@ -67,7 +67,7 @@ def test_a_script_is_read_and_looked_through_before_it_is_sent(tmp_path: Path) -
     script = tmp_path / "one.py"
     script.write_text("async def main():\n    return 1\n")
     given = fields_of(parse(["edit", "r", str(script), "--node", "p"]))
-    assert given == {"node": "p", "script": script.read_text()}
+    assert given == {"node": "p", "script": f"{script.read_text()}# ==== main: one.py ====\n"}
     script.write_text("async def main():\n    return open('x')\n")
     with pytest.raises(Refused, match=r"one\.py:2: "):
         fields_of(parse(["edit", "r", str(script)]))

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from sennit.workflows.plan.language.problems import Problem
+from sennit.workflows.plan.programs.classes import ENUMS
 from sennit.workflows.plan.programs.source import as_known, place_in
 from sennit.workflows.plan.programs.syntax import DOUBT
 
@@ -18,6 +19,7 @@ _UNSURE = re.compile(
     r"\||\bNone\b|\bUnknown\b|\bAny\b|\bobject\b|\bunion\b|\bTypeVar\b|\bmay\b|@|\bpossibly\b", re.IGNORECASE
 )
 _IN_MODULE = re.compile(r"Module '[\w.]+' has no")
+_OF_MEMBER = re.compile(r"has no attribute '(value|name)'")
 _HEAD = re.compile(r"[A-Za-z_]\w*")
 _SAME = {
     "bool": ("bool", "int", "float"), "int": ("int", "float"), "float": ("float",), "str": ("str",), "list": ("list",),
@@ -27,14 +29,16 @@ _SAME = {
 _LITERAL = re.compile(r"Literal\[(.*)\]\Z")
 
 
-def is_of_use(found: dict[str, Any]) -> bool:
+def is_of_use(found: dict[str, Any], script: str) -> bool:
     """Whether a finding says anything: names are checked elsewhere, and types of words have parameters. A task takes a
-    `timeout` beside the arguments of its function, which no type says.
+    `timeout` beside the arguments of its function, which no type says, and members of an enum are checked as their
+    values.
     """
     message = found["message"].replace("`", "'")
     is_named = found["code"] in ("unresolved-import", "unresolved-reference") or _IN_MODULE.match(message)
     is_limit = message.startswith("Argument 'timeout' does not match any known parameter of function 'task'")
-    return not (is_named or is_limit) and "@" not in message
+    is_member = any(name in script for name in ENUMS) and _OF_MEMBER.search(message)
+    return not (is_named or is_limit or is_member) and "@" not in message
 
 
 def type_problem(found: dict[str, Any], script: str) -> Problem:
