@@ -94,6 +94,7 @@ class Programs:
         """Run a session until it ends, or waits for what this step does not make."""
         prefix = context.run_prefix
         words = Words(session, await Counts.of(session, self.library, prefix), step.around)
+        waited = [call.node for call in session.open.values()]
         progress = await self._run(context, words)
         log = list(session.log(progress.printed))
         if not progress.snapshot:
@@ -108,7 +109,9 @@ class Programs:
             finally:
                 await calls.close()
         session.keep(progress.snapshot if end is None else b"")  # of a step that has ended it is hardly ever read
-        part = Part(words, _next_step(context, words), log=tuple(log))
+        waits = dict.fromkeys(call.node for call in session.open.values())
+        past = tuple(name for name in waited if name not in waits)
+        part = Part(words, _next_step(context, words, waited), past, log=tuple(log))
         if calls is not None:
             part.made, part.ends = calls.specs, calls.ends
             part.tasks = {name: step.parts[name] for name in calls.specs if name in step.parts}
@@ -346,9 +349,11 @@ class _Step:
         return NodeContext(page, parse_address(name), call, binder, context.run_prefix, context.attempts)
 
 
-def _next_step(context: NodeContext, words: Words) -> ProgramNode:
-    """Have it stored where the script waits, and return the step that goes on from there."""
-    session = words.session
+def _next_step(context: NodeContext, words: Words, waited: Sequence[str]) -> ProgramNode:
+    """Have it stored where the script waits, and return the step that goes on from there. It names the calls that it
+    waits for beside those for which the script has `waited` before.
+    """
+    session, known = words.session, dict.fromkeys(waited)
     if body := words.counts.put_away():
         words.around.bodies[digest_of(body)] = body
     state = encode(session.model_dump(mode="json", exclude_defaults=True), canonical=True)
@@ -357,7 +362,7 @@ def _next_step(context: NodeContext, words: Words) -> ProgramNode:
         id=session.step_id,
         kind="program",
         step=Step(number=session.number + 1, node=context.address.id, session=digest),
-        inputs=tuple(call.node for call in session.open.values()),
+        inputs=tuple(call.node for call in session.open.values() if call.node not in known),
     )
 
 

@@ -39,13 +39,15 @@ class PlanTooLarge(Exception):
 
 @dataclass
 class Part:
-    """What one session adds to a page: its calls, and last its next step. `made` are those calls that the step has made
+    """What one session adds to a page: its calls, and last its next step. For those that are `past` it waits no longer
+    that it waited for before. `made` are those calls that the step has made
     itself, and `ends` how these have ended, in order, and the next step if it has. `tasks` have `began` by then that
     are sessions of their own.
     """
 
     words: Words
     step: ProgramNode
+    past: tuple[str, ...] = ()
     made: dict[str, NodeSpec] = field(default_factory=dict)
     ends: dict[str, NodeReply] = field(default_factory=dict)
     tasks: dict[str, "Part"] = field(default_factory=dict)
@@ -118,7 +120,8 @@ async def page_of(
         raise ProgramFailed(f"{len(nodes):,} calls at once are too many; give a part of them to tasks")
     digest = await library.keep(context.run_prefix, _stored_page(context, nodes, packed, keys, materials))
     left = tuple(name for name in dict.fromkeys(given_up) if name not in ends)
-    return PlanPage(plan=digest, known=tuple(known), specs=packed, given_up=left, ends=pack_ends(specs, ends))
+    told = pack_ends(specs, ends)
+    return PlanPage(plan=digest, known=tuple(known), specs=packed, past=part.past, given_up=left, ends=told)
 
 
 def is_put_back(reply: NodeReply) -> bool:
@@ -216,7 +219,7 @@ def _specs(
     """Return what the scheduler knows of each node, unless that is known. Those that wait for others wait for nodes of
     other pages too, which a compiler does not know.
     """
-    others = [node for node in nodes if node.id not in known and not dependencies.inputs_of(node)]
+    others = [node for node in nodes if node.id not in known and not _waits(node)]
     alone = [_without_material(node) for node in others]
     compiled = {spec.id: spec for spec in compiler(_plan(alone)).execution_plan(None).specs} if alone else {}
     compiled |= known
@@ -230,6 +233,13 @@ def _specs(
         spec.summary = summary_of(_without_material(node), what=labels.get(node.id, ""))
         found.append(spec)
     return found
+
+
+def _waits(node: Node) -> bool:
+    """Whether a node is a join, or the next step of a program: what it waits for may be named before."""
+    return bool(dependencies.inputs_of(node)) or (
+        isinstance(node, ProgramNode) and node.step is not None and node.step.number > 1
+    )
 
 
 def _waiting(node: Node, places: dict[str, int]) -> NodeSpec:

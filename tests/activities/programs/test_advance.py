@@ -445,6 +445,22 @@ async def main():
         await play(script, fakes=fakes, catalogue=large(CATALOGUE)).run()
 
 
+async def test_what_pages_take_grows_with_the_calls_and_not_with_those_that_are_open(play: Make) -> None:
+    script = """
+import asyncio
+
+async def main(count: int):
+    return len(await asyncio.gather(*[search(query=str(number)) for number in range(count)]))
+"""
+    taken = {}
+    for count in (20, 60):
+        run = play(script, fakes=FAKES, takes=lambda node: 1 + len(node.id) + float(node.args["query"]))
+        assert await run.run(count=count) == count
+        assert run.pages == count
+        taken[count] = run.told_bytes
+    assert taken[60] < 3 * taken[20] * 1.1
+
+
 PAIR = """
 import asyncio
 
