@@ -20,7 +20,7 @@ from sennit.activities.nodes.replies import encode_output, reply_to
 from sennit.activities.nodes.short_calls import Bounds, MakeCall, Recorded, ShortCalls
 from sennit.activities.programs.interpreter import Interpreter, SnapshotLost
 from sennit.activities.programs.material import whole_of
-from sennit.activities.programs.pages import Compiler, Part, page_of, part_of, taken_over
+from sennit.activities.programs.pages import Compiler, Part, next_step, page_of, part_of, taken_over
 from sennit.activities.programs.session import (
     Counts,
     Fed,
@@ -38,12 +38,12 @@ from sennit.activities.programs.session import (
 )
 from sennit.activities.programs.values import Advance, Ended, ScriptError, packed, unpacked
 from sennit.activities.programs.words import Surroundings, Words
-from sennit.activities.storage.artifacts import decode, digest_of, encode
+from sennit.activities.storage.artifacts import decode, digest_of
 from sennit.activities.storage.run_context import ArtifactReader, StoredPlan
 from sennit.workflows.messages import queues
 from sennit.workflows.messages.contracts import NodeError, NodeReply
 from sennit.workflows.messages.node_calls import ProgramNodeCall
-from sennit.workflows.plan.language.nodes import Node, ProgramNode, Step, ToolNode
+from sennit.workflows.plan.language.nodes import Node, ProgramNode, ToolNode
 from sennit.workflows.plan.language.text import one_line
 from sennit.workflows.plan.limits import MAX_LOSS_CHARACTERS, MAX_MANIFEST_BYTES
 from sennit.workflows.plan.programs.source import as_known, line_text, place_in
@@ -98,6 +98,7 @@ class Programs:
         """Run a session until it ends, or waits for what this step does not make."""
         prefix = context.run_prefix
         words = Words(session, await Counts.of(session, self.library, prefix), step.around)
+        waited = [call.node for call in session.open.values()]
         progress = await self._run(context, words)
         log = list(session.log(progress.printed))
         if not progress.snapshot:
@@ -114,7 +115,9 @@ class Programs:
             finally:
                 await calls.close()
         session.keep(progress.snapshot if end is None else b"")  # of a step that has ended it is hardly ever read
-        part = Part(words, _next_step(context, words), ends=taken, log=tuple(log))
+        waits = dict.fromkeys(call.node for call in session.open.values())
+        past = tuple(name for name in waited if name not in waits)
+        part = Part(words, next_step(context, words, waited), past, ends=taken, log=tuple(log))
         if calls is not None:
             part.made, part.ends = calls.specs, taken | calls.ends
             part.tasks = {name: step.parts[name] for name in calls.specs if name in step.parts}
@@ -349,21 +352,6 @@ class _Step:
         call = context.call.model_copy(update={**nothing, "nodes": (name,)})
         binder = Binder(library, context.run_prefix, page, call, page.materials.get(name, {}))
         return NodeContext(page, parse_unit(name), call, binder, context.run_prefix, context.attempts)
-
-
-def _next_step(context: NodeContext, words: Words) -> ProgramNode:
-    """Have it stored where the script waits, and return the step that goes on from there."""
-    session = words.session
-    if body := words.counts.put_away():
-        words.around.bodies[digest_of(body)] = body
-    state = encode(session.model_dump(mode="json", exclude_defaults=True), canonical=True)
-    words.around.bodies[digest := digest_of(state)] = state
-    return ProgramNode(
-        id=session.step_id,
-        kind="program",
-        step=Step(number=session.number + 1, node=context.unit.id, session=digest),
-        inputs=tuple(call.node for call in session.open.values()),
-    )
 
 
 def _nothing_unwritten(words: Words) -> None:

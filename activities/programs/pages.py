@@ -23,7 +23,7 @@ from sennit.workflows.plan.compile.compiler import READ_ATTEMPTS, STEP_SECONDS, 
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.page import page_behind
 from sennit.workflows.plan.language import dependencies
-from sennit.workflows.plan.language.nodes import GateNode, JoinNode, LlmNode, Node, Plan, ProgramNode, ToolNode
+from sennit.workflows.plan.language.nodes import GateNode, JoinNode, LlmNode, Node, Plan, ProgramNode, Step, ToolNode
 from sennit.workflows.plan.language.references import references_in
 from sennit.workflows.plan.language.summary import summary_of
 from sennit.workflows.plan.limits import MAX_NODES
@@ -41,13 +41,15 @@ class PlanTooLarge(Exception):
 
 @dataclass
 class Part:
-    """What one session adds to a page: its calls, and last its next step. `made` are those calls that the step has made
+    """What one session adds to a page: its calls, and last its next step. For those that are `past` it waits no longer
+    that it waited for before. `made` are those calls that the step has made
     itself, and `ends` how these have ended, in order, and the next step if it has. `tasks` have `began` by then that
     are sessions of their own.
     """
 
     words: Words
     step: ProgramNode
+    past: tuple[str, ...] = ()
     made: dict[str, NodeSpec] = field(default_factory=dict)
     ends: dict[str, NodeReply] = field(default_factory=dict)
     tasks: dict[str, "Part"] = field(default_factory=dict)
@@ -95,6 +97,23 @@ async def taken_over(page: StoredPlan, words: Words, recorded: Recorded | None) 
     return {name: reply for name, reply in zip(words.keys, found, strict=True) if reply is not None}
 
 
+def next_step(context: NodeContext, words: Words, waited: Sequence[str]) -> ProgramNode:
+    """Have it stored where the script waits, and return the step that goes on from there. It names the calls that it
+    waits for beside those for which the script has `waited` before.
+    """
+    session, known = words.session, dict.fromkeys(waited)
+    if body := words.counts.put_away():
+        words.around.bodies[digest_of(body)] = body
+    state = encode(session.model_dump(mode="json", exclude_defaults=True), canonical=True)
+    words.around.bodies[digest := digest_of(state)] = state
+    return ProgramNode(
+        id=session.step_id,
+        kind="program",
+        step=Step(number=session.number + 1, node=context.unit.id, session=digest),
+        inputs=tuple(call.node for call in session.open.values() if call.node not in known),
+    )
+
+
 async def page_of(
     library: ArtifactReader, compiler: Compiler, context: NodeContext, run_context: RunContext, part: Part
 ) -> PlanPage:
@@ -129,7 +148,8 @@ async def page_of(
         raise ProgramFailed(f"{len(nodes):,} calls at once are too many; give a part of them to tasks")
     digest = await library.keep(context.run_prefix, _stored_page(context, nodes, packed, keys, materials))
     left = tuple(name for name in dict.fromkeys(given_up) if name not in ends)
-    return PlanPage(plan=digest, known=tuple(known), specs=packed, given_up=left, ends=pack_ends(specs, ends))
+    told = pack_ends(specs, ends)
+    return PlanPage(plan=digest, known=tuple(known), specs=packed, past=part.past, given_up=left, ends=told)
 
 
 def is_put_back(reply: NodeReply) -> bool:
@@ -227,7 +247,7 @@ def _specs(
     """Return what the scheduler knows of each node, unless that is known. Those that wait for others wait for nodes of
     other pages too, which a compiler does not know.
     """
-    others = [node for node in nodes if node.id not in known and not dependencies.inputs_of(node)]
+    others = [node for node in nodes if node.id not in known and not _waits(node)]
     alone = [_without_material(node) for node in others]
     compiled = {spec.id: spec for spec in compiler(_plan(alone)).execution_plan(None).specs} if alone else {}
     compiled |= known
@@ -241,6 +261,13 @@ def _specs(
         spec.summary = summary_of(_without_material(node), what=labels.get(node.id, ""))
         found.append(spec)
     return found
+
+
+def _waits(node: Node) -> bool:
+    """Whether a node is a join, or the next step of a program: what it waits for may be named before."""
+    return bool(dependencies.inputs_of(node)) or (
+        isinstance(node, ProgramNode) and node.step is not None and node.step.number > 1
+    )
 
 
 def _waiting(node: Node, places: dict[str, int]) -> NodeSpec:

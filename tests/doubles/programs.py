@@ -113,6 +113,8 @@ class Play:
         self.keys_of: dict[str, str] = {}
         self.advances: list[str] = []
         self.logged: list[str] = []
+        self.told_bytes = 0
+        """What pages take in the history of the run."""
         self.renew()
 
     def edited(self, script: str) -> "Play":
@@ -270,6 +272,8 @@ class Play:
             self.nodes[spec.id] = (page.plan, node, spec)
             self.inputs[spec.id] = [names[index] for index in spec.inputs]
             assert self.inputs[spec.id] == list(getattr(node, "inputs", ()))
+        waits = [each for each in self.inputs[name] if each not in page.past]
+        self.inputs[specs[-1].id] = waits + self.inputs[specs[-1].id]
         self.keys.update(checked.keys.values())
         del self.going[name]
         self.going |= dict.fromkeys(spec.id for spec in specs)
@@ -277,6 +281,7 @@ class Play:
         self.before |= {later: task for task, later in behind.items()}
         self.pages += 1
         self.keys_of |= checked.keys
+        self.told_bytes += len(page.model_dump_json())
         for spec in specs:
             end, at = self.known.get(checked.keys.get(spec.id, ""), (None, 0))
             if end is not None and self.origin is None:

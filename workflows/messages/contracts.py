@@ -74,6 +74,8 @@ class PlanPage(Message):
     """Facts of known nodes that only these nodes ask for."""
     fallbacks: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
     """The same of known nodes' fallback values."""
+    past: tuple[str, ...] = ()
+    """Calls for which the step of a program waited, and the next one does not, by their ids: for all others it does."""
     given_up: tuple[str, ...] = ()
     """Calls that the program no longer waits for, by their ids."""
     ends: str = ""

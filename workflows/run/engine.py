@@ -48,7 +48,7 @@ from sennit.workflows.plan.scheduling.step import step
 from sennit.workflows.run.dispatcher import Dispatcher
 from sennit.workflows.run.drain import Drain
 from sennit.workflows.run.extension import PlanExtender
-from sennit.workflows.run.outcomes import ends_on, graph_of, invalid_result, outcome_of, page_of
+from sennit.workflows.run.outcomes import ends_on, graph_of, invalid_result, outcome_of, page_of, places_of
 from sennit.workflows.run.setup import RunSetup
 from sennit.workflows.run.subagent import inherited
 from sennit.workflows.run.subagent_status import SubagentStatus
@@ -236,6 +236,7 @@ class Engine:
         asking = state.spec_of(ended.unit) if ended is not None else None
         is_apart = asking is not None and bool(asking.page or asking.kind == "program")
         found = page_of(state.graph, page)
+        past = tuple(places_of(state.graph, page.past))
         taken = [spec.id for spec in found.specs if spec.id in state.graph.by_id]
         if not is_apart and (page.base != self.plan or taken):
             raise invalid_result()
@@ -254,7 +255,7 @@ class Engine:
         self.has_grown = True
         ends = ends_on(found, page, len(state.graph.specs))
         outcomes = tuple((name, outcome_of(each)) for name, each in ends)
-        self._step(NodesAppended(found, ended, facts, fallbacks, more, page.given_up, outcomes), reply, ends)
+        self._step(NodesAppended(found, ended, facts, fallbacks, more, past, page.given_up, outcomes), reply, ends)
         self.wake()
 
     def replace_plan(self, checked: CheckResult) -> None:

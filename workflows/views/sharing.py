@@ -8,6 +8,7 @@ from sennit.workflows.plan.scheduling.state import RunState
 
 _JOIN = "no activity, unless its value must be stored: what reads a join loads the outputs of its inputs"
 
+_BEGUN = "begun by its program's step, with the short calls that it made before it waited for something else"
 _BESIDE = (
     "its program waited for a longer call or a sleep too, was run again, went by what the run that it forks has made, "
     "or had no budget left for its step to make it"
@@ -26,9 +27,12 @@ def _reason(state: RunState, node: int) -> str:
     spec, timings = state.graph.specs[node], state.timings
     if spec.kind == "join":
         return _JOIN
+    is_of_program = spec.maker >= 0 and state.graph.specs[spec.maker].kind == "program"
+    if is_of_program and spec.kind == "program" and spec.successor >= 0:
+        is_begun = state.graph.specs[spec.successor].page == spec.page
+        return _BEGUN if is_begun else f"alone: {_BESIDE}"
     why = "it has failed beside others" if node in state.alone else ""
     why = why or ("it reads joins of many inputs" if reads_long_manifests(state, node) else "")
-    is_of_program = spec.maker >= 0 and state.graph.specs[spec.maker].kind == "program"
     rule = why_not_in_place(spec, TOOLS) if is_of_program else why_alone(state.graph, node, spec, spec.locks)
     reason = "" if spec.in_place else rule or why or timings.why_alone(spec) or (_BESIDE if is_of_program else "")
     if reason:

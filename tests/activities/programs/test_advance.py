@@ -445,6 +445,59 @@ async def main():
         await play(script, fakes=fakes, catalogue=large(CATALOGUE)).run()
 
 
+async def test_what_pages_take_grows_with_the_calls_and_not_with_those_that_are_open(play: Make) -> None:
+    script = """
+import asyncio
+
+async def main(count: int):
+    return len(await asyncio.gather(*[search(query=str(number)) for number in range(count)]))
+"""
+    taken = {}
+    for count in (20, 60):
+        run = play(script, fakes=FAKES, takes=lambda node: 1 + len(node.id) + float(node.args["query"]))
+        assert await run.run(count=count) == count
+        assert run.pages == count
+        taken[count] = run.told_bytes
+    assert taken[60] < 3 * taken[20] * 1.1
+
+
+async def test_a_step_carries_on_the_tasks_that_it_begins_and_those_that_these_begin(play: Make) -> None:
+    script = """
+async def look(text: str, depth: int):
+    log(text)
+    found = await search(query=text)
+    if depth:
+        found += sum(await parallel([task(look, text=f"{text}{n}", depth=depth - 1) for n in range(2)]))
+    return found
+
+async def main():
+    return await parallel([task(look, text=text, depth=2) for text in ("a", "bb")])
+"""
+    fakes = {"search": lambda query: len(query)}
+    plain = play(script, fakes=fakes)
+    run = play(script, fakes=fakes, in_place=True)
+    assert await run.run() == await plain.run() == [17, 24]
+    assert (run.pages, run.made.total(), run.called.total()) == (1, 14, 0)
+    assert run.keys == plain.keys
+    assert sorted(run.logged) == sorted(plain.logged)
+
+
+async def test_a_task_that_waits_for_something_long_goes_on_alone(play: Make) -> None:
+    script = """
+async def look(text: str):
+    found = await search(query=text)
+    return await llm(f"{found}") if text == "a" else found
+
+async def main():
+    return await parallel([task(look, text=text) for text in "abc"])
+"""
+    run = play(script, fakes={"search": lambda query: query * 2, "llm": lambda prompt, **_: prompt}, in_place=True)
+    assert await run.run() == ["aa", "bb", "cc"]
+    assert set(run.made) | {"main_1_1"} == {"main_1_1", "main_2_1", "main_3_1"}
+    assert run.advances[0] == "main"
+    assert run.called.total() <= 3
+
+
 PAIR = """
 import asyncio
 

@@ -18,9 +18,10 @@ def begun() -> RunState:
 
 
 def added(state: RunState, maker: int, *specs: NodeSpec) -> None:
-    """The node `maker` goes on with these nodes."""
+    """The node `maker` goes on with these nodes, and waits for nothing else than the last one names."""
     ended = NodeEnded(maker, state.generation[maker], Outcome("s", delegated=True))
-    step(state, NodesAppended(ExecutionPlan(list(specs), []), ended))
+    past = tuple(node for node in state.graph.specs[maker].inputs if node not in specs[-1].inputs)
+    step(state, NodesAppended(ExecutionPlan(list(specs), []), ended, past=past))
 
 
 def paged(name: str, kind: Any = "tool", **fields: Any) -> NodeSpec:

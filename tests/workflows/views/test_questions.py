@@ -33,7 +33,8 @@ def added(state: RunState, maker: str, *specs: NodeSpec, page: str = "p") -> Non
     for spec in specs:
         spec.page = page
     ended = NodeEnded(node, state.generation[node], Outcome("s", delegated=True))
-    step(state, NodesAppended(ExecutionPlan(list(specs), []), ended))
+    past = tuple(each for each in state.graph.specs[node].inputs if each not in specs[-1].inputs)
+    step(state, NodesAppended(ExecutionPlan(list(specs), []), ended, past=past))
 
 
 def called(name: str, kind: Any = "tool", **fields: Any) -> NodeSpec:

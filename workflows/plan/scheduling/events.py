@@ -182,7 +182,8 @@ class NodesAppended:
     `ended` is the end of the node that has asked for them. If it is delegated, they are the calls of a program or of a
     tool loop, and the next step or turn, which comes last and takes over its end. Without `ended` they come from a
     planner, and `more` says that it still writes, so the run neither ends nor parks. `facts` are those of older nodes
-    that only these ask for; `fallbacks` say that of older nodes' fallback values. A program has `given_up` calls.
+    that only these ask for; `fallbacks` say that of older nodes' fallback values. A program has `given_up` calls,
+    and its next step does not wait for those that are `past`, but for all others for which the last one waited.
     `ends` are those of calls that the step has made itself, by their ids, in order; the last may be the next step's. A
     task that it has begun is delegated.
     """
@@ -192,6 +193,7 @@ class NodesAppended:
     facts: dict[int, dict[str, Any]] = field(default_factory=dict)
     fallbacks: dict[int, dict[str, Any]] = field(default_factory=dict)
     more: bool = False
+    past: tuple[int, ...] = ()
     given_up: tuple[str, ...] = ()
     ends: tuple[tuple[str, Outcome], ...] = ()
 

@@ -225,13 +225,14 @@ class World:
         first = len(state.graph.specs)
         opened = {int(state.graph.specs[node].id.rpartition("_")[2]): node for node in spec.inputs}
         opened |= {len(before.calls) + index: first + index for index in range(len(new))}
-        inputs = [node for number, node in sorted(opened.items()) if number not in told]
+        past = tuple(node for number, node in opened.items() if number in told and node < first)
+        inputs = [node for number, node in sorted(opened.items()) if number not in told and node >= first]
         following = NodeSpec(f"s{mark}", "program", inputs=inputs, policy="any", page="p")
         self.sessions[following.id] = Session(calls, session.ends, again)
         ended = NodeEnded(unit, state.generation[unit], Outcome("a session", delegated=True))
         names = [(f"c{mark}_{number}", outcome) for number, outcome in ends.items()]
         names += [(following.id, end)] if end is not None else []
-        return NodesAppended(ExecutionPlan([*new, following], []), ended, ends=tuple(names))
+        return NodesAppended(ExecutionPlan([*new, following], []), ended, past=past, ends=tuple(names))
 
 
 def sequence() -> Generator[Any, Any, Any]:
@@ -759,6 +760,10 @@ def test_what_a_program_gives_up_is_cancelled_unless_it_writes_or_is_waited_for(
     calls = [paged(f"main_{number}", key=str(number), effect=effect) for number in (1, 2, 3)]
     added(state, 0, *calls, paged("main_s2", "program", inputs=[1, 2, 3], policy="any"))
     step(state, NodeEnded(3, 1, Outcome("v")))
-    page = ExecutionPlan([paged("main_s3", "program", inputs=[2], policy="any")], [])
-    step(state, NodesAppended(page, NodeEnded(4, 1, Outcome("s", delegated=True)), given_up=("main_1", "main_2")))
+    page, ended = (
+        ExecutionPlan([paged("main_s3", "program", policy="any")], []),
+        NodeEnded(4, 1, Outcome("s", delegated=True)),
+    )
+    step(state, NodesAppended(page, ended, past=(1, 3), given_up=("main_1", "main_2")))
+    assert state.graph.specs[5].inputs == [2], "for the rest of what the last step waited for"
     assert [STATUS_NAMES[state.status[unit]] for unit in (1, 2)] == [status, "running"]
