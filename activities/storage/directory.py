@@ -129,12 +129,14 @@ class DirectoryStore:
         bodies = {key: body for key, body, _ in reversed(marks)}  # the first one wins
         try:
             held = self._at_once(files.link, f"{run_prefix}/{MARKERS}", bodies)
-        except Exception as error:  # noqa: BLE001  it is raised again, by each call
-            for _, _, found in marks:
-                found.set_exception(error)
-        else:
             for key, _, found in marks:
                 found.set_result(held[key])
+        except StoreUnavailable as error:
+            for _, _, found in marks:
+                found.set_exception(error)
+        finally:
+            for _, _, found in marks:
+                found.cancel()  # unless it is done: after a defect, nobody waits for ever
 
     async def marked(self, run_prefix: str, key: str) -> bytes | None:
         return await self._run(0, files.marker, f"{run_prefix}/{MARKERS}", key)

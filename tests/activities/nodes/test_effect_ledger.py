@@ -225,3 +225,24 @@ async def test_a_write_is_asked_for_only_if_it_is_not_known_yet_and_again_if_ano
     assert isinstance(first.exception(), ToolError)
     assert await enter(store, None, approved) == WRITTEN
     assert await enter(store, never, ask) == WRITTEN
+
+
+async def test_an_attempt_that_is_cancelled_while_its_intent_is_set_leaves_no_doubt(
+    store: DirectoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_set = asyncio.Event()
+
+    async def late(*marker: Any) -> bytes:
+        found = await DirectoryStore.mark(store, *marker)
+        is_set.set()
+        await asyncio.sleep(30)
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "mark", late)
+        attempt = asyncio.ensure_future(enter(store, never))
+        await is_set.wait()
+        attempt.cancel()
+        await asyncio.wait([attempt])
+    assert attempt.cancelled()
+    assert await enter(store) == WRITTEN
