@@ -64,8 +64,8 @@ async def test_writes_that_joins_cut_off_are_waited_for_and_told_as_what_became_
     handle = await start(plan={"nodes": nodes, "answer": [f"$j_{name}" for name in ends]}, approval="never")
     report = await handle.result()
     assert (report["status"], report["answer"]) == ("partial", [{"value": 1}] * 3)
-    told = {write["node"]: write["status"] for write in report["writes"]}
-    assert told == {"made": "made", "refused": "not made", "lost": "unknown"}
+    became = {write["node"]: write["status"] for write in report["writes"]}
+    assert became == {"made": "made", "refused": "not made", "lost": "unknown"}
     assert line(report, "made")["status"] == "cancelled"
     assert "NotNeeded" in line(report, "made")["error"]
     assert line(report, "made")["error"].endswith("its write was made all the same")
