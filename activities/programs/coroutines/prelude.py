@@ -132,7 +132,7 @@ async def __slot():
 async def __grow(count):
     await __more()
     slots = [__slot() for _ in range(count)]
-    await __native(*slots, __grow(2 * count))
+    await __native(*slots, __grow(min(2 * count, 500)))
 async def __run(function, arguments):
     __tasks[""] = __Task("", None, "running")
     __leave(await function(**arguments))
