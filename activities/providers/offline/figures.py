@@ -142,6 +142,8 @@ def quotation(statement: Statement) -> Fact:
 
 def _figure(words: frozenset[str], asked: str, statement: Statement) -> Fact | None:
     """Return value, unit and, where the text says it, the year that it holds for; None for another thing's figure."""
+    if "?" in statement.text:
+        return None
     lead = _LEAD.match(statement.text)
     text = statement.text[lead.end() :] if lead else statement.text
     for found in _FIGURE.finditer(text):
@@ -155,16 +157,12 @@ def _figure(words: frozenset[str], asked: str, statement: Statement) -> Fact | N
         wanted, told = words - _GENERIC - implied, stems(said)
         told |= frozenset() if wanted <= told else stems(statement.about)
         per = re.sub("^ (?:an?|each|every|per) ", " per ", found["per"] or "")
-        if (
-            not (wanted and wanted <= told <= words | _PLAIN | implied)
-            or _IS_OTHER.search(said)
-            or (per and target != unit)
-        ):
-            if found["number"] in words:  # which is part of a name
-                continue
+        is_meant = bool(wanted) and wanted <= told <= words | _PLAIN | implied and not _IS_OTHER.search(said)
+        if is_meant and (unit == target or not per):
+            holds = lead or _HOLDS_FOR.match(text, found.end())
+            return {**_value(found, unit, target, per), "year": int(holds[1]) if holds else None}
+        if found["number"] not in words:  # else it may be part of a name
             return None
-        holds = lead or _HOLDS_FOR.match(text, found.end())
-        return {**_value(found, unit, target, per), "year": int(holds[1]) if holds else None}
     return None
 
 

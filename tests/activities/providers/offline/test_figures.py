@@ -105,6 +105,8 @@ def test_a_figure_counts_only_if_the_sentence_plainly_gives_it(
         ("depth of the Oder", "Oder", "The Oder has an average depth of 3 m."),
         ("height of Rysy", "Rysy", "The hut on Rysy is 2,250 metres high."),
         ("price of Pro", "Prices", "Pro users cost 29 euros."),
+        ("price of Pro", "Prices", "Does Pro cost 29 euros?"),
+        ("length of the Oder", "Oder", "The Oder is 5 km and 300 m long."),
         ("price of Pro", "Prices", "Pro costs 29 euros less than Team."),
     ],
 )
