@@ -218,16 +218,17 @@ def _sub_skeleton(checked: StoredPlan, paths: tuple[str, ...], refs: dict[str, s
     """Return the group as a plan of its own: outside nodes first, without edges, then the members."""
     names = [path.partition("~")[0] for path in paths]
     place = {name: position for position, name in enumerate((*refs, *names))}
-    members = [_member(checked, name, names, place) for name in names]
+    inside = dict.fromkeys(names, True)
+    members = [_member(checked, name, inside, place) for name in names]
     return ExecutionPlan([*(NodeSpec(name, "tool") for name in refs), *members], [], "partial")
 
 
-def _member(checked: StoredPlan, name: str, names: list[str], place: dict[str, int]) -> NodeSpec:
+def _member(checked: StoredPlan, name: str, inside: dict[str, bool], place: dict[str, int]) -> NodeSpec:
     spec = checked.spec(name.partition("[")[0])
     if "[" in name:
         before = waits_at(checked, parse_address(name))
-        return NodeSpec(name, "tool", needs=[place[before]] if before in names else [])
-    needs = [place[need] for need in map(checked.name_at, spec.needs) if need in names]
+        return NodeSpec(name, "tool", needs=[place[before]] if before in inside else [])
+    needs = [place[need] for need in map(checked.name_at, spec.needs) if need in inside]
     if not needs:  # it was ready, and its condition has decided that
         return NodeSpec(name, "tool")
     when = moved(spec.when, lambda node: place[checked.name_at(node)])

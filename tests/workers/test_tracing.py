@@ -116,7 +116,8 @@ async def test_links_that_opentelemetry_drops_are_counted(dev_server: DevServer,
         workers = processes(dev_server, tmp_path / "state", traces)
         try:
             workers.start("all")
-            plan = {"nodes": [call("list", "count", args={"count": 130}), over], "answer": "$m"}
+            asks = call("z", when={"ref": "${m[0].value}", "op": "exists"})  # so that an activity gathers
+            plan = {"nodes": [call("list", "count", args={"count": 130}), over, asks], "answer": "$m"}
             await (await begin(client, "wide", plan=plan)).result()
             await ended(traces)
         finally:
