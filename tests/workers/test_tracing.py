@@ -255,7 +255,8 @@ async def test_links_that_opentelemetry_drops_are_counted(
     client: Client, host: Activities, receiver: TraceServer
 ) -> None:
     over = {"id": "m", "kind": "map", "over": "$list.items", "do": {"kind": "tool", "tool": "nap"}}
-    plan = {"nodes": [call("list", "count", args={"count": 130}), over], "answer": "$m"}
+    asks = call("z", when={"ref": "${m[0].value}", "op": "exists"})  # so that an activity gathers
+    plan = {"nodes": [call("list", "count", args={"count": 130}), over, asks], "answer": "$m"}
     traces = start_traces(contents=False)
     assert isinstance(traces, Traces)
     async with serving(client, host, interceptors=[traces]):

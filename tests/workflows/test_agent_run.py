@@ -113,6 +113,5 @@ async def test_activities_are_named_after_their_nodes(start: Start) -> None:
         "list",
         "m[0]",
         "m[1]",
-        "m",
         "run:conclude",
     ]

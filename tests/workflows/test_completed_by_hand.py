@@ -63,7 +63,7 @@ async def begin(client: Client, host: Activities, hand: Hand) -> AsyncIterator[S
 
 
 SCRIPT = 'async def main():\n    return (await nap(value=1))["value"]\n'
-BEFORE = [call("ok", args={"value": 7}), call("a"), call("list", "count", args={"count": 2})]
+BEFORE = [call("ok", args={"value": 7}), call("a")]
 NODES: dict[str, Callable[[str], list[dict[str, Any]]]] = {
     "tool": lambda n: [call(n)],
     "llm": lambda n: [{"id": n, "kind": "llm", "prompt": "Say something"}],
@@ -71,7 +71,6 @@ NODES: dict[str, Callable[[str], list[dict[str, Any]]]] = {
         {"id": n, "kind": "join", "inputs": ["a"]},
         call(f"b{n}", when={"ref": f"${n}[0].nothing", "op": "exists"}),  # only the whole value can tell
     ],
-    "map": lambda n: [{"id": n, "kind": "map", "over": "$list.items", "do": {"kind": "tool", "tool": "nap"}}],
     "gate": lambda n: [{"id": n, "kind": "gate", "question": "Which?"}],
     "program": lambda n: [{"id": n, "kind": "program", "script": SCRIPT}],
     "prepare_agent": lambda n: [{"id": n, "kind": "agent", "goal": "Look"}],

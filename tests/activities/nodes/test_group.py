@@ -8,13 +8,14 @@ import pytest
 from doubles.plan.samples import stored, tool
 from temporalio.service import RPCError, RPCStatusCode
 
-from sennit.activities.limits import MAX_PROGRESS_BYTES
+from sennit.activities.limits import MAX_CUT_ERROR_CHARACTERS, MAX_PROGRESS_BYTES, MAX_REPLIES_BYTES
 from sennit.activities.nodes import group as groups
 from sennit.activities.nodes.group import GroupRun
 from sennit.activities.nodes.pace import EACH, turn
 from sennit.activities.toolbox.errors import WorkerLost
-from sennit.workflows.messages.contracts import GroupProgress, NodeReply
+from sennit.workflows.messages.contracts import GroupProgress, GroupReply, NodeReply
 from sennit.workflows.messages.node_calls import GroupCall
+from sennit.workflows.plan.limits import MAX_MEMBERS, MAX_PAYLOAD_BYTES
 
 
 async def load(_: str) -> None:
@@ -75,6 +76,26 @@ async def test_what_has_ended_is_told_once_and_a_failure_stands_in_a_heartbeat_b
     assert called == ["a", "x", "y", "late"]
     assert [reply.ref is not None for reply in after.replies()] == [True, False, True, True, True, False]
     assert {reply.error.type for reply in after.replies() if reply.error is not None} == {"NotRun"}
+
+
+async def test_what_does_not_travel_with_the_other_replies_starts_again_and_a_failure_is_cut() -> None:
+    most = MAX_REPLIES_BYTES // MAX_MEMBERS
+
+    async def run_one(path: str, _: dict[str, str]) -> NodeReply:
+        if path == f"n{MAX_MEMBERS - 1}":
+            raise ValueError("x" * 400)
+        return NodeReply(ref=path, preview="x" * most)
+
+    paths = tuple(f"n{index}" for index in range(MAX_MEMBERS))
+    group = GroupRun(stored(*(tool(path) for path in paths)), paths, {}, run_one)
+    await group.run(load, {})
+    *others, failed = group.replies()
+    told = [reply.ref is not None for reply in others]
+    assert told == sorted(told, reverse=True)
+    assert 0 < told.count(False) < MAX_MEMBERS // 10
+    assert failed.error is not None
+    assert (failed.error.type, failed.error.message) == ("ValueError", "x" * MAX_CUT_ERROR_CHARACTERS)
+    assert len(GroupReply(nodes=(*others, failed)).model_dump_json(exclude_unset=True)) < MAX_PAYLOAD_BYTES
 
 
 async def test_however_many_calls_an_activity_has_others_on_the_worker_take_their_turns_between_them() -> None:
