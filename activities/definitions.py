@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -27,6 +28,7 @@ from sennit.activities.nodes.runner import NodeRunner
 from sennit.activities.programs.advance import Programs
 from sennit.activities.programs.interpreter import Interpreter
 from sennit.activities.programs.reader import ScriptReader
+from sennit.activities.programs.turns import InterpreterCrashed
 from sennit.activities.providers.limiter import ProviderBusy
 from sennit.activities.providers.settings import ModelSettings
 from sennit.activities.runs.approvals import ApprovalRule, topmost_run
@@ -113,7 +115,7 @@ class Activities:
         self._models = models or Models.of(ModelSettings())
         grants = Grants(places.grants)
         documents = DocumentRule(places.docs, places.docs_roots, grants, identity)
-        scripts = ScriptReader()
+        self._scripts = scripts = ScriptReader()
         interpreter = Interpreter(scripts)
         self._checker = PlanChecker(store, self._library, self._models, interpreter, scripts)
         self._approvals = ApprovalRule(approval, grants)
@@ -130,6 +132,11 @@ class Activities:
         self._nodes = NodeRunner(
             store, self._library, registry, llm, programs, places.index, documents, threads, self._timings
         )
+
+    def warm_up(self) -> None:
+        """Start what the first program would wait for. Without it, that program starts it."""
+        with suppress(InterpreterCrashed):
+            self._scripts.warm_up()
 
     @property
     def providers(self) -> tuple[str, ...]:

@@ -171,6 +171,8 @@ class WorkerProcess:
             seconds=round(time.monotonic() - self.started, 2),
         )
         show, check = tool_gauges(), self._check(client, readiness)
+        if self.work.warm_up is not None:
+            asyncio.get_running_loop().run_in_executor(None, self.work.warm_up)
         turn = 0
         reason: str | None = None
         while not (exhausted := self.work.threads.exhausted if self.work.threads else None):

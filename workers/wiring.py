@@ -33,7 +33,7 @@ _noted: dict[str, str] = {}
 @dataclass(frozen=True, slots=True)
 class RoleWork:
     """Workflows, and activities by kind. Without activities there are no artifact `store` and no `threads` of tools.
-    `note` says what this machine lacks that work can do without.
+    `note` says what this machine lacks that work can do without. `warm_up` is called in a thread once the worker polls.
     """
 
     workflows: Sequence[type] = ()
@@ -41,6 +41,7 @@ class RoleWork:
     store: "ArtifactStore | None" = None
     threads: "ToolThreads | None" = None
     note: str = ""
+    warm_up: Callable[[], None] | None = None
     interceptors: Sequence["Interceptor"] = ()
 
 
@@ -90,7 +91,8 @@ def load_work(role: Role, settings: WorkerSettings, identity: str) -> RoleWork:
         "sandbox": host.sandbox() if sandboxed else (),
     }
     note = find_confinement().missing if role.serves("tools", "llm") else ""
-    return RoleWork(workflows, activities, host.store, tool_threads, note)
+    warm_up = host.warm_up if role.serves("tools") else None
+    return RoleWork(workflows, activities, host.store, tool_threads, note, warm_up)
 
 
 def _workflows() -> tuple[type, ...]:

@@ -72,8 +72,7 @@ class Part:
                 continue
             yield name, NodeReply(more="program", at=task.began, log=task.log)
             for inner, reply in task.told():
-                is_end = inner == task.step.id
-                yield inner, reply.model_copy(update={"at": end.at}) if end is not None and is_end else reply
+                yield inner, reply.model_copy(update={"at": end.at}) if end and inner == task.step.id else reply
         if self.step.id in self.ends:
             yield self.step.id, self.ends[self.step.id]
 

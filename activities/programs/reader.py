@@ -63,6 +63,13 @@ class ScriptReader:
                 self._free.append(process)
         return answer["value"]
 
+    def warm_up(self) -> None:
+        """Have a process ready, so that the first script does not wait for one to start. Raises InterpreterCrashed."""
+        with self._room:
+            process = _Process()
+            with self._lock:
+                self._free.append(process)
+
     def close(self) -> None:
         """End the processes that do nothing."""
         with self._lock:
