@@ -49,14 +49,6 @@ async def _retry_after_a_failure(handle: Handle) -> None:
     await handle.result()
 
 
-async def _gather_again(handle: Handle) -> None:
-    await until(handle, lambda view: view["status"] == "blocked")
-    await handle.execute_update("retry_node", {"node": "m"})
-    await until(handle, lambda view: view["status"] == "blocked")
-    await handle.execute_update("finish")
-    await handle.result()
-
-
 async def _answer_the_gate(handle: Handle) -> None:
     await until(handle, lambda view: view["status"] == "blocked")
     await handle.execute_update("answer", {"node": "g", "value": 3})
@@ -154,11 +146,6 @@ SHAPES: dict[str, Shape] = {
                    call("few", when={"ref": "$list.count", "op": "lt", "value": 5}),
                    {"id": "j", "kind": "join", "inputs": ["m", "few"], "policy": "settled"}]},
         _to_the_end,
-    ),
-    "gathered-again": (
-        {"nodes": [call("list", "count", args={"count": 2}),
-                   TWICE | {"do": {"kind": "tool", "tool": "make", "args": {"bytes": 9_000_000}}}], "answer": "$m"},
-        _gather_again,
     ),
     "first-wins": (
         {"nodes": [call("slow", args={"seconds": 20}), call("fast", args={"value": 1}),
