@@ -83,6 +83,7 @@ CATCHERS = {
     "activities/toolbox/batch.py": 1,
     "activities/toolbox/definition.py": 1,
     "activities/toolbox/isolation.py": 1,
+    "activities/toolbox/loader.py": 1,
     "sennit/testing/play.py": 1,
     "sennit/testing/program.py": 1,
     "workers/trial.py": 1,

@@ -117,14 +117,14 @@ MUTANTS = (
     Mutant(
         "joins: a manifest stands in the inputs of any number of consumers",
         f"{SCHEDULING}/joins.py",
-        "return len(reference) * max(1, times) <= MAX_MANIFEST_BYTES",
-        "return len(reference) <= MAX_MANIFEST_BYTES",
+        "return len(reference) * max(1, times) <= most",
+        "return len(reference) <= most",
         ("tests/workflows/plan/scheduling/test_manifests.py::test_with_many_consumers_it_is_stored_once",),
     ),
     Mutant(
         "joins: what comes from outside may be a reference",
         f"{SCHEDULING}/joins.py",
-        'return {"data": part} if of_program and state.kind_of(node) != "program" else part',
+        'return {"data": part} if taken.is_data else part',
         "return part",
         (
             "tests/workflows/plan/scheduling/test_manifests.py::test_in_the_joins_of_programs_only_what_tasks_return_may_have_references",

@@ -131,7 +131,8 @@ async def test_writes_of_a_map_are_not_repeated_when_only_their_gathering_failed
     monkeypatch.setattr(runner, "encode_output", encodes)
     monkeypatch.setattr(NodeRunner, "_ready", gathers)
     write = {"kind": "tool", "tool": "post", "args": {"text": "$item"}, "timeout": "500ms"}
-    nodes = [call("l", args={"value": ["a", "b"]}), {"id": "w", "kind": "map", "over": "$l.value", "do": write}]
+    asks = call("z", when={"ref": "${w[0].posted}", "op": "exists"})  # so that an activity gathers
+    nodes = [call("l", args={"value": ["a", "b"]}), {"id": "w", "kind": "map", "over": "$l.value", "do": write}, asks]
     handle = await start(plan={"nodes": nodes, "answer": "$w"}, approval="never")
     await blocked_on(handle, "OutputRefused")
     await insist(handle, "retry_node", {"node": "w"})

@@ -127,11 +127,11 @@ async def test_a_program_waits_for_people_across_runs_that_continue_as_new(
 async def test_a_run_is_cancelled_while_its_program_goes_on(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     real, entered = Programs.advance, asyncio.Event()
 
-    async def advance(self: Programs, context: Any, make: Any) -> Any:
+    async def advance(self: Programs, context: Any, *more: Any) -> Any:
         if context.unit.id != "main":
             entered.set()
             await asyncio.Event().wait()
-        return await real(self, context, make)
+        return await real(self, context, *more)
 
     monkeypatch.setattr(Programs, "advance", advance)
     handle = await start(plan=program("async def main():\n    await nap()\n    await nap()\n"))

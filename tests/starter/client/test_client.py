@@ -307,7 +307,7 @@ async def test_a_result_has_the_type_that_was_asked_for_or_there_is_none(sennit:
 async def test_each_cause_has_an_error_of_its_own_with_the_reason(sennit: Sennit) -> None:
     with pytest.raises(RunNotFound, match="there is no run nobody in namespace default at 127"):
         await sennit.find("nobody")
-    with pytest.raises(InvalidRequest, match="tenant is a name of at most 64 bytes"):
+    with pytest.raises(InvalidRequest, match="`tenant`: is a name of at most 64 bytes"):
         await sennit.start(goal="x", tenant="é" * 33)
     refused = await sennit.start(goal="refuse")
     with pytest.raises(InvalidRequest, match=r"nodes\[0\]: no\nnodes\[1\]: no"):

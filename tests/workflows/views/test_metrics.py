@@ -24,7 +24,7 @@ async def nothing_runs(run: Handle) -> None:
     A query would count again: a worker that remembers nothing runs the whole workflow for it.
     """
     kinds: list[str] = []
-    while kinds.count("ACTIVITY_TASK_COMPLETED") < 6 or "ACTIVITY_TASK_FAILED" not in kinds or busy(kinds):
+    while kinds.count("ACTIVITY_TASK_COMPLETED") < 5 or "ACTIVITY_TASK_FAILED" not in kinds or busy(kinds):
         await asyncio.sleep(0.1)
         events = [event async for event in run.fetch_history_events()]
         kinds = [EventType.Name(event.event_type).removeprefix("EVENT_TYPE_") for event in events]
