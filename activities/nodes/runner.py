@@ -158,9 +158,9 @@ class NodeRunner:
                 found, _ = await self.origins.write(context, Write.of(context, tool, context.arguments(work)))
             else:
                 found = await self.origins.call(context, partial(_content_key, context, {}, tool))
+            return of_its_type(found) if found is not None and not found.more else None
         except (ToolError, BindError):
             return None
-        return of_its_type(found) if found is not None and not found.more else None
 
     async def _run(self, context: NodeContext, work: Work, key: str, *, apart: bool = False) -> NodeReply:
         """Get the node's output, and mark the node as done with it: in its marker if it is short, else before.

@@ -63,10 +63,16 @@ class Bounds:
         self.last = max(call.since, *call.ends.values(), 0)
         self.nodes = self.calls = self.bytes = 0
 
-    @property
-    def is_full(self) -> bool:
-        """Whether the step has made, or has to tell, as much as one may."""
-        return self.calls > MAX_STEP_CALLS or self.bytes > MAX_ENDS_BYTES
+    def takes(self, calls: int = 0) -> bool:
+        """Whether the step may make so many more calls, and has no more to tell than one may."""
+        return self.calls + calls <= MAX_STEP_CALLS and self.bytes <= MAX_ENDS_BYTES
+
+    def takes_log(self, log: Sequence[str]) -> bool:
+        """Count what a task has logged, if the step may tell that too."""
+        size = sum(map(len, log))
+        is_taken = self.bytes + size <= MAX_ENDS_BYTES
+        self.bytes += size * is_taken
+        return is_taken
 
 
 class ShortCalls:
@@ -78,7 +84,7 @@ class ShortCalls:
         self._make = make
         self._begin_task = begin_task
         self._queue = queue
-        self._bounds = bounds
+        self.bounds = bounds
         self._tasks: dict[str, asyncio.Task[NodeReply]] = {}
         self._inner: dict[str, ShortCalls] = {}
         self._done: deque[str] = deque()
@@ -92,12 +98,13 @@ class ShortCalls:
         self.has_others = False
         """Whether the script has made a call that its step does not make: to be handed over at once."""
         self._has_waited = False
+        self._told = bounds.last  # when the last end was of those that the script knows
 
     def makes(self, spec: NodeSpec) -> bool:
         """Whether the step makes this call, or begins this task."""
         if spec.kind == "program":
             return not spec.expires
-        return not why_not_in_place(spec, self._queue) and self._bounds.timings.is_short(spec)
+        return not why_not_in_place(spec, self._queue) and self.bounds.timings.is_short(spec)
 
     def begin(self, checked: StoredPlan) -> None:
         """Begin the calls of these nodes, unless one of them is to be handed over, or a join of them has limits."""
@@ -112,24 +119,27 @@ class ShortCalls:
                 self.has_others = True
         tasks = [name for name, spec in mine.items() if spec.kind == "program"]
         nodes = len(mine) + len(tasks)  # each task ends with a step
-        if self._bounds.paid is not None and self._bounds.nodes + nodes > self._bounds.paid:
+        if self.bounds.paid is not None and self.bounds.nodes + nodes > self.bounds.paid:
             self.has_others = True  # whether there is budget for them the run decides
+        if not self.bounds.takes(len(mine) - len(tasks)):
+            self.has_others = True
         if self.has_others:
             return
-        if self._bounds.follows and mine:
+        if self.bounds.follows and mine:
             raise StepAlone
-        self._bounds.nodes += nodes
-        self._bounds.calls += len(mine) - len(tasks)
+        self.bounds.nodes += nodes
+        self.bounds.calls += len(mine) - len(tasks)
         self.specs |= mine
         for name in mine:
             self._start(checked, name, is_task=name in tasks)
 
     def _start(self, checked: StoredPlan, name: str, *, is_task: bool) -> None:
         if is_task:
-            inner = self._inner[name] = type(self)(self._make, self._begin_task, self._queue, self._bounds)
+            inner = self._inner[name] = type(self)(self._make, self._begin_task, self._queue, self.bounds)
+            inner._told = self._told
             work = self._begin_task(checked, name, inner)
         else:
-            work = self._bounds.batches.seat().run(self._make(checked, name))
+            work = self.bounds.batches.seat().run(self._make(checked, name))
         task = self._tasks[name] = asyncio.ensure_future(work)
         task.add_done_callback(lambda _: self._note(name))
 
@@ -160,12 +170,13 @@ class ShortCalls:
         """
         self._has_waited = True
         is_beside = any(name not in self.specs and name not in self._joins for name in waits)
-        limit = self._bounds.began + (BESIDE_LONG_SECONDS if is_beside else STEP_SECONDS)
+        limit = self.bounds.began + (BESIDE_LONG_SECONDS if is_beside else STEP_SECONDS)
         self._note_done()
         while not self.has_others:
             found = [name for name in waits if name in self.ends]
             rest = limit - time.monotonic()
-            if found and rest > 0 and not self._bounds.is_full:
+            if found and rest > 0 and self.bounds.takes():
+                self._told = max(self._told, *(self.ends[name].at for name in found))
                 return found
             if found or rest <= 0 or not self._tasks:
                 break
@@ -184,26 +195,29 @@ class ShortCalls:
     def _note_done(self) -> None:
         """Note how those calls have ended that have."""
         done = {self._done.popleft(): True for _ in range(len(self._done))}
-        first = self._bounds.last + 1
+        first = self.bounds.last + 1
         for name in [name for name in self._tasks if name in done]:
             task = self._tasks.pop(name)
             if not task.cancelled():
                 self._end(name, reply_of(task), first)
 
     def _end(self, name: str, reply: NodeReply, first: int) -> None:
-        """Note the end of a call, at the time that its marker has: a fork goes by that."""
+        """Note the end of a call, at the time that its marker has: a fork goes by that. A task, which an edit runs
+        again, ends when its script has ended, but later than what the script that waits for it knows.
+        """
         if reply.more:  # a task that waits for something else
             self.has_others = True
             return
-        at = max(first, reply.at or round(time.time() * 1000))
+        earliest = self._told + 1 if name in self._inner else first
+        at = max(earliest, reply.at or round(time.time() * 1000))
         if reply.at and reply.at != at:
             self.moved[name] = reply.at
-        self._bounds.last = max(self._bounds.last, at)
+        self.bounds.last = max(self.bounds.last, at)
         self.ends[name] = reply = reply.model_copy(update={"at": at})
-        self._bounds.bytes += len(reply.model_dump_json(exclude_defaults=True))
+        self.bounds.bytes += len(reply.model_dump_json(exclude_defaults=True))
         self.has_others |= reply.error is not None and reply.error.again
         if reply.millis:
-            self._bounds.timings.note(self.specs[name].tool, reply.millis)
+            self.bounds.timings.note(self.specs[name].tool, reply.millis)
         for join in self._joined_by.pop(name, ()):
             self._missing[join] -= 1
             if reply.ref is None:
@@ -219,7 +233,7 @@ class ShortCalls:
             for name, end in zip(join.inputs, ends, strict=True)
         ]
         reference = manifest_of(str(join.policy), inputs)
-        at = max((end.at for end in ends), default=self._bounds.last)
+        at = max((end.at for end in ends), default=self.bounds.last)
         size = sum(end.size for end in ends)
         self.ends[join.id] = NodeReply(ref=reference, size=size, attempt=0, at=at)
 

@@ -88,7 +88,7 @@ class Programs:
         found = await self._carry_on(step, context, session, calls)
         if isinstance(found, NodeOutput):
             return found
-        await self.library.put_all(prefix, around.bodies.values())
+        await self.library.put_all(prefix, list(around.bodies.values()))  # a script that is cut off may add more
         page = await page_of(self.library, self.compiler, context, run_context, found)
         return NodeOutput(None, more="program", page=page, log=found.log)
 
@@ -135,6 +135,8 @@ class Programs:
         session = await self._session(context, node, begun)
         try:
             found = await self._carry_on(step, context, session, calls)
+            if not calls.bounds.takes_log(found.log):
+                raise asyncio.CancelledError  # it is too much for this page: the run begins the task
         except (CallFailed, ProgramFailed) as error:
             return NodeReply(error=NodeError(type=kind_of(error), message=message_of(error)), log=error.log)
         if isinstance(found, NodeOutput):

@@ -146,7 +146,7 @@ async def page_of(
     if len(packed) > MAX_PAGE_BYTES:
         raise ProgramFailed(f"{len(nodes):,} calls at once are too many; give a part of them to tasks")
     digest = await library.keep(context.run_prefix, _stored_page(context, nodes, packed, keys, materials))
-    left = tuple(name for name in dict.fromkeys(given_up) if name not in ends)
+    left = tuple(name for name in dict.fromkeys(given_up) if name not in ends or ends[name].more)
     told = pack_ends(specs, ends)
     return PlanPage(plan=digest, known=tuple(known), specs=packed, past=part.past, given_up=left, ends=told)
 

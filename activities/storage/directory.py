@@ -26,7 +26,7 @@ from sennit.activities.storage.files import INLINE_BYTES
 P = ParamSpec("P")
 T = TypeVar("T")
 _Seen = tuple[int, int, int]
-_SHARED_BYTES, _SHARED_MARKERS = 8 * 1024, 16
+_SHARED_BYTES, _SHARED_MARKERS = 3 * 1024, 16
 """How long a marker in a file with others is at most, and how many are in one: who reads one reads them all."""
 _Mark = tuple[str, bytes, asyncio.Future[bytes]]
 
@@ -126,11 +126,16 @@ class DirectoryStore:
                 self._mark_some(run_prefix, waiting[first : first + _SHARED_MARKERS])
 
     def _mark_some(self, run_prefix: str, marks: Sequence[_Mark]) -> None:
-        bodies = {key: body for key, body, _ in reversed(marks)}  # the first one wins
+        bodies: dict[str, bytes] = {}
+        for key, body, _ in marks:
+            bodies.setdefault(key, body)
         try:
             held = self._at_once(files.link, f"{run_prefix}/{MARKERS}", bodies)
             for key, _, found in marks:
-                found.set_result(held[key])
+                if key in held:
+                    found.set_result(held[key])
+            if rest := [mark for mark in marks if mark[0] not in held]:
+                self._mark_some(run_prefix, rest)
         except StoreUnavailable as error:
             for _, _, found in marks:
                 found.set_exception(error)

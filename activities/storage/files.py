@@ -65,7 +65,9 @@ def write(root: int, path: str, body: bytes) -> None:
 
 
 def link(root: int, folder: str, bodies: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Write each body under its name unless that is there, all to one file, and return what is under the names."""
+    """Write each body under its name unless that is there, all to one file, and return what is under the names: of the
+    first ones only if another one cannot be written. Raises OSError if none can.
+    """
     part = _part(root, f"{folder}{next(iter(bodies))}", _shared(bodies))
     found: dict[str, bytes] = {}
     try:
@@ -77,6 +79,10 @@ def link(root: int, folder: str, bodies: Mapping[str, bytes]) -> dict[str, bytes
                 except FileExistsError:
                     held = marker(root, folder, name)
                     found |= {name: held} if held is not None else {}
+                except OSError:
+                    if found:
+                        return found
+                    raise
     finally:
         unlink(root, part)
     return found

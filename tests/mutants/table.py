@@ -117,8 +117,8 @@ MUTANTS = (
     Mutant(
         "joins: a manifest stands in the inputs of any number of consumers",
         f"{SCHEDULING}/joins.py",
-        "return len(reference) * max(1, times) <= most",
-        "return len(reference) <= most",
+        "if len(reference) * max(1, times) <= MAX_MANIFEST_BYTES:",
+        "if len(reference) <= MAX_MANIFEST_BYTES:",
         ("tests/workflows/plan/scheduling/test_manifests.py::test_with_many_consumers_it_is_stored_once",),
     ),
     Mutant(

@@ -23,7 +23,11 @@ node. A larger one is stored once, so that the history of a run grows with its e
 their product.
 """
 MAX_ONLY_MANIFEST_BYTES: Final = MAX_PAYLOAD_BYTES // 16
-"""What the manifest of a join or a map with only one consumer may take."""
+"""What the manifest of a join or a map may take that only one node reads: to store it, an activity would have it in its
+input too.
+"""
+MAX_ONLY_READ_NODES: Final = 8
+"""Nodes that this one may read: so many such manifests still fit a payload."""
 MAX_MANIFEST_LEVELS: Final = 8
 """Joins of joins in one manifest: what reads it goes down as many levels."""
 MAX_CONDITION_LEVELS: Final = 250

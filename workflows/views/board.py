@@ -36,7 +36,7 @@ from sennit.workflows.plan.language.limits import duration_text
 from sennit.workflows.plan.language.text import clean
 from sennit.workflows.plan.scheduling.state import BLOCKED, ENDED, EXPANDED, STATUS_NAMES, RunState
 from sennit.workflows.views.call_sites import groups_of, short_name
-from sennit.workflows.views.nodes import counted, drain_waits_for, error_at_place, error_of, is_answered
+from sennit.workflows.views.nodes import counted, drain_waits_for, error_at_place, error_of, is_answered, millis_of
 from sennit.workflows.views.quote import quote_warnings
 from sennit.workflows.views.shown_run import ShownRun
 
@@ -291,7 +291,8 @@ def _marks(state: RunState, shown: Sequence[int], statuses: Sequence[str], detai
     for node, status in zip(shown, statuses, strict=True):
         items = state.values(node)
         ended = sum(state.status[item] in ENDED for item in items)
-        note = duration_text(state.millis[node]) if state.attempts[node] else ""
+        millis = millis_of(state, node)
+        note = duration_text(millis) if millis is not None else ""
         if items and state.status[node] == EXPANDED:
             note = f"{ended}/{len(items)}"
         share = ended / len(items) if items else 0.0
@@ -310,10 +311,10 @@ def _what(summary: str) -> str:
 
 
 def _time(state: RunState, unit: int) -> str:
-    attempts = state.attempts[unit]
+    attempts, millis = state.attempts[unit], millis_of(state, unit)
     tries = f", {attempts} tries" if attempts > 1 else ""
     again = ", answered" * is_answered(state, unit) + ", taken over" * (unit in state.taken_over)
-    return duration_text(state.millis[unit]) + tries + again if attempts else again.removeprefix(", ")
+    return duration_text(millis) + tries + again if millis is not None else again.removeprefix(", ")
 
 
 def _table(run: ShownRun, units: Sequence[tuple[int, str]], most: int) -> list[str]:

@@ -8,7 +8,7 @@ from sennit.workflows.messages.contracts import NodeReply
 from sennit.workflows.messages.result import ApprovedWrite
 from sennit.workflows.messages.views import NodeView
 from sennit.workflows.plan.scheduling.completion import UNKNOWN_OUTCOME
-from sennit.workflows.plan.scheduling.state import RUNNING, STATUS_NAMES, RunState
+from sennit.workflows.plan.scheduling.state import RUNNING, STATUS_NAMES, SUCCEEDED, RunState
 from sennit.workflows.views.call_sites import in_order
 from sennit.workflows.views.writes import effect_text
 
@@ -58,10 +58,16 @@ def fields_of(state: RunState, unit: int, caught: Container[int]) -> dict[str, o
         "kind": state.kind_of(unit),
         "status": status_of(state, unit, caught),
         "attempts": state.attempts[unit],
-        "duration_ms": state.millis[unit] if state.attempts[unit] else None,
+        "duration_ms": millis_of(state, unit),
         "error": error_of(state, unit),
         **{name: value for name, value in details.items() if value},
     }
+
+
+def millis_of(state: RunState, unit: int) -> int | None:
+    """Return how long a unit took: a map from the start of its first item. None if nothing has been called."""
+    has_items = state.kind_of(unit) == "map" and state.status[unit] == SUCCEEDED
+    return state.millis[unit] if state.attempts[unit] or has_items else None
 
 
 def is_answered(state: RunState, unit: int) -> bool:

@@ -32,7 +32,7 @@ def _reason(state: RunState, node: int) -> str:
         is_begun = state.graph.specs[spec.successor].page == spec.page
         return _BEGUN if is_begun else f"alone: {_BESIDE}"
     why = "it has failed beside others" if node in state.alone else ""
-    why = why or ("it reads joins of many inputs" if reads_long_manifests(state, node) else "")
+    why = why or ("it reads joins or maps of many values" if reads_long_manifests(state, node) else "")
     rule = why_not_in_place(spec, TOOLS) if is_of_program else why_alone(state.graph, node, spec, spec.locks)
     reason = "" if spec.in_place else rule or why or timings.why_alone(spec) or (_BESIDE if is_of_program else "")
     if reason:

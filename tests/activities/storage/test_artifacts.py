@@ -1,10 +1,13 @@
 """What every artifact store does, wherever it keeps its bodies."""
 
 import asyncio
+import errno
+import os
 import re
 import shutil
 import time
 from pathlib import Path
+from typing import Any
 
 import obstore
 import pytest
@@ -148,6 +151,24 @@ async def test_a_call_that_is_cancelled_before_its_turn_ends_marks_nothing(tmp_p
     asyncio.get_running_loop().call_soon(others[0].cancel)
     await asyncio.wait(others)
     assert [await store.marked(RUN, name) for name in ("k.intent", "l.intent")] == [None, b"x"]
+
+
+async def test_a_marker_that_cannot_be_set_beside_others_takes_none_of_them_along(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, real = open_store(tmp_path), os.link
+    store.create()
+
+    def link(source: str, name: str, **folders: Any) -> None:
+        if name.endswith("b"):
+            raise OSError(errno.ENOSPC, "no space left")
+        real(source, name, **folders)
+
+    monkeypatch.setattr(os, "link", link)
+    found = await asyncio.gather(*(store.mark(RUN, key, key.encode()) for key in "abc"), return_exceptions=True)
+    assert (found[0], isinstance(found[1], StoreUnavailable)) == (b"a", True)
+    assert [await store.marked(RUN, key) for key in "ab"] == [b"a", None]
+    assert (await store.marked(RUN, "c") is None) is isinstance(found[2], StoreUnavailable)
 
 
 async def test_what_is_stored_is_listed_by_run_and_deleted_by_name(store: ArtifactStore) -> None:

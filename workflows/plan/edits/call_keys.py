@@ -85,6 +85,6 @@ def _digest(node: Node, written: dict[str, Any], links: Links, digests: Mapping[
     if node.kind == "join":
         written["items"] = node.items is not None
     written["after"] = sorted(digests[name] for name in _sources(links))
-    refers = node.kind != "tool" or links.reads
+    refers = node.kind != "tool" or links.reads or written.get("when") is not None
     text = _SORTED.encode(renamed(written, digests) if refers else written)
     return hashlib.sha256(text.encode()).hexdigest()[:40]

@@ -82,6 +82,8 @@ def _llm(arguments: Arguments, scope: Scope) -> Node:
     fields = _fields(arguments, ("prompt", "context", "role", "model", "output_schema", "schema", "tools", "max_turns"))
     parts = [*([fields.pop("prompt")] if "prompt" in fields else []), *arguments.ordered]
     added = fields.pop("context", [])
+    if added in ("reference", "truncate"):
+        raise Unreadable("llm takes texts and results as `context`; only a plan in JSON says how much of them is read")
     parts += added if isinstance(added, list) else [added]
     if not parts:
         raise Unreadable('llm needs a prompt: llm("Compare $1 and $2")')

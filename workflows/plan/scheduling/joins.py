@@ -28,6 +28,7 @@ from sennit.workflows.plan.limits import (
     MAX_MANIFEST_BYTES,
     MAX_MANIFEST_LEVELS,
     MAX_ONLY_MANIFEST_BYTES,
+    MAX_ONLY_READ_NODES,
     MAX_READ_NODES,
 )
 from sennit.workflows.plan.scheduling.events import Outcome
@@ -187,14 +188,18 @@ def is_open(status: int) -> bool:
 
 
 def winners(state: RunState, join: int) -> tuple[int, ...]:
-    """Return the inputs whose values the join takes, in `inputs` order; of a program's step, all that have ended."""
+    """Return the inputs whose values the join takes, in `inputs` order; of a program's step, all that have ended. In a
+    fork, inputs that ended one after the other may arrive together: what decides is when they ended.
+    """
     spec = state.graph.specs[join]
     if spec.policy == "any":
         return tuple(node for node in spec.inputs if not is_open(state.status[node]))
     ok = [node for node in inputs_of(state, join) if state.status[node] == SUCCEEDED]
-    if spec.policy == "first":
-        return tuple(ok[:1])
-    return tuple(ok[: _wanted(spec, total(state, join))] if spec.policy == "quorum" else ok)
+    if spec.policy not in ("first", "quorum"):
+        return tuple(ok)
+    by_time = sorted(ok, key=lambda node: state.ended_at.get(node, 0))
+    taken = dict.fromkeys(by_time[: _wanted(spec, total(state, join))])
+    return tuple(node for node in ok if node in taken)
 
 
 def decided_at(state: RunState, join: int) -> int:
@@ -323,21 +328,26 @@ def outcome_of(state: RunState, join: int) -> Outcome | None:
 
 
 def _is_carried(state: RunState, join: int, reference: str) -> bool:
-    """Whether all that read a join or a map can have its manifest in their inputs. To store what only one reads, an
-    activity would have it in its own.
-    """
+    """Whether all that read a join or a map can have its manifest in their inputs."""
     graph, times = state.graph, int(join in state.graph.answering)
     if _levels(json.loads(reference)) > MAX_MANIFEST_LEVELS:
         return False
-    if times and len(graph.answering) > MAX_READ_NODES:
-        return False
+    beside = [len(graph.answering)] if times else []
     for node in graph.readers(join):
         spec = graph.specs[node]
-        if len(spec.reads) + len(spec.inputs) > MAX_READ_NODES:
-            return False
+        beside.append(len(spec.reads) + len(spec.inputs))
         times += max(1, spec.cap)  # each item of a map has it in its input
-    most = MAX_MANIFEST_BYTES if times > 1 else MAX_ONLY_MANIFEST_BYTES
-    return len(reference) * max(1, times) <= most
+    if max(beside, default=0) > MAX_READ_NODES:
+        return False
+    if len(reference) * max(1, times) <= MAX_MANIFEST_BYTES:
+        return True
+    is_read_once = times == 1 and beside[0] <= MAX_ONLY_READ_NODES and not _may_grow(state)
+    return is_read_once and len(reference) <= MAX_ONLY_MANIFEST_BYTES
+
+
+def _may_grow(state: RunState) -> bool:
+    """Whether nodes may come that read what others read already: from a planner, or from a model call."""
+    return state.streaming or any(spec.kind == "llm" for spec in state.graph.specs)
 
 
 def _levels(part: Any) -> int:

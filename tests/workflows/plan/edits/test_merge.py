@@ -104,6 +104,10 @@ def test_a_delta_is_read_back_from_the_output_that_asks_for_it() -> None:
     assert Delta.of({"answer": 3}) == Delta.of({"replan": "x"}) == Delta.of(None) == Delta("", ())
 
 
+def seen(name: str, other: str) -> dict[str, Any]:
+    return tool(name, args={"query": "y"}, when={"ref": f"${other}.count", "op": "exists"})
+
+
 A, B = tool("a", args={"query": "x"}), tool("b", args={"query": "$a.items[0].path"})
 RENAMED = (tool("q", args={"query": "$p.items[0].path"}), tool("p", args={"query": "x"}))
 
@@ -115,6 +119,7 @@ RENAMED = (tool("q", args={"query": "$p.items[0].path"}), tool("p", args={"query
         ((A, B), (B, A), True),
         ((A, B), RENAMED, True),
         ((A, B), (*RENAMED, A, llm("j", prompt="$a", role="joiner")), True),
+        ((A, seen("b", "a")), (tool("p", args={"query": "x"}), seen("q", "p")), True),
         ((A, B), (A,), False),
         ((A, B), (A, tool("b", args={"query": "$a.items[1].path"})), False),
         ((A, B), (tool("a", args={"query": "y"}), B), False),

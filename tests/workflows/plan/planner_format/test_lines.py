@@ -263,6 +263,7 @@ def test_one_last_model_call_is_the_answer_by_itself() -> None:
         ('1. search("a", query="b")', "line 1: `query` is given twice"),
         ('1. search(query="a", query="b")', "line 1: `query` is given twice"),
         ("1. llm()", "line 1: llm needs a prompt"),
+        ('1. llm("x", context="reference")', "only a plan in JSON says"),
         ('1. llm("a", temprature=1)', "line 1: `temprature` is no argument here"),
         ('1. join(policy="all")', "line 1: join needs the results to join"),
         ('1. search("a", on_error="skip", needs=[true])', "true is no line; write $ and the number of one, such as $1"),

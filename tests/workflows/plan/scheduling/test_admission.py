@@ -11,7 +11,8 @@ from sennit.workflows.plan.scheduling.events import Outcome
 def stores(monkeypatch: pytest.MonkeyPatch) -> None:
     """An activity stores what a map or a join has gathered."""
     monkeypatch.setattr(joins, "MAX_MANIFEST_BYTES", 0)
-    monkeypatch.setattr(joins, "MAX_ONLY_MANIFEST_BYTES", 0)
+    for limit in ("MAX_MANIFEST_BYTES", "MAX_ONLY_MANIFEST_BYTES"):
+        monkeypatch.setattr(joins, limit, 0)
 
 
 def opened(length: int = 3, *, window: int = 100, **fields: object) -> Play:

@@ -10,6 +10,7 @@ from sennit.workflows.plan.limits import (
     MAX_MANIFEST_BYTES,
     MAX_MANIFEST_LEVELS,
     MAX_ONLY_MANIFEST_BYTES,
+    MAX_ONLY_READ_NODES,
     MAX_READ_NODES,
 )
 from sennit.workflows.plan.scheduling.events import Outcome
@@ -47,6 +48,20 @@ def test_one_consumer_has_in_its_input_what_else_only_another_activity_had_in_it
     assert joined(many, *reading(2, many), answer="z0") == ["start j"]
     most = MAX_ONLY_MANIFEST_BYTES // 43 + 1
     assert joined(most, *reading(1, most), answer="z0") == ["start j"]
+    model = [{**each, "kind": "llm"} for each in reading(1, many)]
+    assert joined(many, *model, answer="z0") == ["start j"], "its further turns would have it again"
+
+
+def test_one_consumer_of_many_large_joins_has_them_by_their_digests() -> None:
+    """All of them in its input would be more than a payload."""
+    many, some = MAX_MANIFEST_BYTES // 40, MAX_ONLY_READ_NODES + 1
+    inputs, joins = [f"n{place}" for place in range(many)], [f"j{place}" for place in range(some)]
+    reader = node("z", *joins, reads=[many + place for place in range(some)])
+    run = Play(*map(node, inputs), *(join(name, *inputs) for name in joins), reader, answer="z")
+    run.begin()
+    for name in inputs[:-1]:
+        run.ok(name, digest=DIGEST)
+    assert run.ok(inputs[-1], digest=DIGEST) == [f"start {name}" for name in joins]
 
 
 def test_with_many_consumers_it_is_stored_once() -> None:

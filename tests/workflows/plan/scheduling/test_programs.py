@@ -737,6 +737,17 @@ def test_what_a_program_is_told_later_ended_later_whatever_the_clocks_of_workers
     assert [state.ended_at[unit] for unit in (1, 2, 3)] == [5_000, 5_001, 5_002]
 
 
+@pytest.mark.parametrize(("policy", "quorum"), [("first", 0), ("quorum", 1)])
+def test_a_fork_whose_calls_end_together_takes_the_one_that_ended_first(policy: str, quorum: int) -> None:
+    state = begun()
+    calls = [paged(f"main_{number}", key=str(number)) for number in (1, 2)]
+    race = paged("main_3", "join", inputs=[1, 2], policy=policy, quorum=quorum)
+    page = ExecutionPlan([*calls, race, paged("main_s2", "program", inputs=[3], policy="any")], [])
+    ends = (("main_1", Outcome("v", at=7_000)), ("main_2", Outcome("w", at=5_000)))
+    step(state, NodesAppended(page, NodeEnded(0, 1, Outcome("s", delegated=True)), ends=ends), 9_000)
+    assert state.chosen[3] == (2,)
+
+
 def test_calls_that_a_step_has_made_ended_when_it_says_also_those_that_failed() -> None:
     """Also those that the next step is told: a fork that takes them over hands them on in the same way."""
     state = begun()

@@ -434,7 +434,8 @@ def test_a_map_counts_as_soon_as_one_of_its_items_does() -> None:
 
 
 def test_a_map_over_nothing_and_one_that_only_gathers_again_repeat_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(joins, "MAX_ONLY_MANIFEST_BYTES", 0)  # so that an activity gathers, and may fail
+    for limit in ("MAX_MANIFEST_BYTES", "MAX_ONLY_MANIFEST_BYTES"):  # so that an activity gathers, and may fail
+        monkeypatch.setattr(joins, limit, 0)
     run = written()
     run.ok("m[0]", "m[1]")
     run.fail("m")

@@ -224,7 +224,8 @@ def test_a_cancelled_write_that_was_made_is_not_repeated_unasked_for_what_needs_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A retry of the join would make it again, under another key."""
-    monkeypatch.setattr(joins, "MAX_ONLY_MANIFEST_BYTES", 0)  # so that an activity stores it, and may fail
+    for limit in ("MAX_MANIFEST_BYTES", "MAX_ONLY_MANIFEST_BYTES"):  # so that an activity stores it, and may fail
+        monkeypatch.setattr(joins, limit, 0)
     run = Play(node("a"), write("w"), join("j", "a", "w", policy="quorum", quorum=1), gate("g"), answer="j")
     run.begin()
     run.ok("a")
