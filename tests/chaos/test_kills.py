@@ -128,7 +128,9 @@ async def test_a_killed_tools_worker_loses_only_the_calls_in_flight(
     in_tasks = Counter(processes.calls(fourth))
     assert [in_tasks.pop(f"main_{n}_2~1") > 1 for n in (1, 2, 3)] == [True] * 3, "cut off"
     assert in_tasks == {"main_1_1~1": 1, "main_2_1~1": 1, "main_3_1~1": 1, "main_5~1": 1}
-    assert Counter(processes.calls(third)) == {f"main_{n}~1": 2 if n in (3, 4) else 1 for n in range(1, 6)}
+    in_program = Counter(processes.calls(third))
+    assert [in_program.pop(f"main_{n}~1") > 1 for n in (3, 4)] == [True] * 2, "cut off"
+    assert in_program == {f"main_{n}~1": 1 for n in (1, 2, 5)}
     assert Counter(processes.calls(first)) == {"quick~1": 1, "slow~1": 2}
     counted = Counter(processes.calls(second))
     assert counted == {"a~1": 1, "b~1": 1, "c~1": 2, "d~1": 1, "e~1": 1, "x~1": 1, "y~1": 1, "z~1": 2}
