@@ -47,6 +47,7 @@ from sennit.workflows.messages.node_calls import (
     AgentNodeCall,
     GateNodeCall,
     NodeCall,
+    ProgramNodeCall,
     WriteNodeCall,
 )
 from sennit.workflows.plan.digests import digest_in
@@ -188,7 +189,8 @@ class NodeRunner:
 
     async def _advanced(self, context: NodeContext) -> NodeReply:
         """Advance a program. It needs no marker: made again, the same advance comes to the same calls."""
-        own = context.call.model_copy(update={"refs": {}, "lost": {}, "ends": {}, "repeated": (), "since": 0})
+        assert isinstance(context.call, ProgramNodeCall)
+        own = context.call.without_inputs()
 
         def make(page: StoredPlan, path: str) -> Coroutine[Any, Any, NodeReply]:
             return self.run(own, path, {}, run_prefix=context.run_prefix, attempts=context.attempts, page=page)

@@ -184,17 +184,19 @@ class Programs:
     ) -> dict[int, Ended]:
         """Return what the script is told of these calls, which have ended here."""
         numbers, ends = {call.node: number for number, call in session.open.items()}, dict[int, Fed]()
+        moved = list[tuple[str, int, int]]()
         for name in names:
             reply, key = calls.ends[name], session.open[numbers[name]].key
             if len(reply.ref or "") > MAX_MANIFEST_BYTES:
                 whole = await self.library.value(prefix, reply.ref or "")
                 reply = calls.ends[name] = reply.model_copy(update={"ref": await self.library.put(prefix, whole)})
-            await note_moved(self.library, prefix, key, calls.moved.get(name, 0), reply.at)
+            moved.append((key, calls.moved.get(name, 0), reply.at))
             if reply.error is not None:
                 error = f"{reply.error.type}: {reply.error.message}"[:MAX_LOSS_CHARACTERS]
                 ends[numbers[name]] = Fed(key, "", "failed", error, reply.at, turn)
             else:
                 ends[numbers[name]] = Fed(key, reply.ref or "", at=reply.at, turn=turn)
+        await note_moved(self.library, prefix, moved)
         ends = dict(sorted(ends.items(), key=lambda each: (each[1].at, each[0])))
         return await self._ended(prefix, session, ends)
 
@@ -350,8 +352,9 @@ class _Step:
 
     def context_of(self, page: StoredPlan, name: str, library: ArtifactReader) -> NodeContext:
         """Return what an activity would begin a task with that is on this page."""
-        context, nothing = self.context, {"refs": {}, "lost": {}, "ends": {}, "repeated": (), "since": 0}
-        call = context.call.model_copy(update={**nothing, "nodes": (name,)})
+        context = self.context
+        assert isinstance(context.call, ProgramNodeCall)
+        call = context.call.without_inputs().model_copy(update={"nodes": (name,)})
         binder = Binder(library, context.run_prefix, page, call, page.materials.get(name, {}))
         return NodeContext(page, parse_unit(name), call, binder, context.run_prefix, context.attempts)
 

@@ -4,6 +4,7 @@ What a script waits for is in a snapshot, and a snapshot is only a cache: each s
 what was fed since, so that the script can be run again from its start over what is recorded.
 """
 
+import asyncio
 import base64
 import zlib
 from collections.abc import Iterable
@@ -320,20 +321,19 @@ async def begin_task(session: Session, library: ArtifactReader, context: NodeCon
         session.clock = max(session.clock, at)
 
 
-async def note_moved(library: ArtifactReader, run_prefix: str, key: str, at: int, told: int) -> None:
-    """Note, for forks, when the call of that key ended as the script was `told`, and not `at` the time that its worker
-    says. Raises StoreUnavailable.
+async def note_moved(library: ArtifactReader, run_prefix: str, ends: Iterable[tuple[str, int, int]]) -> None:
+    """Note, for forks, when calls ended as the script was told, and not as their workers say: by the key of each, with
+    the worker's time, 0 if that is the same, and what was told. Raises StoreUnavailable.
     """
-    if at:
-        await library.note(run_prefix, moved_from(key, at), told)
+    await asyncio.gather(*(library.note(run_prefix, moved_from(key, at), told) for key, at, told in ends if at))
 
 
 async def note_told(session: Session, library: ArtifactReader, context: NodeContext) -> None:
     """Note that of all calls that a step is told. Raises StoreUnavailable."""
     assert isinstance(context.call, ProgramNodeCall)
     moved, ends = context.call.moved, context.call.ends
-    for node, key, _ in session.open.values():
-        await note_moved(library, context.run_prefix, key, moved.get(node, 0), ends.get(node, 0))
+    told = ((key, moved.get(node, 0), ends.get(node, 0)) for node, key, _ in session.open.values())
+    await note_moved(library, context.run_prefix, told)
 
 
 def takes_over(session: Session, context: NodeContext) -> bool:

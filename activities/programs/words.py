@@ -124,18 +124,15 @@ class Words:
     def _sleep_until(self, call: Call, time: str) -> Sleep:
         return sleep_until(time, call.clock)
 
-    def wake(self, sleep: Sleep | None) -> OpenCall | None:
-        """Have a node end when the next sleep does: one for all that are over at the same time. Return it if it is
-        new.
-        """
+    def wake(self, sleep: Sleep | None) -> None:
+        """Have a node end when the next sleep does: one for all that are over at the same time."""
         if sleep is None or -sleep.due in self.session.open:
-            return None
+            return
         until = datetime.fromtimestamp(sleep.due / 1000, UTC).isoformat()
         call = Call(-sleep.due, "sleep", (), {}, sleep.line, sleep.coroutine)
         node = made_node(ToolNode, id=self._next, kind="tool", tool=SLEEP["name"], args={"until": until})
         self.limits[node.id] = {"deadline": sleep.at}
         self._wait(call, self._add(node, call, sleep.due, f"until {until[:19].replace('T', ' ')}"))
-        return self.session.open[call.number]
 
     def _llm(
         self,

@@ -1,6 +1,7 @@
 """What the activities that run nodes take: one type for each kind of node, with what that kind needs."""
 
 import hashlib
+from typing import Self
 
 from pydantic import Field, JsonValue
 
@@ -70,6 +71,10 @@ class ProgramNodeCall(AskingCall, BudgetedCall):
     """When the last call ended that the program was told before this step."""
     follows: bool = False
     """Whether it follows a call in one activity: then the step makes none."""
+
+    def without_inputs(self) -> Self:
+        """Return what the step's own calls take of it: nothing of what the step itself waits for."""
+        return self.model_copy(update={"refs": {}, "lost": {}, "ends": {}, "moved": {}, "repeated": (), "since": 0})
 
 
 class FollowedCall(NodeCall):

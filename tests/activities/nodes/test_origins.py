@@ -120,7 +120,7 @@ async def test_a_fork_goes_by_when_the_script_was_told(runs: Runs) -> None:
     """By the clock of its worker it may have ended before another call that the script was told before."""
     at, library = (await runs.make(OLD)).at, ArtifactReader(runs.store)
     assert (await runs.make("other", OLD)).at == at
-    await note_moved(library, f"space/{OLD}", "K", at, at + 3)
+    await note_moved(library, f"space/{OLD}", [("K", at, at + 3)])
     for run, origins in [(FORK, (OLD,)), (FORK_OF_FORK, (FORK, OLD))]:
         assert (await runs.make(run, *origins)).at == at + 3
 
