@@ -6,25 +6,29 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
-from sennit.activities.providers.offline.figures import Fact, core, find, measure, quotation, written
+from sennit.activities.providers.offline.figures import Fact, core, find, implied, measure, quotation, written
 from sennit.activities.providers.offline.questions import Question
 from sennit.activities.providers.offline.statements import Passage, Statement, carries, nearest, statements, stems
 
 _CONNECT = "These are rules, no language model. For more, set SENNIT_MODEL and its key: see docs/models.md."
 _MARK = re.compile(r"\[\d+\]")
-_FORMS = {
-    "person": re.compile(r"[^\W\d_a-z]\w+"),
+_NAMED = {
+    "person": re.compile(r"(?<=[^.!?]\s)[^\W\d_a-z][\w'\u2019-]+"),
+    "place": re.compile(
+        r"(?i)\b(?:in|at|on|under|behind|near|above|below|beside|next to|by|with|opposite|from|to)\b.+"
+    ),
     "time": re.compile(
         r"\b\d{4}\b|\b\d{1,2}[:./]\d\d\b|(?i:\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mon|tues|wednes|thurs|fri|"
         r"satur|sun)[a-z]*\b|\btomorrow\b|\btoday\b)"
     ),
     "reason": re.compile(r"(?i)\b(?:because|since|so that|due to|in order to|reason)\b"),
+    "figure": re.compile(
+        r"(?i)\d[\d.,]*|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|half|dozen)\b"
+    ),
 }
 """What a sentence must name that answers."""
-_DENIES = re.compile(
-    r"(?i)\b(?:not|no|never|nobody|none|cannot|\w+n['\u2019]t|would|might|could|perhaps|maybe|unless|if|proposed|rejected|"
-    r"formerly|previously|used to|wants?|hopes?|plans? to)\b|\?"
-)
+_IMPLIED = {"place": stems("keep store live stand lie hang find"), "time": stems("take place happen date day")}
+"""Words of such a question that an answer need not say."""
 _SENTENCE = re.compile(r"(?s)\W*+(?:\w++\W++){3}\w.*[.!?][\"'\u201d\u2019)\]]*")
 
 
@@ -74,9 +78,9 @@ class Answer:
         return f"[{len(self.evidence)}]"
 
     def quote(self, fact: Fact) -> str:
-        """Return the quotation of a fact with its mark; what looks like a mark in it is none."""
-        quote = str(fact.get("quote") or "")
-        return f"{_MARK.sub('(...)', quote)} {self.mark(fact, quote)}"
+        """Return what a fact says with its mark; what looks like a mark in it is none."""
+        claim = str(fact.get("says") or fact.get("quote") or "")
+        return f"{_MARK.sub('(...)', claim)} {self.mark(fact, claim)}"
 
     def cannot_tell(self, what: str, near: Any) -> None:
         """Say what is not told, and quote the nearest sentences."""
@@ -140,24 +144,15 @@ def _conclusion(question: Question, shown: list[tuple[str, str]], values: list[f
 def looked_up(question: Question, passages: Sequence[Passage]) -> dict[str, Any]:
     """Return the one statement that carries the words of a question and names what it asks for; else the nearest."""
     said = Answer()
-    if question.kind in ("", "duration", "figure"):
-        unit = question.unit or ("days" if question.kind == "duration" else measure(question.words))
-        fact = find(question.words, unit, passages)
+    if question.kind in ("", "figure"):
+        fact = find(question.words, question.unit or measure(question.words), passages)
         if fact["found"]:
             said.lines = [f"{written(fact['value'], fact['unit'])}:"] if question.unit else []
             said.lines.append(said.quote(fact))
-        elif question.kind:
-            said.cannot_tell("that from the sentences found", fact["near"])
-        if said.lines:
             return said.output()
-    answers: dict[tuple[str, ...], Statement] = {}
-    for each in (each for passage in passages for each in statements(passage)):
-        told = _told(question, each)
-        if told and carries(question.words, each) and not _DENIES.search(each.text):
-            answers[told] = each
-    found = [each for each in answers.values() if not each.about] or [*answers.values()]
+    found = _answers(question, passages)
     if len(found) == 1:
-        said.lines = [said.quote(quotation(found[0]))]
+        said.lines = [said.quote({**quotation(found[0]), "says": found[0].shown})]
     else:
         what = "which of these holds" if found else "that from the sentences found"
         near = found[:3] or nearest(" ".join(sorted(question.words)), passages)
@@ -165,12 +160,33 @@ def looked_up(question: Question, passages: Sequence[Passage]) -> dict[str, Any]
     return said.output()
 
 
-def _told(question: Question, statement: Statement) -> tuple[str, ...]:
+def _answers(question: Question, passages: Sequence[Passage]) -> list[Statement]:
+    """Return the statements that say best all words of a question, one of each answer and of each row of a table."""
+    best: dict[int, dict[tuple[str, ...], Statement]] = {}
+    for each in (each for passage in passages for each in statements(passage)):
+        named = _named(question, each)
+        if named and "?" not in each.says:
+            how = carries(question.words, _implied(question, each), each)
+            best.setdefault(3 if how is None else how, {}).setdefault(named, each)
+    found = next((best[how].values() for how in range(3) if how in best), ())
+    return [*{each.text: each for each in found}.values()]
+
+
+def _implied(question: Question, statement: Statement) -> frozenset[str]:
+    """Return the words of a question that a statement says by its form: `Ann Lee: hardware` says who is responsible."""
+    keyed = question.kind == "person" and statement.key
+    return (
+        implied(statement) | _IMPLIED.get(question.kind, frozenset()) | (stems("responsible") if keyed else frozenset())
+    )
+
+
+def _named(question: Question, statement: Statement) -> tuple[str, ...]:
     """Return what a statement names of the kind that is asked for, beside what the question itself says."""
-    if question.kind not in _FORMS:
-        return (statement.text,)
-    named = (found[0] for found in _FORMS[question.kind].finditer(statement.text))
-    return tuple(name for name in named if not stems(name) & question.words)
+    if question.kind not in _NAMED:
+        return (statement.says,)
+    named = (found[0] for found in _NAMED[question.kind].finditer(statement.says))
+    is_other = _NAMED["time"].match if question.kind == "person" else None  # `Monday` and `May` name nobody
+    return tuple(name for name in named if stems(name) - question.words and not (is_other and is_other(name)))
 
 
 def quoted(asked: str, material: Material) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from sennit.activities.providers.offline.statements import Passage, Statement, nearest, statements, stems
+from sennit.activities.providers.offline.statements import Passage, Statement, around, nearest, statements, stems
 
 Fact = dict[str, Any]
 
@@ -48,9 +48,21 @@ speed | km/h | faster fastest | slower slowest
 area | km² | |
 price | | more+expensive most+expensive | cheaper cheapest less+expensive least+expensive
 """
-_IMPLIED = {"mass": "heavy", "speed": "fast", "area": "area", "euro": "cost", "dollar": "cost", "pound": "cost"}
+_IMPLIED_WORDS = {
+    "mass": "heavy",
+    "speed": "fast",
+    "area": "area",
+    "time": "long last take run",
+    "euro": "cost",
+    "dollar": "cost",
+    "pound": "cost",
+}
+_SMALL = "two three four five six seven eight nine ten eleven twelve"
+_WORDS = {word: number for number, word in enumerate(_SMALL.split(), 2)}
 SCALES = {"thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12, "quintillion": 1e18}
 COMPARATIVES: dict[str, tuple[str, int]] = {}  # with the word for what is compared, and whether more (1) of it is meant
+_IMPLIED = {dimension: stems(words) for dimension, words in _IMPLIED_WORDS.items()}
+"""What a figure says by its unit alone: `5 kg` says how heavy something is."""
 _measures: dict[str, str] = {}
 _names: dict[str, Unit] = {}
 _symbols = {"": Unit("", "count")}
@@ -78,7 +90,7 @@ def any_of(texts: Iterable[str]) -> str:
 UNIT = rf"(?:(?i:{any_of(_names)})|(?-i:{any_of(_symbols)}))(?![\w²³^/])"
 _FIGURE = re.compile(
     r"(?<![\w.,/\u2013-])(?P<sign>[-\u2212]|minus )?(?P<currency>[€$£])? ?"
-    r"(?P<number>(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)"
+    rf"(?P<number>(?:\d{{1,3}}(?:,\d{{3}})+|\d+)(?:\.\d+)?|\b{any_of(_WORDS)}\b)"
     rf"(?![\d,.:/\u2013-]\d)(?: (?P<scale>{any_of(SCALES)})\b)?(?:[\s-]?(?P<unit>{UNIT}))?"
     r"(?P<per>(?: (?:per|an?|each|every) (?!high|long)[a-z]+)+| each)?",
     re.IGNORECASE,
@@ -95,10 +107,7 @@ _IS_OTHER = re.compile(rf"(?i)\b(?:was|were|will|could|should|{any_of(COMPARATIV
 _COMES_AND_GOES = re.compile(r"^(?:(?:the|an?) )?(?:(?:river|mount|mt\.?) )?|(?: river)?$")
 _GENERIC = stems("number point amount total river mount mt")
 """Words of a question that a statement may leave out."""
-_PLAIN = _GENERIC | stems(
-    "approximately around current estimated home known lies mean measures overall reaches rises roughly runs some "
-    "stands surface takes top up maximum boasts employs holds earns lives discharges today above ground water"
-)
+_PLAIN = _GENERIC | stems("approximately around roughly current estimated today known home up maximum")
 """Words beside a thing and its figure that do not change what the figure is."""
 
 
@@ -142,10 +151,10 @@ def quotation(statement: Statement) -> Fact:
 
 def _figure(words: frozenset[str], asked: str, statement: Statement) -> Fact | None:
     """Return value, unit and, where the text says it, the year that it holds for; None for another thing's figure."""
-    if "?" in statement.text:
+    if "?" in statement.says:
         return None
-    lead = _LEAD.match(statement.text)
-    text = statement.text[lead.end() :] if lead else statement.text
+    lead = _LEAD.match(statement.says)
+    text = statement.says[lead.end() :] if lead else statement.says
     for found in _FIGURE.finditer(text):
         unit = unit_of(found["currency"] or found["unit"] or "")
         target = unit_of(asked) if asked else unit
@@ -153,11 +162,18 @@ def _figure(words: frozenset[str], asked: str, statement: Statement) -> Fact | N
             continue
         tail = _TAIL.search(text, found.end())
         said = f"{_ASIDE.sub('', text[: found.start()])} {text[found.end() : tail.start() if tail else None]}"
-        implied = stems(found["unit"] or "") | {_IMPLIED.get(unit.dimension, "")}
+        implied = _implied(found, unit)
         wanted, told = words - _GENERIC - implied, stems(said)
-        told |= frozenset() if wanted <= told else stems(statement.about)
+        stands = told | around(wanted, statement) if statement.is_item or statement.key else told
         per = re.sub("^ (?:an?|each|every|per) ", " per ", found["per"] or "")
-        is_meant = bool(wanted) and wanted <= told <= words | _PLAIN | implied and not _IS_OTHER.search(said)
+        is_other = "cost" in wanted - told  # a heading that says `Prices` makes no weight a price
+        is_meant = (
+            bool(wanted)
+            and wanted <= stands
+            and not is_other
+            and told <= words | _PLAIN | implied
+            and not _IS_OTHER.search(said)
+        )
         if is_meant and (unit == target or not per):
             holds = lead or _HOLDS_FOR.match(text, found.end())
             return {**_value(found, unit, target, per), "year": int(holds[1]) if holds else None}
@@ -166,8 +182,21 @@ def _figure(words: frozenset[str], asked: str, statement: Statement) -> Fact | N
     return None
 
 
+def implied(statement: Statement) -> frozenset[str]:
+    """Return the words that the figures of a statement say by their units."""
+    found = (each for each in _FIGURE.finditer(statement.says) if each["currency"] or each["unit"])
+    units = ((each, unit_of(each["currency"] or each["unit"])) for each in found)
+    return frozenset[str]().union(*(_implied(each, unit) for each, unit in units if unit))
+
+
+def _implied(found: re.Match[str], unit: Unit) -> frozenset[str]:
+    return stems(found["unit"] or "") | _IMPLIED.get(unit.dimension, frozenset())
+
+
 def _value(found: re.Match[str], unit: Unit, target: Unit, per: str) -> Fact:
-    number = float(found["number"].replace(",", "")) * SCALES.get((found["scale"] or "").lower(), 1)
+    number = float(_WORDS.get(found["number"].lower()) or found["number"].replace(",", "")) * SCALES.get(
+        (found["scale"] or "").lower(), 1
+    )
     number *= unit.factor / target.factor * (-1 if found["sign"] else 1)
     value = float(f"{number:.{12 if unit == target else 6}g}")
     is_whole = value.is_integer() and abs(value) < 1e15

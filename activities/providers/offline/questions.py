@@ -29,6 +29,8 @@ _WORDINGS: tuple[tuple[Shape, str], ...] = (
     ("compare", f"compare {_THE}{_NOUN} of {_NAMES}"),
     ("difference", f"(?:by )?how much {_ADJ} {_BE} {_A_THAN_B}"),
     ("difference", f"how (?:many|much) {_DEGREE} {_NOUN} (?:does|do|{_HAS}) {_A_THAN_B}"),
+    ("difference", f"how much {_DEGREE} (?:does|do|did) (?P<a>.+?) (?P<cost>cost) than (?P<b>.+?)"),
+    ("compare", f"{_WHICH} (?P<cost>costs?) {_DEGREE} ?[,:;-] ?{_NAMES}"),
     ("difference", f"(?:what is )?{_THE}difference (?:in|between) {_THE}{_NOUN} (?:of|between) {_A_AND_B}"),
     ("sum", f"(?:what {_BE} )?{_THE}(?:combined|total|sum of the) {_NOUN} of {_NAMES}"),
 )
@@ -44,8 +46,10 @@ _AND = re.compile(r"\s*[,;]\s*(?:(?:and|or) )?|\s+(?:and|or|vs\.?|versus)\s+")
 _ASKS = re.compile(
     r"(?i)(?:in |on |at |by |from |for |to )?(?:(?P<person>who|whom|whose)|(?P<reason>why)|"
     rf"(?P<duration>how long (?=does|do|did|will|may|must))|(?P<figure>how (?=many|much|{_MEASURED}))|"
-    r"(?P<time>when|(?:what|which) (?:day|date|year|time|month))|where|how|what|which)\b"
+    r"(?P<time>when|(?:what|which) (?:day|date|year|time|month))|(?P<place>where)|how|"
+    r"(?:what|which)(?: [a-z]+)??(?= (?:is|are|was|were|do|does|did|has|have|[a-z]+s) )|what|which)\b"
 )
+_TAKES_CARE = re.compile(r"(?i)\b(?:in charge of|looks? after|looked after|(?:takes?|taking) care of|deals? with)\b")
 _NO_LOOK_UP = re.compile(
     rf"(?i)\b(?:and (?:who|what|when|where|which|why|how)|than|{_MORE}|{_LESS}|{any_of(COMPARATIVES)})\b"
 )
@@ -73,6 +77,7 @@ class Question:
 def question(goal: str) -> Question | None:
     """Return the question that a goal asks; None when no rule reads all of it."""
     whole = _POLITE.sub("", " ".join(goal.replace("\u2019", "'").split()).rstrip(" ?.!"), count=1)
+    whole = _TAKES_CARE.sub("responsible for", whole)
     if len(whole) > MAX_RULED_CHARACTERS or "?" in whole:
         return None
     head, written, _ = (*_IN_UNIT.split(whole, maxsplit=1), "", "")[:3]
@@ -105,6 +110,8 @@ def _property(groups: Groups) -> tuple[str, int, str] | None:
         word, sign = COMPARATIVES[adjective]
         return word, sign, f"is {'the ' if adjective.endswith('st') or 'most' in adjective else ''}{adjective}"
     degree, noun = said.get("degree", "greatest"), said.get("noun", "")
+    if "cost" in said:
+        return "price", -1 if re.fullmatch(_LESS, degree) else 1, f"costs {degree}"
     wins = f"has {'' if degree in _COUNTING else 'the '}{degree} {noun}"
     prop = f"number of {noun}" if degree in _COUNTING else noun
     return (prop, -1 if re.fullmatch(_LESS, degree) else 1, wins) if noun else None

@@ -7,8 +7,11 @@ from typing import NamedTuple
 
 _END = re.compile(r"(?:(?<=[.!?])|(?<=[.!?]\W))(?<!\b(?:St|Mt|Dr|Mr|vs|No)\.)(?<!\b[A-Z]\.)\s+(?=\W?[^\W_a-z])")
 _HEADING, _BULLET = re.compile(r"\s{0,3}#{1,6}\s+"), re.compile(r"^\s*(?:[-*•+]|\d{1,2}[.)])\s+")
-_KEY = re.compile(r"^[A-Z][A-Za-z -]{2,40}: (?=\S)")
+_KEY = re.compile(r"^(?P<key>[^\W\d_][\w'\u2019&-]*(?: [\w'\u2019&-]+){0,3}?)(?::| [-\u2013\u2014]) (?=\S)")
 _RULE = re.compile(r"^[\s|:-]+$")
+_IN_BRACKETS = re.compile(r" *\(([^()]+)\)$")
+_WORD = re.compile(r"[^\W_]+(?:['\u2019]s\b)?")
+_GOES_ON = re.compile(r"(?i)^(?:it|they|he|she|this|these)\b|\b(?P<place>there)\b(?! (?:is|are|was|were)\b)")
 _MARKUP = re.compile(r"\*\*|__|`|(?<!\w)[*_](?=\w)|(?<=\w)[*_](?!\w)")
 _PLURAL, _ENDING = re.compile(r"(?<=\w{2}[^\Ws])s$"), re.compile(r"(?<=\w{3})(?:ing|ed|er|e){1,2}$")
 _CAPITALISED = r"[^\W\d_a-z][\w&-]*"
@@ -17,13 +20,16 @@ _NAME = re.compile(rf"\b{_CAPITALISED}(?: {_CAPITALISED})*(?P<possessive>['\u201
 _COMMON_WORDS = (
     "a about all an and any are as at be been by can could did do does for from get had has have how i in is it its "
     "many me much my of on or our please should so tell that the their them there these they this to us was we were "
-    "what when where which while who whom whose why will with you your"
+    "what when where which while who whom whose why will with you your make made makes go goes come comes came"
 )
 _COMMON = frozenset(_COMMON_WORDS.split())
 _FAMILIES = """
 long length|high height tall|deep depth|wide width breadth|heavy weight weigh mass|fast speed|area cover|hot temperature
-cost price charge expensive cheap|population people inhabitant resident|decide decision agree
-own owner responsible|start begin began|end finish expire|build built|open opening|orbit orbital
+cost price charge expensive cheap|population people inhabitant resident|decide decision agree|build built|orbit orbital
+own owner responsible handle manage lead|start begin began begun|end finish expire|open opening|rent rental
+choose chose chosen|sell sold|buy bought|pay paid|hold held|keep kept|leave left|run ran|send sent|teach taught
+write wrote written|break broke broken|draw drew drawn|find found|give gave given|grow grew grown|lose lost|meet met
+say said|speak spoke|spend spent|steal stole stolen|tell told|win won
 """
 
 
@@ -37,13 +43,25 @@ class Passage(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """A sentence, an entry of a list or a row of a table: as it stands, and what it is said of where it does not say so
-    itself: `about` is the title or heading above an entry.
+    """A sentence, an item of a list or a cell of a table: `text` as it stands, and what it `says` in words.
+
+    A cell says what its row and column are called, as in `Tern: price 1,240 EUR`; its `key` is then `Tern`, as it is in
+    `Tern: ready in June`. `about` is the title and heading above, `before` has the sentences before it in its
+    paragraph.
     """
 
     passage: Passage
     text: str
+    says: str
     about: str = ""
+    before: tuple[str, ...] = ()
+    is_item: bool = False
+    key: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The statement so that it can be read alone: with the sentence that it goes on from."""
+        return " ".join([*self.before[-1:], self.says]) if _GOES_ON.search(self.says) else self.says
 
 
 def _stem(word: str) -> str:
@@ -65,34 +83,87 @@ def unaccented(text: str) -> str:
 
 
 def statements(passage: Passage) -> Iterator[Statement]:
-    """Yield the statements of a passage in order, each of at most 1,000 characters; headings and heads of tables are
-    none.
-    """
-    block, about, heading, in_table = "", "", passage.title, False
+    """Yield the statements of a passage in order, each of at most 1,000 characters; headings are none."""
+    block, about, head, is_item = "", passage.title, list[str](), False
     for line in [*passage.text.splitlines(), ""]:
         plain = _MARKUP.sub("", _BULLET.sub("", line, count=1)).strip()
         is_row, is_heading = plain.count("|") > 1, _HEADING.match(line) is not None
-        is_entry = _BULLET.match(line) is not None or _KEY.match(plain) is not None
-        if is_heading or is_row or is_entry or not plain:
-            yield from (Statement(passage, part[:1_000], about) for part in _END.split(block.strip()) if part)
-            block, about = "", heading if is_entry else ""
+        starts_item = _BULLET.match(line) is not None
+        if is_heading or is_row or starts_item or _KEY.match(plain) or not plain:
+            yield from _sentences(passage, block, about, is_item)
+            block, is_item = "", starts_item
         if is_heading:
             title = _HEADING.sub("", line).strip(" #")
-            heading = passage.title if stems(title) <= stems(passage.title) else f"{passage.title} / {title}"
-        elif is_row and in_table and not _RULE.match(plain):
-            yield Statement(passage, plain[:1_000], heading)
+            about = passage.title if stems(title) <= stems(passage.title) else f"{passage.title} / {title}"
+        elif is_row and head:
+            yield from _cells(passage, plain, about, head)
         elif not is_row:
             block = f"{block} {plain}"
-        in_table = is_row
+        head = (head or _split(plain)) if is_row else []
 
 
-def carries(wanted: frozenset[str], statement: Statement) -> bool:
-    """Whether a statement says all the words of a question, of the same things: `Blue Nile` and `the Nile's delta` do
-    not say `Nile`. What it is said of counts where it does not say so itself.
+def _sentences(passage: Passage, block: str, about: str, is_item: bool) -> Iterator[Statement]:
+    before: tuple[str, ...] = ()
+    for text in filter(None, (part[:1_000] for part in _END.split(block.strip()))):
+        key = _KEY.match(text)
+        yield Statement(passage, text, text, about, before, is_item and not key, key["key"] if key else "")
+        before = (*before, text)
+
+
+def _split(row: str) -> list[str]:
+    return [cell.strip() for cell in row.strip("| ").split("|")]
+
+
+def _cells(passage: Passage, row: str, about: str, head: Sequence[str]) -> Iterator[Statement]:
+    """Yield what each cell of a row says, and what the whole row does; a unit in the head belongs to the figures."""
+    label, *cells = _split(row)
+    said = []
+    for name, cell in zip(head[1:], cells, strict=False):
+        unit = _IN_BRACKETS.search(name)
+        said.append(f"{name[: unit.start()]} {cell} {unit[1]}" if unit else f"{name} {cell}")
+    for what in [*said, "; ".join(said)] if len(said) > 1 else said:
+        if not _RULE.match(row):
+            yield Statement(passage, row[:1_000], f"{label}: {what}"[:1_000], about, key=label)
+
+
+def carries(wanted: frozenset[str], implied: frozenset[str], statement: Statement) -> int | None:
+    """Return how well a statement says all the words of a question: 0 by itself, 1 with what its form and units imply,
+    2 with what stands around it, None where it does not.
+
+    It must say them of the same things: `Blue Nile` and `the Nile's delta` do not say `Nile`. Around it are the heading
+    above, if it begins with a word of the question or is an item of a list, and the sentence that it goes on from.
     """
-    says = stems(statement.text) - _others(wanted, statement.text)
-    about = frozenset[str]().union(*(stems(part) - _others(wanted, part) for part in statement.about.split(" / ")))
-    return bool(wanted & says) and wanted <= says | about
+    says = stems(statement.says) - _others(wanted, statement.says)
+    if wanted <= says | implied:
+        return 0 if wanted <= says else 1
+    told = around(wanted, statement) | says | implied
+    return 2 if wanted & (says | implied) and wanted <= told else None
+
+
+def around(wanted: frozenset[str], statement: Statement) -> frozenset[str]:
+    """Return the words of a question that stand around a statement and belong to it."""
+    texts = [*_earlier(statement, wanted)]
+    if statement.is_item or _topic(statement.says) in wanted - _others(wanted, statement.says):
+        *above, heading = statement.about.split(" / ")
+        texts += [heading, *above] if stems(heading) & wanted else [heading]
+    return frozenset[str]().union(*((stems(text) - _others(wanted, text)) & wanted for text in texts))
+
+
+def _earlier(statement: Statement, wanted: frozenset[str]) -> Sequence[str]:
+    """Return the sentences that a statement goes on from: for `there` all before it, for `it` the last that has a
+    subject of its own, if the question is about that.
+    """
+    goes_on = _GOES_ON.search(statement.says)
+    if goes_on and goes_on["place"]:
+        return statement.before
+    subject = next((text for text in reversed(statement.before) if _topic(text)), "")
+    return [subject] if goes_on and _topic(subject) in wanted else []
+
+
+def _topic(text: str) -> str:
+    """Return the first word that stands for something: what a sentence is about; empty where that is a pronoun."""
+    words = () if _GOES_ON.match(text) else _WORD.findall(text)
+    return next((stem for word in words for stem in stems(word)), "")
 
 
 def _others(wanted: frozenset[str], text: str) -> frozenset[str]:
@@ -107,8 +178,8 @@ def _others(wanted: frozenset[str], text: str) -> frozenset[str]:
 
 def nearest(prompt: str, passages: Sequence[Passage], most: int = 3) -> list[Statement]:
     """Return the statements that share most words with a prompt, in their order; the first where none shares any."""
-    items = list(dict.fromkeys(each for passage in passages for each in statements(passage)))
+    items = list({each.text: each for passage in passages for each in statements(passage)}.values())
     wanted = stems(prompt)
-    scores = [len(wanted & stems(f"{each.text} {each.passage.title}")) for each in items]
+    scores = [len(wanted & stems(f"{each.says} {each.passage.title}")) for each in items]
     best = sorted(range(len(items)), key=lambda index: (-scores[index], index))[:most]
     return [items[index] for index in sorted(index for index in best if scores[index] or index == best[0])]

@@ -66,6 +66,7 @@ def test_values_are_written_as_people_write_them(value: float, symbol: str, text
             52,
             "€",
         ),
+        ("length of the Oder", "Oder", "| River | Length (km) |\n|---|---|\n| Oder | 854 |", 854, "km"),
         ("number of floors of Taipei 101", "Taipei 101", "Taipei 101 has 99 floors.", 99, ""),
     ],
 )
@@ -96,7 +97,6 @@ def test_a_figure_counts_only_if_the_sentence_plainly_gives_it(
         ("length of the Oder", "Oder", "The Oder is 850\u2013858 km long."),
         ("length of the Oder", "Oder", "The Oder is 854 km long only if its delta is counted."),
         ("length of the Oder", "Oder", "The Oder and the Warta are 1,662 km long together."),
-        ("length of the Oder", "Oder", "| River | Length (km) |\n|---|---|\n| Oder | 854 |"),
         ("length of the Oder", "Oder", "The Oder is 5½ km long."),
         ("height of the Ariel", "Rockets", "The Ariel rocket is 46 metres tall."),
         ("population of York", "New York City", "New York City had a population of 8,804,000 in 2020."),

@@ -15,7 +15,7 @@ AB, ABC = ("the Oder", "the Warta"), ("A", "B", "C")
         ("On what date did the Palace open?", "time", {"palac", "open"}),
         ("Why did we drop Heroku?", "reason", {"drop", "heroku"}),
         ("How many people work in Porto?", "figure", {"population", "work", "porto"}),
-        ("Where is the safe?", "", {"saf"}),
+        ("Where is the safe?", "place", {"saf"}),
         ("What did the board decide about hiring?", "", {"board", "decide", "hir"}),
         ("How long does a restore take?", "duration", {"restor", "tak"}),
         ("How long is the Oder?", "figure", {"long", "oder"}),

@@ -6,7 +6,11 @@ from sennit.activities.providers.offline.statements import Passage, carries, nea
 
 
 def carried(words: str, text: str, title: str = "Notes") -> list[str]:
-    return [each.text for each in statements(Passage("a.md", title, text)) if carries(stems(words), each)]
+    return [
+        each.text
+        for each in statements(Passage("a.md", title, text))
+        if carries(stems(words), frozenset(), each) is not None
+    ]
 
 
 @pytest.mark.parametrize(

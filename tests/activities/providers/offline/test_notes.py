@@ -1,0 +1,28 @@
+"""Questions over notes of six small companies, by writers who did not know the rules: none is answered wrong."""
+
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Ask = Callable[..., Awaitable[dict[str, Any]]]
+NOTES = Path(__file__).parent / "notes"
+LEAST_RIGHT = {"bicycles": 10, "vets": 8, "kayaks": 9, "bakery": 5, "software": 6, "laboratory": 7}
+"""Of twelve questions each, whose answers must say what is beside them."""
+
+
+@pytest.mark.parametrize("company", LEAST_RIGHT)
+async def test_many_questions_are_answered_and_none_wrong(ask: Ask, company: str) -> None:
+    questions = json.loads((NOTES / f"{company}.json").read_text())["answerable"]
+    answers = {goal: await ask(goal, NOTES / company) for goal in questions}
+    whole = {goal: found["answer"] for goal, found in answers.items() if not found.get("partial")}
+    assert not {goal: text for goal, text in whole.items() if not all(part in text for part in questions[goal])}
+    assert len(whole) >= LEAST_RIGHT[company], sorted(questions.keys() - whole.keys())
+
+
+@pytest.mark.parametrize("company", LEAST_RIGHT)
+async def test_what_the_notes_do_not_say_is_not_answered(ask: Ask, company: str) -> None:
+    questions = json.loads((NOTES / f"{company}.json").read_text())["unanswerable"]
+    assert [goal for goal in questions if not (await ask(goal, NOTES / company)).get("partial")] == []
