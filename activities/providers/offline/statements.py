@@ -18,9 +18,10 @@ _CAPITALISED = r"[^\W\d_a-z][\w&-]*"
 _NAME = re.compile(rf"\b{_CAPITALISED}(?: {_CAPITALISED})*(?P<possessive>['\u2019]s? +(?P<possessed>\w+))?")
 
 _COMMON_WORDS = (
-    "a about all an and any are as at be been by can could did do does for from get had has have how i in is it its "
-    "many me much my of on or our please should so tell that the their them there these they this to us was we were "
-    "what when where which while who whom whose why will with you your make made makes go goes come comes came"
+    "a about after all an and any are as at be been by came can come comes could did do does for from get go goes "
+    "had has have how i in is it its made make makes many me much my now of on or our please should so still tell "
+    "that the their them there these they this to us was we were what when where which while who whom whose why "
+    "will with you your"
 )
 _COMMON = frozenset(_COMMON_WORDS.split())
 _FAMILIES = """

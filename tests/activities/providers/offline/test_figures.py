@@ -35,7 +35,7 @@ def test_values_are_written_as_people_write_them(value: float, symbol: str, text
         ("length of the Oder", "Oder", "The length of the Warta is 808 km. The Oder's length is 854 km.", 854, "km"),
         ("length of the Oder", "Oder", "**Length:** 854 km\n**Basin:** 119,074 km2", 854, "km"),
         ("length of the Oder", "Oder", "- Length: about 854 km\n- Mouth: 12 m", 854, "km"),
-        ("length of the Oder", "Oder", "The Oder was 900 km long in 1800. The Oder is 854 km long now.\n", None, ""),
+        ("length of the Oder", "Oder", "The Oder was 900 km long in 1800. The Oder is 854 km long now.\n", 854, "km"),
         (
             "height of Mount Rysy",
             "Rysy",
@@ -71,15 +71,11 @@ def test_values_are_written_as_people_write_them(value: float, symbol: str, text
     ],
 )
 def test_a_figure_counts_only_if_the_sentence_plainly_gives_it(
-    phrase: str, title: str, text: str, value: float | None, unit: str
+    phrase: str, title: str, text: str, value: float, unit: str
 ) -> None:
     found = found_in(phrase, title, text)
-    if value is None:  # too hard for the rules, but quoted
-        assert not found["found"]
-        assert found["near"]
-    else:
-        assert (found["value"], found["unit"]) == (pytest.approx(value), unit)
-        assert found["quote"] in text.replace("*", "")
+    assert (found["value"], found["unit"]) == (pytest.approx(value), unit)
+    assert found["quote"] in text.replace("*", "")
 
 
 @pytest.mark.parametrize(
