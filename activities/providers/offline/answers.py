@@ -8,18 +8,28 @@ from typing import Any
 
 from sennit.activities.providers.offline.figures import Fact, core, find, implied, measure, quotation, written
 from sennit.activities.providers.offline.questions import Question
-from sennit.activities.providers.offline.statements import Passage, Statement, carries, nearest, statements, stems
+from sennit.activities.providers.offline.statements import (
+    Passage,
+    Statement,
+    carries,
+    in_context,
+    nearest,
+    statements,
+    stems,
+)
 
 _CONNECT = "These are rules, no language model. For more, set SENNIT_MODEL and its key: see docs/models.md."
 _MARK = re.compile(r"\[\d+\]")
+_NAME = r"[^\W\d_a-z][\w'\u2019-]+"
 _NAMED = {
-    "person": re.compile(r"(?<=[^.!?]\s)[^\W\d_a-z][\w'\u2019-]+"),
+    "person": re.compile(rf"(?<=[^.!?]\s){_NAME}(?: {_NAME})*|(?:^|(?<=[.!?]\s)){_NAME}(?: {_NAME})+"),
     "place": re.compile(
         r"(?i)\b(?:in|at|on|under|behind|near|above|below|beside|next to|by|with|opposite|from|to)\b.+"
     ),
     "time": re.compile(
-        r"\b\d{4}\b|\b\d{1,2}[:./]\d\d\b|(?i:\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mon|tues|wednes|thurs|fri|"
-        r"satur|sun)[a-z]*\b|\btomorrow\b|\btoday\b)"
+        r"\b\d{4}\b|\b\d{1,2}[:./]\d\d\b|(?i:\b(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|"
+        r"aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|"
+        r"today|tomorrow)\b)"
     ),
     "reason": re.compile(r"(?i)\b(?:because|since|so that|due to|in order to|reason)\b"),
     "figure": re.compile(
@@ -152,7 +162,7 @@ def looked_up(question: Question, passages: Sequence[Passage]) -> dict[str, Any]
             return said.output()
     found = _answers(question, passages)
     if len(found) == 1:
-        said.lines = [said.quote({**quotation(found[0]), "says": found[0].shown})]
+        said.lines = [said.quote({**quotation(found[0]), "says": in_context(question.words, found[0])})]
     else:
         what = "which of these holds" if found else "that from the sentences found"
         near = found[:3] or nearest(" ".join(sorted(question.words)), passages)
@@ -166,7 +176,7 @@ def _answers(question: Question, passages: Sequence[Passage]) -> list[Statement]
     for each in (each for passage in passages for each in statements(passage)):
         named = _named(question, each)
         if named and "?" not in each.says:
-            how = carries(question.words, _implied(question, each), each)
+            how = carries(question.words, _implied(question, each), each, named[0] if question.kind == "person" else "")
             best.setdefault(3 if how is None else how, {}).setdefault(named, each)
     found = next((best[how].values() for how in range(3) if how in best), ())
     return [*{each.text: each for each in found}.values()]

@@ -44,14 +44,15 @@ _NO_NAME = re.compile(
 )
 _AND = re.compile(r"\s*[,;]\s*(?:(?:and|or) )?|\s+(?:and|or|vs\.?|versus)\s+")
 _ASKS = re.compile(
-    r"(?i)(?:in |on |at |by |from |for |to )?(?:(?P<person>who|whom|whose)|(?P<reason>why)|"
+    r"(?i)(?:in |on |at |by |from |for |to |until |since )?(?:(?P<reason>why)|"
+    r"(?P<person>who|whom|whose|(?:what|which) (?:person|company|firm|supplier|provider|dealer|agency))|"
     rf"(?P<duration>how long (?=does|do|did|will|may|must))|(?P<figure>how (?=many|much|{_MEASURED}))|"
-    r"(?P<time>when|(?:what|which) (?:day|date|year|time|month))|(?P<place>where)|how|"
-    r"(?:what|which)(?: [a-z]+)??(?= (?:is|are|was|were|do|does|did|has|have|[a-z]+s) )|what|which)\b"
+    r"(?P<time>when|(?:what|which) (?:day|date|year|time|month))|(?P<place>where)|how|what|which)\b"
 )
 _TAKES_CARE = re.compile(r"(?i)\b(?:in charge of|looks? after|looked after|(?:takes?|taking) care of|deals? with)\b")
+_AMOUNTS = stems("cost population fee rate rent discount budget premium deposit salary percentage")
 _NO_LOOK_UP = re.compile(
-    rf"(?i)\b(?:and (?:who|what|when|where|which|why|how)|than|{_MORE}|{_LESS}|{any_of(COMPARATIVES)})\b"
+    rf"(?i)\b(?:and (?:[a-z]+ )?(?:who|what|when|where|which|why|how)|than|{_MORE}|{_LESS}|{any_of(COMPARATIVES)})\b"
 )
 
 
@@ -99,7 +100,7 @@ def question(goal: str) -> Question | None:
 
 def _kind(asks: re.Match[str], words: frozenset[str]) -> str:
     """Return what a statement must name that answers."""
-    is_figure = measure(words) or words & {"cost", "population"}
+    is_figure = measure(words) or words & _AMOUNTS
     return asks.lastgroup or ("figure" if is_figure else "")
 
 

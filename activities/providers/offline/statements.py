@@ -11,6 +11,7 @@ _KEY = re.compile(r"^(?P<key>[^\W\d_][\w'\u2019&-]*(?: [\w'\u2019&-]+){0,3}?)(?:
 _RULE = re.compile(r"^[\s|:-]+$")
 _IN_BRACKETS = re.compile(r" *\(([^()]+)\)$")
 _WORD = re.compile(r"[^\W_]+(?:['\u2019]s\b)?")
+_CLAUSE = re.compile(r"[,;] (?:and|but|while) ")
 _GOES_ON = re.compile(r"(?i)^(?:it|they|he|she|this|these)\b|\b(?P<place>there)\b(?! (?:is|are|was|were)\b)")
 _MARKUP = re.compile(r"\*\*|__|`|(?<!\w)[*_](?=\w)|(?<=\w)[*_](?!\w)")
 _PLURAL, _ENDING = re.compile(r"(?<=\w{2}[^\Ws])s$"), re.compile(r"(?<=\w{3})(?:ing|ed|er|e){1,2}$")
@@ -18,10 +19,10 @@ _CAPITALISED = r"[^\W\d_a-z][\w&-]*"
 _NAME = re.compile(rf"\b{_CAPITALISED}(?: {_CAPITALISED})*(?P<possessive>['\u2019]s? +(?P<possessed>\w+))?")
 
 _COMMON_WORDS = (
-    "a about after all an and any are as at be been by came can come comes could did do does for from get go goes "
-    "had has have how i in is it its made make makes many me much my now of on or our please should so still tell "
-    "that the their them there these they this to us was we were what when where which while who whom whose why "
-    "will with you your"
+    "a about after all an and any are as at be been by came can come comes could did do does doing each every for "
+    "from get go goes had has have her his how i in is it its made make makes many me might much must my now of "
+    "on or our out per please shall should so still tell that the their them there these they this to us was we "
+    "were what when where which while who whom whose why will with would you your"
 )
 _COMMON = frozenset(_COMMON_WORDS.split())
 _FAMILIES = """
@@ -31,6 +32,7 @@ own owner responsible handle manage lead|start begin began begun|end finish expi
 choose chose chosen|sell sold|buy bought|pay paid|hold held|keep kept|leave left|run ran|send sent|teach taught
 write wrote written|break broke broken|draw drew drawn|find found|give gave given|grow grew grown|lose lost|meet met
 say said|speak spoke|spend spent|steal stole stolen|tell told|win won
+day daily|week weekly|month monthly|year yearly annual
 """
 
 
@@ -59,11 +61,6 @@ class Statement(NamedTuple):
     is_item: bool = False
     key: str = ""
 
-    @property
-    def shown(self) -> str:
-        """The statement so that it can be read alone: with the sentence that it goes on from."""
-        return " ".join([*self.before[-1:], self.says]) if _GOES_ON.search(self.says) else self.says
-
 
 def _stem(word: str) -> str:
     return re.sub("y$", "i", _ENDING.sub("", _PLURAL.sub("", word)))
@@ -72,11 +69,15 @@ def _stem(word: str) -> str:
 _FAMILY = {_stem(word): row.split()[0] for row in re.split(r"[|\n]", _FAMILIES.strip()) for word in row.split()}
 
 
+_PROPERTIES = frozenset(("long", "high", "deep", "wide", "heavy", "fast", "area", "hot", "cost", "population"))
+"""What a statement must say itself: that something else costs 5 euros says of nothing what it costs."""
+
+
 def stems(text: str) -> frozenset[str]:
     """Return what the words of a text stand for, whatever their form; common words stand for nothing."""
     plain = re.sub(r"['\u2019]s\b", "", unaccented(text).lower())
-    words = set(re.findall(r"[^\W_]+", plain)) - _COMMON
-    return frozenset(_FAMILY.get(_stem(word), _stem(word)) for word in words)
+    words = {word: _stem(word) for word in re.findall(r"[^\W_]+", plain)}
+    return frozenset(_FAMILY.get(stem, stem) for word, stem in words.items() if not {word, stem} & _COMMON)
 
 
 def unaccented(text: str) -> str:
@@ -127,54 +128,57 @@ def _cells(passage: Passage, row: str, about: str, head: Sequence[str]) -> Itera
             yield Statement(passage, row[:1_000], f"{label}: {what}"[:1_000], about, key=label)
 
 
-def carries(wanted: frozenset[str], implied: frozenset[str], statement: Statement) -> int | None:
+def carries(wanted: frozenset[str], implied: frozenset[str], statement: Statement, named: str = "") -> int | None:
     """Return how well a statement says all the words of a question: 0 by itself, 1 with what its form and units imply,
     2 with what stands around it, None where it does not.
 
     It must say them of the same things: `Blue Nile` and `the Nile's delta` do not say `Nile`. Around it are the heading
-    above, if it begins with a word of the question or is an item of a list, and the sentence that it goes on from.
+    above and the sentences before it, if it is an item of a list or goes on about what the question names; `named` is
+    the answer that it may begin with.
     """
-    says = stems(statement.says) - _others(wanted, statement.says)
+    says = _said(wanted, statement.says)
     if wanted <= says | implied:
         return 0 if wanted <= says else 1
-    told = around(wanted, statement) | says | implied
+    told = says | implied | (around(wanted, statement, named) - _PROPERTIES)
     return 2 if wanted & (says | implied) and wanted <= told else None
 
 
-def around(wanted: frozenset[str], statement: Statement) -> frozenset[str]:
+def around(wanted: frozenset[str], statement: Statement, named: str = "") -> frozenset[str]:
     """Return the words of a question that stand around a statement and belong to it."""
-    texts = [*_earlier(statement, wanted)]
-    if statement.is_item or _topic(statement.says) in wanted - _others(wanted, statement.says):
-        *above, heading = statement.about.split(" / ")
-        texts += [heading, *above] if stems(heading) & wanted else [heading]
-    return frozenset[str]().union(*((stems(text) - _others(wanted, text)) & wanted for text in texts))
+    topics = {_topic(clause, named) for clause in _CLAUSE.split(statement.says)}
+    if not (statement.is_item or topics & wanted & _said(wanted, statement.says)):
+        goes_on = _GOES_ON.search(statement.says)
+        subject = next((text for text in reversed(statement.before) if _topic(text)), "")
+        if not goes_on or (goes_on["place"] is None and _topic(subject) not in wanted):
+            return frozenset()
+    *above, heading = statement.about.split(" / ")
+    texts = [*statement.before, heading, *(above if stems(heading) & wanted else ())]
+    names = (name[0].split()[0] for text in statement.before for name in _NAME.finditer(text))
+    told = [*(_said(wanted, text) for text in texts), *map(stems, names)]  # `Ann Lee` goes on as `Ann`
+    return wanted & frozenset[str]().union(*told)
 
 
-def _earlier(statement: Statement, wanted: frozenset[str]) -> Sequence[str]:
-    """Return the sentences that a statement goes on from: for `there` all before it, for `it` the last that has a
-    subject of its own, if the question is about that.
-    """
-    goes_on = _GOES_ON.search(statement.says)
-    if goes_on and goes_on["place"]:
-        return statement.before
-    subject = next((text for text in reversed(statement.before) if _topic(text)), "")
-    return [subject] if goes_on and _topic(subject) in wanted else []
+def in_context(wanted: frozenset[str], statement: Statement) -> str:
+    """Return a statement behind the sentences before it that say what it does not say itself."""
+    lacks = wanted - stems(statement.says)
+    return " ".join([*(text for text in statement.before if stems(text) & lacks), statement.says])
 
 
-def _topic(text: str) -> str:
+def _topic(text: str, named: str = "") -> str:
     """Return the first word that stands for something: what a sentence is about; empty where that is a pronoun."""
-    words = () if _GOES_ON.match(text) else _WORD.findall(text)
+    words = () if _GOES_ON.match(text) else _WORD.findall(text.replace(named, " ") if named else text)
     return next((stem for word in words for stem in stems(word)), "")
 
 
-def _others(wanted: frozenset[str], text: str) -> frozenset[str]:
-    """Return the words that are part of the name of something else."""
-    others = frozenset[str]()
-    for name in _NAME.finditer(unaccented(text)):
+def _said(wanted: frozenset[str], text: str) -> frozenset[str]:
+    """Return what the words of a text stand for, without those that are part of the name of something else."""
+
+    def of_the_same(name: re.Match[str]) -> str:
         words, possessed = stems(name[0].partition("'")[0]), name["possessed"]
-        if words & wanted and (not words <= wanted or (possessed and not stems(possessed) & wanted)):
-            others |= words
-    return others
+        is_other = words & wanted and (not words <= wanted or (possessed and not stems(possessed) & wanted))
+        return (possessed or "") if is_other else name[0]
+
+    return stems(_NAME.sub(of_the_same, unaccented(text)))
 
 
 def nearest(prompt: str, passages: Sequence[Passage], most: int = 3) -> list[Statement]:

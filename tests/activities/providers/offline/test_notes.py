@@ -1,4 +1,4 @@
-"""Questions over notes of six small companies, by writers who did not know the rules: none is answered wrong."""
+"""Questions over notes of eight small companies, by writers who did not know the rules: none is answered wrong."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -9,7 +9,16 @@ import pytest
 
 Ask = Callable[..., Awaitable[dict[str, Any]]]
 NOTES = Path(__file__).parent / "notes"
-LEAST_RIGHT = {"bicycles": 10, "vets": 8, "kayaks": 9, "bakery": 5, "software": 6, "laboratory": 7}
+LEAST_RIGHT = {
+    "bicycles": 11,
+    "vets": 10,
+    "kayaks": 10,
+    "sailing": 10,
+    "consultancy": 8,
+    "bakery": 6,
+    "software": 6,
+    "laboratory": 7,
+}
 """Of twelve questions each, whose answers must say what is beside them."""
 
 
