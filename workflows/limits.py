@@ -18,6 +18,8 @@ MAX_BOARD_BYTES: Final = 24 * 1024  # of any board: it travels in the address of
 MAX_CODE_CHARACTERS: Final = 400  # of a command on the board
 MAX_ROWS_CHARACTERS: Final = 1_500  # of the table of nodes on the board
 MAX_BOARD_WRITES: Final = 5  # that the board names
+MAX_SHOWN_REFERENCE_CHARACTERS: Final = 120
+"""Of a reference in a view: one to an output is shorter, and a manifest may have 128 KB."""
 MAX_PREVIEW_CHARACTERS: Final = 160  # of the beginning of a join's value
 MAX_NAMED_MEMBERS: Final = 5  # of a group that its bar in the timeline names: a longer label is cut
 MAX_NAMED_ITEMS: Final = 5  # of a map that wait for a person, by their paths

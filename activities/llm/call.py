@@ -11,9 +11,8 @@ from sennit.activities.llm.reply import JoinerFormat, PromptFormat
 from sennit.activities.nodes.context import NodeContext, NodeOutput
 from sennit.activities.prompts import joiner, roles
 from sennit.activities.prompts.outputs import Budget, exceeds, fenced, fill_prompt, refers_to_goal
-from sennit.activities.providers import Message, ModelReply, ModelRequest, ToolRequest
 from sennit.activities.providers.errors import ContextTooLong
-from sennit.activities.providers.model import OUTPUT_TOKENS, tokens_of
+from sennit.activities.providers.model import OUTPUT_TOKENS, Message, ModelReply, ModelRequest, ToolRequest, tokens_of
 from sennit.activities.storage.run_context import ArtifactReader, RunContext
 from sennit.activities.toolbox.read_output import offered
 from sennit.workflows.messages.node_calls import LlmNodeCall

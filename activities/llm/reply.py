@@ -15,8 +15,8 @@ from sennit.activities.nodes.context import NodeOutput
 from sennit.activities.prompts import joiner
 from sennit.activities.prompts.joiner import Replanning
 from sennit.activities.prompts.outputs import Result
-from sennit.activities.providers import ModelReply, ReplyForm
 from sennit.activities.providers.errors import SchemaMismatch
+from sennit.activities.providers.model import ModelReply, ReplyForm
 from sennit.workflows.plan.edits.merge import Delta
 from sennit.workflows.plan.language.text import IN_TICKS, format_names
 from sennit.workflows.plan.planner_format.json_text import Unreadable, decode_whole

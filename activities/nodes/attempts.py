@@ -22,9 +22,9 @@ from temporalio.service import RPCError
 
 from sennit.activities.limits import MAX_PUT_OFF_SECONDS
 from sennit.activities.nodes.error_mapping import BudgetExceeded, SubAgentFailed, failure, message_of
-from sennit.activities.providers import ProviderError
 from sennit.activities.providers.errors import BadReply, OutputCut, SchemaMismatch
 from sennit.activities.providers.limiter import ProviderBusy
+from sennit.activities.providers.model import ProviderError
 from sennit.activities.storage.patience import store_wait
 from sennit.activities.toolbox.redaction import redact
 from sennit.workflows.messages.activity_options import FIRST_RETRY, GROWTH, LAST_RETRY

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from temporalio.exceptions import ApplicationError
 
 from sennit.activities.limits import MAX_FAILURE_CHARACTERS
-from sennit.activities.providers import ProviderError
+from sennit.activities.providers.model import ProviderError
 from sennit.activities.storage.artifacts import BodyMissing
 from sennit.activities.storage.garbage import OriginMissing
 from sennit.activities.toolbox import ToolError

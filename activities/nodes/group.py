@@ -29,6 +29,7 @@ from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.language.conditions import moved
 from sennit.workflows.plan.language.facts import facts_of
+from sennit.workflows.plan.language.text import cut
 from sennit.workflows.plan.limits import MAX_WAVE_MEMBERS
 from sennit.workflows.plan.scheduling.events import Decision, NodeEnded, Outcome, RunStarted, Start
 from sennit.workflows.plan.scheduling.state import CANCELLED, SKIPPED, SUCCEEDED, RunState
@@ -202,7 +203,7 @@ def reply_of(task: asyncio.Task[NodeReply]) -> NodeReply:
 
 
 def _cut(reply: NodeReply, error: NodeError) -> NodeReply:
-    short = error.model_copy(update={"message": error.message[:MAX_CUT_ERROR_CHARACTERS]})
+    short = error.model_copy(update={"message": cut(error.message, MAX_CUT_ERROR_CHARACTERS)})
     return reply.model_copy(update={"error": short})
 
 

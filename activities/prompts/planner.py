@@ -7,7 +7,7 @@ from typing import Any
 from sennit.activities.limits import MAX_PLANNED_NODES
 from sennit.activities.prompts.outputs import fenced
 from sennit.activities.prompts.tools import format_tools
-from sennit.activities.providers import Message
+from sennit.activities.providers.model import Message
 from sennit.workflows.plan.programs.reply import PROGRAM
 
 FORMS = """\

@@ -14,6 +14,7 @@ from sennit.activities.http.client import HttpError, retry_after
 from sennit.activities.providers.model import ProviderError
 from sennit.activities.providers.settings import Server
 from sennit.activities.toolbox.redaction import redact
+from sennit.workflows.plan.language.text import cut
 
 QUOTED = 200
 _RETRIED = frozenset({408, 409, 425, 429})
@@ -208,8 +209,7 @@ def error_within(server: Server, model: str, data: Any) -> ProviderError:
 
 def quoted(text: str) -> str:
     """Return what a server said on one line, short, with anything like a key masked."""
-    line = redact(" ".join(text.split()))
-    return line if len(line) <= QUOTED else f"{line[: QUOTED - 1]}…"
+    return cut(redact(" ".join(text.split())), QUOTED)
 
 
 def title_of(body: str) -> str:

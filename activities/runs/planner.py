@@ -20,7 +20,7 @@ from sennit.activities.llm.models import Models
 from sennit.activities.nodes.attempts import Attempts
 from sennit.activities.programs.reading import Read, Unreadable, ask, problem_of
 from sennit.activities.prompts import plan_functions, planner, program, roles
-from sennit.activities.providers import Message, ModelReply, ModelRequest, ReplyForm, ToolRequest
+from sennit.activities.providers.model import Message, ModelReply, ModelRequest, ReplyForm, ToolRequest
 from sennit.activities.runs.check import PlanChecker
 from sennit.activities.runs.model_choice import disallowed_models
 from sennit.activities.storage.artifacts import ArtifactStore, encode

@@ -22,7 +22,7 @@ from benchmarks.agents.questions import Question, questions
 from sennit.activities.llm.models import Models
 from sennit.activities.nodes.attempts import Attempts
 from sennit.activities.programs.reading import read
-from sennit.activities.providers import ProviderError
+from sennit.activities.providers.model import ProviderError
 from sennit.activities.providers.settings import ModelSettings
 from sennit.activities.runs.planner import Planner
 from sennit.activities.storage.directory import DirectoryStore

@@ -13,7 +13,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from sennit.starter.client.activity_details import why_silent
 from sennit.starter.client.errors import InvalidRequest, NoAnswer, NotAllowed, RunIsOver, SennitError
 from sennit.starter.client.server_errors import error_of
-from sennit.workflows.messages.updates import NOT_BUILT, UPDATES, InvalidUpdate, parse_update
+from sennit.workflows.messages.updates import UPDATES, InvalidUpdate, parse_update
 
 UPDATE_TIMEOUT = 30.0
 
@@ -110,8 +110,7 @@ def checked_update(name: str, fields: dict[str, Any]) -> dict[str, Any]:
     model = next((model for model in UPDATES if model.name == name), None)
     if model is None:
         known = ", ".join(model.name for model in UPDATES)
-        why = "is not built yet" if name in NOT_BUILT else "is no update"
-        raise InvalidRequest(f"`{name[:60]}` {why}; there are {known}")
+        raise InvalidRequest(f"`{name[:60]}` is no update; there are {known}")
     try:
         return parse_update(model, fields).model_dump(mode="json", exclude_unset=True)
     except InvalidUpdate as invalid:

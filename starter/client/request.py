@@ -22,7 +22,6 @@ from sennit.workflows.plan.language.nodes import ApprovalPolicy, Fuse, OnFailure
 from sennit.workflows.plan.language.packing import pack_plan
 from sennit.workflows.plan.language.summary import clipped
 from sennit.workflows.plan.language.text import one_line
-from sennit.workflows.plan.limits import MAX_GOAL_BYTES
 from sennit.workflows.plan.programs.program_plan import in_file, script_problems
 
 _MARKUP = re.compile(r"[<\[]|^[#>]")
@@ -141,17 +140,10 @@ def _size(value: Any) -> int:
 
 
 def checked_goal(goal: str) -> str:
-    """Return the goal; raises InvalidRequest if it is empty, over 32 KiB or not UTF-8."""
-    try:
-        size = len(goal.encode())
-    except UnicodeEncodeError:
-        raise InvalidRequest("the goal is not UTF-8 text") from None
+    """Return the goal; raises InvalidRequest if a run would refuse it."""
     if not goal.strip():
         raise InvalidRequest("the goal is empty; say what you want to know, or `-` to read it from standard input")
-    if size > MAX_GOAL_BYTES:
-        raise InvalidRequest(
-            f"the goal is {size:,} bytes; at most {MAX_GOAL_BYTES:,}. Put long text in a document (--docs)"
-        )
+    build_request(goal=goal)
     return goal
 
 

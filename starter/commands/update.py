@@ -13,7 +13,7 @@ from sennit.starter.plans.plan_file import read_script
 from sennit.starter.terminal.console import Terminal
 from sennit.starter.terminal.prompt import Typist, ask_line, value_of
 from sennit.starter.terminal.render import blocked_lines
-from sennit.workflows.messages.updates import NOT_BUILT, UPDATES
+from sennit.workflows.messages.updates import UPDATES
 from sennit.workflows.plan.language.text import clean
 
 SHORT_FORMS = {
@@ -70,7 +70,7 @@ def _list_of_updates() -> str:
     for model in UPDATES:
         fields = " ".join(name if field.is_required() else f"[{name}]" for name, field in model.model_fields.items())
         lines.append(f"  {model.name:<12} {fields:<22} {model.example}")
-    return "\n".join(["updates:", *lines, f"not built yet: {', '.join(NOT_BUILT)}", ""])
+    return "\n".join(["updates:", *lines, ""])
 
 
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:

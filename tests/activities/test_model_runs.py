@@ -19,8 +19,8 @@ from temporalio.testing import ActivityEnvironment
 
 from sennit.activities.definitions import Activities, WorkerPaths
 from sennit.activities.llm.models import Models
-from sennit.activities.providers import ModelReply, ModelRequest
 from sennit.activities.providers.limiter import ProviderBusy
+from sennit.activities.providers.model import ModelReply, ModelRequest
 from sennit.activities.providers.settings import ModelSettings
 from sennit.activities.toolbox import load_tools
 from sennit.testing.model_rules import Reply

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from sennit.activities.providers import ModelReply, ModelRequest
 from sennit.activities.providers.http_provider import HttpProvider, Limits
+from sennit.activities.providers.model import ModelReply, ModelRequest
 from sennit.testing.models import ModelServer
 
 KEY = "sk-canary-93f1c07e"

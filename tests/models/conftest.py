@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from models.llama import MODEL, Llama, installed
 
-from sennit.activities.providers import ModelReply, ModelRequest
 from sennit.activities.providers.http_provider import HttpProvider, Limits
+from sennit.activities.providers.model import ModelReply, ModelRequest
 from sennit.activities.providers.openai import OpenAI
 from sennit.activities.providers.settings import Server
 

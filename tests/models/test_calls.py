@@ -12,9 +12,9 @@ from models.conftest import Caller
 from models.llama import FREE_SECONDS, MODEL, Llama
 
 from sennit.activities.prompts import plan_functions
-from sennit.activities.providers import ProviderError, ReplyForm, ToolRequest
 from sennit.activities.providers.errors import ContextTooLong, ModelTimeout, OutputCut, ReplyCut, SchemaMismatch
 from sennit.activities.providers.http_provider import HttpProvider, Limits
+from sennit.activities.providers.model import ProviderError, ReplyForm, ToolRequest
 from sennit.activities.providers.openai import OpenAI
 from sennit.activities.providers.settings import Server
 from sennit.activities.toolbox import load_tools

@@ -6,7 +6,7 @@ for a tool, until its event loop is free of a tool that blocks it, or until the 
 """
 
 from datetime import timedelta
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from temporalio.common import Priority, RetryPolicy
 from temporalio.workflow import ActivityCancellationType
@@ -122,7 +122,3 @@ def _retry(attempts: int) -> RetryPolicy:
     return RetryPolicy(
         initial_interval=FIRST_RETRY, backoff_coefficient=GROWTH, maximum_interval=LAST_RETRY, maximum_attempts=attempts
     )
-
-
-def as_keywords(options: Options) -> dict[str, Any]:
-    return dict(options)

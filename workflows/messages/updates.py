@@ -15,7 +15,6 @@ from sennit.workflows.plan.language.validation_messages import Frozen
 from sennit.workflows.plan.limits import MAX_SCRIPT_CHARACTERS
 
 _UNIT = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}(\[[0-9]{1,5}\](\.[A-Za-z][A-Za-z0-9_]{0,39})?)?\Z")
-NOT_BUILT = ("edit_node", "add_nodes", "pause", "resume", "replan")
 
 
 class InvalidUpdate(Exception):

@@ -16,7 +16,7 @@ class NodeView(NodeLine):
 
     needs: tuple[str, ...] = ()
     preview: str = ""
-    ref: str | None = Field(default=None, description="digest of the stored output")
+    ref: str | None = Field(default=None, description="reference to the output; of a long one the beginning")
     seat: tuple[str, int] | None = None
 
 

@@ -22,7 +22,7 @@ from sennit.workflows.limits import (
 )
 from sennit.workflows.messages import contracts
 from sennit.workflows.messages.activity_ids import ActivityId
-from sennit.workflows.messages.activity_options import Options, as_keywords, look_up_options, node_options
+from sennit.workflows.messages.activity_options import Options, look_up_options, node_options
 from sennit.workflows.messages.contracts import Call, GroupReply
 from sennit.workflows.messages.node_calls import (
     AskingCall,
@@ -303,8 +303,7 @@ class Dispatcher:
 
 
 def _started(contract: Call[NodeCall, GroupReply], call: NodeCall, ident: ActivityId, options: Options) -> Handle:
-    named = {"activity_id": str(ident), "result_type": contract.gives, **as_keywords(options)}
-    return workflow.start_activity(contract.name, call, **named)
+    return workflow.start_activity(contract.name, call, activity_id=str(ident), result_type=contract.gives, **options)
 
 
 def contract_of(state: RunState, units: Units, *, asks: bool) -> Call[NodeCall, GroupReply]:

@@ -143,8 +143,7 @@ def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, An
     for unit in shown.units[start : start + limit]:
         node = view_of(state, unit, engine.replies.get(unit), agents.get(unit, ""), shown.caught)
         node = node.model_copy(update={"seat": seats[unit]}) if unit in seats else node
-        size += 160 + len(node.summary) + len(node.preview) * 2 + len(node.error or "") + 12 * len(node.needs)
-        size += len(node.ref or "")
+        size += 280 + len(node.summary) + len(node.preview) * 2 + len(node.error or "") + 12 * len(node.needs)
         if size > MAX_QUERY_BYTES and nodes:
             break
         nodes.append(node)
@@ -211,4 +210,5 @@ def node_view(engine: Engine | None, run: str, request: Any) -> dict[str, Any]:
     agent = engine.subagents.lines(engine.state, run).get(unit, "")
     view = view_of(engine.state, unit, engine.replies.get(unit), agent, handled(engine.state)).model_dump(mode="json")
     extra = {"subagent": engine.state.subagent(unit)} if engine.state.kind_of(unit) == "agent" else {}
-    return {**view, **extra, "generation": engine.state.generation[unit], "error": error_of(engine.state, unit)}
+    whole = {"ref": engine.state.digest[unit], "error": error_of(engine.state, unit)}
+    return {**view, **extra, **whole, "generation": engine.state.generation[unit]}

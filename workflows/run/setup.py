@@ -11,7 +11,7 @@ from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_
 
 from sennit.workflows.limits import MAX_REPAIRS
 from sennit.workflows.messages.activity_ids import RUN
-from sennit.workflows.messages.activity_options import as_keywords, service_options
+from sennit.workflows.messages.activity_options import service_options
 from sennit.workflows.messages.contracts import (
     CHECK_PLAN,
     CONCLUDE,
@@ -165,7 +165,7 @@ class RunSetup:
     async def _try(self, call: Call[In, Out], sent: In, summary: str, *, queue: str, waits: bool) -> Out:
         times = self.calls[call.name] = self.calls.get(call.name, 0) + 1
         name = f"{RUN}{call.name}" if times == 1 else f"{RUN}{call.name}~{times}"
-        options = as_keywords(service_options(summary, queue=queue, waits=waits))
+        options = service_options(summary, queue=queue, waits=waits)
         try:
             found = await workflow.execute_activity(
                 call.name, sent, result_type=call.gives, activity_id=name, **options

@@ -12,7 +12,7 @@ from temporalio.workflow import ParentClosePolicy
 
 from sennit.workflows.limits import MAX_SUBAGENT_LEVELS
 from sennit.workflows.messages.activity_ids import ActivityId
-from sennit.workflows.messages.activity_options import Options, as_keywords
+from sennit.workflows.messages.activity_options import Options
 from sennit.workflows.messages.contracts import AGENT, PREPARE_AGENT, GroupReply, SubagentRequest
 from sennit.workflows.messages.node_calls import NodeCall
 from sennit.workflows.messages.queues import WORKFLOW
@@ -44,7 +44,7 @@ async def run_subagent(
         raise ApplicationError(f"sub-agents are {MAX_SUBAGENT_LEVELS} deep already", type="TooDeep", non_retryable=True)
     goal = str(replace(ident, work="goal"))
     found = await workflow.execute_activity(
-        PREPARE_AGENT.name, call, activity_id=goal, result_type=PREPARE_AGENT.gives, **as_keywords(options)
+        PREPARE_AGENT.name, call, activity_id=goal, result_type=PREPARE_AGENT.gives, **options
     )
     prepared = result_of(PREPARE_AGENT, found)
     if prepared.taken is not None:
@@ -73,7 +73,7 @@ async def run_subagent(
         call.model_copy(update={"report": _kept(report, inherited["run_prefix"])}),
         activity_id=str(ident),
         result_type=AGENT.gives,
-        **as_keywords(options),
+        **options,
     )
     return reply
 

@@ -11,7 +11,6 @@ from temporalio.exceptions import ApplicationError
 from sennit.workflows.limits import MAX_EDIT_WARNINGS
 from sennit.workflows.messages.contracts import CheckResult
 from sennit.workflows.messages.updates import (
-    NOT_BUILT,
     UPDATES,
     Approve,
     EditProgram,
@@ -47,8 +46,7 @@ class UpdateHandlers:
     def _no_other(self, name: str, args: Sequence[RawValue]) -> None:
         del args
         known = ", ".join(update.name for update in UPDATES)
-        why = "is not built yet" if name in NOT_BUILT else "is no update of this run"
-        raise InvalidUpdate(f"`{name}` {why}; there are {known}")
+        raise InvalidUpdate(f"`{name}` is no update of this run; there are {known}")
 
     def _admit(self, update: Update) -> None:
         """Refuse an update that can never be accepted. One that only comes too early is admitted while something may

@@ -5,6 +5,7 @@ from collections.abc import MutableMapping
 
 from sennit.workflows.limits import MAX_PREVIEW_CHARACTERS
 from sennit.workflows.messages.contracts import NodeReply
+from sennit.workflows.plan.language.text import cut
 from sennit.workflows.plan.scheduling.joins import is_manifest, lost, parts_of
 from sennit.workflows.plan.scheduling.state import SUCCEEDED, RunState
 
@@ -41,4 +42,4 @@ def _preview(state: RunState, join: int, replies: MutableMapping[int, NodeReply]
         if room < 0:
             break
     text = parts[0] if spec.policy == "first" and parts else f"[{', '.join(parts)}]"
-    return text if len(text) <= MAX_PREVIEW_CHARACTERS else f"{text[: MAX_PREVIEW_CHARACTERS - 1]}…"
+    return cut(text, MAX_PREVIEW_CHARACTERS)

@@ -3,10 +3,11 @@
 from collections.abc import Container, Sequence
 from itertools import islice
 
-from sennit.workflows.limits import MAX_BLOCKED, MAX_ERROR_CHARACTERS
+from sennit.workflows.limits import MAX_BLOCKED, MAX_ERROR_CHARACTERS, MAX_SHOWN_REFERENCE_CHARACTERS
 from sennit.workflows.messages.contracts import NodeReply
 from sennit.workflows.messages.result import ApprovedWrite
 from sennit.workflows.messages.views import NodeView
+from sennit.workflows.plan.language.text import cut
 from sennit.workflows.plan.scheduling.completion import UNKNOWN_OUTCOME
 from sennit.workflows.plan.scheduling.state import RUNNING, STATUS_NAMES, SUCCEEDED, RunState
 from sennit.workflows.views.call_sites import in_order
@@ -39,11 +40,6 @@ def error_at_place(state: RunState, unit: int) -> str:
     """Return why a unit did not succeed, with the place of a call; "" if it did."""
     error = error_of(state, unit)
     return f"{state.spec_of(unit).call_site} {error}".strip() if error else ""
-
-
-def cut(text: str, most: int) -> str:
-    """Return a text in at most so many characters."""
-    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def fields_of(state: RunState, unit: int, caught: Container[int]) -> dict[str, object]:
@@ -89,10 +85,10 @@ def view_of(
 ) -> NodeView:
     """Return a unit with its summary, what it needs, and the preview of its output while this run remembers it.
 
-    Of a node that asks a person it is the question. `agent` describes a running sub-agent, `caught` are the failures
-    that scripts have handled.
+    Of a node that asks a person it is the question. A long reference is cut. `agent` describes a running sub-agent,
+    `caught` are the failures that scripts have handled.
     """
-    spec = state.spec_of(unit)
+    spec, ref = state.spec_of(unit), state.digest[unit]
     before = state.before(unit) if state.is_item(unit) else -1
     needs = (*([before] if before >= 0 else spec.inputs), *state.graph.deps[state.node_of(unit)])
     is_running = STATUS_NAMES[state.status[unit]] == "running"
@@ -104,7 +100,7 @@ def view_of(
         summary=spec.summary,
         needs=tuple(state.shown(node) for node in needs),
         preview=preview,
-        ref=state.digest[unit],
+        ref=cut(ref, MAX_SHOWN_REFERENCE_CHARACTERS) if ref else None,
     )
 
 

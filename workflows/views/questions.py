@@ -18,7 +18,7 @@ from sennit.workflows.limits import (
 from sennit.workflows.messages.result import BlockedOn
 from sennit.workflows.messages.views import SubagentView
 from sennit.workflows.plan.language.limits import Limits, limit_fields
-from sennit.workflows.plan.language.text import format_names, one_line
+from sennit.workflows.plan.language.text import cut, format_names, one_line
 from sennit.workflows.plan.scheduling.admission import token_of, waiting_in
 from sennit.workflows.plan.scheduling.budget import Budget
 from sennit.workflows.plan.scheduling.events import ExpansionRequest, Question
@@ -34,7 +34,7 @@ from sennit.workflows.plan.scheduling.state import (
 )
 from sennit.workflows.plan.scheduling.termination import PROGRAM_FAILED, blocking_failures, outages, session_of
 from sennit.workflows.views.example import example_value, full_example
-from sennit.workflows.views.nodes import cut, error_at_place
+from sennit.workflows.views.nodes import error_at_place
 from sennit.workflows.views.quote import shortage, spent
 from sennit.workflows.views.writes import names_of
 

@@ -10,8 +10,9 @@ from sennit.workflows.limits import (
 )
 from sennit.workflows.messages.contracts import Conclusion
 from sennit.workflows.messages.result import NodeLine, RunReport, RunStatus
+from sennit.workflows.plan.language.text import cut
 from sennit.workflows.plan.scheduling.state import CANCELLED, FAILED, SKIPPED, STATUS_NAMES, SUCCEEDED, RunState
-from sennit.workflows.views.nodes import cut, fields_of
+from sennit.workflows.views.nodes import fields_of
 from sennit.workflows.views.quote import shortage, spent
 from sennit.workflows.views.shown_run import ShownRun
 

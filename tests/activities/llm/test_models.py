@@ -11,13 +11,13 @@ from doubles.model_bench import KEY
 
 from sennit.activities.llm.metrics import CallMeter
 from sennit.activities.llm.models import Models
-from sennit.activities.providers import ModelReply, ModelRequest, ProviderError, Usage
 from sennit.activities.providers.limiter import Limiter, ProviderBusy
+from sennit.activities.providers.model import ModelReply, ModelRequest, ProviderError
 from sennit.activities.providers.prices import DEFAULTS, price_of, unpriced, with_cost
 from sennit.activities.providers.settings import ModelSettings
 from sennit.testing.model_rules import Reply
 from sennit.testing.models import ModelServer, model_server
-from sennit.workflows.plan.language.limits import NO_USAGE
+from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 from sennit.workflows.plan.language.nodes import Role
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}

@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 from sennit.activities.llm.reply import JoinerFormat, JoinerReply, PromptFormat, read_reply
 from sennit.activities.prompts.joiner import Replanning
 from sennit.activities.prompts.outputs import Result
-from sennit.activities.providers import ModelReply, ModelRequest, ProviderError, Usage
 from sennit.activities.providers.errors import SchemaMismatch
+from sennit.activities.providers.model import ModelReply, ModelRequest, ProviderError
 from sennit.activities.providers.reply_builder import ReplyBuilder
 from sennit.workflows.messages.contracts import conclusion_of
 from sennit.workflows.plan.language.json_schema import violations
+from sennit.workflows.plan.language.limits import Usage
 from sennit.workflows.plan.planner_format.json_text import Unreadable
 
 PASSAGES = {

@@ -14,10 +14,10 @@ from temporalio.testing import ActivityEnvironment
 from sennit.activities.definitions import _typed
 from sennit.activities.nodes.attempts import Attempts
 from sennit.activities.nodes.error_mapping import BudgetExceeded, NodeTimeout
-from sennit.activities.providers import ProviderError, Usage
 from sennit.activities.providers.errors import SchemaMismatch
 from sennit.activities.providers.limiter import ProviderBusy
-from sennit.workflows.plan.language.limits import NO_USAGE
+from sennit.activities.providers.model import ProviderError
+from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 
 
 def within(attempt: int, beat: list[Any], work: Callable[[], Any]) -> tuple[Any, list[Any]]:

@@ -5,8 +5,8 @@ import json
 import pytest
 from doubles.model_bench import KEY, Bench
 
-from sennit.activities.providers import ProviderError
 from sennit.activities.providers.errors import error_of, error_within
+from sennit.activities.providers.model import ProviderError
 from sennit.activities.providers.settings import Server
 from sennit.testing.model_rules import Reply
 

@@ -7,8 +7,8 @@ import tracemalloc
 import pytest
 from doubles.model_bench import KEY, Bench, MakeRemote, url_of
 
-from sennit.activities.providers import ProviderError
 from sennit.activities.providers.http_provider import Limits
+from sennit.activities.providers.model import ProviderError
 from sennit.testing.model_rules import Reply
 from sennit.workflows.plan.language.limits import CALL_SECONDS
 

@@ -8,7 +8,7 @@ import pytest
 from doubles.model_bench import Bench, MakeRemote
 
 from sennit.activities.limits import MAX_KNOWN_SCHEMAS
-from sennit.activities.providers import Message, ToolRequest, Usage, prices
+from sennit.activities.providers import prices
 from sennit.activities.providers.errors import (
     BadReply,
     CallRefused,
@@ -18,9 +18,10 @@ from sennit.activities.providers.errors import (
     SchemaMismatch,
     ServerFailed,
 )
-from sennit.activities.providers.model import ModelRequest, ReplyForm
+from sennit.activities.providers.model import Message, ModelRequest, ReplyForm, ToolRequest
 from sennit.testing.model_rules import Call, Reply
 from sennit.testing.models import ModelServer
+from sennit.workflows.plan.language.limits import Usage
 
 TEXT = "Grüße aus dem Süden: 6,650 km — “long”, sagt man.\n"
 SCHEMA = {"type": "object", "properties": {"km": {"type": "number"}}, "required": ["km"]}

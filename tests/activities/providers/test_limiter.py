@@ -5,9 +5,9 @@ from contextlib import ExitStack, suppress
 import pytest
 
 from sennit.activities.limits import MAX_PRESSURE
-from sennit.activities.providers import ProviderError
 from sennit.activities.providers.errors import BadReply, ModelTimeout, RateLimited, SchemaMismatch, ServerFailed
 from sennit.activities.providers.limiter import HALF_LIFE, LIMITED_HALF_LIFE, Limiter, ProviderBusy
+from sennit.activities.providers.model import ProviderError
 
 
 class Clock:

@@ -9,7 +9,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 from sennit.activities.nodes.error_mapping import failure
-from sennit.activities.providers import ProviderError
+from sennit.activities.providers.model import ProviderError
 from sennit.activities.toolbox import ToolError
 from sennit.activities.toolbox.redaction import MASK, Redactor, mask, remember
 

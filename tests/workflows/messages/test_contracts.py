@@ -19,7 +19,7 @@ from sennit.workflows.messages.message import Message
 from sennit.workflows.messages.outputs import OUTPUTS
 from sennit.workflows.messages.request import ContinuedState, RunRequest
 from sennit.workflows.messages.result import RunReport
-from sennit.workflows.messages.updates import NOT_BUILT, UPDATES, Update, parse_update
+from sennit.workflows.messages.updates import UPDATES, Update, parse_update
 from sennit.workflows.run.queries import HELP
 
 ALL = (*CALLS, OUTPUTS)
@@ -76,10 +76,6 @@ def test_what_people_write_and_read_is_frozen_and_strict(model: type[RunRequest]
 def test_the_run_listens_to_every_update_and_to_no_other() -> None:
     assert {name for name in DEFINITION.updates if name} == {update.name for update in UPDATES}
     assert None in DEFINITION.updates, "a dynamic handler refuses all other names with the list of those there are"
-
-
-def test_no_update_is_both_built_and_not_built() -> None:
-    assert not {update.name for update in UPDATES} & set(NOT_BUILT)
 
 
 @pytest.mark.parametrize("name", list(DEFINITION.updates), ids=str)

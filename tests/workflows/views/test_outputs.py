@@ -5,11 +5,12 @@ from collections.abc import Collection, Sequence
 import pytest
 from doubles.plan.play import Play, each, node
 
-from sennit.workflows.limits import MAX_OUTPUTS
+from sennit.workflows.limits import MAX_OUTPUTS, MAX_SHOWN_REFERENCE_CHARACTERS
 from sennit.workflows.messages.outputs import NO_SUCH_NODE, OutputPlace
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.language.text import nearest_or_known
 from sennit.workflows.views import outputs
+from sennit.workflows.views.nodes import view_of
 from sennit.workflows.views.outputs import output_places
 
 
@@ -18,6 +19,19 @@ def played() -> Play:
     play.begin()
     play.ok("list", length=2)
     return play
+
+
+def test_a_view_has_the_beginning_of_a_long_manifest_and_a_reference_to_an_output_whole() -> None:
+    play = Play(node("out"), each("notes", "out"))
+    play.begin()
+    play.ok("out", length=100)
+    for item in range(100):
+        play.ok(f"notes[{item}]", digest=f"{item:040}")
+    manifest = play.state.digest[play.state.graph.by_id["notes"]] or ""
+    out, notes = (view_of(play.state, play.state.graph.by_id[name], None) for name in ("out", "notes"))
+    assert len(manifest) > 4_000
+    assert notes.ref == f"{manifest[: MAX_SHOWN_REFERENCE_CHARACTERS - 1]}…"
+    assert out.ref == play.state.digest[play.state.graph.by_id["out"]]
 
 
 def problems(places: Sequence[OutputPlace]) -> list[str]:

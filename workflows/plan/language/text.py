@@ -67,12 +67,17 @@ def one_line(text: str, limit: int | None = None) -> str:
     return line[: limit - 1] + "…"
 
 
+def cut(text: str, most: int) -> str:
+    """Return `text` in at most so many characters, with an ellipsis where it was cut."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
 def printable(text: str, limit: int = MAX_SENTENCE_CHARACTERS) -> str:
     """Return `text` cut to `limit` characters, with each character that does not print written as an escape."""
-    cut = text if len(text) <= limit else text[: limit - 1] + "…"
-    if cut.isprintable():
-        return cut
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in cut)
+    short = cut(text, limit)
+    if short.isprintable():
+        return short
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in short)
 
 
 def format_value(value: Any) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from sennit.activities.programs.calculate import evaluate
-from sennit.activities.providers import ModelRequest
+from sennit.activities.providers.model import ModelRequest
 from sennit.activities.providers.offline import Offline
 from sennit.activities.toolbox.definition import ToolContext
 from sennit.activities.toolbox.search.tool import SearchArguments, search

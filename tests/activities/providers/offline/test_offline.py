@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sennit.activities.providers import ModelRequest, ProviderError
+from sennit.activities.providers.model import ModelRequest, ProviderError
 from sennit.activities.providers.offline import Offline, OfflineCannot
 from sennit.activities.toolbox import load_tools
 from sennit.workflows.messages.contracts import conclusion_of
