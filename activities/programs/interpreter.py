@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import astuple, dataclass, field, replace
+from functools import partial
 from hashlib import sha256
 from threading import Lock
 from typing import Any, Literal, Self, TypeVar
@@ -92,6 +93,7 @@ class Interpreter:
         self._definitions: OrderedDict[str, bytes] = OrderedDict()
         self._texts: OrderedDict[str, str] = OrderedDict()
         self._classes: OrderedDict[str, Classes] = OrderedDict()
+        self._checked: OrderedDict[str, list[Problem]] = OrderedDict()
         self._lock = Lock()
         self._threads = ThreadPoolExecutor(os.cpu_count() or 1, "sennit-scripts")
 
@@ -138,9 +140,11 @@ class Interpreter:
 
     async def type_problems(self, script: str, stubs: str) -> list[Problem]:
         """Return what the types of a script do not allow, and what its top level raises, with the lines. What types
-        merely suspect has the code DOUBT. Raises InterpreterCrashed, also if that is not done in CHECK_SECONDS.
+        merely suspect has the code DOUBT. The latest scripts are not checked again, which takes longer than all else
+        that their runs do before the first call. Raises InterpreterCrashed, also if that is not done in CHECK_SECONDS.
         """
-        return await self._in_thread(lambda: self._type_problems(script, stubs))
+        both, check = json.dumps([script, stubs]), partial(self._type_problems, script, stubs)
+        return list(await self._in_thread(lambda: self._known(self._checked, both, check)))
 
     def value(self, script: str) -> tuple[Any, ScriptError | None]:
         """Return the value of the last line of a script that calls nothing, or what it raised.

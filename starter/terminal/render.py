@@ -70,7 +70,8 @@ def label(node: NodeLine) -> str:
     if node.status in ("failed", "handled", "succeeded", "skipped") and node.error:
         return one_line(node.error).removeprefix("Skipped: ")
     head, _, part = node.id.partition("[")
-    what = one_line(node.summary).removeprefix(head + part.partition("]")[2]).strip() or node.kind
+    does = one_line(node.summary).removeprefix(head + part.partition("]")[2]).strip()
+    what = f"{one_line(node.call_site)} {does}".strip() or node.kind
     preview = node.preview if isinstance(node, NodeView) and node.status in ("running", "waiting") else ""
     progress = one_line(preview, MAX_PROGRESS_CHARACTERS)
     first = progress or ", ".join(["taken over"] * node.taken_over + ["answered"] * node.answered)

@@ -35,14 +35,14 @@ class NodeLine(Message):
 
     `call_site` is where in its script a program has made the call, as `look#3/search:4`.
 
-    `summary` says what it does, id first, as the timeline does. In a report of many nodes it is short, or absent, and a
-    map's items leave it to their map.
+    `summary` says what it does, id first, as the timeline does; that of a program's call says only what it is called
+    with. In a report of many nodes it is short, or absent, and a map's items leave it to their map.
     """
 
     id: str
     kind: str
     status: Literal["pending", "running", "waiting", "succeeded", "failed", "handled", "skipped", "cancelled"]
-    attempts: int = 0
+    attempts: int = 1
     duration_ms: int | None = None
     error: str | None = None
     summary: str = ""

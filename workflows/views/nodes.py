@@ -2,11 +2,13 @@
 
 from collections.abc import Container, Sequence
 from itertools import islice
+from typing import Any
 
 from sennit.workflows.limits import MAX_BLOCKED, MAX_ERROR_CHARACTERS, MAX_SHOWN_REFERENCE_CHARACTERS
 from sennit.workflows.messages.contracts import NodeReply
 from sennit.workflows.messages.result import ApprovedWrite
 from sennit.workflows.messages.views import NodeView
+from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.language.text import cut
 from sennit.workflows.plan.scheduling.completion import UNKNOWN_OUTCOME
 from sennit.workflows.plan.scheduling.state import RUNNING, STATUS_NAMES, SUCCEEDED, RunState
@@ -42,8 +44,18 @@ def error_at_place(state: RunState, unit: int) -> str:
     return f"{state.spec_of(unit).call_site} {error}".strip() if error else ""
 
 
-def fields_of(state: RunState, unit: int, caught: Container[int]) -> dict[str, object]:
+def shown_summary(spec: NodeSpec) -> str:
+    """Return what a node does, id first; of a program's call what stands behind its id and its call site."""
+    if not spec.call_site:
+        return spec.summary
+    return spec.summary.partition(" ")[2].removeprefix(spec.call_site).lstrip()
+
+
+def fields_of(state: RunState, unit: int, caught: Container[int]) -> dict[str, Any]:
+    """Return what reports and views say of a unit: only what is not as usual, because a report has thousands."""
+    attempts = state.attempts[unit]
     details = {
+        "error": error_of(state, unit),
         "call_site": state.spec_of(unit).call_site,
         "taken_over": unit in state.taken_over,
         "answered": is_answered(state, unit),
@@ -53,9 +65,8 @@ def fields_of(state: RunState, unit: int, caught: Container[int]) -> dict[str, o
         "id": state.shown(unit),
         "kind": state.kind_of(unit),
         "status": status_of(state, unit, caught),
-        "attempts": state.attempts[unit],
         "duration_ms": millis_of(state, unit),
-        "error": error_of(state, unit),
+        **({"attempts": attempts} if attempts != 1 else {}),
         **{name: value for name, value in details.items() if value},
     }
 
@@ -97,7 +108,7 @@ def view_of(
         preview = state.questions[unit].text
     return NodeView(
         **fields_of(state, unit, caught),
-        summary=spec.summary,
+        summary=shown_summary(spec),
         needs=tuple(state.shown(node) for node in needs),
         preview=preview,
         ref=cut(ref, MAX_SHOWN_REFERENCE_CHARACTERS) if ref else None,

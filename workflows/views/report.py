@@ -12,7 +12,7 @@ from sennit.workflows.messages.contracts import Conclusion
 from sennit.workflows.messages.result import NodeLine, RunReport, RunStatus
 from sennit.workflows.plan.language.text import cut
 from sennit.workflows.plan.scheduling.state import CANCELLED, FAILED, SKIPPED, STATUS_NAMES, SUCCEEDED, RunState
-from sennit.workflows.views.nodes import fields_of
+from sennit.workflows.views.nodes import fields_of, shown_summary
 from sennit.workflows.views.quote import shortage, spent
 from sennit.workflows.views.shown_run import ShownRun
 
@@ -44,8 +44,10 @@ def _size(line: NodeLine) -> int:
 def _report_line(state: RunState, unit: int, room: int, caught: Container[int]) -> NodeLine:
     spec = state.spec_of(unit)
     room = max(room, MAX_PLACE_CHARACTERS) if spec.page else room
-    summary = "" if state.is_item(unit) or room < MIN_SUMMARY_CHARACTERS else cut(spec.summary, room)
-    return NodeLine(**fields_of(state, unit, caught), summary=summary)
+    fields = fields_of(state, unit, caught)
+    if not state.is_item(unit) and room >= MIN_SUMMARY_CHARACTERS:
+        fields["summary"] = cut(shown_summary(spec), room)
+    return NodeLine(**fields)
 
 
 def why_unanswered(state: RunState) -> str:

@@ -420,3 +420,12 @@ async def test_types_that_were_not_checked_in_time_are_no_verdict(
 async def test_members_of_an_enum_have_values_and_names(interpreter: Interpreter) -> None:
     script = "from enum import Enum\nclass K(Enum):\n    A = 'a'\nasync def main():\n    return [K.A.value, K.A.name]"
     assert await interpreter.type_problems(script, "") == []
+
+
+async def test_a_script_that_runs_again_is_not_checked_again(interpreter: Interpreter) -> None:
+    found = await interpreter.type_problems("x = [1][4]", "")
+    await interpreter.close()
+    assert found
+    assert await interpreter.type_problems("x = [1][4]", "") == found
+    assert interpreter._pool is None, "no process was started for it"
+    assert await interpreter.type_problems("x = [1][0]", "") == []

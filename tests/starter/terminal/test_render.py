@@ -224,7 +224,7 @@ def calls_of_a_program(count: int) -> list[NodeView]:
         make_node(
             f"main_{n}",
             "failed" if n == 7 else "succeeded",
-            summary=f"main_{n} look#{n}/search:4 {n}",
+            summary=f"{n}",
             call_site=f"look#{n}/search:4",
             error="",
         )

@@ -195,6 +195,8 @@ _VALUES, _USUAL = attrgetter(*_NAMES), [_DEFAULTS[name] for name in _NAMES]
 def _row(spec: NodeSpec) -> dict[str, Any]:
     values = _VALUES(spec)
     row = dict(compress(zip(_NAMES, values, strict=True), map(ne, values, _USUAL)))
+    if spec.summary.startswith(f"{spec.id} "):
+        row["summary"] = spec.summary.removeprefix(spec.id)
     return {**row, "stages": list(map(_row, spec.stages))} if spec.stages else row
 
 
@@ -218,6 +220,8 @@ class ExecutionPlan:
         """Return the execution plan in `text`. Raises ValueError before more than `most` bytes of it are unpacked."""
         rows, *rest = unpack(text, most)
         for row in rows:
+            if row.get("summary", "").startswith(" "):
+                row["summary"] = row["id"] + row["summary"]
             if "quote" in row:
                 row["quote"] = Quoted(*row["quote"])
             row["stages"] = [NodeSpec(**stage) for stage in row.get("stages", ())]
