@@ -13,6 +13,11 @@ PRELUDE = """
 def eval(*_, **__):
     raise NotImplementedError("a program has no eval and no exec")
 exec = eval
+__round = round
+def round(number, ndigits=None):
+    if type(number) is not float or ndigits is None or ndigits < 0:
+        return __round(number, ndigits)
+    return float(f"{number:.{ndigits}f}")
 def log(*values, sep=" "):
     print(*values, sep=sep)
 class __Object:
@@ -44,27 +49,46 @@ def __value(value, name, level=0, left=None):
 from values inside, by its type.
 """
 OF_TYPES = """
-class __Member:
-    def __init__(self, name, value):
-        self.name = name
-        self.value = value
-    def __eq__(self, other):
-        return self.value == (other.value if type(other) is type(self) else other)
-    def __hash__(self):
-        return hash(self.value)
-    def __str__(self):
-        return str(self.value)
-    def __repr__(self):
-        return str(self.value)
-def __member(members, value):
+def __enum(kind, names):
+    members = []
+    for name in names:
+        value = getattr(kind, name)
+        member = next(iter([each for each in members if each.value == value]), None)
+        if member is None:
+            member = kind()
+            member.name, member.value, member.__is_member = name, value, True
+            members.append(member)
+        setattr(kind, name, member)
+def __enum_is(self, other):
+    return type(other) is type(self) and self.value == other.value
+def __enum_equals(self, other):
+    return self.value == (other.value if type(other) is type(self) else other)
+def __enum_hash(self):
+    return hash(self.value)
+def __enum_name(self):
+    return f"{self.__kind}.{self.name}"
+def __enum_value(self):
+    return str(self.value)
+def __enum_shown(self):
+    return f"<{self.__kind}.{self.name}: {self.value!r}>"
+def __member(kind, members, value):
     for each in members:
-        if each == value:
+        if each is value or each.value == value:
             return each
-    raise ValueError(f"{value!r} is none of {[each.value for each in members]}")
+    raise ValueError(f"{value!r} is not a valid {kind}")
 __fields = {}
 def __mapping(value):
     names = __fields.get(str(type(value)))
     return value if names is None else {name: getattr(value, name) for name in names}
+def __asdict(value):
+    kind = str(type(value))
+    if kind in __fields:
+        return {name: __asdict(getattr(value, name)) for name in __fields[kind]}
+    if isinstance(value, dict):
+        return {name: __asdict(part) for name, part in value.items()}
+    return [__asdict(part) for part in value] if isinstance(value, list) else value
+def __replace(value, **changes):
+    return type(value)(**{**__mapping(value), **changes})
 def __made(value, make):
     return None if value is None else make(value)
 """

@@ -276,7 +276,7 @@ class Interpreter:
         def state() -> bytes:
             nonlocal is_new
             is_new = True
-            has_types = any(name in text for name in ("__Member(", "__mapping(", "__made(", "__fields["))
+            has_types = any(name in text for name in ("__enum(", "__mapping(", "__made(", "__fields["))
             names = OF_NAMES if "__name_of(" in text else ""
             parts = (PRELUDE, OF_TYPES if has_types else "", names, *modules_for(text), prelude_for(text))
             session.feed_run("".join(parts))  # at once: the script is the second input

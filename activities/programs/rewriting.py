@@ -9,21 +9,15 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from sennit.activities.programs.coroutines.statements import SideBySide, is_side_by_side
-from sennit.activities.programs.python.exceptions import OWN, Exceptions
+from sennit.activities.programs.python.classes import FIELD_WORDS, OwnClasses
+from sennit.activities.programs.python.exceptions import OWN
+from sennit.activities.programs.python.formats import as_calls
 from sennit.activities.programs.python.modules import imported_as
 from sennit.workflows.plan.bundles.text_edits import MARK, modules_first
-from sennit.workflows.plan.programs.classes import (
-    class_named,
-    enum_members,
-    is_dataclass,
-    is_enum,
-    is_named_tuple,
-    is_typed_dict,
-    tuple_fields,
-)
+from sennit.workflows.plan.programs.classes import class_named
 from sennit.workflows.plan.programs.endings import within
 from sennit.workflows.plan.programs.lacks import names_of
-from sennit.workflows.plan.programs.source import Source, modules_in, own_text, parsed
+from sennit.workflows.plan.programs.source import Source, own_text, parsed
 from sennit.workflows.plan.programs.vocabulary import BUILTINS, WORDS
 
 _TAKES_ANY = ("llm", "agent", "ask", "task", "pipeline")
@@ -34,7 +28,6 @@ _ONLY_WRITTEN = (
     "NamedTuple", "TypedDict", "NotRequired", "Required", "TypeAlias", *names_of("collections.abc"),
 )  # fmt: skip
 """Of `typing`: names for those who read types."""
-_LEVELS = 20
 
 
 def for_monty(script: str, exceptions: Collection[str]) -> str:
@@ -43,9 +36,12 @@ def for_monty(script: str, exceptions: Collection[str]) -> str:
     """
     try:
         source = Source(parsed(script))
+        text = as_calls(source, own_text(script), _Rewriting(source, own_text(script), exceptions).is_changed)
+        if text != own_text(script):
+            source = Source(ast.parse(text))
     except SyntaxError:
         return script
-    changed = _Rewriting(source, own_text(script), exceptions).text()
+    changed = _Rewriting(source, text, exceptions).text()
     try:
         ast.parse(changed)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -59,15 +55,13 @@ def own_errors(text: str) -> dict[str, str]:
     return dict(each.split("=") for each in line.removeprefix(OWN).split()) if line.startswith(OWN) else {}
 
 
-class _Rewriting(Exceptions, SideBySide):
+class _Rewriting(OwnClasses, SideBySide):
     """Rewrites one script."""
 
     def __init__(self, source: Source, text: str, exceptions: Collection[str]) -> None:
         super().__init__(source, text, exceptions)
         self.is_alone = not is_side_by_side(source)
         classes = [node for node in source.nodes if isinstance(node, ast.ClassDef)]
-        self._modules = tuple(name for _, name in modules_in(text))
-        self._has_instances = any(map(is_dataclass, classes))
         self._own = {name for node in classes for name in source.bound.get(node, ())}
         attributes = (node for node in source.nodes if isinstance(node, ast.Attribute))
         self._own.update(node.attr for node in attributes if not isinstance(node.ctx, ast.Load))
@@ -75,14 +69,23 @@ class _Rewriting(Exceptions, SideBySide):
             texts = (node.value for node in source.nodes if isinstance(node, ast.Constant))
             self._own.update(name for text in texts if isinstance(text, str) for name in text.split())
 
+    def is_changed(self, node: ast.AST) -> bool:
+        """Whether an expression has to be rewritten where it stands."""
+        match node:
+            case ast.Await() | ast.Dict():
+                return True
+            case ast.Attribute(attr=name):
+                return name == "__name__" or name in _METHODS or name in FIELD_WORDS
+            case ast.Name(id=name):
+                is_own = class_named(self.source, node) is not None or name in self._errors.carriers
+                return is_own or name in ("next", "isinstance", "object")
+        return False
+
     def text(self) -> str:
         """Return the script rewritten."""
         in_text: set[ast.AST] = set()
         for node in self.source.nodes:
             if isinstance(node, ast.JoinedStr) or self.source.parents.get(node) in in_text:
-                if isinstance(node, ast.JoinedStr) and self.source.parents.get(node) not in in_text:
-                    names = [part for part in ast.walk(node) if isinstance(part, ast.Attribute) and _is_name(part)]
-                    self._anew(node, {part: f"__name_of({ast.unparse(part.value)}, {self._modules})" for part in names})
                 in_text.add(node)
             elif (rewrite := _REWRITES.get(type(node))) is not None:
                 rewrite(self, node)
@@ -158,6 +161,9 @@ class _Rewriting(Exceptions, SideBySide):
             self._instead(self._at(node.value)[1], self._at(node)[1], f", {self._modules})")
             return
         around, owner = self.source.parents[node], node.value
+        if self._is_field_word(node):
+            self._instead(*self._at(node), f"__{node.attr}")
+            return
         is_called = isinstance(around, ast.Call) and around.func is node
         if is_called or node.attr not in _METHODS or node.attr in self._own or not isinstance(node.ctx, ast.Load):
             return
@@ -213,75 +219,6 @@ class _Rewriting(Exceptions, SideBySide):
         end = end if end >= 0 else len(self.body)
         self._after(end, f"\n{indent}return iter(__out)  {MARK.decode()}")
 
-    def _dict(self, node: ast.Dict) -> None:
-        for key, value in zip(node.keys, node.values, strict=True):
-            if key is None and self._has_instances:
-                self._around(value, "__mapping(", ")")
-
-    def _class(self, node: ast.ClassDef) -> None:
-        if node.name in self._errors.carriers:
-            self._exception(node)
-        elif is_named_tuple(node):
-            names, defaults = tuple_fields(node)
-            fields = "".join(f"{ast.unparse(each)}, " for each in defaults)
-            made = f"__namedtuple('{node.name}', {names!r}, defaults=({fields}))"
-            self._statement(node, f"from collections import namedtuple as __namedtuple; {node.name} = {made}")
-        elif is_enum(node) or is_typed_dict(node):
-            if is_typed_dict(node):
-                self._behind.append(f"def __as_{node.name}(v): return {self._fields_made(node)}")
-            begin = self.body.index(b"(", self._at(node)[0])
-            last = self._at([*node.bases, *(each.value for each in node.keywords)][-1])[1]
-            self._instead(begin, self.body.index(b")", last) + 1, "")
-        if is_enum(node):
-            for name, value in enum_members(node):
-                self._around(value, f"__Member('{name}', ", ")")
-        elif is_dataclass(node) and "__getitem__" not in self.source.bound.get(node, ()):
-            first = node.body[0]
-            if first.lineno > node.lineno and self.source.is_top_level(node):
-                line = self._lines[first.lineno - 1]
-                indent = self.body[line : line + first.col_offset].decode()
-                self._instead(
-                    line, line, f"{indent}def __getitem__(self, name): return getattr(self, name)  {MARK.decode()}\n"
-                )
-                names = [
-                    each
-                    for each, place in self.source.bound[node].items()
-                    if isinstance(self.source.parents[place], ast.AnnAssign)
-                ]
-                self._behind.append(f"__fields[str({node.name})] = {names!r}")
-                made = f"{node.name}(**{self._fields_made(node)}) if type(v) is dict else v"
-                self._behind.append(f"def __as_{node.name}(v): return {made}")
-
-    def _fields_made(self, node: ast.ClassDef) -> str:
-        parts = ["**v"]
-        for field in node.body:
-            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-                made = self._made(field.annotation, f"v['{field.target.id}']")
-                if made:
-                    parts.append(f"**({{'{field.target.id}': {made}}} if '{field.target.id}' in v else {{}})")
-        return f"{{{', '.join(parts)}}}"
-
-    def _name(self, node: ast.Name) -> None:
-        if isinstance(node.ctx, ast.Load) and self._error_name(node):
-            return
-        written, around = class_named(self.source, node), self.source.parents[node]
-        if written is None or not isinstance(node.ctx, ast.Load):
-            return
-        is_called = isinstance(around, ast.Call) and around.func is node
-        if is_typed_dict(written) and is_called:
-            self._instead(*self._at(node), "dict")
-        elif is_enum(written):
-            members = self._members(written)
-            if is_called:
-                self._instead(*self._at(node), f"(lambda __v: __member({members}, __v))")
-            elif isinstance(around, ast.Subscript) and around.value is node:
-                self._instead(*self._at(node), f"{{__m.name: __m for __m in {members}}}")
-            elif isinstance(around, ast.Call | ast.For | ast.comprehension | ast.Starred | ast.Compare):
-                self._instead(*self._at(node), members)
-
-    def _members(self, written: ast.ClassDef) -> str:
-        return f"({', '.join(f'{written.name}.{name}' for name, _ in enum_members(written))},)"
-
     def _import(self, node: ast.Import | ast.ImportFrom) -> None:
         if does := imported_as(node):
             self._statement(node, does)
@@ -289,8 +226,6 @@ class _Rewriting(Exceptions, SideBySide):
             if any(alias.name == "asyncio" for alias in node.names):
                 self._import_asyncio(node)
             return
-        if node.module == "enum":
-            self._instead(*self._at(node), "pass")
         if node.module == "asyncio":
             self._import_asyncio(node)
         if node.module == "functools" and any(alias.name == "wraps" for alias in node.names):
@@ -329,44 +264,6 @@ class _Rewriting(Exceptions, SideBySide):
         schema = next((each.value for each in call.keywords if each.arg == "schema"), None)
         if self.source.meaning(call.func) is None and schema is not None and (made := self._made(schema, "__v")):
             self._around(node, "__made(", f", lambda __v: {made})")
-
-    def _made(self, written: ast.expr, value: str, level: int = 0) -> str:
-        """Return an expression that makes of a value in JSON what a type says, "" if that is the value itself."""
-        if level > _LEVELS:
-            return ""
-        match written:
-            case ast.Name():
-                return self._made_of_name(written, value, level)
-            case ast.Subscript(value=ast.Name(id="list" | "List"), slice=one) | ast.List(elts=[one]):
-                inner = self._made(one, f"__v{level}", level + 1)
-                return f"[{inner} for __v{level} in {value}]" if inner else ""
-            case (
-                ast.Subscript(value=ast.Name(id="Optional"), slice=one) | ast.BinOp(left=one, right=ast.Constant(None))
-            ):
-                inner = self._made(one, value, level + 1)
-                return f"(None if {value} is None else {inner})" if inner else ""
-            case ast.Dict(keys=keys, values=values):
-                pairs = [
-                    (key, self._made(each, f"{value}[{ast.unparse(key)}]", level + 1))
-                    for key, each in zip(keys, values, strict=True)
-                    if key
-                ]
-                made = [f"{ast.unparse(key)}: {inner}" for key, inner in pairs if inner]
-                return f"{{**{value}, {', '.join(made)}}}" if made else ""
-        return ""
-
-    def _made_of_name(self, written: ast.Name, value: str, level: int) -> str:
-        found = class_named(self.source, written)
-        if found is not None and is_enum(found):
-            return f"__member({self._members(found)}, {value})"
-        if found is not None:
-            is_plain = is_dataclass(found) and "__getitem__" not in self.source.bound.get(found, ())
-            is_made = (is_plain or is_typed_dict(found)) and self.source.is_top_level(found)
-            return f"__as_{found.name}({value})" if is_made else ""
-        meaning = self.source.meaning(written)
-        around = self.source.parents.get(meaning) if meaning is not None else None
-        is_only = isinstance(around, ast.Assign) and around.targets == [meaning] and meaning not in self.source.again
-        return self._made(around.value, value, level + 1) if is_only and isinstance(around, ast.Assign) else ""
 
 
 def _is_name(node: ast.AST) -> bool:

@@ -250,7 +250,7 @@ class _Copy:
             self._take(8)
             return [self.of(part, depth + 1) for part in value]
         if isinstance(attributes := getattr(value, "attributes", None), dict) and type(value).__name__ == _INSTANCE:
-            if value.name == _MEMBER:  # of an enum
+            if _MEMBER in attributes:  # of an enum
                 return self.of(attributes.get("value"), depth)
             ref = self._given.ref_in(value) if self._given is not None else None
             return ref or self._object(attributes.items(), depth)
@@ -294,7 +294,7 @@ def _kind(value: object) -> str:
 
 
 _INSTANCE = "MontyClassProxy"
-_MEMBER = "__Member"
+_MEMBER = "__is_member"
 _NUMBER_BITS = 14_000
 _DIGEST = re.compile(r"[0-9a-f]{40}")
 _INSTEAD = {

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from sennit.activities.programs.python.exceptions import ERRORS, has_own_errors
 from sennit.activities.programs.python.numbers import HEAPQ, OPERATOR, STATISTICS
-from sennit.activities.programs.python.texts import IO, STRING, TEXTWRAP, URLLIB, UUID
+from sennit.activities.programs.python.texts import CONTEXTLIB, IO, STRING, TEXTWRAP, URLLIB, UUID
 
 TEXTS = {
     "statistics": STATISTICS, "operator": OPERATOR, "heapq": HEAPQ, "string": STRING, "textwrap": TEXTWRAP,
-    "urllib": URLLIB, "io": IO, "uuid": UUID,
+    "urllib": URLLIB, "io": IO, "uuid": UUID, "contextlib": CONTEXTLIB,
 }  # fmt: skip
 """Each a class whose functions are called as those of the module."""
 _IMPORTED = re.compile(r"= __(\w+?)(?:_parse)?\b")
@@ -30,10 +30,15 @@ def imported_as(node: ast.Import | ast.ImportFrom) -> str:
                 f"__{(node.module or '').replace('.', '_')}.{alias.name}",
             )
             name = alias.asname or alias.name
-        if root in TEXTS:
+        if root == "enum":
+            done.append("pass")
+        elif held in ("__dataclasses.asdict", "__dataclasses.replace"):
+            done.append(f"{name} = __{alias.name}")
+        elif root in TEXTS:
             done.append(f"{name} = {held}")
         else:
-            others.append(ast.unparse(ast.Import([alias])))
+            is_module = isinstance(node, ast.Import)
+            others.append(ast.unparse(ast.Import([alias]) if is_module else ast.ImportFrom(node.module, [alias], 0)))
     return "; ".join([*others, *done]) if done else ""
 
 

@@ -1,4 +1,4 @@
-"""`string`, `textwrap`, `urllib.parse`, `io` and `uuid` for scripts."""
+"""`string`, `textwrap`, `urllib.parse`, `io`, `uuid` and `contextlib` for scripts."""
 
 STRING = """
 class __string:
@@ -314,4 +314,23 @@ class __uuid:
         run = [name for since, name in __of_run if since <= __time()][-1]
         digest = __hashlib.sha256(f'{__seed} {run} {me} {number}'.encode()).hexdigest()
         return __UUID(digest[:12] + '4' + digest[13:16] + '89ab'[int(digest[16], 16) % 4] + digest[17:32])
+"""
+CONTEXTLIB = """
+class __suppress:
+    def __init__(self, *kinds):
+        self.__kinds = kinds
+    def __enter__(self):
+        return None
+    def __exit__(self, kind, error, trace):
+        return kind is not None and isinstance(error, self.__kinds)
+class __nullcontext:
+    def __init__(self, enter_result=None):
+        self.enter_result = enter_result
+    def __enter__(self):
+        return self.enter_result
+    def __exit__(self, *_):
+        return False
+class __contextlib:
+    nullcontext = __nullcontext
+    suppress = __suppress
 """

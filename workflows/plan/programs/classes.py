@@ -25,11 +25,37 @@ def is_enum(written: ast.ClassDef) -> bool:
 
 
 def enum_members(written: ast.ClassDef) -> Iterator[tuple[str, ast.expr]]:
-    """Yield the names and the values of an enum."""
+    """Yield the names and the values of an enum, with what `auto()` stands for."""
+    highest = 0
     for each in written.body:
         match each:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str() | int()) as value):
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                if is_auto(value):
+                    of_text = bases_of(written)[-1] == "StrEnum"
+                    value = ast.Constant(name.lower() if of_text else highest + 1)
+                number = _constant(value)
+                if number is None:
+                    continue
+                highest = max(highest, number) if isinstance(number, int | float) else highest
                 yield name, value
+
+
+def is_auto(value: ast.expr) -> bool:
+    """Whether the value of an enum's member is made by `auto()`."""
+    match value:
+        case ast.Call(func=ast.Name(id="auto") | ast.Attribute(attr="auto"), args=[], keywords=[]):
+            return True
+    return False
+
+
+def _constant(value: ast.expr) -> str | float | None:
+    """Return the text or number that an expression is, None for any other."""
+    match value:
+        case ast.Constant(value=str() | int() | float() as constant):
+            return constant
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as constant)):
+            return -constant
+    return None
 
 
 def is_typed_dict(written: ast.ClassDef) -> bool:

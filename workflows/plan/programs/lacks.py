@@ -16,10 +16,12 @@ _MODULES = {
     "collections": "Counter defaultdict deque namedtuple",
     "collections.abc": "AsyncIterator Awaitable Callable Collection Coroutine Hashable Iterable Iterator Mapping "
     "MutableMapping MutableSequence Sequence Sized",
+    "contextlib": "nullcontext suppress",
     "copy": "copy deepcopy",
     "csv": "DictReader DictWriter Error QUOTE_ALL QUOTE_MINIMAL QUOTE_NONE QUOTE_NONNUMERIC reader writer",
-    "dataclasses": "FrozenInstanceError MISSING dataclass field is_dataclass",
+    "dataclasses": "FrozenInstanceError MISSING asdict dataclass field is_dataclass replace",
     "datetime": "date datetime time timedelta timezone",
+    "enum": "Enum IntEnum StrEnum auto",
     "functools": "cache lru_cache partial reduce wraps",
     "heapq": "heapify heappop heappush heappushpop heapreplace merge nlargest nsmallest",
     "io": "StringIO",

@@ -10,7 +10,7 @@ from sennit.workflows.plan.language.problems import OFFERED, Problem
 from sennit.workflows.plan.language.text import did_you_mean, format_name
 from sennit.workflows.plan.limits import MAX_SCRIPT_PROBLEMS
 from sennit.workflows.plan.programs.arguments import Arguments
-from sennit.workflows.plan.programs.classes import ENUMS, is_docstring, is_enum, is_named_tuple, is_typed_dict
+from sennit.workflows.plan.programs.classes import is_docstring, is_enum, is_named_tuple, is_typed_dict
 from sennit.workflows.plan.programs.endings import (
     CHANGING,
     deleted_names_read,
@@ -96,10 +96,6 @@ def parameters_of(script: str) -> dict[str, Parameter]:
         return {}
     mains = [function.args for function in functions if function.name == "main"]
     return {arg.arg: _parameter(arg, default) for args in mains[-1:] for arg, default in _with_defaults(args)}
-
-
-def _is_of_enums(node: ast.Import | ast.ImportFrom) -> bool:
-    return isinstance(node, ast.ImportFrom) and node.module == "enum" and all(each.name in ENUMS for each in node.names)
 
 
 def _with_defaults(args: ast.arguments) -> list[tuple[ast.arg, ast.expr | None]]:
@@ -189,7 +185,7 @@ class _Check(Uses):
     def _import(self, node: ast.Import | ast.ImportFrom) -> Found:
         modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else [name.name for name in node.names]
         for module in modules:
-            if module not in MODULES and not _is_of_enums(node):
+            if module not in MODULES:
                 hint = self._hint(module.partition(".")[0], MODULES) or _NO_MODULE
                 yield "import", node, f"there is no module {format_name(module)}{hint}"
         yield from lacking_import(node) if isinstance(node, ast.ImportFrom) else ()

@@ -52,8 +52,8 @@ TYPES = (
 """Names of types that have a JSON schema."""
 
 _MODULES = """
-__future__ asyncio base64 binascii bisect collections collections.abc copy csv dataclasses datetime decimal functools
-hashlib heapq io itertools json math operator random re statistics string textwrap
+__future__ asyncio base64 binascii bisect collections collections.abc contextlib copy csv dataclasses datetime decimal
+enum functools hashlib heapq io itertools json math operator random re statistics string textwrap
 tomllib typing unicodedata urllib urllib.parse uuid
 """
 _BUILTINS = """
@@ -85,7 +85,6 @@ INSTEAD: dict[str, str] = {
     "sys": "return a value, or raise an exception",
     "time": "write `await sleep(seconds)`, and now() for the time",
     "zoneinfo": "give times with their offset, or write timezone(timedelta(hours=1))",
-    "enum": "write `from enum import Enum`",
     "open": "a script reaches no files; use a tool, or an argument of `main`",
     "input": 'ask a person with `await ask("...")`',
     "eval": "write the code itself, or compute with a tool",
