@@ -113,5 +113,8 @@ def test_a_reply_is_read_or_asked_for_again(entry: dict[str, str]) -> None:
         assert entry["want"] == "asked"
         return
     problems = [*planned_problems(script, ()), *map(str, problems_in(script, TOOLS))]
+    if problems:
+        assert entry["want"] == "asked", problems
+        return
     names = [node.name for node in ast.parse(script).body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    assert entry["want"] == ("asked" if problems else " ".join(names)), problems
+    assert entry["want"] == " ".join(names)

@@ -3,7 +3,8 @@
 import ast
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
+from itertools import islice
 from textwrap import dedent
 from typing import Any
 
@@ -19,11 +20,17 @@ _FUNCTION = re.compile(r"^[ \t]*(?:async[ \t]+)?def\b", re.MULTILINE)
 _MAIN = re.compile(r"^[ \t]*async[ \t]+def[ \t]+main\b", re.MULTILINE)
 
 
-_TAGS = ("code", "python", "program", "script")
+_TAGS = ("code", "python", "program", "script", "execute", "tool_call")
 _CODE = ("code", "script", "program", "python")
-_QUOTES = str.maketrans("\u201c\u201d\u2018\u2019", "\"\"''")
+_CALLS = ("arguments", "parameters")
+"""Under which the wrapper of a call has the code."""
+_STRAIGHT = str.maketrans("\u201c\u201d\u2018\u2019\u00a0\u202f\u3000", "\"\"''   ")
 _CODE_INDENT = 4
 """A row that is indented so much more than a fence is text in it."""
+_END_MARK = "<end_code>"
+"""What some models write behind the fence that ends their code."""
+_ENDS = 10
+"""So many rows are looked at as the end of one fence."""
 
 
 class UnreadableProgram(ValueError):
@@ -37,32 +44,53 @@ def script_in(reply: str) -> str:
     Raises UnreadableProgram.
     """
     text = _in_json(clean(without_thoughts(reply)))
-    fenced, rest, is_open = fenced_in(text, _TAGS)
-    if is_open:
-        raise UnreadableProgram("the code fence is never closed; write the whole script again, and close it")
-    scripts = [script for each in fenced if _FUNCTION.search(script := _in_json(each))]
-    scripts += [text] if _MAIN.search(rest) or not fenced else []
+    scripts = [text] if _is_main(text) else _scripts_in(text)
     whole = _joined(list(map(_straight, scripts)))
     if not _FUNCTION.search(whole):
         raise UnreadableProgram("the reply holds no script; write one with `async def main(goal: str)`")
     return whole.strip() + "\n"
 
 
+def _is_main(text: str) -> bool:
+    """Whether a text is Python as it stands, with all that looks like a fence in its strings."""
+    return bool(_MAIN.search(text) and _tree(text).body)
+
+
+def _scripts_in(text: str) -> list[str]:
+    """Return the scripts that a text has in fences and tags, and what stands around them if that is one. Raises
+    UnreadableProgram.
+    """
+    fenced, rest, is_open = fenced_in(text, _TAGS, lambda inside: bool(_tree(inside).body))
+    if is_open:
+        raise UnreadableProgram("the code fence is never closed; write the whole script again, and close it")
+    scripts = list[str]()
+    for each in map(_in_json, fenced):
+        is_wrapped = _FUNCTION.search(each) and not _tree(each).body and fenced_in(each, _TAGS)[0]
+        scripts += _scripts_in(each) if is_wrapped else [each] if _FUNCTION.search(each) else []
+    return [*scripts, rest] if _MAIN.search(rest) or not fenced else scripts
+
+
 def _in_json(text: str) -> str:
-    """Return the code of a JSON object that has code under one of its usual names; any other text as it is."""
+    """Return the code of a JSON object that has code under one of its usual names, also as what a call is given; any
+    other text as it is.
+    """
     if not text.lstrip().startswith("{"):
         return text
     try:
         found = json.loads(text, strict=False)
     except (ValueError, RecursionError):
         return text
+    for name in _CALLS:
+        inner = found.get(name) if isinstance(found, dict) else None
+        if isinstance(inner, dict) and any(_MAIN.search(str(inner.get(code))) for code in _CODE):
+            found = inner
     codes = [found[name] for name in _CODE if isinstance(found.get(name), str)] if isinstance(found, dict) else []
     return clean(codes[0]) if len(codes) == 1 else text
 
 
 def _straight(script: str) -> str:
-    """Return a script that is Python only with straight quotes with these."""
-    straight = script.translate(_QUOTES)
+    """Return a script that is Python only with straight quotes and plain spaces with these."""
+    straight = script.translate(_STRAIGHT)
     return straight if not _tree(script).body and _tree(straight).body else script
 
 
@@ -83,23 +111,53 @@ def _defined(script: str) -> Iterator[str]:
             yield from (name.id for name in ast.walk(target) if isinstance(name, ast.Name))
 
 
-def fenced_in(text: str, tags: Collection[str] = ()) -> tuple[list[str], str, bool]:
+def fenced_in(
+    text: str, tags: Collection[str] = (), is_whole: Callable[[str], bool] = lambda _: True
+) -> tuple[list[str], str, bool]:
     """Return what stands in code fences, or between rows of one of the `tags`, each text once; what stands around them,
-    and whether one is never closed.
+    and whether one is never closed. A fence ends where what is in it is whole, or else at the first row that may end
+    it. One that opens behind everything else closes what has no other.
     """
-    found, rest, inside, end, most = dict[str, None](), list[str](), list[str](), "", 0
-    for line in text.split("\n"):
-        bare = line.strip(" \t")
-        begins = _FENCE.match(line) if not end else None
+    found, rest, last = dict[str, None](), list[str](), -1
+    rows = text.rstrip().split("\n")
+    for number, line in enumerate(rows):
+        bare, begins = line.strip(" \t"), _FENCE.match(line)
+        if number <= last:
+            continue
         if begins:
-            end, inside, most = begins[1], [], begins.start(1) + _CODE_INDENT
-        elif not end and bare[:1] == "<" and bare[1:-1] in tags and bare[-1:] == ">":
-            end, inside, most = f"</{bare[1:]}", [], len(line)
-        elif end and bare == end and len(line) - len(line.lstrip()) < most:
-            found[dedent("".join(inside))], end = None, ""
+            end, most = begins[1], begins.start(1) + _CODE_INDENT
+        elif bare[:1] == "<" and bare[1:-1] in tags and bare[-1:] == ">":
+            end, most = f"</{bare[1:]}", len(text)
         else:
-            (inside if end else rest).append(f"{line}\n")
-    return list(found), "".join(rest), bool(end)
+            rest.append(f"{line}\n")
+            continue
+        last = _end_of(rows, number + 1, end, most, is_whole)
+        if last < 0:
+            is_empty = number == len(rows) - 1 and bare == end
+            return list(found), "".join(rest), not is_empty
+        found[_inside(rows, number + 1, last)] = None
+    return list(found), "".join(rest), False
+
+
+def _end_of(rows: list[str], first: int, end: str, most: int, is_whole: Callable[[str], bool]) -> int:
+    """Return the row that ends what begins at a row, -1 if none does."""
+    ends = (
+        number
+        for number, row in enumerate(rows[first:], first)
+        if len(row) - len(row.lstrip()) < most and _ends(row.strip(" \t"), end, number == len(rows) - 1)
+    )
+    some = list(islice(ends, _ENDS))
+    return next((number for number in some if is_whole(_inside(rows, first, number))), some[0] if some else -1)
+
+
+def _ends(bare: str, end: str, is_last: bool) -> bool:
+    """Whether a row is the end; the last row may be a tag that is cut."""
+    is_cut = is_last and bare.startswith("</") and end.startswith(bare)
+    return bare.removesuffix(_END_MARK).rstrip() == end or is_cut
+
+
+def _inside(rows: list[str], first: int, last: int) -> str:
+    return dedent("".join(f"{row}\n" for row in rows[first:last]))
 
 
 def program_plan_of(script: str, goal: str = "$goal") -> dict[str, Any]:

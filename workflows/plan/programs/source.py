@@ -5,6 +5,7 @@ A script may be put together from several files: first the program, then each mo
 
 import ast
 import re
+import sys
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from sennit.workflows.plan.limits import (
     MAX_TREE_LEVELS,
     MAX_TREE_NODES,
 )
-from sennit.workflows.plan.programs.vocabulary import WORDS
+from sennit.workflows.plan.programs.vocabulary import MODULES, WORDS
 
 _NUMBER_BITS = 14_000
 """Python writes no longer numbers as text."""
@@ -249,6 +250,37 @@ def done_by_the_run(tree: ast.Module) -> list[ast.stmt]:
     return [statement for statement in tree.body if _imports_words(statement) or _calls_main(statement)]
 
 
+def _without_effect(tree: ast.Module) -> list[ast.stmt]:
+    """Return what a script has at its top beside its work: what the run does anyway, and imports of Python's modules
+    that nothing else needs.
+    """
+    found = done_by_the_run(tree)
+    ours = set(map(id, found))
+    imports = [each for each in tree.body if isinstance(each, ast.Import | ast.ImportFrom) and id(each) not in ours]
+    if all(map(_is_known, imports)):
+        return found
+    used = {
+        part.id
+        for statement in tree.body
+        if id(statement) not in ours
+        for part in ast.walk(statement)
+        if isinstance(part, ast.Name)
+    }
+    return [*found, *(each for each in imports if not _is_known(each) and not used & set(_imported(each)))]
+
+
+def _imported(statement: ast.Import | ast.ImportFrom) -> list[str]:
+    """Return the modules and names that an import binds."""
+    return [name.asname or name.name.partition(".")[0] for name in statement.names]
+
+
+def _is_known(statement: ast.Import | ast.ImportFrom) -> bool:
+    """Whether all that an import names is for the check: a module that scripts have, or none of Python's."""
+    names = [statement.module or ""] if isinstance(statement, ast.ImportFrom) else [each.name for each in statement.names]
+    roots = [name.partition(".")[0] for name in names]
+    return any(name in MODULES for name in names) or not set(roots) <= sys.stdlib_module_names
+
+
 def _imports_words(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.Import):
         return all(name.name == "sennit" and name.asname is None for name in statement.names)
@@ -284,7 +316,7 @@ def own_text(script: str) -> str:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return script
     lines = script.encode().split(b"\n")
-    for statement in done_by_the_run(tree):
+    for statement in _without_effect(tree):
         first, last = statement.lineno - 1, (statement.end_lineno or 1) - 1
         after = lines[last][statement.end_col_offset or 0 :]
         lines[first : last + 1] = [lines[first][: statement.col_offset] + b"pass", *[b""] * (last - first)]
@@ -308,7 +340,7 @@ def _within_budget(text: str, parse: Callable[[str], Tree]) -> Tree:
         raise TooLarge("it is too large or nested too deep: write it in several steps") from None
     _count(tree)
     if isinstance(tree, ast.Module):
-        ignored = {id(statement) for statement in done_by_the_run(tree)}
+        ignored = {id(statement) for statement in _without_effect(tree)}
         tree.body = [statement for statement in tree.body if id(statement) not in ignored]
     return tree
 

@@ -31,7 +31,7 @@ def test_a_reply_is_read_as_the_page_says(reply: str, result: str, expected: str
 
 
 def test_the_page_holds_all_forms() -> None:
-    assert len(ROWS) == 20
+    assert len(ROWS) == 23
 
 
 def test_a_damaged_reply_is_read_or_refused() -> None:
