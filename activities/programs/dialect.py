@@ -13,6 +13,8 @@ PRELUDE = """
 def eval(*_, **__):
     raise NotImplementedError("a program has no eval and no exec")
 exec = eval
+def __fail(text):
+    raise AssertionError(str(text))
 __round = round
 def round(number, ndigits=None):
     if type(number) is not float or ndigits is None or ndigits < 0:
@@ -93,6 +95,18 @@ def __made(value, make):
     return None if value is None else make(value)
 """
 """What a script finds defined that has enums, or dataclasses."""
+
+
+OF_REPR = """
+__shown = {}
+__repr = repr
+def repr(value):
+    text = __repr(value)
+    for kind, name in __shown.items():
+        text = text.replace(f"{kind}(", f"{name}(")
+    return text
+"""
+"""What a script finds defined that shows its own exceptions, for which others stand."""
 
 
 OF_NAMES = """

@@ -74,6 +74,8 @@ class _Rewriting(OwnClasses, SideBySide):
         match node:
             case ast.Await() | ast.Dict():
                 return True
+            case ast.FormattedValue(conversion=how):
+                return chr(max(how, 0)) == "r" and bool(self._errors.carriers)
             case ast.Attribute(attr=name):
                 return name == "__name__" or name in _METHODS or name in FIELD_WORDS
             case ast.Name(id=name):
@@ -89,8 +91,11 @@ class _Rewriting(OwnClasses, SideBySide):
                 in_text.add(node)
             elif (rewrite := _REWRITES.get(type(node))) is not None:
                 rewrite(self, node)
+        carriers = self._errors.carriers
         if any(map(_is_name, self.source.nodes)):
-            self._behind += [f"__kinds[str({name})] = {name!r}" for name in self._errors.carriers]
+            self._behind += [f"__kinds[str({name})] = {name!r}" for name in carriers]
+        if "repr" in self.source.uses:
+            self._behind += [f"__shown[{kind!r}] = {name!r}" for name, kind in carriers.items()]
         return modules_first(self.changed(), self.body.decode()) + "".join(
             f"\n{line}" for line in sorted(self._behind, key=lambda line: line.startswith(OWN))
         )
@@ -176,6 +181,13 @@ class _Rewriting(OwnClasses, SideBySide):
             return
         self._around(owner, "(lambda *__a, __o=(", "")
         self._instead(self._at(owner)[1], self._at(node)[1], f"): __o.{node.attr}(*__a))")
+
+    def _assert(self, node: ast.Assert) -> None:
+        """Have the error carry the text alone, to which Monty adds what was tried."""
+        if node.msg is not None:
+            self._instead(self._at(node)[0], self._at(node.test)[0], "(")
+            self._instead(self._at(node.test)[1], self._at(node.msg)[0], ") or __fail(")
+            self._around(node.msg, "", ")")
 
     def _delete(self, node: ast.Delete) -> None:
         """Write `del a, b[0]` as what it does, target by target; the check knows that no name is read afterwards."""
@@ -279,6 +291,7 @@ _REWRITES: dict[type[ast.AST], Callable[[_Rewriting, Any], None]] = {
     ast.Call: _Rewriting._call,
     ast.GeneratorExp: _Rewriting._generator,
     ast.Attribute: _Rewriting._attribute,
+    ast.Assert: _Rewriting._assert,
     ast.Delete: _Rewriting._delete,
     ast.Expr: _Rewriting._expression,
     ast.FunctionDef: _Rewriting._generator_function,

@@ -33,7 +33,9 @@ class _Called(ast.NodeTransformer):
         if isinstance(part, ast.Constant):
             return str(part.value).replace("{", "{{").replace("}", "}}")
         assert isinstance(part, ast.FormattedValue)
-        values.append(self.visit(part.value))
-        how = f"!{chr(part.conversion)}" if part.conversion >= 0 else ""
+        value, how = self.visit(part.value), f"!{chr(part.conversion)}" if part.conversion >= 0 else ""
+        if how == "!r":
+            value, how = ast.Call(ast.Name("repr", ast.Load()), [value], []), ""
+        values.append(value)
         spec = part.format_spec.values if isinstance(part.format_spec, ast.JoinedStr) else []
         return f"{{{how}{':' if spec else ''}{''.join(self._text(each, values) for each in spec)}}}"

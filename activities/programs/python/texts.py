@@ -41,10 +41,11 @@ class __textwrap:
     def fill(text, width=70, **options):
         return '\n'.join(__textwrap.wrap(text, width, **options))
     def wrap(text, width=70, *, initial_indent='', subsequent_indent='', max_lines=None, placeholder=' [...]',
-            break_long_words=True):
+            break_long_words=True, break_on_hyphens=True):
         for white in '\t\n\x0b\x0c\r':
             text = (text.expandtabs() if white == '\t' else text).replace(white, ' ')
-        chunks = [chunk for chunk in __textwrap.__words.split(text) if chunk]
+        words = __textwrap.__words if break_on_hyphens else __re.compile('([\t\n\x0b\x0c\r ]+)')
+        chunks = [chunk for chunk in words.split(text) if chunk]
         if width <= 0:
             raise ValueError(f'invalid width {width!r} (must be > 0)')
         first = subsequent_indent if max_lines is not None and max_lines > 1 else initial_indent
@@ -65,7 +66,7 @@ class __textwrap:
                 space, chunk = 1 if room < 1 else room - size, chunks[-1]
                 if break_long_words:
                     end = space
-                    hyphen = chunk.rfind('-', 0, space)
+                    hyphen = chunk.rfind('-', 0, space) if break_on_hyphens else -1
                     if len(chunk) > space and hyphen > 0 and any([c != '-' for c in chunk[:hyphen]]):
                         end = hyphen + 1
                     line.append(chunk[:end])
@@ -98,7 +99,7 @@ class __textwrap:
 URLLIB = r"""
 class __Url:
     def __init__(self, parts, names):
-        self.__parts = parts
+        self.__parts, self.__names = parts, names
         for name, part in zip(names, parts):
             setattr(self, name, part)
         user, at, host = self.netloc.rpartition('@')
@@ -123,6 +124,18 @@ class __Url:
         return self.__parts[place]
     def __eq__(self, other):
         return tuple(self) == tuple(other)
+    def __hash__(self):
+        return hash(tuple(self))
+    def __repr__(self):
+        kind = 'ParseResult' if len(self.__parts) == 6 else 'SplitResult'
+        return f"{kind}({', '.join([f'{name}={part!r}' for name, part in zip(self.__names, self.__parts)])})"
+    def _asdict(self):
+        return dict(zip(self.__names, self.__parts))
+    def _replace(self, **changes):
+        unknown = [name for name in changes if name not in self.__names]
+        if unknown:
+            raise ValueError(f'Got unexpected field names: {unknown!r}')
+        return __Url(tuple({**self._asdict(), **changes}.values()), self.__names)
     def geturl(self):
         return __urllib_parse.urlunparse(self) if len(self.__parts) == 6 else __urllib_parse.urlunsplit(self)
 class __urllib_parse:
@@ -289,15 +302,20 @@ class __io:
 """
 UUID = r"""
 import hashlib as __hashlib
+__int = int
 __uuids = {}
 class __UUID:
-    def __init__(self, hex):
+    def __init__(self, hex=None, *, int=None, version=None):
+        if int is not None:
+            hex = '%032x' % int
         hex = hex.replace('urn:', '').replace('uuid:', '').strip('{}').replace('-', '').lower()
         if len(hex) != 32 or not all([each in '0123456789abcdef' for each in hex]):
             raise ValueError('badly formed hexadecimal UUID string')
+        if version is not None:
+            hex = hex[:12] + str(version) + hex[13:16] + '89ab'['0123456789abcdef'.index(hex[16]) % 4] + hex[17:]
         self.hex = hex
-        self.int = int(hex, 16)
-        self.version = int(hex[12], 16)
+        self.int = __int(hex, 16)
+        self.version = __int(hex[12], 16) if hex[16] in '89ab' else None
     def __str__(self):
         return '-'.join([self.hex[:8], self.hex[8:12], self.hex[12:16], self.hex[16:20], self.hex[20:]])
     def __repr__(self):
@@ -308,12 +326,17 @@ class __UUID:
         return hash(self.hex)
 class __uuid:
     UUID = __UUID
+    NAMESPACE_DNS = __UUID('6ba7b810-9dad-11d1-80b4-00c04fd430c8')
+    NAMESPACE_URL = __UUID('6ba7b811-9dad-11d1-80b4-00c04fd430c8')
+    def uuid5(namespace, name):
+        whole = bytes.fromhex(namespace.hex) + (name if isinstance(name, bytes) else name.encode())
+        return __UUID(__hashlib.sha1(whole).hexdigest()[:32], version=5)
     def uuid4():
         me = __me()
         __uuids[me] = number = __uuids.get(me, 0) + 1
         run = [name for since, name in __of_run if since <= __time()][-1]
         digest = __hashlib.sha256(f'{__seed} {run} {me} {number}'.encode()).hexdigest()
-        return __UUID(digest[:12] + '4' + digest[13:16] + '89ab'[int(digest[16], 16) % 4] + digest[17:32])
+        return __UUID(digest[:32], version=4)
 """
 CONTEXTLIB = """
 class __suppress:

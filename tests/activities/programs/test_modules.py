@@ -12,7 +12,7 @@ from sennit.testing import run as played
 from sennit.workflows.plan.programs.lacks import names_of
 
 HEAD = """
-import csv, heapq, io, json, operator, statistics, string, textwrap, urllib.parse, uuid
+import contextlib, csv, heapq, io, json, operator, statistics, string, textwrap, urllib.parse, uuid
 import urllib.parse as u
 """
 RANDOM = random.Random(5)
@@ -28,6 +28,8 @@ LINKS = (
     "a//b",
 )  # fmt: skip
 CASES = (
+    "isinstance(contextlib.suppress(KeyError), contextlib.nullcontext)",
+    "uuid.uuid5(uuid.NAMESPACE_DNS, 'a.b'), uuid.uuid5(uuid.NAMESPACE_URL, 'é')",
     *(
         f"statistics.{name}({data})"
         for name in ("mean", "fmean", "median", "median_low", "median_high", "mode", "multimode", "pstdev", "pvariance",

@@ -1,6 +1,7 @@
 """The page on Python in programs says what is so: each line of its tables is tried."""
 
 import asyncio
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,40 @@ WRITTEN = {
     "`@property` on a method": "class A:\n    @property\n    def size(self): return 1\n",
     "`def __lt__(self, other): ...`": f"{METHOD}    def __lt__(self, other): return True\n",
     "`def __len__(self): ...`": f"{METHOD}    def __len__(self): return 1\n",
+    "`def __bool__(self): ...`": f"{METHOD}    def __bool__(self): return True\n",
+    "a method of an enum": f"from enum import Enum\nclass Kind(Enum):\n    BUG = 1\n    def size(self): return 1\n",
 }
 
 
+def cases() -> dict[str, str]:
+    """Scripts by their names. What stands behind `##` is an expression a line, of which each is shown or fails."""
+    found = {}
+    for part in (Path(__file__).parent / "corpora" / "cpython.txt").read_text().split("#### ")[1:]:
+        name, script = part.split("\n", 1)
+        head, _, expressions = script.partition("##\n")
+        if expressions:
+            tried = (
+                f"    try:\n        out.append(repr(({each})))\n"
+                "    except Exception as error:\n        out.append(f'{type(error).__name__}: {error}')\n"
+                for each in expressions.strip().split("\n")
+            )
+            script = f"{head}\n\nasync def main():\n    out = []\n{''.join(tried)}    return out\n"
+        found[name] = script
+    return found
+
+
+CASES = cases()
+
+
 def test_the_page_has_its_tables() -> None:
-    assert (len(RUNS), len(MODULES), len(LACKS)) == (12, 23, 14)
+    assert (len(RUNS), len(MODULES), len(LACKS)) == (13, 25, 20)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_script_gives_what_it_gives_in_cpython(name: str) -> None:
+    scope: dict[str, Any] = {}
+    exec(CASES[name], scope)
+    assert run(CASES[name], {}) == json.loads(json.dumps(asyncio.run(scope["main"]())))
 
 
 @pytest.mark.parametrize("example", [code.strip("`") for _, code in RUNS[1:]])

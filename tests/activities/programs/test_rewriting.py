@@ -288,7 +288,7 @@ def test_the_errors_of_calls_that_a_script_may_catch_are_those_that_there_are() 
         ("def f(x):\n    del x\n    return x", "`x` is deleted on line 2"),
         ("def f(x):\n    for _ in x:\n        x.a()\n        del x", "`x` is deleted on line 4"),
         ("def f(x):\n    del x.a", "`del` takes names and items"),
-        ("def f():\n    while True:\n        yield 1", "a generator here comes to an end"),
+        ("def f():\n    while True:\n        yield 1", "a generator here ends by itself"),
         ("from statistics import linear_regression", "`statistics` has no `linear_regression`"),
         (
             "import urllib.parse as p\ndef f(): return p.quote_from_bytes(b'a')",

@@ -63,8 +63,11 @@ def is_collectable(source: Source, function: ast.AST) -> bool:
     ):
         return False
     bound = source.bound.get(function, {})
-    for part in (part for statement in function.body for part in within(statement)):
+    parts = [part for statement in function.body for part in within(statement)]
+    for part in parts:
         match part:
+            case ast.Raise() if _is_behind_a_yield(source, part, parts):
+                return False
             case ast.Yield() | ast.YieldFrom() if not isinstance(source.parents[part], ast.Expr):
                 return False
             case ast.While(test=ast.Constant()) | ast.Return(value=ast.expr()) | ast.Nonlocal():
@@ -76,7 +79,39 @@ def is_collectable(source: Source, function: ast.AST) -> bool:
     return True
 
 
-def deleted_names_read(source: Source, deleted: ast.Delete, target: ast.Name) -> list[ast.Name]:
+def _is_behind_a_yield(source: Source, raised: ast.Raise, parts: list[ast.AST]) -> bool:
+    """Whether a generator may have given a value before it raises: what is collected at once would be lost."""
+    loops = {around for around in source.around(raised) if isinstance(around, ast.For | ast.While)}
+    for part in parts:
+        is_yield = isinstance(part, ast.Yield | ast.YieldFrom)
+        if is_yield and (part.lineno < raised.lineno or loops.intersection(source.around(part))):
+            return True
+    return False
+
+
+def changed_arguments(source: Source, function: ast.FunctionDef) -> Iterator[tuple[ast.AST, str]]:
+    """Yield where a generator changes what it was given, and the name of that."""
+    parts = [part for statement in function.body for part in within(statement)]
+    if not any(isinstance(part, ast.Yield | ast.YieldFrom) for part in parts):
+        return
+    for part in parts:
+        match part:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name) as owner, attr=attr)) if attr in CHANGING:
+                if isinstance(source.meaning(owner), ast.arg):
+                    yield part, name
+
+
+def deleted_in(source: Source, node: ast.Delete) -> Found:
+    """Find what cannot be deleted, and names that are read afterwards."""
+    for target in node.targets:
+        if isinstance(target, ast.Name):
+            for use in _names_read(source, node, target)[:1]:
+                yield "construct", use, f"`{target.id}` is deleted on line {node.lineno}: leave `del` out, or this"
+        elif not isinstance(target, ast.Subscript):
+            yield "construct", node, "`del` takes names and items here, as in `del found[key]`"
+
+
+def _names_read(source: Source, deleted: ast.Delete, target: ast.Name) -> list[ast.Name]:
     """Return where a name is read that is deleted by then: below, in the next round of a loop, or in a function."""
     function = source.function(deleted)
     bound = [node for node in source.nodes if isinstance(node, ast.Name | ast.arg) and _binds(node, target.id)]

@@ -152,10 +152,36 @@ def parts_begun(errors: OwnErrors) -> Iterator[ast.AST]:
         yield from (part for part in ast.walk(call.func) if isinstance(part, ast.Name | ast.Attribute))  # type: ignore[attr-defined]
 
 
+def args_lost(source: Source, errors: OwnErrors) -> Iterator[ast.Call]:
+    """Yield the calls of exceptions that are given what may be more than one text, if a script reads their `.args`."""
+    if not any(isinstance(node, ast.Attribute) and node.attr == "args" for node in source.nodes):
+        return
+    for node in source.nodes:
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args):
+            continue
+        name, first = node.func.id, node.args[0]
+        is_text = isinstance(first, ast.JoinedStr) or (isinstance(first, ast.Constant) and isinstance(first.value, str))
+        is_plain = name not in errors.bodies and (name in errors.carriers or name in _PYTHONS)
+        if is_plain and (len(node.args) > 1 or not is_text):
+            yield node
+
+
+_NO_BASE = "classes have no bases here: write a dataclass with all of its fields"
+_REFUSED = (
+    ("Enum", "an enum has names with texts or numbers alone here: write its methods as functions"),
+    ("NamedTuple", "a NamedTuple has fields alone here: write its methods as functions, or a dataclass"),
+    ("Protocol", "classes have no bases here: leave the class out, and its name in annotations"),
+    ("ABC", "classes have no bases here: leave the class out, and its name in annotations"),
+)
+"""Why classes with these bases cannot be made, and what to write instead."""
+
+
 def class_refused(node: ast.ClassDef) -> str:
     """Return why a class with a base cannot be made, and what to write instead."""
     if not any(base == "BaseException" or base in _PYTHONS or base.endswith("Error") for base in bases_of(node)):
-        return "classes have no bases here: write a dataclass with all of its fields"
+        return next(
+            (why for end, why in _REFUSED if bases_of(node)[-1:] and bases_of(node)[-1].endswith(end)), _NO_BASE
+        )
     what = "an exception has at most fields, plain methods and an `__init__` that calls `super().__init__(text)`"
     return f"{what} here; it is called by its name, and based on one of Python's, or one with a name alone"
 

@@ -42,7 +42,7 @@ _MODULES = {
     "urllib": "parse",
     "urllib.parse": "parse_qs parse_qsl quote quote_plus unquote unquote_plus urlencode urljoin urlparse urlsplit "
     "urlunparse urlunsplit",
-    "uuid": "UUID uuid4",
+    "uuid": "NAMESPACE_DNS NAMESPACE_URL UUID uuid4 uuid5",
 }
 """All that these modules have; of the others, Monty has what scripts use."""
 _METHODS = {
@@ -63,19 +63,75 @@ _METHODS = {
     "add_note": "write it into the text of the exception",
     "lastgroup": "ask each .group(name)",
     "subn": "write re.sub(...), and count with len(re.findall(...))",
+    "is_integer": "write number == int(number)",
+    "as_integer_ratio": "write Decimal(number).as_integer_ratio()",
+    "to_bytes": "write bytes.fromhex(...)",
+    "from_bytes": "write int(data.hex(), 16)",
+    "bit_count": "write bin(number).count('1')",
+    "from_float": "write Decimal(number)",
+    "ctime": "write .strftime('%c')",
+    "utcfromtimestamp": "give dates as texts, and write datetime.fromisoformat(...)",
+    "utctimetuple": "read .year, .month and the like",
+    "with_traceback": "leave it out",
 }
 """Methods that no value in a script has, with what to write instead."""
+_NAMES = {
+    "StatisticsError": "catch ValueError, which is what Python's is based on",
+    "methodcaller": "write lambda each: each.method()",
+    "Template": "write an f-string, or .replace(...)",
+    "OrderedDict": "write a dict, which keeps the order of its keys",
+    "VERBOSE": "write the pattern without spaces and comments",
+    "X": "write the pattern without spaces and comments",
+    "contextmanager": "write a class with __enter__ and __exit__, or try with finally",
+    "asynccontextmanager": "write try with finally",
+    "unique": "leave it out",
+    "Flag": "write a set of the members of an Enum",
+    "cached_property": "write a method with @cache outside of the class, or a plain method",
+    "cast": "write the value alone",
+    "overload": "leave it out",
+    "NewType": "write the type itself",
+    "Annotated": "write the type itself",
+    "TypeVar": "write Any, or the type itself",
+    "Generic": "leave it out: annotations are not asked",
+    "Protocol": "leave it out: annotations are not asked",
+}
+"""Names of modules that scripts have not, with what to write instead."""
+_TYPING = (
+    "Annotated AsyncGenerator Concatenate Counter DefaultDict Deque Generic IO LiteralString Match NewType OrderedDict "
+    "ParamSpec Pattern Protocol Reversible SupportsFloat Text TypeGuard TypeVar Unpack assert_never cast get_args "
+    "get_type_hints overload override reveal_type runtime_checkable"
+)
+"""What a script has not of `typing`, which else has what is usual."""
+_WRAPPING = ("expand_tabs", "replace_whitespace", "drop_whitespace", "fix_sentence_endings", "tabsize")
 _OPTIONS = {
+    "wrap": _WRAPPING,
+    "fill": _WRAPPING,
+    "shorten": _WRAPPING,
+    "unquote": ("encoding", "errors"),
+    "parse_qs": ("strict_parsing", "encoding", "errors", "max_num_fields", "separator"),
+    "parse_qsl": ("strict_parsing", "encoding", "errors", "max_num_fields", "separator"),
+    "urlencode": ("safe", "encoding", "errors", "quote_via"),
+    "fmean": ("weights",),
+    "UUID": ("bytes", "bytes_le", "fields", "is_safe"),
+    "print": ("file",),
+    "field": ("init", "repr", "compare", "hash", "kw_only", "metadata"),
     "dumps": ("default", "cls", "skipkeys", "check_circular"),
     "loads": ("cls", "object_hook", "parse_float", "parse_int", "object_pairs_hook"),
-    "dataclass": ("order", "slots", "kw_only", "repr", "unsafe_hash", "weakref_slot", "match_args"),
+    "dataclass": ("order", "slots", "kw_only", "init", "repr", "unsafe_hash", "weakref_slot", "match_args"),
 }
 _SPECIAL = {
     "__len__": "write a method, such as size()",
+    "__bool__": "write a method, such as is_empty()",
+    "__new__": "write a function that makes it",
+    "__setattr__": "write a method",
+    "__getattribute__": "write a method",
+    "__bytes__": "write a method",
+    "__ne__": "write `__eq__`, of which `!=` is the opposite",
     "__getattr__": "write a method with the name as its argument",
     "__reversed__": "write a method that returns a list",
     "__format__": "write a method, and call it in the f-string",
 } | dict.fromkeys(("__lt__", "__le__", "__gt__", "__ge__"), "sort with key=lambda each: ...")
+_IN_PLACE = ("__iadd__", "__isub__", "__imul__", "__itruediv__", "__ior__", "__iand__")
 
 
 def names_of(module: str) -> list[str]:
@@ -85,7 +141,9 @@ def names_of(module: str) -> list[str]:
 
 def lacking_name(source: Source, node: ast.Attribute, module: str) -> Found:
     """Find a name that a module has not, or a method that no value has."""
-    if module in _MODULES and node.attr not in _MODULES[module].split():
+    if (module in _MODULES and node.attr not in names_of(module)) or (
+        module == "typing" and node.attr in _TYPING.split()
+    ):
         yield "lacking", node, f"`{module}` has no {format_name(node.attr)} here{_instead(node.attr)}"
     around = source.parents[node]
     is_called = isinstance(around, ast.Call) and around.func is node
@@ -95,9 +153,10 @@ def lacking_name(source: Source, node: ast.Attribute, module: str) -> Found:
 
 def lacking_import(node: ast.ImportFrom) -> Found:
     """Find a name that a module has not."""
-    known = _MODULES.get(node.module or "")
-    for alias in node.names if known is not None else ():
-        if alias.name != "*" and alias.name not in (known or "").split():
+    known = names_of(node.module or "")
+    for alias in node.names:
+        is_lacking = alias.name in _TYPING.split() if node.module == "typing" else known and alias.name not in known
+        if is_lacking and alias.name != "*":
             yield "lacking", node, f"`{node.module}` has no {format_name(alias.name)} here{_instead(alias.name)}"
 
 
@@ -106,7 +165,8 @@ def lacking_option(source: Source, node: ast.Call, called: str, functions: Colle
     yield from _lacking_type(source, node)
     for keyword in node.keywords:
         if keyword.arg in _OPTIONS.get(called, ()):
-            yield "lacking", keyword.value, f"`{called}` has no `{keyword.arg}` here: leave it out"
+            instead = "write file.write(...)" if called == "print" else "leave it out"
+            yield "lacking", keyword.value, f"`{called}` has no `{keyword.arg}` here: {instead}"
     if called == "sub" and len(node.args) > 1 and (isinstance(node.args[1], ast.Lambda) or node.args[1] in functions):
         yield (
             "lacking",
@@ -126,12 +186,13 @@ def _lacking_type(source: Source, node: ast.Call) -> Found:
 
 def lacking_method(node: ast.FunctionDef) -> Found:
     """Find a special method that Monty does not call."""
-    if node.name in _SPECIAL:
-        yield "lacking", node, f"`{node.name}` is not called here: {_SPECIAL[node.name]}"
+    instead = _SPECIAL.get(node.name) or ("write `one = one + other`" if node.name in _IN_PLACE else "")
+    if instead:
+        yield "lacking", node, f"`{node.name}` is not called here: {instead}"
 
 
 def _instead(name: str) -> str:
-    return f": {_METHODS[name]}" if name in _METHODS else ": write it in the script"
+    return f": {_METHODS.get(name) or _NAMES.get(name) or 'write it in the script'}"
 
 
 def _is_defined(source: Source, name: str) -> bool:

@@ -13,14 +13,15 @@ from sennit.workflows.plan.programs.arguments import Arguments
 from sennit.workflows.plan.programs.classes import is_docstring, is_enum, is_named_tuple, is_typed_dict
 from sennit.workflows.plan.programs.endings import (
     CHANGING,
-    deleted_names_read,
+    changed_arguments,
+    deleted_in,
     endless_loop_in,
     endless_recursion_in,
     is_collectable,
     is_session,
     without_json,
 )
-from sennit.workflows.plan.programs.errors import OwnErrors, class_refused, parts_begun
+from sennit.workflows.plan.programs.errors import OwnErrors, args_lost, class_refused, parts_begun
 from sennit.workflows.plan.programs.lacks import lacking_import, lacking_method, lacking_name, lacking_option
 from sennit.workflows.plan.programs.shapes import Shapes
 from sennit.workflows.plan.programs.source import Function, Source, TooLarge, as_known, line_of, parsed, place_in
@@ -130,6 +131,8 @@ class _Check(Uses):
     def all(self) -> Found:
         yield from self._main()
         yield from self._top_level()
+        for place in args_lost(self.source, self._errors):
+            yield DOUBT, place, "what `.args` has of an exception is one text here: give the exception fields"
         for node in self.source.nodes:
             if (instead := _CONSTRUCTS.get(type(node).__name__)) is not None:
                 yield "construct", node, instead
@@ -211,28 +214,29 @@ class _Check(Uses):
 
     def _yield(self, node: ast.Yield | ast.YieldFrom) -> Found:
         if not is_collectable(self.source, self.source.function(node)):
-            text = "a generator here comes to an end by itself, returns no value and changes nothing outside"
+            text = (
+                "a generator here ends by itself, returns no value, changes nothing outside and raises nothing later on"
+            )
             yield "construct", node, f"{text}: collect a list and return it"
 
     def _delete(self, node: ast.Delete) -> Found:
-        for target in node.targets:
-            if isinstance(target, ast.Name):
-                for use in deleted_names_read(self.source, node, target)[:1]:
-                    yield "construct", use, f"`{target.id}` is deleted on line {node.lineno}: leave `del` out, or this"
-            elif not isinstance(target, ast.Subscript):
-                yield "construct", node, "`del` takes names and items here, as in `del found[key]`"
+        yield from deleted_in(self.source, node)
 
     def _called(self, function: ast.expr) -> str:
-        """Return the name that a function has in its module, "" if it is of none."""
+        """Return the name that a function has in its module or in Python, "" if it is of none."""
         if isinstance(function, ast.Attribute):
             return function.attr if self._module(function.value) else ""
         meaning = self.source.meaning(function) if isinstance(function, ast.Name) else None
+        if isinstance(function, ast.Name) and meaning is None and function.id in BUILTINS:
+            return function.id
         return meaning.name if isinstance(meaning, ast.alias) else ""
 
     def _while(self, node: ast.While) -> Found:
         yield from endless_loop_in(self.source, node, DOUBT)
 
     def _function(self, node: ast.FunctionDef) -> Found:
+        for place, name in changed_arguments(self.source, node):
+            yield DOUBT, place, f"`{node.name}` runs to its end when it is called: all changes of `{name}` come first"
         yield from endless_recursion_in(self.source, node)
         if isinstance(self.source.parents[node], ast.ClassDef):
             yield from lacking_method(node)

@@ -37,6 +37,8 @@ class Uses:
                 yield "await", call, f"`{held}` is the call, not its result: write `{held} = await {name.id}(...)`"
         elif isinstance(user, ast.Call) and self._word(user.func) in ("task", "pipeline"):
             return  # which says more of it
+        elif isinstance(user, ast.AsyncFor) or (isinstance(user, ast.comprehension) and user.is_async):
+            return  # so does that
         elif isinstance(user, ast.Call) and self._word(user.func) in (*JOINS, NEXT_OF):
             yield "await", call, f"write `await parallel([task({name.id}, ...), ...])`: it waits for tickets"
         elif (isinstance(user, ast.Call) and self._takes_calls(user)) or self._is_given_on(user):
