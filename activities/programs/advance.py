@@ -216,7 +216,7 @@ class Programs:
             failure = failure_of(progress.error, session, words.around.script)
             failure.log = tuple(log)
             raise failure
-        _nothing_unwritten(words)
+        _nothing_unwritten(words, progress)
         return packed(progress.value) if session.depth else await whole_of(self.library, prefix, progress.value)
 
     async def _end(self, prefix: str, words: Words, progress: Advance, log: tuple[str, ...]) -> NodeReply:
@@ -359,14 +359,16 @@ class _Step:
         return NodeContext(page, parse_unit(name), call, binder, context.run_prefix, context.attempts)
 
 
-def _nothing_unwritten(words: Words) -> None:
-    """Raise ProgramFailed if the script has ended with writes that it began since it last waited: they never start."""
-    tools = words.around.tools
-    lost = [
-        node for node in words.nodes if isinstance(node, ToolNode) and tools.get(node.tool, {}).get("effect") == "write"
-    ]
+def _nothing_unwritten(words: Words, progress: Advance) -> None:
+    """Raise ProgramFailed if the script has ended with writes that never start: it has begun them since it last waited,
+    or has not even done that.
+    """
+    around = words.around
+    made = [(node.tool, words.call_sites[node.id]) for node in words.nodes if isinstance(node, ToolNode)]
+    made += [(name, f"{name}:{place_in(around.script, line)}") for name, line in progress.kept]
+    lost = [place for tool, place in made if around.tools.get(tool, {}).get("effect") == "write"]
     if lost:
-        places = ", ".join(words.call_sites[node.id] for node in lost[:3])
+        places = ", ".join(lost[:3])
         raise ProgramFailed(f"the script ended and never awaited {places}: nothing was written. Await every write")
 
 

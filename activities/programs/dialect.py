@@ -24,7 +24,9 @@ def log(*values, sep=" "):
     print(*values, sep=sep)
 class __Object:
     pass
-__NO_VALUES = ('coroutine', 'function', 'module', 'type', 'range', 'slice', 're.Pattern', 're.Match')
+__NO_VALUES = (
+    'coroutine', '__Call', '__Task', 'function', 'module', 'type', 'range', 'slice', 're.Pattern', 're.Match'
+)
 __MOST = 1 << 14000
 def __value(value, name, level=0, left=None):
     left = [2000] if left is None else left
@@ -44,6 +46,7 @@ def __value(value, name, level=0, left=None):
         raise ValueError(f"{name}: a number of more than 14,000 bits has no JSON: write a part of it")
     elif kind in __NO_VALUES or kind.endswith('iterator'):
         hint = "write list(...)" if kind == 'range' else "await a call, or give its function to task(function, ...)"
+        kind = {'__Call': 'coroutine', '__Task': 'Task'}.get(kind, kind)
         raise TypeError(f"{name}: a {kind} is no value: {hint}")
     return value
 """
@@ -117,7 +120,7 @@ def __name_of(kind, modules=()):
     for start in ('__own_', *[f"{module}__" for module in modules]):
         name = name.removeprefix(start)
     return name
-__kinds = {}
+__kinds = {str(KeyboardInterrupt): 'CancelledError'}
 """
 """What a script finds defined that asks for the name of a type or a function."""
 

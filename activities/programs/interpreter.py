@@ -44,6 +44,7 @@ from sennit.activities.programs.values import (
     Sleep,
     mapped,
     packed,
+    tool_named,
     unpacked,
 )
 from sennit.activities.sandbox.confinement import find_confinement
@@ -281,7 +282,7 @@ class Interpreter:
             shown = OF_REPR if "__shown[" in text else ""
             parts = (PRELUDE, OF_TYPES if has_types else "", names, shown, *modules_for(text), prelude_for(text))
             session.feed_run("".join(parts))  # at once: the script is the second input
-            session.feed_run(text, print_callback=_drop)
+            _run_top(session.feed_start(text, print_callback=_drop))
             return session.dump()
 
         left = self._known(self._definitions, text, state)
@@ -328,6 +329,17 @@ def _unpacked(snapshot: bytes) -> tuple[_Head, bytes]:
     if head.version != monty.__version__:
         raise SnapshotLost(f"the snapshot is not of Monty {monty.__version__}")
     return head, state
+
+
+def _run_top(turn: Any) -> None:
+    """Run the top level of a script, which may name tools and call none. Raises MontyError."""
+    while not isinstance(turn, monty.MontyComplete):
+        if isinstance(turn, monty.NameLookupSnapshot):
+            turn = turn.resume(value=tool_named(turn.variable_name))
+        elif isinstance(turn, monty.FunctionSnapshot) and turn.is_os_function:
+            turn = turn.resume_not_handled()
+        else:
+            turn = turn.resume({"exc_type": "RuntimeError", "message": "a call waits in a function: await it there"})
 
 
 def _drop(stream: Literal["stdout", "stderr"], text: str) -> None:

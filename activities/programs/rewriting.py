@@ -108,6 +108,7 @@ class _Rewriting(OwnClasses, SideBySide):
     def _call(self, node: ast.Call) -> None:
         if node in self._errors.begun:
             self._begin(node)
+        self._begin_as_asyncio(node)
         if self._is_wraps(node.func):
             self._instead(*self._at(node), "(lambda __f: __f)")
         if not isinstance(node.func, ast.Name) or node.func.id in self._errors.bodies:

@@ -17,7 +17,7 @@ from sennit.activities.limits import (
     MAX_PROGRAM_CALLS,
     MAX_SNAPSHOT_BYTES,
 )
-from sennit.activities.programs.coroutines.scheduler import CALLED_FOR, CANCELLED, LEAVE, Coroutines
+from sennit.activities.programs.coroutines.scheduler import CALLED_FOR, CANCELLED, LEAVE, LINE, Coroutines
 from sennit.activities.programs.coroutines.scheduler import Fed as Woken
 from sennit.activities.programs.reading import Read
 from sennit.activities.programs.rewriting import own_errors
@@ -131,7 +131,7 @@ class ScriptRun:
                 return self._too_long(f"{STEP_SECONDS:.0f} s without waiting for a call")
             if isinstance(turn, monty.FunctionSnapshot):
                 if turn.function_name == LEAVE:
-                    return self._complete(turn.args[0])
+                    return self._complete(*turn.args)
                 turn = self._call(turn)
             elif isinstance(turn, monty.NameLookupSnapshot) and turn.object_id is not None:
                 turn = turn.resume()
@@ -254,12 +254,13 @@ class ScriptRun:
         kwargs = {
             key: as_schema(value, self.given) if key == "schema" else as_json(value, self.given)
             for key, value in turn.kwargs.items()
+            if key != LINE
         }
         return self._numbered(turn, name, args, kwargs)
 
     def _numbered(self, turn: monty.FunctionSnapshot, name: str, args: list[Any], kwargs: dict[str, Any]) -> Call:
-        line = self._line(turn.position)
-        return Call(turn.call_id, name, tuple(args), kwargs, line, self.coroutines.current, self.clock)
+        line = turn.kwargs[LINE] if LINE in turn.kwargs else self._line(turn.position)
+        return Call(turn.call_id, name, tuple(args), kwargs, line, self.coroutines.maker, self.clock)
 
     def _waiting(self, turn: monty.FutureSnapshot) -> Advance:
         if not self._open:
@@ -280,9 +281,10 @@ class ScriptRun:
     def _waits(self) -> tuple[int, ...]:
         return tuple(sorted({-self.sleeps[each].due if each in self.sleeps else each for each in self._open}))
 
-    def _complete(self, value: Any) -> Advance:
+    def _complete(self, value: Any, kept: Sequence[Sequence[Any]] = ()) -> Advance:
+        sites = tuple((name, line) for name, line in kept)
         try:
-            return Advance(waits=self._waits(), value=as_json(value, self.given), clock=self.clock)
+            return Advance(waits=self._waits(), value=as_json(value, self.given), clock=self.clock, kept=sites)
         except NotJson as problem:
             return self._error("TypeError", f"the script returned what is not JSON: {problem}")
 

@@ -331,7 +331,7 @@ class Words:
         """Return where a call stands: in which task, phase and coroutines of the script."""
         coroutines = as_known(self.around.script, call.coroutine).split("/")
         own = [each for each in coroutines if not each.startswith("__")]
-        word = "timeout" if coroutines[-1].startswith("__timeout#") else name
+        word = "timeout" if coroutines[-1].startswith("__ring#") else name
         return "/".join(filter(None, (self.session.path, self.session.phase, *own, word)))
 
     def _enter(self, node: Node, place: str, about: str) -> None:

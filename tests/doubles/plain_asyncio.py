@@ -48,12 +48,63 @@ def fakes() -> dict[str, Callable[..., Any]]:
     return {each.__name__: each for each in (search, job_state, flaky, llm, fetch, score_of)}
 
 
+def traced_fakes(trace: list[Any]) -> dict[str, Callable[..., Any]]:
+    """What the programs of the corpus call. `trace` gets when each call has begun."""
+    asked: dict[str, int] = {}
+
+    def begins(*call: Any) -> int:
+        trace.append((round(asyncio.get_running_loop().time(), 3), *map(str, call)))
+        asked[call[-1]] = asked.get(call[-1], 0) + 1
+        return asked[call[-1]]
+
+    async def slow(name: str, seconds: float) -> str:
+        begins("slow", name)
+        await asyncio.sleep(seconds)
+        return name
+
+    async def fail(name: str, seconds: float) -> None:
+        begins("fail", name)
+        await asyncio.sleep(seconds)
+        raise ServerFailed(f"{name} is down")
+
+    async def flaky(name: str) -> str:
+        count = begins("flaky", name)
+        await asyncio.sleep(0.3)
+        if count < 3:
+            raise ServerFailed(f"{name} is away")
+        return f"got {name}"
+
+    async def state(job: str) -> str:
+        count = begins("state", job)
+        await asyncio.sleep(0.1)
+        return "runs" if count < 4 or job == "never" else "failed" if job == "bad" else "done"
+
+    async def links(url: str) -> list[str]:
+        begins("links", url)
+        await asyncio.sleep(0.2 + sum(map(ord, url)) % 7 / 10 + len(url) * 0.013)
+        if url.endswith("bb"):
+            raise ServerFailed(url)
+        return [f"{url}{letter}" for letter in "ab"] if len(url) < 4 else []
+
+    async def num(n: int) -> int:
+        begins("num", n)
+        await asyncio.sleep(1 + n * 7 % 5)
+        return n
+
+    async def score(text: str) -> int:
+        begins("score", text)
+        await asyncio.sleep(0.5 + len(text) / 100 + ord(text[-1]) / 1000)
+        return sum(place * ord(letter) for place, letter in enumerate(text, 1)) % 17
+
+    return {each.__name__: each for each in (slow, fail, flaky, state, links, num, score)}
+
+
 class ServerFailed(Exception):
     """What a tool fails with."""
 
 
-def plainly(script: str, inputs: dict[str, Any]) -> Any:
-    """Return what a script returns under asyncio alone."""
+def plainly(script: str, inputs: dict[str, Any], tools: dict[str, Callable[..., Any]] | None = None) -> Any:
+    """Return what a script returns under asyncio alone, with these tools or with `fakes`."""
 
     class Clock(datetime):
         @classmethod
@@ -73,7 +124,8 @@ def plainly(script: str, inputs: dict[str, Any]) -> Any:
 
         return call
 
-    scope: dict[str, Any] = {name: told(fake) for name, fake in fakes().items()} | {"sleep_until": sleep_until}
+    scope: dict[str, Any] = {name: told(fake) for name, fake in (tools or fakes()).items()}
+    scope |= {"sleep_until": sleep_until, "sleep": asyncio.sleep, "now": Clock.now}
     exec(script, scope)
     scope["datetime"] = Clock
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:

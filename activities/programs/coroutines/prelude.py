@@ -8,11 +8,14 @@ for a future of the host, which wakes one coroutine after the other in the order
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from sennit.activities.programs.coroutines.groups import AS_COMPLETED, GATHER, SHIELD, WAIT
 from sennit.activities.programs.coroutines.primitives import (
     BOUNDED,
     EVENT,
+    LIFO_QUEUE,
     LOCK,
     NEXT_OF,
+    PRIORITY_QUEUE,
     QUEUE,
     SEMAPHORE,
     TASK_GROUP,
@@ -38,6 +41,7 @@ class __Task:
         self._then = []
         self._begun = {}
         self._doomed = False
+        self._hops = 1
     def done(self):
         return self._state == "done"
     def cancelled(self):
@@ -72,7 +76,7 @@ class __Task:
     async def wait(self):
         if not self.done():
             me = __current()
-            self._then.append(lambda task: __wake(me._name, 1))
+            self._then.append(lambda task: __wake(me._name, task._hops))
             await __pause(me, self)
         return self.result()
     def end(self, value, error):
@@ -81,6 +85,22 @@ class __Task:
         for then in self._then:
             then(self)
         self._then = []
+__kept = {}
+class __Call:
+    def __init__(self, function, site, args, kwargs):
+        self._parts = (function, site[1], args, kwargs)
+        __kept[self] = site
+    def begin(self):
+        if self._parts is None:
+            raise RuntimeError("cannot reuse already awaited coroutine")
+        (function, line, args, kwargs), self._parts = self._parts, None
+        __kept.pop(self, None)
+        return function(*args, __line=line, **kwargs)
+def __later(function, name, line):
+    return lambda *args, **kwargs: __Call(function, [name, line], args, kwargs)
+def __on(line, value):
+    __at["line"] = line
+    return value
 def __current():
     return __tasks[__me()]
 def __check(me):
@@ -97,23 +117,30 @@ async def __pause(me, on=None):
 def __spawn(coroutine, *, name=None, context=None, line=0):
     if isinstance(coroutine, __Task):
         return coroutine
-    kind = str(type(coroutine))
+    kind, text, line = str(type(coroutine)), str(coroutine), line or __at["line"]
     if kind == "<class 'str'>":
-        coroutine, name = __one(coroutine), "__ticket"
-    elif kind != "<class 'coroutine'>":
+        coroutine, is_a = __one(coroutine), "__ticket"
+    elif isinstance(coroutine, __Call) or "external_future" in text:
+        __kept.pop(coroutine, None)
+        coroutine, is_a = __end_of(coroutine), "__call"
+    elif kind == "<class 'coroutine'>":
+        is_a = text[len("<coroutine object "):-1]
+    else:
         raise TypeError(f"a coroutine is needed, not {coroutine!r}: write create_task(function(...))")
-    me, shown = __current(), name
-    if name is None:
-        text = str(coroutine)
-        name = "call" if "external_future" in text else text[len("<coroutine object "):-1]
-    me._begun[name] = number = me._begun.get(name, 0) + 1
-    task = __Task(f"{me._name}/{name}#{number}", coroutine, "new", line)
-    task._shown = shown or task._name
+    me = __current()
+    me._begun[is_a] = number = me._begun.get(is_a, 0) + 1
+    task = __Task(f"{me._name}/{is_a}#{number}", coroutine, "new", line)
+    task._shown = name or task._name
     __tasks[task._name] = task
     __begin(task._name)
     return task
 async def __one(ticket):
     return (await __join([ticket], __at["line"]))[0]
+async def __end_of(call):
+    if isinstance(call, __Call):
+        return await call.begin()
+    __adopt(str(call))
+    return await call
 async def __live(task):
     if task._doomed:
         task.end(None, __CANCELLED("cancelled"))
@@ -135,7 +162,8 @@ async def __grow(count):
     await __native(*slots, __grow(min(2 * count, 500)))
 async def __run(function, arguments):
     __tasks[""] = __Task("", None, "running")
-    __leave(await function(**arguments))
+    value = await function(**arguments)
+    __leave(value, list(__kept.values()))
 async def __enter(function, arguments):
     await __native(__run(function, arguments), __grow(4))
 async def __awaited(value, line):
@@ -144,108 +172,9 @@ async def __awaited(value, line):
         return await value.wait()
     if str(type(value)) == "<class 'str'>":
         return await __spawn(value, line=line).wait()
-    if "external_future" not in str(value):
-        return await value
-    me = __me()
-    try:
-        return await value
-    finally:
-        __go_on(me)
-"""
-_GATHER = """
-class __Group:
-    def __init__(self, tasks):
-        self.tasks = tasks
-        self.is_cancelled = False
-    def cancel(self):
-        self.is_cancelled = True
-        return any([task.cancel() for task in self.tasks])
-async def __gather(*given, return_exceptions=False):
-    if given and not return_exceptions and all(["external_future" in str(each) for each in given]):
-        me = __me()
-        try:
-            return await __native(*given)
-        finally:
-            __go_on(me)
-    tasks, line = [], __at["line"]
-    for each in given:
-        tasks.append(__spawn(each, line=line))
-    me, group, state = __current(), __Group(tasks), {"left": len(tasks), "error": None, "is_over": False}
-    def ended(task):
-        state["left"] -= 1
-        fails = task._error is not None and not return_exceptions and not group.is_cancelled
-        if not state["is_over"] and (fails or not state["left"]):
-            state["error"], state["is_over"] = (task._error if fails else None), True
-            __wake(me._name, 2)
-    late = [task for task in tasks if not task.done()]
-    for task in tasks:
-        if task.done():
-            ended(task)
-        else:
-            task._then.append(ended)
-    if tasks:
-        await __pause(me, group)
-    if group.is_cancelled:
-        raise __CANCELLED("cancelled")
-    if state["error"] is not None:
-        raise __raised(state["error"])
-    return [task._value if task._error is None else task._error for task in tasks]
-"""
-_AS_COMPLETED = """
-async def __tell_end(waiter):
-    me = __current()
-    while not waiter["ended"]:
-        waiter["who"].append(me._name)
-        await __pause(me)
-    return await waiter["ended"].pop(0).wait()
-def __as_completed(given, timeout=None):
-    if timeout is not None:
-        raise ValueError("as_completed takes no timeout here: write `async with asyncio.timeout(...)` around the loop")
-    tasks = [__spawn(each) for each in given]
-    waiter = {"ended": [], "who": []}
-    def ended(task):
-        waiter["ended"].append(task)
-        if waiter["who"]:
-            __wake(waiter["who"].pop(0), 2)
-    for task in tasks:
-        if task.done():
-            ended(task)
-        else:
-            task._then.append(ended)
-    return [__tell_end(waiter) for _ in tasks]
-"""
-_WAIT = """
-async def __wait_for_tasks(given, *, timeout=None, return_when="ALL_COMPLETED"):
-    line = __at["line"]
-    tasks = [__spawn(each, line=line) for each in given]
-    if not tasks:
-        raise ValueError("wait: there is nothing to wait for")
-    me, state = __current(), {"is_over": False}
-    def is_enough():
-        ends = [task for task in tasks if task.done()]
-        fails = return_when == "FIRST_EXCEPTION" and any([task._error is not None for task in ends])
-        return len(ends) == len(tasks) or fails or (return_when == "FIRST_COMPLETED" and len(ends) > 0)
-    def ended(task):
-        if not state["is_over"] and is_enough():
-            state["is_over"] = True
-            __wake(me._name, 2)
-    if not is_enough():
-        for task in tasks:
-            if not task.done():
-                task._then.append(ended)
-        if timeout is None:
-            await __pause(me)
-        else:
-            timer = __spawn(__ring(timeout, lambda: ended_late()), name="__timeout", line=line)
-            def ended_late():
-                if not state["is_over"]:
-                    state["is_over"] = True
-                    __wake(me._name, 1)
-            try:
-                await __pause(me)
-            finally:
-                timer.cancel()
-    return {task for task in tasks if task.done()}, {task for task in tasks if not task.done()}
+    if isinstance(value, __Call) or "external_future" in str(value):
+        return await __end_of(value)
+    return await value
 """
 _SLEEP = """
 async def __ring(seconds, then):
@@ -304,9 +233,10 @@ _PARTS = {
     "with": _Part(_WITH),
     "next_of": _Part(NEXT_OF),
     "sleep": _Part(_SLEEP, {"sleep": "__sleep"}),
-    "gather": _Part(_GATHER, {"gather": "__gather"}),
-    "as_completed": _Part(_AS_COMPLETED, {"as_completed": "__as_completed"}),
-    "wait": _Part(_WAIT, {"wait": "__wait_for_tasks", **_STATES}, ("sleep",)),
+    "gather": _Part(GATHER, {"gather": "__gather"}),
+    "as_completed": _Part(AS_COMPLETED, {"as_completed": "__as_completed"}, ("sleep",)),
+    "shield": _Part(SHIELD, {"shield": "__shield"}),
+    "wait": _Part(WAIT, {"wait": "__wait_for_tasks", **_STATES}, ("sleep",)),
     "timeout": _Part(TIMEOUT, {"timeout": "__Timeout"}, ("sleep",)),
     "wait_for": _Part(WAIT_FOR, {"wait_for": "__wait_for"}, ("timeout",)),
     "Semaphore": _Part(SEMAPHORE, {"Semaphore": "__Semaphore"}),
@@ -314,6 +244,8 @@ _PARTS = {
     "Lock": _Part(LOCK, {"Lock": "__Lock"}),
     "Event": _Part(EVENT, {"Event": "__Event"}),
     "Queue": _Part(QUEUE, {"Queue": "__Queue", "QueueEmpty": "IndexError", "QueueFull": "IndexError"}, ("Event",)),
+    "PriorityQueue": _Part(PRIORITY_QUEUE, {"PriorityQueue": "__priority_queue"}, ("Queue",)),
+    "LifoQueue": _Part(LIFO_QUEUE, {"LifoQueue": "__lifo_queue"}, ("Queue",)),
     "TaskGroup": _Part(TASK_GROUP, {"TaskGroup": "__TaskGroup"}),
 }
 _MARKS = {"with": "__With(", "next_of": "next_of"}
@@ -343,7 +275,7 @@ def prelude_for(text: str) -> str:
 
 def is_side_by_side(text: str) -> bool:
     """Whether a script, as Monty has it, may run coroutines of its own side by side."""
-    return any(name in text for name in ("__asyncio", "__awaited(", "__With("))
+    return any(name in text for name in ("__asyncio", "__awaited(", "__later(", "__With("))
 
 
 def _taken(text: str) -> Iterator[str]:

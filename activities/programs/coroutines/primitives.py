@@ -14,7 +14,7 @@ class __Timeout:
     async def __aenter__(self):
         self._task = __current()
         if self._seconds is not None:
-            self._timer = __spawn(__ring(self._seconds, self._expire), name="__timeout", line=__at["line"])
+            self._timer = __spawn(__ring(self._seconds, self._expire))
         return self
     def _expire(self):
         if not self._is_over:
@@ -160,6 +160,7 @@ QUEUE = """
 class __Queue:
     def __init__(self, maxsize=0):
         self.maxsize = maxsize
+        self._taken = lambda items: 0
         self._items = []
         self._getters = []
         self._putters = []
@@ -207,7 +208,7 @@ class __Queue:
     def get_nowait(self):
         if not self._items:
             raise IndexError("the queue is empty")
-        item = self._items.pop(0)
+        item = self._items.pop(self._taken(self._items))
         self._next(self._putters)
         return item
     def task_done(self):
@@ -219,6 +220,18 @@ class __Queue:
     async def join(self):
         if self._unfinished:
             await self._finished.wait()
+"""
+PRIORITY_QUEUE = """
+def __priority_queue(maxsize=0):
+    made = __Queue(maxsize)
+    made._taken = lambda items: items.index(min(items))
+    return made
+"""
+LIFO_QUEUE = """
+def __lifo_queue(maxsize=0):
+    made = __Queue(maxsize)
+    made._taken = lambda items: -1
+    return made
 """
 TASK_GROUP = """
 class __TaskGroup:

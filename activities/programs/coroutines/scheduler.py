@@ -2,7 +2,7 @@
 the next call that has ended.
 
 So the recorded ends fix the order in which coroutines interleave. A coroutine is known by where it was started:
-`/look#2/__timeout#1` is the first timer of the second `look` that `main` has started; `main` is "".
+`/look#2/__ring#1` is the first timer of the second `look` that `main` has started; `main` is "".
 """
 
 from collections import deque
@@ -15,6 +15,9 @@ LEAVE = "__leave"
 """What the prelude calls to end the script."""
 CALLED_FOR = {"__nap": "sleep", "__join": "await"}
 """What the prelude calls for the script, with the line of that, by the word that it is."""
+
+LINE = "__line"
+"""The line of a call that the prelude makes later, beside what the script gives it."""
 
 
 class Fed(NamedTuple):
@@ -62,6 +65,12 @@ class Coroutines:
         return frozenset((*(place.number for place in self._waits.values()), *self._idle, self._more))
 
     @property
+    def maker(self) -> str:
+        """Who the calls of the current coroutine are counted for: one that is only a call has none of its own."""
+        parent, _, last = self.current.rpartition("/")
+        return parent if last.startswith("__call#") else self.current
+
+    @property
     def lines(self) -> list[int]:
         """Where coroutines wait for each other."""
         return sorted({place.line for place in self._waits.values()})
@@ -93,8 +102,8 @@ class Coroutines:
         if function == "__me":
             return self.current
         name = str(args[0])
-        if function == "__go_on":
-            self.current = name
+        if function == "__adopt":
+            self._adopt(int("".join(filter(str.isdecimal, name))))
         elif function == "__begin":
             self._ready.append(("begin", name, 1, 0))
         elif function == "__wake":
@@ -102,6 +111,11 @@ class Coroutines:
         elif function == "__cancel":
             return self._cancel(name)
         return None
+
+    def _adopt(self, number: int) -> None:
+        """Have the current coroutine be the one that a call ends for, whoever has made it."""
+        if number in self._owners:
+            self._owners[number] = self.current
 
     def _turn(self, name: str) -> int:
         """Return which of a coroutine's waits a wake is for: the one that it is in, or its next."""

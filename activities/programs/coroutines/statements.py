@@ -5,14 +5,17 @@ import re
 
 from sennit.workflows.plan.bundles.text_edits import MARK, Edits
 from sennit.workflows.plan.programs.source import Source
-from sennit.workflows.plan.programs.vocabulary import AWAITED, BUILTINS, LIMITS, NEXT_OF, OWN, PLAIN
+from sennit.workflows.plan.programs.vocabulary import AWAITED, LIMITS, NEXT_OF, NO_TOOLS, OWN, PLAIN
+
+_STARTING = ("create_task", "ensure_future", "gather", "as_completed", "shield")
 
 
 def is_side_by_side(source: Source) -> bool:
-    """Whether a script may run coroutines of its own side by side: with anything of asyncio but a gather of calls, and
-    with `next_of`.
+    """Whether a script may run coroutines of its own side by side: with anything of asyncio but an awaited gather of
+    calls, with `next_of`, and with calls that it does not await where they stand.
     """
-    if any(source.meaning(use) is None for use in source.uses.get(NEXT_OF, ())):
+    is_next_of = any(source.meaning(use) is None for use in source.uses.get(NEXT_OF, ()))
+    if is_next_of or any(isinstance(node, ast.Call) and _is_begun_later(source, node) for node in source.nodes):
         return True
     modules, gathers = dict[str, bool](), dict[str, bool]()
     for node in source.nodes:
@@ -30,7 +33,8 @@ def is_side_by_side(source: Source) -> bool:
             if not (isinstance(found, ast.Attribute) and found.attr == "gather"):
                 return True
         call = source.parents[found]
-        if not (isinstance(call, ast.Call) and call.func is found and not call.keywords):
+        is_awaited = isinstance(source.parents[call], ast.Await)
+        if not (isinstance(call, ast.Call) and is_awaited and call.func is found and not call.keywords):
             return True
         if not all(_is_call(source, argument) for argument in call.args):
             return True
@@ -47,6 +51,34 @@ def _is_call(source: Source, argument: ast.expr) -> bool:
     if not isinstance(argument, ast.Call) or not isinstance(argument.func, ast.Name):
         return False
     return source.meaning(argument.func) is None
+
+
+def _waits(source: Source, name: ast.Name) -> bool:
+    """Whether a name is that of a tool, or of a word that waits."""
+    if source.meaning(name) is not None or name.id == NEXT_OF:
+        return False
+    return name.id in AWAITED or name.id not in (*PLAIN, *NO_TOOLS)
+
+
+def _is_gather(source: Source, call: ast.AST) -> bool:
+    if not isinstance(call, ast.Call):
+        return False
+    if isinstance(call.func, ast.Attribute):
+        return call.func.attr == "gather"
+    meaning = source.meaning(call.func) if isinstance(call.func, ast.Name) else None
+    return isinstance(meaning, ast.alias) and meaning.name == "gather"
+
+
+def _is_begun_later(source: Source, call: ast.Call) -> bool:
+    """Whether a call of a tool or a word is neither awaited where it stands, nor one of a gather that is."""
+    if not isinstance(call.func, ast.Name) or not _waits(source, call.func):
+        return False
+    around = source.parents[call]
+    while isinstance(around, ast.ListComp | ast.GeneratorExp | ast.List | ast.Tuple | ast.Starred):
+        around = source.parents[around]
+    if _is_gather(source, around):
+        around = source.parents[around]
+    return not isinstance(around, ast.Await)
 
 
 class SideBySide(Edits):
@@ -73,12 +105,29 @@ class SideBySide(Edits):
             meaning = self.source.meaning(name)
             if isinstance(meaning, ast.AsyncFunctionDef) and not meaning.decorator_list:
                 return
-            if meaning is None and name.id != NEXT_OF and (name.id in AWAITED or name.id not in (*PLAIN, *BUILTINS)):
+            if _waits(self.source, name):
                 return
         if self.is_alone:
             self._around(node.value, "__ended((", f"), {node.lineno})")
         else:
             self._around(node.value, "__awaited((", f"), {node.lineno})")
+
+    def _begin_as_asyncio(self, call: ast.Call) -> None:
+        """Have a call that is not awaited begin when asyncio would begin it: one of a tool when it is awaited or
+        started, a gather at once. What starts coroutines knows its line.
+        """
+        function = call.func
+        if self.is_alone or isinstance(self.source.parents[call], ast.Await):
+            return
+        if isinstance(function, ast.Name) and _waits(self.source, function):
+            self._instead(*self._at(function), f"__later({function.id}, '{function.id}', {call.lineno})")
+        elif _is_gather(self.source, call):
+            self._instead(*self._at(function), "__gather_now")
+        name = function.attr if isinstance(function, ast.Attribute) else ast.unparse(function)
+        first = next(iter(call.args), None)
+        first = first.value if isinstance(first, ast.Starred) else first
+        if name in _STARTING and first is not None and not isinstance(first, ast.GeneratorExp):
+            self._around(first, f"__on({call.lineno}, (", "))")
 
     def _own_limits(self, call: ast.Call) -> None:
         """Name those arguments of a task that its function takes itself, so that they are none of `task`."""

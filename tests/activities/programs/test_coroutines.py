@@ -158,7 +158,10 @@ async def plainly(script: str, order: list[tuple[str, int]]) -> Any:
         future = futures[query, counts[query]] = asyncio.get_running_loop().create_future()
         return future
 
-    names: dict[str, Any] = {"search": begin}
+    async def called(query: str) -> Any:
+        return await begin(query)
+
+    names: dict[str, Any] = {"search": called}
     exec(script, names)
     run = asyncio.create_task(names["main"]())
     for call in order:

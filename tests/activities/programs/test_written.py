@@ -1,9 +1,12 @@
 """Programs as people write Python, each against the same script in plain asyncio, in time that passes at once."""
 
+import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles.plain_asyncio import fakes, plainly
+from doubles.plain_asyncio import fakes, plainly, traced_fakes
 
 from sennit.testing import run
 
@@ -651,6 +654,21 @@ def test_a_program_gives_what_it_gives_under_asyncio(name: str) -> None:
     found = plainly(script, inputs)
     assert run(script, fakes(), **inputs) == found
     assert found not in (None, [], {})
+
+
+TEXT = (Path(__file__).parent / "corpora" / "asyncio.txt").read_text()
+_, *CORPUS = re.split(r"^#### (\w+)$", TEXT, flags=re.MULTILINE)
+ASYNCIO = dict(zip(CORPUS[::2], CORPUS[1::2], strict=True))
+
+
+@pytest.mark.parametrize("name", ASYNCIO)
+def test_what_is_written_for_asyncio_does_the_same(name: str) -> None:
+    """Also when it begins its calls. Those that begin at once may be in any order, as those of `wait` are."""
+    plain: list[Any] = []
+    traced: list[Any] = []
+    found = json.loads(json.dumps(plainly(ASYNCIO[name], {}, traced_fakes(plain))))
+    assert json.loads(json.dumps(run(ASYNCIO[name], traced_fakes(traced)))) == found
+    assert sorted(traced) == sorted(plain)
 
 
 def test_a_group_does_all_or_nothing() -> None:

@@ -12,13 +12,12 @@ from sennit.workflows.plan.language.text import format_name, nearest_or_known
 from sennit.workflows.plan.limits import MAX_SCRIPT_PROBLEMS
 from sennit.workflows.plan.programs.source import Source, file_of, parsed
 from sennit.workflows.plan.programs.syntax import parameters_of, problems_in
-from sennit.workflows.plan.programs.vocabulary import BUILTINS, CALL_ERRORS, INSTEAD
+from sennit.workflows.plan.programs.vocabulary import NO_TOOLS
 
 Plain = dict[str, Any]
 _TYPES = {"int": "integer", "float": "number", "bool": "boolean", "list": "array", "dict": "object"}
 """The type of an input by how its annotation begins; every other is text."""
 
-_NO_TOOLS = (*BUILTINS, *INSTEAD, *CALL_ERRORS)
 _NO_INSTEAD = "a program has no `instead`; catch the error in its script, and call there what is to run"
 
 
@@ -112,7 +111,7 @@ def tools_called(script: str) -> Iterator[str]:
     except SyntaxError:
         return
     for node in source.nodes:
-        if isinstance(node, ast.Name) and source.meaning(node) is None and node.id not in _NO_TOOLS:
+        if isinstance(node, ast.Name) and source.meaning(node) is None and node.id not in NO_TOOLS:
             yield node.id
         if isinstance(node, ast.keyword) and node.arg == "tools" and isinstance(node.value, ast.List | ast.Tuple):
             names = (each.value for each in node.value.elts if isinstance(each, ast.Constant))

@@ -33,7 +33,7 @@ DOUBT = "doubt"
 
 _CONSTRUCTS: dict[str, str] = {
     "AsyncFor": "there is no `async for`: await the list, and go through it with `for`",
-    "TryStar": "there is no `except*`: write `except`",
+    "TryStar": "there is no `except*`: write `except`; a TaskGroup raises the first error",
     "TypeAlias": "there is no `type`: write the type itself",
     "TemplateStr": "there are no t-strings: write an f-string",
     "Global": "a script's globals never change: return the value, or give it as an argument",

@@ -43,6 +43,7 @@ ASYNCIO = (
     "create_task", "ensure_future", "Task", "Future", "CancelledError", "TimeoutError", "sleep", "gather",
     "as_completed", "wait", "FIRST_COMPLETED", "FIRST_EXCEPTION", "ALL_COMPLETED", "timeout", "wait_for", "Semaphore",
     "BoundedSemaphore", "Lock", "Event", "Queue", "QueueEmpty", "QueueFull", "TaskGroup",
+    "shield", "PriorityQueue", "LifoQueue",
 )  # fmt: skip
 """The names of asyncio that a script has."""
 TYPES = (
@@ -93,6 +94,7 @@ INSTEAD: dict[str, str] = {
     "locals": "write the name itself",
     "super": "classes have no bases here",
     "issubclass": "classes have no bases here",
+    "ExceptionGroup": "a TaskGroup raises the first error: catch that by its type",
     "Any": "write `from typing import Any`",
     "contextvars": "give the value as an argument",
     "abc": "leave it out: classes have no bases here",
@@ -118,12 +120,13 @@ INSTEAD: dict[str, str] = {
     "exit": "return from main, or raise an exception",
     "quit": "return from main, or raise an exception",
     "dataclass": "write `from dataclasses import dataclass`",
-    "shield": "await it without a timeout, or start a `task`: it goes on by itself",
     "to_thread": "call the tool: no call keeps others waiting",
     "Condition": "wait with an asyncio.Event, or a Queue",
-    "get_event_loop": "write asyncio.create_task(...), or asyncio.gather(...)",
-    "get_running_loop": "write asyncio.create_task(...), or asyncio.gather(...)",
+    "get_event_loop": "write asyncio.create_task(...), or now() for the time",
+    "get_running_loop": "write asyncio.create_task(...), or now() for the time",
     "run_program": "only a script that a person starts or edits runs programs, each by the name of its file",
     "run": "the run calls `main` itself; leave it out",
 }
 """What to write in the place of names that Python or its modules have and scripts have not."""
+NO_TOOLS = (*BUILTINS, *CALL_ERRORS, *INSTEAD)
+"""Names that a script calls without a tool behind them, beside words."""
