@@ -79,7 +79,7 @@ class Advance:
     `waits` has the numbers of all calls that are open, ascending; of a script that ended, those it never awaited. All
     sleeps that are over at the same time have one number, which is that time below 0; `sleep` is the next of them.
     `left` are those whose ends the script has not been told yet, and `clock` is the time in it when it has ended.
-    `printed` is what the script has printed meanwhile.
+    `printed` is what the script has printed meanwhile, and `took` the seconds for which it ran.
     """
 
     snapshot: bytes = b""
@@ -90,6 +90,7 @@ class Advance:
     sleep: Sleep | None = None
     clock: int = 0
     printed: str = ""
+    took: float = 0.0
 
 
 Answer = Callable[[Call], Ended | Sleep | None]
