@@ -40,6 +40,7 @@ MAX_INDEXED_BYTES: Final = 2 * 1024 * 1024  # of each file that is searched: onl
 MAX_INLINE_BYTES: Final = 32 * 1024  # of an output that travels in the reply; what is larger lies in the artifact store
 MAX_INTERPRETER_BYTES: Final = 1 << 30  # Address space of one process that runs scripts; the kernel holds it
 MAX_ISOLATED_CALLS: Final = 4  # at once in a worker: each has a process of its own
+MAX_KEPT_SNAPSHOTS_BYTES: Final = 32 << 20  # of scripts that wait, in the memory of a worker
 MAX_KNOWN_SCHEMAS: Final = 1000  # Schemas that a server has refused and that a worker remembers
 MAX_LINE_CHARACTERS: Final = 120  # of a planner's line in a warning
 MAX_LOG_CHARACTERS: Final = 64 << 10  # of what one session of a script logs: the workflow keeps so much of all
@@ -78,6 +79,12 @@ MAX_PROGRAM_CALLS: Final = 10_000  # of one program: its session is stored after
 MAX_PROGRAM_LEVELS: Final = 20  # of tasks that programs start in tasks
 MAX_PROGRAM_MESSAGE_CHARACTERS: Final = 360  # of what a program raises, in the error of its node: its line follows
 MAX_PROMPT_PROBLEMS: Final = 20  # of a draft that its planner reads; later ones often follow from these
+MAX_REPLAYED_ENDS: Final = 32  # that a script is told in a step whose snapshot is not stored
+MAX_REPLAYED_SECONDS: Final = 0.1  # for which a script runs in such a step
+MAX_REPLAYED_STEPS: Final = 4
+"""From one stored snapshot to the next. A worker that did not make the last step itself makes those between them again
+from their records: in 0.3 s, and 96 reads of the store, at most.
+"""
 MAX_REPLIES_BYTES: Final = MAX_PAYLOAD_BYTES // 4 * 3  # of how the calls of one activity have ended
 MAX_PUT_OFF_SECONDS: Final = 10.0  # for which a limiter puts a call off, unless the provider's own wait is longer
 MAX_QUERY_WORDS: Final = 32  # of a search: each is looked up alone
@@ -106,7 +113,7 @@ MAX_SHAPE_LEVELS: Final = 4  # of such a shape: a schema may refer to itself
 MAX_SHAPE_PARTS: Final = 200  # of such a shape in all
 MAX_SHOWN_CHARACTERS: Final = 4_000  # of the text that a person reads before an approval
 MAX_SHOWN_PROBLEMS: Final = 40  # of a plan that is refused: who mends it reads the first ones
-MAX_SNAPSHOT_BYTES: Final = 16 << 20  # of a script that waits: it is stored at every step
+MAX_SNAPSHOT_BYTES: Final = 16 << 20  # of a script that waits
 MAX_SLEEP_SECONDS: Final = 366 * 86_400
 MAX_SOURCE_CHARACTERS: Final = 80  # of the line of a script that an error shows
 MAX_STACK_CHARACTERS: Final = 10_000  # of the stack of a tool's error in the log

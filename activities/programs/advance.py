@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count, groupby
@@ -13,18 +14,18 @@ from sennit.activities.limits import (
     MAX_PROGRAM_MESSAGE_CHARACTERS,
     MAX_SOURCE_CHARACTERS,
 )
-from sennit.activities.nodes.binding import Binder, parse_unit
 from sennit.activities.nodes.context import NodeContext, NodeOutput
 from sennit.activities.nodes.error_mapping import CallFailed, OutputRefused, ProgramFailed, kind_of, message_of
 from sennit.activities.nodes.replies import encode_output, reply_to
 from sennit.activities.nodes.short_calls import Bounds, MakeCall, Recorded, ShortCalls
 from sennit.activities.programs.interpreter import Interpreter, SnapshotLost
 from sennit.activities.programs.material import whole_of
-from sennit.activities.programs.pages import Compiler, Part, next_step, page_of, part_of, taken_over
+from sennit.activities.programs.pages import Compiler, Part, StepContext, next_step, page_of, part_of, taken_over
 from sennit.activities.programs.session import (
     Counts,
     Fed,
     Session,
+    Snapshots,
     begin,
     begin_task,
     end_of,
@@ -43,10 +44,14 @@ from sennit.activities.storage.run_context import ArtifactReader, StoredPlan
 from sennit.workflows.messages import queues
 from sennit.workflows.messages.contracts import NodeError, NodeReply
 from sennit.workflows.messages.node_calls import ProgramNodeCall
-from sennit.workflows.plan.language.nodes import Node, ProgramNode, ToolNode
+from sennit.workflows.plan.language.nodes import ProgramNode, ToolNode
 from sennit.workflows.plan.language.text import one_line
 from sennit.workflows.plan.limits import MAX_LOSS_CHARACTERS, MAX_MANIFEST_BYTES
 from sennit.workflows.plan.programs.source import as_known, line_text, place_in
+
+_Place = tuple[bytes, dict[str, int]]
+"""Where a script waits, with the numbers of its open calls by their keys."""
+_OTHER_CALLS = "run again over what is recorded, the script makes other calls than it made"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,7 @@ class Programs:
     interpreter: Interpreter
     compiler: Compiler
     providers: tuple[str, ...]
+    snapshots: Snapshots = field(default_factory=Snapshots)
 
     async def advance(
         self, context: NodeContext, make: MakeCall | None = None, recorded: Recorded | None = None
@@ -81,7 +87,7 @@ class Programs:
         around = Surroundings(
             script, tools, self.providers, call.left, partial(self.interpreter.classes, script), prefix
         )
-        step = _Step(context, around, partial(part_of, self.compiler, context, run_context), recorded)
+        step = StepContext(context, around, partial(part_of, self.compiler, context, run_context), recorded)
         calls = None
         if make is not None and call.fuse != "off":
             calls = ShortCalls(make, partial(self._begin_task, step), queues.TOOLS, Bounds(call))
@@ -93,7 +99,7 @@ class Programs:
         return NodeOutput(None, more="program", page=page, log=found.log)
 
     async def _carry_on(
-        self, step: "_Step", context: NodeContext, session: Session, calls: ShortCalls | None
+        self, step: StepContext, context: NodeContext, session: Session, calls: ShortCalls | None
     ) -> Part | NodeOutput:
         """Run a session until it ends, or waits for what this step does not make."""
         prefix = context.run_prefix
@@ -114,7 +120,7 @@ class Programs:
                 progress, end = await self._go_on(step, context, words, progress, calls, log)
             finally:
                 await calls.close()
-        session.keep(progress.snapshot if end is None else b"")  # of a step that has ended it is hardly ever read
+        session.keep(progress.snapshot, words.took)
         waits = dict.fromkeys(call.node for call in session.open.values())
         past = tuple(name for name in waited if name not in waits)
         part = Part(words, next_step(context, words, waited), past, ends=taken, log=tuple(log))
@@ -123,9 +129,11 @@ class Programs:
             part.tasks = {name: step.parts[name] for name in calls.specs if name in step.parts}
         if end is not None:
             part.ends[part.step.id] = end
+        elif part.step.step is not None:
+            self.snapshots.keep(prefix, part.step.step.session, progress.snapshot)
         return part
 
-    async def _begin_task(self, step: "_Step", page: StoredPlan, name: str, calls: ShortCalls) -> NodeReply:
+    async def _begin_task(self, step: StepContext, page: StoredPlan, name: str, calls: ShortCalls) -> NodeReply:
         """Return how a task has ended that this step has begun, or that it asks for more nodes."""
         began, context = round(time.time() * 1000), step.context_of(page, name, self.library)
         node = context.node
@@ -146,7 +154,7 @@ class Programs:
 
     async def _go_on(
         self,
-        step: "_Step",
+        step: StepContext,
         context: NodeContext,
         words: Words,
         progress: Advance,
@@ -200,14 +208,18 @@ class Programs:
         ends = dict(sorted(ends.items(), key=lambda each: (each[1].at, each[0])))
         return await self._ended(prefix, session, ends)
 
-    def _wait(self, words: Words, progress: Advance) -> None:
-        """Note what a script waits for, and what it waits for no longer. Raises ProgramFailed if that is nothing."""
+    def _wait(self, words: Words, progress: Advance) -> dict[str, int]:
+        """Note what a script waits for, and what it waits for no longer. Return the numbers of its open calls by their
+        keys. Raises ProgramFailed if it waits for nothing.
+        """
         session, waits = words.session, dict.fromkeys(progress.waits)
         words.given_up += [call.node for number, call in session.open.items() if number not in waits]
         words.wake(progress.sleep)
+        words.took += progress.took
         session.keep_open(waits)
-        if not session.open:
+        if progress.snapshot and not session.open:
             raise ProgramFailed("the script waits for nothing that can end")
+        return {call.key: number for number, call in session.open.items()}
 
     async def _value(self, prefix: str, words: Words, progress: Advance, log: Sequence[str]) -> Any:
         """Return what a script that has ended gives. Raises CallFailed, ProgramFailed."""
@@ -273,7 +285,7 @@ class Programs:
         ended = await self._ended(prefix, session, ends)
         resume = partial(self.interpreter.resume, answer=words.answer, since=session.since)
         try:
-            progress = await resume(session.where(), ended)
+            progress = await resume(self.snapshots.find(prefix, session), ended)
         except SnapshotLost:
             snapshot, numbers = await self._again(prefix, session.before, words.around)
             session.open = {numbers[call.key]: call for call in session.open.values()}
@@ -311,52 +323,34 @@ class Programs:
     async def _output(self, prefix: str, end: Fed) -> tuple[int, Any]:
         return await self.library.sized(prefix, end.ref) if end.ref else (0, None)
 
-    async def _again(self, prefix: str, digest: str, around: Surroundings) -> tuple[bytes, dict[str, int]]:
-        """Run the script from its start over what is recorded, and return where it waits, with the numbers of its open
-        calls by their keys. Raises ProgramFailed if it makes other calls than it made.
+    async def _again(self, prefix: str, digest: str, around: Surroundings) -> _Place:
+        """Run the script over what is recorded, from the last snapshot that can be loaded, and return where it waits.
+        Raises ProgramFailed if it makes other calls than it made.
         """
-        session, begun, *steps = await history(self.library, prefix, await load(self.library, prefix, digest))
-        session.node, session.stems, session.clock = begun.node, begun.stems, begun.clock
-        noted = [value for step in (begun, *steps) for value in step.noted]
-        words = Words(session, Counts(session, []), replace(around, bodies={}), noted)
-        progress = await self._start(session, words)
-        last = (begun, *steps)[-1]
-        turns = [list(fed) for step in (begun, *steps) for _, fed in groupby(step.fed, attrgetter("turn"))]
-        for turn in turns:
-            words.wake(progress.sleep)
-            session.keep_open(progress.waits)
-            numbers = {call.key: number for number, call in session.open.items()}
+        last = await load(self.library, prefix, digest)
+        if not last.snapshot:
+            with suppress(SnapshotLost):
+                return await self._replayed(prefix, await history(self.library, prefix, last, whole=False), around)
+        return await self._replayed(prefix, await history(self.library, prefix, last, whole=True), around)
+
+    async def _replayed(self, prefix: str, sessions: Sequence[Session], around: Surroundings) -> _Place:
+        session, *steps = sessions
+        last = steps[-1]
+        session.node, session.stems, session.clock = last.node, last.stems, last.clock
+        noted = [value for step in steps for value in step.noted]
+        words = Words(session, await Counts.of(session, self.library, prefix), replace(around, bodies={}), noted)
+        kept = Advance(session.where(), tuple(session.open)) if session.snapshot else None
+        progress = kept or await self._start(session, words)
+        for turn in [list(fed) for step in steps for _, fed in groupby(step.fed, attrgetter("turn"))]:
+            numbers = self._wait(words, progress)
             if not progress.snapshot or any(end.key not in numbers for end in turn):
-                raise ProgramFailed("run again from its start, the script makes other calls than it made")
+                raise ProgramFailed(_OTHER_CALLS)
             ended = await self._ended(prefix, session, {numbers[end.key]: end for end in turn})
             progress = await self.interpreter.resume(progress.snapshot, ended, words.answer)
-        words.wake(progress.sleep)
-        session.keep_open(progress.waits)
-        numbers = {call.key: number for number, call in session.open.items()}
+        numbers = self._wait(words, progress)
         if not progress.snapshot or sorted(numbers) != sorted(call.key for call in last.open.values()):
-            raise ProgramFailed("run again from its start, the script makes other calls than it made")
+            raise ProgramFailed(_OTHER_CALLS)
         return progress.snapshot, numbers
-
-
-@dataclass
-class _Step:
-    """What the sessions have in common that one step carries on: the program's own, and of the tasks that it begins.
-    `parts` are what these add to the page.
-    """
-
-    context: NodeContext
-    around: Surroundings
-    part: Callable[[Words, Sequence[Node]], StoredPlan]
-    recorded: Recorded | None = None
-    parts: dict[str, Part] = field(default_factory=dict)
-
-    def context_of(self, page: StoredPlan, name: str, library: ArtifactReader) -> NodeContext:
-        """Return what an activity would begin a task with that is on this page."""
-        context = self.context
-        assert isinstance(context.call, ProgramNodeCall)
-        call = context.call.without_inputs().model_copy(update={"nodes": (name,)})
-        binder = Binder(library, context.run_prefix, page, call, page.materials.get(name, {}))
-        return NodeContext(page, parse_unit(name), call, binder, context.run_prefix, context.attempts)
 
 
 def _nothing_unwritten(words: Words, progress: Advance) -> None:

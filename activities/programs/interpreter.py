@@ -7,6 +7,7 @@ from. Equal scripts, arguments, seeds and results make equal calls in an equal o
 import asyncio
 import json
 import os
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -129,7 +130,7 @@ class Interpreter:
         Raises InterpreterCrashed.
         """
         inputs = {"__arguments": arguments, "__seed": seed, "__of_run": list(map(list, runs))}
-        return await self._in_thread(lambda: self._start(script, function, inputs, answer, clock))
+        return await self._timed(lambda: self._start(script, function, inputs, answer, clock))
 
     async def resume(self, snapshot: bytes, ended: Mapping[int, Ended], answer: Answer, *, since: int = 0) -> Advance:
         """Go on from a snapshot with how some of its calls ended, in that order; those that are not open any more are
@@ -137,7 +138,7 @@ class Interpreter:
 
         Raises SnapshotLost and InterpreterCrashed.
         """
-        return await self._in_thread(lambda: self._resume(snapshot, ended, answer, since))
+        return await self._timed(lambda: self._resume(snapshot, ended, answer, since))
 
     async def type_problems(self, script: str, stubs: str) -> list[Problem]:
         """Return what the types of a script do not allow, and what its top level raises, with the lines. What types
@@ -158,6 +159,14 @@ class Interpreter:
             except monty.MontyError as error:
                 run = ScriptRun(script, _unanswered, Given(""), self._read, "<python-input-0>")
                 return None, run.failed(error).error
+
+    async def _timed(self, work: Callable[[], Advance]) -> Advance:
+        def timed() -> Advance:
+            began = time.monotonic()
+            progress = work()
+            return replace(progress, took=time.monotonic() - began)
+
+        return await self._in_thread(timed)
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)

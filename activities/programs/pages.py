@@ -8,17 +8,19 @@ from types import MappingProxyType
 from pydantic import JsonValue
 
 from sennit.activities.limits import MAX_EXECUTION_PLAN_BYTES, MAX_PAGE_BYTES
+from sennit.activities.nodes.binding import Binder, parse_unit
 from sennit.activities.nodes.content_key import host_key
 from sennit.activities.nodes.context import NodeContext
 from sennit.activities.nodes.error_mapping import ProgramFailed
 from sennit.activities.nodes.short_calls import Recorded
-from sennit.activities.programs.words import Words
+from sennit.activities.programs.words import Surroundings, Words
 from sennit.activities.storage.artifacts import digest_of, encode
 from sennit.activities.storage.run_context import ArtifactReader, RunContext, StoredPlan
 from sennit.workflows.messages import queues
 from sennit.workflows.messages.contracts import NodeReply, PlanPage
 from sennit.workflows.messages.ends import pack_ends
 from sennit.workflows.messages.message import Digest
+from sennit.workflows.messages.node_calls import ProgramNodeCall
 from sennit.workflows.plan.compile.compiler import READ_ATTEMPTS, STEP_SECONDS, Keep, PlanCompiler, join_policy
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.page import page_behind
@@ -75,6 +77,27 @@ class Part:
                 yield inner, reply.model_copy(update={"at": end.at}) if end and inner == task.step.id else reply
         if self.step.id in self.ends:
             yield self.step.id, self.ends[self.step.id]
+
+
+@dataclass
+class StepContext:
+    """What the sessions have in common that one step carries on: the program's own, and of the tasks that it begins.
+    `parts` are what these add to the page.
+    """
+
+    context: NodeContext
+    around: Surroundings
+    part: Callable[[Words, Sequence[Node]], StoredPlan]
+    recorded: Recorded | None = None
+    parts: dict[str, Part] = field(default_factory=dict)
+
+    def context_of(self, page: StoredPlan, name: str, library: ArtifactReader) -> NodeContext:
+        """Return what an activity would begin a task with that is on this page."""
+        context = self.context
+        assert isinstance(context.call, ProgramNodeCall)
+        call = context.call.without_inputs().model_copy(update={"nodes": (name,)})
+        binder = Binder(library, context.run_prefix, page, call, page.materials.get(name, {}))
+        return NodeContext(page, parse_unit(name), call, binder, context.run_prefix, context.attempts)
 
 
 def part_of(

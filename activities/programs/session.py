@@ -1,12 +1,13 @@
 """Where a program, or a task of it, stands between two advances: an artifact of its own, small whatever came before.
 
 What a script waits for is in a snapshot, and a snapshot is only a cache: each session names the one before it and says
-what was fed since, so that the script can be run again from its start over what is recorded.
+what was fed since, so that the script can be run again over what is recorded, from its start or an earlier snapshot.
 """
 
 import asyncio
 import base64
 import zlib
+from collections import OrderedDict
 from collections.abc import Iterable
 from copy import copy
 from typing import Any, Literal, NamedTuple
@@ -14,9 +15,13 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel
 
 from sennit.activities.limits import (
+    MAX_KEPT_SNAPSHOTS_BYTES,
     MAX_LOG_CHARACTERS,
     MAX_LOGGED_CHARACTERS,
     MAX_READ_BYTES,
+    MAX_REPLAYED_ENDS,
+    MAX_REPLAYED_SECONDS,
+    MAX_REPLAYED_STEPS,
     MAX_STEM_CHARACTERS,
     MAX_VALUE_BYTES,
 )
@@ -72,7 +77,7 @@ class Session(BaseModel):
     forks others: of those and of this are `runs`, each with the time from which on its UUIDs count. `again` says that
     the run may know calls that it makes from when it ran before. `fed` are the ends that the script was told in this
     step, in order. `counts` are how often equal calls were made, those counted longer
-    ago in `counted`, as (digest, length).
+    ago in `counted`, as (digest, length). `saved` is the last step with which a `snapshot` was stored.
     """
 
     script: str
@@ -90,6 +95,7 @@ class Session(BaseModel):
     read: int = 0
     logged: int = 0
     snapshot: str = ""
+    saved: int = 0
     open: dict[int, OpenCall] = {}
     tasks: dict[str, int] = {}
     counts: dict[str, int] = {}
@@ -164,13 +170,36 @@ class Session(BaseModel):
         """Forget the open calls that the script does not wait for any more."""
         self.open = {number: self.open[number] for number in numbers if number in self.open}
 
-    def keep(self, snapshot: bytes) -> None:
-        """Keep where the script waits; b"" for nothing, and it is found out again if that is wanted."""
-        self.snapshot = base64.b64encode(zlib.compress(snapshot, 1)).decode() if snapshot else ""
+    def keep(self, snapshot: bytes, seconds: float) -> None:
+        """Keep where the script waits after a step in which it ran for so long, unless it would soon be there again."""
+        is_short = len(self.fed) <= MAX_REPLAYED_ENDS and seconds <= MAX_REPLAYED_SECONDS
+        if is_short and self.number - self.saved < MAX_REPLAYED_STEPS:
+            self.snapshot = ""
+            return
+        self.snapshot, self.saved = base64.b64encode(zlib.compress(snapshot, 1)).decode(), self.number
 
     def where(self) -> bytes:
-        """Return where the script waits, b"" before its start."""
+        """Return where the script waits, b"" if that is not kept."""
         return zlib.decompress(base64.b64decode(self.snapshot)) if self.snapshot else b""
+
+
+class Snapshots:
+    """Where the latest sessions wait that this worker has advanced, whether that is stored or not."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[str, str], bytes] = OrderedDict()
+        self._bytes = 0
+
+    def keep(self, run_prefix: str, digest: str, snapshot: bytes) -> None:
+        """Keep where a session waits that is stored as `digest`."""
+        self._bytes += len(snapshot) - len(self._kept.pop((run_prefix, digest), b""))
+        self._kept[run_prefix, digest] = snapshot
+        while self._bytes > MAX_KEPT_SNAPSHOTS_BYTES:
+            self._bytes -= len(self._kept.popitem(last=False)[1])
+
+    def find(self, run_prefix: str, session: Session) -> bytes:
+        """Return where the session waits behind which this one goes on, b"" if nobody knows."""
+        return self._kept.get((run_prefix, session.before)) or session.where()
 
 
 def _cut(line: str) -> str:
@@ -271,13 +300,14 @@ def entry_of(script: str, session: Session) -> tuple[str, str]:
     return f"{script}\n\nasync def {_PIPELINE}(item):\n    return {call}\n", _PIPELINE
 
 
-async def history(library: ArtifactReader, run_prefix: str, last: Session) -> list[Session]:
-    """Return the sessions that led to this one, the first one first, and itself.
+async def history(library: ArtifactReader, run_prefix: str, last: Session, *, whole: bool) -> list[Session]:
+    """Return the sessions that led to this one, the first one first, and itself: the `whole` chain, or what follows
+    the last snapshot, with that.
 
     Raises BodyMissing, StoreUnavailable.
     """
     found = [last]
-    while found[-1].before:
+    while found[-1].before and (whole or not found[-1].snapshot):
         found.append(await load(library, run_prefix, found[-1].before))
     return found[::-1]
 

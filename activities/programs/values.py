@@ -79,8 +79,8 @@ class Advance:
     `waits` has the numbers of all calls that are open, ascending; of a script that ended, those it never awaited. All
     sleeps that are over at the same time have one number, which is that time below 0; `sleep` is the next of them.
     `left` are those whose ends the script has not been told yet, and `clock` is the time in it when it has ended.
-    `printed` is what the script has printed meanwhile, and `kept` the calls, by name and line, that it has written down
-    and neither awaited nor started.
+    `printed` is what the script has printed meanwhile, `kept` the calls, by name and line, that it has written down and
+    neither awaited nor started, and `took` the seconds for which it ran.
     """
 
     snapshot: bytes = b""
@@ -92,6 +92,7 @@ class Advance:
     clock: int = 0
     printed: str = ""
     kept: tuple[tuple[str, int], ...] = ()
+    took: float = 0.0
 
 
 Answer = Callable[[Call], Ended | Sleep | None]

@@ -84,6 +84,7 @@ class Words:
         self.materials: dict[str, dict[str, str]] = {}  # the digests of what it refers to
         self.limits: dict[str, dict[str, int]] = {}  # those of its time, and of how many inputs it has open
         self.given_up: list[str] = []  # the calls that nobody waits for any more
+        self.took = 0.0  # the seconds for which the script has run
         self.counts = counts
         self.around = around
         self._recorded = list(recorded)

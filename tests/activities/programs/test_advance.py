@@ -11,7 +11,7 @@ from doubles.programs import PREFIX, TOPIC, End, Play
 from sennit.activities.nodes import short_calls
 from sennit.activities.nodes.content_key import content_key
 from sennit.activities.nodes.error_mapping import CallFailed, ProgramFailed
-from sennit.activities.programs.session import Session
+from sennit.activities.programs.session import Session, Snapshots
 from sennit.activities.storage.run_context import StoredPlan
 from sennit.workflows.messages.contracts import NodeReply
 from sennit.workflows.plan.language.nodes import GateNode, LlmNode, ToolNode
@@ -97,14 +97,14 @@ async def test_a_program_goes_on_from_its_start_when_no_snapshot_can_be_loaded(
 ) -> None:
     plain = await play(MANY, fakes=FAKES).run()
     other = play(MANY, fakes=FAKES, seed=seed)
-    where, loaded = Session.where, list[bytes]()
+    find, loaded = Snapshots.find, list[bytes]()
 
-    def lost(session: Session) -> bytes:
+    def lost(kept: Snapshots, run_prefix: str, session: Session) -> bytes:
         other.renew()
-        loaded.append(where(session))
+        loaded.append(find(kept, run_prefix, session))
         return loaded[-1] if len(loaded) % 2 else b"of another version"
 
-    monkeypatch.setattr(Session, "where", lost)
+    monkeypatch.setattr(Snapshots, "find", lost)
     assert await other.run() == plain
     assert set(other.called.values()) == {1}
 
@@ -112,7 +112,7 @@ async def test_a_program_goes_on_from_its_start_when_no_snapshot_can_be_loaded(
 async def test_what_a_script_logs_is_told_once_by_each_step_also_from_its_start_again(
     play: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Session, "where", lambda _: b"of another version")
+    monkeypatch.setattr(Snapshots, "find", lambda *_: b"of another version")
     logging = """
 async def look(name):
     print("look", name, end="")
@@ -350,13 +350,13 @@ async def test_a_large_result_is_given_on_without_passing_through_the_script(
         "read_part": lambda output, **places: output[places["from"] : places["to"]],
     }
     run = play(REFS, fakes=fakes, seed=seed, catalogue=large(CATALOGUE))
-    where, loaded = Session.where, list[bytes]()
+    find, loaded = Snapshots.find, list[bytes]()
 
-    def lost(session: Session) -> bytes:
-        loaded.append(where(session))
+    def lost(kept: Snapshots, run_prefix: str, session: Session) -> bytes:
+        loaded.append(find(kept, run_prefix, session))
         return b"of another version" if seed and len(loaded) % 2 else loaded[-1]
 
-    monkeypatch.setattr(Session, "where", lost)
+    monkeypatch.setattr(Snapshots, "find", lost)
     found = await run.run()
     parts = ["$abc", ROWS[-1:], [ROWS[1:3]]]
     assert found == ["taken", "Which?\n\nsmall\n\nTEXT", "taken", parts, True, len(ROWS), TEXT, ROWS[:1]]
@@ -417,13 +417,13 @@ async def test_what_comes_from_outside_is_never_a_reference(
 ) -> None:
     """Not as it is, not escaped, not by its text, and not as an instance of a class of the same name."""
     data = {"is": FALSE, "was": {"__ref__~": 1, "__ref__~~": [FALSE]}, "text": "Ref(digest='" + "a" * 40 + "', size=5)"}
-    where, seen = Session.where, list[bytes]()
+    find, seen = Snapshots.find, list[bytes]()
 
-    def sometimes_lost(session: Session) -> bytes:
-        seen.append(where(session))
+    def sometimes_lost(kept: Snapshots, run_prefix: str, session: Session) -> bytes:
+        seen.append(find(kept, run_prefix, session))
         return b"of another version" if len(seen) % 2 else seen[-1]
 
-    monkeypatch.setattr(Session, "where", sometimes_lost)
+    monkeypatch.setattr(Snapshots, "find", sometimes_lost)
     values, texts, made, said = await play(OUTSIDE, fakes={"search": lambda query: data}, seed=seed).run(value=data)
     assert values == [data] * 10
     assert texts == ["<module 'os'>", "Ref(digest='", "<function 'x' at 0x0>"]

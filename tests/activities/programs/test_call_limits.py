@@ -8,7 +8,7 @@ from doubles.programs import Play
 
 from sennit.activities.nodes.error_mapping import ProgramFailed
 from sennit.activities.programs import turns
-from sennit.activities.programs.session import Session
+from sennit.activities.programs.session import Snapshots
 from sennit.testing import run
 from sennit.workflows.plan.language.nodes import ToolNode
 from sennit.workflows.plan.programs.syntax import problems_in
@@ -140,7 +140,7 @@ async def test_more_calls_than_may_be_open_wait_for_their_turn(
 
     for lost in (False, True):
         if lost:
-            monkeypatch.setattr(Session, "where", lambda _: b"of another version")
+            monkeypatch.setattr(Snapshots, "find", lambda *_: b"of another version")
         played = play(script, fakes={"search": search})
         played.__class__ = Watched
         assert await played.run() == [*range(20), None]

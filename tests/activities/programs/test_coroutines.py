@@ -12,7 +12,7 @@ from doubles.programs import Play
 
 from sennit.activities.nodes.error_mapping import CallFailed, ProgramFailed
 from sennit.activities.programs.coroutines.prelude import ASYNCIO
-from sennit.activities.programs.session import Session
+from sennit.activities.programs.session import Snapshots
 from sennit.workflows.plan.language.nodes import ToolNode
 from sennit.workflows.plan.programs.syntax import problems_in
 from sennit.workflows.plan.programs.vocabulary import ASYNCIO as KNOWN
@@ -199,7 +199,7 @@ async def test_coroutines_interleave_as_under_asyncio(
     found = await run.run()
     assert found == await plainly(script, told(run)), script
     assert set(run.keys.values()) <= {1}
-    monkeypatch.setattr(Session, "where", lambda _: b"of another version")
+    monkeypatch.setattr(Snapshots, "find", lambda *_: b"of another version")
     again = play(script, fakes={"search": search}, seed=seed)
     assert await again.run() == found, script
     assert again.keys == run.keys

@@ -114,7 +114,6 @@ INSTEAD: dict[str, str] = {
     "memoryview": "write bytes",
     "delattr": "write a dict, and `del found[key]`",
     "ConnectionError": "catch ServerUnreachable, or RuntimeError, which every error of a call is",
-    "ExceptionGroup": "raise one exception, whose text names the others",
     "BaseExceptionGroup": "raise one exception, whose text names the others",
     "breakpoint": "write log(...)",
     "exit": "return from main, or raise an exception",
