@@ -20,8 +20,10 @@ from sennit.activities.definitions import Activities, WorkerPaths
 from sennit.activities.toolbox import load_tools
 from sennit.starter.dev.binary import obtain
 from sennit.starter.dev.server import DevServer
+from sennit.workers.__main__ import ALLOCATIONS
 from sennit.workflows.messages.converter import connect
 
+gc.disable()  # until everything is collected
 for _name in [name for name in os.environ if name.startswith(("OPENAI_", "ANTHROPIC_", "SENNIT_MODEL"))]:
     del os.environ[_name]  # no test may spend a person's money
 
@@ -67,10 +69,12 @@ def _cancel_in_time(test: pytest.Function) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Get the server before the first test that needs it: on a fresh machine it is built, and that takes longer than a
     test may. What was collected stays to the end: the garbage collector, which would go through it again and again,
-    leaves it alone.
+    leaves it alone, and comes as rarely as in a worker.
     """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(ALLOCATIONS)
+    gc.enable()
     if not session.config.option.collectonly and any("dev_server" in _fixtures(item) for item in session.items):
         asyncio.run(obtain(pinned_only=True))
 
