@@ -34,6 +34,8 @@ Plan = dict[str, Any]
 BROWSER = "tests/ui/"
 LONGEST = (BROWSER, "tests/chaos/", "tests/starter/dev/", "tests/workflows/test_programs.py")
 """What one process is busy with for longest: begun last, it would keep the others waiting at the end."""
+SERVERS = frozenset(("dev_server", "server_address"))
+"""Fixtures of a server that tests share: who asks for one is marked. A test with a server of its own says so itself."""
 STOPPING = 2 * SLOWEST_STOP
 """Seconds in which the workers of a test that took too long may stop."""
 CORPUS = Path(__file__).parents[1] / "examples" / "corpus"
@@ -41,10 +43,12 @@ CORPUS = Path(__file__).parents[1] / "examples" / "corpus"
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest files come first, then tests that wait for servers; the quick ones fill what room is left."""
-    items.sort(key=lambda item: (not item.nodeid.startswith(LONGEST), item.get_closest_marker("server") is None))
     for item in items:
+        if not SERVERS.isdisjoint(_fixtures(item)):
+            item.add_marker("server")
         if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj):
             _cancel_in_time(item)
+    items.sort(key=lambda item: (not item.nodeid.startswith(LONGEST), item.get_closest_marker("server") is None))
 
 
 def _cancel_in_time(test: pytest.Function) -> None:

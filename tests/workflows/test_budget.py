@@ -1,13 +1,10 @@
 """Runs that may spend only so much: they stop where they should, say so, and go on when the limit is raised."""
 
-import pytest
 from doubles.local_workers import Start
 from doubles.runs import call
 
 from sennit.testing.model_rules import Reply
 from sennit.testing.models import ModelServer
-
-pytestmark = pytest.mark.server
 
 TEXT = "The Nile is about 6,650 kilometres long. " * 6
 

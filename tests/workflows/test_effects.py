@@ -19,8 +19,6 @@ from sennit.activities.nodes.error_mapping import OutputRefused
 from sennit.activities.nodes.replies import encode_output
 from sennit.activities.nodes.runner import NodeRunner
 
-pytestmark = pytest.mark.server
-
 
 def post(**args: Any) -> dict[str, Any]:
     return {"nodes": [call("w", "post", args={"text": "once", **args}, timeout="500ms")], "answer": "$w"}

@@ -21,8 +21,6 @@ from sennit.workflows.messages.contracts import CheckResult, PreparedRun
 from sennit.workflows.plan.scheduling import termination
 from sennit.workflows.run import drain
 
-pytestmark = pytest.mark.server
-
 PLANNER, JOINER = "You plan work", "You put results together"
 GOOD = '1. nap(value="6,650 km long")\n2. fail("404: no such page")\n3. answer("Compare", $1, $2)'
 

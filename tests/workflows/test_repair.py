@@ -9,7 +9,6 @@ from doubles.local_workers import Handle, Start, remembered_or_not
 from doubles.runs import call, insist, status_of, until
 from temporalio.client import WorkflowUpdateFailedError
 
-pytestmark = pytest.mark.server
 HOLD = {"id": "hold", "kind": "gate", "question": "Go on?"}
 
 

@@ -8,11 +8,10 @@ that starts runs replays each.
 from functools import partial
 from typing import Any
 
-import pytest
 from doubles.local_workers import Start, remembered_or_not
 from doubles.runs import View, call, status_of, until
 
-pytestmark = [pytest.mark.server, remembered_or_not]
+pytestmark = remembered_or_not
 
 
 def quiet_end(last: dict[str, Any]) -> list[dict[str, Any]]:

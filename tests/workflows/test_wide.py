@@ -1,13 +1,10 @@
 """Wide runs: more ready nodes, bytes and items than one transaction or one task may have."""
 
-import pytest
 from doubles.events import kinds, weight
 from doubles.local_workers import Handle, Start
 from doubles.runs import call
 
 from sennit.workflows.plan.language.packing import pack_plan
-
-pytestmark = pytest.mark.server
 
 
 async def most_pending(handle: Handle) -> int:
