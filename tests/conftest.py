@@ -20,8 +20,10 @@ from sennit.activities.definitions import Activities, WorkerPaths
 from sennit.activities.toolbox import load_tools
 from sennit.starter.dev.binary import obtain
 from sennit.starter.dev.server import DevServer
+from sennit.workers.__main__ import ALLOCATIONS
 from sennit.workflows.messages.converter import connect
 
+gc.disable()  # until everything is collected
 for _name in [name for name in os.environ if name.startswith(("OPENAI_", "ANTHROPIC_", "SENNIT_MODEL"))]:
     del os.environ[_name]  # no test may spend a person's money
 
@@ -32,6 +34,8 @@ Plan = dict[str, Any]
 BROWSER = "tests/ui/"
 LONGEST = (BROWSER, "tests/chaos/", "tests/starter/dev/", "tests/workflows/test_programs.py")
 """What one process is busy with for longest: begun last, it would keep the others waiting at the end."""
+SERVERS = frozenset(("dev_server", "server_address"))
+"""Fixtures of a server that tests share: who asks for one is marked. A test with a server of its own says so itself."""
 STOPPING = 2 * SLOWEST_STOP
 """Seconds in which the workers of a test that took too long may stop."""
 CORPUS = Path(__file__).parents[1] / "examples" / "corpus"
@@ -39,10 +43,12 @@ CORPUS = Path(__file__).parents[1] / "examples" / "corpus"
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest files come first, then tests that wait for servers; the quick ones fill what room is left."""
-    items.sort(key=lambda item: (not item.nodeid.startswith(LONGEST), item.get_closest_marker("server") is None))
     for item in items:
+        if not SERVERS.isdisjoint(_fixtures(item)):
+            item.add_marker("server")
         if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj):
             _cancel_in_time(item)
+    items.sort(key=lambda item: (not item.nodeid.startswith(LONGEST), item.get_closest_marker("server") is None))
 
 
 def _cancel_in_time(test: pytest.Function) -> None:
@@ -67,10 +73,12 @@ def _cancel_in_time(test: pytest.Function) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Get the server before the first test that needs it: on a fresh machine it is built, and that takes longer than a
     test may. What was collected stays to the end: the garbage collector, which would go through it again and again,
-    leaves it alone.
+    leaves it alone, and comes as rarely as in a worker.
     """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(ALLOCATIONS)
+    gc.enable()
     if not session.config.option.collectonly and any("dev_server" in _fixtures(item) for item in session.items):
         asyncio.run(obtain(pinned_only=True))
 

@@ -20,7 +20,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-_ALLOCATIONS = 10_000
+ALLOCATIONS = 10_000
 """New objects after which Python looks for garbage. Of its default, 700, a large plan makes as many for ten nodes."""
 USAGE = """\
 usage: python -m sennit.workers ROLE        serve a role: {roles}
@@ -46,6 +46,8 @@ def main(arguments: Sequence[str]) -> int:
         help_wanted = list(arguments) in (["-h"], ["--help"])
         (sys.stdout if help_wanted else sys.stderr).write(USAGE.format(roles=", ".join(ROLES)))
         return 0 if help_wanted else 2
+    if takes_more or count:
+        gc.enable()
     try:
         if count:
             from sennit.workers.processes import count_in, serve_in
@@ -160,7 +162,8 @@ def serve(name: str) -> int:
     if traces is not None:
         work = dataclasses.replace(work, interceptors=(traces,))
     gc.freeze()  # what is loaded stays: looking through it again takes longer than a node does
-    gc.set_threshold(_ALLOCATIONS)
+    gc.set_threshold(ALLOCATIONS)
+    gc.enable()
     with asyncio.Runner(loop_factory=SteadyLoop) as runner:
         try:
             return runner.run(WorkerProcess(role, settings, work, identity, address, started).run())
@@ -174,6 +177,7 @@ def serve(name: str) -> int:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    gc.disable()  # what is being loaded is no garbage, and to look for it is a fifth of the start
     status = main(sys.argv[1:])
     from sennit.workers.shutdown import leave
 

@@ -10,9 +10,19 @@ from functools import partial
 from typing import Any
 
 import structlog
+from temporalio import activity
 from temporalio.client import Client
 from temporalio.common import VersioningBehavior, WorkerDeploymentVersion
-from temporalio.worker import PollerBehaviorAutoscaling, PollerBehaviorSimpleMaximum, Worker, WorkerDeploymentConfig
+from temporalio.exceptions import ApplicationError
+from temporalio.worker import (
+    ActivityInboundInterceptor,
+    ExecuteActivityInput,
+    Interceptor,
+    PollerBehaviorAutoscaling,
+    PollerBehaviorSimpleMaximum,
+    Worker,
+    WorkerDeploymentConfig,
+)
 
 from sennit.activities.storage.artifacts import StoreUnavailable
 from sennit.workers.connection import connect_patiently, short_cause
@@ -20,7 +30,7 @@ from sennit.workers.health import HealthServer, Readiness
 from sennit.workers.roles import QueueBinding, Role
 from sennit.workers.server_check import ServerCheck, with_store
 from sennit.workers.settings import WorkerSettings, WrongSetting
-from sennit.workers.shutdown import AFTER_DRAIN, RunningActivities, StopRequest, leave_by
+from sennit.workers.shutdown import AFTER_DRAIN, StopRequest, leave_by
 from sennit.workers.telemetry import tool_gauges
 from sennit.workers.wiring import RoleWork, note_imported
 from sennit.workers.workflow_sandbox import runner_for
@@ -32,6 +42,45 @@ _WITHOUT_END = timedelta(days=7)  # the drain is timed here: when tools are to b
 _HEARTBEAT = timedelta(seconds=1)  # a cancellation reaches an activity only with a heartbeat
 
 log = structlog.stdlib.get_logger("workers")
+
+
+class RunningActivities(Interceptor):
+    """The activities that run in this process, so that they can be cancelled when the drain is over."""
+
+    def __init__(self) -> None:
+        self.stopped = False
+        self.tasks: set[asyncio.Task[Any]] = set()
+
+    def intercept_activity(
+        self,
+        next: ActivityInboundInterceptor,  # noqa: A002 - the SDK's name
+    ) -> ActivityInboundInterceptor:
+        return _Tracked(next, self)
+
+    def stop(self) -> None:
+        """Cancel those that still run. They fail, and the server starts them again elsewhere."""
+        self.stopped = True
+        for task in self.tasks:
+            task.cancel()
+
+
+class _Tracked(ActivityInboundInterceptor):
+    def __init__(self, inner: ActivityInboundInterceptor, running: RunningActivities) -> None:
+        super().__init__(inner)
+        self._running = running
+
+    async def execute_activity(self, input: ExecuteActivityInput) -> Any:  # noqa: A002 - the SDK's name
+        task = asyncio.current_task()
+        assert task is not None
+        self._running.tasks.add(task)
+        try:
+            return await super().execute_activity(input)
+        except asyncio.CancelledError:
+            if self._running.stopped and not activity.is_cancelled():
+                raise ApplicationError("its worker stopped before it had ended", type="WorkerStopped") from None
+            raise
+        finally:
+            self._running.tasks.discard(task)
 
 
 @dataclass(frozen=True, slots=True)

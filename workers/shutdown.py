@@ -8,16 +8,9 @@ import sys
 import threading
 from typing import Any, NoReturn
 
-import structlog
-from temporalio import activity
-from temporalio.exceptions import ApplicationError
-from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
-
 AFTER_DRAIN = 4.0
 """Seconds that activities have to react to their cancellation after the drain. With the default drain of 25 s a process
 has ended before the 30 s that Kubernetes grants are over."""
-
-log = structlog.stdlib.get_logger(__name__)
 
 
 class StopRequest:
@@ -37,48 +30,9 @@ class StopRequest:
 
     def _on_signal(self, number: signal.Signals) -> None:
         if self._requested.is_set():
-            log.warning("second signal: leaving at once", signal=number.name)
+            _log().warning("second signal: leaving at once", signal=number.name)
             leave(128 + number)
         self._requested.set()
-
-
-class RunningActivities(Interceptor):
-    """The activities that run in this process, so that they can be cancelled when the drain is over."""
-
-    def __init__(self) -> None:
-        self.stopped = False
-        self.tasks: set[asyncio.Task[Any]] = set()
-
-    def intercept_activity(
-        self,
-        next: ActivityInboundInterceptor,  # noqa: A002 - the SDK's name
-    ) -> ActivityInboundInterceptor:
-        return _Tracked(next, self)
-
-    def stop(self) -> None:
-        """Cancel those that still run. They fail, and the server starts them again elsewhere."""
-        self.stopped = True
-        for task in self.tasks:
-            task.cancel()
-
-
-class _Tracked(ActivityInboundInterceptor):
-    def __init__(self, inner: ActivityInboundInterceptor, running: RunningActivities) -> None:
-        super().__init__(inner)
-        self._running = running
-
-    async def execute_activity(self, input: ExecuteActivityInput) -> Any:  # noqa: A002 - the SDK's name
-        task = asyncio.current_task()
-        assert task is not None
-        self._running.tasks.add(task)
-        try:
-            return await super().execute_activity(input)
-        except asyncio.CancelledError:
-            if self._running.stopped and not activity.is_cancelled():
-                raise ApplicationError("its worker stopped before it had ended", type="WorkerStopped") from None
-            raise
-        finally:
-            self._running.tasks.discard(task)
 
 
 def leave_by(seconds: float) -> None:
@@ -100,5 +54,11 @@ def leave(code: int) -> NoReturn:
 
 
 def _give_up(seconds: float) -> None:
-    log.error("a task is still running and does not react: leaving it", seconds=seconds)
+    _log().error("a task is still running and does not react: leaving it", seconds=seconds)
     leave(1)
+
+
+def _log() -> Any:
+    import structlog  # with all that it loads, which what only leaves does without
+
+    return structlog.stdlib.get_logger(__name__)

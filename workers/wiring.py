@@ -13,8 +13,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import structlog
-
 from sennit.workers.roles import ROLES, QueueKind, Role
 from sennit.workers.settings import WorkerSettings, WrongSetting
 from sennit.workflows.messages import queues
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     from sennit.activities.toolbox import Registry, Tool
     from sennit.activities.toolbox.threads import ToolThreads
 
-log = structlog.stdlib.get_logger("workers")
 _noted: dict[str, str] = {}
 
 
@@ -73,7 +70,7 @@ def load_work(role: Role, settings: WorkerSettings, identity: str) -> RoleWork:
     )
     if role.name == "llm":
         _check_keys(settings)
-    registry = load_registry(settings, role, lambda reason: log.warning("tools are not offered", reason=reason))
+    registry = load_registry(settings, role, lambda reason: _log().warning("tools are not offered", reason=reason))
     try:
         models = Models.of(settings.models, CallMeter())
         host = Activities(paths, registry, models, identity=identity, approval=settings.approval, slots=settings.slots)
@@ -84,7 +81,7 @@ def load_work(role: Role, settings: WorkerSettings, identity: str) -> RoleWork:
         raise WrongSetting(f"SENNIT_ARTIFACTS='{settings.artifacts}': {problem}") from None
     sandboxed = [f"{tool.name} {tool.hint}" for tool in registry if tool.queue == queues.SANDBOX]
     if sandboxed:
-        log.info("sandbox", tools=sandboxed)
+        _log().info("sandbox", tools=sandboxed)
     activities: dict[QueueKind, Sequence[Callable[..., Any]]] = {
         "tools": host.tools(),
         "llm": host.llm(),
@@ -93,6 +90,12 @@ def load_work(role: Role, settings: WorkerSettings, identity: str) -> RoleWork:
     note = find_confinement().missing if role.serves("tools", "llm") else ""
     warm_up = host.warm_up if role.serves("tools") else None
     return RoleWork(workflows, activities, host.store, tool_threads, note, warm_up)
+
+
+def _log() -> Any:
+    import structlog  # with all that it loads, which what only lists tools does without
+
+    return structlog.stdlib.get_logger("workers")
 
 
 def _workflows() -> tuple[type, ...]:
@@ -171,7 +174,7 @@ def _configured_tools(settings: WorkerSettings, left_out: dict[str, str]) -> "li
             found += declared
             left_out |= without
             for name, reason in without.items():
-                log.warning("a tool is left out", tool=name, reason=reason)
+                _log().warning("a tool is left out", tool=name, reason=reason)
     except ToolSetupError as problem:
         raise WrongSetting(f"{variable}: {problem}") from None
     return found

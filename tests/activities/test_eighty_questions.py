@@ -20,7 +20,7 @@ from sennit.activities.toolbox import load_tools
 from sennit.testing.models import model_server
 from sennit.workflows.messages import queues
 
-pytestmark = [pytest.mark.server, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 AT_ONCE = 8
 
 

@@ -28,7 +28,6 @@ from sennit.testing.models import ModelServer, model_server
 from sennit.workflows.messages import contracts, queues
 from sennit.workflows.messages.node_calls import LlmNodeCall
 
-pytestmark = pytest.mark.server
 Env = dict[str, str]
 Running = Callable[..., AbstractAsyncContextManager[Start]]
 

@@ -17,7 +17,6 @@ from sennit.starter.dev.server import DevServer
 from sennit.testing.models import model_server
 from sennit.workflows.messages import queues
 
-pytestmark = pytest.mark.server
 RULES = [
     {"match": "One", "text": "first answer", "usage": [107, 2]},
     {"match": "Two", "times": 1, "status": 429, "text": f"slow down, {KEY}", "headers": {"retry-after-ms": "50"}},

@@ -18,7 +18,7 @@ from sennit.workflows.messages import queues
 from sennit.workflows.messages.converter import connect
 
 STARTED = PendingActivityState.PENDING_ACTIVITY_STATE_STARTED
-pytestmark = [pytest.mark.server, pytest.mark.chaos]
+pytestmark = pytest.mark.chaos
 
 
 SCRIPT = """

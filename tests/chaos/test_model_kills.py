@@ -19,7 +19,7 @@ from sennit.testing.models import ModelServer, model_server
 from sennit.workflows.messages import queues
 from sennit.workflows.messages.converter import connect
 
-pytestmark = [pytest.mark.server, pytest.mark.chaos]
+pytestmark = pytest.mark.chaos
 LIMIT = 100.0
 AMPLE = {"tokens": 100_000}
 THOUGHTS = "".join(f"Thought: step {index} needs some care\n" for index in range(12))

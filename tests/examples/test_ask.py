@@ -3,8 +3,6 @@
 import pytest
 from doubles.example_user import ExampleUser
 
-pytestmark = pytest.mark.server
-
 
 @pytest.mark.parametrize(
     ("command", "code", "expected"),

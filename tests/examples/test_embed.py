@@ -7,7 +7,7 @@ import pytest
 from doubles.embedded import run_cells, run_child, service, use_service
 from doubles.example_user import ExampleUser
 
-pytestmark = [pytest.mark.server, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 
 
 def test_a_web_service_starts_follows_approves_and_answers(user: ExampleUser, tmp_path: Path) -> None:

@@ -184,7 +184,6 @@ def test_help_is_quick_because_no_sdk_is_loaded() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60).returncode == 0
 
 
-@pytest.mark.server
 @pytest.mark.parametrize(
     "argv",
     [

@@ -143,7 +143,6 @@ async def guarded(dev_server: DevServer, certificates: Path) -> AsyncIterator[st
     await asyncio.sleep(0.01)  # transports close a moment later
 
 
-@pytest.mark.server
 async def test_the_certificates_of_the_environment_open_a_door_that_is_shut_without(
     guarded: str, certificates: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -75,7 +75,6 @@ AGENT = {"nodes": [{"id": "sub", "kind": "agent", "goal": "Impossible."}]}
 GATE = {"nodes": [{"id": "g", "kind": "gate", "question": "Go on?"}]}
 
 
-@pytest.mark.server
 async def test_only_what_the_server_has_forgotten_goes(
     client: Client, start: Start, store: DirectoryStore, artifacts: Path
 ) -> None:
@@ -105,7 +104,6 @@ async def test_only_what_the_server_has_forgotten_goes(
     assert (await blocked.result())["answer"] == "yes"
 
 
-@pytest.mark.server
 @pytest.mark.parametrize("name", ["it's", 'a "b"', "back\\slash", "per%cent_", "' OR WorkflowId != '", "\u2603"])
 async def test_a_run_is_known_by_any_id_and_after_another_one_has_taken_it(client: Client, name: str) -> None:
     known = await KnownRuns.of(client)
@@ -131,7 +129,6 @@ async def stored(store: DirectoryStore, *owners: Owner, suffix: str = "") -> str
     return prefix
 
 
-@pytest.mark.server
 async def test_what_is_half_deleted_is_found_again(
     client: Client, store: DirectoryStore, artifacts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,7 +151,6 @@ async def test_what_is_half_deleted_is_found_again(
     assert not (artifacts / prefix).exists()
 
 
-@pytest.mark.server
 async def test_what_may_be_of_another_server_or_is_no_run_stays(
     client: Client, store: DirectoryStore, artifacts: Path, tmp_path: Path
 ) -> None:
@@ -190,7 +186,6 @@ def gc(dev_server: DevServer, artifacts: Path) -> Callable[..., tuple[int, str, 
     return run
 
 
-@pytest.mark.server
 async def test_the_command_says_what_goes_and_what_went(
     client: Client, store: DirectoryStore, artifacts: Path, gc: Callable[..., tuple[int, str, str]]
 ) -> None:
@@ -209,7 +204,6 @@ async def test_the_command_says_what_goes_and_what_went(
     assert folders(artifacts) == []
 
 
-@pytest.mark.server
 async def test_wrong_calls_delete_nothing(
     client: Client,
     store: DirectoryStore,

@@ -76,7 +76,6 @@ async def until(log: Path, message: str, count: int) -> list[dict[str, Any]]:
     return said(log, message)
 
 
-@pytest.mark.server
 async def test_a_process_that_dies_comes_back_at_its_ports_and_one_signal_drains_all(
     dev_server: DevServer, tmp_path: Path
 ) -> None:

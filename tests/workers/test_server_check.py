@@ -24,7 +24,6 @@ async def nothing() -> None:
     """An activity, because a worker needs one."""
 
 
-@pytest.mark.server
 async def test_a_server_that_has_everything_is_good(client: Client) -> None:
     check = ServerCheck(client, HERE, None)
     assert (await check.lost(), await check.obstacle(), await check.note()) == (None, None, "")
@@ -33,7 +32,6 @@ async def test_a_server_that_has_everything_is_good(client: Client) -> None:
     )
 
 
-@pytest.mark.server
 async def test_a_missing_namespace_is_named_until_there_is_one(client: Client, dev_server: DevServer) -> None:
     strange = await Client.connect(dev_server.address, namespace="bare")
     check = ServerCheck(strange, HERE, None)
@@ -49,7 +47,6 @@ async def test_a_missing_namespace_is_named_until_there_is_one(client: Client, d
     assert "until you run `sennit setup`" in note
 
 
-@pytest.mark.server
 async def test_a_server_that_is_too_old_is_named(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_check, "LEAST_SERVER", (99, 0))
     told = await ServerCheck(client, HERE, None).obstacle()
@@ -58,7 +55,6 @@ async def test_a_server_that_is_too_old_is_named(client: Client, monkeypatch: py
     assert told.endswith(": upgrade it to 99.0 or newer")
 
 
-@pytest.mark.server
 async def test_a_worker_waits_for_others_with_another_store_to_go(client: Client, dev_server: DevServer) -> None:
     """It is a worker of the tools queue, known by its identity as one with the store `a`."""
     await _register(client, "stores")
@@ -74,7 +70,6 @@ async def test_a_worker_waits_for_others_with_another_store_to_go(client: Client
     assert (await same.obstacle(), await none.obstacle()) == (None, None)
 
 
-@pytest.mark.server
 async def test_a_server_that_does_not_let_the_worker_in_is_named(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

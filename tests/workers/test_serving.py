@@ -30,8 +30,6 @@ from sennit.workflows.messages.node_calls import ToolNodeCall
 from sennit.workflows.messages.request import RunRequest
 from sennit.workflows.messages.result import RunReport
 
-pytestmark = pytest.mark.server
-
 WAITING = '''
 import asyncio
 import pathlib

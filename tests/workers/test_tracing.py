@@ -69,7 +69,6 @@ async def ended(traces: TraceServer, runs: int = 1) -> None:
     await asyncio.sleep(0.5)  # what comes too much would come now
 
 
-@pytest.mark.server
 async def test_a_run_is_one_trace_of_nodes_attempts_and_model_calls(dev_server: DevServer, tmp_path: Path) -> None:
     client = await connect(dev_server.address)
     async with model_server() as model:
@@ -109,7 +108,6 @@ async def test_a_run_is_one_trace_of_nodes_attempts_and_model_calls(dev_server: 
     assert (set(traces.paths), traces.services) == ({"/v1/traces"}, {"sennit"})
 
 
-@pytest.mark.server
 @pytest.mark.chaos
 async def test_no_span_comes_twice_when_a_worker_is_killed(dev_server: DevServer, tmp_path: Path) -> None:
     client = await connect(dev_server.address)
@@ -135,7 +133,6 @@ async def test_no_span_comes_twice_when_a_worker_is_killed(dev_server: DevServer
     assert (top.parent, {span.trace for span in traces.spans}) == ("", {top.trace})
 
 
-@pytest.mark.server
 async def test_failures_sub_agents_planning_and_contents(dev_server: DevServer, tmp_path: Path) -> None:
     client = await connect(dev_server.address)
     fails = {"nodes": [call("n", "fail", retry={"attempts": 1})], "on_failure": "fail", "answer": "$n"}
@@ -172,7 +169,6 @@ async def test_failures_sub_agents_planning_and_contents(dev_server: DevServer, 
     assert traces.services == {"mine"}
 
 
-@pytest.mark.server
 async def test_a_group_a_retry_by_a_person_and_a_cancelled_run(dev_server: DevServer, tmp_path: Path) -> None:
     client = await connect(dev_server.address)
     nodes = [call("a"), call("b", needs=["a"]), call("c", "fail", args={"unless": "mended"})]
@@ -226,7 +222,6 @@ def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[TraceServer]:
             each.shutdown()
 
 
-@pytest.mark.server
 async def test_a_trace_goes_on_when_its_run_continues_as_new(
     client: Client, host: Activities, receiver: TraceServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,7 +245,6 @@ async def test_a_trace_goes_on_when_its_run_continues_as_new(
     assert all(top.start <= span.start for span in receiver.below(top))
 
 
-@pytest.mark.server
 async def test_links_that_opentelemetry_drops_are_counted(
     client: Client, host: Activities, receiver: TraceServer
 ) -> None:

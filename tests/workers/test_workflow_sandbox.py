@@ -117,7 +117,6 @@ def serve_clock(address: str) -> None:
     asyncio.run(serve())
 
 
-@pytest.mark.server
 @pytest.mark.parametrize("joins", [False, True])
 async def test_a_query_of_a_forgotten_run_decides_nothing(dev_server: DevServer, client: Client, joins: bool) -> None:
     """Also if the workflow task before had no news for the workflow, which has not seen its time then."""
@@ -164,7 +163,6 @@ class CountingRunner(UnsandboxedWorkflowRunner):
         return super().create_instance(det)
 
 
-@pytest.mark.server
 async def test_a_remembered_run_is_not_forgotten_for_its_queries(client: Client) -> None:
     counting, held = CountingRunner(), Hold()
     async with (

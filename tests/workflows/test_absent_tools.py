@@ -19,7 +19,6 @@ from sennit.workflows.messages import queues
 pytest.importorskip("mcp", reason="needs the extra mcp")
 from sennit.activities.toolbox.mcp.tools import McpServers
 
-pytestmark = pytest.mark.server
 SERVER = str(Path(__file__).parents[1] / "doubles" / "bare_mcp_server.py")
 TOOL = {"name": "look", "inputSchema": {"type": "object"}}
 PROGRAM = "async def main():\n    return await silent_look()"

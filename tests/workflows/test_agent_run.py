@@ -9,8 +9,6 @@ from doubles.runs import call, until
 from temporalio.client import WorkflowFailureError, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
-pytestmark = pytest.mark.server
-
 
 def join(name: str, *inputs: str, **fields: Any) -> dict[str, Any]:
     return {"id": name, "kind": "join", "inputs": list(inputs), **fields}

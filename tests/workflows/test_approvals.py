@@ -11,7 +11,6 @@ from temporalio.client import WorkflowUpdateFailedError
 
 from sennit.activities.nodes.effect_ledger import arguments_digest
 
-pytestmark = pytest.mark.server
 WRITES = {"kind": "tool", "tool": "note", "args": {"text": "item $item.n"}}
 
 

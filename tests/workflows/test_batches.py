@@ -3,12 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
 from doubles.local_workers import Start
 from doubles.runs import call, called
 from doubles.tools import calls
-
-pytestmark = pytest.mark.server
 
 
 def halves(*numbers: int) -> dict[str, Any]:

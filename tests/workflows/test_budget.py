@@ -1,16 +1,10 @@
 """Runs that may spend only so much: they stop where they should, say so, and go on when the limit is raised."""
 
-from typing import Any
-
-import pytest
 from doubles.local_workers import Start
-from doubles.runs import call, until
-from temporalio.client import WorkflowUpdateFailedError
+from doubles.runs import call
 
 from sennit.testing.model_rules import Reply
 from sennit.testing.models import ModelServer
-
-pytestmark = pytest.mark.server
 
 TEXT = "The Nile is about 6,650 kilometres long. " * 6
 
@@ -24,23 +18,6 @@ async def test_dollars_bound_the_first_wave_too(begin: Start, model_server: Mode
     report = await handle.result()
     assert (report["status"], report["problem"]) == ("partial", "the budget is spent (cost 0.0525 of 0.05)")
     assert len(model_server.asked) == 7, "one call too many at most"
-
-
-async def test_a_raise_that_is_none_is_refused(start: Start) -> None:
-    handle = await start(plan={"nodes": [call("a", "hang", args={"name": "budget"})]}, budget={"tokens": 1000})
-    await until(handle, lambda view: view["counts"].get("running") == 1)
-    wrong: list[tuple[dict[str, Any], str]] = [
-        ({}, "name at least one limit"),
-        ({"tokens": 10}, "the new limit must be higher: tokens is 1000 already"),
-        ({"tokens": -1}, "`tokens`: "),
-        ({"time": "5m"}, "`time`"),
-        ({"token": 1}, "unknown field `token`; did you mean `tokens`?"),
-    ]
-    for given, why in wrong:
-        with pytest.raises(WorkflowUpdateFailedError) as refused:
-            await handle.execute_update("raise_budget", given)
-        assert why in str(refused.value.cause)
-    await handle.execute_update("finish")
 
 
 async def test_time_ends_a_run_with_what_there_is(start: Start) -> None:

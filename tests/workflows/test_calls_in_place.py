@@ -10,8 +10,6 @@ from doubles.events import activities, failed_tasks
 from doubles.local_workers import Start
 from doubles.runs import called, insist, until
 
-pytestmark = pytest.mark.server
-
 MANY = """
 import asyncio
 

@@ -17,7 +17,6 @@ from sennit.workers.workflow_sandbox import runner_for
 from sennit.workflows.agent_run import AgentRun
 from sennit.workflows.messages import queues
 
-pytestmark = pytest.mark.server
 NODES = 50
 
 

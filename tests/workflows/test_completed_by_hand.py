@@ -19,7 +19,6 @@ from sennit.activities.definitions import Activities
 from sennit.workflows.messages.contracts import CALLS
 from sennit.workflows.run import drain
 
-pytestmark = pytest.mark.server
 SENTENCE = "InvalidResult: its activity was completed with something that is not its result, as if by hand"
 RUBBISH: list[Any] = ["junk", None, {"ref": "nope"}, {"nodes": []}, {"nodes": [{}]}, {}]
 OTHERS = RUBBISH[-2:]

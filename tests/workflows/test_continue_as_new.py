@@ -20,8 +20,6 @@ from sennit.testing.models import ModelServer
 from sennit.workflows.run import drain
 from sennit.workflows.run.subagent import prefix_below
 
-pytestmark = pytest.mark.server
-
 
 @pytest.fixture(autouse=True)
 def short_histories(monkeypatch: pytest.MonkeyPatch) -> None:

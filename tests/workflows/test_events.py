@@ -19,7 +19,7 @@ from sennit.workflows.agent_run import AgentRun
 from sennit.workflows.messages import queues
 from sennit.workflows.messages.views import RunEvent
 
-pytestmark = [pytest.mark.server, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.timeout(60)
 
 GATE = {"id": "ok", "kind": "gate", "question": "Publish ${a.value}?", "schema": {"enum": ["yes", "no"]}}
 ASKING = {"nodes": [call("a", args={"value": "x"}), GATE, {"id": "both", "kind": "join", "inputs": ["a", "ok"]}]}

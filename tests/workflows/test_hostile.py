@@ -7,7 +7,6 @@ from doubles.local_workers import Start
 from doubles.runs import call
 from temporalio.client import WorkflowUpdateFailedError
 
-pytestmark = pytest.mark.server
 LOST = {
     "deep": "",
     "surrogate": "",

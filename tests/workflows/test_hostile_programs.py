@@ -19,8 +19,6 @@ from sennit.activities.programs.advance import Programs
 from sennit.testing.models import ModelServer
 from sennit.workflows.run import drain
 
-pytestmark = pytest.mark.server
-
 
 def program(script: str, **fields: Any) -> dict[str, Any]:
     nodes = [{"id": "main", "kind": "program", "script": script, **fields}]

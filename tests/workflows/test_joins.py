@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
 from doubles.events import activities, weight
 from doubles.local_workers import Handle, Start
 from doubles.runs import call, called, insist, status_of, until
@@ -11,8 +10,6 @@ from temporalio.client import Client
 
 from sennit.starter.client.output import read_output
 from sennit.workflows.plan.language.packing import pack_plan
-
-pytestmark = pytest.mark.server
 
 
 def join(name: str, *inputs: str, policy: Any = "all", **fields: Any) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from temporalio.client import WorkflowUpdateFailedError
 from sennit.testing.model_rules import Call, Reply
 from sennit.testing.models import ModelServer
 
-pytestmark = pytest.mark.server
 PLANNER, JOINER = "You plan work", "You put results together"
 PLAN = '1. nap(value="6,650 km long")\n2. answer("Which?", $1)'
 LINES = r'"3. nap(value=\"a\")\n4. nap(value=\"b\")\n5. nap(value=\"c\")\n6. answer($1, $3, $4, $5)"'

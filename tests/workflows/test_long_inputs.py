@@ -10,7 +10,6 @@ from doubles.runs import call
 from sennit.testing.model_rules import Call, Reply
 from sennit.testing.models import ModelServer
 
-pytestmark = pytest.mark.server
 LINES = [f"{number:05d} the weir at mile {number} holds {number * 7} litres" for number in range(5_000)]
 TEXT = "\n".join(LINES)[:200_000]
 

@@ -13,8 +13,6 @@ from doubles.runs import call, happens, status_of, until
 from sennit.testing.model_rules import Asked, Call, Reply
 from sennit.testing.models import ModelServer
 
-pytestmark = pytest.mark.server
-
 
 def loop(**fields: Any) -> dict[str, Any]:
     return {"id": "n7", "kind": "llm", "prompt": "How much is it?", "tools": ["calculate", "note"], **fields}

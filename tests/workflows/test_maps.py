@@ -10,7 +10,6 @@ from doubles.runs import called, happens, insist, status_of, until
 
 from sennit.workflows.plan.digests import digest_in
 
-pytestmark = pytest.mark.server
 ITEMS = {
     "items": {"type": "array", "default": [{"n": index, "kind": "odd" if index % 2 else "even"} for index in range(5)]}
 }

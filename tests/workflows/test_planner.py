@@ -21,8 +21,6 @@ from sennit.workflows.messages.contracts import CheckResult, PreparedRun
 from sennit.workflows.plan.scheduling import termination
 from sennit.workflows.run import drain
 
-pytestmark = pytest.mark.server
-
 PLANNER, JOINER = "You plan work", "You put results together"
 GOOD = '1. nap(value="6,650 km long")\n2. fail("404: no such page")\n3. answer("Compare", $1, $2)'
 
@@ -219,22 +217,6 @@ async def test_the_time_of_a_run_holds_for_its_planning_too(begin: Start, model_
     with pytest.raises(WorkflowFailureError) as failed:
         await handle.result()
     assert str(failed.value.cause).endswith("the run's time (1s) was up before it had a plan")
-
-
-async def test_a_dead_end_leads_to_more_lines(begin: Start, model_server: ModelServer) -> None:
-    """Few enough to be added unasked."""
-    model_server.on(PLANNER, GOOD)
-    more = (
-        '{"replan": {"why": "the page is gone", "nodes": '
-        '"4. nap(value=\\"6,400 km long\\", needs=[$1])\\n5. answer($1, $4)"}}'
-    )
-    evidence = '[{"node": "n1", "claim": "a"}, {"node": "4", "claim": "b"}]'
-    answer = f'{{"answer": "The Nile, by 250 km [1][2].", "evidence": {evidence}}}'
-    model_server.on(JOINER, more, answer)
-    report = await (await begin(goal="Which is longer?", approve_replans_above=2)).result()
-    assert (report["status"], report["answer"]) == ("done", "The Nile, by 250 km [1][2].")
-    assert [each["node"] for each in report["evidence"]] == ["n1", "n4"]
-    assert [line["id"] for line in report["nodes"]] == ["n1", "n2", "n3", "n4", "n5"]
 
 
 async def test_a_request_that_leads_nowhere_goes_back_to_the_joiner(begin: Start, model_server: ModelServer) -> None:

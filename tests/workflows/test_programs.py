@@ -18,8 +18,6 @@ from sennit.testing.model_rules import Call, Reply
 from sennit.testing.models import ModelServer
 from sennit.workflows.run import drain, engine
 
-pytestmark = pytest.mark.server
-
 MANY = """
 async def look(number: int, repaired: str):
     found = await nap(value=number)

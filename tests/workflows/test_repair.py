@@ -1,16 +1,14 @@
 """What people do to a run: retry a node, skip one, approve, answer, finish; and what happens if they do not."""
 
 import asyncio
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from doubles.local_workers import Handle, Start, remembered_or_not
-from doubles.runs import call, called, insist, status_of, until
+from doubles.runs import call, insist, status_of, until
 from temporalio.client import WorkflowUpdateFailedError
 
-pytestmark = pytest.mark.server
 HOLD = {"id": "hold", "kind": "gate", "question": "Go on?"}
 
 
@@ -57,32 +55,6 @@ async def until_ended(handle: Handle) -> dict[str, Any]:
         await insist(handle, "finish", {})
     report: dict[str, Any] = await handle.result()
     return report
-
-
-@remembered_or_not
-async def test_one_item_of_a_map_and_one_member_of_a_group_are_run_again_alone(start: Start, cache: Path) -> None:
-    do = {"kind": "tool", "tool": "fail", "args": {"message": "item $item.n", "unless": "item-$item.n"}}
-    nodes = [
-        call("list", "count", args={"count": 3}),
-        {"id": "m", "kind": "map", "over": "$list.items", "do": do},
-        call("a", args={"value": 1}),
-        call("b", "fail", args={"unless": "item-1"}, needs=["a"]),
-        call("c", args={"value": "$a.value"}),
-        {"id": "j", "kind": "join", "inputs": ["b", "c"]},
-    ]
-    for index in (0, 2):
-        (cache / f"item-{index}").touch()
-    handle = await start(plan={"nodes": nodes, "answer": ["$m", "$j"], "fuse": "on"})
-    await until(handle, lambda view: blocked(view) and {status_of(view, "m"), status_of(view, "b")} == {"failed"})
-    (cache / "item-1").touch()
-    await insist(handle, "retry_node", {"node": "m[1]"})
-    await insist(handle, "retry_node", {"node": "b"})
-    recovered = {"value": "recovered"}
-    assert (await handle.result())["answer"] == [[recovered] * 3, [recovered, {"value": 1}]]
-    expected = Counter({f"{name}~1": 1 for name in ("m[0]", "m[1]", "m[2]", "a", "b", "c")})
-    assert called(cache, handle) == expected + Counter(["m[1]~2", "b~2"])
-    for index in range(3):
-        (cache / f"item-{index}").unlink()
 
 
 @remembered_or_not

@@ -17,7 +17,6 @@ from temporalio.exceptions import ApplicationError
 
 from sennit.workflows.messages import queues
 
-pytestmark = pytest.mark.server
 EXAMPLE = 'for example {"goal": "Which is longer, the Nile or the Amazon?"}'
 ONE = {"nodes": [call("a", args={"value": 1})]}
 

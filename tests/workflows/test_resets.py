@@ -15,7 +15,6 @@ from temporalio.client import Client, WorkflowUpdateFailedError
 
 from sennit.testing.models import ModelServer
 
-pytestmark = pytest.mark.server
 SECONDS = 6.0  # a write takes longer than resets do
 
 

@@ -10,8 +10,6 @@ from doubles.events import activities
 from doubles.local_workers import Handle, Start
 from doubles.runs import call, called, status_of, until
 
-pytestmark = pytest.mark.server
-
 
 async def signals(handle: Handle) -> list[Any]:
     """Return what signals of shared activities have told, without what cannot be that."""

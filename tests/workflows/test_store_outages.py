@@ -24,8 +24,6 @@ from sennit.workflows.messages.node_calls import GroupCall
 from sennit.workflows.messages.views import RunView
 from sennit.workflows.plan.scheduling import termination
 
-pytestmark = pytest.mark.server
-
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:

@@ -13,7 +13,6 @@ from doubles.tools import calls
 from sennit.testing.model_rules import Reply
 from sennit.testing.models import ModelServer
 
-pytestmark = pytest.mark.server
 PLANNER, JOINER = "You plan work", "You put results together"
 LINES = '1. nap(value="a")\n2. nap(value="$1")\n3. note(text="x")\n'
 THOUGHTS = "".join(f"Thought: step {index} needs care\n" for index in range(12))

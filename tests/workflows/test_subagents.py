@@ -23,7 +23,6 @@ from sennit.testing.model_rules import Reply
 from sennit.testing.models import ModelServer
 from sennit.workflows.run import subagent
 
-pytestmark = pytest.mark.server
 PLANNER, JOINER = "You plan work", "You put results together"
 
 

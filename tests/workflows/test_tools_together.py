@@ -20,7 +20,6 @@ from sennit.workers.wiring import load_registry
 from sennit.workflows.messages import queues
 
 pytest.importorskip("mcp", reason="needs the extra mcp")
-pytestmark = pytest.mark.server
 TESTS = Path(__file__).parents[1]
 
 

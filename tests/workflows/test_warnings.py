@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pytest
 from doubles.local_workers import serving
 from doubles.runs import call
 from doubles.stores import store_in
@@ -11,8 +10,6 @@ from temporalio.client import Client
 from sennit.activities.definitions import Activities, WorkerPaths
 from sennit.activities.toolbox import load_tools
 from sennit.workflows.messages import queues
-
-pytestmark = pytest.mark.server
 
 
 async def test_a_run_warns_of_documents_that_it_could_not_read(client: Client, tmp_path: Path) -> None:

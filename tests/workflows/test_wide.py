@@ -1,17 +1,10 @@
 """Wide runs: more ready nodes, bytes and items than one transaction or one task may have."""
 
-from collections import Counter
-from pathlib import Path
-
-import pytest
 from doubles.events import kinds, weight
 from doubles.local_workers import Handle, Start
 from doubles.runs import call
-from doubles.tools import calls
 
 from sennit.workflows.plan.language.packing import pack_plan
-
-pytestmark = pytest.mark.server
 
 
 async def most_pending(handle: Handle) -> int:
@@ -51,23 +44,3 @@ async def test_the_whole_window_starts_in_steps_that_a_transaction_can_hold(star
     report = await handle.result()
     assert (report["status"], report["answer"]) == ("done", 249)
     assert (await kinds(handle))["EVENT_TYPE_TIMER_STARTED"] >= 1
-
-
-async def test_a_map_of_more_items_than_the_window_is_gathered_in_order(start: Start, cache: Path) -> None:
-    nodes = [
-        call("list", "count", args={"count": 130}),
-        {
-            "id": "m",
-            "kind": "map",
-            "over": "$list.items",
-            "max_items": 130,
-            "do": {"kind": "tool", "tool": "nap", "args": {"value": "$item.n"}},
-        },
-    ]
-    handle = await start(plan={"nodes": nodes})
-    report = await handle.result()
-    assert report["answer"] == [{"value": index} for index in range(130)]
-    assert await most_pending(handle) <= 100
-    assert handle.first_execution_run_id is not None
-    assert set(Counter(calls(cache, handle.first_execution_run_id)).values()) == {1}
-    assert (await kinds(handle))["EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT"] == 0

@@ -20,7 +20,6 @@ from sennit.workflows.messages.contracts import Conclusion
 from sennit.workflows.messages.result import WRITES
 from sennit.workflows.run.subagent import prefix_below
 
-pytestmark = pytest.mark.server
 SECONDS = 1.5
 
 

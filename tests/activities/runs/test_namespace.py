@@ -11,7 +11,6 @@ from sennit.activities.runs.namespace import NamespaceAttributes, usable
 from sennit.workflows.run.search_attributes import KEYS
 
 
-@pytest.mark.server
 async def test_they_are_found_and_remembered(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     visibility = NamespaceAttributes()
     assert await visibility.attributes(client) == tuple(KEYS)
@@ -19,7 +18,6 @@ async def test_they_are_found_and_remembered(client: Client, monkeypatch: pytest
     assert await visibility.attributes(client) == tuple(KEYS)
 
 
-@pytest.mark.server
 async def test_a_server_that_does_not_say_leaves_a_run_without(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     async def refused(*_: Any, **__: Any) -> None:
         raise RPCError("no", RPCStatusCode.PERMISSION_DENIED, b"")

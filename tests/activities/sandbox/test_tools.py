@@ -117,7 +117,6 @@ async def test_a_shell_command_runs_likewise(tools: dict[str, Tool], context: To
     assert (done["exit_code"], done["stdout"], done["files"]) == (3, "ABC\n", {"out.txt": "ABC\n"})
 
 
-@pytest.mark.server
 async def test_a_plan_runs_code_on_the_sandbox_queue(client: Client, tmp_path: Path, tools: dict[str, Tool]) -> None:
     registry = load_tools(["doubles.tools"], (), tools.values())
     assert {each["name"]: each["queue"] for each in registry.catalogue()}["python"] == queues.SANDBOX

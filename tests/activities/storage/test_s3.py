@@ -109,7 +109,6 @@ async def test_a_list_that_is_late_does_no_harm(s3: S3Proxy, url: str) -> None:
     assert [each async for each in store.list_objects("default")] == []
 
 
-@pytest.mark.server
 async def test_a_run_whose_bucket_fails_often_does_everything_once_and_tells_no_secret(
     s3: S3Proxy, url: str, start: Start, cache: Path
 ) -> None:

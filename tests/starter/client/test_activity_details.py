@@ -26,7 +26,7 @@ from sennit.starter.client.errors import NoAnswer
 from sennit.starter.client.events import EventReader
 from sennit.workflows.messages.views import NodeView, RunView
 
-pytestmark = [pytest.mark.server, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.timeout(60)
 QUEUE = "closely"
 
 

@@ -35,7 +35,7 @@ from sennit.starter.client.run import FAST, SLOW, pause_after
 from sennit.workflows.messages.queues import WORKFLOW
 from sennit.workflows.plan.programs.program_plan import program_plan
 
-pytestmark = [pytest.mark.server, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.timeout(60)
 
 SECOND = timedelta(seconds=1)
 SLOW_PAGES: list[str] = []

@@ -129,7 +129,6 @@ asyncio.run(script())
 """
 
 
-@pytest.mark.server
 def test_no_script_is_aborted_at_its_end_by_a_thread_of_the_sdk(server_address: str) -> None:
     """The end of a script overtakes a thread that hands over a result: seldom, so this one is made slow."""
     done = subprocess.run(

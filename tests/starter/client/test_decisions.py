@@ -15,7 +15,7 @@ from sennit.starter.client.errors import NotAllowed, RunIsOver
 from sennit.starter.client.run import Run
 from sennit.workflows.messages.views import RunView
 
-pytestmark = [pytest.mark.server, pytest.mark.timeout(100)]
+pytestmark = pytest.mark.timeout(100)
 SCRIPT = """
 async def main():
     one = await nap(value=1)

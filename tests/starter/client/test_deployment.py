@@ -25,7 +25,6 @@ from sennit.workers.server_check import ServerCheck
 from sennit.workflows.messages.converter import DATA_CONVERTER
 from sennit.workflows.messages.queues import WORKFLOW
 
-pytestmark = pytest.mark.server
 NAMESPACE = "rollout"
 ASK = {"id": "ask", "kind": "gate", "question": "Go on?", "schema": {"type": "string"}}
 WAITS = {

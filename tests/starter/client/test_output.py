@@ -20,7 +20,7 @@ from sennit.starter.client.run import Run
 from sennit.starter.limits import MAX_OUTPUT_CHANGES
 from sennit.workflows.messages.outputs import OutputPart, OutputsCall, OutputsReply
 
-pytestmark = [pytest.mark.server, pytest.mark.timeout(100)]
+pytestmark = pytest.mark.timeout(100)
 SECRET = "hunter-2-is-no-password"
 
 

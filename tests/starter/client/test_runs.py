@@ -26,7 +26,7 @@ from sennit.starter.terminal.console import Terminal
 from sennit.workflows.messages.queues import WORKFLOW
 from sennit.workflows.messages.result import WAITS_FOR
 
-pytestmark = [pytest.mark.server, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.timeout(60)
 
 STATUS = SearchAttributeKey.for_keyword("SennitStatus")
 TOTAL, DONE, FAILED = (SearchAttributeKey.for_int(f"SennitNodes{name}") for name in ("Total", "Done", "Failed"))

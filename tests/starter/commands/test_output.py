@@ -17,7 +17,7 @@ from sennit.starter.client.errors import Exit, Refused
 from sennit.starter.commands import output
 from sennit.starter.terminal.console import Terminal
 
-pytestmark = [pytest.mark.server, pytest.mark.timeout(100)]
+pytestmark = pytest.mark.timeout(100)
 ODD = "two\nlines \x1b[31mred"
 
 

@@ -29,7 +29,7 @@ from sennit.starter.commands.command_line import parse
 from sennit.starter.terminal.console import Terminal
 from sennit.workflows.messages.queues import WORKFLOW
 
-pytestmark = [pytest.mark.server, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.timeout(120)
 
 PLAN = """\
 inputs: {a: {type: integer}}

@@ -42,7 +42,6 @@ def test_views_are_links_only_where_the_web_ui_is_known(monkeypatch: pytest.Monk
     assert "http://ui/namespaces/a%20b/workflows?query=%60WorkflowType%60%3D%22AgentRun%22%20AND" in line
 
 
-@pytest.mark.server
 @pytest.mark.timeout(60)
 async def test_what_is_missing_is_created_once(
     server_address: str, client: Client, make_terminal: Callable[..., Any]
@@ -79,7 +78,6 @@ async def test_a_rate_that_is_none_is_named(make_terminal: Callable[..., Any], r
         await setup.run(parse(["setup", "--rates", rates]), make_terminal("text"))
 
 
-@pytest.mark.server
 async def test_a_provider_is_capped_for_all_workers_together_and_let_go(
     server_address: str, client: Client, make_terminal: Callable[..., Any]
 ) -> None:
@@ -101,13 +99,11 @@ async def test_a_provider_is_capped_for_all_workers_together_and_let_go(
         assert f"sennit.llm.anthropic: {text}, of all workers together" in terminal.out.getvalue()
 
 
-@pytest.mark.server
 @pytest.mark.parametrize("query", setup.VIEWS.values(), ids=list(setup.VIEWS))
 async def test_the_server_takes_the_filters(client: Client, query: str) -> None:
     assert (await client.count_workflows(query)).count >= 0
 
 
-@pytest.mark.server
 async def test_a_namespace_without_room_is_named(
     server_address: str, client: Client, make_terminal: Callable[..., Any]
 ) -> None:

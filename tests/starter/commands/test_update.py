@@ -90,7 +90,6 @@ FORM = {
 }
 
 
-@pytest.mark.server
 async def test_an_answer_without_a_value_is_asked_for_on_a_terminal_and_refused_without_one(
     client: Client, server_address: str, tmp_path: Path, make_terminal: Callable[..., Terminal]
 ) -> None:

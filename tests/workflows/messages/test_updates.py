@@ -23,7 +23,6 @@ from temporalio.exceptions import ApplicationError
 from sennit.workflows.messages import queues
 from sennit.workflows.messages.updates import UPDATES
 
-pytestmark = pytest.mark.server
 Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
 
 OF_NODE = [update.name for update in UPDATES if "node" in update.model_fields]

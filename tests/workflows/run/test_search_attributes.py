@@ -14,7 +14,6 @@ from sennit.activities.definitions import Activities
 from sennit.workflows.run import drain, search_attributes
 from sennit.workflows.run.search_attributes import KEYS
 
-pytestmark = pytest.mark.server
 Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
 UPSERTED = "EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES"
 

@@ -26,7 +26,6 @@ from sennit.workflows.agent_run import AgentRun
 from sennit.workflows.messages import queues
 from sennit.workflows.run import drain
 
-pytestmark = pytest.mark.server
 Handle = WorkflowHandle[Any, Any]
 Start = Callable[..., Awaitable[Handle]]
 PLANNER, JOINER = "You plan work", "You put results together"

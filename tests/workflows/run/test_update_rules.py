@@ -3,7 +3,8 @@
 import pytest
 from doubles.plan.play import Play, each, join, node
 
-from sennit.workflows.messages.updates import Answer, Approve, EditProgram, RetryNode, SkipNode, Update
+from sennit.workflows.messages.updates import Answer, Approve, EditProgram, RaiseBudget, RetryNode, SkipNode, Update
+from sennit.workflows.plan.scheduling.budget import Budget
 from sennit.workflows.plan.scheduling.state import SKIPPED
 from sennit.workflows.run.update_rules import judge
 
@@ -19,6 +20,20 @@ def test_a_node_of_an_unfinished_plan_is_neither_retried_nor_skipped(update: Upd
     assert (early.rejection, early.is_final) == ("the plan is still being written; try again in a moment", False)
     run.state.streaming = False
     assert judge(run.state, update).event is not None
+
+
+@pytest.mark.parametrize(
+    ("update", "rejection"),
+    [
+        (RaiseBudget(), "name at least one limit"),
+        (RaiseBudget(tokens=10), "the new limit must be higher: tokens is 1000 already"),
+        (RaiseBudget(tokens=1_001), ""),
+    ],
+)
+def test_a_raise_that_is_none_is_refused(update: RaiseBudget, rejection: str) -> None:
+    run = Play(node("a"), answer="a")
+    run.state.budget = Budget({"tokens": 1_000})
+    assert judge(run.state, update).rejection == rejection
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from doubles.local_workers import Start
 from doubles.plan.play import Play, each, node, when
 from doubles.runs import insist, until
@@ -68,7 +67,6 @@ EDITED = """async def main():
 """
 
 
-@pytest.mark.server
 async def test_what_a_replaced_script_has_called_has_not_failed(start: Start) -> None:
     handle = await start(plan={"nodes": [{"id": "main", "kind": "program", "script": EDITED}]})
     await until(handle, lambda view: bool(view["status"] == "blocked"))

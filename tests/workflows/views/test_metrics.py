@@ -15,8 +15,6 @@ from sennit.starter.dev.server import DevServer
 from sennit.workflows.messages import queues
 from sennit.workflows.messages.converter import DATA_CONVERTER
 
-pytestmark = pytest.mark.server
-
 
 async def nothing_runs(run: Handle) -> None:
     """Wait until the run has taken the end of every node that does not wait for a person.

@@ -15,7 +15,6 @@ from sennit.workflows.run.subagent_status import for_parent
 from sennit.workflows.views import report as reporting
 from sennit.workflows.views.shown_run import ShownRun
 
-pytestmark = pytest.mark.server
 Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
 NAP = {"kind": "tool", "tool": "nap", "args": {"value": "$item.n"}}
 NODES = [call("a", "count", args={"count": 3}), {"id": "m", "kind": "map", "over": "$a.items", "do": NAP}]
