@@ -30,23 +30,31 @@ def read_inputs(words: Iterable[str], declared: Mapping[str, InputSpec], *, part
     missing.
     """
     found: dict[str, Any] = {}
-    for word in words:
-        name, equals, text = word.partition("=")
-        if not equals:
-            raise Refused(f"--input {word[:60]}: write it as name=value")
+    for name, text in pairs(words, "--input").items():
         if not declared:
             raise Refused(f"--input {name[:60]}: this run takes no inputs")
         if name not in declared:
             hint = f"{did_you_mean(name, declared)} (inputs: {', '.join(declared)})"
             raise Refused(f"--input {name[:60]}: there is no such input{hint}")
-        if name in found:
-            raise Refused(f"--input {name}: given twice")
         found[name] = read_value(name, text, declared[name].type)
     missing = [name for name, spec in declared.items() if name not in found and "default" not in spec.model_fields_set]
     if missing and not partial:
         hints = " ".join(f"--input {name}={_EXAMPLES[declared[name].type]}" for name in missing)
         which = f"the inputs {format_names(missing)} are" if len(missing) > 1 else f"the input `{missing[0]}` is"
         raise Refused(f"{which} missing: add {hints}")
+    return found
+
+
+def pairs(words: Iterable[str], option: str) -> dict[str, str]:
+    """Return the texts in `name=value` words by their names; raises Refused."""
+    found: dict[str, str] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not (name and equals):
+            raise Refused(f"{option} {word[:60]}: write it as name=value")
+        if name in found:
+            raise Refused(f"{option} {name[:60]}: given twice")
+        found[name] = text
     return found
 
 
