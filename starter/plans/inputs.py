@@ -4,16 +4,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sennit.starter.client.errors import Refused
-from sennit.starter.terminal.prompt import value_of
+from sennit.workflows.plan.language.json_schema import typed_value
 from sennit.workflows.plan.language.nodes import InputSpec
 from sennit.workflows.plan.language.text import did_you_mean, format_names
 
-_KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {
-    "integer": (int, "a whole number"),
-    "number": ((int, float), "a number"),
-    "boolean": (bool, "true or false"),
-    "array": (list, 'a JSON list such as ["a", "b"]'),
-    "object": (dict, 'a JSON object such as {"a": 1}'),
+_KINDS = {
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": 'a JSON list such as ["a", "b"]',
+    "object": 'a JSON object such as {"a": 1}',
 }
 _EXAMPLES = {
     "string": "TEXT",
@@ -62,8 +62,7 @@ def read_value(name: str, text: str, kind: str) -> Any:
     """Return `text` as a value of the JSON type `kind`; raises Refused."""
     if kind == "string":
         return text
-    types, description = _KINDS[kind]
-    value = value_of(text)
-    if not isinstance(value, types) or isinstance(value, bool) != (kind == "boolean"):
-        raise Refused(f"--input {name}: {text[:60]!r} is not {description}")
+    value = typed_value(text, frozenset([kind]))
+    if isinstance(value, str):
+        raise Refused(f"--input {name}: {text[:60]!r} is not {_KINDS[kind]}")
     return value
