@@ -152,9 +152,9 @@ def looked_up(question: Question, passages: Sequence[Passage]) -> dict[str, Any]
             return said.output()
     answers: dict[tuple[str, ...], Statement] = {}
     for each in (each for passage in passages for each in statements(passage)):
-        told = _told(question, each)
-        if told and carries(question.words, each) and not _DENIES.search(each.text):
-            answers[told] = each
+        named = _named(question, each)
+        if named and carries(question.words, each) and not _DENIES.search(each.text):
+            answers[named] = each
     found = [each for each in answers.values() if not each.about] or [*answers.values()]
     if len(found) == 1:
         said.lines = [said.quote(quotation(found[0]))]
@@ -165,7 +165,7 @@ def looked_up(question: Question, passages: Sequence[Passage]) -> dict[str, Any]
     return said.output()
 
 
-def _told(question: Question, statement: Statement) -> tuple[str, ...]:
+def _named(question: Question, statement: Statement) -> tuple[str, ...]:
     """Return what a statement names of the kind that is asked for, beside what the question itself says."""
     if question.kind not in _FORMS:
         return (statement.text,)

@@ -154,10 +154,10 @@ def _figure(words: frozenset[str], asked: str, statement: Statement) -> Fact | N
         tail = _TAIL.search(text, found.end())
         said = f"{_ASIDE.sub('', text[: found.start()])} {text[found.end() : tail.start() if tail else None]}"
         implied = stems(found["unit"] or "") | {_IMPLIED.get(unit.dimension, "")}
-        wanted, told = words - _GENERIC - implied, stems(said)
-        told |= frozenset() if wanted <= told else stems(statement.about)
+        wanted, beside = words - _GENERIC - implied, stems(said)
+        beside |= frozenset() if wanted <= beside else stems(statement.about)
         per = re.sub("^ (?:an?|each|every|per) ", " per ", found["per"] or "")
-        is_meant = bool(wanted) and wanted <= told <= words | _PLAIN | implied and not _IS_OTHER.search(said)
+        is_meant = bool(wanted) and wanted <= beside <= words | _PLAIN | implied and not _IS_OTHER.search(said)
         if is_meant and (unit == target or not per):
             holds = lead or _HOLDS_FOR.match(text, found.end())
             return {**_value(found, unit, target, per), "year": int(holds[1]) if holds else None}
