@@ -69,8 +69,8 @@ class World:
         return call
 
 
-def _dollars(given: Any, said: Any) -> float:
-    prompt, written = (len(json.dumps(each, default=str)) / CHARACTERS for each in (given, said))
+def _dollars(arguments: Any, result: Any) -> float:
+    prompt, written = (len(json.dumps(each, default=str)) / CHARACTERS for each in (arguments, result))
     read, wrote = price_of(MODEL) or (0, 0)
     return (prompt * read + written * wrote) / 1e12
 

@@ -1,19 +1,15 @@
 """Connects to Temporal at start, when the server may come up after its workers."""
 
 import asyncio
-import re
 from collections.abc import Callable
 
 from temporalio.client import Client
 from temporalio.envconfig import ClientConfig
 
 from sennit.workers.settings import WrongSetting
-from sennit.workflows.messages.converter import connect
+from sennit.workflows.messages.converter import cause_of, connect
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 2.0
-_ATTEMPT_SECONDS = 10.0
-_TLS = re.compile(r"kind: InvalidData, error: (Invalid\w+\(\w+)")
-_QUOTED = re.compile(r'(?:message|error): \\?"((?:[^"\\]|\\.)+?)\\?"')
 
 
 def server_address() -> str:
@@ -34,20 +30,10 @@ async def connect_patiently(address: str, identity: str, report: Callable[[str],
     pause = _FIRST_PAUSE
     while True:
         try:
-            return await asyncio.wait_for(connect(identity=identity), _ATTEMPT_SECONDS)
+            return await connect(identity=identity)
         except (RuntimeError, TimeoutError) as problem:
-            report(f"no Temporal server at {address}: {short_cause(problem)}; check TEMPORAL_ADDRESS and TEMPORAL_TLS")
+            report(f"no Temporal server at {address}: {cause_of(problem)}; check TEMPORAL_ADDRESS and TEMPORAL_TLS")
         except ValueError as problem:
             raise WrongSetting(f"the Temporal address {address!r} cannot be used: {problem}") from None
         await asyncio.sleep(pause)
         pause = min(pause * 1.6, _LONGEST_PAUSE)
-
-
-def short_cause(problem: BaseException) -> str:
-    """Return in a few words why the SDK failed; its own messages are dumps of nested errors."""
-    if isinstance(problem, TimeoutError):
-        return f"no answer within {_ATTEMPT_SECONDS:.0f} s"
-    if tls := _TLS.search(str(problem)):
-        return f"TLS failed: {tls[1]})"
-    found = _QUOTED.findall(str(problem))
-    return found[-1] if found else f"{type(problem).__name__}: {problem}"[:300]

@@ -18,12 +18,11 @@ from temporalio.service import RPCError
 from sennit.activities.storage.artifacts import ArtifactStore, StoreUnavailable
 from sennit.activities.storage.garbage import KnownRuns, StoredRun, delete, is_garbage, stored_runs
 from sennit.activities.storage.location import open_store
-from sennit.workers.connection import server_address, short_cause
+from sennit.workers.connection import server_address
 from sennit.workers.settings import WrongSetting, read_settings
-from sennit.workflows.messages.converter import connect
+from sennit.workflows.messages.converter import cause_of, connect
 from sennit.workflows.plan.language.text import one_line
 
-CONNECT_SECONDS = 10.0
 NICENESS = 10
 
 
@@ -107,10 +106,10 @@ async def _collect(collection: Collection, store: ArtifactStore) -> int:
     address = server_address()
     try:
         await store.identify()
-        client = await asyncio.wait_for(connect(identity=f"gc@{socket.gethostname()}:{os.getpid()}"), CONNECT_SECONDS)
+        client = await connect(identity=f"gc@{socket.gethostname()}:{os.getpid()}")
         await collection.run(store, client)
     except (RuntimeError, TimeoutError) as error:
-        collection.problem = f"no Temporal server at {address}: {short_cause(error)}"
+        collection.problem = f"no Temporal server at {address}: {cause_of(error)}"
     except RPCError as error:
         collection.problem = f"the Temporal server at {address} does not say which runs it knows: {error.message[:200]}"
     except StoreUnavailable as error:

@@ -25,7 +25,7 @@ from temporalio.worker import (
 )
 
 from sennit.activities.storage.artifacts import StoreUnavailable
-from sennit.workers.connection import connect_patiently, short_cause
+from sennit.workers.connection import connect_patiently
 from sennit.workers.health import HealthServer, Readiness
 from sennit.workers.roles import QueueBinding, Role
 from sennit.workers.server_check import ServerCheck, with_store
@@ -34,6 +34,7 @@ from sennit.workers.shutdown import AFTER_DRAIN, StopRequest, leave_by
 from sennit.workers.telemetry import tool_gauges
 from sennit.workers.wiring import RoleWork, note_imported
 from sennit.workers.workflow_sandbox import runner_for
+from sennit.workflows.messages.converter import cause_of
 
 _THREADS = 32  # for the artifact store and names of hosts; tools have their own
 _CHECK_INTERVAL = 5.0
@@ -288,7 +289,7 @@ async def _drain(
     activities.stop()
     await drained
     ends = await asyncio.gather(*running, return_exceptions=True)
-    failures = {short_cause(end) for end in ends if isinstance(end, BaseException)}
+    failures = {cause_of(end) for end in ends if isinstance(end, BaseException)}
     for failure in sorted(failures):
         log.error("worker failed", cause=failure)
     log.info("stopped" if failures else "drained")

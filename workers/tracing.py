@@ -58,13 +58,13 @@ class _Ids(RandomIdGenerator):
     """Gives the ids that were set for the span that this thread starts next, else random ones."""
 
     def __init__(self) -> None:
-        self.given = threading.local()
+        self.next = threading.local()
 
     def generate_span_id(self) -> int:
-        return getattr(self.given, "span", 0) or super().generate_span_id()
+        return getattr(self.next, "span", 0) or super().generate_span_id()
 
     def generate_trace_id(self) -> int:
-        return getattr(self.given, "trace", 0) or super().generate_trace_id()
+        return getattr(self.next, "trace", 0) or super().generate_trace_id()
 
 
 class Traces(Interceptor):
@@ -96,8 +96,8 @@ class Traces(Interceptor):
         """Send a span that has ended, later and in another thread."""
         caller, is_run = _caller.get(), span.id == span_id(span.run)
         parent = self._context(span.run, span.parent) if span.parent else caller
-        given = self._ids.given
-        given.trace, given.span = self._trace(span.run), int(span.id, 16)
+        ids = self._ids.next
+        ids.trace, ids.span = self._trace(span.run), int(span.id, 16)
         try:
             made = self._tracer.start_span(
                 span.name,
@@ -108,7 +108,7 @@ class Traces(Interceptor):
                 start_time=span.start,
             )
         finally:
-            given.trace = given.span = 0
+            ids.trace = ids.span = 0
         if span.error is not None:
             made.set_status(Status(StatusCode.ERROR, span.error))
         made.end(span.end)

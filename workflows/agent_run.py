@@ -194,7 +194,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
     def group_progress(self, request: Any = None, *more: Any) -> None:
         """Go on behind what has ended. Ignores what is no such thing, comes late, or is from another attempt."""
         if self._engine is not None:
-            self._engine.tell(request, *more)
+            self._engine.dispatcher.tell(request, *more)
 
     @workflow.signal(name="subagent_status", description="What a sub-agent of this run waits for, from that sub-agent")
     def subagent_status(self, request: Any = None, *more: Any) -> None:
@@ -220,7 +220,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             snapshot=dump(engine.state),
             usage=self._spent,
             replans=engine.replans,
-            epoch=engine.epoch,
+            epoch=engine.dispatcher.epoch,
             attributes=self._setup.attributes.names,
             last_reported=self._subagent_status.last_reported or "",
             warnings=tuple(engine.warnings),
@@ -355,7 +355,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
 
     def _publish(self, shown: ShownRun | None) -> None:
         """Let lists know how the run stands."""
-        started, outage = self._engine.started if self._engine is not None else 0, self._setup.outage.blocked
+        started, outage = self._engine.dispatcher.started if self._engine is not None else 0, self._setup.outage.blocked
         self._metrics.publish(self._status, shown)
         self._setup.attributes.publish(self._status, self._setup.phase, shown, self._spent, started, outage)
 

@@ -121,19 +121,19 @@ def _piece(entry: Any, results: Mapping[str, Result], warnings: list[str]) -> di
     return {"node": name, "claim": claim, "source": source, "quote": quote}
 
 
-def _held(value: Any, quote: str, place: str, depth: int) -> tuple[str, bool]:
+def _held(value: Any, quote: str, document: str, depth: int) -> tuple[str, bool]:
     """Return (document, whether) of a quotation in a result: the path or address nearest to where it stands."""
     if isinstance(value, str):
-        return (place, True) if _stands(quote, _plain(value)) else ("", False)
+        return (document, True) if _stands(quote, _plain(value)) else ("", False)
     if depth > MAX_QUOTED_LEVELS:
         return "", False
     if isinstance(value, int | float):
-        return (place, True) if quote == str(value) else ("", False)
+        return (document, True) if quote == str(value) else ("", False)
     if isinstance(value, dict):
-        places = (value[field] for field in _PLACES if isinstance(value.get(field), str))
-        place = next(places, place)
+        documents = (value[field] for field in _PLACES if isinstance(value.get(field), str))
+        document = next(documents, document)
     for item in parts_of(value):
-        found = _held(item, quote, place, depth + 1)
+        found = _held(item, quote, document, depth + 1)
         if found[1]:
             return found
     return "", False

@@ -67,7 +67,7 @@ class GroupRun:
         self._tasks: dict[asyncio.Task[NodeReply], int] = {}
         self._ended: list[asyncio.Task[NodeReply]] = []
         self._any_ended = asyncio.Event()
-        self._told: dict[int, bool] = {}
+        self._signalled: dict[int, bool] = {}
         self._failed = [place for place in range(len(paths)) if len(details) > 2 and _bit(details[2], place)]
         self._state.status |= dict.fromkeys((self._first + place for place in self._failed), CANCELLED)
 
@@ -102,13 +102,13 @@ class GroupRun:
                 await signal(
                     GroupProgress(call=digest, attempt=attempt, places=tuple(news), replies=tuple(news.values()))
                 )
-                self._told |= dict.fromkeys(news, True)
+                self._signalled |= dict.fromkeys(news, True)
 
     def _news(self) -> dict[int, NodeReply]:
         """Return by their places the replies that the run has not been told of, as many as fit in one signal."""
         size, found = 0, dict[int, NodeReply]()
         for unit, reply in self._replies.items():
-            if unit - self._first not in self._told:
+            if unit - self._first not in self._signalled:
                 size += len(reply.model_dump_json(exclude_defaults=True))
                 if size > MAX_PROGRESS_BYTES:
                     break

@@ -190,14 +190,14 @@ class NodeRunner:
     async def _advanced(self, context: NodeContext) -> NodeReply:
         """Advance a program. It needs no marker: made again, the same advance comes to the same calls."""
         assert isinstance(context.call, ProgramNodeCall)
-        own = context.call.without_inputs()
+        bare = context.call.without_inputs()
 
         def make(page: StoredPlan, path: str) -> Coroutine[Any, Any, NodeReply]:
-            return self.run(own, path, {}, run_prefix=context.run_prefix, attempts=context.attempts, page=page)
+            return self.run(bare, path, {}, run_prefix=context.run_prefix, attempts=context.attempts, page=page)
 
         async def recorded(page: StoredPlan, path: str) -> NodeReply | None:
-            own_context = await self._context(own, path, {}, context.run_prefix, context.attempts, page)
-            return await self._recorded(own_context)
+            bare_context = await self._context(bare, path, {}, context.run_prefix, context.attempts, page)
+            return await self._recorded(bare_context)
 
         output = await self._within_timeout(context, lambda _: self.programs.advance(context, make, recorded))
         if output.page is None:

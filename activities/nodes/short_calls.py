@@ -98,7 +98,7 @@ class ShortCalls:
         self.has_others = False
         """Whether the script has made a call that its step does not make: to be handed over at once."""
         self._has_waited = False
-        self._told = bounds.last  # when the last end was of those that the script knows
+        self._last_read = bounds.last  # when the last end was of those that the script knows
 
     def makes(self, spec: NodeSpec) -> bool:
         """Whether the step makes this call, or begins this task."""
@@ -136,7 +136,7 @@ class ShortCalls:
     def _start(self, checked: StoredPlan, name: str, *, is_task: bool) -> None:
         if is_task:
             inner = self._inner[name] = type(self)(self._make, self._begin_task, self._queue, self.bounds)
-            inner._told = self._told
+            inner._last_read = self._last_read
             work = self._begin_task(checked, name, inner)
         else:
             work = self.bounds.batches.seat().run(self._make(checked, name))
@@ -176,7 +176,7 @@ class ShortCalls:
             found = [name for name in waits if name in self.ends]
             rest = limit - time.monotonic()
             if found and rest > 0 and self.bounds.takes():
-                self._told = max(self._told, *(self.ends[name].at for name in found))
+                self._last_read = max(self._last_read, *(self.ends[name].at for name in found))
                 return found
             if found or rest <= 0 or not self._tasks:
                 break
@@ -208,7 +208,7 @@ class ShortCalls:
         if reply.more:  # a task that waits for something else
             self.has_others = True
             return
-        earliest = self._told + 1 if name in self._inner else first
+        earliest = self._last_read + 1 if name in self._inner else first
         at = max(earliest, reply.at or round(time.time() * 1000))
         if reply.at and reply.at != at:
             self.moved[name] = reply.at

@@ -2,11 +2,13 @@
 
 import json
 import time
+from collections.abc import AsyncIterator
 from typing import Any
 
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import EventType, PendingActivityState, TaskQueueType, TimeoutType
 from temporalio.api.failure.v1 import Failure
+from temporalio.api.history.v1 import HistoryEvent
 from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.api.workflowservice.v1 import (
@@ -22,8 +24,6 @@ from sennit.workflows.messages.activity_options import REFUSALS
 from sennit.workflows.messages.views import EventKind, NodeView, RunEvent, RunView
 from sennit.workflows.plan.language.text import one_line
 
-EVENTS = 20
-"""How far back in a history the reason of a failed task is looked for."""
 USUAL_START = 2.0
 """Seconds within which a worker should have taken a task."""
 LOST = "its worker was lost, so its call starts again"
@@ -169,13 +169,23 @@ async def _describe(client: Client, run: str) -> DescribeWorkflowExecutionRespon
     return (await client.get_workflow_handle(run).describe()).raw_description
 
 
+async def history_back(client: Client, execution: WorkflowExecution) -> AsyncIterator[HistoryEvent]:
+    """Yield the events of a history, the last one first. Raises RPCError."""
+    request = GetWorkflowExecutionHistoryReverseRequest(
+        namespace=client.namespace, execution=execution, maximum_page_size=50
+    )
+    while True:
+        page = await client.workflow_service.get_workflow_execution_history_reverse(request)
+        for event in page.history.events:
+            yield event
+        if not page.next_page_token:
+            return
+        request.next_page_token = page.next_page_token
+
+
 async def _last_task_failure(client: Client, execution: WorkflowExecution) -> str | None:
     """Return why the last workflow task failed, unless one succeeded since."""
-    request = GetWorkflowExecutionHistoryReverseRequest(
-        namespace=client.namespace, execution=execution, maximum_page_size=EVENTS
-    )
-    page = await client.workflow_service.get_workflow_execution_history_reverse(request)
-    for event in page.history.events:
+    async for event in history_back(client, execution):
         if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED:
             return _reason(event.workflow_task_failed_event_attributes.failure) or "no reason given"
         if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT:

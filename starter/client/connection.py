@@ -4,7 +4,6 @@
 them is it the local stack, which is joined or started.
 """
 
-import asyncio
 import atexit
 import getpass
 import ipaddress
@@ -23,12 +22,10 @@ from temporalio.envconfig import ClientConfig, ClientConnectConfig
 from temporalio.runtime import Runtime, TelemetryConfig
 
 from sennit.starter.client.errors import Refused, ServerUnreachable
-from sennit.starter.client.server_errors import cause_of
 from sennit.starter.limits import MAX_SECONDS_AT_EXIT
-from sennit.workflows.messages.converter import DATA_CONVERTER
+from sennit.workflows.messages.converter import DATA_CONVERTER, cause_of, connect
 from sennit.workflows.plan.language.text import one_line
 
-CONNECT_TIMEOUT = 10.0
 LEAST_SECONDS_AT_EXIT = 0.02
 CLOUD_HOSTS = (".tmprl.cloud", ".api.temporal.io")
 CLOUD_UI = "https://cloud.temporal.io"
@@ -115,13 +112,8 @@ def _ui(known: str | None) -> str | None:
 async def connect_client(server: TemporalServer) -> Client:
     """Return a client; raises ServerUnreachable with address and cause, after at most 10 s."""
     try:
-        connecting = Client.connect(**server.config, data_converter=DATA_CONVERTER, identity=_person())
-        return await asyncio.wait_for(connecting, CONNECT_TIMEOUT)
-    except TimeoutError:
-        raise ServerUnreachable(
-            f"no Temporal server at {server.address}: no answer within {CONNECT_TIMEOUT:.0f} s"
-        ) from None
-    except (RuntimeError, ValueError) as error:
+        return await connect(config=server.config, identity=_person())
+    except (RuntimeError, TimeoutError, ValueError) as error:
         raise ServerUnreachable(f"no Temporal server at {server.address}: {cause_of(error)}") from None
 
 

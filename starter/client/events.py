@@ -6,11 +6,10 @@ from datetime import timedelta
 from pydantic import ValidationError
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import EventType
-from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryReverseRequest
 from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus, WorkflowQueryFailedError
 from temporalio.service import RPCError, RPCStatusCode
 
-from sennit.starter.client.activity_details import live_details, why_silent
+from sennit.starter.client.activity_details import history_back, live_details, why_silent
 from sennit.starter.client.errors import NoAnswer, Refused
 from sennit.starter.client.server_errors import error_of
 from sennit.workflows.messages.result import RunStatus
@@ -110,17 +109,10 @@ class EventReader:
         A worker that has replayed the history up to there counts that event too, if the task wrote no command.
         """
         execution = WorkflowExecution(workflow_id=self._name, run_id=run_id)
-        request = GetWorkflowExecutionHistoryReverseRequest(
-            namespace=self._client.namespace, execution=execution, maximum_page_size=50
-        )
-        while True:
-            page = await self._client.workflow_service.get_workflow_execution_history_reverse(request)
-            for event in page.history.events:
-                if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
-                    return event.event_id
-            if not page.next_page_token:
-                return 0
-            request.next_page_token = page.next_page_token
+        async for event in history_back(self._client, execution):
+            if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
+                return event.event_id
+        return 0
 
     async def _live(self, after: int) -> list[RunEvent]:
         """Return what the server says of running nodes and has not said to this reader before."""

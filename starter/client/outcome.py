@@ -79,8 +79,8 @@ def outcome_of_failure(run: str, run_id: str, cause: BaseException) -> RunOutcom
 def result_of(report: RunReport, kind: type[T]) -> T:
     """Return the answer of a run as a value of this type; raises NoResult unless it is whole and fits."""
     if report.status != "done":
-        answers = "answers only a part" if report.status == "partial" else report.status
-        raise NoResult(": ".join(filter(None, (report.id, answers, report.problem))), report)
+        how = "answers only a part" if report.status == "partial" else report.status
+        raise NoResult(": ".join(filter(None, (report.id, how, report.problem))), report)
     try:
         return TypeAdapter(kind).validate_python(report.answer)
     except ValidationError as error:

@@ -266,17 +266,17 @@ class Run(Decisions, Generic[T]):
         Queries every 0.3 s, less often up to 2 s while nothing changes. While no worker answers it calls `on_silence`
         and goes on. Raises SennitError if the server stays away.
         """
-        over = asyncio.ensure_future(self.outcome())
+        ended = asyncio.ensure_future(self.outcome())
         query: asyncio.Future[tuple[RunView | None, RunView | None]] | None = None
         view: RunView | None = None
         last_page: RunView | None = None
         pause = FAST
         try:
-            while not over.done():
+            while not ended.done():
                 began = asyncio.get_running_loop().time()
                 query = asyncio.ensure_future(self._changed_view(last_page, view, on_silence))
-                await asyncio.wait({over, query}, return_when=asyncio.FIRST_COMPLETED)
-                if over.done():  # a run that is over needs no worker to look at it
+                await asyncio.wait({ended, query}, return_when=asyncio.FIRST_COMPLETED)
+                if ended.done():  # a run that is over needs no worker to look at it
                     break
                 page, view = await query
                 changed = page is not None and page != last_page
@@ -285,10 +285,10 @@ class Run(Decisions, Generic[T]):
                     yield await activity_details(self._client, view)
                 pause = FAST if changed else min(pause * 1.25, SLOW)
                 took = asyncio.get_running_loop().time() - began
-                await asyncio.wait({over}, timeout=pause_after(took, pause, answered=page is not None))
-            await over
+                await asyncio.wait({ended}, timeout=pause_after(took, pause, answered=page is not None))
+            await ended
         finally:
-            for task in (over, query):
+            for task in (ended, query):
                 if task is not None:
                     task.cancel()
                     await asyncio.gather(task, return_exceptions=True)

@@ -1,7 +1,6 @@
 """What a failed call to the server means for a person, and which failures are worth waiting out."""
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -26,7 +25,6 @@ _LATE = {RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED}  # also after
 _SLOW = {*_LATE, RPCStatusCode.FAILED_PRECONDITION}
 _WRONG = {RPCStatusCode.NOT_FOUND, RPCStatusCode.INVALID_ARGUMENT, RPCStatusCode.ALREADY_EXISTS}
 _DENIED = {RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNAUTHENTICATED}
-_CAUSE = re.compile(r'(?:message|error): "([^"]+)"|(certificate[^")]*|invalid peer[^")]*)')
 
 
 def error_of(error: RPCError) -> SennitError:
@@ -45,12 +43,6 @@ def error_of(error: RPCError) -> SennitError:
     if error.status in _DENIED:
         return ServerUnreachable(f"the Temporal server does not let us in: {message}")
     return ServerUnreachable(f"the Temporal server does not answer: {message}")
-
-
-def cause_of(error: Exception) -> str:
-    """Return the innermost reason in a connection error of the SDK, which nests them in debugging text."""
-    found = [first or second for first, second in _CAUSE.findall(str(error))]
-    return one_line(found[-1] if found else str(error))[:200]
 
 
 async def retry_outages(call: Callable[[], Awaitable[T]], longest: float = OUTAGE) -> T:

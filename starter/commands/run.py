@@ -9,7 +9,7 @@ from sennit.starter.client.errors import Exit, Refused
 from sennit.starter.commands.command_line import Parser, add_run_argument
 from sennit.starter.commands.launch import add_start_arguments, launch
 from sennit.starter.plans.catalogue import read_catalogue
-from sennit.starter.plans.inputs import read_inputs
+from sennit.starter.plans.inputs import pairs, read_inputs
 from sennit.starter.plans.plan_file import PlanFile, read_plan, read_script
 from sennit.starter.terminal.console import Terminal
 from sennit.workflows.plan.programs.program_plan import title_of
@@ -61,8 +61,7 @@ async def _fork(args: argparse.Namespace, terminal: Terminal) -> Exit:
 
     async def begin(sennit: Sennit) -> dict[str, Any]:
         origin = await sennit.origin(args.run)
-        words = dict(word.partition("=")[::2] for word in args.input)
-        origin = origin.with_script(script, args.node, words) if script else origin
+        origin = origin.with_script(script, args.node, pairs(args.input, "--input")) if script else origin
         declared = PlanFile(args.run, origin.plan).check(None).inputs if origin.plan is not None else {}
         inputs = read_inputs(args.input, declared, partial=True)
         missing = {name: spec for name, spec in declared.items() if name not in origin.inputs}

@@ -9,6 +9,7 @@ from sennit.starter.client.errors import Exit, NoAnswer, Refused
 from sennit.starter.client.run import Run
 from sennit.starter.commands.command_line import Parser, add_run_argument
 from sennit.starter.commands.launch import connect
+from sennit.starter.plans.inputs import pairs
 from sennit.starter.plans.plan_file import read_script
 from sennit.starter.terminal.console import Terminal
 from sennit.starter.terminal.prompt import Typist, ask_line, value_of
@@ -108,11 +109,7 @@ def fields_of(args: argparse.Namespace) -> dict[str, Any]:
 
 def changed_arguments(words: list[str]) -> dict[str, Any]:
     """Return arguments from `name=value` words: JSON where it is JSON, else text. Raises Refused."""
-    split = [word.partition("=") for word in words]
-    wrong = next((word for word, (name, equals, _) in zip(words, split, strict=True) if not (name and equals)), None)
-    if wrong is not None:
-        raise Refused(f"--set {wrong[:60]!r}: write an argument as name=value")
-    return {name: value_of(value) for name, _, value in split}
+    return {name: value_of(text) for name, text in pairs(words, "--set").items()}
 
 
 async def _ask_value(run: Run[Any], node: str, terminal: Terminal) -> str:

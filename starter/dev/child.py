@@ -48,7 +48,7 @@ class Child(ABC):
         """Start it and wait until it answers. Raises LocalStackFailed; then no process is left."""
 
     @abstractmethod
-    async def answers(self) -> bool:
+    async def responds(self) -> bool:
         """Return whether it can be used now."""
 
     async def lives(self) -> bool:
@@ -77,7 +77,7 @@ class Child(ABC):
         ready = False
         try:
             async with asyncio.timeout(limit):
-                while self.running and not await self.answers():  # noqa: ASYNC110 - a process tells nobody
+                while self.running and not await self.responds():  # noqa: ASYNC110 - a process tells nobody
                     await asyncio.sleep(POLL)
             ready = self.running  # if not, what answered is another process
         except TimeoutError:

@@ -60,10 +60,10 @@ class GrantFile:
     async def sweep(self, is_over: Callable[[WriteGrant], Awaitable[bool]]) -> None:
         """Drop the grants that no run came for within an hour, and those of runs that are over."""
         writes = self._read().writes
-        over = [each.secret for each in writes if each.run and await is_over(each)]
-        if over or any(not each.run for each in writes):
+        ended = [each.secret for each in writes if each.run and await is_over(each)]
+        if ended or any(not each.run for each in writes):
             with self._changing() as granted:
-                granted.writes = [each for each in granted.writes if each.secret not in over]
+                granted.writes = [each for each in granted.writes if each.secret not in ended]
 
     @contextmanager
     def _changing(self) -> Iterator[_Granted]:

@@ -93,8 +93,8 @@ class DevServer(Child):
         ports = (self.port, self.ui_port)
         return not self._started_before and tuple(map(free_port, ports)) != ports
 
-    async def answers(self) -> bool:
-        return await answers(self.address) and self._listens()
+    async def responds(self) -> bool:
+        return await responds(self.address) and self._listens()
 
     def _listens(self) -> bool:
         """Whether the port is this server's: what answers may be another one that took the port first."""
@@ -117,7 +117,7 @@ class DevServer(Child):
             yield from ("--search-attribute", f"{name}={kind}")
 
 
-async def answers(address: str) -> bool:
+async def responds(address: str) -> bool:
     """Return whether a server there has the default namespace with Sennit's search attributes; takes 5 s at most."""
     request = ListSearchAttributesRequest(namespace=NAMESPACE)
     try:

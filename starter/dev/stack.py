@@ -14,7 +14,7 @@ from temporalio.client import Client
 from sennit.starter.dev.binary import obtain
 from sennit.starter.dev.messages import LocalStackFailed, Say, WrongSettings, last_lines, to_stderr
 from sennit.starter.dev.private_file import private
-from sennit.starter.dev.server import NAMESPACE, answers
+from sennit.starter.dev.server import NAMESPACE, responds
 from sennit.starter.dev.state import POLL, ProcessIdentity, StackRecord, StateDir, hold
 from sennit.starter.dev.supervisor import Supervisor, anything_runs
 from sennit.starter.dev.workers import (
@@ -180,7 +180,7 @@ class LocalStack:
                     kind = WrongSettings if record.wrong_settings else LocalStackFailed
                     raise kind(f"{record.detail}\nlog: {self.state.log('supervisor')}")
                 return None
-            if record and record.phase == "ready" and await answers(record.address):
+            if record and record.phase == "ready" and await responds(record.address):
                 return record
             if started or not record or record.phase != "ready" or not (record.server and record.server.alive):
                 last_excuse = time.monotonic()  # it is being started

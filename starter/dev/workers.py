@@ -50,7 +50,7 @@ class Workers(Child):
         self._port = free_port()
         await self.launch(self._command, worker_environment(self._state, self.address, self._port, os.environ))
 
-    async def answers(self) -> bool:
+    async def responds(self) -> bool:
         return await asyncio.to_thread(says_yes, self._port, "/readyz")
 
     async def lives(self) -> bool:

@@ -4,16 +4,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sennit.starter.client.errors import Refused
-from sennit.starter.terminal.prompt import value_of
+from sennit.workflows.plan.language.json_schema import typed_value
 from sennit.workflows.plan.language.nodes import InputSpec
 from sennit.workflows.plan.language.text import did_you_mean, format_names
 
-_KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {
-    "integer": (int, "a whole number"),
-    "number": ((int, float), "a number"),
-    "boolean": (bool, "true or false"),
-    "array": (list, 'a JSON list such as ["a", "b"]'),
-    "object": (dict, 'a JSON object such as {"a": 1}'),
+_KINDS = {
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": 'a JSON list such as ["a", "b"]',
+    "object": 'a JSON object such as {"a": 1}',
 }
 _EXAMPLES = {
     "string": "TEXT",
@@ -30,17 +30,12 @@ def read_inputs(words: Iterable[str], declared: Mapping[str, InputSpec], *, part
     missing.
     """
     found: dict[str, Any] = {}
-    for word in words:
-        name, equals, text = word.partition("=")
-        if not equals:
-            raise Refused(f"--input {word[:60]}: write it as name=value")
+    for name, text in pairs(words, "--input").items():
         if not declared:
             raise Refused(f"--input {name[:60]}: this run takes no inputs")
         if name not in declared:
             hint = f"{did_you_mean(name, declared)} (inputs: {', '.join(declared)})"
             raise Refused(f"--input {name[:60]}: there is no such input{hint}")
-        if name in found:
-            raise Refused(f"--input {name}: given twice")
         found[name] = read_value(name, text, declared[name].type)
     missing = [name for name, spec in declared.items() if name not in found and "default" not in spec.model_fields_set]
     if missing and not partial:
@@ -50,12 +45,24 @@ def read_inputs(words: Iterable[str], declared: Mapping[str, InputSpec], *, part
     return found
 
 
+def pairs(words: Iterable[str], option: str) -> dict[str, str]:
+    """Return the texts in `name=value` words by their names; raises Refused."""
+    found: dict[str, str] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not (name and equals):
+            raise Refused(f"{option} {word[:60]}: write it as name=value")
+        if name in found:
+            raise Refused(f"{option} {name[:60]}: given twice")
+        found[name] = text
+    return found
+
+
 def read_value(name: str, text: str, kind: str) -> Any:
     """Return `text` as a value of the JSON type `kind`; raises Refused."""
     if kind == "string":
         return text
-    types, description = _KINDS[kind]
-    value = value_of(text)
-    if not isinstance(value, types) or isinstance(value, bool) != (kind == "boolean"):
-        raise Refused(f"--input {name}: {text[:60]!r} is not {description}")
+    value = typed_value(text, frozenset([kind]))
+    if isinstance(value, str):
+        raise Refused(f"--input {name}: {text[:60]!r} is not {_KINDS[kind]}")
     return value

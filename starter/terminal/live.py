@@ -28,7 +28,7 @@ from sennit.starter.terminal.render import (
     shown_lines,
     usage_text,
 )
-from sennit.starter.terminal.text import fit
+from sennit.starter.terminal.text import fit, padded
 from sennit.workflows.messages.result import BlockedOn, RunReport
 from sennit.workflows.messages.views import NodeView, RunView
 from sennit.workflows.plan.language.limits import duration_text
@@ -180,8 +180,7 @@ class LiveTable:
             line.append(GLYPHS[node.status], STYLES.get(node.status, _dim(node)))
         else:
             line.append_text(self._spin())
-        name = fit(node.id, wide)
-        line.append(f" {name}{' ' * (wide - cell_len(name))} ", _dim(node) if since is None else "bold")
+        line.append(f" {padded(fit(node.id, wide), wide)} ", _dim(node) if since is None else "bold")
         ms = (now - since) * 1000 if since is not None else node.duration_ms if node.status in SETTLED else None
         line.append(f"{duration_text(ms):>8} ", "dim")
 

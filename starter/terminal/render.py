@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from sennit.starter.limits import MAX_NODE_LINES, MAX_PROGRESS_CHARACTERS, MAX_SHOWN_LOG, MAX_SHOWN_WRITES
 from sennit.starter.terminal.layers import bands_of, bar_of
-from sennit.starter.terminal.text import as_json, fit
+from sennit.starter.terminal.text import as_json, fit, padded
 from sennit.workflows.messages.result import BlockedOn, NodeLine, RunReport, UsageReport, WriteLine
 from sennit.workflows.messages.views import NodeView, RunView
 from sennit.workflows.plan.language.limits import duration_text
@@ -82,7 +82,7 @@ def node_line(node: NodeLine, width: int, id_width: int = 8) -> str:
     """Return one node as a line of at most `width` columns."""
     time = duration_text(node.duration_ms) if node.status in SETTLED else ""
     tries = f"x{node.attempts}" if node.attempts > 1 else ""
-    head = f"{one_line(node.id):<{id_width}} {node.status:<9} {time:>9} {tries:<3} "
+    head = f"{padded(one_line(node.id), id_width)} {node.status:<9} {time:>9} {tries:<3} "
     return (head + fit_label(label(node), max(width - cell_len(head), 8))).rstrip()
 
 
@@ -116,7 +116,7 @@ def fit_label(text: str, width: int) -> str:
 
 def id_width(nodes: Iterable[NodeLine]) -> int:
     """Return the width of the id column: the longest id, at most 20."""
-    return min(max((len(node.id) for node in nodes), default=2), 20)
+    return min(max((cell_len(node.id) for node in nodes), default=2), 20)
 
 
 def blocked_lines(item: BlockedOn, flags: str = "") -> list[str]:
@@ -236,13 +236,9 @@ def _node_lines(nodes: Sequence[NodeLine], width: int, *, failed: bool = False) 
     for band in bands:
         if band.folded:
             bar = "".join(signs for _, signs in bar_of(band.counts, _BAR))
-            lines.append(fit(f"  {_padded(band.name, gutter)}  {bar} {counts_text(band.counts)}", width).rstrip())
+            lines.append(fit(f"  {padded(band.name, gutter)}  {bar} {counts_text(band.counts)}", width).rstrip())
         lines += [f"  {GLYPHS[node.status]} {node_line(node, width - 4, wide)}" for node in band.nodes]
     return lines
-
-
-def _padded(text: str, width: int) -> str:
-    return text + " " * (width - cell_len(text))
 
 
 def report_of(view: RunView, ui_url: str | None) -> RunReport:

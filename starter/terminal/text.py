@@ -18,10 +18,15 @@ def fit(text: str, width: int) -> str:
     return set_cell_size(line, width - 1).rstrip() + "…" if width > 0 else ""
 
 
+def padded(text: str, width: int) -> str:
+    """Return `text` with room behind it, so that it takes `width` columns."""
+    return text + " " * (width - cell_len(text))
+
+
 def columns(rows: Sequence[Sequence[str]], abouts: Iterable[str], width: int) -> str:
     """Return a line a row: its cells below those of the others, and what it is about in the room that is left."""
-    sizes = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(cell.ljust(size) for cell, size in zip(row, sizes, strict=True)) for row in rows]
+    sizes = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(map(padded, row, sizes)) for row in rows]
     rest = max(20, width - sum(sizes) - 2 * len(sizes))
     return "\n".join(f"{line}  {fit(about, rest)}".rstrip() for line, about in zip(lines, abouts, strict=True))
 

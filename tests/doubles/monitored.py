@@ -82,7 +82,7 @@ class Prometheus(Child):
         }
         await self.launch(["prometheus", *(f"--{name}={value}" for name, value in arguments.items())], {})
 
-    async def answers(self) -> bool:
+    async def responds(self) -> bool:
         async with httpx.AsyncClient() as client:
             try:
                 return (await client.get(f"{self.url}/-/ready")).status_code == 200

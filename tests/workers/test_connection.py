@@ -12,9 +12,10 @@ from temporalio.client import Client
 
 from sennit.starter.dev.server import DevServer
 from sennit.workers import connection
-from sennit.workers.connection import connect_patiently, server_address, short_cause
+from sennit.workers.connection import connect_patiently, server_address
 from sennit.workers.server_check import ServerCheck
 from sennit.workers.settings import WrongSetting
+from sennit.workflows.messages.converter import cause_of
 
 CLIENT = cast("Client", object())
 REFUSED = RuntimeError(
@@ -43,15 +44,14 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def _silent(*, identity: str) -> Client:
-    await asyncio.Event().wait()
-    return CLIENT
+    await asyncio.sleep(0)
+    raise TimeoutError
 
 
-@pytest.mark.parametrize(("server", "cause"), [(Server(9), "Connection refused"), (_silent, "no answer within 0 s")])
+@pytest.mark.parametrize(("server", "cause"), [(Server(9), "Connection refused"), (_silent, "no answer within 10 s")])
 async def test_a_server_is_waited_for_and_each_reason_told(
     monkeypatch: pytest.MonkeyPatch, server: Any, cause: str
 ) -> None:
-    monkeypatch.setattr(connection, "_ATTEMPT_SECONDS", 0.01)
     monkeypatch.setattr(connection, "connect", server)
     reasons: list[str] = []
 
@@ -87,12 +87,13 @@ def test_the_address_is_the_one_the_temporal_command_would_use(monkeypatch: pyte
         server_address()
 
 
-def test_the_short_cause_a_nested_error_is_its_innermost_message() -> None:
+def test_the_cause_of_a_nested_error_is_its_innermost_message() -> None:
     missing = RuntimeError('Worker validation failed: Status { code: NotFound, message: "Namespace x is not found." }')
-    assert short_cause(missing) == "Namespace x is not found."
+    assert cause_of(REFUSED) == "Connection refused"
+    assert cause_of(missing) == "Namespace x is not found."
     certificate = "(Custom { kind: InvalidData, error: InvalidCertificate(UnknownIssuer) })"
-    assert short_cause(RuntimeError(certificate)) == "TLS failed: InvalidCertificate(UnknownIssuer)"
-    assert short_cause(ValueError("plain")) == "ValueError: plain"
+    assert cause_of(RuntimeError(certificate)) == "TLS failed: InvalidCertificate(UnknownIssuer)"
+    assert cause_of(ValueError("plain")) == "ValueError: plain"
 
 
 @pytest.fixture(scope="module")

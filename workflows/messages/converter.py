@@ -1,5 +1,7 @@
 """How every process of Sennit reaches Temporal and writes payloads. Never used by workflow code."""
 
+import asyncio
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,13 +10,16 @@ from temporalio.api.failure.v1 import Failure
 from temporalio.client import Client
 from temporalio.contrib.pydantic import PydanticPayloadConverter, ToJsonOptions
 from temporalio.converter import DataConverter, DefaultFailureConverter, PayloadConverter
-from temporalio.envconfig import ClientConfig
+from temporalio.envconfig import ClientConfig, ClientConnectConfig
 from temporalio.exceptions import ApplicationError
 
 from sennit.workflows.messages.contracts import CALLS
 from sennit.workflows.messages.request import Unreadable
 from sennit.workflows.messages.updates import InvalidUpdate
 
+CONNECT_SECONDS = 10.0
+_TLS = re.compile(r"kind: InvalidData, error: (Invalid\w+\(\w+)")
+_QUOTED = re.compile(r'(?:message|error): \\?"((?:[^"\\]|\\.)+?)\\?"')
 _RESULTS = {call.gives for call in CALLS}
 
 
@@ -66,13 +71,28 @@ class _ExpectedFailures(DefaultFailureConverter):
 DATA_CONVERTER = DataConverter(payload_converter_class=_LeanPayloads, failure_converter_class=_ExpectedFailures)
 
 
-async def connect(address: str | None = None, *, identity: str | None = None) -> Client:
-    """Connect as the `temporal` command would: flag, TEMPORAL_* variables, profile file, then localhost:7233.
+async def connect(
+    address: str | None = None, *, config: ClientConnectConfig | None = None, identity: str | None = None
+) -> Client:
+    """Connect with this configuration, else as the `temporal` command would: flag, TEMPORAL_* variables, profile file,
+    then localhost:7233.
 
-    Raises RuntimeError when the server cannot be reached.
+    Raises RuntimeError or TimeoutError when the server cannot be reached within ten seconds, and ValueError for an
+    address that no server can have; `cause_of` says why.
     """
-    config = ClientConfig.load_client_connect_config()
+    config = ClientConfig.load_client_connect_config() if config is None else config
     if address:
         config["target_host"] = address
     config.setdefault("target_host", "localhost:7233")
-    return await Client.connect(**config, data_converter=DATA_CONVERTER, identity=identity)
+    connecting = Client.connect(**config, data_converter=DATA_CONVERTER, identity=identity)
+    return await asyncio.wait_for(connecting, CONNECT_SECONDS)
+
+
+def cause_of(problem: BaseException) -> str:
+    """Return in a few words why the SDK failed; its own messages are dumps of nested errors."""
+    if isinstance(problem, TimeoutError):
+        return f"no answer within {CONNECT_SECONDS:.0f} s"
+    if tls := _TLS.search(str(problem)):
+        return f"TLS failed: {tls[1]})"
+    found = _QUOTED.findall(str(problem))
+    return found[-1] if found else f"{type(problem).__name__}: {problem}"[:300]

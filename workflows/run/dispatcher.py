@@ -42,7 +42,7 @@ from sennit.workflows.plan.language.summary import for_bar
 from sennit.workflows.plan.limits import MAX_TASK_BYTES
 from sennit.workflows.plan.scheduling.completion import may_write
 from sennit.workflows.plan.scheduling.events import Event, InputsRead, NodeEnded, Start
-from sennit.workflows.plan.scheduling.joins import beginning, lost, makers, manifest, told_until
+from sennit.workflows.plan.scheduling.joins import beginning, last_read, lost, makers, manifest
 from sennit.workflows.plan.scheduling.ready import in_place
 from sennit.workflows.plan.scheduling.state import RUNNING, SUCCEEDED, RunState
 from sennit.workflows.run import outcomes
@@ -57,7 +57,10 @@ PAID = ("tokens", "cost", "calls")
 
 
 class Dispatcher:
-    """The activities in flight of one run. `wake` is called when one ends; `settled` then returns its outcome."""
+    """The activities in flight of one run. `wake` is called when one ends; `settled` then returns its outcome.
+
+    `epoch` is which plan of the run this is: 1, or 2 for the plan that replaced a streamed beginning.
+    """
 
     def __init__(
         self,
@@ -78,7 +81,7 @@ class Dispatcher:
         self._wake = wake
         self._subagent_status = subagents
         self._flights: dict[Key, InFlight] = {}
-        self._told: list[End] = []
+        self._reported: list[End] = []
         self.reports = 0
         self._ended: deque[InFlight] = deque()
         self._waiting: deque[tuple[Start, list[Key]]] = deque()
@@ -106,7 +109,7 @@ class Dispatcher:
     @property
     def busy(self) -> bool:
         """Whether any activity is in flight or waits for the next workflow task."""
-        return bool(self._flights or self._waiting or self._ended or self._put_back or self._told)
+        return bool(self._flights or self._waiting or self._ended or self._put_back or self._reported)
 
     @property
     def held_up(self) -> bool:
@@ -146,7 +149,7 @@ class Dispatcher:
         if following >= 0:
             then = self._node_call((following,))
             then = then.model_copy(
-                update={"refs": {}, "lost": {}, "ends": {}, "follows": True, "after": told_until(state, following)}
+                update={"refs": {}, "lost": {}, "ends": {}, "follows": True, "after": last_read(state, following)}
             )
             call = call.model_copy(update={"then": then})
         self._starts += 1
@@ -245,7 +248,7 @@ class Dispatcher:
         if progress is None or flight is None or flight.is_suspended:
             return
         for event, reply in flight.tell(progress):
-            self._told.append((event, reply))
+            self._reported.append((event, reply))
             if event.outcome.again:
                 self._flights.pop((event.unit, event.generation), None)
         self._wake()
@@ -281,8 +284,8 @@ class Dispatcher:
 
     def settled(self) -> list[End]:
         """Return the units that have ended since the last call, in order, each with its reply if there is one."""
-        found: list[End] = [*((event, None) for event in self._put_back), *self._told]
-        self._put_back, self._told = [], []
+        found: list[End] = [*((event, None) for event in self._put_back), *self._reported]
+        self._put_back, self._reported = [], []
         while self._ended:
             flight = self._ended.popleft()
             count = 1 if flight.is_followed else len(flight.units)

@@ -88,13 +88,13 @@ class Engine:
         self.extender = PlanExtender(self, setup)
         self._drain = Drain()
         self._broken: BaseException | None = None
-        self._dispatcher = Dispatcher(state, setup.run_prefix, plan, self.wake, subagents, tell=self._step, epoch=epoch)
+        self.dispatcher = Dispatcher(state, setup.run_prefix, plan, self.wake, subagents, tell=self._step, epoch=epoch)
 
     def post(self, event: Event) -> None:
         """Take an event from outside at once, so that the next update is checked against the changed state."""
         self.has_grown |= isinstance(event, ProgramEdited)
         self._step(event)
-        self._dispatcher.start_waiting()
+        self.dispatcher.start_waiting()
         self.wake()
 
     def wake(self) -> None:
@@ -119,18 +119,6 @@ class Engine:
         """What the running sub-agents wait for, by their nodes."""
         return self.subagents.blocked_children(self.state)
 
-    @property
-    def started(self) -> int:
-        return self._dispatcher.started
-
-    @property
-    def seats(self) -> dict[int, tuple[str, int]]:
-        return self._dispatcher.seats
-
-    def tell(self, request: object, *more: object) -> None:
-        """Take what an activity of several nodes tells of those that have ended. Ignores what is no such thing."""
-        self._dispatcher.tell(request, *more)
-
     def inline_answer(self) -> tuple[Any, str] | None:
         """Return (value, digest) of the answering node when this run still has both."""
         nodes = self.state.graph.execution_plan.answer
@@ -140,12 +128,12 @@ class Engine:
     @property
     def plan(self) -> str:
         """The plan of the run's own nodes, by its digest."""
-        return self._dispatcher.plan
+        return self.dispatcher.plan
 
     @property
     def quiet(self) -> bool:
         """Whether nothing is in flight: the only instants at which a run may continue as new."""
-        busy = self._dispatcher.busy or self.extender.busy or self.subagents.busy
+        busy = self.dispatcher.busy or self.extender.busy or self.subagents.busy
         return not (busy or self.state.running or self.state.streaming) and workflow.all_handlers_finished()
 
     def judge(self, update: Update) -> Verdict:
@@ -161,7 +149,7 @@ class Engine:
         if not self.state.ended and (self.extender.busy or self.state.streaming):
             return ""
         verdict = self.judge(update)
-        may_change = self._dispatcher.busy or bool(self.state.deadlines)
+        may_change = self.dispatcher.busy or bool(self.state.deadlines)
         return verdict.rejection if verdict.is_final or not may_change else ""
 
     async def run(self) -> bool:
@@ -187,9 +175,9 @@ class Engine:
         """Handle everything that has arrived."""
         self._awake = False
         now = milliseconds()
-        if drains := self._drain.update(self.state, self._dispatcher, self.updates, now):
+        if drains := self._drain.update(self.state, self.dispatcher, self.updates, now):
             self._step(drains)
-        ended = self._dispatcher.settled()
+        ended = self.dispatcher.settled()
         for event, reply in ended:
             event.more = len(ended) > 1  # so that short calls that become ready together share an activity
             if reply is not None and self.state.generation.get(event.unit) == event.generation:
@@ -204,7 +192,7 @@ class Engine:
         due = self.state.next_due()
         if len(ended) > 1 or (due is not None and due <= now):
             self._step(TimeAdvanced())
-        self._dispatcher.start_waiting()
+        self.dispatcher.start_waiting()
         self._changed()
 
     def _delegate(self, page: PlanPage, ended: NodeEnded) -> None:
@@ -245,13 +233,13 @@ class Engine:
             raise ApplicationError(full, type="TooManyCalls", non_retryable=True)
         for spec in found.specs if is_apart else ():
             spec.page = page.plan
-            spec.fills |= spec.kind == "gate" and bool(self._dispatcher.origins)  # has it been answered there?
+            spec.fills |= spec.kind == "gate" and bool(self.dispatcher.origins)  # has it been answered there?
         facts, fallbacks = (
             {state.graph.by_id[name]: dict(each) for name, each in by_id.items()}
             for by_id in (page.facts, page.fallbacks)
         )
         if not is_apart:
-            self._dispatcher.plan = page.plan
+            self.dispatcher.plan = page.plan
         self.has_grown = True
         ends = ends_on(found, page, len(state.graph.specs), asking)
         outcomes = tuple((name, outcome_of(each)) for name, each in ends)
@@ -265,14 +253,14 @@ class Engine:
         content keys.
         """
         state, graph = self.state, graph_of(checked.execution_plan)
-        for event, reply in self._dispatcher.settled():
+        for event, reply in self.dispatcher.settled():
             if reply is not None and state.generation.get(event.unit) == event.generation:
                 self._note(event.unit, reply)
         for unit in state.units():
             if state.status[unit] == RUNNING or state.attempts[unit]:
                 self.abandoned.append(self.replies.get(unit))
         self.replies, self.has_grown = {}, False
-        self._dispatcher = self._dispatcher.successor(checked.plan)
+        self.dispatcher = self.dispatcher.successor(checked.plan)
         self.post(PlanReplaced(graph))
 
     @property
@@ -282,22 +270,17 @@ class Engine:
         return [reply for reply in self.abandoned if reply is None or digest_in(reply.ref or "") not in found]
 
     @property
-    def epoch(self) -> int:
-        """Which plan of the run this is: 1, or 2 for the plan that replaced a streamed beginning."""
-        return self._dispatcher.epoch
-
-    @property
     def replans(self) -> int:
         """How many more times the model of the answering node may ask for nodes."""
-        return self._dispatcher.replans
+        return self.dispatcher.replans
 
     @replans.setter
     def replans(self, times: int) -> None:
-        self._dispatcher.replans = times
+        self.dispatcher.replans = times
 
     def follow(self, request: RunRequest) -> None:
         """Set what the run's calls, and its sub-agents, inherit from its request."""
-        self._dispatcher.child_defaults, self._dispatcher.origins = inherited(request), request.origins
+        self.dispatcher.child_defaults, self.dispatcher.origins = inherited(request), request.origins
 
     def limit(self, limits: Limits) -> None:
         """Set the limits of the whole run, from now on."""
@@ -326,13 +309,13 @@ class Engine:
         self._journal.observe(self.state, self.replies, reply)
         for decision in decisions:
             if isinstance(decision, Start):
-                self._dispatcher.start(decision)
+                self.dispatcher.start(decision)
             elif isinstance(decision, Expand):
                 self.extender.resume(decision.unit)
             elif isinstance(decision, Cancel):
-                self._dispatcher.cancel(decision.unit, decision.generation)
+                self.dispatcher.cancel(decision.unit, decision.generation)
             elif isinstance(decision, LookUp):
-                self._dispatcher.look_up(decision.unit, decision.generation)
+                self.dispatcher.look_up(decision.unit, decision.generation)
             elif isinstance(decision, End):
                 self.status = decision.status
 
@@ -346,7 +329,7 @@ class Engine:
         A task that the server hands out together with the answer to the last one says of every pinned run that its
         version is outdated. So the task of a timer has to say it too.
         """
-        if self._dispatcher.held_up:
+        if self.dispatcher.held_up:
             await workflow.sleep(timedelta(milliseconds=1), summary="starting more nodes")
             return
         if self.quiet and workflow.info().is_target_worker_deployment_version_changed():

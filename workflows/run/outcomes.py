@@ -143,8 +143,8 @@ def ends_of(handle: Any, count: int, *, is_followed: bool = False) -> list[tuple
     if count > 1:
         return [(Outcome(error=failed.error, attempts=0, again=True), None)] * count
     usage, log = failed.usage or NO_USAGE, logged_by(error)
-    has_told = any(usage) or bool(log)
-    return [(failed, NodeReply(attempt=failed.attempts, usage=usage, log=log) if has_told else None)]
+    has_any = any(usage) or bool(log)
+    return [(failed, NodeReply(attempt=failed.attempts, usage=usage, log=log) if has_any else None)]
 
 
 def restart(
@@ -231,7 +231,7 @@ class InFlight:
     looks_up: bool = False
     call: str = ""
     attempt: int = 0
-    told: dict[Key, Outcome] = field(default_factory=dict)
+    ended: dict[Key, Outcome] = field(default_factory=dict)
 
     @property
     def keys(self) -> list[Key]:
@@ -246,8 +246,8 @@ class InFlight:
         self.attempt, keys = progress.attempt, self.keys
         for place, reply in zip(progress.places, progress.replies, strict=False):
             says = (reply.error or reply.ref or reply.skipped) and not (reply.more or reply.page or reply.question)
-            if says and 0 <= place < len(keys) and keys[place] not in self.told:
-                outcome = self.told[keys[place]] = outcome_of(reply)
+            if says and 0 <= place < len(keys) and keys[place] not in self.ended:
+                outcome = self.ended[keys[place]] = outcome_of(reply)
                 yield NodeEnded(*keys[place], outcome), reply
 
     def ends(self, found: Sequence[tuple[Outcome, NodeReply | None]]) -> Iterator[End]:
@@ -256,10 +256,10 @@ class InFlight:
         ended as it was told.
         """
         for key, (outcome, reply) in zip(self.keys, found, strict=True):
-            told = self.told.get(key)
-            if told is None:
+            earlier = self.ended.get(key)
+            if earlier is None:
                 yield NodeEnded(*key, outcome), reply
-            elif not (told.again or outcome.again) and _end_of(told) != _end_of(outcome):
+            elif not (earlier.again or outcome.again) and _end_of(earlier) != _end_of(outcome):
                 yield NodeEnded(*key, outcome, corrects=True), reply
 
 

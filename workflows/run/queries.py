@@ -139,7 +139,7 @@ def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, An
     shown = ShownRun(state, view.id, engine.blocked_children, view.blocked)
     nodes: list[NodeView] = []
     size = 2 * sum(len(item.shown) for item in shown.blocked)
-    seats = engine.seats
+    seats = engine.dispatcher.seats
     for unit in shown.units[start : start + limit]:
         node = view_of(state, unit, engine.replies.get(unit), agents.get(unit, ""), shown.caught)
         node = node.model_copy(update={"seat": seats[unit]}) if unit in seats else node

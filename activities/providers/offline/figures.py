@@ -163,15 +163,15 @@ def _figure(words: frozenset[str], asked: str, statement: Statement) -> Fact | N
         tail = _TAIL.search(text, found.end())
         said = f"{_ASIDE.sub('', text[: found.start()])} {text[found.end() : tail.start() if tail else None]}"
         implied = _implied(found, unit)
-        wanted, told = words - _GENERIC - implied, stems(said)
-        stands = told | around(wanted, statement) if statement.is_item or statement.key else told
+        wanted, stated = words - _GENERIC - implied, stems(said)
+        stands = stated | around(wanted, statement) if statement.is_item or statement.key else stated
         per = re.sub("^ (?:an?|each|every|per) ", " per ", found["per"] or "")
-        is_other = "cost" in wanted - told  # a heading that says `Prices` makes no weight a price
+        is_other = "cost" in wanted - stated  # a heading that says `Prices` makes no weight a price
         is_meant = (
             bool(wanted)
             and wanted <= stands
             and not is_other
-            and told <= words | _PLAIN | implied
+            and stated <= words | _PLAIN | implied
             and not _IS_OTHER.search(said)
         )
         if is_meant and (unit == target or not per):

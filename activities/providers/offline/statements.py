@@ -139,8 +139,8 @@ def carries(wanted: frozenset[str], implied: frozenset[str], statement: Statemen
     says = _said(wanted, statement.says)
     if wanted <= says | implied:
         return 0 if wanted <= says else 1
-    told = says | implied | (around(wanted, statement, named) - _PROPERTIES)
-    return 2 if wanted & (says | implied) and wanted <= told else None
+    stated = says | implied | (around(wanted, statement, named) - _PROPERTIES)
+    return 2 if wanted & (says | implied) and wanted <= stated else None
 
 
 def around(wanted: frozenset[str], statement: Statement, named: str = "") -> frozenset[str]:
@@ -154,8 +154,8 @@ def around(wanted: frozenset[str], statement: Statement, named: str = "") -> fro
     *above, heading = statement.about.split(" / ")
     texts = [*statement.before, heading, *(above if stems(heading) & wanted else ())]
     names = (name[0].split()[0] for text in statement.before for name in _NAME.finditer(text))
-    told = [*(_said(wanted, text) for text in texts), *map(stems, names)]  # `Ann Lee` goes on as `Ann`
-    return wanted & frozenset[str]().union(*told)
+    stated = [*(_said(wanted, text) for text in texts), *map(stems, names)]  # `Ann Lee` goes on as `Ann`
+    return wanted & frozenset[str]().union(*stated)
 
 
 def in_context(wanted: frozenset[str], statement: Statement) -> str:

@@ -12,7 +12,9 @@ _MARKS: Final = (  # UTF-32 first: its mark begins with that of UTF-16
     (codecs.BOM_UTF8, "utf-8-sig"),
 )
 _DECLARED: Final = re.compile(r"<meta[^>]{0,200}?charset\s*+=\s*+[\"']?\s*+([A-Za-z0-9_.:-]{1,40})", re.IGNORECASE)
-_TEXT_CODEC: Final = re.compile(r"(utf|iso8859|cp|koi8|mac|gb|big5|shift_jis|euc|latin|ascii)[a-z0-9_-]*")
+_TEXT_CODEC: Final = re.compile(
+    r"(utf-?(8|16|32)|iso(8859|2022)|cp|koi8|mac|gb|big5|shift_jis|euc|latin|ascii|tis)[a-z0-9_-]*"
+)
 _LOOKED_AT: Final = 8_192
 
 
@@ -35,7 +37,8 @@ def decoded(content: bytes, *, whole: bool = True, html: bool = False) -> tuple[
             return text, name.removesuffix("-sig")
     if b"\0" in content[:_LOOKED_AT]:
         raise NotText("is not text")
-    for name in ("utf-8", *_declared(content if html else b""), "cp1252"):
+    found = _DECLARED.search(content[:_LOOKED_AT].decode("latin-1")) if html else None
+    for name in filter(None, ("utf-8", codec_of(found[1]) if found else "", "cp1252")):
         text = _strict(content, name, whole)
         if text is not None:
             return text, "windows-1252" if name == "cp1252" else name
@@ -49,10 +52,10 @@ def _strict(content: bytes, name: str, whole: bool) -> str | None:
         return None
 
 
-def _declared(content: bytes) -> list[str]:
-    found = _DECLARED.search(content[:_LOOKED_AT].decode("latin-1"))
+def codec_of(declared: str) -> str:
+    """Return the codec of an encoding that a document declares; empty for one that is unknown, or of no text."""
     try:
-        name = codecs.lookup(found[1]).name if found else ""
+        name = codecs.lookup(declared).name
     except LookupError:
-        return []
-    return [name] if _TEXT_CODEC.fullmatch(name) else []
+        return ""
+    return name if _TEXT_CODEC.fullmatch(name) else ""

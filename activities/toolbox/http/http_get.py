@@ -1,7 +1,6 @@
 """`http_get`: the text behind a public URL."""
 
 import asyncio
-import codecs
 import re
 from typing import Annotated, Final
 
@@ -10,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sennit.activities.http.download import Download, download
 from sennit.activities.limits import MAX_URL_CHARACTERS
 from sennit.activities.toolbox.errors import ContentRefused, FetchFailed
+from sennit.activities.toolbox.files.encodings import NotText, codec_of, decoded
 from sennit.activities.toolbox.files.markup import html_to_text
 from sennit.activities.toolbox.registry import tool
 
@@ -18,7 +18,6 @@ _TEXT_TYPE: Final = re.compile(
 )
 _HTML_TYPES: Final = frozenset({"text/html", "application/xhtml+xml"})
 _CHARSET: Final = re.compile(r"charset\s*=\s*[\"']?([A-Za-z0-9_.:-]{1,40})", re.IGNORECASE)
-_CODEC: Final = re.compile(r"utf-?(?:8|16|32)|ascii|iso8859|cp\d|mac|koi8|big5|gb|euc|shift_jis|iso2022|tis")
 
 
 class HttpGetArguments(BaseModel):
@@ -75,15 +74,12 @@ def _page(answer: Download) -> WebPage:
 
 
 def _decode(answer: Download, kind: str) -> str:
-    """Decode by the declared charset if it is one of the usual, else as UTF-8; never fails."""
+    """Return the text by the encoding that the server names, else as that of a file; never fails."""
     named = _CHARSET.search(answer.content_type)
-    if not named and kind in _HTML_TYPES:
-        named = _CHARSET.search(answer.body[:1024].decode("latin-1"))
-    codec = "utf-8"
-    if named:
-        try:
-            found = codecs.lookup(named[1]).name
-        except LookupError:
-            found = codec
-        codec = found if _CODEC.match(found) else codec
-    return answer.body.decode("utf-8-sig" if codec == "utf-8" else codec, errors="replace")
+    codec = codec_of(named[1]) if named else ""
+    if codec:
+        return answer.body.decode("utf-8-sig" if codec == "utf-8" else codec, errors="replace")
+    try:
+        return decoded(answer.body, whole=not answer.truncated, html=kind in _HTML_TYPES)[0]
+    except NotText:
+        return answer.body.decode(errors="replace")

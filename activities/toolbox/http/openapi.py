@@ -189,17 +189,17 @@ class _Document:
         required: list[str] = []
         query: list[str] = []
         path = operation.path
-        for (place, name), each in parameters.items():
-            argument = _ODD.sub("_", name) if place == "path" else name
-            if (why := self._unsendable(place, name, each)) or argument in properties:
-                if each.get("required") and not self._is_sent_anyway(place, name):
+        for (location, name), each in parameters.items():
+            argument = _ODD.sub("_", name) if location == "path" else name
+            if (why := self._unsendable(location, name, each)) or argument in properties:
+                if each.get("required") and not self._is_sent_anyway(location, name):
                     raise _Unfit(why or f"two of its parameters are called {argument!r}")
                 continue
             schema = self._schema(each.get("schema", {}))
             properties[argument] = {**({"description": each["description"]} if "description" in each else {}), **schema}
-            if each.get("required") or place == "path":
+            if each.get("required") or location == "path":
                 required.append(argument)
-            if place == "query":
+            if location == "query":
                 query.append(argument)
             else:
                 path = path.replace(f"{{{name}}}", f"{{{argument}}}")
@@ -208,22 +208,22 @@ class _Document:
             raise _Unfit(f"its path has {{{missing[0]}}}, and no parameter says what that is")
         return properties, required, query, path
 
-    def _unsendable(self, place: str, name: str, parameter: Mapping[str, Any]) -> str:
+    def _unsendable(self, location: str, name: str, parameter: Mapping[str, Any]) -> str:
         """Return why a call cannot send a parameter, nothing if it can."""
-        if place not in ("path", "query"):
-            return f"it needs the {place} {name!r}; give that under `headers`"
-        usual = {"path": "simple", "query": "form"}[place]
+        if location not in ("path", "query"):
+            return f"it needs the {location} {name!r}; give that under `headers`"
+        usual = {"path": "simple", "query": "form"}[location]
         schema = _object(self._resolved(parameter.get("schema", {})))
         is_list = schema.get("type") in ("array", "object")
-        spread = parameter.get("explode", place == "query") is True and schema.get("type") == "array"
+        spread = parameter.get("explode", location == "query") is True and schema.get("type") == "array"
         if "content" in parameter or parameter.get("style", usual) != usual or (is_list and not spread):
             return f"it needs the parameter {name!r} in a form that is not supported"
         return ""
 
-    def _is_sent_anyway(self, place: str, name: str) -> bool:
+    def _is_sent_anyway(self, location: str, name: str) -> bool:
         """Whether a header is sent with every call, or is not meant as a parameter."""
         known = (*_IGNORED_HEADERS, *(each.lower() for each in self._source.headers))
-        return place == "header" and name.lower() in known
+        return location == "header" and name.lower() in known
 
     def _add_body(self, operation: _Operation, properties: dict[str, Any], required: list[str]) -> str:
         """Add the argument for the body, if there is one; return its type if that is JSON under another name."""

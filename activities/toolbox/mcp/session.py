@@ -79,7 +79,7 @@ class Connection:
             if not self._calls:
                 self._idle.set()
 
-    async def over(self) -> None:
+    async def ended(self) -> None:
         """Return when the session can be closed."""
         await self.transport.ended.wait()
         if self._calls:
@@ -222,7 +222,7 @@ class Session:
                 connection = self._connection = Connection(client, transport)
                 if not ready.done():  # even if the call was cancelled just now: the next one uses it
                     ready.set_result(connection)
-                await connection.over()
+                await connection.ended()
         except (ExceptionGroup, MCPError, ToolError, OSError, RuntimeError, ValueError) as error:
             if not ready.done():
                 ready.set_exception(self._failure(_innermost(error), transport))

@@ -95,7 +95,7 @@ async def test_a_server_that_is_not_there_is_unreachable_with_address_and_cause(
 
 
 async def test_a_server_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sennit.starter.client.connection.CONNECT_TIMEOUT", 0.2)
+    monkeypatch.setattr("sennit.workflows.messages.converter.CONNECT_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as listening:  # accepted by the system, answered by nobody
         port = listening.getsockname()[1]
         with pytest.raises(ServerUnreachable, match="no answer within"):

@@ -6,7 +6,7 @@ import pytest
 from temporalio.service import RPCError, RPCStatusCode
 
 from sennit.starter.client.errors import NoAnswer, Refused, SennitError, ServerUnreachable
-from sennit.starter.client.server_errors import cause_of, error_of, retry_outages, unless_stopped
+from sennit.starter.client.server_errors import error_of, retry_outages, unless_stopped
 
 
 def failure(status: RPCStatusCode) -> RPCError:
@@ -37,12 +37,6 @@ def test_a_run_whose_code_fails_says_where_to_look() -> None:
         "Unable to query workflow due to Workflow Task in failed state.", RPCStatusCode.FAILED_PRECONDITION, b""
     )
     assert "its log and the web UI say why" in str(error_of(stuck))
-
-
-def test_the_cause_of_a_connection_error_is_its_innermost_message() -> None:
-    nested = 'Failed client connect: Server connection error: tonic(ConnectError("tcp", message: "Connection refused"))'
-    assert cause_of(RuntimeError(nested)) == "Connection refused"
-    assert cause_of(RuntimeError("plain")) == "plain"
 
 
 @pytest.mark.parametrize(

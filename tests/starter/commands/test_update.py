@@ -73,9 +73,13 @@ def test_a_script_is_read_and_looked_through_before_it_is_sent(tmp_path: Path) -
         fields_of(parse(["edit", "r", str(script)]))
 
 
-def test_a_changed_argument_has_a_name() -> None:
-    with pytest.raises(Refused, match="write an argument as name=value"):
-        fields_of(parse(["approve", "r", "n7", "--set", "text"]))
+@pytest.mark.parametrize(
+    ("words", "problem"), [(["text"], "text: write it as name=value"), (["to=ann", "to=bob"], "to: given twice")]
+)
+def test_a_changed_argument_has_a_name_and_one_value(words: list[str], problem: str) -> None:
+    changes = [part for word in words for part in ("--set", word)]
+    with pytest.raises(Refused, match=f"--set {problem}"):
+        fields_of(parse(["approve", "r", "n7", *changes]))
 
 
 FORM = {

@@ -43,7 +43,7 @@ class Script(Child):
     async def start(self) -> None:
         await self.launch(self.command, os.environ, limit=10)
 
-    async def answers(self) -> bool:
+    async def responds(self) -> bool:
         return self.note.exists() and bool(self.note.read_text())
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sennit.starter.dev.server import DevServer, answers
+from sennit.starter.dev.server import DevServer, responds
 
 pytestmark = pytest.mark.server
 
@@ -23,13 +23,13 @@ async def test_taken_ports_are_replaced_and_a_killed_server_keeps_its_new_ones(
     try:
         address, ui_url = server.address, server.ui_url
         assert not taken & {server.port, server.ui_port}
-        assert await answers(address)
+        assert await responds(address)
         assert ui_url is not None
         page = await asyncio.to_thread(lambda: urllib.request.urlopen(ui_url, timeout=5).status)
         assert page == 200
 
         server.kill()
-        assert not await answers(address)
+        assert not await responds(address)
         await server.start()
 
         assert (server.address, server.ui_url) == (address, ui_url)
@@ -48,8 +48,8 @@ async def test_servers_that_want_the_same_port_at_once_all_start(dev_server_bina
     try:
         await asyncio.gather(*(server.start() for server in servers))
         assert len({server.port for server in servers}) == 2
-        assert all([await server.answers() for server in servers])
+        assert all([await server.responds() for server in servers])
         servers[0].port = servers[1].port
-        assert not await servers[0].answers()  # another server does, there
+        assert not await servers[0].responds()  # another server does, there
     finally:
         await asyncio.gather(*(server.stop() for server in servers))

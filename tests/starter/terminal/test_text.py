@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from sennit.starter.terminal.text import as_json, fit
+from sennit.starter.terminal.text import as_json, columns, fit
 
 
 @given(st.text(st.characters()), st.integers(0, 40))
@@ -34,3 +34,10 @@ def test_json_is_read_back_and_has_no_raw_control_character(value: Any) -> None:
     assert json.loads(text) == value
     assert not [char for char in text if unicodedata.category(char) in ("Cc", "Cs")]
     assert "\u202e" not in text
+
+
+def test_columns_stand_below_each_other_whatever_their_script() -> None:
+    rows = [("agent/nile", "done", "2 s"), ("agent/長さ", "failed", "14 s")]
+    lines = columns(rows, ("the length of the Nile", "ナイル川の長さ"), 80).splitlines()
+    before = [line.partition(word)[0] for line, word in zip(lines, ("the length", "ナイル川"), strict=True)]
+    assert len({cell_len(each) for each in before}) == 1

@@ -33,21 +33,21 @@ def _arguments(scope: SymbolTable, tools: Tools, node: Node, work: ToolCall, ins
     schema = tool.get("schema") or {}
     defs = json_schema.definitions(schema)
 
-    def on_text(place: Where, text: str, part: Schema) -> Iterator[Violation] | None:
-        return _text_violations(scope, node, place, text, part, defs)
+    def on_text(where: Where, text: str, part: Schema) -> Iterator[Violation] | None:
+        return _text_violations(scope, node, where, text, part, defs)
 
-    for place, sentence in json_schema.violations(work.args, schema, on_text=on_text):
-        at: Where = ("args", *place) if "args" in work.model_fields_set else ()
+    for where, sentence in json_schema.violations(work.args, schema, on_text=on_text):
+        at: Where = ("args", *where) if "args" in work.model_fields_set else ()
         yield Problem("argument", (*inside, *at), f"{work.tool}: {sentence}")
 
 
 def _text_violations(
-    scope: SymbolTable, node: Node, place: Where, text: str, schema: Schema, defs: dict[str, Any]
+    scope: SymbolTable, node: Node, where: Where, text: str, schema: Schema, defs: dict[str, Any]
 ) -> Iterator[Violation] | None:
     """Judge a string with references: a reference alone keeps its type, inside text it becomes text."""
     if "$" not in text or next(references_in(text), None) is None:
         if len(text) > MAX_PATTERN_CHARACTERS and "pattern" in schema:
-            return json_schema.violations(text, {**schema, "pattern": None, "$defs": defs}, place)
+            return json_schema.violations(text, {**schema, "pattern": None, "$defs": defs}, where)
         return None
     whole = parse_reference(text)
     if whole is not None:
@@ -58,7 +58,7 @@ def _text_violations(
     if not found or not wanted or found & wanted or ("integer" in found and "number" in wanted):
         return iter(())
     what = f"{format_name(text)} gives" if whole is not None else "text with references in it is"
-    return iter([(place, f"{what} {' or '.join(sorted(found))}; wanted {' or '.join(sorted(wanted))}")])
+    return iter([(where, f"{what} {' or '.join(sorted(found))}; wanted {' or '.join(sorted(wanted))}")])
 
 
 def model_problems(node: Node, index: int, models: tuple[str, ...]) -> Iterator[Problem]:

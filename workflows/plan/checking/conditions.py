@@ -25,28 +25,28 @@ def condition_problems(scope: SymbolTable, node: Node, where: Where) -> Iterator
 
 
 def _problems(scope: SymbolTable, node: Node, condition: Condition | None, where: Where) -> Iterator[Problem]:
-    for place, test in comparisons_of(condition, (*where, "when")):
+    for at, test in comparisons_of(condition, (*where, "when")):
         reference, status = parse_reference(test.ref), parse_status_reference(test.ref)
         sentence = _value(scope, test)
         if sentence:
-            yield Problem("condition", place, sentence)
+            yield Problem("condition", at, sentence)
         if status is not None and "do" in where:
             message = "for each item only values can be tested; what follows a node in `do` runs only if that has one"
-            yield Problem("condition", (*place, "ref"), message)
+            yield Problem("condition", (*at, "ref"), message)
         elif status is not None:
-            yield from scope.check_name(status[0], node, (*place, "ref"))
-            yield from _status(test, status[1], place) if not sentence else ()
+            yield from scope.check_name(status[0], node, (*at, "ref"))
+            yield from _status(test, status[1], at) if not sentence else ()
         elif reference is None:
             message = (
                 f"{format_value(test.ref)} is not a reference; write `$node.path`, `$node:status` or `$node:error.type`"
             )
-            yield Problem("reference", (*place, "ref"), message)
+            yield Problem("reference", (*at, "ref"), message)
         else:
-            yield from scope.check_reference(reference, node, (*place, "ref"))
+            yield from scope.check_reference(reference, node, (*at, "ref"))
             tested = node if "do" in where and reference.node in names_in(node) else None
             sentence = None if sentence else _types(scope, test, reference, tested)
             if sentence:
-                yield Problem("condition", place, sentence)
+                yield Problem("condition", at, sentence)
 
 
 def _value(scope: SymbolTable, test: Test) -> str | None:
@@ -68,16 +68,16 @@ def _value(scope: SymbolTable, test: Test) -> str | None:
     return f"a condition compares with a constant; {reference} would stay text" if reference else None
 
 
-def _status(test: Test, name: str, place: Where) -> Iterator[Problem]:
+def _status(test: Test, name: str, at: Where) -> Iterator[Problem]:
     if test.op in _ORDER:
-        yield Problem("condition", (*place, "op"), f"a status has no order; use eq, ne or in, not {test.op}")
+        yield Problem("condition", (*at, "op"), f"a status has no order; use eq, ne or in, not {test.op}")
     if name != "status" or test.op not in ("eq", "ne", "in"):
         return
     for value in test.value if isinstance(test.value, list) else [test.value]:
         if value not in STATUSES:
             near = did_you_mean(value, STATUSES) if isinstance(value, str) else ""
             message = f"no node ends as {format_value(value)}; write one of {', '.join(STATUSES)}{near}"
-            yield Problem("condition", (*place, "value"), message)
+            yield Problem("condition", (*at, "value"), message)
 
 
 def _types(scope: SymbolTable, test: Test, reference: Reference, tested: Node | None) -> str | None:

@@ -104,13 +104,13 @@ def _node(scope: SymbolTable, node: Node, index: int) -> Iterator[Problem]:
 
 
 def _id(scope: SymbolTable, node: Node, index: int) -> Iterator[Problem]:
-    place: Where = ("nodes", index, "id")
+    at: Where = ("nodes", index, "id")
     if node.id in RESERVED_IDS:
-        yield Problem("reserved_id", place, f"`{node.id}` is reserved; choose another id")
+        yield Problem("reserved_id", at, f"`{node.id}` is reserved; choose another id")
     if scope.known[node.id] != index:
         first = f"first by nodes[{scope.known[node.id]}]"
         message = f"`{node.id}` is used {scope.used[node.id]} times, {first}; give each node its own id"
-        yield Problem("duplicate_id", place, message)
+        yield Problem("duplicate_id", at, message)
 
 
 def _malformed(text: str, where: Where) -> Iterator[Problem]:
@@ -134,17 +134,17 @@ def _joined(scope: SymbolTable, node: Node, where: Where) -> Iterator[Problem]:
 
 def _items(scope: SymbolTable, node: JoinNode, name: str, where: Where) -> Iterator[Problem]:
     """Yield what is wrong with a join of a map's items."""
-    place = (*where, "items")
-    found = next(scope.check_name(name, node, place), None)
+    at = (*where, "items")
+    found = next(scope.check_name(name, node, at), None)
     if found is not None:
         yield found
     elif not isinstance(scope.plan.nodes[scope.known[name]], MapNode):
-        yield Problem("items", place, f"`{name}` is no map, so it has no items; write `inputs: [{name}]`")
+        yield Problem("items", at, f"`{name}` is no map, so it has no items; write `inputs: [{name}]`")
     if node.inputs != (name,):
         yield Problem("items", (*where, "inputs"), "a join has `inputs` or `items`; leave one of them out")
     if node.policy in ("all", "settled"):
         message = f"the map itself waits for all its items; refer to ${name}, or write `policy: first` or a quorum"
-        yield Problem("items", place, message)
+        yield Problem("items", at, message)
 
 
 def _quorum(node: JoinNode, where: Where) -> Iterator[Problem]:
@@ -167,8 +167,8 @@ def _map(scope: SymbolTable, node: MapNode, where: Where) -> Iterator[Problem]:
             yield Problem("over", (*where, "over"), message)
     if node.as_ in scope.known or node.as_ in RESERVED_IDS:
         what = "is reserved" if node.as_ in RESERVED_IDS else "is a node"
-        place = (*where, "as") if "as_" in node.model_fields_set else where
-        yield Problem("reserved_id", place, f"`{node.as_}` {what}; give the item another name with `as`")
+        at = (*where, "as") if "as_" in node.model_fields_set else where
+        yield Problem("reserved_id", at, f"`{node.as_}` {what}; give the item another name with `as`")
     for position, stage in enumerate(node.do):
         inside = (*where, *dependencies.stage_place(node, position))
         if isinstance(stage.on_error, Instead):
@@ -205,9 +205,9 @@ def _schemas(node: Node, where: Where) -> Iterator[Problem]:
             for field, work in dependencies.works_of(node)
             if work.kind == "llm"
         ]
-    for place, found in schemas:
+    for at, found in schemas:
         for path, sentence in unknown_keywords(found) if found is not None else ():
-            yield Problem("schema", (*place, *path), sentence)
+            yield Problem("schema", (*at, *path), sentence)
 
 
 def _locks(node: Node, where: Where) -> Iterator[Problem]:
@@ -223,11 +223,11 @@ def _on_error(scope: SymbolTable, node: Node, where: Where) -> Iterator[Problem]
     if node.on_error == "fail" and node.kind != "map":
         return
     if isinstance(node.on_error, Instead):
-        name, place = node.on_error.instead, (*where, "on_error", "instead")
+        name, at = node.on_error.instead, (*where, "on_error", "instead")
         if name == node.id:
-            yield Problem("instead", place, f"`{name}` cannot be its own fallback node; name another one")
+            yield Problem("instead", at, f"`{name}` cannot be its own fallback node; name another one")
         else:
-            yield from scope.check_name(name, node, place)
+            yield from scope.check_name(name, node, at)
     stages = [(field, work.on_error) for field, work in dependencies.works_of(node) if isinstance(node, MapNode)]
     for inside, on_error in (((), node.on_error), *stages):
         reference = scope.format_reference(on_error.fallback) if isinstance(on_error, Fallback) else None
@@ -253,11 +253,11 @@ def _end(plan: Plan) -> Iterator[Problem]:
 
 def _answer(scope: SymbolTable) -> Iterator[Problem]:
     has_reference = False
-    for place, text in dependencies.marked_texts(scope.plan.answer, ("answer",)):
-        yield from _malformed(text, place)
+    for at, text in dependencies.marked_texts(scope.plan.answer, ("answer",)):
+        yield from _malformed(text, at)
         for reference in references_in(text):
             has_reference = True
-            yield from scope.check_reference(reference, None, place)
+            yield from scope.check_reference(reference, None, at)
     if not has_reference:
         yield Problem("answer", ("answer",), "`answer` has no reference; write `$node`")
 

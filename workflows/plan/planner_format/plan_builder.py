@@ -83,7 +83,7 @@ class PlanBuilder:
         self.last = max(self.last, number)
         scope = Scope(self.known_call, self._results, self._resolve, self.tools, self._loose)
         try:
-            made = node_of(name, f"n{number}", self._given(name, arguments, scope), scope)
+            made = node_of(name, f"n{number}", self._arguments(name, arguments, scope), scope)
         except Unreadable as error:
             self._refuse(number, error)
             return
@@ -91,7 +91,7 @@ class PlanBuilder:
             self._results[result] = number
         self._take(number, made)
 
-    def _given(self, name: str, arguments: CallText | JsonCall, scope: Scope) -> Arguments:
+    def _arguments(self, name: str, arguments: CallText | JsonCall, scope: Scope) -> Arguments:
         if isinstance(arguments, JsonCall):
             return arguments.as_arguments(scope)
         return arguments_of(parse_call(arguments.python), scope, may_call=name == "map")

@@ -276,8 +276,10 @@ def _imported(statement: ast.Import | ast.ImportFrom) -> list[str]:
 
 def _is_known(statement: ast.Import | ast.ImportFrom) -> bool:
     """Whether all that an import names is for the check: a module that scripts have, or none of Python's."""
-    is_from = isinstance(statement, ast.ImportFrom)
-    names = [statement.module or ""] if is_from else [each.name for each in statement.names]
+    if isinstance(statement, ast.ImportFrom):
+        names = [statement.module or ""]
+    else:
+        names = [each.name for each in statement.names]
     roots = [name.partition(".")[0] for name in names]
     return any(name in MODULES for name in names) or not set(roots) <= sys.stdlib_module_names
 

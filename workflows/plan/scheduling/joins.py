@@ -146,8 +146,8 @@ def _began(state: RunState, unit: int) -> dict[str, Any]:
     return {"ends": {state.path(unit): state.ended_at[unit]}} if unit in state.ended_at else {}
 
 
-def told_until(state: RunState, step: int) -> int:
-    """Return when the last call ended that a program was told before this step of it."""
+def last_read(state: RunState, step: int) -> int:
+    """Return when the last call ended that a program had read before this step of it."""
     graph, maker = state.graph, state.graph.specs[step].maker
     calls = list(state.chosen.get(maker, ()))
     calls += [call for call in graph.made_by(maker) if graph.specs[call].in_place] if maker >= 0 else []
@@ -159,7 +159,7 @@ def keep_order(state: RunState, step: int) -> None:
     """Have what a step of a program is told end after what the program was told before, whatever the clocks of workers
     say: by these times an edit tells it the same in the same order.
     """
-    last, times = told_until(state, step), dict[int, int]()
+    last, times = last_read(state, step), dict[int, int]()
     for at in sorted(state.ended_at.get(call, 0) for call in state.chosen[step]):
         if at not in times:
             last = times[at] = max(at, last + 1)
@@ -235,7 +235,8 @@ def lost(state: RunState, nodes: list[int]) -> dict[int, tuple[str, str | None]]
 def _loss(state: RunState, node: int, room: int) -> tuple[str, str | None]:
     note = state.notes.get(node)
     status = STATUS_NAMES[state.status[node]]
-    return ("skipped" if status == "pending" else status), (f"{note[0]}: {note[1]}"[:room] if note else None)
+    error = f"{note[0]}: {note[1]}"[:room] if note else None
+    return "skipped" if status == "pending" else status, error
 
 
 class JoinInput(NamedTuple):

@@ -13,7 +13,7 @@ from sennit.workflows.plan.scheduling.budget import Amounts, Budget, Rate
 from sennit.workflows.plan.scheduling.events import Start
 from sennit.workflows.plan.scheduling.state import ENDED, PENDING, RUNNING, SUCCEEDED, RunState
 
-Place = tuple[str, str, int, int, int]
+Likeness = tuple[str, str, int, int, int]
 """Queue, page, priority, attempts, and the map of items: what units have in common that share an activity."""
 
 
@@ -123,7 +123,7 @@ def release(state: RunState, unit: int) -> None:
     state.waiting_locks.clear()
 
 
-def place_of(state: RunState, unit: int) -> Place | None:
+def likeness_of(state: RunState, unit: int) -> Likeness | None:
     """Return what units have in common that may run in one activity: None for one that runs alone."""
     node, spec = state.node_of(unit), state.spec_of(unit)
     is_apart = unit in state.alone or unit in state.answers or unit in state.expansion_requests
@@ -148,17 +148,17 @@ def readers(state: RunState, unit: int) -> tuple[int, ...]:
     return (state.node_of(unit),) if state.is_item(unit) else readers_of(state.graph, unit)
 
 
-def groups_of(state: RunState, place: Place, units: Sequence[int]) -> list[list[int]]:
+def groups_of(state: RunState, likeness: Likeness, units: Sequence[int]) -> list[list[int]]:
     """Return the activities in which to run these units, with what can run behind them in the same ones. What is added
     has been paid for.
     """
-    workers = state.timings.workers.get(place[0], 1)
+    workers = state.timings.workers.get(likeness[0], 1)
     most = MAX_WAVE_MEMBERS if state.heap else MAX_MEMBERS
     classes: dict[tuple[int, ...], list[list[int]]] = {}
     if state.is_item(units[0]):
         classes[()] = [[unit] for unit in units]
     else:
-        islands = _islands_behind(state, place)
+        islands = _islands_behind(state, likeness)
         room = min(MAX_MEMBERS if workers == 1 else MAX_WAVE_MEMBERS, state.in_flight - state.running)
         for piece in islands.pieces(units, widest=-(-len(units) // workers), room=room):
             first = [unit for unit in piece if state.status[unit] == RUNNING]
@@ -178,13 +178,13 @@ def groups_of(state: RunState, place: Place, units: Sequence[int]) -> list[list[
     return found
 
 
-def _islands_behind(state: RunState, place: Place) -> Islands:
-    """Return what finds the nodes that can run behind others of the same place."""
+def _islands_behind(state: RunState, likeness: Likeness) -> Islands:
+    """Return what finds the nodes that can run behind others like them."""
 
     def joins_in(node: int) -> bool:
         spec = state.graph.specs[node]
         is_new = state.status[node] == PENDING and not (state.queued[node] or spec.watches or spec.page)
-        return is_new and spec.kind == "tool" and place_of(state, node) == place
+        return is_new and spec.kind == "tool" and likeness_of(state, node) == likeness
 
     graph, timings = state.graph, state.timings
     return Islands(graph, state.open_deps, joins_in, lambda node: timings.length(graph.specs[node]))

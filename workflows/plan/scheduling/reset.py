@@ -54,8 +54,8 @@ def _restart(state: RunState, node: int) -> None:
 def takers(state: RunState, node: int) -> list[int]:
     """Return the joins of a map's items that have closed with the values of some of them."""
     found = [join for join in joins.of_items(state, node) if join in state.chosen]
-    over = {join: state.notes.get(join, ("",))[0] == "Skipped" for join in found}
-    return [join for join in found if state.status[join] not in (BLOCKED, CANCELLED) and not over[join]]
+    skipped = [join for join in found if state.notes.get(join, ("",))[0] == "Skipped"]
+    return [join for join in found if state.status[join] not in (BLOCKED, CANCELLED) and join not in skipped]
 
 
 def drop_items(state: RunState, node: int) -> None:

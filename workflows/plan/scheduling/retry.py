@@ -247,8 +247,8 @@ def skip(state: RunState, unit: int) -> None:
         state.inherited_failure.pop(unit, None)
         completion.skip_blocked(state, unit, _GIVEN_UP)
         for step in state.graph.readers_of_end(unit):
-            was_told = unit in state.chosen.get(step, ()) or step not in state.graph.joins[unit]
-            if was_told and state.graph.specs[step].kind == "program":
+            was_read = unit in state.chosen.get(step, ()) or step not in state.graph.joins[unit]
+            if was_read and state.graph.specs[step].kind == "program":
                 reset.reset(state, step)
     else:
         _give_up_item(state, unit, node)

@@ -302,15 +302,15 @@ def _start_ready(state: RunState) -> None:
     Short calls that may share an activity are gathered, and start together.
     """
     heap, queued = state.heap, state.queued
-    batches: dict[ready.Place, list[int]] = {}
-    firsts: dict[tuple[ready.Place, tuple[int, ...]], int] = {}
+    batches: dict[ready.Likeness, list[int]] = {}
+    firsts: dict[tuple[ready.Likeness, tuple[int, ...]], int] = {}
     while heap:
         unit = heap[0][2]
         if not queued.get(unit):
             heappop(heap)
             continue
-        place = ready.place_of(state, unit)
-        seats = (place, ready.readers(state, unit)) if place is not None else None
+        likeness = ready.likeness_of(state, unit)
+        seats = (likeness, ready.readers(state, unit)) if likeness is not None else None
         beside = firsts.get(seats, -1) if seats is not None else -1
         beside = beside if state.together.get(beside, 0) < MAX_MEMBERS else -1
         if state.draining or (state.activities >= state.window and beside < 0) or state.running >= state.in_flight:
@@ -319,14 +319,14 @@ def _start_ready(state: RunState) -> None:
         if not ready.may_start(state, unit):
             continue
         _mark_started(state, unit)
-        if place is None or seats is None:
+        if likeness is None or seats is None:
             _start_alone(state, unit)
             continue
         firsts[seats] = unit if beside < 0 else beside
         ready.share_activity(state, (unit,), firsts[seats])
-        batches.setdefault(place, []).append(unit)
-    for place, units in batches.items():
-        _start_together(state, place, units)
+        batches.setdefault(likeness, []).append(unit)
+    for likeness, units in batches.items():
+        _start_together(state, likeness, units)
 
 
 def _start_alone(state: RunState, unit: int) -> None:
@@ -337,8 +337,8 @@ def _start_alone(state: RunState, unit: int) -> None:
         state.out.append(Start((unit,), asks, -1 if asks else _following(state, unit)))
 
 
-def _start_together(state: RunState, place: ready.Place, units: list[int]) -> None:
-    for group in ready.groups_of(state, place, units):
+def _start_together(state: RunState, likeness: ready.Likeness, units: list[int]) -> None:
+    for group in ready.groups_of(state, likeness, units):
         for unit in group:
             if state.status[unit] != RUNNING:
                 _mark_started(state, unit)

@@ -212,8 +212,8 @@ def _read(state: RunState, node: int) -> Sequence[int]:
         return ()
     step: int | None = node
     while step is not None:
-        own = (call for call in graph.made_by(step) if step in graph.readers_of_end(call))
-        found = [call for call in (*state.chosen.get(step, ()), *own) if state.status[call] in (FAILED, BLOCKED)]
+        awaited = (call for call in graph.made_by(step) if step in graph.readers_of_end(call))
+        found = [call for call in (*state.chosen.get(step, ()), *awaited) if state.status[call] in (FAILED, BLOCKED)]
         if found:
             return found
         step = graph.predecessor.get(step)
