@@ -106,7 +106,7 @@ def race(die: random.Random, *_: Any, schema: Any = None, **__: Any) -> Any:
 
 def best_of(die: random.Random, prompt: str, *_: Any, schema: Any = None, **__: Any) -> Any:
     """Write code."""
-    return {"number": 1} if schema else f"{prompt} {text(die)}"
+    return 1 if schema else f"{prompt} {text(die)}"
 
 
 def python(die: random.Random, **_: Any) -> dict[str, Any]:
@@ -144,7 +144,9 @@ def research(die: random.Random, _: str, *material: Any, schema: Any = None) -> 
 
 def blackboard(die: random.Random, _: str, __: str, board: list[str], schema: Any = None) -> Any:
     """Add a line while the board is short."""
-    return {"nothing": len(board) > 5 and die.random() < 0.5, "line": "so " * 20} if schema else text(die)
+    if schema:
+        return None if len(board) > 5 and die.random() < 0.5 else "so " * 20
+    return text(die)
 
 
 def overlap(die: random.Random, _: str, __: str, found: list[Any], schema: Any = None) -> Any:

@@ -26,5 +26,5 @@ async def main(problem: str, tests: str, attempts: int = 4) -> str:
         return await ask("No attempt passes the tests. Send the code to go on with.", problem, found[0]["code"])
     if len(good) == 1:
         return good[0]
-    best = await llm("Which is the clearest? Count from 1.", problem, good, schema={"number": int}, role="judge")
-    return good[min(max(best["number"], 1), len(good)) - 1]
+    best = await llm("Which is the clearest? Count from 1.", problem, good, schema=int, role="judge")
+    return good[min(max(best, 1), len(good)) - 1]

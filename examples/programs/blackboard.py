@@ -7,12 +7,10 @@ other's words as they are written; here they see them after each turn.
 Cost: at most workers times turns calls, and one for the answer; a worker with nothing to add costs no more.
 """
 
-LINE = {"nothing": bool, "line": str}
 
-
-async def write(goal: str, board: list, worker: int) -> dict:
-    prompt = f"You are worker {worker}. Add one line that helps and that nobody has written, or say nothing."
-    return await llm(prompt, goal, board, schema=LINE)
+async def write(goal: str, board: list, worker: int) -> str | None:
+    prompt = f"You are worker {worker}. Add one line that helps and that nobody has written, or null."
+    return await llm(prompt, goal, board, schema=str | None)
 
 
 async def main(goal: str, workers: int = 3, turns: int = 4) -> str:
@@ -21,7 +19,7 @@ async def main(goal: str, workers: int = 3, turns: int = 4) -> str:
     for turn in range(1, turns + 1):
         phase(f"turn {turn}")
         lines = await parallel([task(write, goal=goal, board=board, worker=worker) for worker in active])
-        added = [(worker, said["line"]) for worker, said in zip(active, lines, strict=True) if not said["nothing"]]
+        added = [(worker, line) for worker, line in zip(active, lines, strict=True) if line]
         board += [f"{worker}: {line}" for worker, line in added]
         active = [worker for worker, _ in added]
         if not active:

@@ -6,7 +6,10 @@ Guarantees: it ends after `rounds` rounds. A debate that nobody wins goes to a p
 Cost: at most three calls a round; the time of two calls a round.
 """
 
+from typing import Literal
+
 SIDES = ("for", "against")
+RULING = {"winner": Literal["for", "against", "open"], "why": str}
 
 
 async def argue(question: str, side: str, record: list) -> str:
@@ -19,14 +22,8 @@ async def main(question: str, rounds: int = 3) -> dict:
         phase(f"round {number}")
         said = await parallel([task(argue, question=question, side=side, record=record) for side in SIDES])
         record += [{"side": side, "says": says} for side, says in zip(SIDES, said, strict=True)]
-        ruling = await llm(
-            "Has one side convinced you? Say which, for or against, or `open`, and why.",
-            question,
-            record,
-            schema={"winner": str, "why": str},
-            role="judge",
-        )
-        if ruling["winner"] in SIDES:
-            return {"winner": ruling["winner"], "why": ruling["why"], "rounds": number}
+        ruling = await llm("Has one side convinced you, and why?", question, record, schema=RULING, role="judge")
+        if ruling["winner"] != "open":
+            return {**ruling, "rounds": number}
     why = await ask("The judge could not decide. What do you decide, and why?", question, record)
     return {"winner": "open", "why": why, "rounds": rounds}

@@ -1,26 +1,28 @@
 """Ask every document the same question; read again with care where the answer is unsure; merge in a tree.
 
 Source: "LLM x MapReduce: Simplified Long-Sequence Processing using Large Language Models" (2024).
-Shape: a pipeline of two stages for each file, without a barrier between them; then merges of eight notes each.
+Shape: a task for each file, which reads it once or twice; then merges of eight notes each.
 Guarantees: only unsure documents cost a second call. An answer names the documents that it comes from.
 Cost: one call a document, one more for each that is unsure, and one for each eight notes.
 """
 
-SURE = 0.7
-NOTE = {"answer": str, "confidence": float}
+from dataclasses import dataclass
 
 
-async def load(job: dict) -> dict:
-    document = await read(path=job["path"])
-    return {"path": job["path"], "question": job["question"], "text": document["text"]}
+@dataclass
+class Note:
+    answer: str
+    confidence: float
 
 
-async def note(job: dict) -> dict:
-    found = await llm("Answer from this document. How sure are you, from 0 to 1?", job["question"], job, schema=NOTE)
-    if found["confidence"] < SURE:
+async def note(question: str, path: str) -> dict:
+    document = await read(path=path)
+    text = document["text"]
+    found = await llm("Answer from this document. How sure are you, from 0 to 1?", question, text, schema=Note)
+    if found.confidence < 0.7:
         prompt = "Another reader was unsure. Read with care, and say `nothing` if the document has no answer."
-        found = await llm(prompt, job["question"], job, found["answer"], schema=NOTE, role="judge")
-    return {"path": job["path"], "answer": found["answer"]}
+        found = await llm(prompt, question, text, found.answer, schema=Note, role="judge")
+    return {"path": path, "answer": found.answer}
 
 
 async def merge(question: str, notes: list) -> dict:
@@ -29,7 +31,7 @@ async def merge(question: str, notes: list) -> dict:
 
 async def main(question: str, glob: str = "rivers/*.md") -> str:
     files = await list_files(glob=glob, max_items=200)
-    notes = await pipeline([{"path": file["path"], "question": question} for file in files["items"]], load, note)
+    notes = await parallel([task(note, question=question, path=file["path"]) for file in files["items"]])
     for _ in range(3):  # 200 notes, 25, 4, 1
         if len(notes) < 2:
             break

@@ -23,7 +23,7 @@ async def main(goal: str, rounds: int = 5) -> str:
         if plan["done"]:
             return plan["answer"]
         orders = [order for order in plan["orders"][:4] if order["member"] in MEMBERS]
-        ends = await settled([task(carry_out, member=order["member"], goal=order["goal"]) for order in orders])
+        ends = await settled([task(carry_out, **order) for order in orders])
         for order, end in zip(orders, ends, strict=True):
-            ledger.append({"member": order["member"], "goal": order["goal"], "brought": end["value"] or end["error"]})
+            ledger.append({**order, "brought": end["value"] or end["error"]})
     return await llm("Answer with what the team has found. Say what is missing.", goal, ledger)

@@ -101,7 +101,7 @@ def test_the_best_of_several_has_passed_the_tests(passing: tuple[int, ...], answ
     def llm(prompt: str, problem: str, *rest: Any, schema: Any = None, role: str = "") -> Any:
         calls[role] += 1
         if role == "judge":
-            return {"number": 2}
+            return 2
         number = prompt.partition(":")[0].removeprefix("Attempt ")
         before = rest[0]
         return f"code {number}.{int(before[-1]) + 1 if before else 1}"
@@ -196,7 +196,7 @@ def test_only_unsure_documents_are_read_twice_and_notes_are_merged_in_a_tree() -
             return f"{len(material[1])} merged"
         return {
             "answer": "so",
-            "confidence": 0.1 if role == "worker" and material[1]["path"] in ("3.md", "7.md") else 0.9,
+            "confidence": 0.1 if role == "worker" and material[1] in ("3.md", "7.md") else 0.9,
         }
 
     files = [{"path": f"{number}.md", "bytes": 1} for number in range(17)]
@@ -260,7 +260,7 @@ def test_all_read_the_same_board_and_who_has_nothing_to_add_leaves() -> None:
             return " | ".join(board)
         worker = prompt.split()[3].rstrip(".")
         boards.setdefault(worker, []).append(len(board))
-        return {"nothing": len(boards[worker]) > int(worker), "line": "line"}
+        return None if len(boards[worker]) > int(worker) else "line"
 
     assert played("blackboard", {"llm": llm}, goal="x").startswith("1: line | 2: line | 3: line | 2: line")
     assert boards == {"1": [0, 3], "2": [0, 3, 5], "3": [0, 3, 5, 6]}
@@ -364,7 +364,7 @@ def test_programs_answer_the_same_whatever_ends_first() -> None:
             if schema is None:
                 return "merged"
             await asyncio.sleep(0.005 * order[int(prompt.split()[3].rstrip(".")) - 1])
-            return {"nothing": False, "line": prompt.split()[3]}
+            return prompt.split()[3]
 
         def answer(prompt: str, goal: str, board: list[str], schema: Any = None) -> Any:
             return llm(prompt, schema=schema) if schema else "|".join(board)

@@ -1,8 +1,9 @@
 """How often a loop of a script goes round, where the script says so."""
 
 import ast
+import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import NamedTuple
 
@@ -90,8 +91,10 @@ class Rounds:
         """Return how many items an expression has."""
         self.spend()
         match node:
-            case ast.List(elts=items) | ast.Tuple(elts=items):
-                return Size(*map(len, (items, items))) if not _has_stars(items) else Size()
+            case ast.List() | ast.Tuple() | ast.Set() | ast.Dict() | ast.Constant() | ast.BinOp():
+                return self._size_of_literal(node, values)
+            case ast.Call(func=ast.Attribute(value=items, attr="items" | "keys" | "values"), args=[]):
+                return self.size(items, values)
             case ast.Call(func=ast.Name(id=name), args=args) if self.is_free(node.func):
                 return self._size_of_call(name, args, values)
             case ast.Await(value=value):
@@ -99,16 +102,39 @@ class Rounds:
             case ast.IfExp(body=body, orelse=orelse):
                 one, other = self.size(body, values), self.size(orelse, values)
                 return Size(min(one.least, other.least), max(one.most, other.most))
-            case ast.ListComp(generators=[each]):
-                return self.size(each.iter, values)._replace(**{"least": 0} if each.ifs else {})
-            case ast.Subscript(value=ast.Name() as name, slice=ast.Constant(str())):
-                return Size(0, self._limit(self.assigned(name), values))
+            case ast.ListComp(generators=all_of) | ast.GeneratorExp(generators=all_of):
+                sizes = [self.size(each.iter, values) for each in all_of]
+                is_whole = not any(each.ifs for each in all_of)
+                return Size(math.prod(each.least for each in sizes) * is_whole, _product(each.most for each in sizes))
+            case ast.Subscript(value=value, slice=ast.Constant(str())):
+                return Size(0, self._limit(self.assigned(value) if isinstance(value, ast.Name) else value, values))
+            case ast.Subscript(slice=ast.Slice(lower=ast.Name() as lower, upper=ast.BinOp() as upper, step=None)):
+                is_behind = isinstance(upper.op, ast.Add) and ast.dump(upper.left) == ast.dump(lower)
+                return Size(0, self.most(upper.right, values) if is_behind else MANY)
             case ast.Subscript(value=items, slice=ast.Slice(lower=None, upper=ast.expr() as upper, step=None)):
                 least, most = self.size(items, values)
                 end = self.number(upper, values)
                 return Size(0, most) if end is None or end < 0 else Size(min(least, end), min(most, end))
             case ast.Name() if self._only_read(node):
                 return self._size_of_name(node, values)
+        return Size()
+
+    def _size_of_literal(self, node: ast.expr, values: Values) -> Size:
+        match node:
+            case ast.List(elts=items) | ast.Tuple(elts=items):
+                return Size(len(items), len(items)) if not _has_stars(items) else Size()
+            case ast.Set(elts=items) | ast.Dict(keys=items) if None not in items and not _has_stars(items):
+                return Size(min(len(items), 1), len(items))
+            case ast.Constant(value=str(text)):
+                return Size(len(text), len(text))
+            case ast.BinOp(left=left, op=ast.Add(), right=right):
+                one, other = self.size(left, values), self.size(right, values)
+                return Size(one.least + other.least, min(one.most + other.most, MANY))
+            case ast.BinOp(left=ast.List() as items, op=ast.Mult(), right=right):
+                times, once = self.number(right, values), self.size(items, values)
+                return (
+                    Size() if times is None else Size(once.least * max(times, 0), min(once.most * max(times, 0), MANY))
+                )
         return Size()
 
     def _size_of_call(self, name: str, args: list[ast.expr], values: Values) -> Size:
@@ -127,6 +153,8 @@ class Rounds:
         match args:
             case [start, ast.BinOp(left=left, op=ast.Add(), right=many)] if ast.dump(start) == ast.dump(left):
                 return Size(0, self.most(many, values))
+            case [end]:
+                return Size(0, self.most(end, values))
             case [ast.Constant(0), end, ast.Constant(int(step))] if step > 0:
                 most = self.most(end, values)
                 return Size(0, most if most == MANY else -(-most // step))
@@ -136,7 +164,7 @@ class Rounds:
         """Return what a number is at most, MANY if that is not known."""
         match node:
             case ast.Call(func=ast.Name(id="min"), args=[_, _, *_] as args) if self.is_free(node.func):
-                return min(self.most(arg, values) for arg in args)
+                return max(min(self.most(arg, values) for arg in args), 0)
             case ast.Call(func=ast.Name(id="len"), args=[items]) if self.is_free(node.func):
                 return self.size(items, values).most
         number = self.number(node, values)
@@ -203,14 +231,16 @@ class Rounds:
         """Whether a name is one of Python, a word or a tool: the script does not define it."""
         return isinstance(name, ast.Name) and self.source.meaning(name) is None
 
-    def is_awaited(self, task: ast.AST) -> bool:
-        """Whether a task is begun where `parallel` waits for it: its calls are made, unless one fails."""
+    def waiter(self, task: ast.AST) -> str:
+        """Return the word in whose call a task is begun, "" if there is none. The calls of one that `parallel` waits
+        for are made, unless one fails.
+        """
         around = self.source.parents.get(task)
         while isinstance(around, ast.expr | ast.comprehension) and not isinstance(around, ast.Lambda):
             if isinstance(around, ast.Call):
-                return isinstance(around.func, ast.Name) and around.func.id == "parallel" and self.is_free(around.func)
+                return around.func.id if isinstance(around.func, ast.Name) and self.is_free(around.func) else ""
             around = self.source.parents.get(around)
-        return False
+        return ""
 
     def _argument(self, name: ast.Name, values: Values) -> ast.AST | None:
         meaning = self.source.meaning(name)
@@ -233,6 +263,10 @@ class Rounds:
             if not (is_argument or is_part or is_test or isinstance(around, _READERS)):
                 return False
         return True
+
+
+def _product(numbers: Iterable[int]) -> int:
+    return min(math.prod(numbers), MANY)
 
 
 def _has_stars(items: list[ast.expr]) -> bool:

@@ -21,7 +21,10 @@ class CountedLoops:
             found = [self._counted(test, node, values, (ast.GtE, ast.Gt, ast.Eq)) for test in tests]
             return Size(0, min((each + 1 for each in found if each is not None), default=MANY))
         tests = _parts(node.test, ast.And)
-        counts = [self._counted(test, node, values, (ast.Lt, ast.LtE, ast.NotEq)) for test in tests]
+        counts = [
+            self._counted(test, node, values, (ast.Lt, ast.LtE, ast.NotEq)) or self._counted_down(test, node, values)
+            for test in tests
+        ]
         known = [each for each in counts if each is not None]
         return Size(known[0] if len(tests) == len(known) == 1 else 0, min(known, default=MANY))
 
@@ -35,16 +38,36 @@ class CountedLoops:
                 return max(0, -(-(end + isinstance(sign, ast.LtE | ast.Gt) - start) // step))
         return None
 
-    def _steps(self, left: ast.expr, loop: ast.While, values: Values) -> tuple[int, int] | None:
-        """Return where a count begins and by how much it grows in each round."""
-        name = left.args[0] if isinstance(left, ast.Call) and len(left.args) == 1 else left
-        if not isinstance(name, ast.Name) or any(isinstance(part, ast.Continue) for part in ast.walk(loop)):
-            return None
+    def _counted_down(self, test: ast.expr, loop: ast.While, values: Values) -> int | None:
+        """Return how often a loop goes round while a number, which shrinks each time, is above zero."""
+        match test:
+            case ast.Compare(left=ast.Name() as name, ops=[ast.Gt()], comparators=[ast.Constant(0)]):
+                stores = self._stores(name, loop)
+            case _:
+                return None
+        match stores:
+            case [ast.Assign(value=start), ast.AugAssign(op=ast.Sub(), value=step) as shrinks] if shrinks in loop.body:
+                begin, less = self.rounds.number(start, values), self.rounds.number(step, values)
+                return max(0, -(-begin // less)) if begin is not None and less is not None and less > 0 else None
+        return None
+
+    def _stores(self, name: ast.Name, loop: ast.While) -> list[ast.AST]:
+        """Return the statements that give a name its values, the first of them before the loop; else nothing."""
+        if any(isinstance(part, ast.Continue) for part in ast.walk(loop)):
+            return []
         source = self.rounds.source
         found, function = self.rounds.stores.get(name.id, ()), source.function(loop)
         stores = [source.parents[each] for each in found if source.function(each) is function]
         first = stores[0] if stores else None
-        if not isinstance(first, ast.Assign) or len(first.targets) > 1 or first in ast.walk(loop):
+        is_before = isinstance(first, ast.Assign) and len(first.targets) == 1 and first not in ast.walk(loop)
+        return stores if is_before else []
+
+    def _steps(self, left: ast.expr, loop: ast.While, values: Values) -> tuple[int, int] | None:
+        """Return where a count begins and by how much it grows in each round."""
+        name = left.args[0] if isinstance(left, ast.Call) and len(left.args) == 1 else left
+        stores = self._stores(name, loop) if isinstance(name, ast.Name) else []
+        first = stores[0] if stores else None
+        if not isinstance(name, ast.Name) or not isinstance(first, ast.Assign):
             return None
         if name is not left:
             return self._collected(left, name, loop) if len(stores) == 1 and _is_empty(first.value) else None

@@ -262,8 +262,11 @@ class _Reader:
                 return {_CALLS: Count(1, 1), word: Count(1, 1)}
             case ast.Name(id="task") if node.args:
                 called = self._callee(node.args[0], [], named, values)
-                if not self.rounds.is_awaited(node):  # it may be cancelled before it has called any
+                around = self.rounds.waiter(node)
+                if around != "parallel":  # it may be cancelled before it has called any
                     called = {**called, _MODELS: called.get(_MODELS, NONE)._replace(least=0)}
+                if around in ("first", "quorum"):
+                    called = perhaps(called)
                 return total({_TASKS: Count(1, 1)}, called)
             case ast.Name(id="pipeline") if node.args:
                 stages = [self._callee(stage, [], {}, values) for stage in node.args[1:]]
