@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import astuple, dataclass, field, replace
 from hashlib import sha256
+from itertools import islice
 from threading import Lock
 from typing import Any, Literal, Self, TypeVar
 
@@ -43,6 +44,7 @@ from sennit.activities.programs.values import (
     Sleep,
     mapped,
     packed,
+    tool_named,
     unpacked,
 )
 from sennit.activities.sandbox.confinement import find_confinement
@@ -219,11 +221,8 @@ class Interpreter:
             try:
                 session.feed_run(self._read("own_text", script), print_callback=_drop)
             except monty.MontyTypingError as error:
-                found = [
-                    type_problem(each, script)
-                    for each in json.loads(error.display())[:PROBLEMS]
-                    if is_of_use(each, script)
-                ]
+                useful = (each for each in json.loads(error.display()) if is_of_use(each, script))
+                found = list(dict.fromkeys(type_problem(each, script) for each in islice(useful, PROBLEMS)))
                 return found if any(each.code != DOUBT for each in found) else [*found, *self._top_problems(script)]
             except monty.MontyRuntimeError as error:  # of the check itself, or of what is rewritten for Monty
                 raised = ScriptRun(script, _unanswered, Given(""), self._read, "<python-input-0>").failed(error).error
@@ -276,7 +275,9 @@ class Interpreter:
             names = OF_NAMES if "__name_of(" in text else ""
             parts = (PRELUDE, OF_TYPES if has_types else "", names, *modules_for(text), prelude_for(text))
             session.feed_run("".join(parts))  # at once: the script is the second input
-            session.feed_run(text, print_callback=_drop)
+            turn = session.feed_start(text, print_callback=_drop)
+            while isinstance(turn, monty.NameLookupSnapshot | monty.FunctionSnapshot):
+                turn = _at_the_top(turn)
             return session.dump()
 
         left = self._known(self._definitions, text, state)
@@ -327,6 +328,16 @@ def _unpacked(snapshot: bytes) -> tuple[_Head, bytes]:
 
 def _drop(stream: Literal["stdout", "stderr"], text: str) -> None:
     """Let nothing that a script prints go anywhere."""
+
+
+def _at_the_top(turn: monty.NameLookupSnapshot | monty.FunctionSnapshot) -> Any:
+    """Give the top of a script the tools that it names, and have it call nothing."""
+    if isinstance(turn, monty.NameLookupSnapshot):
+        return turn.resume(value=tool_named(turn.variable_name))
+    if turn.is_os_function:
+        return turn.resume_not_handled()
+    message = "the top of a script only defines things: put this into a function"
+    return turn.resume({"exc_type": "RuntimeError", "message": message})
 
 
 def _raised_at_the_top(raised: ScriptError, script: str) -> Problem:

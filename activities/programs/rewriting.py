@@ -95,7 +95,9 @@ class _Rewriting(Exceptions, SideBySide):
     def _return(self, node: ast.Return) -> None:
         function = self.source.function(node)
         if node.value is not None and isinstance(function, ast.AsyncFunctionDef) and self.source.is_top_level(function):
-            self._around(node.value, "__value((", "), 'return')")
+            is_last = function.name == "main" and "main" not in self.source.uses
+            begin, end = ("__keyed(", ")") if is_last else ("", "")  # as JSON has keys: nothing in the script reads it
+            self._around(node.value, f"{begin}__value((", f"), 'return'){end}")
 
     def _call(self, node: ast.Call) -> None:
         if node in self._errors.begun:
@@ -304,21 +306,28 @@ class _Rewriting(Exceptions, SideBySide):
                 self._instead(*self._at(alias), f"Any as {alias.asname or alias.name}")
 
     def _literal(self, node: ast.Subscript) -> None:
-        """Write a type of literals as its text, which `schema` reads, too; annotations may stay."""
-        meaning = self.source.meaning(node.value) if isinstance(node.value, ast.Name) else None
-        is_only_written = isinstance(meaning, ast.alias) and meaning.name in _ONLY_WRITTEN
-        if is_only_written and isinstance(self.source.parents[node], ast.Assign):
-            self._instead(*self._at(node), "None")
-        if not (isinstance(meaning, ast.alias) and meaning.name == "Literal"):
+        """Write a type that has a name, or is a schema, as its text, which `schema` reads; annotations may stay."""
+        if not self._is_type(node.value):
             return
         whole: ast.expr = node
         for around in self.source.around(node):
             if not isinstance(around, ast.Subscript | ast.BinOp | ast.Tuple):
                 break
             whole = around
-        if isinstance(self.source.parents[whole], ast.arg | ast.AnnAssign | ast.FunctionDef | ast.AsyncFunctionDef):
+        around = self.source.parents[whole]
+        if getattr(around, "annotation", None) is whole or getattr(around, "returns", None) is whole:
             return
-        self._instead(*self._at(whole), repr(ast.unparse(whole)))
+        module = f"{ast.unparse(node.value.value)}." if isinstance(node.value, ast.Attribute) else "typing."
+        self._instead(*self._at(whole), repr(ast.unparse(whole).replace(module, "")))
+
+    def _is_type(self, name: ast.expr) -> bool:
+        """Whether a name is one of `typing`, or for those who read types."""
+        owner = name.value if isinstance(name, ast.Attribute) else name
+        meaning = self.source.meaning(owner) if isinstance(owner, ast.Name) else None
+        around = self.source.parents[meaning] if isinstance(meaning, ast.alias) else None
+        if isinstance(around, ast.Import) and isinstance(meaning, ast.alias):
+            return owner is not name and meaning.name == "typing"
+        return isinstance(around, ast.ImportFrom) and around.module in ("typing", "collections.abc")
 
     def _await(self, node: ast.Await) -> None:
         """Make what the schema of a call says of its result."""
