@@ -9,8 +9,10 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from sennit.activities.programs.coroutines.statements import SideBySide, is_side_by_side
+from sennit.activities.programs.python.containers import Containers
 from sennit.activities.programs.python.exceptions import OWN, Exceptions
 from sennit.activities.programs.python.modules import imported_as
+from sennit.activities.programs.python.written_types import WrittenTypes
 from sennit.workflows.plan.bundles.text_edits import MARK, modules_first
 from sennit.workflows.plan.programs.classes import (
     class_named,
@@ -59,7 +61,7 @@ def own_errors(text: str) -> dict[str, str]:
     return dict(each.split("=") for each in line.removeprefix(OWN).split()) if line.startswith(OWN) else {}
 
 
-class _Rewriting(Exceptions, SideBySide):
+class _Rewriting(Exceptions, Containers, WrittenTypes, SideBySide):
     """Rewrites one script."""
 
     def __init__(self, source: Source, text: str, exceptions: Collection[str]) -> None:
@@ -82,7 +84,7 @@ class _Rewriting(Exceptions, SideBySide):
             if isinstance(node, ast.JoinedStr) or self.source.parents.get(node) in in_text:
                 if isinstance(node, ast.JoinedStr) and self.source.parents.get(node) not in in_text:
                     names = [part for part in ast.walk(node) if isinstance(part, ast.Attribute) and _is_name(part)]
-                    self._anew(node, {part: f"__name_of({ast.unparse(part.value)}, {self._modules})" for part in names})
+                    self._anew(node, {part: f"__name_of({_type_named(part.value)}, {self._modules})" for part in names})
                 in_text.add(node)
             elif (rewrite := _REWRITES.get(type(node))) is not None:
                 rewrite(self, node)
@@ -102,6 +104,7 @@ class _Rewriting(Exceptions, SideBySide):
     def _call(self, node: ast.Call) -> None:
         if node in self._errors.begun:
             self._begin(node)
+        self._unite(node)
         if self._is_wraps(node.func):
             self._instead(*self._at(node), "(lambda __f: __f)")
         if not isinstance(node.func, ast.Name) or node.func.id in self._errors.bodies:
@@ -155,9 +158,13 @@ class _Rewriting(Exceptions, SideBySide):
 
     def _attribute(self, node: ast.Attribute) -> None:
         """Write a method that is no call as a function: `key=str.lower`, `max(votes, key=votes.get)`."""
+        if node.attr == "__class__":
+            self._around(node, "type(", "")
+            self._instead(self._dot(node), self._at(node)[1], ")")
+            return
         if _is_name(node):
-            self._around(node.value, "__name_of(", "")
-            self._instead(self._at(node.value)[1], self._at(node)[1], f", {self._modules})")
+            self._around(node, "__name_of(", "")
+            self._instead(self._dot(node), self._at(node)[1], f", {self._modules})")
             return
         around, owner = self.source.parents[node], node.value
         is_called = isinstance(around, ast.Call) and around.func is node
@@ -170,8 +177,8 @@ class _Rewriting(Exceptions, SideBySide):
             begin, end = self._at(node)
             self._instead(begin, end, f"(lambda __o, *__a: __o.{node.attr}(*__a))")
             return
-        self._around(owner, "(lambda *__a, __o=(", "")
-        self._instead(self._at(owner)[1], self._at(node)[1], f"): __o.{node.attr}(*__a))")
+        self._around(node, "(lambda *__a, __o=(", "")
+        self._instead(self._dot(node), self._at(node)[1], f"): __o.{node.attr}(*__a))")
 
     def _delete(self, node: ast.Delete) -> None:
         """Write `del a, b[0]` as what it does, target by target; the check knows that no name is read afterwards."""
@@ -305,30 +312,6 @@ class _Rewriting(Exceptions, SideBySide):
             if alias.name in _ONLY_WRITTEN:
                 self._instead(*self._at(alias), f"Any as {alias.asname or alias.name}")
 
-    def _literal(self, node: ast.Subscript) -> None:
-        """Write a type that has a name, or is a schema, as its text, which `schema` reads; annotations may stay."""
-        if not self._is_type(node.value):
-            return
-        whole: ast.expr = node
-        for around in self.source.around(node):
-            if not isinstance(around, ast.Subscript | ast.BinOp | ast.Tuple):
-                break
-            whole = around
-        around = self.source.parents[whole]
-        if getattr(around, "annotation", None) is whole or getattr(around, "returns", None) is whole:
-            return
-        module = f"{ast.unparse(node.value.value)}." if isinstance(node.value, ast.Attribute) else "typing."
-        self._instead(*self._at(whole), repr(ast.unparse(whole).replace(module, "")))
-
-    def _is_type(self, name: ast.expr) -> bool:
-        """Whether a name is one of `typing`, or for those who read types."""
-        owner = name.value if isinstance(name, ast.Attribute) else name
-        meaning = self.source.meaning(owner) if isinstance(owner, ast.Name) else None
-        around = self.source.parents[meaning] if isinstance(meaning, ast.alias) else None
-        if isinstance(around, ast.Import) and isinstance(meaning, ast.alias):
-            return owner is not name and meaning.name == "typing"
-        return isinstance(around, ast.ImportFrom) and around.module in ("typing", "collections.abc")
-
     def _await(self, node: ast.Await) -> None:
         """Make what the schema of a call says of its result."""
         self._await_value(node)
@@ -378,6 +361,12 @@ class _Rewriting(Exceptions, SideBySide):
         return self._made(around.value, value, level + 1) if is_only and isinstance(around, ast.Assign) else ""
 
 
+def _type_named(node: ast.expr) -> str:
+    """Return what has a `__name__`, with `x.__class__` as `type(x)`."""
+    is_type = isinstance(node, ast.Attribute) and node.attr == "__class__"
+    return f"type({ast.unparse(node.value)})" if is_type else ast.unparse(node)  # type: ignore[attr-defined]
+
+
 def _is_name(node: ast.AST) -> bool:
     return isinstance(node, ast.Attribute) and node.attr == "__name__" and isinstance(node.ctx, ast.Load)
 
@@ -391,6 +380,7 @@ _REWRITES: dict[type[ast.AST], Callable[[_Rewriting, Any], None]] = {
     ast.Call: _Rewriting._call,
     ast.GeneratorExp: _Rewriting._generator,
     ast.Attribute: _Rewriting._attribute,
+    ast.AugAssign: _Rewriting._add,
     ast.Delete: _Rewriting._delete,
     ast.Expr: _Rewriting._expression,
     ast.FunctionDef: _Rewriting._generator_function,

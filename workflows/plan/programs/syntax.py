@@ -196,7 +196,7 @@ class _Check(Uses):
                 yield "construct", node, self._of_asyncio(alias.name)
 
     def _attribute(self, node: ast.Attribute) -> Found:
-        if node.attr.startswith("__") and node.attr != "__name__" and node not in self._begun:
+        if node.attr.startswith("__") and node.attr not in ("__name__", "__class__") and node not in self._begun:
             yield "construct", node, f"there is no `{node.attr}`: a script reaches values, not how they are made"
         elif self._module(node.value) == "asyncio" and node.attr not in ASYNCIO:
             yield "construct", node, self._of_asyncio(node.attr)
