@@ -15,6 +15,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from hashlib import sha256
+from itertools import islice
 from threading import Lock
 from typing import Any, Literal, Self, TypeVar
 
@@ -233,11 +234,8 @@ class Interpreter:
             try:
                 session.feed_run(self._read("own_text", script), print_callback=_drop)
             except monty.MontyTypingError as error:
-                found = [
-                    type_problem(each, script)
-                    for each in json.loads(error.display())[:PROBLEMS]
-                    if is_of_use(each, script)
-                ]
+                useful = (each for each in json.loads(error.display()) if is_of_use(each, script))
+                found = list(dict.fromkeys(type_problem(each, script) for each in islice(useful, PROBLEMS)))
                 return found if any(each.code != DOUBT for each in found) else [*found, *self._top_problems(script)]
             except monty.MontyRuntimeError as error:  # of the check itself, or of what is rewritten for Monty
                 raised = ScriptRun(script, _unanswered, Given(""), self._read, "<python-input-0>").failed(error).error
@@ -348,7 +346,12 @@ def _run_top(turn: Any) -> None:
         elif isinstance(turn, monty.FunctionSnapshot) and turn.is_os_function:
             turn = turn.resume_not_handled()
         else:
-            turn = turn.resume({"exc_type": "RuntimeError", "message": "a call waits in a function: await it there"})
+            turn = turn.resume(
+                {
+                    "exc_type": "RuntimeError",
+                    "message": "the top of a script only defines things: put this into a function",
+                }
+            )
 
 
 def _drop(stream: Literal["stdout", "stderr"], text: str) -> None:

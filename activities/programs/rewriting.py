@@ -10,9 +10,11 @@ from typing import Any
 
 from sennit.activities.programs.coroutines.statements import SideBySide, is_side_by_side
 from sennit.activities.programs.python.classes import FIELD_WORDS, OwnClasses
+from sennit.activities.programs.python.containers import Containers
 from sennit.activities.programs.python.exceptions import OWN
 from sennit.activities.programs.python.formats import as_calls
 from sennit.activities.programs.python.modules import imported_as
+from sennit.activities.programs.python.written_types import WrittenTypes
 from sennit.workflows.plan.bundles.text_edits import MARK, modules_first
 from sennit.workflows.plan.programs.classes import class_named
 from sennit.workflows.plan.programs.endings import within
@@ -55,7 +57,7 @@ def own_errors(text: str) -> dict[str, str]:
     return dict(each.split("=") for each in line.removeprefix(OWN).split()) if line.startswith(OWN) else {}
 
 
-class _Rewriting(OwnClasses, SideBySide):
+class _Rewriting(OwnClasses, Containers, WrittenTypes, SideBySide):
     """Rewrites one script."""
 
     def __init__(self, source: Source, text: str, exceptions: Collection[str]) -> None:
@@ -77,7 +79,7 @@ class _Rewriting(OwnClasses, SideBySide):
             case ast.FormattedValue(conversion=how):
                 return chr(max(how, 0)) == "r" and bool(self._errors.carriers)
             case ast.Attribute(attr=name):
-                return name == "__name__" or name in _METHODS or name in FIELD_WORDS
+                return name in ("__name__", "__class__") or name in _METHODS or name in FIELD_WORDS
             case ast.Name(id=name):
                 is_own = class_named(self.source, node) is not None or name in self._errors.carriers
                 return is_own or name in ("next", "isinstance", "object")
@@ -103,12 +105,15 @@ class _Rewriting(OwnClasses, SideBySide):
     def _return(self, node: ast.Return) -> None:
         function = self.source.function(node)
         if node.value is not None and isinstance(function, ast.AsyncFunctionDef) and self.source.is_top_level(function):
-            self._around(node.value, "__value((", "), 'return')")
+            is_last = function.name == "main" and "main" not in self.source.uses
+            begin, end = ("__keyed(", ")") if is_last else ("", "")  # as JSON has keys: nothing in the script reads it
+            self._around(node.value, f"{begin}__value((", f"), 'return'){end}")
 
     def _call(self, node: ast.Call) -> None:
         if node in self._errors.begun:
             self._begin(node)
         self._begin_as_asyncio(node)
+        self._unite(node)
         if self._is_wraps(node.func):
             self._instead(*self._at(node), "(lambda __f: __f)")
         if not isinstance(node.func, ast.Name) or node.func.id in self._errors.bodies:
@@ -162,9 +167,13 @@ class _Rewriting(OwnClasses, SideBySide):
 
     def _attribute(self, node: ast.Attribute) -> None:
         """Write a method that is no call as a function: `key=str.lower`, `max(votes, key=votes.get)`."""
+        if node.attr == "__class__":
+            self._around(node, "type(", "")
+            self._instead(self._dot(node), self._at(node)[1], ")")
+            return
         if _is_name(node):
-            self._around(node.value, "__name_of(", "")
-            self._instead(self._at(node.value)[1], self._at(node)[1], f", {self._modules})")
+            self._around(node, "__name_of(", "")
+            self._instead(self._dot(node), self._at(node)[1], f", {self._modules})")
             return
         around, owner = self.source.parents[node], node.value
         if self._is_field_word(node):
@@ -180,8 +189,8 @@ class _Rewriting(OwnClasses, SideBySide):
             begin, end = self._at(node)
             self._instead(begin, end, f"(lambda __o, *__a: __o.{node.attr}(*__a))")
             return
-        self._around(owner, "(lambda *__a, __o=(", "")
-        self._instead(self._at(owner)[1], self._at(node)[1], f"): __o.{node.attr}(*__a))")
+        self._around(node, "(lambda *__a, __o=(", "")
+        self._instead(self._dot(node), self._at(node)[1], f"): __o.{node.attr}(*__a))")
 
     def _assert(self, node: ast.Assert) -> None:
         """Have the error carry the text alone, to which Monty adds what was tried."""
@@ -251,23 +260,6 @@ class _Rewriting(OwnClasses, SideBySide):
             if alias.name in _ONLY_WRITTEN:
                 self._instead(*self._at(alias), f"Any as {alias.asname or alias.name}")
 
-    def _literal(self, node: ast.Subscript) -> None:
-        """Write a type of literals as its text, which `schema` reads, too; annotations may stay."""
-        meaning = self.source.meaning(node.value) if isinstance(node.value, ast.Name) else None
-        is_only_written = isinstance(meaning, ast.alias) and meaning.name in _ONLY_WRITTEN
-        if is_only_written and isinstance(self.source.parents[node], ast.Assign):
-            self._instead(*self._at(node), "None")
-        if not (isinstance(meaning, ast.alias) and meaning.name == "Literal"):
-            return
-        whole: ast.expr = node
-        for around in self.source.around(node):
-            if not isinstance(around, ast.Subscript | ast.BinOp | ast.Tuple):
-                break
-            whole = around
-        if isinstance(self.source.parents[whole], ast.arg | ast.AnnAssign | ast.FunctionDef | ast.AsyncFunctionDef):
-            return
-        self._instead(*self._at(whole), repr(ast.unparse(whole)))
-
     def _await(self, node: ast.Await) -> None:
         """Make what the schema of a call says of its result."""
         self._await_value(node)
@@ -293,6 +285,7 @@ _REWRITES: dict[type[ast.AST], Callable[[_Rewriting, Any], None]] = {
     ast.GeneratorExp: _Rewriting._generator,
     ast.Attribute: _Rewriting._attribute,
     ast.Assert: _Rewriting._assert,
+    ast.AugAssign: _Rewriting._add,
     ast.Delete: _Rewriting._delete,
     ast.Expr: _Rewriting._expression,
     ast.FunctionDef: _Rewriting._generator_function,

@@ -172,12 +172,12 @@ class _Reader:
         if fields is None or name in self._inside:
             why = "contains itself" if fields is not None else "is no type"
             raise ValueError(f"schema: {name} {why}; write str, int, list[...], a dict of types or a dataclass")
-        self._uses[name] += 1
         if [field for field, _, _ in fields] == [""]:  # a name for a type, or an enum
             self._inside.append(name)
             found = self.of(fields[0][1])
             self._inside.pop()
             return found
+        self._uses[name] += 1
         if name not in self._known:
             self._inside.append(name)
             properties = {field: self.of(annotation) for field, annotation, _ in fields}

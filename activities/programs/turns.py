@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, cast, get_args
 
 import pydantic_monty as monty
@@ -247,12 +248,12 @@ class ScriptRun:
             value, line = turn.args
             return replace(self._numbered(turn, CALLED_FOR[name], [as_json(value, self.given)], {}), line=line)
         functions = range(len(turn.args))[_TAKES_FUNCTIONS.get(name, slice(0, 0))]
+        given = partial(as_json, given=self.given, is_read_outside=name not in _TAKES_FUNCTIONS)
         args = [
-            FunctionName.of(value) if number in functions else as_json(value, self.given)
-            for number, value in enumerate(turn.args)
+            FunctionName.of(value) if number in functions else given(value) for number, value in enumerate(turn.args)
         ]
         kwargs = {
-            key: as_schema(value, self.given) if key == "schema" else as_json(value, self.given)
+            key: as_schema(value, self.given) if key == "schema" else given(value)
             for key, value in turn.kwargs.items()
             if key != LINE
         }

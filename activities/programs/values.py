@@ -208,14 +208,15 @@ def called_name(name: str) -> str:
     return match[1] if match else name
 
 
-def as_json(value: Any, given: Given) -> Any:
+def as_json(value: Any, given: Given, *, is_read_outside: bool = False) -> Any:
     """Return a value of a script as JSON: tuples become lists, and instances of its classes objects. A Ref that the
-    session was given stays one; a text is a text, whatever it says.
+    session was given stays one; a text is a text, whatever it says. Numbers that are keys become texts, as in
+    `json.dumps`, in a value that a model, a tool or a person reads; a task would miss them.
 
     Raises NotJson for what has no JSON, and for more than 1 MB or 50 levels.
     """
     leaf = lambda part: part if isinstance(part, Ref) else _scalar(part)  # noqa: E731
-    return _Copy(MAX_VALUE_BYTES, leaf, given=given).of(value)
+    return _Copy(MAX_VALUE_BYTES, leaf, given=given, has_texts=is_read_outside).of(value)
 
 
 def as_schema(value: Any, given: Given) -> Any:
@@ -236,13 +237,19 @@ class _Copy:
     """Counts what a value takes while it is copied, so that a value that shares its parts cannot grow without end."""
 
     def __init__(
-        self, limit: int, leaf: Callable[[Any], Any], levels: int = _DEPTH, given: Given | None = None
+        self,
+        limit: int,
+        leaf: Callable[[Any], Any],
+        levels: int = _DEPTH,
+        given: Given | None = None,
+        has_texts: bool = False,
     ) -> None:
         self._limit = limit
         self._left = limit
         self._leaf = leaf
         self._levels = levels
         self._given = given
+        self._has_texts = has_texts
 
     def of(self, value: Any, depth: int = 0) -> Any:
         if depth > self._levels:
@@ -264,6 +271,8 @@ class _Copy:
         self._take(8)
         plain = {}
         for key, part in items:
+            if self._has_texts and (key is None or type(key) in (int, float, bool)):
+                key = json.dumps(_scalar(key))
             if not isinstance(key, str):
                 raise NotJson(f"the keys of a dict are texts, not {_kind(key)}: write str(key)")
             self._take(len(key.encode()) + 3)

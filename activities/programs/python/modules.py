@@ -4,6 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from sennit.activities.programs.python.containers import CONTAINERS, has_containers
 from sennit.activities.programs.python.exceptions import ERRORS, has_own_errors
 from sennit.activities.programs.python.numbers import HEAPQ, OPERATOR, STATISTICS
 from sennit.activities.programs.python.texts import CONTEXTLIB, IO, STRING, TEXTWRAP, URLLIB, UUID
@@ -48,3 +49,5 @@ def modules_for(text: str) -> Iterator[str]:
     yield from (module for name, module in TEXTS.items() if name in used)
     if has_own_errors(text):
         yield ERRORS
+    if has_containers(text):
+        yield CONTAINERS

@@ -20,6 +20,8 @@ class Line:
 @dataclass
 class Node:
     next: "Node"
+
+Size = Literal["s", "m"]
 """
 POINT = {
     "type": "object",
@@ -59,6 +61,12 @@ POINT = {
             "type": "object",
             "properties": {"good": {"type": "boolean"}, "faults": {"type": "array", "items": {"type": "string"}}},
             "required": ["good", "faults"],
+            "additionalProperties": False,
+        }),
+        ({"a": "Size", "b": "list[Size]"}, {
+            "type": "object",
+            "properties": {"a": {"enum": ["s", "m"]}, "b": {"type": "array", "items": {"enum": ["s", "m"]}}},
+            "required": ["a", "b"],
             "additionalProperties": False,
         }),
         ({"type": "string", "maxLength": 3}, {"type": "string", "maxLength": 3}),

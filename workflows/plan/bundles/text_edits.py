@@ -64,6 +64,10 @@ class Edits:
         begin = self._lines[node.lineno - 1] + node.col_offset
         return begin, self._lines[node.end_lineno - 1] + node.end_col_offset
 
+    def _dot(self, node: ast.Attribute) -> int:
+        """Return where the dot of an attribute stands: what is before it may stand in brackets."""
+        return self.body.rindex(b".", self._at(node.value)[1], self._at(node)[1])
+
     def _around(self, first: ast.AST, before: str, after: str, last: ast.AST | None = None) -> None:
         """Put text before a node and after it, or after another."""
         begin, (_, end), number = self._at(first)[0], self._at(last or first), len(self._edits)

@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from sennit.workflows.plan.language.limits import Limits
@@ -12,6 +13,7 @@ from sennit.workflows.plan.programs.rounds import Rounds, TooLong
 from sennit.workflows.plan.programs.source import Function, Source, expression
 from sennit.workflows.plan.programs.vocabulary import (
     AS_TASKS,
+    BUILTINS,
     JOINS,
     LIMITS,
     NEXT_OF,
@@ -26,6 +28,7 @@ from sennit.workflows.plan.programs.vocabulary import (
 Found = Iterator[tuple[str, ast.AST, str]]
 _WORK = 200_000
 """So many names of arguments are looked at."""
+_A_TYPE = "write a type, such as bool or list[str], or a dict of types"
 _MODEL = ("llm", "agent", "ask")
 
 
@@ -97,8 +100,10 @@ class Arguments:
             yield from self._of_width(call)
         elif name:
             yield from self._fits(call, call.func, _Given(name, call.args, call.keywords))
-            if self.source.meaning(call.func) is None and (word or name in self.tools) and word != "sleep_until":  # type: ignore[arg-type]
-                yield from self._of_times(call)
+            if self.source.meaning(call.func) is None and (word or name in self.tools):  # type: ignore[arg-type]
+                yield from self._of_until(call) if word == "sleep_until" else self._of_times(call)
+            if name in (*_MODEL, *self.tools) and self.source.meaning(call.func) is None:  # type: ignore[arg-type]
+                yield from self._of_tickets(call)
         if word in _MODEL:
             yield from self._of_model(call.keywords)
         if word in (*JOINS, NEXT_OF):
@@ -203,6 +208,23 @@ class Arguments:
             if isinstance(function, ast.Name) and function.id == "now" and self.source.meaning(function) is None:
                 yield "argument", given, "a time has no JSON: write now().isoformat()"
 
+    def _of_tickets(self, call: ast.Call) -> Found:
+        """Find tickets that are given where their values are meant."""
+        for given in (*call.args, *(each.value for each in call.keywords)):
+            held = self.source.assigned(given)
+            function = held.func if isinstance(held, ast.Call) else None
+            if isinstance(function, ast.Name) and function.id == "task" and self.source.meaning(function) is None:
+                value = given.id if isinstance(given, ast.Name) else "task(...)"
+                yield "await", given, f"`{value}` is a ticket, not its value: write `await {value}`"
+
+    def _of_until(self, call: ast.Call) -> Found:
+        """Check a time that is written as a text."""
+        text = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else None
+        try:
+            datetime.fromisoformat(text if isinstance(text, str) else "2026-01-31")
+        except ValueError:
+            yield "argument", call.args[0], f'{text!r:.40} is no time: write one like "2026-01-31T09:00"'
+
     def _of_model(self, keywords: list[ast.keyword]) -> Found:
         for keyword in keywords:
             check = _OF_KEYWORDS.get(keyword.arg or "")
@@ -236,8 +258,14 @@ class Arguments:
 
     def _of_schema(self, value: ast.expr) -> Found:
         if isinstance(value, ast.Constant) and isinstance(value.value, str) and not self._is_type(value.value):
-            text = "write a type, such as bool or list[str], or a dict of types"
-            yield "argument", value, f"the schema {value.value!r:.60} is no type: {text}"
+            yield "argument", value, f"the schema {value.value!r:.60} is no type: {_A_TYPE}"
+        function = value.func if isinstance(value, ast.Call) else value
+        meaning = self.source.meaning(function) if isinstance(function, ast.Name) else None
+        if isinstance(meaning, ast.ClassDef) and function is not value:
+            yield "argument", value, f"give the class itself: schema={meaning.name}"
+        is_builtin = isinstance(value, ast.Name) and meaning is None and value.id in BUILTINS and value.id not in TYPES
+        if isinstance(meaning, Function) or is_builtin:
+            yield "argument", value, f"the function `{ast.unparse(function)}` is no type: {_A_TYPE}"
 
     def _is_type(self, text: str) -> bool:
         try:
@@ -256,6 +284,15 @@ class Arguments:
             yield from self._of_amount(next(each for each in call.keywords if each.arg == "limit"))
         tickets, k = arguments.get("tickets", args.get("tickets")), arguments.get("k", args.get("k"))
         if tickets is None:
+            return
+        if word == "quorum" and isinstance(tickets, ast.Constant):
+            yield "argument", call, "`quorum` takes the number first: quorum(2, tickets)"
+            return
+        parts = [tickets.elt] if isinstance(tickets, ast.ListComp) else getattr(tickets, "elts", [])
+        if awaited := next((part for part in parts if isinstance(part, ast.Await)), None):
+            if isinstance(awaited.value, ast.Call):
+                name = ast.unparse(awaited.value.func)
+                yield "argument", awaited, f"`{word}` takes tickets: write `task({name}, ...)`, without `await`"
             return
         if isinstance(tickets, ast.Call) and isinstance(tickets.func, ast.Name) and tickets.func.id == "task":
             if self.source.meaning(tickets.func) is None:

@@ -8,6 +8,9 @@ from sennit.workflows.plan.programs.source import Function, Source
 Found = Iterator[tuple[str, ast.AST, str]]
 _ENDS = (ast.Break, ast.Return, ast.Raise, ast.Assert, ast.Await, ast.Call, ast.Subscript, ast.Yield, ast.YieldFrom)
 _LEAVES = (ast.Break, ast.Return, ast.Raise, ast.Assert, ast.Yield)
+_CONDITION = (
+    ast.Name, ast.Constant, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.unaryop, ast.boolop, ast.cmpop, ast.expr_context,
+)  # fmt: skip
 _LATER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _BRANCHES = (ast.If, ast.For, ast.While, ast.Try, ast.With, ast.Match)
 CHANGING = (
@@ -15,6 +18,8 @@ CHANGING = (
     "setdefault", "sort", "update",
 )  # fmt: skip
 """Methods that change their values."""
+_SET = "a set has no JSON: return sorted(...) or list(...)"
+_TICKET = "a ticket is no result yet: return `await parallel([...])`, or await the ticket"
 _MAYBE = (ast.IfExp, ast.BoolOp, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
@@ -23,6 +28,7 @@ def endless_loop_in(source: Source, node: ast.While, doubt: str) -> Found:
     that only such an error ends, which nothing in the function catches, is a `doubt`.
     """
     if not (isinstance(node.test, ast.Constant) and node.test.value):
+        yield from _unchanged(source, node)
         return
     parts = [part for statement in node.body for part in within(statement)]
     if not any(isinstance(part, _ENDS) for part in parts):
@@ -32,6 +38,30 @@ def endless_loop_in(source: Source, node: ast.While, doubt: str) -> Found:
         is_main = getattr(source.function(node), "name", "") == "main"
         if is_main and not any(isinstance(part, _LEAVES) for part in parts):
             yield doubt, node, "only an error ends this loop: leave it with `break` or `return`"
+
+
+def _unchanged(source: Source, node: ast.While) -> Found:
+    """Find a loop whose condition is of constants alone, and which nothing in it changes or leaves."""
+    names = [part for part in ast.walk(node.test) if isinstance(part, ast.Name)]
+    is_plain = all(isinstance(part, _CONDITION) for part in ast.walk(node.test))
+    held = [source.assigned(name) for name in names]
+    is_left = any(isinstance(part, _LEAVES) for statement in node.body for part in within(statement))
+    if names and is_plain and not is_left and all(isinstance(each, ast.Constant) for each in held):
+        text = f"nothing in this loop changes `{names[0].id}`: change it, or leave the loop with `break`"
+        yield "endless", node, text
+
+
+def read_before_bound(source: Source, node: ast.Assign | ast.AugAssign) -> Found:
+    """Find a variable that a function makes only of itself."""
+    function = source.function(node)
+    target = node.target if isinstance(node, ast.AugAssign) else node.targets[0]
+    if not isinstance(target, ast.Name) or source.meaning(target) is not target or target in source.again:
+        return
+    reads = [target] if isinstance(node, ast.AugAssign) else []
+    reads += [part for part in ast.walk(node.value) if isinstance(part, ast.Name) and part.id == target.id]
+    is_in_class = source.scope_of(target) is not function
+    if reads and not is_in_class and isinstance(function, Function):
+        yield "name", node, f"`{target.id}` has no value here: give it one before"
 
 
 def endless_recursion_in(source: Source, node: Function) -> Found:
@@ -138,23 +168,38 @@ def _binds(node: ast.Name | ast.arg, name: str) -> bool:
 
 
 def without_json(source: Source, node: ast.Return) -> Found:
-    """Find a set or a function that `main` or a task returns."""
-    function = source.function(node)
-    if not isinstance(function, ast.AsyncFunctionDef) or not is_session(source, function):
+    """Find what has no JSON in what `main` or a task returns: a set, a function, bytes or a ticket."""
+    if node.value is None or not is_session(source, source.function(node)):
         return
-    value = node.value
-    if isinstance(value, ast.Name):
-        meaning = source.meaning(value)
-        if isinstance(meaning, ast.FunctionDef) and meaning not in source.again:
-            yield "return", node, f"the function `{value.id}` has no JSON: return what it gives"
-            return
-        around = source.parents.get(meaning) if meaning is not None else None
-        is_only = isinstance(around, ast.Assign) and around.targets == [meaning] and meaning not in source.again
-        value = around.value if is_only and isinstance(around, ast.Assign) else None
-    is_call = isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and source.meaning(value.func) is None
-    is_set = is_call and value.func.id in ("set", "frozenset")  # type: ignore[union-attr]
-    if is_set or isinstance(value, ast.Set | ast.SetComp):
-        yield "return", node, "a set has no JSON: return sorted(...) or list(...)"
+    parts = [node.value]
+    for part in parts:  # which grows
+        value = source.assigned(part)
+        match value:
+            case ast.Dict(values=values) | ast.List(elts=values) | ast.Tuple(elts=values):
+                parts += values if value is part else ()
+            case ast.ListComp(elt=each):
+                parts.append(each)
+        if text := _no_json(source, value):
+            yield "return", node, text
+
+
+def _no_json(source: Source, value: ast.expr) -> str:
+    """Return why a value has no JSON, and what to write; "" if it may have one."""
+    meaning = source.meaning(value) if isinstance(value, ast.Name) else None
+    if isinstance(meaning, ast.FunctionDef) and meaning not in source.again:
+        return f"the function `{meaning.name}` has no JSON: return what it gives"
+    match value:
+        case ast.Call(func=ast.Name(id="set" | "frozenset" | "task" as name) as function) if (
+            source.meaning(function) is None
+        ):
+            return _TICKET if name == "task" else _SET
+        case ast.Set() | ast.SetComp():
+            return _SET
+        case ast.Lambda():
+            return "a function has no JSON: return what it gives"
+        case ast.Constant(value=bytes()) | ast.Call(func=ast.Attribute(attr="encode")):
+            return "bytes have no JSON: return a text"
+    return ""
 
 
 def is_session(source: Source, function: ast.AST) -> bool:

@@ -61,7 +61,6 @@ _METHODS = {
     "intersection_update": "write `one &= other`",
     "symmetric_difference_update": "write `one ^= other`",
     "add_note": "write it into the text of the exception",
-    "lastgroup": "ask each .group(name)",
     "subn": "write re.sub(...), and count with len(re.findall(...))",
     "is_integer": "write number == int(number)",
     "as_integer_ratio": "write Decimal(number).as_integer_ratio()",
@@ -75,6 +74,12 @@ _METHODS = {
     "with_traceback": "leave it out",
 }
 """Methods that no value in a script has, with what to write instead."""
+_ATTRIBUTES = {
+    "lastindex": "ask each .group(number)",
+    "lastgroup": "ask each .group(name)",
+}
+"""Attributes that no value in a script has."""
+_OF_JSON_ERRORS = ("msg", "doc", "pos", "lineno", "colno")
 _NAMES = {
     "StatisticsError": "catch ValueError, which is what Python's is based on",
     "methodcaller": "write lambda each: each.method()",
@@ -140,7 +145,8 @@ def names_of(module: str) -> list[str]:
 
 
 def lacking_name(source: Source, node: ast.Attribute, module: str) -> Found:
-    """Find a name that a module has not, or a method that no value has."""
+    """Find a name that a module has not, or a method or field that no value has."""
+    yield from _lacking_attribute(source, node)
     if (module in _MODULES and node.attr not in names_of(module)) or (
         module == "typing" and node.attr in _TYPING.split()
     ):
@@ -149,6 +155,17 @@ def lacking_name(source: Source, node: ast.Attribute, module: str) -> Found:
     is_called = isinstance(around, ast.Call) and around.func is node
     if not module and is_called and node.attr in _METHODS and not _is_defined(source, node.attr):
         yield "lacking", node, f"there is no method {format_name(node.attr)} here{_instead(node.attr)}"
+
+
+def _lacking_attribute(source: Source, node: ast.Attribute) -> Found:
+    """Find a field that a match has not, or an error of JSON."""
+    if node.attr in _ATTRIBUTES and not _is_defined(source, node.attr):
+        yield "lacking", node, f"there is no {format_name(node.attr)} here: {_ATTRIBUTES[node.attr]}"
+    caught = source.meaning(node.value) if isinstance(node.value, ast.Name) else None
+    kind = caught.type if isinstance(caught, ast.ExceptHandler) else None
+    if kind is not None and ast.unparse(kind).endswith("JSONDecodeError") and node.attr in _OF_JSON_ERRORS:
+        text = f"an error of JSON has no `{node.attr}` here: write str({ast.unparse(node.value)}), which says all of it"
+        yield "lacking", node, text
 
 
 def lacking_import(node: ast.ImportFrom) -> Found:

@@ -6,6 +6,7 @@ from typing import Any
 
 from sennit.workflows.plan.language.json_schema import definitions, resolve
 from sennit.workflows.plan.language.text import format_name, nearest_or_known
+from sennit.workflows.plan.programs.endings import within
 from sennit.workflows.plan.programs.source import Source
 
 Shape = Mapping[str, Any]
@@ -16,6 +17,8 @@ _ENDS: Shape = {
 }
 _LEFT: Shape = {"properties": {"tokens": {}, "calls": {}, "cost_usd": {}}, "additionalProperties": False}
 _OF_WORDS = {"settled": _ENDS, "budget_left": _LEFT}
+_TEXT: Shape = {"type": "string"}
+_NOTHING: Shape = {"type": "null"}
 _CHANGES = ("update", "setdefault", "append", "extend", "insert")
 
 
@@ -32,19 +35,26 @@ class Shapes:
         name = node.attr if isinstance(node, ast.Attribute) else getattr(node.slice, "value", None)
         if not isinstance(name, str) or not isinstance(node.ctx, ast.Load):
             return
-        shape = self.of(node.value)
+        shape, value = self.of(node.value), f"{ast.unparse(node.value):.40}"
         fields = shape.get("properties") if shape is not None else None
-        if shape is None or not isinstance(fields, Mapping) or name in fields:
+        is_of_text = shape is _TEXT and isinstance(node, ast.Attribute) and hasattr("", name)
+        if shape in (_TEXT, _NOTHING) and not is_of_text:
+            what = "text: give the call a `schema` to get fields" if shape is _TEXT else "None: nothing is returned"
+            yield True, f"`{value}` is {what}"
+        elif shape is None or not isinstance(fields, Mapping):
             return
-        if isinstance(node, ast.Attribute) and not shape.get("class"):
-            return
-        if isinstance(node, ast.Attribute) and (name in shape.get("methods", ()) or name.startswith("_")):
-            return
-        is_certain = shape.get("additionalProperties") is False
-        yield (
-            is_certain,
-            f"`{ast.unparse(node.value):.40}` has no {format_name(name)}{nearest_or_known(name, list(fields))}",
-        )
+        elif isinstance(node, ast.Attribute) and not shape.get("class"):
+            around = self.source.parents[node]
+            is_called = isinstance(around, ast.Call) and around.func is node
+            if name in fields and not (is_called and hasattr({}, name)):
+                yield True, f"`{value}` is a dict: write `{value}[{name!r}]`"
+        elif name not in fields and not self._is_method(node, name, shape):
+            is_certain = shape.get("additionalProperties") is False
+            yield is_certain, f"`{value}` has no {format_name(name)}{nearest_or_known(name, list(fields))}"
+
+    @staticmethod
+    def _is_method(node: ast.Subscript | ast.Attribute, name: str, shape: Shape) -> bool:
+        return isinstance(node, ast.Attribute) and (name in shape.get("methods", ()) or name.startswith("_"))
 
     def of(self, node: ast.AST, level: int = 0) -> Shape | None:
         """Return the schema of what an expression gives, None if nothing says it."""
@@ -61,18 +71,35 @@ class Shapes:
                 self.source.meaning(function) is None
             ):
                 return self._called(function.id, call)
+            case ast.Await(value=ast.Call(func=ast.Name() as function)) | ast.Call(func=ast.Name() as function):
+                return self._returned(node, self.source.meaning(function), level)
             case ast.Name():
                 return self._named(node, level)
             case ast.Subscript(value=value, slice=ast.Constant(value=key)):
                 return self._part(self.of(value, level), key)
         return None
 
+    def _returned(self, call: ast.AST, function: ast.AST | None, level: int) -> Shape | None:
+        """Return the schema of what a function of the script returns, if it does so in one place or nowhere."""
+        is_awaited = isinstance(call, ast.Await)
+        is_plain = isinstance(function, ast.AsyncFunctionDef if is_awaited else ast.FunctionDef)
+        if not is_plain or function in self.source.again or function.decorator_list:  # type: ignore[union-attr]
+            return None
+        parts = [part for statement in function.body for part in within(statement)]  # type: ignore[union-attr]
+        returns = [part.value for part in parts if isinstance(part, ast.Return) and part.value is not None]
+        if any(isinstance(part, ast.Yield | ast.YieldFrom) for part in parts) or len(returns) > 1:
+            return None
+        if not returns:
+            return None if any(isinstance(part, ast.Raise) for part in parts) else _NOTHING
+        is_last = isinstance(function.body[-1], ast.Return)  # type: ignore[union-attr]
+        return self.of(returns[0], level) if is_last else None
+
     def _called(self, name: str, call: ast.Call) -> Shape | None:
         if name in _OF_WORDS:
             return _OF_WORDS[name]
         if name in ("llm", "ask"):
-            schema = next((each.value for each in call.keywords if each.arg == "schema"), None)
-            return self._typed(schema) if schema is not None else None
+            schema = next((each.value for each in call.keywords if each.arg in ("schema", None)), None)
+            return self._typed(schema) if schema is not None else _TEXT if name == "llm" else None
         entry = self.tools.get(name) if isinstance(self.tools, Mapping) else None
         output = entry.get("output_schema") if isinstance(entry, Mapping) and not entry.get("large") else None
         return {"$defs": definitions(output), **resolve(output, definitions(output))} if output else None

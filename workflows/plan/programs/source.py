@@ -81,6 +81,18 @@ class Source:
                 self.uses.setdefault(node.id, []).append(node)
                 for scope in self.scopes(node):
                     self.read.setdefault(scope, set()).add(node.id)
+        for node in self.nodes:
+            if isinstance(node, ast.Nonlocal):
+                self._share(node)
+
+    def _share(self, node: ast.Nonlocal) -> None:
+        """Have names be those of a function around: they are bound there, and again here."""
+        inner, *others = self.scopes(node)
+        for name in node.names:
+            outer = next((scope for scope in others if name in self.bound.get(scope, ())), None)
+            if outer is not None:
+                self.bound.get(inner, {}).pop(name, None)
+                self.again.add(self.bound[outer][name])
 
     def around(self, node: ast.AST) -> Iterator[ast.AST]:
         """Yield what a node stands in, from the inside out."""
@@ -121,6 +133,12 @@ class Source:
         """Return where the name is bound, in the innermost scope that does; None if no scope does."""
         scope = self.scope_of(name)
         return None if scope is None else self.bound[scope][name.id]
+
+    def assigned(self, value: ast.expr) -> ast.expr:
+        """Return what a name is given where it is given something once, any other expression as it is."""
+        meaning = self.meaning(value) if isinstance(value, ast.Name) else None
+        around = self.parents.get(meaning) if meaning is not None and meaning not in self.again else None
+        return around.value if isinstance(around, ast.Assign) and around.targets == [meaning] else value
 
     def is_top_level(self, node: ast.AST) -> bool:
         return self.parents.get(node) is self.tree
@@ -276,10 +294,9 @@ def _imported(statement: ast.Import | ast.ImportFrom) -> list[str]:
 
 def _is_known(statement: ast.Import | ast.ImportFrom) -> bool:
     """Whether all that an import names is for the check: a module that scripts have, or none of Python's."""
-    if isinstance(statement, ast.ImportFrom):
-        names = [statement.module or ""]
-    else:
-        names = [each.name for each in statement.names]
+    names = (
+        [statement.module or ""] if isinstance(statement, ast.ImportFrom) else [each.name for each in statement.names]
+    )
     roots = [name.partition(".")[0] for name in names]
     return any(name in MODULES for name in names) or not set(roots) <= sys.stdlib_module_names
 

@@ -19,6 +19,7 @@ from sennit.workflows.plan.programs.endings import (
     endless_recursion_in,
     is_collectable,
     is_session,
+    read_before_bound,
     without_json,
 )
 from sennit.workflows.plan.programs.errors import OwnErrors, args_lost, class_refused, parts_begun
@@ -162,7 +163,9 @@ class _Check(Uses):
 
     def _top_level(self) -> Found:
         for name, node in self.top.items():
-            if (name in WORDS and not self._is_of_asyncio(node)) or name in self.tools:
+            around = self.source.parents[node]
+            is_of_asyncio = isinstance(around, ast.ImportFrom) and around.module == "asyncio"
+            if (name in WORDS and not is_of_asyncio) or name in self.tools:
                 kind = "word" if name in WORDS else "tool"
                 yield "name", node, f"there is a {kind} `{name}` already: give this another name"
         for node in self.source.tree.body:
@@ -178,13 +181,6 @@ class _Check(Uses):
                 text = "methods have no decorators here: write a plain method and call it, `fact.size()`, or a function"
                 yield "construct", method, text
 
-    def _is_of_asyncio(self, node: ast.AST) -> bool:
-        around = self.source.parents.get(node)
-        return isinstance(around, ast.ImportFrom) and around.module == "asyncio"
-
-    def _async(self, node: ast.AsyncFunctionDef) -> Found:
-        yield from endless_recursion_in(self.source, node)
-
     def _import(self, node: ast.Import | ast.ImportFrom) -> Found:
         modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else [name.name for name in node.names]
         for module in modules:
@@ -199,7 +195,7 @@ class _Check(Uses):
                 yield "construct", node, self._of_asyncio(alias.name)
 
     def _attribute(self, node: ast.Attribute) -> Found:
-        if node.attr.startswith("__") and node.attr != "__name__" and node not in self._begun:
+        if node.attr.startswith("__") and node.attr not in ("__name__", "__class__") and node not in self._begun:
             yield "construct", node, f"there is no `{node.attr}`: a script reaches values, not how they are made"
         elif self._module(node.value) == "asyncio" and node.attr not in ASYNCIO:
             yield "construct", node, self._of_asyncio(node.attr)
@@ -243,6 +239,9 @@ class _Check(Uses):
 
     def _return(self, node: ast.Return) -> Found:
         yield from without_json(self.source, node)
+
+    def _assign(self, node: ast.Assign | ast.AugAssign) -> Found:
+        yield from read_before_bound(self.source, node)
 
     def _changes(self, node: ast.expr) -> Found:
         """Find what changes a constant of the script: each task begins with it as it was written."""
@@ -337,9 +336,7 @@ class _Check(Uses):
                 yield "top_level", node, f"the top of a script only defines things: call `{node.func.id}` in a function"
             elif word not in PLAIN:
                 yield from self._awaited(node, node.func)
-        for keyword in node.keywords if self._is_gather(node.func) else ():
-            if keyword.arg not in (None, "return_exceptions"):
-                yield "argument", node, f"`gather` has no {format_name(keyword.arg or '')}"
+        yield from self._asyncio_call(node)
         if isinstance(node.func, ast.Attribute) and node.func.attr in CHANGING:
             yield from self._changes(node.func)
 
@@ -379,7 +376,7 @@ class _Check(Uses):
 
 
 _CHECKS: dict[type[ast.AST], Callable[[_Check, Any], Found]] = {
-    ast.AsyncFunctionDef: _Check._async,
+    ast.AsyncFunctionDef: _Check._function,
     ast.FunctionDef: _Check._function,
     ast.ClassDef: _Check._class,
     ast.Import: _Check._import,
@@ -390,9 +387,12 @@ _CHECKS: dict[type[ast.AST], Callable[[_Check, Any], Found]] = {
     ast.Name: _Check._name,
     ast.Await: _Check._await,
     ast.While: _Check._while,
+    ast.With: _Check._with,
     ast.Delete: _Check._delete,
     ast.Yield: _Check._yield,
     ast.YieldFrom: _Check._yield,
     ast.Return: _Check._return,
+    ast.Assign: _Check._assign,
+    ast.AugAssign: _Check._assign,
     ast.Call: _Check._call,
 }

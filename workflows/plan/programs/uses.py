@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Collection, Iterator
 
+from sennit.workflows.plan.language.text import format_name
 from sennit.workflows.plan.programs.endings import is_session
 from sennit.workflows.plan.programs.source import Source
 from sennit.workflows.plan.programs.vocabulary import AWAITED, BUILTINS, JOINS, NEXT_OF, PLAIN, WORDS
@@ -13,6 +14,10 @@ CONTAINERS = (
     ast.GeneratorExp, ast.keyword,
 )  # fmt: skip
 """What hands a value on to what is around it."""
+_WAITING = ("sleep", "gather", "wait", "wait_for")
+_TAKES_CALL = ("create_task", "ensure_future", "wait_for", "shield")
+_ENTERED = ("Semaphore", "BoundedSemaphore", "Lock", "TaskGroup", "timeout")
+"""Of asyncio: what is awaited where it is called, what takes a call, and what `async with` enters."""
 _ASSIGNING = (ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.AugAssign)
 
 
@@ -67,13 +72,8 @@ class Uses:
 
     def _awaited_list(self, node: ast.Await) -> Found:
         """Find a list of tickets or calls that is awaited itself."""
-        value: ast.AST = node.value
-        name = ast.unparse(node.value)
-        if isinstance(value, ast.Name) and (meaning := self.source.meaning(value)) not in self.source.again:
-            around = self.source.parents.get(meaning) if isinstance(meaning, ast.Name) else None
-            value = around.value if isinstance(around, ast.Assign) and around.targets == [meaning] else value
-        if isinstance(value, ast.List | ast.ListComp | ast.Tuple | ast.GeneratorExp):
-            text = name if isinstance(node.value, ast.Name) else "[...]"
+        if self._is_list(node.value):
+            text = ast.unparse(node.value) if isinstance(node.value, ast.Name) else "[...]"
             yield "await", node, f"a list cannot be awaited: write `await parallel({text})`, or asyncio.gather(*{text})"
 
     def _is_misused(self, target: ast.expr) -> bool:
@@ -119,16 +119,40 @@ class Uses:
         if isinstance(user.func, ast.Attribute):
             return self._module(user.func.value) in ("", "asyncio")
         meaning = self.source.meaning(user.func) if isinstance(user.func, ast.Name) else None
-        if isinstance(meaning, ast.alias):
-            around = self.source.parents[meaning]
-            return isinstance(around, ast.ImportFrom) and around.module == "asyncio"
-        return meaning is not None
+        return bool(self._in_asyncio(user.func)) if isinstance(meaning, ast.alias) else meaning is not None
 
-    def _is_gather(self, function: ast.expr) -> bool:
+    def _in_asyncio(self, function: ast.expr) -> str:
+        """Return the name that a function has in asyncio, "" if it is none of it."""
         if isinstance(function, ast.Attribute):
-            return function.attr == "gather" and self._module(function.value) == "asyncio"
+            return function.attr if self._module(function.value) == "asyncio" else ""
         meaning = self.source.meaning(function) if isinstance(function, ast.Name) else None
-        return isinstance(meaning, ast.alias) and meaning.name == "gather"
+        around = self.source.parents[meaning] if isinstance(meaning, ast.alias) else None
+        is_of = isinstance(around, ast.ImportFrom) and around.module == "asyncio"
+        return meaning.name if is_of and isinstance(meaning, ast.alias) else ""
+
+    def _asyncio_call(self, node: ast.Call) -> Found:
+        """Find what asyncio is given that it does not take, and what of it is never awaited."""
+        name, written, given = self._in_asyncio(node.func), ast.unparse(node.func), node.args[0] if node.args else None
+        if name in _WAITING and isinstance(self.source.parents[node], ast.Expr):
+            yield "await", node, f"the call of `{written}` is never awaited: write `await {written}(...)`"
+        if name == "gather":
+            for keyword in node.keywords:
+                if keyword.arg not in (None, "return_exceptions"):
+                    yield "argument", node, f"`gather` has no {format_name(keyword.arg or '')}"
+        if name == "gather" and given is not None and self._is_list(given):
+            yield "argument", given, f"`gather` takes calls one by one: write `{written}(*{ast.unparse(given):.40})`"
+        if name in _TAKES_CALL and isinstance(given, ast.Name) and self._is_async(given):
+            yield "function", given, f"`{given.id}` is to be called here: write `{written}({given.id}(...))`"
+
+    def _with(self, node: ast.With) -> Found:
+        for item in node.items:
+            held = self.source.assigned(item.context_expr)
+            if isinstance(held, ast.Call) and self._in_asyncio(held.func) in _ENTERED:
+                yield "await", item.context_expr, f"write `async with {ast.unparse(item.context_expr):.40}`"
+
+    def _is_list(self, value: ast.expr) -> bool:
+        """Whether a value is written as a list."""
+        return isinstance(self.source.assigned(value), ast.List | ast.ListComp | ast.Tuple | ast.GeneratorExp)
 
     def _module(self, node: ast.AST | None) -> str:
         """Return the module that a name was imported as, or ""."""

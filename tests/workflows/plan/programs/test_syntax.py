@@ -211,7 +211,7 @@ def test_what_a_script_must_have(script: str, code: str, message: str, line: int
 
 
 def test_all_problems_are_found_at_once_in_the_order_of_their_lines_and_some_of_very_many() -> None:
-    found = problems_in("import os\nasync def main():\n    yield serch()\n    write()\n", TOOLS)
+    found = problems_in("import requests\nasync def main():\n    yield serch()\n    write()\n", TOOLS)
     assert [str(problem).partition(": ")[0] for problem in found] == ["line 1", "line 3", "line 3", "line 4"]
     many = problems_in("async def main():\n" + "".join(f"    unknown{n}\n" for n in range(3_000)), TOOLS)
     assert len(many) == MAX_SCRIPT_PROBLEMS
