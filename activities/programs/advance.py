@@ -47,7 +47,7 @@ from sennit.workflows.messages.node_calls import ProgramNodeCall
 from sennit.workflows.plan.language.nodes import ProgramNode, ToolNode
 from sennit.workflows.plan.language.text import one_line
 from sennit.workflows.plan.limits import MAX_LOSS_CHARACTERS, MAX_MANIFEST_BYTES
-from sennit.workflows.plan.programs.source import as_known, line_text, place_in
+from sennit.workflows.plan.programs.source import as_known, line_in_file, place_in
 
 _Place = tuple[bytes, dict[str, int]]
 """Where a script waits, with the numbers of its open calls by their keys."""
@@ -376,7 +376,7 @@ def failure_of(error: ScriptError, session: Session, script: str) -> ProgramFail
     place = ""
     if 1 <= error.line <= len(lines):
         source = one_line(as_known(script, lines[error.line - 1].strip()), MAX_SOURCE_CHARACTERS)
-        place = f" ({line_text(place_in(script, error.line))}: {source})"
+        place = f" ({line_in_file(script, error.line)}: {source})"
     message = f"{one_line(as_known(script, shown), MAX_PROGRAM_MESSAGE_CHARACTERS)}{place}"
     return ProgramFailed(message) if reported is None else CallFailed(message)
 

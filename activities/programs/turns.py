@@ -40,7 +40,7 @@ from sennit.activities.programs.values import (
     tool_named,
 )
 from sennit.workflows.plan.bundles.text_edits import lines_of
-from sennit.workflows.plan.programs.source import as_known, modules_in, place_among
+from sennit.workflows.plan.programs.source import as_known, file_of, modules_in, place_among
 from sennit.workflows.plan.programs.vocabulary import PLAIN
 
 TURN_SECONDS = 5.0
@@ -267,7 +267,9 @@ class ScriptRun:
         if not self._open:
             lines = self.coroutines.lines
             named = [str(place_among(self._modules, line)) for line in lines[:_FRAMES]]
-            places = f"line{'s' * (len(lines) > 1)} {', '.join(named)}"
+            file, plural = file_of(self.script), "s" * (len(lines) > 1)
+            places = ", ".join(f"{file}:{place}" if place.isdecimal() else place for place in named)
+            places = places if file else f"line{plural} {', '.join(named)}"
             message = f"deadlock: the coroutines wait for each other, on {places}, and for no call"
             return self._error("RuntimeError", message, lines[-1] if lines else 0)
         state = turn.dump()
@@ -343,7 +345,7 @@ class ScriptRun:
     def _in_file(self, line: int) -> str:
         """Return the file and the line of a line of what Monty has, as a traceback names them."""
         file, _, number = str(place_among(self._modules, self._number(line))).rpartition(":")
-        return f'"{file or "script"}", line {number}'
+        return f'"{file or file_of(self.script) or "script"}", line {number}'
 
     def _number(self, line: int) -> int:
         """Return the line of the script for a line of what Monty has."""

@@ -47,7 +47,7 @@ from sennit.workflows.plan.language.nodes import (
 from sennit.workflows.plan.language.problems import no_such_tool
 from sennit.workflows.plan.language.references import literal
 from sennit.workflows.plan.language.text import format_name, format_names, nearest_or_known
-from sennit.workflows.plan.programs.source import as_known, line_text, place_in
+from sennit.workflows.plan.programs.source import as_known, line_in_file, place_in
 from sennit.workflows.plan.programs.vocabulary import AS_TASKS, ROLES
 
 _MATERIAL = "material_"
@@ -311,7 +311,7 @@ class Words:
 
     def _check_room(self, call: Call) -> None:
         if self.session.made >= MAX_PROGRAM_CALLS:
-            last = line_text(self._line(call))
+            last = line_in_file(self.around.script, call.line)
             raise ProgramFailed(f"over {MAX_PROGRAM_CALLS:,} calls, the last on {last}; give a part of them to tasks")
 
     def _add(self, node: Node, call: Call, what: Any, shown: str, *, function: str = "", shape: Shape = "") -> OpenCall:

@@ -11,7 +11,7 @@ from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 from sennit.workflows.plan.language.text import format_name, format_names, one_line
-from sennit.workflows.plan.programs.source import line_text, modules_in, place_in, without_name
+from sennit.workflows.plan.programs.source import line_in_file, modules_in, without_name
 from sennit.workflows.plan.scheduling.state import FAILED, RunState
 from sennit.workflows.plan.scheduling.termination import PROGRAM_FAILED, handled
 from sennit.workflows.views.call_sites import path_and_line
@@ -85,7 +85,7 @@ def _script_errors(state: RunState, program: int, script: str) -> Iterator[tuple
         ):
             continue
         for number, row in rows:
-            message, found, rest = error.rpartition(f" ({line_text(place_in(script, number))}: ")
+            message, found, rest = error.rpartition(f" ({line_in_file(script, number)}: ")
             if found and one_line(row).startswith(rest.removesuffix(")").rstrip("…")):
                 yield number, message
                 break

@@ -172,6 +172,25 @@ async def test_a_program_that_fails_says_why_and_where(
     assert message in str(found.value)
 
 
+@pytest.mark.parametrize("name", ["bad.py", "my own (1).py"])
+async def test_a_failure_names_the_file_of_the_program(play: Make, name: str) -> None:
+    """Also that of a task, of which the program has raised the error once more, and those of coroutines."""
+    script = f"""
+import asyncio
+async def boom(): raise ValueError("boom")
+async def main(how: str):
+    if how == "task": await parallel([task(boom)])
+    await asyncio.Semaphore(0).acquire()
+# ==== main: {name} ====
+"""
+    with pytest.raises(CallFailed) as found:
+        await play(script, fakes=FAKES).run(how="task")
+    assert str(found.value) == f'ValueError: boom ({name}:5: if how == "task": await parallel([task(boom)]))'
+    with pytest.raises(ProgramFailed, match="the coroutines wait for each other, on ") as stuck:
+        await play(script, fakes=FAKES).run(how="")
+    assert f"on {name}:6, and for no call ({name}:6: await" in str(stuck.value)
+
+
 async def test_a_failed_call_is_fed_again_after_its_retry_to_the_step_that_read_it(play: Make) -> None:
     script = "async def main():\n    one = await search(query='fails')\n    return [one, await search(query='b')]"
     run = play(script, fakes=FAKES)

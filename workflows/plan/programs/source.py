@@ -33,7 +33,7 @@ QUALIFIED = "{}__{}"
 """A name of a module, as it is written in a script: people read `module.name`."""
 _MARKED = re.compile(r"^# ==== (\w+)\.py ====$", re.MULTILINE)
 _NAMED = re.compile(r"^# ==== main: (\S.{,80}) ====\n?", re.MULTILINE)
-_PLACED = re.compile(r" \((?:line \d+|\w+\.py:\d+): ")
+_PLACED = re.compile(r" \((?:line \d+|(?:[^():]|\(\w*\)){1,80}\.py:\d+): ")
 _NO_PLACE = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.Module)
 
@@ -226,6 +226,12 @@ def place_among(modules: Sequence[tuple[int, str]], line: int) -> int | str:
 def line_text(place: int | str) -> str:
     """Return a place in a script as people read it: `line 12`, `helpers.py:3`."""
     return place if isinstance(place, str) else f"line {place}"
+
+
+def line_in_file(script: str, line: int) -> str:
+    """Return a line of a script as people read it, with its file if that is known: `research.py:12`."""
+    place, file = place_in(script, line), file_of(script)
+    return f"{file}:{place}" if file and isinstance(place, int) else line_text(place)
 
 
 def without_line(error: str) -> str:

@@ -106,9 +106,9 @@ IN_MAIN = [
     ("from json import *", "import", "name what you import"),
     ("from . import x", "import", "no module"),
     (
-        "import asyncio\nasyncio.shield(look(1))",
+        "import asyncio\nasyncio.to_thread(look, 1)",
         "construct",
-        "no `shield` here: await it without a timeout",
+        "no `to_thread` here: call the tool",
     ),
     ("from asyncio import TaskGrup", "construct", "asyncio has no `TaskGrup` here; did you mean `TaskGroup`?"),
     ("await sleep()", "argument", "`seconds`"),
