@@ -66,15 +66,11 @@ def _ends(graph: Graph, node: int) -> list[int]:
 
 
 def _read_by(graph: Graph, step: int) -> list[int]:
-    """Return what a step of a program has read: those of its inputs that are not open any more. The first step reads
-    none, but is drawn itself.
-    """
+    """Return what a step of a program has read. The first step reads none, but is drawn itself."""
     spec = graph.specs[step]
     if not spec.is_step:
         return [step]
-    still_open = dict.fromkeys(graph.specs[spec.successor].inputs if spec.successor >= 0 else ())
-    read = [node for node in spec.inputs if node not in still_open]
-    return [end for node in read for end in _ends(graph, _last(graph, node, "llm"))]
+    return [end for node in spec.inputs for end in _ends(graph, _last(graph, node, "llm"))]
 
 
 def _last(graph: Graph, node: int, kind: Kind) -> int:

@@ -115,6 +115,25 @@ class Graph:
             self.predecessor.pop(node, None)
             self.specs[node].inputs, self.specs[node].successor = [], -1
 
+    def hand_over(self, step: int, calls: Sequence[int]) -> None:
+        """Have a step that has gone on not wait any more for these of its inputs: the next one does."""
+        gone = dict.fromkeys(calls)
+        self.specs[step].inputs = [call for call in self.specs[step].inputs if call not in gone]
+        for call in gone:
+            self.joins[call].remove(step)
+
+    def take_back(self, step: int) -> None:
+        """Have a step that runs again wait as well for what it has handed over since."""
+        later, inputs = step, dict.fromkeys(self.specs[step].inputs)
+        made = {step: list[int]()}
+        while (later := self.specs[later].successor) >= 0 and self.specs[later].maker >= 0:
+            made[later] = self.specs[later].inputs
+        handed = [call for calls in made.values() for call in calls if self.specs[call].maker not in made]
+        for call in dict.fromkeys(handed):
+            if call not in inputs:
+                self.specs[step].inputs.append(call)
+                self.joins[call].append(step)
+
     def made_by(self, node: int) -> list[int]:
         """Return the nodes that a step of a program, or a turn of a model call, has added: without those that have
         another maker by now, each once.
@@ -126,7 +145,7 @@ class Graph:
         call itself and has gone on with that. If it has not, the next step does.
         """
         spec, joins = self.specs[node], self.joins[node]
-        has_made_it = spec.in_place and self.specs[spec.maker].successor not in joins
+        has_made_it = spec.in_place and not any(self.specs[join].kind == "program" for join in joins)
         return [*joins, spec.maker] if has_made_it else joins
 
     def program_of(self, node: int) -> int:

@@ -62,6 +62,7 @@ def append(state: RunState, event: NodesAppended) -> None:
             past = dict.fromkeys(event.past)
             waits = [node for node in graph.specs[after].inputs if node not in past]
             fresh[-1].inputs = list(dict.fromkeys((*waits, *fresh[-1].inputs)))
+            graph.hand_over(after, waits)
     inherited = [state.generation[graph.by_key[spec.call]] if spec.call in graph.by_key else 1 for spec in fresh]
     new = range(len(graph.specs), len(graph.specs) + len(fresh))
     earlier = graph.specs[after].successor if after >= 0 else -1

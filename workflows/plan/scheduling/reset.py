@@ -27,6 +27,8 @@ from sennit.workflows.plan.scheduling.state import (
 def reset(state: RunState, node: int) -> None:
     """Make a node pending again under a new generation. Dependents that have not started on its old output wait."""
     await_fallback_again(state, node)
+    if state.graph.specs[node].kind == "program":
+        state.graph.take_back(node)
     _restart(state, node)
     reset_fallback(state, node)
 

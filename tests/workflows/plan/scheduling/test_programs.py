@@ -410,6 +410,25 @@ def test_nodes_are_appended_in_time_that_does_not_depend_on_the_others(monkeypat
     assert not world.state.units_in(RUNNING)
 
 
+def test_an_open_call_is_an_input_of_the_step_that_waits_for_it_now() -> None:
+    """So that a plan with many open calls is not handed on with as many numbers as their square."""
+
+    def wide() -> Generator[Any, Any, Any]:
+        calls = []
+        for number in range(40):
+            calls += [(yield f"a{number}")]
+        for call in calls:
+            yield call
+
+    world = World(wide, seed=1).run(20)
+    graph = world.state.graph
+    steps = [spec for spec in graph.specs if spec.is_step]
+    assert len(steps) > 3
+    assert sorted(call for spec in steps for call in spec.inputs) == list(range(1, 41))
+    assert all(len(joins) == 1 for joins in graph.joins[1:41])
+    assert world.run().end == "done"
+
+
 def edited(wrong: str, right: str) -> Script:
     """A script of six calls, three at once and three in sequence; of those only the last but one may be wrong."""
 
