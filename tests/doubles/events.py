@@ -1,9 +1,11 @@
 """What a run's history says: whether it was ever failed_tasks, what it started, what it weighs."""
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from temporalio.api.enums.v1 import EventType, WorkflowTaskFailedCause
+from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import WorkflowHandle
 
 FAILED_OR_TIMED_OUT = (EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED, EventType.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT)
@@ -16,13 +18,18 @@ HARMLESS = (
 
 
 async def failed_tasks(handle: WorkflowHandle[Any, Any]) -> list[str]:
-    """Return the workflow tasks of a run that failed or timed out, with their reason; a well run has none.
+    """Return the workflow tasks of a run that failed or timed out, as `failed_in` does."""
+    return failed_in((await handle.fetch_history()).events)
+
+
+def failed_in(events: Iterable[HistoryEvent]) -> list[str]:
+    """Return the workflow tasks that failed or timed out, with their reason; a well run has none.
 
     One that wanted to end the run just when something came in, or that a hundred events overtook, is done over by the
     server, and is well; so is one to which the run was reset.
     """
     found = []
-    async for event in handle.fetch_history_events():
+    for event in events:
         reason = event.workflow_task_failed_event_attributes
         if event.event_type in FAILED_OR_TIMED_OUT and reason.cause not in HARMLESS:
             cause = WorkflowTaskFailedCause.Name(reason.cause)

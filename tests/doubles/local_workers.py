@@ -8,9 +8,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from doubles.events import failed_tasks
+from doubles.events import failed_in
 from temporalio.api.enums.v1 import EventType
-from temporalio.client import Client, WorkflowHandle
+from temporalio.client import Client, WorkflowHandle, WorkflowHistory
 from temporalio.service import RPCError
 from temporalio.worker import Interceptor, Replayer, UnsandboxedWorkflowRunner, Worker, WorkflowRunner
 
@@ -118,19 +118,20 @@ async def starting(client: Client) -> AsyncIterator[Start]:
         if description.status is not None and description.status.name == "RUNNING":
             with suppress(RPCError):  # it has ended since; the other runs must not be left to the next test's workers
                 await handle.terminate("end of test")
-    assert [found for handle in started for found in await failed_tasks(handle)] == []
+    histories = [await handle.fetch_history() for handle in started]
+    assert [found for history in histories for found in failed_in(history.events)] == []
     runner = UnsandboxedWorkflowRunner()
     replayer = Replayer(  # in debug mode without a limit of time
         workflows=[AgentRun], workflow_runner=runner, data_converter=DATA_CONVERTER, debug_mode=True
     )
-    for handle in started:
-        await _replay(client, handle, replayer)
+    for history in histories:
+        await _replay(client, history, replayer)
 
 
-async def _replay(client: Client, handle: WorkflowHandle[Any, Any], replayer: Replayer) -> None:
-    history = await handle.fetch_history()
+async def _replay(client: Client, history: WorkflowHistory, replayer: Replayer) -> None:
     await replayer.replay_workflow(history)
     for event in history.events:
         if event.event_type == EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_STARTED:
             child = event.child_workflow_execution_started_event_attributes.workflow_execution
-            await _replay(client, client.get_workflow_handle(child.workflow_id), replayer)
+            below = await client.get_workflow_handle(child.workflow_id).fetch_history()
+            await _replay(client, below, replayer)

@@ -14,20 +14,17 @@ from typing import Any
 
 import httpx
 import pytest
+from doubles.runs import happens
 from doubles.worker_processes import one_store
 from google.protobuf.duration_pb2 import Duration
-from temporalio import workflow
 from temporalio.api.workflowservice.v1 import RegisterNamespaceRequest
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowHandle
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from sennit.starter.dev.binary import obtain
 from sennit.starter.dev.server import DevServer
+from sennit.workflows.agent_run import AgentRun
 from sennit.workflows.messages import queues
-from sennit.workflows.messages.contracts import PREPARE, TOOL, GroupReply, PrepareCall, PreparedRun
-from sennit.workflows.messages.converter import connect
-from sennit.workflows.messages.node_calls import ToolNodeCall
-from sennit.workflows.messages.request import RunRequest
 from sennit.workflows.messages.result import RunReport
 
 WAITING = '''
@@ -56,7 +53,6 @@ async def wait_for_go(args: Folder) -> str:
 
 HOSTILE = '''
 import asyncio
-import os
 import sys
 
 from pydantic import BaseModel
@@ -86,44 +82,7 @@ def fine(args: Nothing) -> str:
     """Does nothing."""
     return "fine"
 
-
-@tool(effect="read")
-def dies(args: Nothing) -> str:
-    """Takes its process with it."""
-    os._exit(9)
 '''
-
-
-@workflow.defn(name="OneTool")
-class OneTool:
-    """Prepares a plan of one tool call and runs it."""
-
-    @workflow.run
-    async def run(self, folder: str) -> GroupReply:
-        run = workflow.info().run_id
-        node = {"id": "n", "kind": "tool", "tool": "wait_for_go", "args": {"path": folder}}
-        opened: PreparedRun = await workflow.execute_activity(
-            PREPARE.name,
-            PrepareCall(
-                run=run,
-                first_run=run,
-                request=RunRequest(plan={"goal": "wait", "nodes": [node], "answer": "$n"}, approval="never"),
-            ),
-            result_type=PreparedRun,
-            task_queue=queues.TOOLS,
-            start_to_close_timeout=timedelta(seconds=20),
-        )
-        assert opened.checked is not None
-        assert not opened.checked.problems, opened.checked.problems
-        reply: GroupReply = await workflow.execute_activity(
-            TOOL.name,
-            ToolNodeCall(run=run, plan=opened.checked.plan, nodes=("n",)),
-            result_type=GroupReply,
-            task_queue=queues.TOOLS,
-            start_to_close_timeout=timedelta(seconds=60),
-            heartbeat_timeout=timedelta(seconds=10),
-        )
-        return reply
 
 
 class WorkerChild:
@@ -185,14 +144,23 @@ async def _probe(at: str, path: str) -> httpx.Response:
 
 
 @pytest.fixture
-async def client(dev_server: DevServer) -> AsyncIterator[Client]:
-    connected = await connect(dev_server.address)
-    async with Worker(
-        connected, task_queue="test", workflows=[OneTool], workflow_runner=UnsandboxedWorkflowRunner(), build_id="test"
-    ):
-        yield connected
+async def runs(client: Client) -> AsyncIterator[None]:
+    """Runs are served here; what they call, the child serves."""
+    unguarded = UnsandboxedWorkflowRunner()
+    async with Worker(client, task_queue=queues.WORKFLOW, workflows=[AgentRun], workflow_runner=unguarded):
+        yield
 
 
+async def begin(client: Client, folder: Path, name: str) -> WorkflowHandle[Any, RunReport]:
+    """Start a run of one call, and wait until that is under way."""
+    node = {"id": "n", "kind": "tool", "tool": "wait_for_go", "args": {"path": str(folder)}}
+    request = {"plan": {"nodes": [node]}, "approval": "never"}
+    run = await client.start_workflow("AgentRun", request, id=name, task_queue=queues.WORKFLOW, result_type=RunReport)
+    await happens((folder / "started").exists)
+    return run
+
+
+@pytest.mark.usefixtures("runs")
 async def test_a_running_activity_is_drained_and_readiness_follows(
     dev_server: DevServer, client: Client, tmp_path: Path, start: Start
 ) -> None:
@@ -204,19 +172,17 @@ async def test_a_running_activity_is_drained_and_readiness_follows(
     assert re.fullmatch(r"tools@[^@: ]+:\d+ 0\.1\.0 store tests", ready["identity"]), (
         "who it is in the web UI: role, host, pid, build, store"
     )
-    run = await client.start_workflow("OneTool", str(tmp_path), id="drain", task_queue="test", result_type=GroupReply)
-    async with asyncio.timeout(100):
-        while not (tmp_path / "started").exists():
-            await asyncio.sleep(0.01)
+    run = await begin(client, tmp_path, "drain")
     child.signal(signal.SIGTERM)
     await child.until("draining")
     assert (await _probe(ready["health"], "/readyz")).json()["reason"] == "draining"
     (tmp_path / "go").touch()
-    reply = await run.result()
-    assert (reply.nodes[0].error, reply.nodes[0].attempt) == (None, 1)
+    report = await run.result()
+    assert (report.nodes[0].error, report.nodes[0].attempts) == (None, 1)
     assert await child.ended() == 0
 
 
+@pytest.mark.usefixtures("runs")
 @pytest.mark.parametrize("effect", ["read", "write"])
 async def test_an_activity_that_outlives_the_drain_is_given_back_to_the_server(
     dev_server: DevServer, client: Client, tmp_path: Path, start: Start, effect: str
@@ -225,12 +191,7 @@ async def test_an_activity_that_outlives_the_drain_is_given_back_to_the_server(
     env = {"SENNIT_TOOLS": "waiting", "SENNIT_TOOLS_PATH": str(tmp_path), "SENNIT_DRAIN": "0.2"}
     env["SENNIT_APPROVAL"] = "never"
     child = start("tools", dev_server.address, **env)
-    run = await client.start_workflow(
-        "OneTool", str(tmp_path), id=f"cut-{effect}", task_queue="test", result_type=GroupReply
-    )
-    async with asyncio.timeout(100):
-        while not (tmp_path / "started").exists():
-            await asyncio.sleep(0.01)
+    run = await begin(client, tmp_path, f"cut-{effect}")
     child.signal(signal.SIGTERM)
     assert await child.ended() == 0
     (waiting,) = (await run.describe()).raw_description.pending_activities

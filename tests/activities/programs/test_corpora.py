@@ -87,19 +87,16 @@ def test_the_corpora_are_large_enough() -> None:
 
 
 @pytest.mark.parametrize("name", RIGHT)
-async def test_a_right_script_is_not_refused_and_runs_to_its_end(name: str) -> None:
+async def test_a_right_script_is_not_refused_and_runs_to_its_end(interpreter: Interpreter, name: str) -> None:
     inputs, script = RIGHT[name]
-    async with Interpreter() as interpreter:
-        problems = [each for each in await found_in(interpreter, script) if each.code != DOUBT]
-    assert problems == []
+    assert [each for each in await found_in(interpreter, script) if each.code != DOUBT] == []
     json.dumps(await run_async(script, fakes(classes_of(script)), **json.loads(inputs)))
 
 
 @pytest.mark.parametrize("name", WRONG)
-async def test_a_wrong_script_is_found_before_it_runs_in_the_right_place(name: str) -> None:
+async def test_a_wrong_script_is_found_before_it_runs_in_the_right_place(interpreter: Interpreter, name: str) -> None:
     script = WRONG[name][1]
-    async with Interpreter() as interpreter:
-        found = await found_in(interpreter, script)
+    found = await found_in(interpreter, script)
     assert found
     lines = [number for number, line in enumerate(script.split("\n"), 1) if "# HERE" in line]
     assert not lines or lines[0] in [problem.where[-1] for problem in found]
