@@ -225,10 +225,13 @@ class WorkerProcess:
             asyncio.get_running_loop().run_in_executor(None, self.work.warm_up)
         turn = 0
         reason: str | None = None
-        while not (exhausted := self.work.threads.exhausted if self.work.threads else None):
+        threads = self.work.threads
+        while True:
+            if threads and (exhausted := threads.exhausted):
+                return exhausted
             await asyncio.sleep(_CHECK_INTERVAL)
-            if self.work.threads:
-                show(self.work.threads.lost, self.work.threads.blocked_seconds)
+            if threads:
+                show(threads.lost, threads.blocked_seconds)
             if self.settings.imported and turn % _FULL_CHECK == 0:  # tools may import more when they are called
                 note_imported(self.settings.imported, self.settings.tools, self.settings.tools_path)
             turn += 1
@@ -237,7 +240,6 @@ class WorkerProcess:
                 reason = await self._no_store(readiness) or await check.obstacle()
                 readiness.note = await self._note(check)
             _report(readiness, reason)
-        return exhausted
 
 
 def build_worker(

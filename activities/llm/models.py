@@ -95,16 +95,17 @@ class Models:
         """Return the tokens that prompt and reply may have together, whichever of the models serves a call; 0 where no
         server or setting has said so.
         """
-        known = [remote.known.context(name) for name in names if (remote := self._remote(name))]
+        known = [remote.known.context(name) for name, remote in self._remotes(names)]
         return min(filter(None, known), default=0)
 
     def notes(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return what this worker has learned of these models from calls that were refused, a sentence each."""
-        return tuple(note for name in names if (remote := self._remote(name)) for note in remote.known.notes(name))
+        return tuple(note for name, remote in self._remotes(names) for note in remote.known.notes(name))
 
-    def _remote(self, model: str) -> HttpProvider | None:
-        provider = self._providers.get(model.partition(":")[0])
-        return provider if isinstance(provider, HttpProvider) else None
+    def _remotes(self, names: Iterable[str]) -> list[tuple[str, HttpProvider]]:
+        """Return the models that servers have, each with its server."""
+        found = [(name, self._providers.get(name.partition(":")[0])) for name in names]
+        return [(name, provider) for name, provider in found if isinstance(provider, HttpProvider)]
 
     async def close(self) -> None:
         """Close what connections there are."""

@@ -84,7 +84,8 @@ class Limiter:
     def _failed(self, error: ProviderError) -> None:
         if not error.pressure:
             return
-        if calm := self.pressure < CALM:
+        calm = self.pressure < CALM
+        if calm:
             self._peak = 0
         limited = isinstance(error, RateLimited) or (self._half_life == LIMITED_HALF_LIFE and not calm)
         self._pressure = min(self.pressure + error.pressure, MAX_PRESSURE)

@@ -124,7 +124,8 @@ def _live_size(task: str) -> Iterator[int]:
 
 def _is_descendant(pid: int, shown: dict[int, tuple[str, int, int]]) -> bool:
     this_process = os.getpid()
-    while pid := shown[pid][1] if pid in shown else 0:
+    while pid in shown:
+        pid = shown[pid][1]
         if pid == this_process:
             return True
     return False

@@ -51,11 +51,8 @@ def is_deep(value: Any) -> bool:
     """Whether a JSON value is nested deeper than what is stored may be."""
     level = [value]
     for _ in range(MAX_RESULT_LEVELS):
-        level = [
-            inner
-            for each in level
-            for inner in (each.values() if isinstance(each, dict) else each if isinstance(each, list) else ())
-        ]
+        inner = [each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list)]
+        level = [value for values in inner for value in values]
     return bool(level)
 
 

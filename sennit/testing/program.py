@@ -254,9 +254,11 @@ class _Program:
             return Ended(error=(kind, lost))
         if spec.policy == "settled":
             return Ended([_ticket(end) for end in ends])
-        for node in inputs if spec.policy in ("first", "quorum") else ():
+        if spec.policy == "all":
+            return Ended(ok)
+        for node in inputs:
             node.cancel()
-        return Ended(ok[0] if spec.policy == "first" else ok[: spec.quorum] if spec.policy == "quorum" else ok)
+        return Ended(ok[0] if spec.policy == "first" else ok[: spec.quorum])
 
 
 def _ticket(end: Ended) -> dict[str, Any]:

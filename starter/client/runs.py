@@ -114,6 +114,7 @@ async def _summary(found: WorkflowExecution) -> RunSummary:
     values = {pair.key.name: pair.value for pair in found.typed_search_attributes}
     memo = await found.memo()
     waits = str(memo.get(WAITS_FOR) or "")
+    tokens = values.get("SennitTokens")
     return RunSummary(
         id=found.id,
         run_id=found.run_id,
@@ -125,7 +126,7 @@ async def _summary(found: WorkflowExecution) -> RunSummary:
         nodes=values.get("SennitNodesTotal"),
         done=values.get("SennitNodesDone"),
         failed=values.get("SennitNodesFailed"),
-        tokens=None if (tokens := values.get("SennitTokens")) is None else int(tokens),
+        tokens=int(tokens) if tokens is not None else None,
         cost_usd=values.get("SennitCostUsd"),
         has_attributes="SennitStatus" in values,
     )

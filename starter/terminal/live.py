@@ -178,10 +178,11 @@ class LiveTable:
         since = self._since.get(node.id)
         if since is None:
             line.append(GLYPHS[node.status], STYLES.get(node.status, _dim(node)))
+            ms: float | None = node.duration_ms if node.status in SETTLED else None
         else:
             line.append_text(self._spin())
+            ms = (now - since) * 1000
         line.append(f" {padded(fit(node.id, wide), wide)} ", _dim(node) if since is None else "bold")
-        ms = (now - since) * 1000 if since is not None else node.duration_ms if node.status in SETTLED else None
         line.append(f"{duration_text(ms):>8} ", "dim")
 
     def _spin(self) -> Text:
@@ -191,9 +192,9 @@ class LiveTable:
 
 def _gutter(name: str, width: int) -> Text:
     """Return the name of a band; numbers stand to the right, names of groups to the left."""
-    is_group = not name[:1].isdigit()
-    room = " " * (width - cell_len(name))
-    return Text.assemble((f"{name}{room} " if is_group else f"{room}{name} ", "dim")) if width > 0 else Text()
+    if width <= 0:
+        return Text()
+    return Text(f"{name.rjust(width) if name[:1].isdigit() else padded(name, width)} ", "dim")
 
 
 def _dim(node: NodeView) -> str:

@@ -108,10 +108,10 @@ class PlanExtender:
             if sum(map(len, refs.values())) > MAX_FACT_REFERENCES_BYTES:
                 return CheckResult(problems=(f"it tests the outputs of too many nodes at once: {len(refs):,}",))
             checked = await self._setup.check(call, draft=draft, base=self._engine.plan, refs=refs)
-            lacking = places_of(state.graph, checked.awaits)
-            asked += [node for node in lacking if node not in asked]
-            overtaken = await self._ends(lacking, lets_on=unit >= 0)
-            if not overtaken and not any(state.status[node] in (RUNNING, SUCCEEDED) for node in lacking):
+            awaited = places_of(state.graph, checked.awaits)
+            asked += [node for node in awaited if node not in asked]
+            overtaken = await self._ends(awaited, lets_on=unit >= 0)
+            if not overtaken and not any(state.status[node] in (RUNNING, SUCCEEDED) for node in awaited):
                 return checked
 
     async def edit(self, unit: int, script: str) -> CheckResult:

@@ -92,8 +92,8 @@ class SearchAttributes:
     @property
     def notes(self) -> list[str]:
         """Return the board's note about attributes that the namespace lacks; none if it has all."""
-        lacking = ", ".join(name for name in KEYS if name not in self.names)
-        return ["", f"Missing search attributes: {lacking}. Run `sennit setup` to create them."] if lacking else []
+        missing = ", ".join(name for name in KEYS if name not in self.names)
+        return ["", f"Missing search attributes: {missing}. Run `sennit setup` to create them."] if missing else []
 
     def _changes(self, values: dict[str, Value]) -> list[SearchAttributeUpdate[Any]]:
         """Return what differs from the run's attributes: those it has set, continued with, or got from a copied start

@@ -21,9 +21,9 @@ def status_of(state: RunState, unit: int, caught: Container[int] = ()) -> str:
     failed, whatever it came to, and a failure that a script has `caught` is handled.
     """
     status = STATUS_NAMES[state.status[unit]]
-    if status != "failed":
-        return status
-    return "skipped" if state.graph.is_replaced(state.node_of(unit)) else "handled" if unit in caught else status
+    if status == "failed" and state.graph.is_replaced(state.node_of(unit)):
+        return "skipped"
+    return "handled" if status == "failed" and unit in caught else status
 
 
 def error_of(state: RunState, unit: int) -> str | None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from sennit.workflows.limits import MAX_QUOTED_PROGRAMS
 from sennit.workflows.plan.language.limits import dollars
 from sennit.workflows.plan.scheduling.budget import Budget, ledger
-from sennit.workflows.plan.scheduling.ready import lacking
+from sennit.workflows.plan.scheduling.ready import missing_calls
 from sennit.workflows.plan.scheduling.state import RunState
 
 
@@ -37,7 +37,7 @@ def _amount(name: str, amount: int) -> str:
 
 def shortage(state: RunState, units: Iterable[int]) -> tuple[int, str] | None:
     """Return how many model calls the budget lacks for that of the programs which lacks most, and a sentence on it."""
-    missing, unit = max(((lacking(state, unit), unit) for unit in units), default=(0, -1))
+    missing, unit = max(((missing_calls(state, unit), unit) for unit in units), default=(0, -1))
     if not missing or state.budget is None:
         return None
     left = state.budget.left("calls")

@@ -34,8 +34,8 @@ def _reason(state: RunState, node: int) -> str:
     why = "it has failed beside others" if node in state.alone else ""
     why = why or ("it reads joins or maps of many values" if reads_long_manifests(state, node) else "")
     rule = why_not_in_place(spec, TOOLS) if is_of_program else why_alone(state.graph, node, spec, spec.locks)
-    reason = "" if spec.in_place else rule or why or timings.why_alone(spec) or (_BESIDE if is_of_program else "")
-    if reason:
+    reason = rule or why or timings.why_alone(spec) or (_BESIDE if is_of_program else "")
+    if reason and not spec.in_place:
         return f"alone: {reason}"
     millis = timings.millis(spec)
     took = "nobody knows how long" if millis is None else f"{millis:,} ms"

@@ -58,9 +58,9 @@ def _plan(request: ModelRequest) -> Any:
     asked = question(goal)
     nodes, inputs = _figures(asked) if asked and asked.subjects else ([_search("passages", goal, 8)], ["passages"])
     allowed = [tool.get("name") for tool in request.tools]
-    lacking = {node["tool"] for node in nodes if "tool" in node and node["tool"] not in allowed}
-    if allowed and lacking:
-        names = ", ".join(sorted(lacking))
+    missing = {node["tool"] for node in nodes if "tool" in node and node["tool"] not in allowed}
+    if allowed and missing:
+        names = ", ".join(sorted(missing))
         raise OfflineCannot(f"the offline rules plan with {names}, which this run may not use; allow it or set a model")
     prompt = f"{_escaped(goal)}\n\nAnswer from these findings alone, with a mark [n] for each source."
     joiner = {"id": "answer", "kind": "llm", "role": "joiner", "prompt": prompt, "inputs": inputs}

@@ -191,7 +191,8 @@ class _Document:
         path = operation.path
         for (location, name), each in parameters.items():
             argument = _ODD.sub("_", name) if location == "path" else name
-            if (why := self._unsendable(location, name, each)) or argument in properties:
+            why = self._unsendable(location, name, each)
+            if why or argument in properties:
                 if each.get("required") and not self._is_sent_anyway(location, name):
                     raise _Unfit(why or f"two of its parameters are called {argument!r}")
                 continue

@@ -65,7 +65,7 @@ def model_problems(node: Node, index: int, models: tuple[str, ...]) -> Iterator[
     """Yield the problem of a model that no provider serves."""
     for field, work in works_of(node):
         if work.kind == "llm" and work.model is not None and work.model.partition(":")[0] not in models:
-            message = f"model {format_name(work.model)} is not built yet; built: {', '.join(models)}"
+            message = f"no provider serves {format_name(work.model)}; there are {', '.join(models)}"
             yield Problem("model", ("nodes", index, *field, "model"), message)
 
 
@@ -84,11 +84,11 @@ def _turns(node: Node, work: ModelCall, where: Where, inside: Where) -> Iterator
     over = work.context.over
     if isinstance(node, MapNode):
         if work.tools:
-            message = "a model call in a map cannot use tools yet; leave `tools` out"
-            yield Problem("not_built", (*inside, "tools"), message)
+            message = "a model call in a map cannot use tools; leave `tools` out"
+            yield Problem("in_map", (*inside, "tools"), message)
         if over != "truncate":
             message = "a model call in a map cannot read on in long inputs; leave `over` out"
-            yield Problem("not_built", (*inside, "context", "over"), message)
+            yield Problem("in_map", (*inside, "context", "over"), message)
     elif isinstance(node.on_error, Instead) and work.loops:
         has = "tools" if work.tools else f"`over: {over}`"
         message = f"a model with {has} cannot have a fallback node; use a fallback value or skip"

@@ -172,8 +172,8 @@ def _map(scope: SymbolTable, node: MapNode, where: Where) -> Iterator[Problem]:
     for position, stage in enumerate(node.do):
         inside = (*where, *dependencies.stage_place(node, position))
         if isinstance(stage.on_error, Instead):
-            message = "`instead` for items of a map is not built yet; use skip or a fallback"
-            yield Problem("not_built", (*inside, "on_error"), message)
+            message = "items of a map cannot have a fallback node; use skip or a fallback value"
+            yield Problem("in_map", (*inside, "on_error"), message)
         yield from _stage_id(scope, node, position, inside)
 
 

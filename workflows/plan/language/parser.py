@@ -16,8 +16,6 @@ from sennit.workflows.plan.language.text import did_you_mean, format_name, forma
 from sennit.workflows.plan.language.validation_messages import describe_error
 from sennit.workflows.plan.limits import MAX_NODES, MAX_PARSE_PROBLEMS
 
-KINDS_TO_COME = ("loop", "route")
-POLICIES_TO_COME = ("vote", "best", "reduce")
 KINDS = tuple(nodes.NODES)
 _PARTS: dict[str, type[BaseModel]] = {
     "retry": nodes.Retry,
@@ -55,7 +53,7 @@ def parse_plan(data: Any) -> Plan:
 
 
 def _outline(data: Any) -> list[Problem]:
-    """Return what makes the fields not worth looking at: no object, too big, not plain JSON, kinds not built yet."""
+    """Return what makes the fields not worth looking at: no object, too big, not plain JSON, written by the engine."""
     if not isinstance(data, dict):
         return [Problem("shape", (), f"a plan is an object with `nodes`, not {format_value(data)}")]
     listed = data.get("nodes")
@@ -66,35 +64,26 @@ def _outline(data: Any) -> list[Problem]:
         return [Problem("not_json", *violation)]
     if not isinstance(listed, list):
         return []
-    problems = (problem for index, node in enumerate(listed) for problem in _not_built(node, ("nodes", index)))
+    problems = (problem for index, node in enumerate(listed) for problem in _reserved(node, ("nodes", index)))
     return list(problems)[:MAX_PARSE_PROBLEMS]
 
 
-def _not_built(node: Any, where: Where) -> Iterator[Problem]:
+def _reserved(node: Any, where: Where) -> Iterator[Problem]:
     if not isinstance(node, dict):
         return
-    kind, policy = node.get("kind"), node.get("policy")
-    if kind in KINDS_TO_COME:
-        yield Problem(
-            "not_built", (*where, "kind"), f"no kind `{kind}`: write a `program`, whose script loops and branches"
-        )
-        return
-    name = next(iter(policy), None) if isinstance(policy, dict) else policy
-    if kind == "join" and name in POLICIES_TO_COME:
-        message = f"join policy `{name}` is not built yet; built: all, settled, first, quorum"
-        yield Problem("not_built", (*where, "policy"), message)
+    kind = node.get("kind")
     if kind == "llm" and node.get("turn") is not None:
-        yield Problem("not_built", (*where, "turn"), "`turn` is written by the engine; leave it out")
+        yield Problem("reserved", (*where, "turn"), "`turn` is written by the engine; leave it out")
     if kind == "program":
         if node.get("step") is not None or node.get("inputs"):
-            yield Problem("not_built", where, "`step` and `inputs` are written by the engine; leave them out")
+            yield Problem("reserved", where, "`step` and `inputs` are written by the engine; leave them out")
         elif not node.get("script"):
             yield Problem("missing_field", where, "`script` is missing: the text of the program")
     if kind == "map":
         do = node.get("do")
         for position, stage in enumerate(do) if isinstance(do, list) else ():
-            yield from _not_built(stage, (*where, "do", position))
-        yield from _not_built(do, (*where, "do"))
+            yield from _reserved(stage, (*where, "do", position))
+        yield from _reserved(do, (*where, "do"))
 
 
 def _problem(item: ErrorDetails, data: Any) -> Problem:
@@ -134,6 +123,7 @@ def _wrong_kind(where: Where, kind: Any, kinds: Collection[str]) -> Problem:
         return Problem("kind", where, f"`kind` is missing; write one of {', '.join(kinds)}")
     name = kind["kind"]
     hint = did_you_mean(name, kinds) if isinstance(name, str) else ""
+    hint = "; for loops and branches write a `program`" if name in ("loop", "route") else hint
     only = "a map repeats one of" if len(kinds) < len(KINDS) else "there are"
     message = f"there is no kind {format_value(name)} here; {only} {', '.join(kinds)}{hint}"
     return Problem("kind", (*where, "kind"), message)

@@ -97,7 +97,8 @@ class CallText:
     def _opened(self, row: str, at: int, sign: str) -> int:
         """Open a string, with the letters before it that say how it is written."""
         before = "".join(self._text)
-        begins = found.start() if (found := _PREFIX.search(before)) else len(before)
+        prefix = _PREFIX.search(before)
+        begins = prefix.start() if prefix else len(before)
         if self._behind_string and not begins:  # as in "the letter "b"", and not as in "two " "parts"
             raise Unreadable(f"a text begins right behind another; write \\{sign} for a quote inside")
         self._text = [before[:begins]]

@@ -77,16 +77,16 @@ class LineReader:
         self._called = False
         self.restarted = False
         """Whether nodes were given that turned out to be none: of a thought, or of words beside calls."""
-        self._given = 0
+        self._returned = 0
         self._begin()
 
     def _begin(self) -> None:
         self._made = self._start()
-        self.restarted |= self._given > 0
+        self.restarted |= self._returned > 0
         self._json: list[str] | None = None
         self._plan: Node | None = None
         self._call: _OpenCall | None = None
-        self._given = 0
+        self._returned = 0
         self._numbered: bool | None = None
         self._broken = self._ended = False
 
@@ -162,8 +162,8 @@ class LineReader:
         return [node for node in self.plan.get("nodes", ()) if isinstance(node, dict)] if not self.errors else []
 
     def _new_nodes(self) -> list[Node]:
-        nodes = self._made.nodes[self._given : self._made.sound]
-        self._given += len(nodes)
+        nodes = self._made.nodes[self._returned : self._made.sound]
+        self._returned += len(nodes)
         return nodes
 
     def _row(self, row: str) -> None:
@@ -200,7 +200,8 @@ class LineReader:
             return None
         name, target = self._made.known_call(found["name"]), found["target"] or ""
         digits = re.fullmatch(r"n?(\d{1,9})", target)
-        number = int(found["number"] or (digits[1] if digits else 0)) if found["number"] or digits else None
+        written = found["number"] or (digits[1] if digits else "")
+        number = int(written) if written else None
         meant = _MEANT.match(row, found.end()) is not None
         plain = name and (meant or number is not None) if found["gap"] else name or meant or number is not None
         indented = number is None and found["space"].strip("\ufeff\u200b")
@@ -242,9 +243,9 @@ class LineReader:
         mark = mark_of_call(row)
         listed = _LISTED.match(row)
         whole = begins_json(row) or (listed and self._made.known_call(listed["name"]))
-        begins = mark if mark is not None else 0 if whole else None
-        if begins is None or (mark and _CROSSED.search(row, 0, mark)):
+        if (mark is None and not whole) or (mark and _CROSSED.search(row, 0, mark)):
             return False
+        begins = mark or 0
         if self._made.begun:
             self._made.fail(f"{format_value(row[begins:][:100].strip())} looks like a call; write all calls as lines")
         else:

@@ -227,7 +227,7 @@ def afford(state: RunState, unit: int) -> bool:
     """Reserve what a start of this unit is expected to use, or let it wait until budget is freed or raised."""
     if state.budget is None:
         return True
-    if lacking(state, unit) or not reserve(state, (unit,)):
+    if missing_calls(state, unit) or not reserve(state, (unit,)):
         state.waiting_budget.append(unit)
         return False
     return True
@@ -263,8 +263,8 @@ def share(state: RunState, starts: list[Start]) -> None:
         start.limits = budget.share(start.units[0], 1 + len(others) + len(later))
 
 
-def lacking(state: RunState, unit: int) -> int:
-    """Return how many model calls the budget lacks for the least that a program makes from its start; 0 for none.
+def missing_calls(state: RunState, unit: int) -> int:
+    """Return how many model calls the budget has too few for the least that a program makes from its start; 0 for none.
 
     A program that runs again may take over all that programs have called so far, and in a fork any number of calls.
     """

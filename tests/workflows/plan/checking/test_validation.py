@@ -138,13 +138,13 @@ PROBLEMS: list[tuple[Any, str, str, str]] = [
     (plan(tool("item"), each(over="$item.items")), "reserved_id", "nodes[1]", "`item` is a node; give the item"),
     (
         plan(tool(), each(do={"kind": "llm", "prompt": "x", "on_error": {"instead": "a"}})),
-        "not_built",
+        "in_map",
         "nodes[1].do.on_error",
-        "`instead` for items of a map is not built yet; use skip",
+        "items of a map cannot have a fallback node; use skip",
     ),
     (
         plan(tool(), each(do={"kind": "llm", "prompt": "x", "context": {"over": "reference"}})),
-        "not_built",
+        "in_map",
         "nodes[1].do.context.over",
         "a model call in a map cannot read on in long inputs; leave `over` out",
     ),
@@ -240,8 +240,8 @@ PROBLEMS: list[tuple[Any, str, str, str]] = [
         "s needs a needs w needs t, which runs only when s has failed",
     ),
     (plan(tool(locks=[{"name": "r"}, {"name": "r", "mode": "shared"}])), "locks", "nodes[0].locks[1]", "named twice"),
-    (plan(llm("b", model="openai:gpt")), "model", "nodes[0].model", "`openai:gpt` is not built yet; built: off"),
-    (plan(tool(), each(do={"kind": "llm", "prompt": "x", "model": "y"})), "model", "nodes[1].do.model", "`y` is not"),
+    (plan(llm("b", model="openai:gpt")), "model", "nodes[0].model", "no provider serves `openai:gpt`; there are off"),
+    (plan(tool(), each(do={"kind": "llm", "prompt": "x", "model": "y"})), "model", "nodes[1].do.model", "serves `y`"),
 ]
 
 
@@ -469,7 +469,11 @@ CHAINS: list[tuple[Any, str, str]] = [
     ),
     (LOAD | {"when": compare("$item.path", "gt", None)}, "nodes[1].do.when", "`gt` compares numbers or texts"),
     ([{"id": "x", **LOAD, "tool": "laod"}, LOAD], "nodes[1].do[0].tool", "there is no tool `laod`"),
-    ([{"id": "x", **LOAD, "on_error": {"instead": "a"}}, LOAD], "nodes[1].do[0].on_error", "is not built yet"),
+    (
+        [{"id": "x", **LOAD, "on_error": {"instead": "a"}}, LOAD],
+        "nodes[1].do[0].on_error",
+        "cannot have a fallback node",
+    ),
 ]
 
 

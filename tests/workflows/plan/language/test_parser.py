@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 from sennit.workflows.plan.language import json_checks
 from sennit.workflows.plan.language.nodes import Plan
-from sennit.workflows.plan.language.parser import KINDS_TO_COME, parse_plan
+from sennit.workflows.plan.language.parser import parse_plan
 from sennit.workflows.plan.language.problems import InvalidPlan, Problem, place_of
 from sennit.workflows.plan.limits import MAX_JSON_LEVELS, MAX_NODES, MAX_PARSE_PROBLEMS
 
@@ -47,8 +47,8 @@ SHAPES: list[tuple[Any, str, str, str]] = [
     ({"nodes": [tool(kind="tools")]}, "kind", "nodes[0].kind", "did you mean `tool`?"),
     ({"nodes": [tool(kind=None)]}, "kind", "nodes[0].kind", "no kind null"),
     *(
-        ({"nodes": [tool(kind=kind)]}, "not_built", "nodes[0].kind", f"no kind `{kind}`: write a `program`")
-        for kind in KINDS_TO_COME
+        ({"nodes": [tool(kind=kind)]}, "kind", "nodes[0].kind", "for loops and branches write a `program`")
+        for kind in ("loop", "route")
     ),
     ({"nodes": [without(tool(), "id")]}, "missing_field", "nodes[0]", "`id` is missing"),
     (plan(tool(), tool() | {"id": 3}), "type", "nodes[1].id", "must be a string, not 3"),
@@ -71,7 +71,7 @@ SHAPES: list[tuple[Any, str, str, str]] = [
     (plan(tool() | {"args": ["x"]}), "type", "nodes[0].args", "must be an object, not a list of 1"),
     (plan(llm("b", "x" * 200001)), "limit", "nodes[0].prompt", "200,001 characters; at most 200,000"),
     (plan(llm("b", role="planer")), "choice", "nodes[0].role", "did you mean `planner`?"),
-    (plan(llm("b", turn={"number": 2})), "not_built", "nodes[0].turn", "written by the engine"),
+    (plan(llm("b", turn={"number": 2})), "reserved", "nodes[0].turn", "written by the engine"),
     (
         plan(llm("b", context="reference")),
         "type",
@@ -150,8 +150,13 @@ SHAPES: list[tuple[Any, str, str, str]] = [
     (plan(J | {"policy": {"quorum": "101%"}}), "value", "nodes[0].policy.quorum", '"101%" is no quorum'),
     (plan(J | {"policy": {"quorum": "²%"}}), "value", "nodes[0].policy.quorum", "is no quorum"),
     *(
-        (plan(J | {"policy": given}), "not_built", "nodes[0].policy", f"join policy `{name}` is not built yet")
-        for name, given in (("vote", "vote"), ("best", {"best": "judge"}), ("reduce", {"reduce": {}}))
+        (
+            plan(J | {"policy": policy}),
+            "form",
+            "nodes[0].policy",
+            "not a valid `policy`; write all, settled, first, {qu",
+        )
+        for policy in ("vote", {"best": "judge"})
     ),
     (plan(tool(), each(do=each())), "kind", "nodes[1].do.kind", 'no kind "map" here; a map repeats one of tool, llm'),
     (plan(tool(), each(do={"tool": "read"})), "kind", "nodes[1].do", "`kind` is missing; write one of tool, llm"),

@@ -22,7 +22,7 @@ from sennit.workflows.plan.scheduling.events import (
     RunStarted,
     Start,
 )
-from sennit.workflows.plan.scheduling.ready import in_place, lacking
+from sennit.workflows.plan.scheduling.ready import in_place, missing_calls
 from sennit.workflows.plan.scheduling.state import RunState
 from sennit.workflows.plan.scheduling.step import step
 
@@ -337,7 +337,7 @@ def begun_with(calls: int, *, spent: int = 0, forks: bool = False) -> Play:
 def test_a_program_whose_least_is_more_than_the_budget_has_left_does_not_begin() -> None:
     run = begun_with(6)
     assert (run.status("main"), run.state.parked) == ("pending", True)
-    assert lacking(run.state, 1) == 1
+    assert missing_calls(run.state, 1) == 1
     assert run.act(BudgetRaised({"calls": 7})) == ["start main"]
 
 
@@ -360,7 +360,7 @@ def test_a_program_that_runs_again_may_take_over_what_it_has_called() -> None:
     run.end("main_1", Outcome("of it", 1, usage=Usage(10, calls=3)))
     again = run.act(ProgramEdited(unit, "q", quote=Quoted("calls 6", 6, 100, 0)))
     assert "start main~2" not in again
-    assert lacking(run.state, unit) == 1
+    assert missing_calls(run.state, unit) == 1
     assert "start main~2" in run.act(BudgetRaised({"calls": 10}))
 
 
