@@ -273,7 +273,7 @@ class Activities:
                 step: tuple[NodeReply, ...] = ()
                 if isinstance(call, FollowedCall) and call.then is not None:
                     at = max(reply.at or round(time.time() * 1000), call.then.after + 1)
-                    moved = {parse_unit(call.nodes[0]).path: reply.at} if reply.at and reply.at != at else {}
+                    moved = (parse_unit(call.nodes[0]).path,) if reply.at and reply.at != at else ()
                     reply = reply.model_copy(update={"at": at})
                     then = call.then.model_copy(update={"moved": moved})
                     step = await self._step_after(call, then, reply, run_prefix)

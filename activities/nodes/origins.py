@@ -132,8 +132,8 @@ class Origins:
         """Return the reply in a marker of an origin, with its output stored here; None if either is not there."""
         try:
             reply = Marker.read(await self.store.marked(home, key) or b"").reply
-            moved = await self.store.marked(home, digest_of(moved_from(context.key, reply.at).encode()))
-            at = decode(moved) if moved is not None else reply.at
+            told = await self.store.marked(home, digest_of(told_at(context.key).encode()))
+            at = max(reply.at, decode(told) if told is not None else 0)
             body = await self.store.get(home, reply.ref) if reply.ref is not None else b""
         except BodyMissing:
             return None
@@ -148,11 +148,11 @@ class Origins:
         return reply.model_copy(update={"attempt": 0, "usage": NO_USAGE, "taken_over": True, "at": at})
 
 
-def moved_from(key: str, at: int) -> str:
-    """Return the name under which is noted when a call ended, as its script was told, that ended `at` that time by the
-    clock of its worker.
+def told_at(key: str) -> str:
+    """Return the name under which is noted when a call ended as its script was told, if its worker's clock says that it
+    ended earlier.
     """
-    return f"moved {key} {at}"
+    return f"told {key}"
 
 
 def _is_end(context: NodeContext, more: str) -> bool:

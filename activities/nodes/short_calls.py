@@ -94,7 +94,7 @@ class ShortCalls:
         self._joined_by: dict[str, list[str]] = {}
         self._missing: dict[str, int] = {}
         self.ends: dict[str, NodeReply] = {}
-        self.moved: dict[str, int] = {}  # of those that are told later: when they ended by their markers
+        self.moved: dict[str, bool] = {}  # those that are told later than they ended by their markers
         self.has_others = False
         """Whether the script has made a call that its step does not make: to be handed over at once."""
         self._has_waited = False
@@ -211,7 +211,7 @@ class ShortCalls:
         earliest = self._last_read + 1 if name in self._inner else first
         at = max(earliest, reply.at or round(time.time() * 1000))
         if reply.at and reply.at != at:
-            self.moved[name] = reply.at
+            self.moved[name] = True
         self.bounds.last = max(self.bounds.last, at)
         self.ends[name] = reply = reply.model_copy(update={"at": at})
         self.bounds.bytes += len(reply.model_dump_json(exclude_defaults=True))

@@ -33,9 +33,9 @@ from sennit.activities.programs.session import (
     entry_of,
     history,
     load,
-    note_moved,
     note_told,
     takes_over,
+    told_before,
 )
 from sennit.activities.programs.values import Advance, Ended, ScriptError, packed, unpacked
 from sennit.activities.programs.words import Surroundings, Words
@@ -165,16 +165,16 @@ class Programs:
         waits then, with what it has logged until then in `log`. If it has come to its end, return where it waited
         before, and that.
         """
-        seen, prefix = 0, context.run_prefix
+        seen, left, prefix = 0, 0, context.run_prefix
         for turn in count(1):
-            calls.give_up(words.given_up)
             calls.begin(step.part(words, words.nodes[seen:]))
-            seen = len(words.nodes)
+            calls.give_up(words.given_up[left:])
+            seen, left = len(words.nodes), len(words.given_up)
             names = await calls.next([call.node for call in words.session.open.values()])
             if not names:
                 break
             before, made, given_up = words.session.standing(), len(words.nodes), len(words.given_up)
-            ended = await self._called(prefix, words.session, calls, names, turn)
+            ended = await self._called(context, words.session, calls, names, turn)
             later = await self.interpreter.resume(progress.snapshot, ended, words.answer)
             printed = words.session.log(later.printed)
             if not later.snapshot:
@@ -188,23 +188,24 @@ class Programs:
         return progress, None
 
     async def _called(
-        self, prefix: str, session: Session, calls: ShortCalls, names: Sequence[str], turn: int
+        self, context: NodeContext, session: Session, calls: ShortCalls, names: Sequence[str], turn: int
     ) -> dict[int, Ended]:
         """Return what the script is told of these calls, which have ended here."""
-        numbers, ends = {call.node: number for number, call in session.open.items()}, dict[int, Fed]()
-        moved = list[tuple[str, int, int]]()
+        prefix, ends = context.run_prefix, dict[int, Fed]()
+        numbers = {call.node: number for number, call in session.open.items()}
+        told = list[tuple[str, int, bool]]()
         for name in names:
             reply, key = calls.ends[name], session.open[numbers[name]].key
             if len(reply.ref or "") > MAX_MANIFEST_BYTES:
                 whole = await self.library.value(prefix, reply.ref or "")
                 reply = calls.ends[name] = reply.model_copy(update={"ref": await self.library.put(prefix, whole)})
-            moved.append((key, calls.moved.get(name, 0), reply.at))
+            told.append((key, reply.at, name in calls.moved))
             if reply.error is not None:
                 error = f"{reply.error.type}: {reply.error.message}"[:MAX_LOSS_CHARACTERS]
                 ends[numbers[name]] = Fed(key, "", "failed", error, reply.at, turn)
             else:
                 ends[numbers[name]] = Fed(key, reply.ref or "", at=reply.at, turn=turn)
-        await note_moved(self.library, prefix, moved)
+        await note_told(self.library, context, told)
         ends = dict(sorted(ends.items(), key=lambda each: (each[1].at, each[0])))
         return await self._ended(prefix, session, ends)
 
@@ -280,7 +281,7 @@ class Programs:
             return await self._start(session, words)
         ends = {number: end for number, call in session.open.items() if (end := end_of(context, call.node, call.key))}
         ends = dict(sorted(ends.items(), key=lambda each: (each[1].at, each[0])))
-        await note_told(session, self.library, context)
+        await note_told(self.library, context, told_before(session, context))
         opened, fed = dict(session.open), dict(ends)
         ended = await self._ended(prefix, session, ends)
         resume = partial(self.interpreter.resume, answer=words.answer, since=session.since)

@@ -26,7 +26,7 @@ from sennit.activities.limits import (
     MAX_VALUE_BYTES,
 )
 from sennit.activities.nodes.context import NodeContext
-from sennit.activities.nodes.origins import moved_from
+from sennit.activities.nodes.origins import told_at
 from sennit.activities.programs.values import Ended, Ref, unpacked
 from sennit.activities.storage.artifacts import digest_of, encode
 from sennit.activities.storage.run_context import ArtifactReader
@@ -351,19 +351,21 @@ async def begin_task(session: Session, library: ArtifactReader, context: NodeCon
         session.clock = max(session.clock, at)
 
 
-async def note_moved(library: ArtifactReader, run_prefix: str, ends: Iterable[tuple[str, int, int]]) -> None:
-    """Note, for forks, when calls ended as the script was told, and not as their workers say: by the key of each, with
-    the worker's time, 0 if that is the same, and what was told. Raises StoreUnavailable.
+async def note_told(library: ArtifactReader, context: NodeContext, ends: Iterable[tuple[str, int, bool]]) -> None:
+    """Note, for forks, when calls ended as a step tells its script: by the key of each, with that time, and whether it
+    has been moved from the time that its worker says. A step that is made again may tell other times than were noted
+    before: the last of its attempts is the one that the run goes by. Raises StoreUnavailable.
     """
-    await asyncio.gather(*(library.note(run_prefix, moved_from(key, at), told) for key, at, told in ends if at))
+    is_again = context.attempts.number > 1 or context.unit.generation > 1
+    prefix, told = context.run_prefix, {told_at(key): at for key, at, is_moved in ends if is_moved or (at and is_again)}
+    await asyncio.gather(*(library.note(prefix, name, at, again=is_again) for name, at in told.items()))
 
 
-async def note_told(session: Session, library: ArtifactReader, context: NodeContext) -> None:
-    """Note that of all calls that a step is told. Raises StoreUnavailable."""
+def told_before(session: Session, context: NodeContext) -> list[tuple[str, int, bool]]:
+    """Return that of all calls that a step is told as it begins."""
     assert isinstance(context.call, ProgramNodeCall)
     moved, ends = context.call.moved, context.call.ends
-    told = ((key, moved.get(node, 0), ends.get(node, 0)) for node, key, _ in session.open.values())
-    await note_moved(library, context.run_prefix, told)
+    return [(key, ends[node], node in moved) for node, key, _ in session.open.values() if node in ends]
 
 
 def takes_over(session: Session, context: NodeContext) -> bool:

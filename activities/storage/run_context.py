@@ -218,9 +218,12 @@ class ArtifactReader:
         """Store bodies beside the outputs. Raises StoreUnavailable."""
         await asyncio.gather(*(self._store.put(run_prefix, body) for body in bodies))
 
-    async def note(self, run_prefix: str, name: str, value: Any) -> None:
-        """Keep a value under a name, unless one is there already. Raises StoreUnavailable."""
-        await self._store.mark(run_prefix, digest_of(name.encode()), encode(value))
+    async def note(self, run_prefix: str, name: str, value: Any, *, again: bool = False) -> None:
+        """Keep a value under a name: the first one, unless it is noted `again`. Raises StoreUnavailable."""
+        key = digest_of(name.encode())
+        if again:
+            await self._store.unmark(run_prefix, key)
+        await self._store.mark(run_prefix, key, encode(value))
 
     async def noted(self, run_prefix: str, name: str) -> Any:
         """Return what was kept under a name, None if nothing was. Raises StoreUnavailable."""

@@ -57,8 +57,8 @@ class ProgramNodeCall(AskingCall, BudgetedCall):
     approved: Approval | None = None
     ends: dict[str, int] = Field(default_factory=dict)
     """When the inputs of the step ended, and the program began for the first time, in milliseconds."""
-    moved: dict[str, int] = Field(default_factory=dict)
-    """When those inputs ended, by the clocks of their workers, that the run had told later: forks go by `ends`."""
+    moved: tuple[str, ...] = ()
+    """Those inputs that end later as the run has it told than by the clocks of their workers: forks go by `ends`."""
     since: int = 0
     """When a program began again."""
     fuse: Fuse = "off"
@@ -74,7 +74,7 @@ class ProgramNodeCall(AskingCall, BudgetedCall):
 
     def without_inputs(self) -> Self:
         """Return what the step's own calls take of it: nothing of what the step itself waits for."""
-        return self.model_copy(update={"refs": {}, "lost": {}, "ends": {}, "moved": {}, "repeated": (), "since": 0})
+        return self.model_copy(update={"refs": {}, "lost": {}, "ends": {}, "moved": (), "repeated": (), "since": 0})
 
 
 class FollowedCall(NodeCall):

@@ -90,6 +90,8 @@ class Dispatcher:
         self.child_defaults: dict[str, Any] = {}
         self.origins: tuple[str, ...] = ()
         self.replans = 0
+        self._moved: dict[int, bool] = {}
+        """Calls that their programs were told to have ended later than by the clocks of their workers."""
         self._task = -1
         self._starts = 0
         self._bytes = 0
@@ -102,7 +104,7 @@ class Dispatcher:
             self._state, self._run, plan, self._wake, self._subagent_status, tell=self._tell, epoch=self.epoch + 1
         )
         other.child_defaults, other.replans, other.origins = self.child_defaults, self.replans, self.origins
-        other.reports = self.reports
+        other.reports, other._moved = self.reports, self._moved
         other._task, other._starts, other._bytes = self._task, self._starts, self._bytes
         return other
 
@@ -144,7 +146,8 @@ class Dispatcher:
             self._tell(InputsRead(units[0]))
         call = self._node_call(units, asks=asks)
         if isinstance(call, ProgramNodeCall):
-            moved = {state.path(node): at for node, at in ended.items() if at != state.ended_at.get(node, 0)}
+            self._moved |= {node: True for node, at in ended.items() if at != state.ended_at.get(node, 0)}
+            moved = tuple(state.path(node) for node in ended if node in self._moved)
             call = call.model_copy(update=_known(moved=moved))
         if following >= 0:
             then = self._node_call((following,))

@@ -15,8 +15,8 @@ from pydantic import BaseModel
 from sennit.activities.nodes import effect_ledger
 from sennit.activities.nodes.attempts import Attempts
 from sennit.activities.nodes.effect_ledger import Intent, Write
+from sennit.activities.nodes.origins import told_at
 from sennit.activities.nodes.runner import NodeRunner
-from sennit.activities.programs.session import note_moved
 from sennit.activities.storage.artifacts import decode
 from sennit.activities.storage.directory import DirectoryStore
 from sennit.activities.storage.garbage import OriginMissing, Owner, claim, claim_origin, stored_runs
@@ -120,7 +120,8 @@ async def test_a_fork_goes_by_when_the_script_was_told(runs: Runs) -> None:
     """By the clock of its worker it may have ended before another call that the script was told before."""
     at, library = (await runs.make(OLD)).at, ArtifactReader(runs.store)
     assert (await runs.make("other", OLD)).at == at
-    await note_moved(library, f"space/{OLD}", [("K", at, at + 3)])
+    await library.note(f"space/{OLD}", told_at("K"), at + 9)
+    await library.note(f"space/{OLD}", told_at("K"), at + 3, again=True)
     for run, origins in [(FORK, (OLD,)), (FORK_OF_FORK, (FORK, OLD))]:
         assert (await runs.make(run, *origins)).at == at + 3
 

@@ -1,12 +1,15 @@
 import random
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from doubles.stores import new_store
 
 from sennit.activities.limits import MAX_STEM_CHARACTERS
-from sennit.activities.programs.session import Counts, Session
+from sennit.activities.nodes.origins import told_at
+from sennit.activities.programs.session import Counts, Session, note_told
 from sennit.activities.storage.artifacts import digest_of
 from sennit.activities.storage.run_context import ArtifactReader
 
@@ -69,3 +72,13 @@ async def test_counts_are_those_of_all_calls_and_little_is_stored_anew(tmp_path:
         session = Session.model_validate_json(session.model_dump_json())
         assert len(session.model_dump_json()) < 4_000
     assert written < 40 * 3_000 * 12, "each count is stored about log n times"
+
+
+async def test_a_fork_goes_by_what_the_last_attempt_of_a_step_has_told(tmp_path: Path) -> None:
+    """One that was killed may have told its script that a call ended at another time."""
+    library = ArtifactReader(new_store(tmp_path))
+    for attempt, generation, at, is_moved in [(1, 1, 12, True), (2, 1, 7, False), (1, 2, 9, True)]:
+        again = SimpleNamespace(number=attempt), SimpleNamespace(generation=generation)
+        context: Any = SimpleNamespace(attempts=again[0], unit=again[1], run_prefix=PREFIX)
+        await note_told(library, context, [("K", at, is_moved)])
+        assert await library.noted(PREFIX, told_at("K")) == at

@@ -125,6 +125,7 @@ def succeed(state: RunState, unit: int, outcome: Outcome) -> None:
         state.taken_over[unit] = True
     if outcome.at and state.spec_of(unit).maker >= 0:
         state.ended_at[unit] = outcome.at
+        state.last_end = max(state.last_end, outcome.at)
     state.work.append(unit)
 
 

@@ -90,6 +90,7 @@ def _begin(state: RunState, unit: int, outcome: Outcome) -> None:
     state.started[unit] = min(state.now, outcome.at - outcome.millis) if outcome.at else state.now
     if outcome.at and not (outcome.again or outcome.delegated):
         state.ended_at[unit] = outcome.at
+        state.last_end = max(state.last_end, outcome.at)
     if state.budget is not None:
         state.budget.reserve(unit, Amounts(nodes=1))
 

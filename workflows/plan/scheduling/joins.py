@@ -137,8 +137,7 @@ def beginning(state: RunState, unit: int) -> dict[str, Any]:
     waits for it had no room for it.
     """
     if state.generation[unit] > 1:
-        since = max([state.now, *state.ended_at.values()])  # clocks of workers may be ahead
-        return {"since": since} | _began(state, unit)
+        return {"since": max(state.now, state.last_end)} | _began(state, unit)
     return {"ends": {state.path(unit): state.now}} if _was_held_back(state, unit) else _began(state, unit)
 
 
@@ -165,6 +164,7 @@ def keep_order(state: RunState, step: int) -> None:
             last = times[at] = max(at, last + 1)
     for call in state.chosen[step]:
         state.ended_at[call] = times[state.ended_at.get(call, 0)]
+    state.last_end = max(state.last_end, last)
 
 
 def let_in(state: RunState, join: int) -> None:

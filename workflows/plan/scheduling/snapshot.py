@@ -34,7 +34,7 @@ _SPARSE = (
     "ended_at",
 )
 _LIMITS = ("window", "in_flight", "park_for")
-_SCALARS = (*_LIMITS, "on_failure", "now", "running", "waiting", "begun", "parked", "ended", "forks")
+_SCALARS = (*_LIMITS, "on_failure", "now", "running", "waiting", "begun", "parked", "ended", "forks", "last_end")
 
 
 def dump(state: RunState) -> str:

@@ -104,6 +104,7 @@ _SLOTS = {
     "shared": "of a unit that runs in an activity with others: the first of these",
     "effects": "what became of its writes, where its status does not tell",
     "ended_at": "when a call of a program ended, or a program began for the first time, in milliseconds",
+    "last_end": "the last of these times that was noted, which workers' clocks may have ahead of the run",
     "resumed": "of a write whose worker was lost: true once it has started again to learn what became of it",
     # queues
     "together": "by the first unit of a shared activity: how many units of it run",
@@ -186,6 +187,7 @@ class RunState:
         self.budget: Budget | None = None
         self.rates = {queue: Rate(limit) for queue, limit in rates.items()}
         self.forks = forks
+        self.last_end = 0
         self.begun = self.streaming = self.draining = self.parked = self.ended = False
         self.end_status: EndStatus = "partial"
         self._init_columns(graph)

@@ -736,7 +736,7 @@ def test_when_calls_ended_is_kept_through_an_edit_and_a_snapshot() -> None:
     assert (state.ended_at[2], state.ended_at[1]) == (5_000, 7_000)
     assert state.ended_at[0] == 0, "when the program began for the first time"
     assert beginning(state, 0) == {"since": 9_000, "ends": {"main": 0}}
-    state.ended_at[1] = 9_400  # by the clock of its worker
+    state.last_end = 9_400  # by the clock of its worker
     assert beginning(state, 0)["since"] == 9_400, "what was told before is not after the edit"
 
 
