@@ -49,14 +49,6 @@ def __value(value, name, level=0, left=None):
         kind = {'__Call': 'coroutine', '__Task': 'Task'}.get(kind, kind)
         raise TypeError(f"{name}: a {kind} is no value: {hint}")
     return value
-def __keyed(value):
-    if type(value) in (list, tuple):
-        return [__keyed(part) for part in value]
-    return {__key(key): __keyed(part) for key, part in value.items()} if type(value) is dict else value
-def __key(key):
-    if key is None or type(key) is bool:
-        return str(key).lower().replace('none', 'null')
-    return str(key) if type(key) in (int, float) else key
 """
 """What a script finds defined. What has no value outside of Monty arrives there as a text like any other, so it is told
 from values inside, by its type.

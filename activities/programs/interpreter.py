@@ -195,7 +195,8 @@ class Interpreter:
         except Unreadable as error:
             return Advance(error=ScriptError("MemoryError", problem_of(error).message, 1))
         is_alone, seed = not is_side_by_side(text), inputs["__seed"]
-        run = ScriptRun(text, answer, Given(seed), self._read, coroutines=Coroutines(is_alone=is_alone), clock=clock)
+        coroutines = Coroutines(is_alone=is_alone)
+        run = ScriptRun(text, answer, Given(seed), self._read, coroutines=coroutines, clock=clock, function=function)
         # The state of the random numbers takes 3 KB of every snapshot.
         seeded, entry = _SEEDED if "random" in script else "", _ENTRY if is_alone else _SIDE_BY_SIDE
         entry = f"{seeded}{entry.format(function)}"
@@ -206,13 +207,20 @@ class Interpreter:
                 progress = run.until_it_waits(session.feed_start(entry, inputs=inputs, print_callback=run.note))
             except monty.MontyError as error:
                 progress = run.failed(error)
-        return _kept(progress, _Head(monty.__version__, seed, text), run)
+        return _kept(progress, _Head(monty.__version__, seed, text, function), run)
 
     def _resume(self, snapshot: bytes, ended: Mapping[int, Ended], answer: Answer, since: int) -> Advance:
         head, state = _unpacked(snapshot)
         coroutines = Coroutines(head.coroutines, is_alone=not is_side_by_side(head.text))
         run = ScriptRun(
-            head.text, answer, Given(head.session), self._read, coroutines=coroutines, clock=head.clock, since=since
+            head.text,
+            answer,
+            Given(head.session),
+            self._read,
+            coroutines=coroutines,
+            clock=head.clock,
+            since=since,
+            function=head.function,
         )
         run.awaited = head.awaited
         run.sleeps = {number: Sleep(*sleep) for number, sleep in head.sleeps}
@@ -299,13 +307,14 @@ class Interpreter:
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """What is before a snapshot: the version of Monty, the session, the script as Monty has it, and where the script
-    stands beside that.
+    """What is before a snapshot: the version of Monty, the session, the script as Monty has it, which function of it
+    runs, and where the script stands beside that.
     """
 
     version: str
     session: str
     text: str
+    function: str = ""
     clock: int = 0
     coroutines: dict[str, Any] = field(default_factory=dict)
     sleeps: list[Any] = field(default_factory=list)

@@ -105,9 +105,7 @@ class _Rewriting(OwnClasses, Containers, WrittenTypes, SideBySide):
     def _return(self, node: ast.Return) -> None:
         function = self.source.function(node)
         if node.value is not None and isinstance(function, ast.AsyncFunctionDef) and self.source.is_top_level(function):
-            is_last = function.name == "main" and "main" not in self.source.uses
-            begin, end = ("__keyed(", ")") if is_last else ("", "")  # as JSON has keys: nothing in the script reads it
-            self._around(node.value, f"{begin}__value((", f"), 'return'){end}")
+            self._around(node.value, "__value((", "), 'return')")
 
     def _call(self, node: ast.Call) -> None:
         if node in self._errors.begun:

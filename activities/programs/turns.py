@@ -87,8 +87,10 @@ class ScriptRun:
         coroutines: Coroutines | None = None,
         clock: int = 0,
         since: int = 0,
+        function: str = "",
     ) -> None:
         self.script = script
+        self._function = function
         self.given = given
         self.coroutines = coroutines or Coroutines()
         self.clock = clock
@@ -287,7 +289,8 @@ class ScriptRun:
     def _complete(self, value: Any, kept: Sequence[Sequence[Any]] = ()) -> Advance:
         sites = tuple((name, line) for name, line in kept)
         try:
-            return Advance(waits=self._waits(), value=as_json(value, self.given), clock=self.clock, kept=sites)
+            value = as_json(value, self.given, is_read_outside=self._function == "main")
+            return Advance(waits=self._waits(), value=value, clock=self.clock, kept=sites)
         except NotJson as problem:
             return self._error("TypeError", f"the script returned what is not JSON: {problem}")
 

@@ -121,7 +121,8 @@ def __spawn(coroutine, *, name=None, context=None, line=0):
     if kind == "<class 'str'>":
         coroutine, is_a = __one(coroutine), "__ticket"
     elif isinstance(coroutine, __Call) or "external_future" in text:
-        __kept.pop(coroutine, None)
+        if isinstance(coroutine, __Call):
+            __kept.pop(coroutine, None)
         coroutine, is_a = __end_of(coroutine), "__call"
     elif kind == "<class 'coroutine'>":
         is_a = text[len("<coroutine object "):-1]

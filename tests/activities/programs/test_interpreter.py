@@ -159,7 +159,7 @@ BAD = [
     ("import socket", "ModuleNotFoundError", "socket", 3),
     ("return eval('1')", "NotImplementedError", "no eval", 3),
     ("exec('x = 1')", "NotImplementedError", "no eval and no exec", 3),
-    ("return [].__class__", "AttributeError", "__class__", 3),
+    ("return [].__dict__", "AttributeError", "__dict__", 3),
     ("await search(search())", "TypeError", "search: a coroutine is no value: await a call", 3),
     ("await search(main)", "TypeError", "search: a function is no value", 3),
     ("await search(tidy)", "TypeError", "search: a function is no value", 3),
@@ -171,7 +171,7 @@ BAD = [
     ("await search(b'')", "TypeError", "a bytes has no JSON: write .decode()", 3),
     ("await search(str)", "TypeError", "search: a type is no value", 3),
     ("await search(float('nan'))", "TypeError", "JSON has no nan", 3),
-    ("await search({1: 2})", "TypeError", "write str(key)", 3),
+    ("task(search, query={1: 2})", "TypeError", "write str(key)", 3),
     ("await search('x' * 1_100_000)", "TypeError", "more than 1 MB", 3),
     ("x = []\nfor i in range(40):\n    x = [x, x]\nawait search(x)", "TypeError", "more than 1 MB", 6),
     (

@@ -294,7 +294,10 @@ def test_the_errors_of_calls_that_a_script_may_catch_are_those_that_there_are() 
             "import urllib.parse as p\ndef f(): return p.quote_from_bytes(b'a')",
             "`urllib.parse` has no `quote_from_bytes`",
         ),
-        ("import zoneinfo", "there is no module `zoneinfo`: give times with their offset"),
+        (
+            "import zoneinfo\nZONE = zoneinfo.ZoneInfo('Asia/Tokyo')",
+            "there is no module `zoneinfo`: give times with their offset",
+        ),
     ],
 )
 def test_what_there_is_not_is_refused_with_the_way_out(written: str, said: str) -> None:

@@ -1,6 +1,7 @@
 """A file of a bundle with the names that it has there, each line in its place."""
 
 import ast
+import copy
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -201,10 +202,25 @@ class Renaming(Edits):
 
     def _f_string(self, node: ast.JoinedStr) -> None:
         """Write an f-string anew in which something is called otherwise."""
+        if not any(part in self._new for part in ast.walk(node)):
+            return
+        copied = copy.deepcopy(node)
+        pairs = zip(ast.walk(node), ast.walk(copied), strict=True)
+        new = {made: self._new[old] for old, made in pairs if old in self._new}
         try:
-            self._anew(node, self._new)
+            self.expression(node, ast.unparse(_Replaced(new).visit(copied)))
         except ValueError:
             self._problem(node, "this f-string is too intricate for a module: give its parts names before it")
 
     def _problem(self, node: ast.AST, text: str) -> None:
         self.problems.append((getattr(node, "lineno", 1), text))
+
+
+class _Replaced(ast.NodeTransformer):
+    """Puts other expressions into a tree."""
+
+    def __init__(self, new: Mapping[ast.AST, str]) -> None:
+        self._new = new
+
+    def visit(self, node: ast.AST) -> Any:
+        return ast.parse(self._new[node], mode="eval").body if node in self._new else self.generic_visit(node)

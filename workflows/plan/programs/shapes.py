@@ -6,8 +6,9 @@ from typing import Any
 
 from sennit.workflows.plan.language.json_schema import definitions, resolve
 from sennit.workflows.plan.language.text import format_name, nearest_or_known
-from sennit.workflows.plan.programs.endings import within
-from sennit.workflows.plan.programs.source import Source
+from sennit.workflows.plan.programs.classes import is_dataclass
+from sennit.workflows.plan.programs.endings import is_session, within
+from sennit.workflows.plan.programs.source import Function, Source
 
 Shape = Mapping[str, Any]
 _LEVELS = 40
@@ -38,7 +39,7 @@ class Shapes:
         shape, value = self.of(node.value), f"{ast.unparse(node.value):.40}"
         fields = shape.get("properties") if shape is not None else None
         is_of_text = shape is _TEXT and isinstance(node, ast.Attribute) and hasattr("", name)
-        if shape in (_TEXT, _NOTHING) and not is_of_text:
+        if (shape is _TEXT or shape is _NOTHING) and not is_of_text:
             what = "text: give the call a `schema` to get fields" if shape is _TEXT else "None: nothing is returned"
             yield True, f"`{value}` is {what}"
         elif shape is None or not isinstance(fields, Mapping):
@@ -48,6 +49,8 @@ class Shapes:
             is_called = isinstance(around, ast.Call) and around.func is node
             if name in fields and not (is_called and hasattr({}, name)):
                 yield True, f"`{value}` is a dict: write `{value}[{name!r}]`"
+            elif name in shape.get("methods", ()):
+                yield True, f"`{value}` is a dict, without methods: tickets and tasks have instances as dicts"
         elif name not in fields and not self._is_method(node, name, shape):
             is_certain = shape.get("additionalProperties") is False
             yield is_certain, f"`{value}` has no {format_name(name)}{nearest_or_known(name, list(fields))}"
@@ -70,33 +73,59 @@ class Shapes:
             case ast.Await(value=ast.Call(func=ast.Name() as function) as call) if (
                 self.source.meaning(function) is None
             ):
-                return self._called(function.id, call)
-            case ast.Await(value=ast.Call(func=ast.Name() as function)) | ast.Call(func=ast.Name() as function):
-                return self._returned(node, self.source.meaning(function), level)
+                return self._called(function.id, call, level)
+            case ast.Await(value=ast.Call(func=ast.Name() as function)):
+                return self._returned(self.source.meaning(function), ast.AsyncFunctionDef, level)
+            case ast.Await(value=ast.Name() as name):
+                return self._ticket(self.source.assigned(name), level)
+            case ast.Call(func=ast.Name() as function):
+                return self._returned(self.source.meaning(function), ast.FunctionDef, level)
             case ast.Name():
                 return self._named(node, level)
             case ast.Subscript(value=value, slice=ast.Constant(value=key)):
                 return self._part(self.of(value, level), key)
         return None
 
-    def _returned(self, call: ast.AST, function: ast.AST | None, level: int) -> Shape | None:
-        """Return the schema of what a function of the script returns, if it does so in one place or nowhere."""
-        is_awaited = isinstance(call, ast.Await)
-        is_plain = isinstance(function, ast.AsyncFunctionDef if is_awaited else ast.FunctionDef)
-        if not is_plain or function in self.source.again or function.decorator_list:  # type: ignore[union-attr]
+    def _returned(self, function: ast.AST | None, kind: type[Function], level: int) -> Shape | None:
+        """Return the schema of what a function of the script returns, if it does so in one place or nowhere, or else if
+        it says so.
+        """
+        if isinstance(function, ast.ClassDef):
+            return _of_class(function) if kind is ast.FunctionDef and is_dataclass(function) else None
+        if not isinstance(function, kind) or function in self.source.again or function.decorator_list:
             return None
-        parts = [part for statement in function.body for part in within(statement)]  # type: ignore[union-attr]
+        parts = [part for statement in function.body for part in within(statement)]
         returns = [part.value for part in parts if isinstance(part, ast.Return) and part.value is not None]
-        if any(isinstance(part, ast.Yield | ast.YieldFrom) for part in parts) or len(returns) > 1:
+        if any(isinstance(part, ast.Yield | ast.YieldFrom) for part in parts):
             return None
         if not returns:
             return None if any(isinstance(part, ast.Raise) for part in parts) else _NOTHING
-        is_last = isinstance(function.body[-1], ast.Return)  # type: ignore[union-attr]
-        return self.of(returns[0], level) if is_last else None
+        is_only = len(returns) == 1 and isinstance(function.body[-1], ast.Return)
+        found = self.of(returns[0], level) if is_only else None
+        said = self._typed(function.returns) if found is None and function.returns is not None else None
+        return found or (said if said is not None and said.get("class") else None)
 
-    def _called(self, name: str, call: ast.Call) -> Shape | None:
+    def _ticket(self, call: ast.AST, level: int) -> Shape | None:
+        """Return the schema of what a ticket gives."""
+        is_task = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "task"
+        if not (is_task and isinstance(call, ast.Call) and call.args and isinstance(call.args[0], ast.Name)):
+            return None
+        function = self.source.meaning(call.args[0])
+        if function is None:
+            return _as_dict(self._called(call.args[0].id, call, level))
+        return _as_dict(self._returned(function, ast.AsyncFunctionDef, level))
+
+    def _called(self, name: str, call: ast.Call, level: int) -> Shape | None:
         if name in _OF_WORDS:
             return _OF_WORDS[name]
+        if name == "task":
+            return self._ticket(call, level)
+        if name in ("parallel", "first") and call.args:
+            tickets = self.source.assigned(call.args[0])
+            one = tickets.elt if isinstance(tickets, ast.ListComp) else next(iter(getattr(tickets, "elts", [])), None)
+            is_same = isinstance(tickets, ast.ListComp) or len(getattr(tickets, "elts", [])) == 1
+            found = self._ticket(one, level) if one is not None and is_same else None
+            return found if name == "first" or found is None else {"type": "array", "items": found}
         if name in ("llm", "ask"):
             schema = next((each.value for each in call.keywords if each.arg in ("schema", None)), None)
             return self._typed(schema) if schema is not None else _TEXT if name == "llm" else None
@@ -120,6 +149,10 @@ class Shapes:
             return self.of(around.value, level)
         if isinstance(around, ast.For | ast.comprehension) and around.target is meaning:
             return self._part(self.of(around.iter, level), 0)
+        if isinstance(meaning, ast.arg) and meaning.annotation is not None:
+            is_given = is_session(self.source, self.source.function(name))
+            found = self._typed(meaning.annotation) if is_given else None
+            return _as_dict(found) if found is not None and found.get("class") else None
         return None
 
     def _is_changed(self, name: ast.Name) -> bool:
@@ -162,6 +195,15 @@ class Shapes:
         return {"properties": fields, "additionalProperties": False}
 
 
+def _as_dict(shape: Shape | None) -> Shape | None:
+    """Return the schema of what is left of a value outside of its session: an instance of a class is a dict."""
+    if shape is None or not (shape.get("class") or shape.get("items")):
+        return shape
+    if shape.get("class"):
+        return {name: value for name, value in shape.items() if name != "class"}
+    return {**shape, "items": _as_dict(shape["items"])}
+
+
 def _of_class(written: ast.ClassDef) -> Shape | None:
     """Return the fields of a class; those of its bases are not known."""
     if any(not (isinstance(base, ast.Name) and base.id == "TypedDict") for base in written.bases):
@@ -179,4 +221,7 @@ def _of_class(written: ast.ClassDef) -> Shape | None:
         for target in each.targets
         if isinstance(target, ast.Name)
     ]
-    return {"properties": fields, "additionalProperties": False, "class": True, "methods": names} if fields else None
+    if not fields:
+        return None
+    shape: Shape = {"properties": fields, "additionalProperties": False}
+    return shape if written.bases else {**shape, "class": True, "methods": names}

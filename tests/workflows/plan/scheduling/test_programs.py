@@ -417,8 +417,7 @@ def test_an_open_call_is_an_input_of_the_step_that_waits_for_it_now() -> None:
         calls = []
         for number in range(40):
             calls += [(yield f"a{number}")]
-        for call in calls:
-            yield call
+        yield from calls
 
     world = World(wide, seed=1).run(20)
     graph = world.state.graph
