@@ -48,6 +48,8 @@ def __value(value, name, level=0, left=None):
         hint = "write list(...)" if kind == 'range' else "await a call, or give its function to task(function, ...)"
         kind = {'__Call': 'coroutine', '__Task': 'Task'}.get(kind, kind)
         raise TypeError(f"{name}: a {kind} is no value: {hint}")
+    elif kind.startswith('__') and kind[:6] not in ('__Memb', '__own_'):
+        raise TypeError(f"{name}: a {kind[2:]} is no value: coroutines share it, but a task has a session of its own")
     return value
 """
 """What a script finds defined. What has no value outside of Monty arrives there as a text like any other, so it is told

@@ -193,8 +193,10 @@ def _millis(timeout: float | None, kind: str) -> int:
         return 0
     if kind not in ("", "task", *TIMED):
         raise Refused("TypeError", "has no `timeout`")
-    if type(timeout) not in (int, float) or not 0 < timeout <= MAX_SLEEP_SECONDS:
+    if type(timeout) not in (int, float) or not timeout > 0:
         raise Refused("ValueError", f"`timeout` is a number of seconds above 0, not {timeout!r:.40}")
+    if timeout > MAX_SLEEP_SECONDS:
+        raise Refused("ValueError", f"`timeout` is at most {MAX_SLEEP_SECONDS:,} seconds, not {timeout!r:.40}")
     return max(1, round(timeout * 1000))
 
 

@@ -54,6 +54,8 @@ _INTERNAL = "Internal error in monty: "
 _NEVER_QUEUED = (*PLAIN, "sleep", "sleep_until", "budget_left")
 _TAKES_FUNCTIONS = {"task": slice(0, 1), "pipeline": slice(1, None)}
 _SCRIPT_FILE = "<python-input-1>"
+_OF_PRELUDE = re.compile(r"(?<!\w)__(?=[A-Za-z_]*[A-Za-z](?:\(\)|'))")
+"""Before the name of what the prelude defines, as Python writes it: `__wait_for() missing 1 required argument`."""
 _BY_ITSELF = re.compile(r"panicked|SIGABRT|SIGSEGV|SIGBUS|SIGILL|SIGTRAP")
 RAISED = frozenset(get_args(monty.ExcType)) - {"BaseException", "SystemExit", "KeyboardInterrupt", "StopIteration"}
 """The errors that a script raises with one text."""
@@ -304,6 +306,7 @@ class ScriptRun:
         kind, _, message = error.display("type-msg").partition(": ")
         kind = next((name for name, stands in self._own.items() if stands == kind), kind)
         kind = "CancelledError" if kind == CANCELLED[0] else kind
+        message = _OF_PRELUDE.sub("", message)
         if kind == "TimeoutError" and "time limit exceeded" in message:
             return self._too_long()
         if kind == "MemoryError" and "memory limit" in message:

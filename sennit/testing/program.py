@@ -22,6 +22,7 @@ from sennit.activities.storage.artifacts import decode, digest_of, encode
 from sennit.activities.toolbox.read_output import PART, PartArguments, read_part
 from sennit.folders import ScriptFolders
 from sennit.testing.clock import VirtualLoop, resting, working
+from sennit.workflows.messages.activity_options import FIRST_RETRY, GROWTH, LAST_RETRY
 from sennit.workflows.messages.queues import PROVIDERS
 from sennit.workflows.plan.bundles.bundle import BadBundle, bundled
 from sennit.workflows.plan.compile.compiler import join_policy
@@ -213,12 +214,19 @@ class _Program:
             return Ended(read_part(PartArguments.model_validate({**node.args, "output": self.whole(ref)})))
         name, args = (call.args[0], call.args[1:]) if call.function == "task" else (call.function, call.args)
         fake = self._fake(name, call)
-        try:
+        retry = node.retry if isinstance(node, ToolNode | LlmNode) else None
+        attempts = retry.attempts if retry is not None else 1
+        for attempt in range(1, attempts + 1):
+            try:
+                with resting():
+                    value = fake(*self.whole(list(args)), **self.whole(call.kwargs))
+                    value = await value if inspect.isawaitable(value) else value
+                break
+            except Exception as error:  # noqa: BLE001  as a call fails
+                if attempt == attempts:
+                    return Ended(error=(type(error).__name__, str(error)))
             with resting():
-                value = fake(*self.whole(list(args)), **self.whole(call.kwargs))
-                value = await value if inspect.isawaitable(value) else value
-        except Exception as error:  # noqa: BLE001  as a call fails
-            return Ended(error=(type(error).__name__, str(error)))
+                await asyncio.sleep(min(FIRST_RETRY * GROWTH ** (attempt - 1), LAST_RETRY).total_seconds())
         if isinstance(value, Large):
             body = encode(value.value)
             self._around.bodies[digest_of(body)] = body

@@ -84,6 +84,22 @@ def test_tasks_run_side_by_side() -> None:
     assert run(main(*lines), {"search": meet}) == ["a", "b"]
 
 
+def test_a_call_is_attempted_as_often_as_the_script_says() -> None:
+    made: list[str] = []
+
+    def search(query: str) -> str:
+        made.append(query)
+        if len(made) < 3:
+            raise ConnectionError("away")
+        return query
+
+    assert run(main("return await search(query='a', retry=3)"), {"search": search}) == "a"
+    made.clear()
+    with pytest.raises(RuntimeError, match="ConnectionError: away"):
+        run(main("return await search(query='b', retry=2)"), {"search": search})
+    assert made == ["b", "b"]
+
+
 def test_a_script_is_a_file_or_a_text_and_gets_its_inputs(tmp_path: Path) -> None:
     script = "async def main(a: int, b: int = 2):\n    return a + b\n"
     (tmp_path / "sum.py").write_text(script)

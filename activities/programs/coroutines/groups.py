@@ -92,6 +92,8 @@ def __shield(value):
 WAIT = """
 async def __wait_for_tasks(given, *, timeout=None, return_when="ALL_COMPLETED"):
     line = __at["line"]
+    if return_when not in ("FIRST_COMPLETED", "FIRST_EXCEPTION", "ALL_COMPLETED"):
+        raise ValueError(f"wait: there is no return_when {return_when!r}")
     tasks = [__spawn(each, line=line) for each in given]
     if not tasks:
         raise ValueError("wait: there is nothing to wait for")

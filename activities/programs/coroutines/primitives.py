@@ -4,8 +4,10 @@ Python. They wait and wake as those of asyncio do, so that coroutines go on in t
 
 TIMEOUT = """
 class __Timeout:
-    def __init__(self, seconds):
-        self._seconds = seconds
+    def __init__(self, delay):
+        if delay is not None and not isinstance(delay, (int, float)):
+            raise TypeError(f"a timeout is a number of seconds, not {delay!r}")
+        self._seconds = delay
         self._timer = None
         self._expired = False
         self._is_over = False
@@ -32,6 +34,13 @@ WAIT_FOR = """
 async def __wait_for(value, timeout):
     line = __at["line"]
     within = __Timeout(timeout)
+    if timeout is not None and timeout <= 0:
+        task = __spawn(value)
+        task.cancel()
+        try:
+            return await task.wait()
+        except __CANCELLED:
+            raise TimeoutError(f"more than {timeout} s")
     await within.__aenter__()
     try:
         found = await __awaited(value, line)

@@ -273,6 +273,11 @@ FAILS = [
     ("asyncio.Lock().release()", "the lock is not held", 5),
     ("await asyncio.wait([])", "there is nothing to wait for", 5),
     ("await search(query='a')\nawait asyncio.sleep(10**10)", "sleep: sleeps 0 to", 6),
+    ("async with asyncio.timeout('5'): pass", "a timeout is a number of seconds, not '5'", 5),
+    ("await asyncio.wait([task(search, query='a')], return_when='X')", "there is no return_when 'X'", 5),
+    ("await task(search, query=asyncio.Lock())", "a Lock is no value: coroutines share it, but a task has", 5),
+    ("return [search(query='a')]", "return: a coroutine is no value: await a call", 5),
+    ("await asyncio.Event()", "'Event' object can't be awaited", 5),
     ("async with 5: pass", "'int' object has no attribute '__aenter__'", 5),
 ]
 
@@ -303,6 +308,12 @@ async def main():
     await task(leaf, a="b")
     ticket, value = await next_of([task(leaf, a="c")])
     await asyncio.gather(asyncio.sleep(1), slow("d"), task(search, query="e"))
+    for each in asyncio.as_completed([task(search, query="f")]):
+        await each
+    nap = asyncio.create_task(asyncio.sleep(1))
+    call = asyncio.create_task(search(query="g"))
+    await nap
+    await call
 """
 
 
@@ -312,4 +323,5 @@ async def test_what_a_script_waits_for_is_named_by_its_words_and_lines(play: Cal
     places = [spec.call_site for _, _, spec in run.nodes.values() if spec.call_site]
     assert [place for place in places if not place.startswith("leaf#")] == [
         "timeout:12", "sleep:8", "await:15", "await:16", "search:17", "await:17", "sleep:17", "slow#1/sleep:8",
+        "search:18", "await:18", "search:21", "sleep:20",
     ]  # fmt: skip
