@@ -21,7 +21,7 @@ WRITTEN = {
     "`def __lt__(self, other): ...`": f"{METHOD}    def __lt__(self, other): return True\n",
     "`def __len__(self): ...`": f"{METHOD}    def __len__(self): return 1\n",
     "`def __bool__(self): ...`": f"{METHOD}    def __bool__(self): return True\n",
-    "a method of an enum": f"from enum import Enum\nclass Kind(Enum):\n    BUG = 1\n    def size(self): return 1\n",
+    "a method of an enum": "from enum import Enum\nclass Kind(Enum):\n    BUG = 1\n    def size(self): return 1\n",
 }
 
 
