@@ -224,6 +224,8 @@ def report_text(report: RunReport, width: int, *, failed: bool = False) -> str:
 
 def _node_lines(nodes: Sequence[NodeLine], width: int, *, failed: bool = False) -> list[str]:
     """Return a line for each node; of many calls of programs one for each group, and below those what needs a look."""
+    maps = {node.id: node.summary for node in nodes if node.kind == "map"}
+    nodes = [_as_item(node, maps) for node in nodes]
     shown = [node for node in nodes if node.status == "failed"] if failed else nodes
     if failed or len(shown) <= MAX_NODE_LINES or not any(node.call_site for node in shown):
         wide = id_width(shown)
@@ -239,6 +241,12 @@ def _node_lines(nodes: Sequence[NodeLine], width: int, *, failed: bool = False) 
             lines.append(fit(f"  {padded(band.name, gutter)}  {bar} {counts_text(band.counts)}", width).rstrip())
         lines += [f"  {GLYPHS[node.status]} {node_line(node, width - 4, wide)}" for node in band.nodes]
     return lines
+
+
+def _as_item(node: NodeLine, maps: Mapping[str, str]) -> NodeLine:
+    """Return an item of a map with the summary of the map, which a report says once."""
+    summary = maps.get(node.id.partition("[")[0]) if node.id.endswith("]") and not node.summary else None
+    return node.model_copy(update={"summary": summary}) if summary else node
 
 
 def report_of(view: RunView, ui_url: str | None) -> RunReport:

@@ -402,7 +402,9 @@ async def test_a_tool_loop_that_an_edit_takes_away_and_another_brings_back_write
     confirmation = await insist(handle, "edit_program", {"script": asks})
     assert [line[:33] for line in confirmation.splitlines()[1:]] == ["warning: line 2: `{n}` stands in "]
     await until(handle, blocked)
+    assert len((await handle.query("plan"))["warnings"]) == 1
     await insist(handle, "edit_program", {"script": loop})
+    assert (await handle.query("plan"))["warnings"] == [], "of a script that runs no more"
     report = await handle.result()
     assert (report["status"], report["answer"]) == ("done", "noted"), report
     assert (cache / "notes.txt").read_text().count(mark) == 1

@@ -34,6 +34,7 @@ class UpdateHandlers:
 
     _engine: Engine | None
     _setup: RunSetup
+    _checked: CheckResult
     _journal: Journal
 
     @workflow.update(dynamic=True)
@@ -96,6 +97,9 @@ class UpdateHandlers:
         self._journal.answered(update)
         engine.post(verdict.event)
         warnings = checked.warnings[:MAX_EDIT_WARNINGS] if checked is not None else ()
+        is_only = sum(spec.maker < 0 for spec in engine.state.graph.specs) == 1
+        if isinstance(update, EditProgram) and is_only:  # those of the script before are about none that runs
+            self._checked = self._checked.model_copy(update={"warnings": warnings})
         return "\n".join([verdict.confirmation, *(f"warning: {warning}" for warning in warnings)])
 
     async def _checked_by_worker(self, engine: Engine, update: Update, event: Event | None) -> CheckResult | None:

@@ -163,6 +163,15 @@ def test_the_end_tells_the_problem_the_failed_nodes_and_what_was_used() -> None:
     assert lines[-2:] == ["  and 2 more failed", "  warning: w"]
 
 
+def test_an_item_is_shown_with_the_summary_of_its_map() -> None:
+    nodes = (
+        NodeLine(id="m", kind="map", status="succeeded", summary="m map read over $a"),
+        NodeLine(id="m[0]", kind="tool", status="succeeded"),
+    )
+    text = report_text(RunReport(id="a", run_id="b", status="done", nodes=nodes), 100)
+    assert text.count("map read over $a") == 2
+
+
 def test_the_counts_are_those_of_all_nodes() -> None:
     nodes = (NodeLine(id="n1", kind="tool", status="succeeded"),)
     report = make_report(nodes=nodes, counts={"succeeded": 4801, "failed": 20}, nodes_left_out=4820)

@@ -279,7 +279,7 @@ class _Check(Uses):
         self.hints -= 1
         if self.hints < 0:
             return ""
-        instead = INSTEAD.get(name) or OFFERED.get(name)
+        instead = INSTEAD.get(name) or OFFERED.get(name) or (f"write `import {name}`" if name in MODULES else "")
         return f": {instead}" if instead else did_you_mean(name, known)
 
     def _as_data(self, node: ast.Name) -> Found:
