@@ -8,6 +8,8 @@ import subprocess
 import sys
 import time
 import weakref
+from collections import OrderedDict
+from hashlib import sha256
 from threading import BoundedSemaphore, Lock
 from typing import Any, Final
 
@@ -23,6 +25,9 @@ SECONDS: Final = 10
 _PATIENCE: Final = 120.0
 """In seconds. A machine that has not given a reading its processor time by then is asked again later."""
 _CHUNK: Final = 1 << 20
+_KEPT: Final = 256
+"""Answers, of so many bytes at most."""
+_KEPT_BYTES: Final = 64 << 10
 _MODULE: Final = "sennit.activities.programs.reader_process"
 _MAIN: Final = f"import sys; sys.path.insert(0, sys.argv.pop(1)); from {_MODULE} import main; main()"
 _ROOT: Final = str(PACKAGE.parent)
@@ -36,23 +41,31 @@ _OWN_END: Final = {
 class ScriptReader:
     """Does readings: as many at once as the machine has cores, each in a process that stays for the next ones.
 
-    It is called like `reading.read`, in a thread.
+    The latest short answers are given again: a program that runs again is not read again. It is called like
+    `reading.read`, in a thread.
     """
 
     def __init__(self) -> None:
         self._room = BoundedSemaphore(os.cpu_count() or 1)
         self._free: list[_Process] = []
+        self._answers: OrderedDict[bytes, bytes] = OrderedDict()
         self._lock = Lock()
 
     def __call__(self, name: str, *arguments: Any) -> Any:
         """Do a reading. Raises Unreadable, and InterpreterCrashed if a process was ended from outside."""
         request = json.dumps([name, arguments]).encode() + b"\n"
+        digest = sha256(request).digest()
+        with self._lock:
+            known = self._answers.get(digest)
+        if known is not None:
+            return json.loads(known)["value"]
         with self._room:
             with self._lock:
                 process = self._free.pop() if self._free else None
             process = process or _Process()
             try:
-                answer = json.loads(process.answer(request, _PATIENCE))
+                text = process.answer(request, _PATIENCE)
+                answer = json.loads(text)
             except BaseException:
                 process.end()
                 raise
@@ -61,6 +74,10 @@ class ScriptReader:
                 raise Unreadable(answer["unreadable"])
             with self._lock:
                 self._free.append(process)
+                if len(text) <= _KEPT_BYTES:
+                    self._answers[digest] = text
+                if len(self._answers) > _KEPT:
+                    self._answers.popitem(last=False)
         return answer["value"]
 
     def warm_up(self) -> None:

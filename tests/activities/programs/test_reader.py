@@ -56,14 +56,16 @@ def test_a_reading_is_the_same_wherever_it_is_done(children: Children) -> None:
         assert reader(name, *given) == as_json(read(name, *given)), name
     assert len(children()) == 1, "it stays for the next reading"
     reader.close()
-    assert children() == []
+    name, *given = READINGS[0]
+    assert reader(name, *given) == as_json(read(name, *given)), "what was read before"
+    assert children() == [], "no process was started for it"
 
 
 def test_a_reading_ends_with_its_processor_time(monkeypatch: pytest.MonkeyPatch, children: Children) -> None:
     monkeypatch.setattr(module, "SECONDS", 0)
     reader = ScriptReader()
     with pytest.raises(Unreadable, match="to read"):
-        [reader("problems", HEAVY, [], []) for _ in range(50)]
+        [reader("problems", f"{HEAVY}  # {number}", [], []) for number in range(50)]
     assert children() == []
     assert reader("loop", "while True: pass") == ["", 1]
     reader.close()
@@ -86,8 +88,8 @@ def test_a_process_that_another_has_killed_is_a_reason_to_try_again(children: Ch
     while process.status() != psutil.STATUS_ZOMBIE:
         time.sleep(0.01)
     with pytest.raises(InterpreterCrashed, match="ended with -9"):
-        reader("loop", "while True: pass")
-    assert reader("loop", "while True: pass") == ["", 1]
+        reader("loop", "while True: pass  # again")
+    assert reader("loop", "while True: pass  # again") == ["", 1]
     reader.close()
 
 

@@ -414,10 +414,12 @@ def test_an_open_call_is_an_input_of_the_step_that_waits_for_it_now() -> None:
     """So that a plan with many open calls is not handed on with as many numbers as their square."""
 
     def wide() -> Generator[Any, Any, Any]:
-        calls = []
+        calls, found = [], []
         for number in range(40):
             calls += [(yield f"a{number}")]
-        yield from calls
+        for call in calls:
+            found += [(yield call)]
+        return found
 
     world = World(wide, seed=1).run(20)
     graph = world.state.graph
