@@ -29,7 +29,6 @@ def ended(report: dict[str, Any]) -> dict[str, str]:
     return {line["id"]: line["status"] for line in report["nodes"]}
 
 
-@pytest.mark.parametrize("model_host", ["openai", "anthropic"], indirect=True)
 async def test_an_output_is_read_on_in_by_calls(begin: Start, model_server: ModelServer) -> None:
     def read(**arguments: Any) -> Call:
         return Call("read_output", {"node": "doc.value", **arguments})
