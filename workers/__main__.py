@@ -177,7 +177,7 @@ def serve(name: str) -> int:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    gc.disable()  # what is being loaded is no garbage, and to look for it is a fifth of the start
+    gc.disable()  # what is being loaded is no garbage, and to look for it is an eighth of the start
     status = main(sys.argv[1:])
     from sennit.workers.shutdown import leave
 

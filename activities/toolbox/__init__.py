@@ -1,20 +1,37 @@
 """Tools: typed functions that a plan can call by name.
 
 from sennit import tool, ToolContext, ToolError
+
+A name is imported when it is first used: most of those who import a module of this package run no tool.
 """
 
-from sennit.activities.toolbox.definition import Effect, Preview, Tool, ToolContext
-from sennit.activities.toolbox.errors import (
-    ToolArgumentError,
-    ToolDefinitionError,
-    ToolError,
-    ToolModuleError,
-    ToolSetupError,
-    UnknownTool,
-)
-from sennit.activities.toolbox.loader import load_tools
-from sennit.activities.toolbox.paths import documents_root, open_inside
-from sennit.activities.toolbox.registry import Registry, tool
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sennit.activities.toolbox.definition import Effect, Preview, Tool, ToolContext
+    from sennit.activities.toolbox.errors import (
+        ToolArgumentError,
+        ToolDefinitionError,
+        ToolError,
+        ToolModuleError,
+        ToolSetupError,
+        UnknownTool,
+    )
+    from sennit.activities.toolbox.loader import load_tools
+    from sennit.activities.toolbox.paths import documents_root, open_inside
+    from sennit.activities.toolbox.registry import Registry, tool
+
+_HOMES = {
+    "definition": ("Effect", "Preview", "Tool", "ToolContext"),
+    "errors": (
+        "ToolArgumentError", "ToolDefinitionError", "ToolError", "ToolModuleError", "ToolSetupError", "UnknownTool",
+    ),
+    "loader": ("load_tools",),
+    "paths": ("documents_root", "open_inside"),
+    "registry": ("Registry", "tool"),
+}  # fmt: skip
+_PLACES = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Effect",
@@ -33,3 +50,10 @@ __all__ = [
     "open_inside",
     "tool",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+    return found

@@ -18,7 +18,7 @@ from sennit.activities.toolbox.threads import guarded, tool_threads
 
 START_SECONDS: Final = 60.0
 _FORKS: Final = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["sennit.activities.toolbox"])  # many calls are lost with one worker: import once for all
+_FORKS.set_forkserver_preload(["sennit.activities.toolbox.loader"])  # many calls are lost with one worker: once for all
 _slots = asyncio.Semaphore(MAX_ISOLATED_CALLS)
 
 

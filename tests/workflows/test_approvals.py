@@ -110,15 +110,3 @@ async def test_the_writes_of_a_map_are_shown_and_approved_together(start: Start,
     assert "`m` is about 3 writes; name what you have read of them with `digest`" in str(refused.value.cause)
     await insist(handle, "approve", together["example"])
     assert (await handle.result())["answer"] == [{"value": 6}] * 3
-
-
-async def test_the_reason_of_a_rejection_can_be_read_downstream(start: Start) -> None:
-    nodes = [
-        call("w", "note", args={"text": "draft"}),
-        {"id": "j", "kind": "join", "inputs": ["w"], "policy": "settled"},
-        call("next", args={"value": "${j[0].error}"}),
-    ]
-    handle = await start(plan={"nodes": nodes})
-    await asked(handle)
-    await insist(handle, "reject", {"node": "w", "reason": "too rude"})
-    assert (await handle.result())["answer"] == {"value": "Rejected: too rude"}

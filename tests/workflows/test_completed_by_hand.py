@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from doubles.local_workers import Start, serving, starting
-from doubles.runs import call, insist, until
+from doubles.runs import call, insist
 from temporalio import activity
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.client import Interceptor as ClientInterceptor
@@ -157,12 +157,3 @@ async def test_rubbish_in_the_place_of_a_plan_to_go_on_with(
         with pytest.raises(WorkflowFailureError) as failure:
             await (await begin(plan={"nodes": nodes, "fuse": "off"})).result()
         assert str(failure.value.cause) == SENTENCE, hand.result
-
-
-async def test_the_client_of_the_server_completes_a_call(client: Client, begin: Start) -> None:
-    plan = {"nodes": [call("n", args={"seconds": 60})], "answer": "$n"}
-    handle = await begin(plan=plan, on_failure="partial")
-    await until(handle, lambda view: any(line["status"] == "running" for line in view["nodes"]))
-    await client.get_async_activity_handle(workflow_id=handle.id, run_id=None, activity_id="n").complete("junk")
-    report = await handle.result()
-    assert report["nodes"][0]["error"] == SENTENCE

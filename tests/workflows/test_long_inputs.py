@@ -29,17 +29,6 @@ def ended(report: dict[str, Any]) -> dict[str, str]:
     return {line["id"]: line["status"] for line in report["nodes"]}
 
 
-async def test_what_fits_enters_the_prompt_whole_and_costs_nothing_more(
-    begin: Start, model_server: ModelServer, cache: Path
-) -> None:
-    (cache / "long.txt").write_text(TEXT[:40_000])
-    model_server.on("Which weir", "That one.")
-    report = await (await begin(plan=plan("reference"))).result()
-    assert list(ended(report)) == ["doc", "n7"]
-    assert TEXT[:40_000] in model_server.asked[0].text
-
-
-@pytest.mark.parametrize("model_host", ["openai", "anthropic"], indirect=True)
 async def test_an_output_is_read_on_in_by_calls(begin: Start, model_server: ModelServer) -> None:
     def read(**arguments: Any) -> Call:
         return Call("read_output", {"node": "doc.value", **arguments})

@@ -56,7 +56,6 @@ async def test_a_model_reads_what_a_server_says_of_a_wrong_request(
     assert "limit is at most 100" in result
 
 
-@pytest.mark.parametrize("model_host", ["openai", "anthropic"], indirect=True)
 async def test_calls_are_nodes_and_the_last_turn_answers(begin: Start, model_server: ModelServer) -> None:
     calls = (Call("calculate", {"expression": "6 * 7"}), Call("calculate", {"expression": "1 / 0"}))
     model_server.on("How much", Reply("Let me see.", calls=calls), results=0)

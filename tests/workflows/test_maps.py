@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles.local_workers import Start, remembered_or_not
+from doubles.local_workers import Start
 from doubles.runs import called, happens, insist, status_of, until
 
 from sennit.workflows.plan.digests import digest_in
@@ -106,7 +106,6 @@ async def test_enough_items_close_a_join_and_stop_the_rest(
     await happens((held / "m[0].never.cancelled").exists)
 
 
-@remembered_or_not
 async def test_one_item_runs_again_without_the_others(start: Start, held: Path, cache: Path) -> None:
     for n in range(5):
         (held / f"{n}.txt").write_text(f"text {n}")

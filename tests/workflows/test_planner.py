@@ -196,21 +196,6 @@ async def test_no_model_plans_while_the_store_is_away(
     assert (await handle.result())["answer"] == "It is ok."
 
 
-async def test_an_outage_of_a_joiner_passes_by_itself(
-    begin: Start, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A retry without a node need not wait for it."""
-    monkeypatch.setattr(termination, "FIRST_PAUSE", 200)
-    down = Reply("down", status=503)
-    node = {"id": "n1", "kind": "llm", "prompt": "Say it", "retry": {"attempts": 1}}
-    model_server.on("Say it", down, times=2)
-    model_server.on("Say it", "It is ok.")
-    handle = await begin(plan={"nodes": [node]})
-    view = await until(handle, lambda view: bool(view["blocked"]))
-    assert "; tried again at " in view["blocked"][0]["question"]
-    assert (await handle.result())["answer"] == "It is ok."
-
-
 async def test_the_time_of_a_run_holds_for_its_planning_too(begin: Start, model_server: ModelServer) -> None:
     model_server.on(PLANNER, Reply(GOOD, fault="hang"))
     handle = await begin(goal="Is it ok?", budget={"time": "1s"})
