@@ -85,7 +85,7 @@ def test_an_address_without_host_or_port_is_refused(address: str) -> None:
 )
 def test_wrong_settings_are_reported_in_a_line(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(name, value)
-    with pytest.raises(Refused, match="the settings of the Temporal connection are wrong: .*nope"):
+    with pytest.raises(Refused, match=r"the settings of the Temporal connection are wrong: .*nope"):
         configured_server()
 
 
