@@ -17,7 +17,6 @@ MAX_NODE_LINES: Final = 60  # of a run of a program that `status` writes one by 
 MAX_OUTPUT_CHANGES: Final = 10
 """How often an output is read from its beginning again because another worker gives it otherwise."""
 MAX_PLAN_FILE_BYTES: Final = 5 * 1024 * 1024  # of a plan file: readers of YAML take many times that in memory
-MAX_PLAN_FILE_VALUES: Final = 500_000  # of a plan file: aliases make many of few
 MAX_PROGRESS_CHARACTERS: Final = 200  # of a node's progress on the screen
 MAX_RESTART_PAUSE_SECONDS: Final = 30.0  # between two starts of a child that ends at once
 MAX_SCHEDULE_NAME_CHARACTERS: Final = 200  # The server puts the time behind it for the id of a run

@@ -96,15 +96,12 @@ def create_store() -> int:
     Nothing else does, no worker and no `gc`: what they find empty may be a volume that is not mounted. Raises
     WrongSetting.
     """
-    from sennit.activities.storage.artifacts import StoreUnavailable
     from sennit.activities.storage.location import open_store
-    from sennit.workers.settings import WrongSetting, read_settings
+    from sennit.workers.settings import read_settings, store_setting
 
     place = read_settings().artifacts
-    try:
+    with store_setting(place):
         created = open_store(place).create()
-    except StoreUnavailable as problem:
-        raise WrongSetting(f"SENNIT_ARTIFACTS='{place}': {problem}") from None
     json.dump({"store": str(place), "created": created}, sys.stdout)
     sys.stdout.write("\n")
     return 0

@@ -4,10 +4,9 @@ import asyncio
 from collections.abc import Callable
 
 from temporalio.client import Client
-from temporalio.envconfig import ClientConfig
 
 from sennit.workers.settings import WrongSetting
-from sennit.workflows.messages.converter import cause_of, connect
+from sennit.workflows.messages.converter import cause_of, connect, connection_settings
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 2.0
 
@@ -15,11 +14,9 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 2.0
 def server_address() -> str:
     """Return the address that TEMPORAL_* variables or the profile file name; raises WrongSetting if they are wrong."""
     try:
-        config = ClientConfig.load_client_connect_config()
-    except (OSError, RuntimeError, ValueError) as problem:  # OSError: a file of certificates
-        first = str(problem).strip().partition("\n")[0]
-        raise WrongSetting(f"the settings of the Temporal connection are wrong: {first}") from None
-    return config.get("target_host") or "localhost:7233"
+        return connection_settings().get("target_host") or "localhost:7233"
+    except ValueError as problem:
+        raise WrongSetting(str(problem)) from None
 
 
 async def connect_patiently(address: str, identity: str, report: Callable[[str], None]) -> Client:

@@ -19,7 +19,7 @@ from sennit.activities.storage.artifacts import ArtifactStore, StoreUnavailable
 from sennit.activities.storage.garbage import KnownRuns, StoredRun, delete, is_garbage, stored_runs
 from sennit.activities.storage.location import open_store
 from sennit.workers.connection import server_address
-from sennit.workers.settings import WrongSetting, read_settings
+from sennit.workers.settings import read_settings, store_setting
 from sennit.workflows.messages.converter import cause_of, connect
 from sennit.workflows.plan.language.text import one_line
 
@@ -83,23 +83,16 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--output", default="text")
     options = parser.parse_args(arguments)
     os.nice(NICENESS)
-    collection = Collection(options.dry_run, options.older_than)
-    code = asyncio.run(_collect(collection, _store()))
+    place, collection = read_settings().artifacts, Collection(options.dry_run, options.older_than)
+    with store_setting(place):
+        store = open_store(place)
+    code = asyncio.run(_collect(collection, store))
     if options.output != "none":
         json_wanted = options.output in ("json", "jsonl")
         sys.stdout.write((json.dumps(collection.json()) if json_wanted else collection.text()) + "\n")
     if collection.problem:
         sys.stderr.write(f"sennit: {collection.problem}\n")
     return code
-
-
-def _store() -> ArtifactStore:
-    """Return the store of a worker with this environment."""
-    place = read_settings().artifacts
-    try:
-        return open_store(place)
-    except StoreUnavailable as problem:
-        raise WrongSetting(f"SENNIT_ARTIFACTS='{place}': {problem}") from None
 
 
 async def _collect(collection: Collection, store: ArtifactStore) -> int:

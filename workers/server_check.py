@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from temporalio.api.enums.v1 import TaskQueueType
-from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
 from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import (
     DescribeNamespaceRequest,
@@ -16,7 +15,7 @@ from temporalio.api.workflowservice.v1 import (
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from sennit.activities.runs.namespace import usable
+from sennit.activities.runs.namespace import attributes_in
 from sennit.workers.roles import ROLES
 from sennit.workflows.run.search_attributes import KEYS
 
@@ -87,12 +86,10 @@ class ServerCheck:
         return f"{deployment}:{build} is not current, {current or 'no version'} is: {remedy}"
 
     async def _no_attributes(self) -> str:
-        request = ListSearchAttributesRequest(namespace=self.client.namespace)
         try:
-            there = await self.client.operator_service.list_search_attributes(request, timeout=_LIMIT)
+            present = await attributes_in(self.client)
         except RPCError:
             return ""
-        present = usable(there.custom_attributes)
         missing = ", ".join(name for name in KEYS if name not in present)
         remedy = "until you run `sennit setup`, lists of runs cannot filter by them"
         return missing and f"namespace {self.client.namespace!r} lacks the search attributes {missing}: {remedy}"

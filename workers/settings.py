@@ -2,13 +2,15 @@
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from sennit.activities.providers.settings import ModelSettings
 from sennit.activities.sandbox import SandboxChoice
+from sennit.activities.storage.artifacts import StoreUnavailable
 from sennit.activities.storage.location import bucket_url
 from sennit.workflows.plan.language.nodes import ApprovalPolicy
 
@@ -21,6 +23,15 @@ _SWITCH = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no
 
 class WrongSetting(Exception):
     """A variable whose value a worker cannot use. The message is one line naming variable, value and remedy."""
+
+
+@contextmanager
+def store_setting(place: Path | str) -> Iterator[None]:
+    """Raise WrongSetting if the block cannot use the store there."""
+    try:
+        yield
+    except StoreUnavailable as problem:
+        raise WrongSetting(f"SENNIT_ARTIFACTS='{place}': {problem}") from None
 
 
 @dataclass(frozen=True, slots=True)

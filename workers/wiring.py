@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sennit.workers.roles import ROLES, QueueKind, Role
-from sennit.workers.settings import WorkerSettings, WrongSetting
+from sennit.workers.settings import WorkerSettings, WrongSetting, store_setting
 from sennit.workflows.messages import queues
 
 if TYPE_CHECKING:
@@ -58,7 +58,6 @@ def load_work(role: Role, settings: WorkerSettings, identity: str) -> RoleWork:
     from sennit.activities.llm.metrics import CallMeter
     from sennit.activities.llm.models import Models
     from sennit.activities.sandbox.confinement import find_confinement
-    from sennit.activities.storage.artifacts import StoreUnavailable
     from sennit.activities.toolbox.threads import tool_threads
 
     paths = WorkerPaths(
@@ -73,12 +72,13 @@ def load_work(role: Role, settings: WorkerSettings, identity: str) -> RoleWork:
     registry = load_registry(settings, role, lambda reason: _log().warning("tools are not offered", reason=reason))
     try:
         models = Models.of(settings.models, CallMeter())
-        host = Activities(paths, registry, models, identity=identity, approval=settings.approval, slots=settings.slots)
+        with store_setting(settings.artifacts):
+            host = Activities(
+                paths, registry, models, identity=identity, approval=settings.approval, slots=settings.slots
+            )
     except OSError as problem:
         cause = f"{problem.strerror}: {problem.filename}"
         raise WrongSetting(f"SENNIT_INDEX='{settings.index}' cannot be used: {cause}") from None
-    except StoreUnavailable as problem:
-        raise WrongSetting(f"SENNIT_ARTIFACTS='{settings.artifacts}': {problem}") from None
     sandboxed = [f"{tool.name} {tool.hint}" for tool in registry if tool.queue == queues.SANDBOX]
     if sandboxed:
         _log().info("sandbox", tools=sandboxed)

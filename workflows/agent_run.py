@@ -215,11 +215,11 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         carry = ContinuedState(
             run_prefix=self._setup.run_prefix,
             run_context=self._setup.run_context,
-            plan=engine.plan,
+            plan=engine.dispatcher.plan,
             execution_plan=engine.state.graph.execution_plan.pack() if engine.has_grown else "",
             snapshot=dump(engine.state),
             usage=self._spent,
-            replans=engine.replans,
+            replans=engine.dispatcher.replans,
             epoch=engine.dispatcher.epoch,
             attributes=self._setup.attributes.names,
             last_reported=self._subagent_status.last_reported or "",
@@ -289,7 +289,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         An answer that cannot be put together costs the answer, not the report.
         """
         try:
-            found = await self._setup.conclude(engine.state, engine.plan, engine.inline_answer())
+            found = await self._setup.conclude(engine.state, engine.dispatcher.plan, engine.inline_answer())
             if found.partial:
                 engine.status = "partial"
             return found

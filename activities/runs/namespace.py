@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import timedelta
 
 from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
@@ -31,13 +32,16 @@ class NamespaceAttributes:
         """
         async with self._asking:
             if self._asked_at is None or time.monotonic() - self._asked_at > FRESH:
-                request = ListSearchAttributesRequest(namespace=client.namespace)
-                try:
-                    answer = await client.operator_service.list_search_attributes(request, timeout=_LIMIT)
-                except RPCError:
-                    return self._names
-                self._names, self._asked_at = usable(answer.custom_attributes), time.monotonic()
+                with suppress(RPCError):
+                    self._names, self._asked_at = await attributes_in(client), time.monotonic()
             return self._names
+
+
+async def attributes_in(client: Client) -> tuple[str, ...]:
+    """Return those of our attributes that the client's namespace has with the right type. Raises RPCError."""
+    request = ListSearchAttributesRequest(namespace=client.namespace)
+    answer = await client.operator_service.list_search_attributes(request, timeout=_LIMIT)
+    return usable(answer.custom_attributes)
 
 
 def usable(there: Mapping[str, int]) -> tuple[str, ...]:

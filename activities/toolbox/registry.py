@@ -12,7 +12,7 @@ from sennit.activities.toolbox.signature import hints_of, misuse, read_signature
 from sennit.workflows.messages import queues
 from sennit.workflows.plan.compile.resource_locks import slots_of
 from sennit.workflows.plan.language.limits import parse_duration
-from sennit.workflows.plan.language.text import nearest_or_known
+from sennit.workflows.plan.language.problems import no_such_tool
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -58,8 +58,7 @@ class Registry:
         except KeyError:
             if reason := absence_of(name, self.absences):
                 raise McpUnavailable(f"{name}: unavailable: {reason}", retryable=True) from None
-            message = f"no tool is called {name[:80]!r}{nearest_or_known(name, sorted(self._tools))}"
-            raise UnknownTool(message) from None
+            raise UnknownTool(no_such_tool(name, self._tools)) from None
 
     def catalogue(self) -> list[dict[str, Any]]:
         """Return what planners and validators need to know of every tool, sorted by name."""

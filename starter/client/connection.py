@@ -18,13 +18,12 @@ from functools import cache
 from urllib.parse import quote
 
 from temporalio.client import Client
-from temporalio.envconfig import ClientConfig, ClientConnectConfig
+from temporalio.envconfig import ClientConnectConfig
 from temporalio.runtime import Runtime, TelemetryConfig
 
 from sennit.starter.client.errors import Refused, ServerUnreachable
 from sennit.starter.limits import MAX_SECONDS_AT_EXIT
-from sennit.workflows.messages.converter import DATA_CONVERTER, cause_of, connect
-from sennit.workflows.plan.language.text import one_line
+from sennit.workflows.messages.converter import DATA_CONVERTER, cause_of, connect, connection_settings
 
 LEAST_SECONDS_AT_EXIT = 0.02
 CLOUD_HOSTS = (".tmprl.cloud", ".api.temporal.io")
@@ -67,9 +66,9 @@ class TemporalServer:
 def configured_server(address: str | None = None, namespace: str | None = None) -> TemporalServer | None:
     """Return the server that flags, TEMPORAL_* variables or the profile name, or None. Raises Refused."""
     try:
-        config = ClientConfig.load_client_connect_config()
-    except (RuntimeError, ValueError) as error:
-        raise Refused(f"the settings of the Temporal connection are wrong: {one_line(str(error))[:200]}") from None
+        config = connection_settings()
+    except ValueError as error:
+        raise Refused(str(error)) from None
     if address:
         config["target_host"] = address
     if namespace:

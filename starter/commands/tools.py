@@ -10,7 +10,8 @@ from sennit.starter.commands.command_line import Parser
 from sennit.starter.plans.catalogue import Catalogue, read_catalogue, try_tool
 from sennit.starter.terminal.console import Terminal
 from sennit.starter.terminal.text import fit
-from sennit.workflows.plan.language.text import clean, nearest_or_known, one_line
+from sennit.workflows.plan.language.problems import no_such_tool
+from sennit.workflows.plan.language.text import clean, one_line
 from sennit.workflows.plan.programs.stubs import stubs_of
 from sennit.workflows.views.example import example_value
 
@@ -73,7 +74,7 @@ def _describe(name: str, catalogue: Catalogue, terminal: Terminal) -> Exit:
     if name not in tools:
         if why := catalogue.why_off(name):
             raise Refused(f"{name} is off here: {why}")
-        raise Refused(f"no tool is called {name[:80]!r}{nearest_or_known(name, sorted(tools))}")
+        raise Refused(no_such_tool(name, tools))
     text = tool_text(tools[name], terminal.columns)
     terminal.result(text, {**tools[name], "example": example_of(tools[name])})
     return Exit.ANSWER

@@ -8,28 +8,28 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from math import isfinite
 from pathlib import Path
 from typing import Any, get_args
 
 from sennit.folders import ScriptFolders
 from sennit.starter.client.errors import Refused
-from sennit.starter.limits import MAX_PLAN_FILE_BYTES, MAX_PLAN_FILE_VALUES, MAX_YAML_LEVELS
+from sennit.starter.limits import MAX_PLAN_FILE_BYTES
 from sennit.starter.plans.catalogue import Catalogue
 from sennit.starter.plans.yaml_text import BadSyntax, YamlText
 from sennit.workflows.plan.bundles.bundle import BadBundle, bundled
 from sennit.workflows.plan.checking.soundness import sound_part, unused_nodes
 from sennit.workflows.plan.checking.validation import parse_plan, problems_of
 from sennit.workflows.plan.language.nodes import Plan, Role
-from sennit.workflows.plan.language.problems import InvalidPlan, Problem, Where
-from sennit.workflows.plan.language.text import one_line
+from sennit.workflows.plan.language.parser import malformed
+from sennit.workflows.plan.language.problems import InvalidPlan, Problem
+from sennit.workflows.plan.language.text import format_name, format_names, one_line
+from sennit.workflows.plan.limits import MAX_JSON_LEVELS
 from sennit.workflows.plan.programs.program_plan import program_plan, program_problems, script_problems, title_of
 from sennit.workflows.plan.quotes.estimate import Quote
 from sennit.workflows.plan.quotes.quote import quote_of
 
 PROGRAM = ".py"
 _CALLED = re.compile(r"there is no (?:tool )?`(\w+)`")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class BadPlan(Refused):
@@ -120,9 +120,11 @@ class PlanFile:
             raise BadPlan("\n".join(dict.fromkeys(map(self._line, found))))
 
     def check_bounds(self) -> None:
-        """Raise BadPlan if the plan is deeper or bigger than any plan, or holds what JSON cannot carry."""
-        problem = _out_of_bounds(self.data)
-        self.refuse([problem] if problem is not None else ())
+        """Raise BadPlan if the plan is deeper or bigger than any plan, or holds what JSON cannot carry. Each alias of a
+        YAML file counts as often as it is used.
+        """
+        wrong = malformed(self.data)
+        self.refuse([wrong] if wrong is not None else ())
 
     def _position(self, problem: Problem) -> tuple[int, ...]:
         """Return where in the file a problem is: at every level how many come before, and then the line of a script."""
@@ -239,20 +241,13 @@ def _decode(name: str, body: bytes) -> str:
         raise BadPlan(f"{name}:{line}: not UTF-8 text") from None
 
 
-class _RepeatedKey(dict[str, Any]):
-    """A JSON object in which `key` stands twice."""
-
-    key = ""
-
-
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
-    if len(made) == len(pairs):
-        return made
-    keys = [key for key, _ in pairs]
-    repeated = _RepeatedKey(made)
-    repeated.key = next(key for number, key in enumerate(keys) if key in keys[:number])
-    return repeated
+    if len(made) != len(pairs):
+        keys = [key for key, _ in pairs]
+        repeated = next(key for number, key in enumerate(keys) if key in keys[:number])
+        raise BadSyntax(0, f"the key {format_name(repeated)} stands twice in one object, that of {format_names(made)}")
+    return made
 
 
 def _read_json(text: str) -> Any:
@@ -261,40 +256,6 @@ def _read_json(text: str) -> Any:
     except json.JSONDecodeError as error:
         raise BadSyntax(error.lineno, f"not JSON: {error.msg[0].lower()}{error.msg[1:]}") from None
     except RecursionError:
-        raise BadSyntax(0, f"nested more than {MAX_YAML_LEVELS} levels deep") from None
+        raise BadSyntax(0, f"nested more than {MAX_JSON_LEVELS} levels deep") from None
     except ValueError as error:  # a number of more digits than Python reads
         raise BadSyntax(0, str(error).partition(";")[0]) from None
-
-
-def _out_of_bounds(data: Any) -> Problem | None:
-    """Return why no plan can be made of `data`, each alias counted as often as it is used; None if one can."""
-    if not isinstance(data, dict):
-        found = {list: "a list", str: "text", type(None): "nothing"}.get(type(data), "a single value")
-        return Problem("not_json", (), f"a plan is an object with `nodes`, not {found}")
-    waiting: list[tuple[Where, Any]] = [((), data)]
-    count = 1
-    while waiting:
-        where, value = waiting.pop()
-        count += len(value) if isinstance(value, dict | list) else 0
-        if count > MAX_PLAN_FILE_VALUES:
-            message = f"more than {MAX_PLAN_FILE_VALUES:,} values, aliases written out; use `map` for many alike nodes"
-            return Problem("not_json", (), message)
-        message = _unusable(value) or (
-            f"nested more than {MAX_YAML_LEVELS} levels deep" if len(where) > MAX_YAML_LEVELS else ""
-        )
-        if message:
-            return Problem("not_json", where[:MAX_YAML_LEVELS], message)
-        if isinstance(value, dict):
-            waiting += [((*where, key), item) for key, item in value.items()]
-        elif isinstance(value, list):
-            waiting += [((*where, index), item) for index, item in enumerate(value)]
-    return None
-
-
-def _unusable(value: Any) -> str:
-    if isinstance(value, _RepeatedKey):
-        return f"the key `{value.key}` stands twice in one object"
-    if isinstance(value, float) and not isfinite(value):
-        return f"{value} is not a number a plan can hold"
-    texts = [value] if isinstance(value, str) else value if isinstance(value, dict) else ()
-    return "half of a surrogate pair, which no text can hold" if any(map(_SURROGATE.search, texts)) else ""

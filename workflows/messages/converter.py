@@ -16,6 +16,7 @@ from temporalio.exceptions import ApplicationError
 from sennit.workflows.messages.contracts import CALLS
 from sennit.workflows.messages.request import Unreadable
 from sennit.workflows.messages.updates import InvalidUpdate
+from sennit.workflows.plan.language.text import one_line
 
 CONNECT_SECONDS = 10.0
 _TLS = re.compile(r"kind: InvalidData, error: (Invalid\w+\(\w+)")
@@ -71,6 +72,15 @@ class _ExpectedFailures(DefaultFailureConverter):
 DATA_CONVERTER = DataConverter(payload_converter_class=_LeanPayloads, failure_converter_class=_ExpectedFailures)
 
 
+def connection_settings() -> ClientConnectConfig:
+    """Return the connection that TEMPORAL_* variables and the profile file say. Raises ValueError with a sentence."""
+    try:
+        return ClientConfig.load_client_connect_config()
+    except (OSError, RuntimeError, ValueError) as problem:  # OSError: a file of certificates
+        why = one_line(str(problem), 200)
+        raise ValueError(f"the settings of the Temporal connection are wrong: {why}") from None
+
+
 async def connect(
     address: str | None = None, *, config: ClientConnectConfig | None = None, identity: str | None = None
 ) -> Client:
@@ -80,7 +90,7 @@ async def connect(
     Raises RuntimeError or TimeoutError when the server cannot be reached within ten seconds, and ValueError for an
     address that no server can have; `cause_of` says why.
     """
-    config = ClientConfig.load_client_connect_config() if config is None else config
+    config = connection_settings() if config is None else config
     if address:
         config["target_host"] = address
     config.setdefault("target_host", "localhost:7233")

@@ -59,7 +59,8 @@ PAID = ("tokens", "cost", "calls")
 class Dispatcher:
     """The activities in flight of one run. `wake` is called when one ends; `settled` then returns its outcome.
 
-    `epoch` is which plan of the run this is: 1, or 2 for the plan that replaced a streamed beginning.
+    `plan` is the plan of the run's own nodes, by its digest, and `epoch` which one this is: 1, or 2 for the plan that
+    replaced a streamed beginning. `replans` says how many more times the model of the answering node may ask for nodes.
     """
 
     def __init__(

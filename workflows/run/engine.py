@@ -126,11 +126,6 @@ class Engine:
         return (reply.value, reply.ref or "") if reply is not None and reply.has_value else None
 
     @property
-    def plan(self) -> str:
-        """The plan of the run's own nodes, by its digest."""
-        return self.dispatcher.plan
-
-    @property
     def quiet(self) -> bool:
         """Whether nothing is in flight: the only instants at which a run may continue as new."""
         busy = self.dispatcher.busy or self.extender.busy or self.subagents.busy
@@ -226,7 +221,7 @@ class Engine:
         found = page_of(state.graph, page)
         past = tuple(places_of(state.graph, page.past))
         taken = [spec.id for spec in found.specs if spec.id in state.graph.by_id]
-        if not is_apart and (page.base != self.plan or taken):
+        if not is_apart and (page.base != self.dispatcher.plan or taken):
             raise invalid_result()
         if len(state.status) + len(found.specs) > MAX_UNITS:
             full = f"the run would have over {MAX_UNITS:,} nodes and items; give a part of the work to another run"
@@ -268,15 +263,6 @@ class Engine:
         """The replies of an earlier plan whose outputs no node of this plan has."""
         found = {digest_in(reply.ref or ""): True for reply in self.replies.values()}
         return [reply for reply in self.abandoned if reply is None or digest_in(reply.ref or "") not in found]
-
-    @property
-    def replans(self) -> int:
-        """How many more times the model of the answering node may ask for nodes."""
-        return self.dispatcher.replans
-
-    @replans.setter
-    def replans(self, times: int) -> None:
-        self.dispatcher.replans = times
 
     def follow(self, request: RunRequest) -> None:
         """Set what the run's calls, and its sub-agents, inherit from its request."""
@@ -357,7 +343,7 @@ def start_engine(
         state = load(graph, carry.snapshot)
         journal.restore(state)
         engine = Engine(state, *parts, epoch=carry.epoch, has_grown=bool(carry.execution_plan))
-        engine.replans = carry.replans
+        engine.dispatcher.replans = carry.replans
         engine.warnings, engine.log = dict.fromkeys(carry.warnings), RunLog(carry.log, carry.log_cut)
         engine.follow(request)
         engine.post(TimeAdvanced())
@@ -374,7 +360,7 @@ def start_engine(
         timings=Timings(request.fuse or graph.execution_plan.fuse, setup.workers, setup.timings),
     )
     engine = Engine(state, *parts)
-    engine.replans = 0 if has_plan(request) else request.max_replans
+    engine.dispatcher.replans = 0 if has_plan(request) else request.max_replans
     engine.follow(request)
     if request.budget is not None:
         engine.limit(request.budget)

@@ -31,6 +31,7 @@ from sennit.workflows.plan.scheduling.events import Event, NodeEnded, Outcome
 from sennit.workflows.plan.scheduling.extension import needs_approval, request_of
 from sennit.workflows.plan.scheduling.joins import is_manifest
 from sennit.workflows.plan.scheduling.state import RUNNING, SUCCEEDED, RunState
+from sennit.workflows.run.dispatcher import Dispatcher
 from sennit.workflows.run.outcomes import invalid_result, outcome_of, places_of, plan_of
 from sennit.workflows.run.setup import RunSetup
 
@@ -39,12 +40,7 @@ class ExtensibleRun(Protocol):
     """The run whose plan grows."""
 
     state: RunState
-    replans: int
-    """How often the model whose output is the answer may still ask for more nodes."""
-
-    @property
-    def plan(self) -> str:
-        """The plan of the run's own nodes, by its digest."""
+    dispatcher: Dispatcher
 
     def expects(self, event: NodeEnded) -> bool:
         """Whether this unit's end is still open."""
@@ -107,7 +103,7 @@ class PlanExtender:
             refs = self._outputs(draft, unit, asked)
             if sum(map(len, refs.values())) > MAX_FACT_REFERENCES_BYTES:
                 return CheckResult(problems=(f"it tests the outputs of too many nodes at once: {len(refs):,}",))
-            checked = await self._setup.check(call, draft=draft, base=self._engine.plan, refs=refs)
+            checked = await self._setup.check(call, draft=draft, base=self._engine.dispatcher.plan, refs=refs)
             awaited = places_of(state.graph, checked.awaits)
             asked += [node for node in awaited if node not in asked]
             overtaken = await self._ends(awaited, lets_on=unit >= 0)
@@ -129,7 +125,7 @@ class PlanExtender:
         self, call: Call[CheckCall, CheckResult], unit: int, summary: str = "check the plan", **fields: Any
     ) -> CheckResult:
         """Check something about a unit by the plan that it lies in. What a person waits for is not tried for long."""
-        base = self._engine.state.spec_of(unit).page or self._engine.plan
+        base = self._engine.state.spec_of(unit).page or self._engine.dispatcher.plan
         return await self._setup.check(call, summary, waits=call is CHECK_TOOL_CALLS, base=base, **fields)
 
     async def _ends(self, nodes: list[int], *, lets_on: bool) -> bool:
@@ -166,7 +162,7 @@ class PlanExtender:
             if not engine.expects(event):
                 return
             if is_replan and event.unit not in engine.state.expansion_requests:
-                engine.replans = max(0, engine.replans - 1)
+                engine.dispatcher.replans = max(0, engine.dispatcher.replans - 1)
             outcome = outcome_of(reply)
             if checked.problems and is_replan:
                 ended: Outcome | None = replace(outcome, digest=None, again=True, objections=checked.problems)

@@ -65,9 +65,9 @@ def test_two_tools_of_a_name_are_refused_with_both_functions_named() -> None:
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("serch", "no tool is called 'serch'; did you mean `search`?"),
-        ("zzzzzz", "no tool is called 'zzzzzz'; known: read, search"),
-        ("x" * 100_000, f"no tool is called '{'x' * 80}'; known: read, search"),
+        ("serch", "there is no tool `serch`; did you mean `search`?"),
+        ("zzzzzz", "there is no tool `zzzzzz`; known: read, search"),
+        ("x" * 100_000, f"there is no tool `{'x' * 59}…`; known: read, search"),
     ],
 )
 def test_an_unknown_name_is_answered_with_the_nearest_or_all(name: str, hint: str) -> None:

@@ -80,9 +80,12 @@ def test_an_address_without_host_or_port_is_refused(address: str) -> None:
         configured_server(address)
 
 
-def test_wrong_settings_are_reported_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TEMPORAL_PROFILE", "nope")
-    with pytest.raises(Refused, match="the settings of the Temporal connection are wrong"):
+@pytest.mark.parametrize(
+    ("name", "value"), [("TEMPORAL_PROFILE", "nope"), ("TEMPORAL_TLS_CLIENT_CERT_PATH", "/nope/me.crt")]
+)
+def test_wrong_settings_are_reported_in_a_line(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(Refused, match=r"the settings of the Temporal connection are wrong: .*nope"):
         configured_server()
 
 

@@ -111,7 +111,7 @@ def test_one_tool_has_its_schemas_its_effect_and_a_call_that_its_schema_allows()
 async def test_a_tool_is_described_or_the_nearest_is_named(tools: Path, make_terminal: Made) -> None:
     code, found = await tried(make_terminal(output="json"), "shout")
     assert (code, found["name"], found["effect"], found["example"]) == (Exit.ANSWER, "shout", "pure", {"text": "yes"})
-    with pytest.raises(Refused, match="no tool is called 'shot'; did you mean `shout`"):
+    with pytest.raises(Refused, match="there is no tool `shot`; did you mean `shout`"):
         await run(parse(["tools", "shot"]), make_terminal())
     with pytest.raises(Refused, match="one NAME at a time"):
         await run(parse(["tools", "shout", "note"]), make_terminal())
@@ -148,7 +148,7 @@ async def test_a_write_is_made_only_if_you_say_yes(
         (["shout", "--arg", "text"], "--arg text: write it as name=value"),
         (["shout", "--arg", "text=a", "--arg", "text=b"], "--arg text=b: given twice"),
         (["shout", "--arg", "text=a", "--arg", "times=x"], "shout: times: "),
-        (["shot"], "no tool is called 'shot'; did you mean `shout`?"),
+        (["shot"], "there is no tool `shot`; did you mean `shout`?"),
         ([], "name one tool: sennit tools try NAME"),
     ],
 )

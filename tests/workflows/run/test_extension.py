@@ -90,7 +90,7 @@ def begun(checks: Checks, *nodes: Fields, answer: str = "a") -> Engine:
     run.begin()
     journal = Journal(lambda: Moment(0, 0))
     engine = Engine(run.state, checks, SubagentStatus(print), "p0", lambda: None, journal)  # type: ignore[arg-type]
-    engine.replans = 1
+    engine.dispatcher.replans = 1
     return engine
 
 
@@ -248,7 +248,7 @@ async def test_a_request_that_waits_for_a_loop_lets_the_loop_go_on() -> None:
     assert not engine.extender.busy
     assert checks.asked == [("request", "p0"), ("said", "p0"), ("request", "p2")]
     assert list(statuses(engine.state)) == ["a", "f", "f_t2", "b"]
-    assert engine.plan == "p3"
+    assert engine.dispatcher.plan == "p3"
 
 
 async def test_a_plan_in_the_place_of_its_beginning_keeps_the_time_limit() -> None:
@@ -293,7 +293,7 @@ async def waiting(*found: CheckResult | Exception) -> tuple[Engine, Checks]:
     await settle()
     request = engine.state.expansion_requests[0]
     assert (request.digest, request.nodes, request.why, request.tokens) == ("request", 1, "it is gone", 70)
-    assert (engine.state.status[0], engine.replans) == (WAITING, 0)
+    assert (engine.state.status[0], engine.dispatcher.replans) == (WAITING, 0)
     assert engine.quiet or engine.state.running, "it may continue as new meanwhile"
     return engine, checks
 
@@ -307,8 +307,8 @@ async def test_an_approved_request_is_checked_against_the_current_plan() -> None
     await settle()
     assert checks.asked == [("request", "p0"), ("request", "p1")]
     assert list(statuses(engine.state)) == ["a", "c", "c_t1", "b"]
-    assert (engine.plan, engine.state.status[0], engine.state.digest[0]) == ("p2", SUCCEEDED, "request")
-    assert engine.replans == 0
+    assert (engine.dispatcher.plan, engine.state.status[0], engine.state.digest[0]) == ("p2", SUCCEEDED, "request")
+    assert engine.dispatcher.replans == 0
 
 
 async def test_a_request_that_no_longer_fits_goes_back_to_its_model() -> None:
@@ -328,7 +328,7 @@ async def test_a_request_that_names_a_node_as_a_program_has_named_a_call_goes_ba
     engine.extender.take(NodeEnded(0, 1, Outcome()), REPLAN)
     await settle()
     assert engine.state.objections == {0: ("`b` is a call of a program already; use another id",)}
-    assert (engine.plan, engine.state.graph.specs[2].page) == ("p0", "p2")
+    assert (engine.dispatcher.plan, engine.state.graph.specs[2].page) == ("p0", "p2")
 
 
 async def test_an_approved_request_of_a_node_skipped_during_its_check_adds_nothing() -> None:

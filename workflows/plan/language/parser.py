@@ -41,7 +41,8 @@ _EXAMPLES = {
 
 def parse_plan(data: Any) -> Plan:
     """Return the plan in `data`. Raises InvalidPlan with the first 50 errors of its form; never anything else."""
-    problems = _outline(data)
+    wrong = malformed(data)
+    problems = [wrong] if wrong is not None else _reserved_in(data.get("nodes"))
     if problems:
         raise InvalidPlan(problems)
     try:
@@ -52,19 +53,21 @@ def parse_plan(data: Any) -> Plan:
         raise InvalidPlan(_problem(item, data) for item in errors[:MAX_PARSE_PROBLEMS]) from None
 
 
-def _outline(data: Any) -> list[Problem]:
-    """Return what makes the fields not worth looking at: no object, too big, not plain JSON, written by the engine."""
+def malformed(data: Any) -> Problem | None:
+    """Return why no plan can be read from `data`: it is no object, too big or not plain JSON. None if one can."""
     if not isinstance(data, dict):
-        return [Problem("shape", (), f"a plan is an object with `nodes`, not {format_value(data)}")]
+        return Problem("shape", (), f"a plan is an object with `nodes`, not {format_value(data)}")
     listed = data.get("nodes")
     if isinstance(listed, list) and len(listed) > MAX_NODES:
-        return [Problem("too_many_nodes", ("nodes",), f"{len(listed):,} nodes; at most {MAX_NODES:,}. Use a `map`")]
+        return Problem("too_many_nodes", ("nodes",), f"{len(listed):,} nodes; at most {MAX_NODES:,}. Use a `map`")
     violation = first_violation(data)
-    if violation is not None:
-        return [Problem("not_json", *violation)]
-    if not isinstance(listed, list):
-        return []
-    problems = (problem for index, node in enumerate(listed) for problem in _reserved(node, ("nodes", index)))
+    return Problem("not_json", *violation) if violation is not None else None
+
+
+def _reserved_in(listed: Any) -> list[Problem]:
+    """Return the problems of fields that the engine alone writes."""
+    nodes = enumerate(listed) if isinstance(listed, list) else ()
+    problems = (problem for index, node in nodes for problem in _reserved(node, ("nodes", index)))
     return list(problems)[:MAX_PARSE_PROBLEMS]
 
 
