@@ -26,7 +26,7 @@ from sennit.workflows.plan.programs.classes import (
 from sennit.workflows.plan.programs.endings import within
 from sennit.workflows.plan.programs.lacks import names_of
 from sennit.workflows.plan.programs.source import Source, modules_in, own_text, parsed
-from sennit.workflows.plan.programs.vocabulary import BUILTINS, WORDS
+from sennit.workflows.plan.programs.vocabulary import BUILTINS, JOINS, NEXT_OF, WORDS
 
 _TAKES_ANY = ("llm", "agent", "ask", "task", "pipeline")
 """Words that take values; the others take tickets, Refs and numbers."""
@@ -136,6 +136,8 @@ class _Rewriting(Exceptions, Containers, WrittenTypes, SideBySide):
         """Have asked whether a word or a tool is given values."""
         if name == "task":
             self._own_limits(call)
+        if name in (*JOINS, NEXT_OF):
+            self._list_views(call)
         if name in WORDS and name not in _TAKES_ANY:
             return
         arguments = call.args[: 1 if name == "pipeline" else None] if name != "task" else []
@@ -343,7 +345,7 @@ class _Rewriting(Exceptions, Containers, WrittenTypes, SideBySide):
                 ]
                 made = [f"{ast.unparse(key)}: {inner}" for key, inner in pairs if inner]
                 return f"{{**{value}, {', '.join(made)}}}" if made else ""
-        return ""
+        return self._made_of_parts(written, value, level)
 
     def _made_of_name(self, written: ast.Name, value: str, level: int) -> str:
         found = class_named(self.source, written)

@@ -1,9 +1,12 @@
 """Types of `typing` as values: Monty has names for them, and nothing that makes one of another."""
 
 import ast
+from collections.abc import Callable
 
 from sennit.workflows.plan.bundles.text_edits import Edits
 from sennit.workflows.plan.programs.source import Source
+
+_MORE = ast.dump(ast.Constant(...))
 
 
 class WrittenTypes(Edits):
@@ -34,3 +37,20 @@ class WrittenTypes(Edits):
         if isinstance(around, ast.Import) and isinstance(meaning, ast.alias):
             return owner is not name and meaning.name == "typing"
         return isinstance(around, ast.ImportFrom) and around.module in ("typing", "collections.abc")
+
+    def _made_of_parts(self, written: ast.expr, value: str, level: int) -> str:
+        """Return an expression that makes what is in a dict or a tuple, or one type of several."""
+        made: Callable[[ast.expr, str, int], str] = self._made  # type: ignore[attr-defined]
+        each = f"__v{level}"
+        match written:
+            case ast.Subscript(value=ast.Name(id="dict" | "Dict"), slice=ast.Tuple(elts=[_, one])):
+                inner = made(one, each, level + 1)
+                return f"{{__k{level}: {inner} for __k{level}, {each} in {value}.items()}}" if inner else ""
+            case ast.Subscript(value=ast.Name(id="tuple" | "Tuple"), slice=ast.Tuple(elts=[one, *others])):
+                inner = made(one, each, level + 1)
+                is_same = all(ast.dump(other) in (ast.dump(one), _MORE) for other in others)
+                return f"[{inner} for {each} in {value}]" if inner and is_same else ""
+            case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+                inner = [text for part in (left, right) if (text := made(part, value, level + 1))]
+                return f"({inner[0]} if type({value}) is dict else {value})" if len(inner) == 1 else ""
+        return ""
