@@ -44,8 +44,11 @@ def __value(value, name, level=0, left=None):
             __value(part, name, level + 1, left)
     elif kind == 'int' and not -__MOST < value < __MOST:
         raise ValueError(f"{name}: a number of more than 14,000 bits has no JSON: write a part of it")
-    elif kind in __NO_VALUES or kind.endswith('iterator'):
-        hint = "write list(...)" if kind == 'range' else "await a call, or give its function to task(function, ...)"
+    elif kind.startswith('dict_') and level == 0:
+        return list(value)
+    elif kind in __NO_VALUES or kind.startswith('dict_') or kind.endswith('iterator'):
+        is_list = kind == 'range' or kind.startswith('dict_')
+        hint = "write list(...)" if is_list else "await a call, or give its function to task(function, ...)"
         kind = {'__Call': 'coroutine', '__Task': 'Task'}.get(kind, kind)
         raise TypeError(f"{name}: a {kind} is no value: {hint}")
     elif kind.startswith('__') and kind[:6] not in ('__Memb', '__own_'):

@@ -20,7 +20,7 @@ from sennit.workflows.plan.programs.classes import class_named
 from sennit.workflows.plan.programs.endings import within
 from sennit.workflows.plan.programs.lacks import names_of
 from sennit.workflows.plan.programs.source import Source, own_text, parsed
-from sennit.workflows.plan.programs.vocabulary import BUILTINS, WORDS
+from sennit.workflows.plan.programs.vocabulary import BUILTINS, JOINS, NEXT_OF, WORDS
 
 _TAKES_ANY = ("llm", "agent", "ask", "task", "pipeline")
 """Words that take values; the others take tickets, Refs and numbers."""
@@ -145,6 +145,8 @@ class _Rewriting(OwnClasses, Containers, WrittenTypes, SideBySide):
         """Have asked whether a word or a tool is given values."""
         if name == "task":
             self._own_limits(call)
+        if name in (*JOINS, NEXT_OF):
+            self._list_views(call)
         if name in WORDS and name not in _TAKES_ANY:
             return
         arguments = call.args[: 1 if name == "pipeline" else None] if name != "task" else []

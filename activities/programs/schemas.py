@@ -37,7 +37,7 @@ _PLAIN: dict[str, Schema] = {
     "object": {},
     "Any": {},
 }
-_LISTS = ("list", "tuple", "set", "frozenset", "List", "Sequence")
+_LISTS = ("list", "tuple", "Tuple", "set", "frozenset", "List", "Sequence")
 _OBJECTS = ("dict", "Dict", "Mapping")
 
 
@@ -155,6 +155,10 @@ class _Reader:
         raise ValueError(f"schema {ast.unparse(tree)[:80]!r} is no type that a model can answer with")
 
     def _generic(self, name: str, parts: list[ast.expr]) -> Schema:
+        if name in ("tuple", "Tuple") and parts and not isinstance(parts[-1], ast.Constant):
+            read = [self._read(part) for part in parts]
+            one = read[0] if all(part == read[0] for part in read) else _either(*read)
+            return {"type": "array", "items": one, "minItems": len(read), "maxItems": len(read)}
         if name in _LISTS and parts:
             return {"type": "array", "items": self._read(parts[0])}
         if name in _OBJECTS and len(parts) == 2:

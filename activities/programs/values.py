@@ -7,7 +7,8 @@ import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 from hashlib import sha256
 from typing import Any, NamedTuple, Self
 from uuid import UUID
@@ -315,4 +316,6 @@ _INSTEAD = {
     bytes: ": write .decode()",
     date: ": write .isoformat()",
     datetime: ": write .isoformat()",
+    timedelta: ": write .total_seconds()",
+    Decimal: ": write float(...) or str(...)",
 }

@@ -33,7 +33,7 @@ from sennit.workflows.plan.language.problems import InvalidPlan, Problem, place_
 from sennit.workflows.plan.language.text import did_you_mean
 from sennit.workflows.plan.programs.program_plan import script_problems, tools_called
 from sennit.workflows.plan.programs.source import cause_in
-from sennit.workflows.plan.programs.vocabulary import LIMITS, WORDS
+from sennit.workflows.plan.programs.vocabulary import WORDS
 from sennit.workflows.plan.scheduling import joins
 
 Fake = Callable[..., Any]
@@ -101,8 +101,9 @@ async def run_async(text: str, fakes: Mapping[str, Fake], /, **inputs: Any) -> A
 
 
 def _entry(name: str, fake: Fake | None) -> dict[str, Any]:
-    """Return what is known of a tool: its name, and which of the limits of calls it takes itself."""
-    takes = [each for each in LIMITS if fake is not None and each in inspect.signature(fake).parameters]
+    """Return what is known of a tool: its name, and the arguments that its fake takes by name."""
+    parameters = inspect.signature(fake).parameters.values() if fake is not None else ()
+    takes = [each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
     return {"name": name, "schema": {"properties": {each: {} for each in takes}}} if takes else {"name": name}
 
 

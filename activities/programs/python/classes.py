@@ -19,6 +19,7 @@ from sennit.workflows.plan.programs.classes import (
 from sennit.workflows.plan.programs.source import Source, modules_in
 
 _LEVELS = 20
+_MORE = ast.dump(ast.Constant(...))
 FIELD_WORDS = ("asdict", "replace")
 """Functions of `dataclasses` that the prelude defines."""
 
@@ -150,6 +151,22 @@ class OwnClasses(Exceptions):
                 ]
                 made = [f"{ast.unparse(key)}: {inner}" for key, inner in pairs if inner]
                 return f"{{**{value}, {', '.join(made)}}}" if made else ""
+        return self._made_of_parts(written, value, level)
+
+    def _made_of_parts(self, written: ast.expr, value: str, level: int) -> str:
+        """Return an expression that makes what is in a dict or a tuple, or one type of several."""
+        each = f"__v{level}"
+        match written:
+            case ast.Subscript(value=ast.Name(id="dict" | "Dict"), slice=ast.Tuple(elts=[_, one])):
+                inner = self._made(one, each, level + 1)
+                return f"{{__k{level}: {inner} for __k{level}, {each} in {value}.items()}}" if inner else ""
+            case ast.Subscript(value=ast.Name(id="tuple" | "Tuple"), slice=ast.Tuple(elts=[one, *others])):
+                inner = self._made(one, each, level + 1)
+                is_same = all(ast.dump(other) in (ast.dump(one), _MORE) for other in others)
+                return f"[{inner} for {each} in {value}]" if inner and is_same else ""
+            case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+                known = [text for part in (left, right) if (text := self._made(part, value, level + 1))]
+                return f"({known[0]} if type({value}) is dict else {value})" if len(known) == 1 else ""
         return ""
 
     def _made_of_name(self, written: ast.Name, value: str, level: int) -> str:

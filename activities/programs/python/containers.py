@@ -50,6 +50,12 @@ class Containers(Edits):
                 self._around(function, name, "")
                 self._instead(self._dot(function), end, ", " if node.args else "")
 
+    def _list_views(self, call: ast.Call) -> None:
+        """Give the values of a dict as a list, which is what leaves Monty as one."""
+        for each in call.args:
+            if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and each.func.attr in _VIEWS:
+                self._around(each, "list(", ")")
+
     def _add(self, node: ast.AugAssign) -> None:
         """Write `found += ...` as what it does where a list may get what is none."""
         if isinstance(node.op, ast.Add) and _is_iterable(node.value):

@@ -38,8 +38,8 @@ def imported_as(node: ast.Import | ast.ImportFrom) -> str:
         elif root in TEXTS:
             done.append(f"{name} = {held}")
         else:
-            is_module = isinstance(node, ast.Import)
-            others.append(ast.unparse(ast.Import([alias]) if is_module else ast.ImportFrom(node.module, [alias], 0)))
+            rest = ast.Import([alias]) if isinstance(node, ast.Import) else ast.ImportFrom(node.module, [alias], 0)
+            others.append(ast.unparse(rest))
     return "; ".join([*others, *done]) if done else ""
 
 

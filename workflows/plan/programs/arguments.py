@@ -1,14 +1,15 @@
 """What is wrong with the arguments of a script's calls, where the script itself says it: names, numbers, words."""
 
 import ast
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, NamedTuple
 
 from sennit.workflows.plan.language.limits import Limits
 from sennit.workflows.plan.language.text import did_you_mean, format_name, format_names, nearest_or_known
 from sennit.workflows.plan.limits import MAX_ATTEMPTS
+from sennit.workflows.plan.programs.endings import without_json
 from sennit.workflows.plan.programs.rounds import Rounds, TooLong
 from sennit.workflows.plan.programs.source import Function, Source, expression
 from sennit.workflows.plan.programs.vocabulary import (
@@ -29,6 +30,7 @@ Found = Iterator[tuple[str, ast.AST, str]]
 _WORK = 200_000
 """So many names of arguments are looked at."""
 _A_TYPE = "write a type, such as bool or list[str], or a dict of types"
+_A_DAY = re.compile(r"\d{4}-?(\d{2}|W)-?\d")
 _MODEL = ("llm", "agent", "ask")
 
 
@@ -100,10 +102,10 @@ class Arguments:
             yield from self._of_width(call)
         elif name:
             yield from self._fits(call, call.func, _Given(name, call.args, call.keywords))
-            if self.source.meaning(call.func) is None and (word or name in self.tools):  # type: ignore[arg-type]
-                yield from self._of_until(call) if word == "sleep_until" else self._of_times(call)
-            if name in (*_MODEL, *self.tools) and self.source.meaning(call.func) is None:  # type: ignore[arg-type]
-                yield from self._of_tickets(call)
+            is_tool = not word and name in self.tools and self.source.meaning(call.func) is None  # type: ignore[arg-type]
+            if word in _MODEL or is_tool:
+                yield from self._of_values(call)
+            yield from self._of_sleep(call, word)
         if word in _MODEL:
             yield from self._of_model(call.keywords)
         if word in (*JOINS, NEXT_OF):
@@ -201,29 +203,20 @@ class Arguments:
             if value is not given.value or not is_right(value.value):
                 yield "argument", given.value, f"`{given.arg}` is {what}, not {written[:40]}"
 
-    def _of_times(self, call: ast.Call) -> Found:
-        """Find times that are given to a tool or a model as they are: they have no JSON."""
-        for given in (*call.args, *(each.value for each in call.keywords)):
-            function = given.func if isinstance(given, ast.Call) else None
-            if isinstance(function, ast.Name) and function.id == "now" and self.source.meaning(function) is None:
-                yield "argument", given, "a time has no JSON: write now().isoformat()"
+    def _of_values(self, call: ast.Call) -> Found:
+        """Find what is given to a tool or a model and has no JSON."""
+        for given in (*call.args, *(each.value for each in call.keywords if each.arg != "schema")):
+            for part, text in without_json(self.source, given):
+                yield "value", part, text
 
-    def _of_tickets(self, call: ast.Call) -> Found:
-        """Find tickets that are given where their values are meant."""
-        for given in (*call.args, *(each.value for each in call.keywords)):
-            held = self.source.assigned(given)
-            function = held.func if isinstance(held, ast.Call) else None
-            if isinstance(function, ast.Name) and function.id == "task" and self.source.meaning(function) is None:
-                value = given.id if isinstance(given, ast.Name) else "task(...)"
-                yield "await", given, f"`{value}` is a ticket, not its value: write `await {value}`"
-
-    def _of_until(self, call: ast.Call) -> Found:
-        """Check a time that is written as a text."""
-        text = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else None
-        try:
-            datetime.fromisoformat(text if isinstance(text, str) else "2026-01-31")
-        except ValueError:
-            yield "argument", call.args[0], f'{text!r:.40} is no time: write one like "2026-01-31T09:00"'
+    def _of_sleep(self, call: ast.Call, word: str) -> Found:
+        """Check a time that is written as it is."""
+        given = call.args[0] if call.args else None
+        text = given.value if isinstance(given, ast.Constant) else None
+        if word == "sleep_until" and isinstance(text, str) and not _A_DAY.match(text):
+            yield "argument", call, f'{text!r:.40} is no time: write one like "2026-01-31T09:00"'
+        elif word == "sleep" and isinstance(given, ast.UnaryOp) and isinstance(given.op, ast.USub):
+            yield "argument", call, f"`sleep` takes 0 seconds or more, not {ast.unparse(given):.40}"
 
     def _of_model(self, keywords: list[ast.keyword]) -> Found:
         for keyword in keywords:

@@ -18,8 +18,14 @@ CHANGING = (
     "setdefault", "sort", "update",
 )  # fmt: skip
 """Methods that change their values."""
-_SET = "a set has no JSON: return sorted(...) or list(...)"
-_TICKET = "a ticket is no result yet: return `await parallel([...])`, or await the ticket"
+_WITHOUT = {
+    "set": "a set has no JSON: write sorted(...) or list(...)",
+    "frozenset": "a set has no JSON: write sorted(...) or list(...)",
+    "range": "a range has no JSON: write list(...)",
+    "task": "a ticket is no result yet: await it, or write `await parallel([...])`",
+    "now": "a time has no JSON: write .isoformat()",
+}
+"""Calls whose results have no JSON."""
 _MAYBE = (ast.IfExp, ast.BoolOp, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
@@ -113,8 +119,9 @@ def _is_behind_a_yield(source: Source, raised: ast.Raise, parts: list[ast.AST]) 
     """Whether a generator may have given a value before it raises: what is collected at once would be lost."""
     loops = {around for around in source.around(raised) if isinstance(around, ast.For | ast.While)}
     for part in parts:
-        is_yield = isinstance(part, ast.Yield | ast.YieldFrom)
-        if is_yield and (part.lineno < raised.lineno or loops.intersection(source.around(part))):
+        if not isinstance(part, ast.Yield | ast.YieldFrom):
+            continue
+        if part.lineno < raised.lineno or loops.intersection(source.around(part)):
             return True
     return False
 
@@ -167,11 +174,15 @@ def _binds(node: ast.Name | ast.arg, name: str) -> bool:
     return node.arg == name if isinstance(node, ast.arg) else node.id == name and isinstance(node.ctx, ast.Store)
 
 
-def without_json(source: Source, node: ast.Return) -> Found:
-    """Find what has no JSON in what `main` or a task returns: a set, a function, bytes or a ticket."""
-    if node.value is None or not is_session(source, source.function(node)):
-        return
-    parts = [node.value]
+def returned_without_json(source: Source, node: ast.Return) -> Found:
+    """Find what has no JSON in what `main` or a task returns."""
+    if node.value is not None and is_session(source, source.function(node)):
+        yield from (("return", part, text) for part, text in without_json(source, node.value))
+
+
+def without_json(source: Source, whole: ast.expr) -> Iterator[tuple[ast.expr, str]]:
+    """Yield the parts of a value that have no JSON, and what to write instead."""
+    parts = [whole]
     for part in parts:  # which grows
         value = source.assigned(part)
         match value:
@@ -180,25 +191,27 @@ def without_json(source: Source, node: ast.Return) -> Found:
             case ast.ListComp(elt=each):
                 parts.append(each)
         if text := _no_json(source, value):
-            yield "return", node, text
+            yield part, text
 
 
 def _no_json(source: Source, value: ast.expr) -> str:
     """Return why a value has no JSON, and what to write; "" if it may have one."""
     meaning = source.meaning(value) if isinstance(value, ast.Name) else None
     if isinstance(meaning, ast.FunctionDef) and meaning not in source.again:
-        return f"the function `{meaning.name}` has no JSON: return what it gives"
+        return f"the function `{meaning.name}` has no JSON: give what it returns"
+    if isinstance(meaning, ast.ExceptHandler) and meaning not in source.again:
+        return f"an exception has no JSON: write str({meaning.name})"
     match value:
-        case ast.Call(func=ast.Name(id="set" | "frozenset" | "task" as name) as function) if (
-            source.meaning(function) is None
-        ):
-            return _TICKET if name == "task" else _SET
+        case ast.Call(func=ast.Name(id=name) as function) if name in _WITHOUT and source.meaning(function) is None:
+            return _WITHOUT[name]
+        case ast.Call(func=ast.Attribute(value=ast.Name("datetime"), attr="now")):
+            return _WITHOUT["now"]
         case ast.Set() | ast.SetComp():
-            return _SET
+            return _WITHOUT["set"]
         case ast.Lambda():
-            return "a function has no JSON: return what it gives"
+            return "a function has no JSON: give what it returns"
         case ast.Constant(value=bytes()) | ast.Call(func=ast.Attribute(attr="encode")):
-            return "bytes have no JSON: return a text"
+            return "bytes have no JSON: give a text"
     return ""
 
 

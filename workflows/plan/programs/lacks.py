@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator
 
 from sennit.workflows.plan.language.text import format_name
 from sennit.workflows.plan.programs.source import Source
+from sennit.workflows.plan.programs.vocabulary import MODULES
 
 Found = Iterator[tuple[str, ast.AST, str]]
 
@@ -137,6 +138,24 @@ _SPECIAL = {
     "__format__": "write a method, and call it in the f-string",
 } | dict.fromkeys(("__lt__", "__le__", "__gt__", "__ge__"), "sort with key=lambda each: ...")
 _IN_PLACE = ("__iadd__", "__isub__", "__imul__", "__itruediv__", "__ior__", "__iand__")
+
+
+_FORGOTTEN = {
+    **{module: _MODULES[module] for module in ("collections", "dataclasses", "datetime", "functools", "itertools")},
+    "statistics": _MODULES["statistics"],
+    "decimal": "Decimal",
+    "enum": "Enum IntEnum StrEnum auto",
+    "typing": "Any Callable Literal NamedTuple Optional TypedDict Union",
+}
+"""Names that are often used and not imported, by their modules."""
+
+
+def import_of(name: str) -> str:
+    """Return how a script imports what it names, "" for what it does not import."""
+    module = next((module for module, names in _FORGOTTEN.items() if name in names.split()), "")
+    if module:
+        return f": write `from {module} import {name}`"
+    return f": write `import {name}`" if name in MODULES else ""
 
 
 def names_of(module: str) -> list[str]:

@@ -123,7 +123,9 @@ class Rounds:
         match node:
             case ast.List(elts=items) | ast.Tuple(elts=items):
                 return Size(len(items), len(items)) if not _has_stars(items) else Size()
-            case ast.Set(elts=items) | ast.Dict(keys=items) if None not in items and not _has_stars(items):
+            case ast.Set(elts=items) if not _has_stars(items):
+                return Size(min(len(items), 1), len(items))
+            case ast.Dict(keys=items) if None not in items:
                 return Size(min(len(items), 1), len(items))
             case ast.Constant(value=str(text)):
                 return Size(len(text), len(text))

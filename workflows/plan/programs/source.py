@@ -5,7 +5,6 @@ A script may be put together from several files: first the program, then each mo
 
 import ast
 import re
-import sys
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ from sennit.workflows.plan.limits import (
     MAX_TREE_LEVELS,
     MAX_TREE_NODES,
 )
-from sennit.workflows.plan.programs.vocabulary import MODULES, WORDS
+from sennit.workflows.plan.programs.vocabulary import MODULES, UNUSABLE, WORDS
 
 _NUMBER_BITS = 14_000
 """Python writes no longer numbers as text."""
@@ -314,7 +313,7 @@ def _is_known(statement: ast.Import | ast.ImportFrom) -> bool:
         [statement.module or ""] if isinstance(statement, ast.ImportFrom) else [each.name for each in statement.names]
     )
     roots = [name.partition(".")[0] for name in names]
-    return any(name in MODULES for name in names) or not set(roots) <= sys.stdlib_module_names
+    return any(name in MODULES for name in names) or not set(roots) <= set(UNUSABLE)
 
 
 def _imports_words(statement: ast.stmt) -> bool:

@@ -23,7 +23,7 @@ _CALL = {"timeout": _TIMEOUT, "retry": "retry: int | None = None"}
 """What a call takes beside its arguments: how many seconds, and how often it is attempted."""
 _WORDS = f'''\
 import datetime as _datetime
-from collections.abc import Callable, Coroutine, Generator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from typing import Any, Generic, Literal, ParamSpec, TypeVar, overload
 
 _P = ParamSpec("_P")
@@ -65,18 +65,18 @@ async def sleep_until(time: Any) -> None:
     """Wait until a datetime, or a time as an ISO text, in UTC if it names no zone."""
 def task(function: Callable[_P, Coroutine[Any, Any, _T]], /, *args: _P.args, **arguments: _P.kwargs) -> Ticket[_T]:
     """Start a tool, or an `async def` of the script; give its arguments by name."""
-async def parallel(tickets: Sequence[Ticket[_T]], *, {_LIMIT}, {_TIMEOUT}) -> list[_T]:
+async def parallel(tickets: Iterable[Ticket[_T]], *, {_LIMIT}, {_TIMEOUT}) -> list[_T]:
     """Return the values of all; raise what the first that fails raised. At most `limit` run at once."""
-async def settled(tickets: Sequence[Ticket[Any]], *, {_LIMIT}, {_TIMEOUT}) -> list[dict[str, Any]]:
+async def settled(tickets: Iterable[Ticket[Any]], *, {_LIMIT}, {_TIMEOUT}) -> list[dict[str, Any]]:
     """Return how each ended: `status`, and `value` or `error`."""
-async def first(tickets: Sequence[Ticket[_T]], *, {_TIMEOUT}) -> _T:
+async def first(tickets: Iterable[Ticket[_T]], *, {_TIMEOUT}) -> _T:
     """Return the first value, and cancel the others."""
-async def quorum(k: int, tickets: Sequence[Ticket[_T]], *, {_TIMEOUT}) -> list[_T]:
+async def quorum(k: int, tickets: Iterable[Ticket[_T]], *, {_TIMEOUT}) -> list[_T]:
     """Return the first k values, in the order of their tickets, and cancel the others."""
-async def next_of(tickets: Sequence[Ticket[_T]]) -> tuple[Ticket[_T], _T]:
+async def next_of(tickets: Iterable[Ticket[_T]]) -> tuple[Ticket[_T], _T]:
     """Return the next ticket that ends with its value, or raise its error; each is given once."""
 async def pipeline(
-    items: Sequence[Any], *stages: Callable[..., Coroutine[Any, Any, Any]], {_LIMIT}, {_TIMEOUT}
+    items: Iterable[Any], *stages: Callable[..., Coroutine[Any, Any, Any]], {_LIMIT}, {_TIMEOUT}
 ) -> list[Any]:
     """Send each item through all stages; no item waits for another. At most `limit` are under way at once."""
 def now() -> _datetime.datetime:

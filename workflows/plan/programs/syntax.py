@@ -20,10 +20,10 @@ from sennit.workflows.plan.programs.endings import (
     is_collectable,
     is_session,
     read_before_bound,
-    without_json,
+    returned_without_json,
 )
 from sennit.workflows.plan.programs.errors import OwnErrors, args_lost, class_refused, parts_begun
-from sennit.workflows.plan.programs.lacks import lacking_import, lacking_method, lacking_name, lacking_option
+from sennit.workflows.plan.programs.lacks import import_of, lacking_import, lacking_method, lacking_name, lacking_option
 from sennit.workflows.plan.programs.shapes import Shapes
 from sennit.workflows.plan.programs.source import Function, Source, TooLarge, as_known, line_of, parsed, place_in
 from sennit.workflows.plan.programs.uses import CONTAINERS, Uses
@@ -31,7 +31,6 @@ from sennit.workflows.plan.programs.vocabulary import AS_TASKS, ASYNCIO, BUILTIN
 
 DOUBT = "doubt"
 """The code of what is only suspected."""
-
 _CONSTRUCTS: dict[str, str] = {
     "AsyncFor": "there is no `async for`: await the list, and go through it with `for`",
     "TryStar": "there is no `except*`: write `except`; a TaskGroup raises the first error",
@@ -144,7 +143,8 @@ class _Check(Uses):
         main = self.top.get("main")
         if not isinstance(main, ast.AsyncFunctionDef):
             text = "a script has an `async def main(...)`: the run calls it"
-            yield "main", main or ast.Pass(lineno=1), text
+            hint = "write `async` before `def main`: " if isinstance(main, ast.FunctionDef) else ""
+            yield "main", main or ast.Pass(lineno=1), f"{hint}{text}"
             return
         yield from self._by_name(main)
         for arg, _ in _with_defaults(main.args):
@@ -196,7 +196,8 @@ class _Check(Uses):
 
     def _attribute(self, node: ast.Attribute) -> Found:
         if node.attr.startswith("__") and node.attr not in ("__name__", "__class__") and node not in self._begun:
-            yield "construct", node, f"there is no `{node.attr}`: a script reaches values, not how they are made"
+            why = INSTEAD.get(node.attr, "a script reaches values, not how they are made")
+            yield "construct", node, f"there is no `{node.attr}`: {why}"
         elif self._module(node.value) == "asyncio" and node.attr not in ASYNCIO:
             yield "construct", node, self._of_asyncio(node.attr)
         yield from lacking_name(self.source, node, self._module(node.value))
@@ -238,7 +239,7 @@ class _Check(Uses):
             yield from lacking_method(node)
 
     def _return(self, node: ast.Return) -> Found:
-        yield from without_json(self.source, node)
+        yield from returned_without_json(self.source, node)
 
     def _assign(self, node: ast.Assign | ast.AugAssign) -> Found:
         yield from read_before_bound(self.source, node)
@@ -269,7 +270,8 @@ class _Check(Uses):
 
     def _unknown(self, node: ast.Name) -> Found:
         if node.id not in (*BUILTINS, *self._errors.carriers) and node not in self._begun:
-            yield "name", node, f"there is no {format_name(node.id)}{self._hint(node.id, self.known)}"
+            hint = import_of(node.id) or self._hint(node.id, self.known)
+            yield "name", node, f"there is no {format_name(node.id)}{hint}"
 
     def _of_asyncio(self, name: str) -> str:
         return f"asyncio has no {format_name(name)} here{self._hint(name, ASYNCIO)}"

@@ -3,7 +3,6 @@
 import ast
 import re
 from collections import deque
-from datetime import datetime
 from typing import Any
 
 from sennit.workflows.plan.language.problems import Problem
@@ -30,7 +29,7 @@ _NO_ITEM = re.compile(
 )
 _MODEL_TASK = re.compile(r"task\(\s*llm\b")
 _NO_ATTRIBUTE = re.compile(r"Object of type '(?:str|int|float|bool|(?:list|dict|set)\[.*\])' has no attribute '(\w+)'")
-_PLAIN = (str, int, float, bool, list, dict, set, tuple, deque, datetime)
+_PLAIN = (str, int, float, bool, list, dict, set, tuple, deque)
 _HEAD = re.compile(r"[A-Za-z_]\w*")
 _SAME = {
     "bool": ("bool", "int", "float"), "int": ("int", "float"), "float": ("float",), "str": ("str",), "list": ("list",),

@@ -133,8 +133,13 @@ class Uses:
     def _asyncio_call(self, node: ast.Call) -> Found:
         """Find what asyncio is given that it does not take, and what of it is never awaited."""
         name, written, given = self._in_asyncio(node.func), ast.unparse(node.func), node.args[0] if node.args else None
-        if name in _WAITING and isinstance(self.source.parents[node], ast.Expr):
+        around = self.source.parents[node]
+        is_returned = isinstance(around, ast.Return) and is_session(self.source, self.source.function(node))
+        if name in _WAITING and (isinstance(around, ast.Expr) or is_returned):
             yield "await", node, f"the call of `{written}` is never awaited: write `await {written}(...)`"
+        elif name in _WAITING and isinstance(around, ast.Assign) and self._is_misused(around.targets[0]):
+            held = ast.unparse(around.targets[0])
+            yield "await", node, f"`{held}` is the call, not its result: write `{held} = await {written}(...)`"
         if name == "gather":
             for keyword in node.keywords:
                 if keyword.arg not in (None, "return_exceptions"):
@@ -147,7 +152,9 @@ class Uses:
     def _with(self, node: ast.With) -> Found:
         for item in node.items:
             held = self.source.assigned(item.context_expr)
-            if isinstance(held, ast.Call) and self._in_asyncio(held.func) in _ENTERED:
+            if isinstance(held, ast.Call) and (word := self._word(held.func)):
+                yield "await", item.context_expr, f"`{word}` is not for `with`: call it on a line of its own"
+            elif isinstance(held, ast.Call) and self._in_asyncio(held.func) in _ENTERED:
                 yield "await", item.context_expr, f"write `async with {ast.unparse(item.context_expr):.40}`"
 
     def _is_list(self, value: ast.expr) -> bool:

@@ -75,9 +75,16 @@ McpToolFailed McpUnavailable ModelRefused ModelTimeout OfflineCannot OutputCut P
 RateLimited ReplyCut ReplyTooLarge SandboxFailed SandboxLimit SchemaMismatch ServerFailed ServerUnreachable
 ToolArgumentError ToolError ToolResultError TooManyFiles UnknownModel UnknownOutcome UnknownTool
 """
+_UNUSABLE = """
+abc argparse atexit concurrent contextlib contextvars enum getpass glob html http inspect logging multiprocessing os
+pathlib pickle platform pprint queue shutil signal socket sqlite3 ssl subprocess sys tempfile threading time traceback
+types warnings weakref zoneinfo
+"""
 CALL_ERRORS = tuple(_CALL_ERRORS.split())
 """Errors of tools and models, which a script may catch by their names."""
 MODULES = tuple(_MODULES.split())
+UNUSABLE = tuple(_UNUSABLE.split())
+"""Modules of Python that scripts have not: one that is imported and not used does no harm."""
 BUILTINS = tuple(_BUILTINS.split())
 
 INSTEAD: dict[str, str] = {
@@ -124,6 +131,10 @@ INSTEAD: dict[str, str] = {
     "get_event_loop": "write asyncio.create_task(...), or now() for the time",
     "get_running_loop": "write asyncio.create_task(...), or now() for the time",
     "run_program": "only a script that a person starts or edits runs programs, each by the name of its file",
+    "__cause__": "write what it was into the text of the exception",
+    "__context__": "write what it was into the text of the exception",
+    "__traceback__": "write what it was into the text of the exception",
+    "__dict__": "name the fields; a dataclass has JSON as it is",
     "run": "the run calls `main` itself; leave it out",
 }
 """What to write in the place of names that Python or its modules have and scripts have not."""

@@ -116,7 +116,7 @@ IN_MAIN = [
     ("await sleep_until(tim=1)", "argument", "`tim`"),
     ("sleep(1)", "await", "the call of `sleep` is never awaited"),
     ("import time\ntime.sleep(1)", "import", "write `await sleep(seconds)`"),
-    ("return ().__class__", "construct", "there is no `__class__`"),
+    ("return ().__dict__", "construct", "there is no `__dict__`"),
     ("__import__('os')", "name", "there is no `__import__`"),
     ("eval('1')", "name", "there is no `eval`: write the code itself"),
     ("return open('x').read()", "name", "there is no `open`: a script reaches no files"),
