@@ -38,8 +38,8 @@ def imported_as(node: ast.Import | ast.ImportFrom) -> str:
         elif root in TEXTS:
             done.append(f"{name} = {held}")
         else:
-            rest = ast.Import([alias]) if isinstance(node, ast.Import) else ast.ImportFrom(node.module, [alias], 0)
-            others.append(ast.unparse(rest))
+            statement = ast.Import([alias]) if isinstance(node, ast.Import) else ast.ImportFrom(node.module, [alias], 0)
+            others.append(ast.unparse(statement))
     return "; ".join([*others, *done]) if done else ""
 
 
