@@ -51,6 +51,6 @@ class WrittenTypes(Edits):
                 is_same = all(ast.dump(other) in (ast.dump(one), _MORE) for other in others)
                 return f"[{inner} for {each} in {value}]" if inner and is_same else ""
             case ast.BinOp(left=left, op=ast.BitOr(), right=right):
-                inner = [text for part in (left, right) if (text := made(part, value, level + 1))]
-                return f"({inner[0]} if type({value}) is dict else {value})" if len(inner) == 1 else ""
+                texts = [text for part in (left, right) if (text := made(part, value, level + 1))]
+                return f"({texts[0]} if type({value}) is dict else {value})" if len(texts) == 1 else ""
         return ""
