@@ -24,6 +24,7 @@ _UNSURE = re.compile(
 _IN_MODULE = re.compile(r"Module '[\w.]+' has no")
 _OF_MEMBER = re.compile(r"has no attribute '(value|name)'")
 _OF_CLASS = re.compile(r"'<class '\w+'>'")
+_OF_INSTANCE = re.compile(r"(?:must be a mapping type: Found|Cannot subscript object of type) '(\w+)'")
 _NO_ITEM = re.compile(
     r"Method '__getitem__' of type '.*' cannot be called with key of type '(.*)' on object of type '(.*)'"
 )
@@ -48,11 +49,13 @@ def is_of_use(found: dict[str, Any], script: str) -> bool:
     is_named = found["code"] in ("unresolved-import", "unresolved-reference") or _IN_MODULE.match(message)
     is_limit = message.startswith("Argument 'timeout' does not match any known parameter of function 'task'")
     is_member = any(name in script for name in ENUMS) and (_OF_MEMBER.search(message) or _OF_CLASS.search(message))
+    instance = _OF_INSTANCE.search(message)  # which is a dict, or is read like one
+    is_own = instance is not None and re.search(rf"^class {instance[1]}\b", script, re.MULTILINE)
     is_ticket = _NO_ITEM.match(message) and _MODEL_TASK.search(script)  # whose schema no type says
     says_nothing = (
         is_ticket or message.startswith(("No overload of", "__future__ imports")) or "repl_type_stubs." in message
     )
-    return not (is_named or is_limit or is_member or says_nothing) and "@" not in message
+    return not (is_named or is_limit or is_member or is_own or says_nothing) and "@" not in message
 
 
 def type_problem(found: dict[str, Any], script: str) -> Problem:
