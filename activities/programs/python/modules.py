@@ -37,8 +37,8 @@ def imported_as(node: ast.Import | ast.ImportFrom) -> str:
         elif root in TEXTS:
             done.append(f"{name} = {held}")
         else:
-            is_module = isinstance(node, ast.Import)
-            others.append(ast.unparse(ast.Import([alias]) if is_module else ast.ImportFrom(node.module, [alias], 0)))
+            module = node.module if isinstance(node, ast.ImportFrom) else None
+            others.append(ast.unparse(ast.ImportFrom(module, [alias], 0) if module else ast.Import([alias])))
     return "; ".join([*others, *done]) if done else ""
 
 

@@ -1,7 +1,9 @@
 """Changes of a script's text, each at the place of a part of it; each line keeps its number."""
 
 import ast
+import copy
 import re
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from sennit.workflows.plan.programs.source import FILE_MARK, modules_in
@@ -77,6 +79,16 @@ class Edits:
         """Put text at a place, behind all that ends there."""
         self._edits.append(_Edit(place, (0, -len(self._edits)), place, text.encode()))
 
+    def _anew(self, node: ast.JoinedStr, new: Mapping[ast.AST, str]) -> None:
+        """Write an f-string anew if it has parts that are called otherwise: places in it are not reliable. Raises
+        ValueError for one that cannot be written.
+        """
+        if not any(part in new for part in ast.walk(node)):
+            return
+        copied = copy.deepcopy(node)
+        parts = {made: new[old] for old, made in zip(ast.walk(node), ast.walk(copied), strict=True) if old in new}
+        self.expression(node, ast.unparse(_Replaced(parts).visit(copied)))
+
     def expression(self, node: ast.expr, text: str) -> None:
         """Write an expression in the place of another, which may have more lines."""
         begin, end = self._at(node)
@@ -92,3 +104,13 @@ class Edits:
         line = self._lines[node.lineno - 1]
         indent = self.body[line : line + node.col_offset].decode()
         self._instead(line, line, f"{indent}{text}  {MARK.decode()}\n")
+
+
+class _Replaced(ast.NodeTransformer):
+    """Puts other expressions into a tree."""
+
+    def __init__(self, new: Mapping[ast.AST, str]) -> None:
+        self._new = new
+
+    def visit(self, node: ast.AST) -> Any:
+        return ast.parse(self._new[node], mode="eval").body if node in self._new else self.generic_visit(node)
