@@ -38,8 +38,8 @@ def imported_as(node: ast.Import | ast.ImportFrom) -> str:
         elif root in TEXTS:
             done.append(f"{name} = {held}")
         else:
-            statement = ast.Import([alias]) if isinstance(node, ast.Import) else ast.ImportFrom(node.module, [alias], 0)
-            others.append(ast.unparse(statement))
+            module = node.module if isinstance(node, ast.ImportFrom) else None
+            others.append(ast.unparse(ast.ImportFrom(module, [alias], 0) if module else ast.Import([alias])))
     return "; ".join([*others, *done]) if done else ""
 
 

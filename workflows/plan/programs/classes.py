@@ -26,7 +26,7 @@ def is_enum(written: ast.ClassDef) -> bool:
 
 def enum_members(written: ast.ClassDef) -> Iterator[tuple[str, ast.expr]]:
     """Yield the names and the values of an enum, with what `auto()` stands for."""
-    highest: int | float = 0
+    highest: float = 0
     for each in written.body:
         match each:
             case ast.Assign(targets=[ast.Name(id=name)], value=value):

@@ -119,10 +119,10 @@ def _is_behind_a_yield(source: Source, raised: ast.Raise, parts: list[ast.AST]) 
     """Whether a generator may have given a value before it raises: what is collected at once would be lost."""
     loops = {around for around in source.around(raised) if isinstance(around, ast.For | ast.While)}
     for part in parts:
-        if not isinstance(part, ast.Yield | ast.YieldFrom):
-            continue
-        if part.lineno < raised.lineno or loops.intersection(source.around(part)):
-            return True
+        if isinstance(part, ast.Yield | ast.YieldFrom):
+            is_before = part.lineno < raised.lineno
+            if is_before or loops.intersection(source.around(part)):
+                return True
     return False
 
 

@@ -3,7 +3,7 @@
 import ast
 import math
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -271,5 +271,5 @@ def _product(numbers: Iterable[int]) -> int:
     return min(math.prod(numbers), MANY)
 
 
-def _has_stars(items: list[ast.expr]) -> bool:
+def _has_stars(items: Sequence[ast.expr | None]) -> bool:
     return any(isinstance(item, ast.Starred) for item in items)
