@@ -120,7 +120,8 @@ class Programs:
                 progress, end = await self._go_on(step, context, words, progress, calls, log)
             finally:
                 await calls.close()
-        session.keep(progress.snapshot, words.took)
+        is_over = end is not None  # where it waited before is hardly ever read
+        session.keep(b"" if is_over else progress.snapshot, words.took)
         waits = dict.fromkeys(call.node for call in session.open.values())
         past = tuple(name for name in waited if name not in waits)
         part = Part(words, next_step(context, words, waited), past, ends=taken, log=tuple(log))

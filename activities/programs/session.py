@@ -171,9 +171,11 @@ class Session(BaseModel):
         self.open = {number: self.open[number] for number in numbers if number in self.open}
 
     def keep(self, snapshot: bytes, seconds: float) -> None:
-        """Keep where the script waits after a step in which it ran for so long, unless it would soon be there again."""
+        """Keep where the script waits after a step in which it ran for so long, unless it would soon be there again;
+        b"" for nothing.
+        """
         is_short = len(self.fed) <= MAX_REPLAYED_ENDS and seconds <= MAX_REPLAYED_SECONDS
-        if is_short and self.number - self.saved < MAX_REPLAYED_STEPS:
+        if not snapshot or (is_short and self.number - self.saved < MAX_REPLAYED_STEPS):
             self.snapshot = ""
             return
         self.snapshot, self.saved = base64.b64encode(zlib.compress(snapshot, 1)).decode(), self.number
