@@ -97,7 +97,7 @@ class _Rewriting(OwnClasses, Containers, WrittenTypes, SideBySide):
         if any(map(_is_name, self.source.nodes)):
             self._behind += [f"__kinds[str({name})] = {name!r}" for name in carriers]
         if "repr" in self.source.uses:
-            self._behind += [f"__shown[{kind!r}] = {name!r}" for name, kind in carriers.items()]
+            self._behind += [f"__shown[{kind!r}] = {self._written(name)!r}" for name, kind in carriers.items()]
         return modules_first(self.changed(), self.body.decode()) + "".join(
             f"\n{line}" for line in sorted(self._behind, key=lambda line: line.startswith(OWN))
         )

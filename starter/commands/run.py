@@ -78,5 +78,6 @@ async def _quote(args: argparse.Namespace, file: PlanFile, terminal: Terminal) -
     catalogue = await read_catalogue()
     inputs = read_inputs(args.input, file.check(catalogue).inputs, partial=True)
     quote = file.quote(catalogue, inputs, args.model or "")
-    terminal.result("\n".join(quote.lines()), quote.data())
+    in_dollars = "cost_usd" in (args.budget or ())
+    terminal.result("\n".join(quote.lines(in_dollars=in_dollars)), quote.data())
     return Exit.ANSWER

@@ -65,6 +65,12 @@ class OwnClasses(Exceptions):
                 made = f"{node.name}(**{self._fields_made(node)}) if type(v) is dict else v"
                 self._behind.append(f"def __as_{node.name}(v): return {made}")
 
+    def _written(self, name: str) -> str:
+        """Return a name as its module has it."""
+        for module in self._modules:
+            name = name.removeprefix(f"{module}__")
+        return name
+
     def _is_field_word(self, node: ast.Attribute) -> bool:
         meaning = self.source.meaning(node.value) if isinstance(node.value, ast.Name) else None
         return node.attr in FIELD_WORDS and isinstance(meaning, ast.alias) and meaning.name == "dataclasses"
@@ -75,14 +81,11 @@ class OwnClasses(Exceptions):
         for each in node.body:
             if isinstance(each, ast.Assign) and is_auto(each.value) and isinstance(each.targets[0], ast.Name):
                 self._instead(*self._at(each.value), ast.unparse(values[each.targets[0].id]))
-        name = node.name
-        for module in self._modules:
-            name = name.removeprefix(f"{module}__")
         text = "__enum_value" if bases[-1] in ("StrEnum", "IntEnum") else "__enum_name"
         equal = "__enum_is" if bases == ["Enum"] else "__enum_equals"
         methods = f"__eq__ = {equal}; __hash__ = __enum_hash; __str__ = {text}; __repr__ = __enum_shown"
         first = self._at(node.body[0])[0]
-        self._instead(first, first, f"{methods}; __kind = {name!r}; ")
+        self._instead(first, first, f"{methods}; __kind = {self._written(node.name)!r}; ")
         end, indent = self.body.find(b"\n", self._at(node)[1]), " " * node.col_offset
         line = f"\n{indent}__enum({node.name}, {list(values)})  {MARK.decode()}"
         self._after(end if end >= 0 else len(self.body), line)
@@ -113,7 +116,9 @@ class OwnClasses(Exceptions):
         elif is_enum(written):
             members = self._members(written)
             if is_called:
-                self._instead(*self._at(node), f"(lambda __v: __member({written.name!r}, {members}, __v))")
+                self._instead(
+                    *self._at(node), f"(lambda __v: __member({self._written(written.name)!r}, {members}, __v))"
+                )
             elif isinstance(around, ast.Subscript) and around.value is node:
                 named = (f"{name!r}: {written.name}.{name}" for name, _ in enum_members(written))
                 self._instead(*self._at(node), f"{{{', '.join(named)}}}")
@@ -170,9 +175,11 @@ class OwnClasses(Exceptions):
         return ""
 
     def _made_of_name(self, written: ast.Name, value: str, level: int) -> str:
-        found = class_named(self.source, written)
+        is_in_text = written not in self.source.parents
+        at_top = self.source.bound[self.source.tree].get(written.id) if is_in_text else None
+        found = at_top if isinstance(at_top, ast.ClassDef) else class_named(self.source, written)
         if found is not None and is_enum(found):
-            return f"__member({found.name!r}, {self._members(found)}, {value})"
+            return f"__member({self._written(found.name)!r}, {self._members(found)}, {value})"
         if found is not None:
             is_plain = is_dataclass(found) and "__getitem__" not in self.source.bound.get(found, ())
             is_made = (is_plain or is_typed_dict(found)) and self.source.is_top_level(found)

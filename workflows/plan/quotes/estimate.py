@@ -38,26 +38,26 @@ class Quote:
 
     @property
     def _amounts(self) -> str:
-        """The tokens, and what they cost."""
+        """The tokens, and what they cost as far as all prices are known."""
         tokens = f"about {self.tokens}" if self.tokens.most else str(self.tokens)
-        if self.cost is None:
-            return f"{tokens}; not all prices are known"
-        dollars = f"; ${self.cost[0]:,.4f} to ${self.cost[1]:,.4f}{' and more' * self.tokens.more}"
-        return tokens + dollars * bool(self.cost[1])
+        if self.cost is None or not self.cost[1]:
+            return tokens
+        return f"{tokens}; ${self.cost[0]:,.4f} to ${self.cost[1]:,.4f}{' and more' * self.tokens.more}"
 
     def in_short(self) -> Quoted:
         """Return what a run shows of it, and holds against its budget."""
         text = f"calls {self.calls}; tokens {self._amounts}; writes {format_names(self.writes, _WRITES)}"
         return Quoted(text, self.models, self.tokens.least, micro_dollars(self.cost[0] if self.cost else 0))
 
-    def lines(self) -> list[str]:
-        """Return it for people."""
+    def lines(self, *, in_dollars: bool = False) -> list[str]:
+        """Return it for people, who may have a budget `in_dollars`."""
         functions = f" ({_listed(self.functions)})" if self.functions else ""
         lines = [f"calls: {self.calls}{functions}"]
         lines += [f"  {each.what} (line {each.line}): {_listed(each.functions)}" for each in self.rounds]
         if self.tasks != NONE:
             lines.append(f"tasks: {self.tasks}")
-        lines += [f"tokens: {self._amounts}", f"writes: {', '.join(self.writes) or 'none'}"]
+        unknown = "; not all prices are known" if in_dollars and self.cost is None else ""
+        lines += [f"tokens: {self._amounts}{unknown}", f"writes: {', '.join(self.writes) or 'none'}"]
         if self.assumed:
             lines.append(f"counted with {', '.join(f'{name} = {value}' for name, value in self.assumed.items())}")
         return lines

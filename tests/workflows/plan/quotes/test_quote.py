@@ -214,6 +214,9 @@ def test_the_quote_of_the_example_in_lines_and_as_json() -> None:
         "tokens: about 3,026 to 13,116; $0.0030 to $0.0656",
         "writes: none",
     ]
+    unpriced = quote_of(EXAMPLE.read_text(), TOOLS, lambda model: None)
+    assert unpriced.lines()[2] == "tokens: about 3,026 to 13,116"
+    assert unpriced.lines(in_dollars=True)[2] == "tokens: about 3,026 to 13,116; not all prices are known"
     data = json.loads(json.dumps(found.data()))
     assert data["calls"] == {"least": 3, "most": 19, "more": False}
     assert data["functions"]["search"] == {"least": 0, "most": 5, "more": False}
