@@ -38,6 +38,10 @@ async def guarded(trace, a, guard):
     async with guard:
         return await leaf(trace, a)
 
+async def bounded(trace, guard, call):
+    async with guard:
+        trace.append(await call)
+
 async def give(trace, queue, a):
     for i in range(2):
         await queue.put(f"{a}{i}")
@@ -76,7 +80,7 @@ class Writer:
 
     def statement(self, indent: str, depth: int) -> None:
         add, name = self.lines.append, f"v{next(self.names)}"
-        form = self.dice.randrange(12)
+        form = self.dice.randrange(16)
         if form == 0:
             add(f"{indent}trace.append(await asyncio.gather({self.calls(fails=False)}))")
         elif form == 1:
@@ -123,6 +127,26 @@ class Writer:
             add(f"{indent}await asyncio.sleep(0)")
             add(f"{indent}async with guard, lock:")
             add(f"{indent}    trace.append(await search(query={self.text()}))")
+        elif form == 11:
+            calls = ", ".join(f"bounded(trace, lock, {self.call(fails=False)})" for _ in range(3))
+            add(f"{indent}{name} = asyncio.gather({calls}, asyncio.gather({self.calls(fails=False)}))")
+            self.block(indent, 0)
+            add(f"{indent}trace.append(await {name})")
+        elif form == 12:
+            add(f"{indent}{name} = asyncio.create_task(search(query={self.text()}))")
+            add(f"{indent}kept, both = search(query={self.text()}), asyncio.gather({self.calls()})")
+            add(f"{indent}trace.append(await search(query={self.text()}))")
+            add(f"{indent}trace.append([{name}.cancel(), both.cancel()])")
+            add(f"{indent}trace.append(await kept)")
+            add(f"{indent}ends = await asyncio.gather({name}, both, return_exceptions=True)")
+            add(f"{indent}trace.append([isinstance(end, asyncio.CancelledError) for end in ends])")
+        elif form == 13:
+            add(f"{indent}{name} = asyncio.shield(leaf(trace, {self.text()}))")
+            add(f"{indent}outer = asyncio.create_task(bounded(trace, asyncio.Lock(), {name}))")
+            add(f"{indent}trace.append(await search(query={self.text()}))")
+            add(f"{indent}outer.cancel()")
+            add(f"{indent}ends = await asyncio.gather(outer, {name}, return_exceptions=True)")
+            add(f"{indent}trace.append([isinstance(end, asyncio.CancelledError) for end in ends])")
         elif form == 10 and depth:
             add(f"{indent}async def {name}():")
             self.block(f"{indent}    ", depth - 1)
@@ -168,6 +192,8 @@ async def plainly(script: str, order: list[tuple[str, int]]) -> Any:
         for _ in range(40):
             await asyncio.sleep(0)
         future = futures.get(call)
+        if run.done():
+            break  # what it has left behind is cut off
         if future is None or future.done():
             continue
         try:
