@@ -14,6 +14,9 @@ async def __soon(then, task):
     then(task, 1)
 async def __gather(*given, return_exceptions=False):
     if given and not return_exceptions and all([isinstance(each, __Call) for each in given]):
+        me = __current()
+        __wake(me._name, 1)  # what was started before begins first
+        await __pause(me)
         return await __native(*[each.begin() for each in given])
     return await __gather_now(*given, return_exceptions=return_exceptions).wait()
 def __gather_now(*given, return_exceptions=False):

@@ -38,6 +38,10 @@ async def guarded(trace, a, guard):
     async with guard:
         return await leaf(trace, a)
 
+async def bounded(trace, guard, call):
+    async with guard:
+        trace.append(await call)
+
 async def give(trace, queue, a):
     for i in range(2):
         await queue.put(f"{a}{i}")
@@ -76,7 +80,7 @@ class Writer:
 
     def statement(self, indent: str, depth: int) -> None:
         add, name = self.lines.append, f"v{next(self.names)}"
-        form = self.dice.randrange(12)
+        form = self.dice.randrange(16)
         if form == 0:
             add(f"{indent}trace.append(await asyncio.gather({self.calls(fails=False)}))")
         elif form == 1:
@@ -95,14 +99,6 @@ class Writer:
             add(f"{indent}begun = [asyncio.ensure_future(each) for each in [{self.calls(fails=False)}]]")
             add(f"{indent}for {name} in asyncio.as_completed(begun):")
             add(f"{indent}    trace.append(await {name})")
-        elif form == 5:
-            add(f"{indent}{name} = asyncio.create_task(tidy(trace, {self.text()}))")
-            add(f"{indent}trace.append(await search(query={self.text()}))")
-            add(f"{indent}{name}.cancel()")
-            add(f"{indent}try:")
-            add(f"{indent}    trace.append(await {name})")
-            add(f"{indent}except asyncio.CancelledError:")
-            add(f"{indent}    trace.append('cancelled')")
         elif form == 6:
             add(f"{indent}queue = asyncio.Queue({self.dice.randint(0, 1)})")
             givers = ", ".join(f"give(trace, queue, {self.text()})" for _ in range(2))
@@ -123,6 +119,8 @@ class Writer:
             add(f"{indent}await asyncio.sleep(0)")
             add(f"{indent}async with guard, lock:")
             add(f"{indent}    trace.append(await search(query={self.text()}))")
+        elif form in (5, 11, 12, 13):
+            self.begun_early(form, indent, name)
         elif form == 10 and depth:
             add(f"{indent}async def {name}():")
             self.block(f"{indent}    ", depth - 1)
@@ -130,6 +128,38 @@ class Writer:
             add(f"{indent}trace.append(await asyncio.gather({name}(), leaf(trace, {self.text()})))")
         else:
             add(f"{indent}trace.append(await search(query={self.text()} + str(len(trace) % 2)))")
+
+    def begun_early(self, form: int, indent: str, name: str) -> None:
+        """Write what is begun here and awaited, or cancelled, later."""
+        add = self.lines.append
+        if form == 5:
+            add(f"{indent}{name} = asyncio.create_task(tidy(trace, {self.text()}))")
+            add(f"{indent}trace.append(await search(query={self.text()}))")
+            add(f"{indent}{name}.cancel()")
+            add(f"{indent}try:")
+            add(f"{indent}    trace.append(await {name})")
+            add(f"{indent}except asyncio.CancelledError:")
+            add(f"{indent}    trace.append('cancelled')")
+        elif form == 11:
+            calls = ", ".join(f"bounded(trace, lock, {self.call(fails=False)})" for _ in range(3))
+            add(f"{indent}{name} = asyncio.gather({calls}, asyncio.gather({self.calls(fails=False)}))")
+            self.block(indent, 0)
+            add(f"{indent}trace.append(await {name})")
+        elif form == 12:
+            add(f"{indent}{name} = asyncio.create_task(search(query={self.text()}))")
+            add(f"{indent}kept, both = search(query={self.text()}), asyncio.gather({self.calls()})")
+            add(f"{indent}trace.append(await search(query={self.text()}))")
+            add(f"{indent}trace.append([{name}.cancel(), both.cancel()])")
+            add(f"{indent}trace.append(await kept)")
+            add(f"{indent}ends = await asyncio.gather({name}, both, return_exceptions=True)")
+            add(f"{indent}trace.append([isinstance(end, asyncio.CancelledError) for end in ends])")
+        else:
+            add(f"{indent}{name} = asyncio.shield(leaf(trace, {self.text()}))")
+            add(f"{indent}outer = asyncio.create_task(bounded(trace, asyncio.Lock(), {name}))")
+            add(f"{indent}trace.append(await search(query={self.text()}))")
+            add(f"{indent}outer.cancel()")
+            add(f"{indent}ends = await asyncio.gather(outer, {name}, return_exceptions=True)")
+            add(f"{indent}trace.append([isinstance(end, asyncio.CancelledError) for end in ends])")
 
     def script(self) -> str:
         self.block("    ", 2)
@@ -168,6 +198,8 @@ async def plainly(script: str, order: list[tuple[str, int]]) -> Any:
         for _ in range(40):
             await asyncio.sleep(0)
         future = futures.get(call)
+        if run.done():
+            break  # what it has left behind is cut off
         if future is None or future.done():
             continue
         try:
