@@ -138,8 +138,11 @@ class OwnClasses(Exceptions):
         match written:
             case ast.Name():
                 return self._made_of_name(written, value, level)
-            case ast.Constant(value=str()):
-                return self._made(self.source.quoted(written), value, level + 1)
+            case ast.Constant(value=str(text)):
+                try:
+                    return self._made(ast.parse(text, mode="eval").body, value, level + 1)
+                except SyntaxError:
+                    return ""
             case ast.Subscript(value=ast.Name(id="list" | "List"), slice=one) | ast.List(elts=[one]):
                 inner = self._made(one, f"__v{level}", level + 1)
                 return f"[{inner} for __v{level} in {value}]" if inner else ""

@@ -139,16 +139,6 @@ class Source:
         around = self.parents.get(meaning) if meaning is not None and meaning not in self.again else None
         return around.value if isinstance(around, ast.Assign) and around.targets == [meaning] else value
 
-    def quoted(self, written: ast.Constant) -> ast.expr:
-        """Return the type that a text names, in the place of the text; None where it names none."""
-        try:
-            tree = ast.parse(str(written.value), mode="eval").body
-        except (SyntaxError, ValueError):
-            return ast.Constant(None)
-        for node in ast.walk(tree):
-            self.parents[node], self._scope[node] = written, self._scope[written]
-        return tree
-
     def is_top_level(self, node: ast.AST) -> bool:
         return self.parents.get(node) is self.tree
 
