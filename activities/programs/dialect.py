@@ -13,13 +13,6 @@ PRELUDE = """
 def eval(*_, **__):
     raise NotImplementedError("a program has no eval and no exec")
 exec = eval
-def __fail(text):
-    raise AssertionError(str(text))
-__round = round
-def round(number, ndigits=None):
-    if type(number) is not float or ndigits is None or ndigits < 0:
-        return __round(number, ndigits)
-    return float(f"{number:.{ndigits}f}")
 def log(*values, sep=" "):
     print(*values, sep=sep)
 class __Object:
@@ -105,6 +98,23 @@ def __made(value, make):
 """What a script finds defined that has enums, or dataclasses."""
 
 
+OF_ASSERT = """
+def __fail(text):
+    raise AssertionError(str(text))
+"""
+"""What a script finds defined that asserts something and says why."""
+
+
+OF_ROUND = """
+__round = round
+def round(number, ndigits=None):
+    if type(number) is not float or ndigits is None or ndigits < 0:
+        return __round(number, ndigits)
+    return float(f"{number:.{ndigits}f}")
+"""
+"""What a script finds defined that rounds: Monty rounds the digits of a float, and not its value."""
+
+
 OF_REPR = """
 __shown = {}
 __repr = repr
@@ -128,6 +138,8 @@ def __name_of(kind, modules=()):
 __kinds = {str(KeyboardInterrupt): 'CancelledError'}
 """
 """What a script finds defined that asks for the name of a type or a function."""
+ON_DEMAND = {"__fail(": OF_ASSERT, "round": OF_ROUND, "__shown[": OF_REPR, "__name_of(": OF_NAMES}
+"""What only some scripts find defined, by what stands in their texts: all of it is in every snapshot."""
 
 
 def endless_loop(script: str) -> tuple[str, int]:

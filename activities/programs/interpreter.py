@@ -25,7 +25,7 @@ from pydantic_monty._binary import find_monty_binary
 from sennit.activities.limits import MAX_INTERPRETER_BYTES, MAX_MEMORY_BYTES
 from sennit.activities.programs.coroutines.prelude import is_side_by_side, prelude_for
 from sennit.activities.programs.coroutines.scheduler import Coroutines
-from sennit.activities.programs.dialect import OF_NAMES, OF_REPR, OF_TYPES, PRELUDE, Classes
+from sennit.activities.programs.dialect import OF_TYPES, ON_DEMAND, PRELUDE, Classes
 from sennit.activities.programs.python.modules import modules_for
 from sennit.activities.programs.reading import Read, Unreadable, problem_of, read
 from sennit.activities.programs.turns import (
@@ -293,9 +293,8 @@ class Interpreter:
             nonlocal is_new
             is_new = True
             has_types = any(name in text for name in ("__enum(", "__mapping(", "__made(", "__fields["))
-            names = OF_NAMES if "__name_of(" in text else ""
-            shown = OF_REPR if "__shown[" in text else ""
-            parts = (PRELUDE, OF_TYPES if has_types else "", names, shown, *modules_for(text), prelude_for(text))
+            more = (part for mark, part in ON_DEMAND.items() if mark in text)
+            parts = (PRELUDE, OF_TYPES if has_types else "", *more, *modules_for(text), prelude_for(text))
             session.feed_run("".join(parts))  # at once: the script is the second input
             _run_top(session.feed_start(text, print_callback=_drop))
             return session.dump()
