@@ -44,7 +44,7 @@ WRONG = [
     ("await next_of([search(query='a')])", "write `await parallel([task(search, ...), ...])`: it waits for tickets"),
     ("await now()", "`now` is called without `await`"),
     ("now(5)", "`now` takes no arguments without a name, not 1"),
-    ("await search(query=now())", "a time has no JSON: write now().isoformat()"),
+    ("await search(query=now())", "a time has no JSON: write .isoformat()"),
     ("await search(query=now)", "the function `now` is no value"),
     ("await search(query=sleep(5))", "this uses the call of `sleep`, not its result: write `await sleep(...)`"),
 ]

@@ -18,6 +18,7 @@ _WAITING = ("sleep", "gather", "wait", "wait_for")
 _TAKES_CALL = ("create_task", "ensure_future", "wait_for", "shield")
 _ENTERED = ("Semaphore", "BoundedSemaphore", "Lock", "TaskGroup", "timeout")
 """Of asyncio: what is awaited where it is called, what takes a call, and what `async with` enters."""
+_OF_FUTURES = ("cancel", "cancelled", "done", "result", "exception", "add_done_callback")
 _ASSIGNING = (ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.AugAssign)
 
 
@@ -83,6 +84,12 @@ class Uses:
         uses = (use for use in self.source.uses.get(target.id, ()) if self.source.meaning(use) is target)
         return any(self._takes_value(self.source.parents[use], use) for use in uses)
 
+    def _is_gather_asked(self, target: ast.expr) -> bool:
+        """Whether a `gather` is kept to be asked or cancelled."""
+        uses = self.source.uses.get(target.id, ()) if isinstance(target, ast.Name) else ()
+        asked = (self.source.parents[use] for use in uses)
+        return any(isinstance(each, ast.Attribute) and each.attr in _OF_FUTURES for each in asked)
+
     def _takes_value(self, around: ast.AST, use: ast.Name) -> bool:
         if isinstance(around, ast.Call):
             return isinstance(around.func, ast.Name) and self.source.meaning(around.func) is None
@@ -138,6 +145,8 @@ class Uses:
         if name in _WAITING and (isinstance(around, ast.Expr) or is_returned):
             yield "await", node, f"the call of `{written}` is never awaited: write `await {written}(...)`"
         elif name in _WAITING and isinstance(around, ast.Assign) and self._is_misused(around.targets[0]):
+            if name == "gather" and self._is_gather_asked(around.targets[0]):
+                return
             held = ast.unparse(around.targets[0])
             yield "await", node, f"`{held}` is the call, not its result: write `{held} = await {written}(...)`"
         if name == "gather":
