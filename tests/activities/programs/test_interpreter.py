@@ -1,7 +1,7 @@
 import random
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,12 +30,6 @@ async def main(topic: str):
             return answers
     return await ask("Publish anyway?", answers)
 """
-
-
-@pytest.fixture
-async def interpreter() -> AsyncIterator[Interpreter]:
-    async with Interpreter() as one:
-        yield one
 
 
 class Calls:
