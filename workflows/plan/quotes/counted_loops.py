@@ -28,6 +28,32 @@ class CountedLoops:
         known = [each for each in counts if each is not None]
         return Size(known[0] if len(tests) == len(known) == 1 else 0, min(known, default=MANY))
 
+    def left_at(self, node: ast.For, values: Values) -> int:
+        """Return how many rounds a loop begins at most that leaves by the number of `enumerate`, MANY for any other."""
+        match node:
+            case ast.For(
+                target=ast.Tuple(elts=[ast.Name() as name, _]),
+                iter=ast.Call(func=ast.Name(id="enumerate"), args=[_, *more], keywords=keywords),
+            ):
+                begin = next(iter([*more, *(each.value for each in keywords)]), ast.Constant(0))
+            case _:
+                return MANY
+        source, start = self.rounds.source, self.rounds.number(begin, values)
+        stores = [each for each in self.rounds.stores[name.id] if source.function(each) is source.function(node)]
+        is_kept = len(stores) == 1
+        if start is None or not is_kept or any(isinstance(part, ast.Continue) for part in ast.walk(node)):
+            return MANY
+        ends = [each for each in node.body if isinstance(each, ast.If) and isinstance(each.body[-1], _LEAVES)]
+        found = [self._end(each.test, name, values) for each in ends]
+        return min((max(end - start, 0) + 1 for end in found if end is not None), default=MANY)
+
+    def _end(self, test: ast.expr, name: ast.Name, values: Values) -> int | None:
+        match test:
+            case ast.Compare(left=ast.Name(id=id_), ops=[ast.GtE() | ast.Gt() as sign], comparators=[right]):
+                end = self.rounds.number(right, values) if id_ == name.id else None
+                return None if end is None else end + isinstance(sign, ast.Gt)
+        return None
+
     def _counted(self, test: ast.expr, loop: ast.While, values: Values, signs: tuple[type, ...]) -> int | None:
         match test:
             case ast.Compare(left=left, ops=[sign], comparators=[right]) if isinstance(sign, signs):

@@ -155,6 +155,7 @@ class _Reader:
         if isinstance(node, ast.For):
             what, test, is_endless = self.rounds.each(node.iter), {}, False
             head, size = self._cost(node.iter, values), self.rounds.size(node.iter, values)
+            size = Size(*(min(each, self.loops.left_at(node, values)) for each in size))
         else:
             head, size, what = {}, self.loops.size(node, values), "each round"
             test = self._cost(node.test, values)
