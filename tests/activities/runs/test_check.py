@@ -21,7 +21,7 @@ CONTEXT = RunContext(goal="g", inputs={}, docs=None, approval="never", catalogue
         ("async def main(x: str, y: int = 1):\n    return await search(query=x)", {"x": "a"}, []),
         ("async def main(:", {}, ["nodes[0].script, line 1: "]),
         (
-            "import os\nasync def main():\n    serch('a')",
+            "import os\nasync def main():\n    serch(os.name)",
             {"z": 1},
             ["nodes[0].script, line 1: ", "nodes[0].script, line 3: ", "nodes[0].arguments.z: `main` has no argument"],
         ),

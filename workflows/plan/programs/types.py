@@ -50,7 +50,8 @@ def is_of_use(found: dict[str, Any], script: str) -> bool:
     is_limit = message.startswith("Argument 'timeout' does not match any known parameter of function 'task'")
     is_member = any(name in script for name in ENUMS) and (_OF_MEMBER.search(message) or _OF_CLASS.search(message))
     instance = _OF_INSTANCE.search(message)  # which is a dict, or is read like one
-    is_own = instance is not None and re.search(rf"^class {instance[1]}\b", script, re.MULTILINE)
+    beginnings = (f"class {instance[1]}:", f"class {instance[1]}(") if instance else ()
+    is_own = any(line.startswith(beginnings) for line in script.splitlines()) if beginnings else False
     is_ticket = _NO_ITEM.match(message) and _MODEL_TASK.search(script)  # whose schema no type says
     says_nothing = (
         is_ticket or message.startswith(("No overload of", "__future__ imports")) or "repl_type_stubs." in message
