@@ -20,10 +20,10 @@ _LETTERS = 23
 """The room of a label; each level of groups takes from it."""
 _INDENT, _MAX_DEPTH = 2, 4
 _PART = 69
-"""The least width of a count; eight statuses fit into a row."""
+"""The least width of a count; nine statuses fit into a row."""
 NAMED = 2
 URGENT = ("waiting", "failed", "running", "blocked")
-WIDTH = _LEFT + _PART * 8
+WIDTH = _LEFT + _PART * 9
 Group = tuple[str, ...]
 """What a call of a program belongs to, from the outermost: phases, tasks, and the call with its line."""
 

@@ -9,7 +9,7 @@ _END = re.compile(r"(?:(?<=[.!?])|(?<=[.!?]\W))(?<!\b(?:St|Mt|Dr|Mr|vs|No)\.)(?<
 _HEADING, _BULLET = re.compile(r"\s{0,3}#{1,6}\s+"), re.compile(r"^\s*(?:[-*•+]|\d{1,2}[.)])\s+")
 _KEY = re.compile(r"^(?P<key>[^\W\d_][\w'\u2019&-]*(?: [\w'\u2019&-]+){0,3}?)(?::| [-\u2013\u2014]) (?=\S)")
 _RULE = re.compile(r"^[\s|:-]+$")
-_IN_BRACKETS = re.compile(r" *\(([^()]+)\)$")
+_IN_BRACKETS = re.compile(r"\(([^()]+)\)$")
 _WORD = re.compile(r"[^\W_]+(?:['\u2019]s\b)?")
 _CLAUSE = re.compile(r"[,;] (?:and|but|while) ")
 _GOES_ON = re.compile(r"(?i)^(?:it|they|he|she|this|these)\b|\b(?P<place>there)\b(?! (?:is|are|was|were)\b)")
@@ -122,7 +122,7 @@ def _cells(passage: Passage, row: str, about: str, head: Sequence[str]) -> Itera
     said = []
     for name, cell in zip(head[1:], cells, strict=False):
         unit = _IN_BRACKETS.search(name)
-        said.append(f"{name[: unit.start()]} {cell} {unit[1]}" if unit else f"{name} {cell}")
+        said.append(f"{name[: unit.start()].rstrip()} {cell} {unit[1]}" if unit else f"{name} {cell}")
     for what in [*said, "; ".join(said)] if len(said) > 1 else said:
         if not _RULE.match(row):
             yield Statement(passage, row[:1_000], f"{label}: {what}"[:1_000], about, key=label)

@@ -26,10 +26,12 @@ _OF_MEMBER = re.compile(r"has no attribute '(value|name)'")
 _OF_CLASS = re.compile(r"'<class '\w+'>'")
 _OF_INSTANCE = re.compile(r"(?:must be a mapping type: Found|Cannot subscript object of type) '(\w+)'")
 _NO_ITEM = re.compile(
-    r"Method '__getitem__' of type '.*' cannot be called with key of type '(.*)' on object of type '(.*)'"
+    r"Method '__getitem__' of type '[^']*' cannot be called with key of type '([^']*)' on object of type '([^']*)'"
 )
 _MODEL_TASK = re.compile(r"task\(\s*llm\b")
-_NO_ATTRIBUTE = re.compile(r"Object of type '(?:str|int|float|bool|(?:list|dict|set)\[.*\])' has no attribute '(\w+)'")
+_NO_ATTRIBUTE = re.compile(
+    r"Object of type '(?:str|int|float|bool|(?:list|dict|set)\[[^']*\])' has no attribute '(\w+)'"
+)
 _PLAIN = (str, int, float, bool, list, dict, set, tuple, deque)
 _HEAD = re.compile(r"[A-Za-z_]\w*")
 _SAME = {
@@ -37,6 +39,7 @@ _SAME = {
     "dict": ("dict",), "set": ("set",), "CoroutineType": (), "Ticket": ("Ticket",),
 }  # fmt: skip
 """What a value of a type is good for, of the types that JSON and Sennit have."""
+_WORD = re.compile(r"\w+")
 _LITERAL = re.compile(r"Literal\[(.*)\]\Z")
 
 
@@ -93,9 +96,7 @@ def _written(kind: str) -> str:
 
 def _must_fail(code: str, message: str, script: str) -> bool:
     if (lacking := _NO_ATTRIBUTE.match(message)) is not None:  # also where a value has another type than is written
-        return (
-            not any(hasattr(kind, lacking[1]) for kind in _PLAIN) and len(re.findall(rf"\b{lacking[1]}\b", script)) == 1
-        )
+        return not any(hasattr(kind, lacking[1]) for kind in _PLAIN) and _WORD.findall(script).count(lacking[1]) == 1
     if code in _ARGUMENTS:
         return "union" not in message
     if code == _ARGUMENT:
