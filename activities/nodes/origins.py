@@ -44,8 +44,7 @@ class Origins:
         if _is_end(context, reply.more):
             generation = await self._latest(context.run_prefix, host_key(context.key))
         key = result_key(context.checked, context.unit, generation)
-        await self.store.unmark(context.run_prefix, key)
-        await self.store.mark(context.run_prefix, key, Marker(reply=reply, epoch=context.call.epoch).text())
+        await self.store.replace_marker(context.run_prefix, key, Marker(reply=reply, epoch=context.call.epoch).text())
 
     def notes(self, context: NodeContext, more: str) -> bool:
         """Whether `note` notes a reply, by what it asks for."""

@@ -206,7 +206,7 @@ class Programs:
                 ends[numbers[name]] = Fed(key, "", "failed", error, reply.at, turn)
             else:
                 ends[numbers[name]] = Fed(key, reply.ref or "", at=reply.at, turn=turn)
-        await note_told(self.library, context, told)
+        await note_told(self.library, prefix, session, told)
         ends = dict(sorted(ends.items(), key=lambda each: (each[1].at, each[0])))
         return await self._ended(prefix, session, ends)
 
@@ -270,6 +270,7 @@ class Programs:
             session.since = context.call.since or session.since
             await begin_task(session, self.library, context)
         session.again |= context.call.repeats
+        session.retold |= session.again or generation > 1 or context.attempts.number > 1
         if generation > 1 or is_taken:
             session.begin(name, mark=f"{name}~{generation}")
         elif session.number == 1:
@@ -282,7 +283,7 @@ class Programs:
             return await self._start(session, words)
         ends = {number: end for number, call in session.open.items() if (end := end_of(context, call.node, call.key))}
         ends = dict(sorted(ends.items(), key=lambda each: (each[1].at, each[0])))
-        await note_told(self.library, context, told_before(session, context))
+        await note_told(self.library, prefix, session, told_before(session, context))
         opened, fed = dict(session.open), dict(ends)
         ended = await self._ended(prefix, session, ends)
         resume = partial(self.interpreter.resume, answer=words.answer, since=session.since)

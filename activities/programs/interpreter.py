@@ -148,7 +148,8 @@ class Interpreter:
     async def type_problems(self, script: str, stubs: str) -> list[Problem]:
         """Return what the types of a script do not allow, and what its top level raises, with the lines. What types
         merely suspect has the code DOUBT. The latest scripts are not checked again, which takes longer than all else
-        that their runs do before the first call; those that ran out of time or memory are. Raises InterpreterCrashed, also if that is not done in CHECK_SECONDS.
+        that their runs do before the first call; those that ran out of time or memory are. Raises InterpreterCrashed,
+        also if that is not done in CHECK_SECONDS.
         """
         both, check = json.dumps([script, stubs]), partial(self._type_problems, script, stubs)
         return list(await self._in_thread(lambda: self._known(self._checked, both, check, is_final=_is_final)))
@@ -312,8 +313,8 @@ class Interpreter:
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """What is before a snapshot: the version that wrote it, the session, the script as Monty has it, which function of it
-    runs, and where the script stands beside that.
+    """What is before a snapshot: the version that wrote it, the session, the script as Monty has it, which function
+    of it runs, and where the script stands beside that.
     """
 
     version: str
