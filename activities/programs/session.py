@@ -19,6 +19,7 @@ from sennit.activities.limits import (
     MAX_LOG_CHARACTERS,
     MAX_LOGGED_CHARACTERS,
     MAX_READ_BYTES,
+    MAX_REPLAYED_BYTES,
     MAX_REPLAYED_ENDS,
     MAX_REPLAYED_SECONDS,
     MAX_REPLAYED_STEPS,
@@ -78,7 +79,8 @@ class Session(BaseModel):
     the run may know calls that it makes from when it ran before, and `retold` that a step has been made again: another
     one may have noted when calls ended that this one is told of later. `fed` are the ends that the script was told in
     this step, in order. `counts` are how often equal calls were made, those counted longer
-    ago in `counted`, as (digest, length). `saved` is the last step with which a `snapshot` was stored.
+    ago in `counted`, as (digest, length). `saved` is the last step with which a `snapshot` was stored, and
+    `saved_read` how many bytes the script had read by then.
     """
 
     script: str
@@ -97,6 +99,7 @@ class Session(BaseModel):
     logged: int = 0
     snapshot: str = ""
     saved: int = 0
+    saved_read: int = 0
     open: dict[int, OpenCall] = {}
     tasks: dict[str, int] = {}
     counts: dict[str, int] = {}
@@ -177,10 +180,12 @@ class Session(BaseModel):
         b"" for nothing.
         """
         is_short = len(self.fed) <= MAX_REPLAYED_ENDS and seconds <= MAX_REPLAYED_SECONDS
+        is_short &= self.read - self.saved_read <= MAX_REPLAYED_BYTES
         if not snapshot or (is_short and self.number - self.saved < MAX_REPLAYED_STEPS):
             self.snapshot = ""
             return
-        self.snapshot, self.saved = base64.b64encode(zlib.compress(snapshot, 1)).decode(), self.number
+        self.snapshot = base64.b64encode(zlib.compress(snapshot, 1)).decode()
+        self.saved, self.saved_read = self.number, self.read
 
     def where(self) -> bytes:
         """Return where the script waits, b"" if that is not kept."""
