@@ -1,7 +1,7 @@
 """Whole programs, advance by advance: the answer is the same in any order of ends, and after any restart."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ from doubles.programs import PREFIX, TOPIC, End, Play
 from sennit.activities.nodes import short_calls
 from sennit.activities.nodes.content_key import content_key
 from sennit.activities.nodes.error_mapping import CallFailed, ProgramFailed
+from sennit.activities.programs.advance import Programs
 from sennit.activities.programs.session import Session, Snapshots
 from sennit.activities.storage.run_context import StoredPlan
 from sennit.workflows.messages.contracts import NodeReply
@@ -106,6 +107,25 @@ async def test_a_program_goes_on_from_its_start_when_no_snapshot_can_be_loaded(
 
     monkeypatch.setattr(Snapshots, "find", lost)
     assert await other.run() == plain
+    assert set(other.called.values()) == {1}
+
+
+async def test_a_program_goes_on_from_its_start_when_it_goes_another_way_from_a_snapshot(
+    play: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = await play(MANY, fakes=FAKES).run()
+    other, replayed, partial = play(MANY, fakes=FAKES), Programs._replayed, list[str]()
+
+    async def diverging(programs: Programs, prefix: str, sessions: Sequence[Session], around: Any) -> Any:
+        if sessions[0].snapshot:
+            partial.append(sessions[0].key)
+            raise ProgramFailed("it makes other calls")
+        return await replayed(programs, prefix, sessions, around)
+
+    monkeypatch.setattr(Programs, "_replayed", diverging)
+    monkeypatch.setattr(Snapshots, "find", lambda *_: b"of another version")
+    assert await other.run() == plain
+    assert partial
     assert set(other.called.values()) == {1}
 
 
