@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from sennit.activities.nodes.content_key import content_key
 from sennit.activities.nodes.error_mapping import CallFailed, ProgramFailed
 from sennit.activities.programs.advance import Programs
 from sennit.activities.programs.session import Session, Snapshots
+from sennit.activities.programs.values import Advance
+from sennit.activities.programs.words import Words
 from sennit.activities.storage.run_context import StoredPlan
 from sennit.workflows.messages.contracts import NodeReply
 from sennit.workflows.plan.language.nodes import GateNode, LlmNode, ToolNode
@@ -127,6 +130,22 @@ async def test_a_program_goes_on_from_its_start_when_it_goes_another_way_from_a_
     assert await other.run() == plain
     assert partial
     assert set(other.called.values()) == {1}
+
+
+async def test_a_script_that_waits_for_nothing_when_it_runs_again_makes_other_calls(
+    play: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, started = Programs._start, list[str]()
+
+    async def another(programs: Programs, session: Session, words: Words) -> Advance:
+        started.append(session.key)
+        progress = await start(programs, session, words)
+        return progress if len(started) == 1 else replace(progress, waits=())
+
+    monkeypatch.setattr(Programs, "_start", another)
+    monkeypatch.setattr(Snapshots, "find", lambda *_: b"of another version")
+    with pytest.raises(ProgramFailed, match="the script makes other calls"):
+        await play("async def main():\n    return await search(query='a')", fakes=FAKES).run()
 
 
 async def test_what_a_script_logs_is_told_once_by_each_step_also_from_its_start_again(
