@@ -271,7 +271,7 @@ class Programs:
             session.since = context.call.since or session.since
             await begin_task(session, self.library, context)
         session.again |= context.call.repeats
-        session.retold |= session.again or generation > 1 or context.attempts.number > 1
+        session.retold |= session.again or generation > 1 or context.attempts.number > 1 or context.call.epoch > 1
         if generation > 1 or is_taken:
             session.begin(name, mark=f"{name}~{generation}")
         elif session.number == 1:

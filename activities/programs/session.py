@@ -76,10 +76,10 @@ class Session(BaseModel):
     `stems` what the ids of its calls begin with, from which call on: a step that ran again begins new ones.
     `clock` is the time in milliseconds at which it began, and `since` that at which it began again, or in a run that
     forks others: of those and of this are `runs`, each with the time from which on its UUIDs count. `again` says that
-    the run may know calls that it makes from when it ran before, and `retold` that a step has been made again: another
-    one may have noted when calls ended that this one is told of later. `fed` are the ends that the script was told in
-    this step, in order. `counts` are how often equal calls were made, those counted longer
-    ago in `counted`, as (digest, length). `saved` is the last step with which a `snapshot` was stored, and
+    the run may know calls that it makes from when it ran before, and `retold` that a step has been made again, or the
+    program in another plan: when calls ended may be noted that this session is told of later. `fed` are the ends that
+    the script was told in this step, in order. `counts` are how often equal calls were made, those counted longer ago
+    in `counted`, as (digest, length). `saved` is the last step with which a `snapshot` was stored, and
     `saved_read` how many bytes the script had read by then.
     """
 
@@ -367,8 +367,12 @@ async def note_told(
     has been moved from the time that its worker says. What an attempt has noted that was killed does not count: the run
     goes by the times that it tells last. Raises StoreUnavailable.
     """
-    told = {told_at(key): at for key, at, is_moved in ends if is_moved or (at and session.retold)}
-    await asyncio.gather(*(library.note(run_prefix, name, at, again=True) for name, at in told.items()))
+
+    async def note(name: str, at: int, is_moved: bool) -> None:
+        if is_moved or (session.retold and await library.noted(run_prefix, name) is not None):
+            await library.note(run_prefix, name, at, again=True)
+
+    await asyncio.gather(*(note(told_at(key), at, is_moved) for key, at, is_moved in ends))
 
 
 def told_before(session: Session, context: NodeContext) -> list[tuple[str, int, bool]]:

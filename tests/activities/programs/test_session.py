@@ -87,8 +87,9 @@ async def test_a_fork_goes_by_what_a_run_has_told_last(tmp_path: Path) -> None:
     the call to a later step.
     """
     library = ArtifactReader(new_store(tmp_path))
-    for is_retold, at, is_moved in [(False, 12, True), (True, 7, False), (False, 9, True)]:
-        session = begun()
-        session.retold = is_retold
+    session = begun()
+    await note_told(library, PREFIX, session, [("K", 11, False)])
+    assert await library.noted(PREFIX, told_at("K")) is None, "a fork knows that from the call itself"
+    for session.retold, at, is_moved in [(False, 12, True), (True, 7, False), (False, 9, True)]:
         await note_told(library, PREFIX, session, [("K", at, is_moved)])
         assert await library.noted(PREFIX, told_at("K")) == at
