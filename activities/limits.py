@@ -81,6 +81,7 @@ MAX_PROGRAM_MESSAGE_CHARACTERS: Final = 360  # of what a program raises, in the 
 MAX_PROMPT_PROBLEMS: Final = 20  # of a draft that its planner reads; later ones often follow from these
 MAX_REPLAYED_ENDS: Final = 32  # that a script is told in a step whose snapshot is not stored
 MAX_REPLAYED_SECONDS: Final = 0.1  # for which a script runs in such a step
+MAX_REPLAYED_BYTES: Final = 1024 * 1024  # of results that a script reads since a snapshot was stored
 MAX_REPLAYED_STEPS: Final = 4
 """From one stored snapshot to the next. A worker that did not make the last step itself makes those between them again
 from their records: in 0.3 s, and 96 reads of the store, at most.

@@ -44,8 +44,7 @@ class Origins:
         if _is_end(context, reply.more):
             generation = await self._latest(context.run_prefix, host_key(context.key))
         key = result_key(context.checked, context.unit, generation)
-        await self.store.unmark(context.run_prefix, key)
-        await self.store.mark(context.run_prefix, key, Marker(reply=reply, epoch=context.call.epoch).text())
+        await self.store.replace_marker(context.run_prefix, key, Marker(reply=reply, epoch=context.call.epoch).text())
 
     def notes(self, context: NodeContext, more: str) -> bool:
         """Whether `note` notes a reply, by what it asks for."""
@@ -132,8 +131,7 @@ class Origins:
         """Return the reply in a marker of an origin, with its output stored here; None if either is not there."""
         try:
             reply = Marker.read(await self.store.marked(home, key) or b"").reply
-            told = await self.store.marked(home, digest_of(told_at(context.key).encode()))
-            at = max(reply.at, decode(told) if told is not None else 0)
+            at = max(reply.at, await self._told(home, context.key, reply.at))
             body = await self.store.get(home, reply.ref) if reply.ref is not None else b""
         except BodyMissing:
             return None
@@ -146,6 +144,15 @@ class Origins:
             reply = await keep(self.store, context.run_prefix, decode(body), wanted, inline=inline)
             reply = reply.model_copy(update={"error": wrong}) if wrong is not None else reply
         return reply.model_copy(update={"attempt": 0, "usage": NO_USAGE, "taken_over": True, "at": at})
+
+    async def _told(self, home: str, key: str, ended: int) -> int:
+        """Return when a call ended as its script was told, 0 if that was not noted. Versions before noted it under
+        another name.
+        """
+        for name in (told_at(key), f"moved {key} {ended}"):
+            if (told := await self.store.marked(home, digest_of(name.encode()))) is not None:
+                return int(decode(told))
+        return 0
 
 
 def told_at(key: str) -> str:

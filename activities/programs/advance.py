@@ -51,6 +51,7 @@ from sennit.workflows.plan.programs.source import as_known, line_in_file, place_
 
 _Place = tuple[bytes, dict[str, int]]
 """Where a script waits, with the numbers of its open calls by their keys."""
+_NOTHING_ENDS = "the script waits for nothing that can end"
 _OTHER_CALLS = "run again over what is recorded, the script makes other calls than it made"
 
 
@@ -206,13 +207,13 @@ class Programs:
                 ends[numbers[name]] = Fed(key, "", "failed", error, reply.at, turn)
             else:
                 ends[numbers[name]] = Fed(key, reply.ref or "", at=reply.at, turn=turn)
-        await note_told(self.library, context, told)
+        await note_told(self.library, prefix, session, told)
         ends = dict(sorted(ends.items(), key=lambda each: (each[1].at, each[0])))
         return await self._ended(prefix, session, ends)
 
-    def _wait(self, words: Words, progress: Advance) -> dict[str, int]:
+    def _wait(self, words: Words, progress: Advance, wrong: str = _NOTHING_ENDS) -> dict[str, int]:
         """Note what a script waits for, and what it waits for no longer. Return the numbers of its open calls by their
-        keys. Raises ProgramFailed if it waits for nothing.
+        keys. Raises ProgramFailed, with what is `wrong`, if it waits for nothing.
         """
         session, waits = words.session, dict.fromkeys(progress.waits)
         words.given_up += [call.node for number, call in session.open.items() if number not in waits]
@@ -220,7 +221,7 @@ class Programs:
         words.took += progress.took
         session.keep_open(waits)
         if progress.snapshot and not session.open:
-            raise ProgramFailed("the script waits for nothing that can end")
+            raise ProgramFailed(wrong)
         return {call.key: number for number, call in session.open.items()}
 
     async def _value(self, prefix: str, words: Words, progress: Advance, log: Sequence[str]) -> Any:
@@ -270,6 +271,7 @@ class Programs:
             session.since = context.call.since or session.since
             await begin_task(session, self.library, context)
         session.again |= context.call.repeats
+        session.retold |= session.again or generation > 1 or context.attempts.number > 1 or context.call.epoch > 1
         if generation > 1 or is_taken:
             session.begin(name, mark=f"{name}~{generation}")
         elif session.number == 1:
@@ -282,7 +284,7 @@ class Programs:
             return await self._start(session, words)
         ends = {number: end for number, call in session.open.items() if (end := end_of(context, call.node, call.key))}
         ends = dict(sorted(ends.items(), key=lambda each: (each[1].at, each[0])))
-        await note_told(self.library, context, told_before(session, context))
+        await note_told(self.library, prefix, session, told_before(session, context))
         opened, fed = dict(session.open), dict(ends)
         ended = await self._ended(prefix, session, ends)
         resume = partial(self.interpreter.resume, answer=words.answer, since=session.since)
@@ -331,7 +333,7 @@ class Programs:
         """
         last = await load(self.library, prefix, digest)
         if not last.snapshot:
-            with suppress(SnapshotLost):
+            with suppress(SnapshotLost, ProgramFailed):  # it may go another way from a snapshot than from its start
                 return await self._replayed(prefix, await history(self.library, prefix, last, whole=False), around)
         return await self._replayed(prefix, await history(self.library, prefix, last, whole=True), around)
 
@@ -344,12 +346,12 @@ class Programs:
         kept = Advance(session.where(), tuple(session.open)) if session.snapshot else None
         progress = kept or await self._start(session, words)
         for turn in [list(fed) for step in steps for _, fed in groupby(step.fed, attrgetter("turn"))]:
-            numbers = self._wait(words, progress)
+            numbers = self._wait(words, progress, _OTHER_CALLS)
             if not progress.snapshot or any(end.key not in numbers for end in turn):
                 raise ProgramFailed(_OTHER_CALLS)
             ended = await self._ended(prefix, session, {numbers[end.key]: end for end in turn})
             progress = await self.interpreter.resume(progress.snapshot, ended, words.answer)
-        numbers = self._wait(words, progress)
+        numbers = self._wait(words, progress, _OTHER_CALLS)
         if not progress.snapshot or sorted(numbers) != sorted(call.key for call in last.open.values()):
             raise ProgramFailed(_OTHER_CALLS)
         return progress.snapshot, numbers

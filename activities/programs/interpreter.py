@@ -16,6 +16,7 @@ from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from hashlib import sha256
 from itertools import islice
+from pathlib import Path
 from threading import Lock
 from typing import Any, Literal, Self, TypeVar
 
@@ -61,6 +62,9 @@ PROBLEMS = 50
 CHECK_SECONDS = 30.0
 """For all that Monty does at once. A step is ended before that; a check of types is not."""
 _KEPT = 64
+_LIMIT = "limit"
+"""The code of a problem that a machine with less to do may not have."""
+_ONLY_DEFINES = "the top of a script only defines things: put this into a function"
 
 _ENTRY, _SIDE_BY_SIDE = "await {}(**__arguments)", "await __enter({}, __arguments)"
 _SEEDED = "import random as __random\n__random.seed(__seed)\n"
@@ -79,7 +83,7 @@ _POLICY: monty.OSPolicy = {
 
 
 class SnapshotLost(Exception):
-    """A snapshot is of another Monty, or no snapshot: run the script again over the results that are recorded."""
+    """A snapshot is of another version, or no snapshot: run the script again over the results that are recorded."""
 
 
 class Interpreter:
@@ -144,10 +148,11 @@ class Interpreter:
     async def type_problems(self, script: str, stubs: str) -> list[Problem]:
         """Return what the types of a script do not allow, and what its top level raises, with the lines. What types
         merely suspect has the code DOUBT. The latest scripts are not checked again, which takes longer than all else
-        that their runs do before the first call. Raises InterpreterCrashed, also if that is not done in CHECK_SECONDS.
+        that their runs do before the first call; those that ran out of time or memory are. Raises InterpreterCrashed,
+        also if that is not done in CHECK_SECONDS.
         """
         both, check = json.dumps([script, stubs]), partial(self._type_problems, script, stubs)
-        return list(await self._in_thread(lambda: self._known(self._checked, both, check)))
+        return list(await self._in_thread(lambda: self._known(self._checked, both, check, is_final=_is_final)))
 
     def value(self, script: str) -> tuple[Any, ScriptError | None]:
         """Return the value of the last line of a script that calls nothing, or what it raised.
@@ -176,13 +181,21 @@ class Interpreter:
         """Return the fields of a script's classes. Not to be called in an event loop. Raises Unreadable."""
         return self._known(self._classes, script, lambda: self._read("classes", script))
 
-    def _known(self, known: OrderedDict[str, T], text: str, make: Callable[[], T]) -> T:
-        """Return what is known of a text, or made now."""
+    def _known(
+        self,
+        known: OrderedDict[str, T],
+        text: str,
+        make: Callable[[], T],
+        is_final: Callable[[T], bool] = lambda _: True,
+    ) -> T:
+        """Return what is known of a text, or made now. It is kept if it is the same whenever it is made."""
         digest = sha256(text.encode()).hexdigest()
         with self._lock:
             if digest in known:
                 return known[digest]
         made = make()
+        if not is_final(made):
+            return made
         with self._lock:
             known[digest] = made
             if len(known) > _KEPT:
@@ -207,22 +220,16 @@ class Interpreter:
                 progress = run.until_it_waits(session.feed_start(entry, inputs=inputs, print_callback=run.note))
             except monty.MontyError as error:
                 progress = run.failed(error)
-        return _kept(progress, _Head(monty.__version__, seed, text, function), run)
+        return _kept(progress, _Head(_VERSION, seed, text, function), run)
 
     def _resume(self, snapshot: bytes, ended: Mapping[int, Ended], answer: Answer, since: int) -> Advance:
         head, state = _unpacked(snapshot)
         coroutines = Coroutines(head.coroutines, is_alone=not is_side_by_side(head.text))
+        given = Given(head.session)
         run = ScriptRun(
-            head.text,
-            answer,
-            Given(head.session),
-            self._read,
-            coroutines=coroutines,
-            clock=head.clock,
-            since=since,
-            function=head.function,
+            head.text, answer, given, self._read, coroutines=coroutines, since=since, function=head.function
         )
-        run.awaited = head.awaited
+        run.clock, run.awaited = head.clock, head.awaited
         run.sleeps = {number: Sleep(*sleep) for number, sleep in head.sleeps}
         for number, function, args, kwargs, *rest in head.queued:
             run.queued[number] = Call(number, function, tuple(unpacked(args)), unpacked(kwargs), *rest)
@@ -306,8 +313,8 @@ class Interpreter:
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """What is before a snapshot: the version of Monty, the session, the script as Monty has it, which function of it
-    runs, and where the script stands beside that.
+    """What is before a snapshot: the version that wrote it, the session, the script as Monty has it, which function
+    of it runs, and where the script stands beside that.
     """
 
     version: str
@@ -319,6 +326,20 @@ class _Head:
     sleeps: list[Any] = field(default_factory=list)
     queued: list[Any] = field(default_factory=list)
     awaited: int = 0
+
+
+def _version() -> str:
+    """Return the version of what reads and writes snapshots: that of Monty, with a digest of the shape of the head and
+    of what scripts find defined, which is in the snapshot as it was when the script began.
+    """
+    digest = sha256(repr([list(kind.__annotations__) for kind in (_Head, Call, Sleep)]).encode())
+    here = Path(__file__).parent
+    for source in (here / "dialect.py", *sorted(here.glob("python/*.py")), *sorted(here.glob("coroutines/*.py"))):
+        digest.update(source.read_bytes())
+    return f"{monty.__version__}/{digest.hexdigest()[:16]}"
+
+
+_VERSION = _version()
 
 
 def _kept(progress: Advance, head: _Head, run: ScriptRun) -> Advance:
@@ -341,8 +362,8 @@ def _unpacked(snapshot: bytes) -> tuple[_Head, bytes]:
         head = _Head(*json.loads(line))
     except (ValueError, TypeError):
         head = _Head("", "", "")
-    if head.version != monty.__version__:
-        raise SnapshotLost(f"the snapshot is not of Monty {monty.__version__}")
+    if head.version != _VERSION:
+        raise SnapshotLost(f"the snapshot is not of {_VERSION}")
     return head, state
 
 
@@ -354,12 +375,7 @@ def _run_top(turn: Any) -> None:
         elif isinstance(turn, monty.FunctionSnapshot) and turn.is_os_function:
             turn = turn.resume_not_handled()
         else:
-            turn = turn.resume(
-                {
-                    "exc_type": "RuntimeError",
-                    "message": "the top of a script only defines things: put this into a function",
-                }
-            )
+            turn = turn.resume({"exc_type": "RuntimeError", "message": _ONLY_DEFINES})
 
 
 def _drop(stream: Literal["stdout", "stderr"], text: str) -> None:
@@ -368,7 +384,12 @@ def _drop(stream: Literal["stdout", "stderr"], text: str) -> None:
 
 def _raised_at_the_top(raised: ScriptError, script: str) -> Problem:
     message = as_known(script, f"{raised.type}: {raised.message}")
-    return Problem("script", ("line", place_in(script, raised.line or 1)), message)
+    code = _LIMIT if raised.type in ("TimeoutError", "MemoryError") else "script"
+    return Problem(code, ("line", place_in(script, raised.line or 1)), message)
+
+
+def _is_final(problems: list[Problem]) -> bool:
+    return all(problem.code != _LIMIT for problem in problems)
 
 
 def _unanswered(call: Call) -> Ended:

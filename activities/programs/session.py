@@ -19,6 +19,7 @@ from sennit.activities.limits import (
     MAX_LOG_CHARACTERS,
     MAX_LOGGED_CHARACTERS,
     MAX_READ_BYTES,
+    MAX_REPLAYED_BYTES,
     MAX_REPLAYED_ENDS,
     MAX_REPLAYED_SECONDS,
     MAX_REPLAYED_STEPS,
@@ -75,9 +76,11 @@ class Session(BaseModel):
     `stems` what the ids of its calls begin with, from which call on: a step that ran again begins new ones.
     `clock` is the time in milliseconds at which it began, and `since` that at which it began again, or in a run that
     forks others: of those and of this are `runs`, each with the time from which on its UUIDs count. `again` says that
-    the run may know calls that it makes from when it ran before. `fed` are the ends that the script was told in this
-    step, in order. `counts` are how often equal calls were made, those counted longer
-    ago in `counted`, as (digest, length). `saved` is the last step with which a `snapshot` was stored.
+    the run may know calls that it makes from when it ran before, and `retold` that a step has been made again, or the
+    program in another plan: when calls ended may be noted that this session is told of later. `fed` are the ends that
+    the script was told in this step, in order. `counts` are how often equal calls were made, those counted longer ago
+    in `counted`, as (digest, length). `saved` is the last step with which a `snapshot` was stored, and
+    `saved_read` how many bytes the script had read by then.
     """
 
     script: str
@@ -96,6 +99,7 @@ class Session(BaseModel):
     logged: int = 0
     snapshot: str = ""
     saved: int = 0
+    saved_read: int = 0
     open: dict[int, OpenCall] = {}
     tasks: dict[str, int] = {}
     counts: dict[str, int] = {}
@@ -108,6 +112,7 @@ class Session(BaseModel):
     since: int = 0
     runs: list[tuple[int, str]] = []
     again: bool = False
+    retold: bool = False
 
     def begin(self, node: str, *, mark: str = "") -> None:
         """Have the next ids begin with the id of the program's node; with a `mark`, of a step that ran again, with that
@@ -175,10 +180,12 @@ class Session(BaseModel):
         b"" for nothing.
         """
         is_short = len(self.fed) <= MAX_REPLAYED_ENDS and seconds <= MAX_REPLAYED_SECONDS
+        is_short &= self.read - self.saved_read <= MAX_REPLAYED_BYTES
         if not snapshot or (is_short and self.number - self.saved < MAX_REPLAYED_STEPS):
             self.snapshot = ""
             return
-        self.snapshot, self.saved = base64.b64encode(zlib.compress(snapshot, 1)).decode(), self.number
+        self.snapshot = base64.b64encode(zlib.compress(snapshot, 1)).decode()
+        self.saved, self.saved_read = self.number, self.read
 
     def where(self) -> bytes:
         """Return where the script waits, b"" if that is not kept."""
@@ -353,14 +360,19 @@ async def begin_task(session: Session, library: ArtifactReader, context: NodeCon
         session.clock = max(session.clock, at)
 
 
-async def note_told(library: ArtifactReader, context: NodeContext, ends: Iterable[tuple[str, int, bool]]) -> None:
+async def note_told(
+    library: ArtifactReader, run_prefix: str, session: Session, ends: Iterable[tuple[str, int, bool]]
+) -> None:
     """Note, for forks, when calls ended as a step tells its script: by the key of each, with that time, and whether it
-    has been moved from the time that its worker says. A step that is made again may tell other times than were noted
-    before: the last of its attempts is the one that the run goes by. Raises StoreUnavailable.
+    has been moved from the time that its worker says. What an attempt has noted that was killed does not count: the run
+    goes by the times that it tells last. Raises StoreUnavailable.
     """
-    is_again = context.attempts.number > 1 or context.unit.generation > 1
-    prefix, told = context.run_prefix, {told_at(key): at for key, at, is_moved in ends if is_moved or (at and is_again)}
-    await asyncio.gather(*(library.note(prefix, name, at, again=is_again) for name, at in told.items()))
+
+    async def note(name: str, at: int, is_moved: bool) -> None:
+        if is_moved or (session.retold and await library.noted(run_prefix, name) is not None):
+            await library.note(run_prefix, name, at, again=True)
+
+    await asyncio.gather(*(note(told_at(key), at, is_moved) for key, at, is_moved in ends))
 
 
 def told_before(session: Session, context: NodeContext) -> list[tuple[str, int, bool]]:

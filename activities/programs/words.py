@@ -230,7 +230,7 @@ class Words:
         path = self._place(call, f"{as_known(self.around.script, name)}#{count}")
         about_it = {"stages": stages, "arguments": arguments, "key": key, "path": path, "clock": call.clock}
         about_it |= {"since": session.since, "runs": session.runs}
-        about_it |= {"again": True} if session.again else {}
+        about_it |= {"again": session.again, "retold": session.retold}
         child = Session(script=session.script, function=function, depth=session.depth + 1, **about_it)
         begun = self._stored(child.model_dump(mode="json", exclude_defaults=True))
         node = ProgramNode(id=self._next, kind="program", step=Step(number=1, session=begun))

@@ -85,6 +85,10 @@ class ArtifactStore(Protocol):
         """Take a marker back, because what it promises is not there. Raises StoreUnavailable."""
         ...
 
+    async def replace_marker(self, run_prefix: str, key: str, body: bytes) -> None:
+        """Set a marker whatever it holds: the last writer wins, and no reader misses it. Raises StoreUnavailable."""
+        ...
+
     def list_objects(self, namespace: str) -> AsyncIterator[StoredObject]:
         """Yield all that lies in a namespace, sorted so that what belongs to a run and its sub-agents comes in a row:
         their prefixes begin with the same first run id. Raises StoreUnavailable.

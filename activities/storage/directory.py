@@ -149,6 +149,9 @@ class DirectoryStore:
     async def unmark(self, run_prefix: str, key: str) -> None:
         await self._run(0, files.unlink, f"{run_prefix}/{MARKERS}{key}")
 
+    async def replace_marker(self, run_prefix: str, key: str, body: bytes) -> None:
+        await self._run(len(body), files.replace, f"{run_prefix}/{MARKERS}{key}", body)
+
     async def list_objects(self, namespace: str) -> AsyncIterator[StoredObject]:
         """Follows no link, and passes over what is no run's folder."""
         for run in await self._run(INLINE_BYTES + 1, files.folders_in, namespace):

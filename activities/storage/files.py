@@ -54,8 +54,11 @@ def size_of(root: int, path: str) -> int | None:
 
 
 def write(root: int, path: str, body: bytes) -> None:
-    if size_of(root, path) == len(body):
-        return
+    if size_of(root, path) != len(body):
+        replace(root, path, body)
+
+
+def replace(root: int, path: str, body: bytes) -> None:
     part = _part(root, path, body)
     try:
         os.replace(part, path, src_dir_fd=root, dst_dir_fd=root)

@@ -113,6 +113,9 @@ class PatientStore:
     async def unmark(self, run_prefix: str, key: str) -> None:
         await self._call(lambda: self._store.unmark(run_prefix, key))
 
+    async def replace_marker(self, run_prefix: str, key: str, body: bytes) -> None:
+        await self._call(lambda: self._store.replace_marker(run_prefix, key, body))
+
     def list_objects(self, namespace: str) -> AsyncIterator[StoredObject]:
         return self._store.list_objects(namespace)
 

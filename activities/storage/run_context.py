@@ -222,8 +222,9 @@ class ArtifactReader:
         """Keep a value under a name: the first one, unless it is noted `again`. Raises StoreUnavailable."""
         key = digest_of(name.encode())
         if again:
-            await self._store.unmark(run_prefix, key)
-        await self._store.mark(run_prefix, key, encode(value))
+            await self._store.replace_marker(run_prefix, key, encode(value))
+        else:
+            await self._store.mark(run_prefix, key, encode(value))
 
     async def noted(self, run_prefix: str, name: str) -> Any:
         """Return what was kept under a name, None if nothing was. Raises StoreUnavailable."""

@@ -174,6 +174,11 @@ class S3Store:
     async def unmark(self, run_prefix: str, key: str) -> None:
         await self._delete(f"{run_prefix}/{MARKERS}{key}")
 
+    async def replace_marker(self, run_prefix: str, key: str, body: bytes) -> None:
+        async with self._asking():
+            await obstore.put_async(self._bucket, f"{run_prefix}/{MARKERS}{key}", body, use_multipart=False)
+        await self._see_id()
+
     async def list_objects(self, namespace: str) -> AsyncIterator[StoredObject]:
         """A listing may be late: it can have objects that are gone, and lack the newest."""
         pages = obstore.list(self._bucket, prefix=namespace)

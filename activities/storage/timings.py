@@ -69,8 +69,7 @@ class CallTimings:
                     before, earlier = known.get(name, (0, 0))
                     before = min(before, KEPT_CALLS)
                     known[name] = before + count, (before * earlier + count * mean) // (before + count)
-                await store.unmark(prefix, _KEY)
-                await store.mark(prefix, _KEY, encode(known))
+                await store.replace_marker(prefix, _KEY, encode(known))
 
     async def millis(self, store: ArtifactStore, namespace: str, tools: dict[str, str]) -> dict[str, int]:
         """Return how long these tools take in these versions, as far as any worker knows."""

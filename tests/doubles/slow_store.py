@@ -34,5 +34,5 @@ async def _pause() -> None:
         await asyncio.sleep(random.uniform(0, LONGEST))
 
 
-for _name in ("put", "get", "has", "mark", "marked", "unmark"):
+for _name in ("put", "get", "has", "mark", "marked", "unmark", "replace_marker"):
     setattr(DirectoryStore, _name, _slow(getattr(DirectoryStore, _name)))

@@ -105,7 +105,7 @@ class Dispatcher:
             self._state, self._run, plan, self._wake, self._subagent_status, tell=self._tell, epoch=self.epoch + 1
         )
         other.child_defaults, other.replans, other.origins = self.child_defaults, self.replans, self.origins
-        other.reports, other._moved = self.reports, self._moved
+        other.reports = self.reports
         other._task, other._starts, other._bytes = self._task, self._starts, self._bytes
         return other
 

@@ -1,7 +1,8 @@
 """Whole programs, advance by advance: the answer is the same in any order of ends, and after any restart."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,10 @@ from doubles.programs import PREFIX, TOPIC, End, Play
 from sennit.activities.nodes import short_calls
 from sennit.activities.nodes.content_key import content_key
 from sennit.activities.nodes.error_mapping import CallFailed, ProgramFailed
+from sennit.activities.programs.advance import Programs
 from sennit.activities.programs.session import Session, Snapshots
+from sennit.activities.programs.values import Advance
+from sennit.activities.programs.words import Words
 from sennit.activities.storage.run_context import StoredPlan
 from sennit.workflows.messages.contracts import NodeReply
 from sennit.workflows.plan.language.nodes import GateNode, LlmNode, ToolNode
@@ -107,6 +111,41 @@ async def test_a_program_goes_on_from_its_start_when_no_snapshot_can_be_loaded(
     monkeypatch.setattr(Snapshots, "find", lost)
     assert await other.run() == plain
     assert set(other.called.values()) == {1}
+
+
+async def test_a_program_goes_on_from_its_start_when_it_goes_another_way_from_a_snapshot(
+    play: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = await play(MANY, fakes=FAKES).run()
+    other, replayed, partial = play(MANY, fakes=FAKES), Programs._replayed, list[str]()
+
+    async def diverging(programs: Programs, prefix: str, sessions: Sequence[Session], around: Any) -> Any:
+        if sessions[0].snapshot:
+            partial.append(sessions[0].key)
+            raise ProgramFailed("it makes other calls")
+        return await replayed(programs, prefix, sessions, around)
+
+    monkeypatch.setattr(Programs, "_replayed", diverging)
+    monkeypatch.setattr(Snapshots, "find", lambda *_: b"of another version")
+    assert await other.run() == plain
+    assert partial
+    assert set(other.called.values()) == {1}
+
+
+async def test_a_script_that_waits_for_nothing_when_it_runs_again_makes_other_calls(
+    play: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, started = Programs._start, list[str]()
+
+    async def another(programs: Programs, session: Session, words: Words) -> Advance:
+        started.append(session.key)
+        progress = await start(programs, session, words)
+        return progress if len(started) == 1 else replace(progress, waits=())
+
+    monkeypatch.setattr(Programs, "_start", another)
+    monkeypatch.setattr(Snapshots, "find", lambda *_: b"of another version")
+    with pytest.raises(ProgramFailed, match="the script makes other calls"):
+        await play("async def main():\n    return await search(query='a')", fakes=FAKES).run()
 
 
 async def test_what_a_script_logs_is_told_once_by_each_step_also_from_its_start_again(

@@ -340,6 +340,17 @@ async def test_a_snapshot_that_is_not_one_is_lost(interpreter: Interpreter) -> N
             await interpreter.resume(damaged, {}, later)
 
 
+async def test_a_snapshot_of_another_version_is_lost(interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its script goes on with what it found defined, and its head may have other fields."""
+    whole = (await interpreter.start(main("await search()"), "main", {}, later)).snapshot
+    monkeypatch.setattr(module, "_VERSION", "another")
+    with pytest.raises(SnapshotLost):
+        await interpreter.resume(whole, {}, later)
+    monkeypatch.undo()
+    monkeypatch.setattr(Path, "read_bytes", lambda path: path.name.encode())
+    assert module._version() != module._VERSION
+
+
 async def test_results_are_fed_in_the_order_of_the_ends(interpreter: Interpreter) -> None:
     """The first failure of a gather is what a script sees."""
     script = main("import asyncio\nawait asyncio.gather(a(), b())")
@@ -429,3 +440,14 @@ async def test_a_script_that_runs_again_is_not_checked_again(interpreter: Interp
     assert await interpreter.type_problems("x = [1][4]", "") == found
     assert interpreter._pool is None, "no process was started for it"
     assert await interpreter.type_problems("x = [1][0]", "") == []
+
+
+async def test_a_top_level_that_ran_out_of_time_is_checked_again(
+    interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = "x = [n for n in range(200_000)]"
+    with monkeypatch.context() as slow:
+        slow.setitem(module._LIMITS, "max_turn_duration_secs", 0.001)
+        (found,) = await interpreter.type_problems(script, "")
+        assert "TimeoutError" in found.message
+    assert await interpreter.type_problems(script, "") == []

@@ -1,8 +1,6 @@
 import random
 from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from doubles.stores import new_store
@@ -53,6 +51,16 @@ def test_only_a_ticket_of_this_session_names_a_call(ticket: object) -> None:
             session.call_of(wrong)
 
 
+def test_a_snapshot_is_stored_once_there_is_much_to_read_again() -> None:
+    session, stored = begun(), list[bool]()
+    for session.number in range(1, 9):
+        session.read += 300 * 1024
+        session.saved = session.number - 1
+        session.keep(b"snapshot", 0.0)
+        stored.append(bool(session.snapshot))
+    assert stored == [False, False, False, True, False, False, False, True]
+
+
 async def test_counts_are_those_of_all_calls_and_little_is_stored_anew(tmp_path: Path) -> None:
     store = new_store(tmp_path)
     session, seen = begun(), Counter[str]()
@@ -74,11 +82,14 @@ async def test_counts_are_those_of_all_calls_and_little_is_stored_anew(tmp_path:
     assert written < 40 * 3_000 * 12, "each count is stored about log n times"
 
 
-async def test_a_fork_goes_by_what_the_last_attempt_of_a_step_has_told(tmp_path: Path) -> None:
-    """One that was killed may have told its script that a call ended at another time."""
+async def test_a_fork_goes_by_what_a_run_has_told_last(tmp_path: Path) -> None:
+    """An attempt that was killed may have told its script that a call ended at another time, and the next one have left
+    the call to a later step.
+    """
     library = ArtifactReader(new_store(tmp_path))
-    for attempt, generation, at, is_moved in [(1, 1, 12, True), (2, 1, 7, False), (1, 2, 9, True)]:
-        again = SimpleNamespace(number=attempt), SimpleNamespace(generation=generation)
-        context: Any = SimpleNamespace(attempts=again[0], unit=again[1], run_prefix=PREFIX)
-        await note_told(library, context, [("K", at, is_moved)])
+    session = begun()
+    await note_told(library, PREFIX, session, [("K", 11, False)])
+    assert await library.noted(PREFIX, told_at("K")) is None, "a fork knows that from the call itself"
+    for session.retold, at, is_moved in [(False, 12, True), (True, 7, False), (False, 9, True)]:
+        await note_told(library, PREFIX, session, [("K", at, is_moved)])
         assert await library.noted(PREFIX, told_at("K")) == at

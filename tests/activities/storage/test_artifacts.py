@@ -120,6 +120,17 @@ async def test_of_many_who_mark_all_learn_who_was_first(store: ArtifactStore, lo
     assert await store.mark(RUN, "k.intent", b"again") == b"again"
 
 
+async def test_a_marker_is_replaced_and_never_missed(store: ArtifactStore, location: Path | str) -> None:
+    await asyncio.gather(*(store.mark(RUN, key, b"1") for key in ("k", "other")))
+    for body in (b"2", b"3", b"longer"):
+        _, found = await asyncio.gather(store.replace_marker(RUN, "k", body), open_store(location).marked(RUN, "k"))
+        assert found is not None
+        assert await store.marked(RUN, "k") == body
+    assert await store.marked(RUN, "other") == b"1"
+    await store.replace_marker(RUN, "new", b"first")
+    assert await store.mark(RUN, "new", b"second") == b"first"
+
+
 async def test_markers_that_are_set_at_one_moment_lead_lives_of_their_own(
     store: ArtifactStore, location: Path | str
 ) -> None:

@@ -48,6 +48,7 @@ async def test_calls_wait_for_a_store_that_is_away_and_have_their_results(tmp_pa
             store.mark(RUN, "new", b"new"),
             store.put(RUN, b"more"),
             store.unmark(RUN, "gone"),
+            store.replace_marker(RUN, "replaced", b"new"),
             store.delete(RUN, ["gone"]),
         )
     ]

@@ -50,6 +50,14 @@ async def test_a_suspended_call_starts_again_and_is_charged(kind: Any, work: Any
     assert (event.outcome.again, event.outcome.attempts, event.outcome.usage, reply) == (True, 0, usage, None)
 
 
+def test_a_plan_in_the_place_of_another_knows_no_end_as_moved() -> None:
+    """Its nodes have numbers of their own."""
+    state = RunState(Graph(ExecutionPlan([NodeSpec("n", "tool")], [], "park")))
+    dispatcher = Dispatcher(state, "run", "plan", lambda: None, SubagentStatus(lambda: None), tell=print)
+    dispatcher._moved[0] = True
+    assert dispatcher.successor("other")._moved == {}
+
+
 def told(attempt: int, *places: int, ref: str = "1" * 40) -> GroupProgress:
     replies = tuple(NodeReply(ref=ref) for _ in places)
     return GroupProgress(call="c", attempt=attempt, places=places, replies=replies)

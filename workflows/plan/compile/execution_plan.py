@@ -200,6 +200,17 @@ def _row(spec: NodeSpec) -> dict[str, Any]:
     return {**row, "stages": list(map(_row, spec.stages))} if spec.stages else row
 
 
+def _spec(row: dict[str, Any]) -> NodeSpec:
+    """Return the node or stage that `_row` made a row of."""
+    if row.get("summary", "").startswith(" "):
+        row["summary"] = row["id"] + row["summary"]
+    if "quote" in row:
+        row["quote"] = Quoted(*row["quote"])
+    if "stages" in row:
+        row["stages"] = list(map(_spec, row["stages"]))
+    return NodeSpec(**row)
+
+
 @dataclass(slots=True)
 class ExecutionPlan:
     """A checked plan without its arguments."""
@@ -219,10 +230,4 @@ class ExecutionPlan:
     def unpack(cls, text: str, most: int = MAX_UNPACKED_PLAN_BYTES) -> "ExecutionPlan":
         """Return the execution plan in `text`. Raises ValueError before more than `most` bytes of it are unpacked."""
         rows, *rest = unpack(text, most)
-        for row in rows:
-            if row.get("summary", "").startswith(" "):
-                row["summary"] = row["id"] + row["summary"]
-            if "quote" in row:
-                row["quote"] = Quoted(*row["quote"])
-            row["stages"] = [NodeSpec(**stage) for stage in row.get("stages", ())]
-        return cls([NodeSpec(**row) for row in rows], *rest)
+        return cls(list(map(_spec, rows)), *rest)

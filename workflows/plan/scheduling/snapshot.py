@@ -34,7 +34,7 @@ _SPARSE = (
     "ended_at",
 )
 _LIMITS = ("window", "in_flight", "park_for")
-_SCALARS = (*_LIMITS, "on_failure", "now", "running", "waiting", "begun", "parked", "ended", "forks", "last_end")
+_SCALARS = (*_LIMITS, "on_failure", "now", "running", "waiting", "begun", "parked", "ended", "forks")
 
 
 def dump(state: RunState) -> str:
@@ -56,7 +56,7 @@ def dump(state: RunState) -> str:
     if len(state.status) < len(state.graph.specs) + len(state.owner):
         body["kept"] = [unit - ITEMS for unit in units if unit >= ITEMS]
     body["items"] = [[node, items.start, len(items)] for node, items in state.items.items()]
-    body["held"] = state.held
+    body["held"], body["last_end"] = state.held, state.last_end
     body["timings"] = astuple(state.timings)
     if state.effects:
         body["effects"] = list(state.effects.items())
@@ -86,6 +86,8 @@ def load(graph: Graph, text: str) -> RunState:
         setattr(state, name, body[name])
     for name in _SPARSE:
         setattr(state, name, dict(body[name]))
+    # The version before does not write it.
+    state.last_end = body.get("last_end", max(state.ended_at.values(), default=0))
     _load_requests(state, body)
     fuse, workers, known, measured = body["timings"]
     state.timings = Timings(fuse, workers, known, {tool: (count, total) for tool, (count, total) in measured.items()})

@@ -27,6 +27,12 @@ def test_an_execution_plan_is_read_back_as_it_was_packed() -> None:
     assert again.specs[2].policy == "quorum"
 
 
+def test_summaries_are_read_back_also_those_of_stages() -> None:
+    stages = [NodeSpec("a", "map", summary="m.a look up"), NodeSpec("b", "map", summary="b tells")]
+    specs = [NodeSpec("m", "map", summary="m each", stages=stages), NodeSpec("n", "tool", summary="n search")]
+    assert ExecutionPlan.unpack(ExecutionPlan(specs, [1]).pack()).specs == specs
+
+
 def test_a_plain_node_takes_few_bytes() -> None:
     specs = [NodeSpec(f"n{index}", "tool", needs=[index - 1] if index else []) for index in range(1_000)]
     assert len(ExecutionPlan(specs, [999]).pack()) < 12_000

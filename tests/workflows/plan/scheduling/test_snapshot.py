@@ -7,8 +7,10 @@ from doubles.plan.play import Play, each, gate, join, node, when
 
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
+from sennit.workflows.plan.language.packing import pack, unpack
+from sennit.workflows.plan.limits import MAX_SNAPSHOT_BYTES
 from sennit.workflows.plan.scheduling.events import NodeEnded, Outcome, RunStarted, Start
-from sennit.workflows.plan.scheduling.snapshot import dump
+from sennit.workflows.plan.scheduling.snapshot import dump, load
 from sennit.workflows.plan.scheduling.state import RunState
 from sennit.workflows.plan.scheduling.step import step
 
@@ -24,6 +26,16 @@ def test_answers_and_facts_of_any_json_survive() -> None:
     run.ok("g")
     run.crash()
     assert run.state.answers == {}, "the answer is the gate's output by now"
+
+
+def test_a_snapshot_of_the_version_before_is_loaded() -> None:
+    run = Play(node("a"), node("b", "a"), answer="b")
+    run.begin()
+    run.state.now = 7
+    run.ok("a")
+    body = unpack(dump(run.state), MAX_SNAPSHOT_BYTES)
+    del body["last_end"]
+    assert load(run.state.graph, pack(body)).last_end == max(run.state.ended_at.values(), default=0)
 
 
 def test_ten_thousand_nodes_fit_forty_bytes_each() -> None:
