@@ -131,7 +131,8 @@ class Origins:
         """Return the reply in a marker of an origin, with its output stored here; None if either is not there."""
         try:
             reply = Marker.read(await self.store.marked(home, key) or b"").reply
-            at = max(reply.at, await self._told(home, context.key, reply.at))
+            told = await self.store.marked(home, digest_of(told_at(context.key).encode()))
+            at = max(reply.at, decode(told) if told is not None else 0)
             body = await self.store.get(home, reply.ref) if reply.ref is not None else b""
         except BodyMissing:
             return None
@@ -144,15 +145,6 @@ class Origins:
             reply = await keep(self.store, context.run_prefix, decode(body), wanted, inline=inline)
             reply = reply.model_copy(update={"error": wrong}) if wrong is not None else reply
         return reply.model_copy(update={"attempt": 0, "usage": NO_USAGE, "taken_over": True, "at": at})
-
-    async def _told(self, home: str, key: str, ended: int) -> int:
-        """Return when a call ended as its script was told, 0 if that was not noted. Versions before noted it under
-        another name.
-        """
-        for name in (told_at(key), f"moved {key} {ended}"):
-            if (told := await self.store.marked(home, digest_of(name.encode()))) is not None:
-                return int(decode(told))
-        return 0
 
 
 def told_at(key: str) -> str:

@@ -120,8 +120,6 @@ async def test_a_fork_goes_by_when_the_script_was_told(runs: Runs) -> None:
     """By the clock of its worker it may have ended before another call that the script was told before."""
     at, library = (await runs.make(OLD)).at, ArtifactReader(runs.store)
     assert (await runs.make("other", OLD)).at == at
-    await library.note(f"space/{OLD}", f"moved K {at}", at + 5)  # as versions before did
-    assert (await runs.make("another", OLD)).at == at + 5
     await library.note(f"space/{OLD}", told_at("K"), at + 9)
     await library.note(f"space/{OLD}", told_at("K"), at + 3, again=True)
     for run, origins in [(FORK, (OLD,)), (FORK_OF_FORK, (FORK, OLD))]:
