@@ -12,7 +12,7 @@ from sennit.activities.programs.coroutines.statements import SideBySide, is_side
 from sennit.activities.programs.python.classes import FIELD_WORDS, OwnClasses
 from sennit.activities.programs.python.containers import Containers
 from sennit.activities.programs.python.exceptions import OWN
-from sennit.activities.programs.python.formats import as_calls
+from sennit.activities.programs.python.formats import PYTHON, as_calls
 from sennit.activities.programs.python.modules import imported_as
 from sennit.activities.programs.python.written_types import WrittenTypes
 from sennit.workflows.plan.bundles.text_edits import MARK, modules_first
@@ -96,7 +96,7 @@ class _Rewriting(OwnClasses, Containers, WrittenTypes, SideBySide):
         carriers = self._errors.carriers
         if any(map(_is_name, self.source.nodes)):
             self._behind += [f"__kinds[str({name})] = {name!r}" for name in carriers]
-        if "repr" in self.source.uses:
+        if "repr" in self.source.uses or PYTHON in self.source.uses:
             self._behind += [f"__shown[{kind!r}] = {self._written(name)!r}" for name, kind in carriers.items()]
         return modules_first(self.changed(), self.body.decode()) + "".join(
             f"\n{line}" for line in sorted(self._behind, key=lambda line: line.startswith(OWN))

@@ -82,10 +82,10 @@ class OwnClasses(Exceptions):
             if isinstance(each, ast.Assign) and is_auto(each.value) and isinstance(each.targets[0], ast.Name):
                 self._instead(*self._at(each.value), ast.unparse(values[each.targets[0].id]))
         text = "__enum_value" if bases[-1] in ("StrEnum", "IntEnum") else "__enum_name"
-        equal = "__enum_is" if bases == ["Enum"] else "__enum_equals"
-        methods = f"__eq__ = {equal}; __hash__ = __enum_hash; __str__ = {text}; __repr__ = __enum_shown"
+        methods = f"__eq__ = __enum_equals; __hash__ = __enum_hash; __str__ = {text}; __repr__ = __enum_shown"
         first = self._at(node.body[0])[0]
-        self._instead(first, first, f"{methods}; __kind = {self._written(node.name)!r}; ")
+        kind = f"__kind = {self._written(node.name)!r}; __is_plain = {bases == ['Enum']}"
+        self._instead(first, first, f"{methods}; {kind}; ")
         end, indent = self.body.find(b"\n", self._at(node)[1]), " " * node.col_offset
         line = f"\n{indent}__enum({node.name}, {list(values)})  {MARK.decode()}"
         self._after(end if end >= 0 else len(self.body), line)

@@ -209,6 +209,34 @@ async def main():
     assert found == [5, None, True, True, "a", {"name": "a", "minutes": 1, "kind": "bug"}, whole]
 
 
+def test_a_member_of_an_enum_is_known_again_behind_a_task() -> None:
+    text = """
+from enum import Enum
+
+
+class K(Enum):
+    SEND = "send"
+    SKIP = "skip"
+
+
+async def act(k):
+    if k == K.SKIP:
+        return {"verdict": K.SKIP}
+    return await write(x="sent")
+
+
+async def main():
+    one = await task(act, k=K.SKIP)
+    both = await parallel([task(act, k=k) for k in (K.SKIP, K.SKIP)])
+    match one["verdict"]:
+        case K.SEND:
+            return "sent"
+        case K.SKIP:
+            return [found["verdict"] == K.SKIP and found["verdict"] != K.SEND for found in both]
+"""
+    assert run(text, {}) == [True, True]
+
+
 @pytest.mark.parametrize("kind", ["Worse", "Short", "LookupError", "Slow", "TimeoutError"])
 def test_an_exception_keeps_its_type_through_tasks(kind: str) -> None:
     text = f"""{HEAD}
