@@ -87,6 +87,17 @@ __fields = {}
 def __mapping(value):
     names = __fields.get(str(type(value)))
     return value if names is None else {name: getattr(value, name) for name in names}
+def __shown_fields(name, value):
+    return f"{name}({', '.join([f'{field}={part!r}' for field, part in __mapping(value).items()])})"
+def __plain_keys(value, left=None):
+    left = [20000] if left is None else left
+    left[0] -= 1
+    if left[0] < 0:
+        return value
+    if isinstance(value, dict):
+        pairs = [(key, __plain_keys(part, left)) for key, part in value.items()]
+        return {key.value if hasattr(key, '__is_member') else key: part for key, part in pairs}
+    return [__plain_keys(part, left) for part in value] if type(value) in (list, tuple) else value
 def __asdict(value):
     kind = str(type(value))
     if kind in __fields:

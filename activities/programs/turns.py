@@ -304,6 +304,8 @@ class ScriptRun:
             return self._error("TypeError", str(error))
         frames = [frame for frame in error.traceback() if frame.filename == self._file]
         kind, _, message = error.display("type-msg").partition(": ")
+        for name, stands in self._own.items():
+            message = message.replace(f"'{stands}' object has no", f"'{name}' object has no")
         kind = next((name for name, stands in self._own.items() if stands == kind), kind)
         kind = "CancelledError" if kind == CANCELLED[0] else kind
         message = _OF_PRELUDE.sub("", message)

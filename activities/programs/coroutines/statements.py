@@ -68,8 +68,9 @@ def _is_gather(source: Source, call: ast.AST) -> bool:
             return isinstance(meaning, ast.alias) and meaning.name == "asyncio"
         case ast.Call(func=ast.Name() as name):
             meaning = source.meaning(name)
-            around = source.parents.get(meaning) if isinstance(meaning, ast.alias) and meaning.name == "gather" else None
-            return isinstance(around, ast.ImportFrom) and around.module == "asyncio"
+            if isinstance(meaning, ast.alias) and meaning.name == "gather":
+                around = source.parents[meaning]
+                return isinstance(around, ast.ImportFrom) and around.module == "asyncio"
     return False
 
 

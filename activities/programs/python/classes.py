@@ -16,7 +16,7 @@ from sennit.workflows.plan.programs.classes import (
     is_typed_dict,
     tuple_fields,
 )
-from sennit.workflows.plan.programs.source import Source, modules_in
+from sennit.workflows.plan.programs.source import Source
 
 _LEVELS = 20
 _MORE = ast.dump(ast.Constant(...))
@@ -29,7 +29,6 @@ class OwnClasses(Exceptions):
 
     def __init__(self, source: Source, text: str, exceptions: Collection[str]) -> None:
         super().__init__(source, text, exceptions)
-        self._modules = tuple(name for _, name in modules_in(text))
         self._has_instances = any(is_dataclass(node) for node in source.nodes if isinstance(node, ast.ClassDef))
 
     def _class(self, node: ast.ClassDef) -> None:
@@ -53,9 +52,12 @@ class OwnClasses(Exceptions):
             if first.lineno > node.lineno and self.source.is_top_level(node):
                 line = self._lines[first.lineno - 1]
                 indent = self.body[line : line + first.col_offset].decode()
-                self._instead(
-                    line, line, f"{indent}def __getitem__(self, name): return getattr(self, name)  {MARK.decode()}\n"
-                )
+                methods = [f"{indent}def __getitem__(self, name): return getattr(self, name)  {MARK.decode()}\n"]
+                written = self._written(node.name)
+                if written != node.name and "__repr__" not in self.source.bound.get(node, ()):
+                    shown = f"__shown_fields({written!r}, self)"
+                    methods.append(f"{indent}def __repr__(self): return {shown}  {MARK.decode()}\n")
+                self._instead(line, line, "".join(methods))
                 names = [
                     each
                     for each, place in self.source.bound[node].items()
@@ -64,12 +66,6 @@ class OwnClasses(Exceptions):
                 self._behind.append(f"__fields[str({node.name})] = {names!r}")
                 made = f"{node.name}(**{self._fields_made(node)}) if type(v) is dict else v"
                 self._behind.append(f"def __as_{node.name}(v): return {made}")
-
-    def _written(self, name: str) -> str:
-        """Return a name as its module has it."""
-        for module in self._modules:
-            name = name.removeprefix(f"{module}__")
-        return name
 
     def _is_field_word(self, node: ast.Attribute) -> bool:
         meaning = self.source.meaning(node.value) if isinstance(node.value, ast.Name) else None

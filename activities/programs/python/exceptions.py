@@ -5,7 +5,7 @@ from collections.abc import Collection
 
 from sennit.workflows.plan.bundles.text_edits import Edits
 from sennit.workflows.plan.programs.errors import OwnErrors
-from sennit.workflows.plan.programs.source import Source
+from sennit.workflows.plan.programs.source import Source, modules_in
 
 OWN = "#own "
 
@@ -55,6 +55,7 @@ class Exceptions(Edits):
         super().__init__(text)
         self.source = source
         self.exceptions = exceptions
+        self._modules = tuple(name for _, name in modules_in(text))
         self._errors = OwnErrors.of(source)
         self._behind: list[str] = []
         if carriers := self._errors.carriers:
@@ -90,8 +91,15 @@ class Exceptions(Edits):
         self._new(node.name)
 
     def _new(self, name: str) -> None:
+        written = self._written(name)
         made = f"__own_{self._errors.bodies[name].name}(*a, **k)"
-        self._behind.append(f"def __new_{name}(*a, **k): return __made_error({name!r}, {name}, {made}, a)")
+        self._behind.append(f"def __new_{name}(*a, **k): return __made_error({written!r}, {name}, {made}, a)")
+
+    def _written(self, name: str) -> str:
+        """Return a name as its module has it."""
+        for module in self._modules:
+            name = name.removeprefix(f"{module}__")
+        return name
 
     def _raise(self, node: ast.Raise) -> None:
         if node.exc is None and self._errors.bodies:

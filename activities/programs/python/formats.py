@@ -7,7 +7,6 @@ from collections.abc import Callable
 from sennit.workflows.plan.bundles.text_edits import Edits
 from sennit.workflows.plan.programs.source import Source
 
-
 PYTHON = "__python"
 """Where the prelude keeps `repr`, whatever a script binds that to."""
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -235,6 +236,51 @@ async def main():
             return [found["verdict"] == K.SKIP and found["verdict"] != K.SEND for found in both]
 """
     assert run(text, {}) == [True, True]
+
+
+def test_members_of_an_enum_that_are_keys_leave_a_session_as_their_values() -> None:
+    text = f"""{HEAD}
+async def count(words):
+    return {{k: [{{k: len(words)}}] for k in Kind}}
+
+
+async def main():
+    here = await write(found=({{Kind.BUG: 1}}, {{2: Kind.WISH}}))
+    return [here, await task(count, words={{Kind.BUG: 1}}), {{Kind.BUG: {{Kind.WISH: 3}}}}]
+"""
+    counted = {"bug": [{"bug": 1}], "wish": [{"wish": 1}]}
+    assert run(text, {"write": lambda found: found}) == [[{"bug": 1}, {"2": "wish"}], counted, {"bug": {"wish": 3}}]
+
+
+def test_what_a_module_defines_is_shown_by_the_name_that_it_has_there(tmp_path: Path) -> None:
+    (tmp_path / "parts.py").write_text(f"{HEAD}\n\n@dataclass\nclass Size:\n    n: int\n    m: str = 'a'\n")
+    program = tmp_path / "program.py"
+    program.write_text("""
+from parts import NotFound, Size, Worse
+
+
+async def main():
+    errors = [NotFound(3), Worse("so")]
+    return [repr(Size(1)), f"{Size(2)} {[Size(3)]}", *[f"{e!r}" for e in errors]]
+""")
+    shown = ["Size(n=1, m='a')", "Size(n=2, m='a') [Size(n=3, m='a')]", "NotFound('3: no word')", "Worse('so')"]
+    assert run(program, {}) == shown
+
+
+def test_an_own_exception_without_its_fields_is_named_where_they_are_read() -> None:
+    text = f"""{HEAD}
+async def one():
+    raise ApiError(3)
+
+
+async def main():
+    try:
+        await task(one)
+    except ApiError as error:
+        return error.code
+"""
+    with pytest.raises(AttributeError, match="'ApiError' object has no attribute 'code'"):
+        run(text, {})
 
 
 @pytest.mark.parametrize("kind", ["Worse", "Short", "LookupError", "Slow", "TimeoutError"])
