@@ -29,6 +29,7 @@ class OwnClasses(Exceptions):
 
     def __init__(self, source: Source, text: str, exceptions: Collection[str]) -> None:
         super().__init__(source, text, exceptions)
+        self._aliases = dict[str, str]()
         self._has_instances = any(is_dataclass(node) for node in source.nodes if isinstance(node, ast.ClassDef))
 
     def _class(self, node: ast.ClassDef) -> None:
@@ -186,7 +187,22 @@ class OwnClasses(Exceptions):
         meaning = self.source.meaning(written)
         around = self.source.parents.get(meaning) if meaning is not None else None
         is_only = isinstance(around, ast.Assign) and around.targets == [meaning] and meaning not in self.source.again
-        return self._made(around.value, value, level + 1) if is_only and isinstance(around, ast.Assign) else ""
+        if not (is_only and isinstance(around, ast.Assign)):
+            return ""
+        if around not in self.source.tree.body:
+            return self._made(around.value, value, level + 1)
+        return f"__as_{written.id}({value})" if self._is_made_by_name(written.id, around.value) else ""
+
+    def _is_made_by_name(self, name: str, written: ast.expr) -> bool:
+        """Whether something is made of what a name for a type stands for: a function then does it, however often the
+        name is used.
+        """
+        if name not in self._aliases:
+            self._aliases[name] = ""
+            self._aliases[name] = made = self._made(written, "v")
+            if made:
+                self._behind.append(f"def __as_{name}(v): return {made}")
+        return bool(self._aliases[name])
 
 
 def _takes_members(around: ast.AST) -> bool:

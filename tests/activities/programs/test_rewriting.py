@@ -238,6 +238,20 @@ async def main():
     assert run(text, {}) == [True, True]
 
 
+def test_names_for_types_that_use_each_other_often_make_a_script_no_longer() -> None:
+    names = "".join(f"T{n + 1} = {{'a': T{n}, 'b': T{n}, 'c': T{n}}}\n" for n in range(9))
+    text = f"""{HEAD}
+T0 = {{"kind": Step}}
+{names}
+
+async def main():
+    small = await llm("x", schema=T1)
+    return [small["b"]["kind"].minutes, len(small)] if small else await llm("y", schema=T9)
+"""
+    step = {"kind": {"name": "a"}}
+    assert run(text, {"llm": lambda prompt, schema: {"a": step, "b": step, "c": step}}) == [5, 3]
+
+
 def test_members_of_an_enum_that_are_keys_leave_a_session_as_their_values() -> None:
     text = f"""{HEAD}
 async def count(words):
