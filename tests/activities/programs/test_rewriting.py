@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -250,6 +251,31 @@ async def main():
 """
     step = {"kind": {"name": "a"}}
     assert run(text, {"llm": lambda prompt, schema: {"a": step, "b": step, "c": step}}) == [5, 3]
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("await look()", "no field '__typename' in '__Queue'"),
+        ("raise ValueError('__wait_for() is mine')", "__wait_for() is mine"),
+        ("await asyncio.wait_for()", "wait_for() missing 2 required"),
+        ("asyncio.Queue().go()", "'Queue' object has no attribute 'go'"),
+        ("asyncio.Semaphore(1, 2, 3)", "__init__() takes from 1 to 2"),
+        ("[1][asyncio.Semaphore(1)]", "list indices must be integers or slices, not Semaphore"),
+    ],
+)
+def test_an_error_names_what_the_prelude_defines_as_people_do(written: str, said: str) -> None:
+    def look() -> None:
+        raise ToolError("no field '__typename' in '__Queue'")
+
+    with pytest.raises(Exception, match=re.escape(said)) as raised:
+        run(f"import asyncio\n\n\nasync def main():\n    {written}\n", {"look": look})
+    assert "__" in said or "__" not in str(raised.value)
+
+
+def test_keys_that_become_the_same_text_are_refused() -> None:
+    with pytest.raises(TypeError, match="two keys become '1': write str"):
+        run("async def main():\n    return {1: 'a', '1': 'b'}\n", {})
 
 
 def test_members_of_an_enum_that_are_keys_leave_a_session_as_their_values() -> None:

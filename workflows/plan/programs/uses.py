@@ -50,13 +50,13 @@ class Uses:
             yield "await", call, f"write `await parallel([task({name.id}, ...), ...])`: it waits for tickets"
         elif (isinstance(user, ast.Call) and self._takes_calls(user)) or self._is_given_on(user):
             return
-        elif isinstance(user, ast.For | ast.comprehension) and self._is_awaited_in_turn(user):
-            return
         else:
             yield "await", call, f"this uses the call of `{name.id}`, not its result: write `await {name.id}(...)`"
 
     def _is_given_on(self, user: ast.AST) -> bool:
-        """Whether a function gives a call to who calls it, to be awaited there."""
+        """Whether a function gives a call to who calls it, or a loop to what it does, to be awaited there."""
+        if isinstance(user, ast.For | ast.comprehension):
+            return self._is_awaited_in_turn(user)
         return isinstance(user, ast.Lambda) or (
             isinstance(user, ast.Return) and isinstance(self.source.function(user), ast.FunctionDef)
         )
