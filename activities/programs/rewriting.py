@@ -216,8 +216,9 @@ class _Rewriting(OwnClasses, Containers, WrittenTypes, SideBySide):
                     self._around(target, "", " = []")
                 case ast.Subscript(value=value, slice=key):
                     first, last = self._at(key)
-                    self._instead(begin, self._at(value)[0], f"{between}(")
-                    self._instead(self._at(value)[1], first, ").pop((")
+                    starts, middle = ("__delete((", "), (") if b"deque" in self.body else ("(", ").pop((")
+                    self._instead(begin, self._at(value)[0], f"{between}{starts}")
+                    self._instead(self._at(value)[1], first, middle)
                     self._instead(last, self._at(target)[1], "))")
 
     def _expression(self, node: ast.Expr) -> None:

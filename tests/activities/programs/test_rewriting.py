@@ -403,6 +403,15 @@ def test_the_errors_of_calls_that_a_script_may_catch_are_those_that_there_are() 
         ("def f(x):\n    for _ in x:\n        x.a()\n        del x", "`x` is deleted on line 4"),
         ("def f(x):\n    del x.a", "`del` takes names and items"),
         ("def f():\n    while True:\n        yield 1", "a generator here ends by itself"),
+        ("def f(xs):\n    del xs[::2]", "`del` takes no slice with a step here: write `xs = [each for number"),
+        (
+            "import itertools\ndef f():\n    for n in itertools.count(1):\n        yield n",
+            "a generator here ends by itself",
+        ),
+        (
+            "from itertools import cycle as c\ndef f():\n    yield from (n for n in zip(c('ab'), map(len, c('a'))))",
+            "a generator here ends by itself",
+        ),
         ("from statistics import linear_regression", "`statistics` has no `linear_regression`"),
         (
             "import urllib.parse as p\ndef f(): return p.quote_from_bytes(b'a')",
