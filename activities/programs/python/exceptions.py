@@ -26,17 +26,22 @@ def __raised(error):
     if not hasattr(error, '__carrier'):
         return error
     raised = error.__carrier(str(error))
-    known = (str(type(raised)), str(raised))
-    __raised_as.pop(known, None)
-    __raised_as[known] = error
-    if len(__raised_as) > 2000:
+    kind, text = str(type(raised)), str(raised)
+    for known in ((kind, text), (kind, text, __me())):
+        __raised_as.pop(known, None)
+        __raised_as[known] = error
+    while len(__raised_as) > 4000:
         __raised_as.pop(next(iter(__raised_as)))
     return raised
 def __caught(error):
-    return __raised_as.get((str(type(error)), str(error)), error)
+    kind, text = str(type(error)), str(error)
+    if (kind, text) not in __raised_as:
+        return error
+    return __raised_as.get((kind, text, __me()), __raised_as[(kind, text)])
 """
 """What a script finds defined that has exceptions with more than a name. Of those it keeps the last 2,000 that were
-raised: at most 1,000 calls are open, so that many may be on their way.
+raised: at most 1,000 calls are open, so that many may be on their way. Two that read the same are told apart by the
+coroutines that raised them.
 """
 
 
