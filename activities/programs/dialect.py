@@ -17,6 +17,8 @@ def log(*values, sep=" "):
     print(*values, sep=sep)
 class __Object:
     pass
+__python = __Object()
+__python.repr = repr
 __NO_VALUES = (
     'coroutine', '__Call', '__Task', 'function', 'module', 'type', 'range', 'slice', 're.Pattern', 're.Match'
 )
@@ -62,10 +64,12 @@ def __enum(kind, names):
             member.name, member.value, member.__is_member = name, value, True
             members.append(member)
         setattr(kind, name, member)
-def __enum_is(self, other):
-    return type(other) is type(self) and self.value == other.value
 def __enum_equals(self, other):
-    return self.value == (other.value if type(other) is type(self) else other)
+    if type(other) is type(self):
+        return self.value == other.value
+    if hasattr(other, '__is_member') and (self.__is_plain or other.__is_plain):
+        return False
+    return self.value == other
 def __enum_hash(self):
     return hash(self.value)
 def __enum_name(self):
@@ -83,6 +87,17 @@ __fields = {}
 def __mapping(value):
     names = __fields.get(str(type(value)))
     return value if names is None else {name: getattr(value, name) for name in names}
+def __shown_fields(name, value):
+    return f"{name}({', '.join([f'{field}={part!r}' for field, part in __mapping(value).items()])})"
+def __plain_keys(value, left=None):
+    left = [20000] if left is None else left
+    left[0] -= 1
+    if left[0] < 0:
+        return value
+    if isinstance(value, dict):
+        pairs = [(key, __plain_keys(part, left)) for key, part in value.items()]
+        return {key.value if hasattr(key, '__is_member') else key: part for key, part in pairs}
+    return [__plain_keys(part, left) for part in value] if type(value) in (list, tuple) else value
 def __asdict(value):
     kind = str(type(value))
     if kind in __fields:
@@ -123,6 +138,7 @@ def repr(value):
     for kind, name in __shown.items():
         text = text.replace(f"{kind}(", f"{name}(")
     return text
+__python.repr = repr
 """
 """What a script finds defined that shows its own exceptions, for which others stand."""
 

@@ -12,12 +12,12 @@ from sennit.activities.programs.coroutines.statements import SideBySide, is_side
 from sennit.activities.programs.python.classes import FIELD_WORDS, OwnClasses
 from sennit.activities.programs.python.containers import Containers
 from sennit.activities.programs.python.exceptions import OWN
-from sennit.activities.programs.python.formats import as_calls
+from sennit.activities.programs.python.formats import PYTHON, as_calls
 from sennit.activities.programs.python.modules import imported_as
 from sennit.activities.programs.python.written_types import WrittenTypes
 from sennit.workflows.plan.bundles.text_edits import MARK, modules_first
-from sennit.workflows.plan.programs.classes import class_named
-from sennit.workflows.plan.programs.endings import within
+from sennit.workflows.plan.programs.classes import class_named, is_enum
+from sennit.workflows.plan.programs.endings import is_session, within
 from sennit.workflows.plan.programs.lacks import names_of
 from sennit.workflows.plan.programs.source import Source, own_text, parsed
 from sennit.workflows.plan.programs.vocabulary import BUILTINS, JOINS, NEXT_OF, WORDS
@@ -64,6 +64,7 @@ class _Rewriting(OwnClasses, Containers, WrittenTypes, SideBySide):
         super().__init__(source, text, exceptions)
         self.is_alone = not is_side_by_side(source)
         classes = [node for node in source.nodes if isinstance(node, ast.ClassDef)]
+        self._has_enums = any(map(is_enum, classes))
         self._own = {name for node in classes for name in source.bound.get(node, ())}
         attributes = (node for node in source.nodes if isinstance(node, ast.Attribute))
         self._own.update(node.attr for node in attributes if not isinstance(node.ctx, ast.Load))
@@ -96,7 +97,7 @@ class _Rewriting(OwnClasses, Containers, WrittenTypes, SideBySide):
         carriers = self._errors.carriers
         if any(map(_is_name, self.source.nodes)):
             self._behind += [f"__kinds[str({name})] = {name!r}" for name in carriers]
-        if "repr" in self.source.uses:
+        if "repr" in self.source.uses or PYTHON in self.source.uses:
             self._behind += [f"__shown[{kind!r}] = {self._written(name)!r}" for name, kind in carriers.items()]
         return modules_first(self.changed(), self.body.decode()) + "".join(
             f"\n{line}" for line in sorted(self._behind, key=lambda line: line.startswith(OWN))
@@ -105,7 +106,8 @@ class _Rewriting(OwnClasses, Containers, WrittenTypes, SideBySide):
     def _return(self, node: ast.Return) -> None:
         function = self.source.function(node)
         if node.value is not None and isinstance(function, ast.AsyncFunctionDef) and self.source.is_top_level(function):
-            self._around(node.value, "__value((", "), 'return')")
+            keys, end = ("__plain_keys(", ")") if self._has_enums and is_session(self.source, function) else ("", "")
+            self._around(node.value, f"{keys}__value((", f"), 'return'){end}")
 
     def _call(self, node: ast.Call) -> None:
         if node in self._errors.begun:
@@ -149,11 +151,12 @@ class _Rewriting(OwnClasses, Containers, WrittenTypes, SideBySide):
             self._list_views(call)
         if name in WORDS and name not in _TAKES_ANY:
             return
+        keys, end = ("__plain_keys(", ")") if self._has_enums else ("", "")
         arguments = call.args[: 1 if name == "pipeline" else None] if name != "task" else []
         named = [each.value for each in call.keywords if each.arg not in (None, "schema")]
         for each in (*arguments, *named):
             if not isinstance(each, ast.Starred | ast.GeneratorExp | ast.Constant | ast.JoinedStr):
-                self._around(each, "__value(", f", '{name}')")
+                self._around(each, f"{keys}__value(", f", '{name}'){end}")
 
     def _generator(self, node: ast.GeneratorExp) -> None:
         """Monty makes a list of it, of which `next` knows nothing."""
@@ -213,8 +216,9 @@ class _Rewriting(OwnClasses, Containers, WrittenTypes, SideBySide):
                     self._around(target, "", " = []")
                 case ast.Subscript(value=value, slice=key):
                     first, last = self._at(key)
-                    self._instead(begin, self._at(value)[0], f"{between}(")
-                    self._instead(self._at(value)[1], first, ").pop((")
+                    starts, middle = ("__delete((", "), (") if b"deque" in self.body else ("(", ").pop((")
+                    self._instead(begin, self._at(value)[0], f"{between}{starts}")
+                    self._instead(self._at(value)[1], first, middle)
                     self._instead(last, self._at(target)[1], "))")
 
     def _expression(self, node: ast.Expr) -> None:

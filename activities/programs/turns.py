@@ -18,8 +18,13 @@ from sennit.activities.limits import (
     MAX_PROGRAM_CALLS,
     MAX_SNAPSHOT_BYTES,
 )
+from sennit.activities.programs.coroutines.prelude import WHOLE
 from sennit.activities.programs.coroutines.scheduler import CALLED_FOR, CANCELLED, LEAVE, LINE, Coroutines
 from sennit.activities.programs.coroutines.scheduler import Fed as Woken
+from sennit.activities.programs.dialect import OF_TYPES, ON_DEMAND, PRELUDE
+from sennit.activities.programs.python.containers import CONTAINERS
+from sennit.activities.programs.python.exceptions import ERRORS
+from sennit.activities.programs.python.modules import TEXTS
 from sennit.activities.programs.reading import Read
 from sennit.activities.programs.rewriting import own_errors
 from sennit.activities.programs.values import (
@@ -54,8 +59,12 @@ _INTERNAL = "Internal error in monty: "
 _NEVER_QUEUED = (*PLAIN, "sleep", "sleep_until", "budget_left")
 _TAKES_FUNCTIONS = {"task": slice(0, 1), "pipeline": slice(1, None)}
 _SCRIPT_FILE = "<python-input-1>"
-_OF_PRELUDE = re.compile(r"(?<!\w)__(?=[A-Za-z_]*[A-Za-z](?:\(\)|'))")
+_PRELUDES = (PRELUDE, OF_TYPES, *ON_DEMAND.values(), *TEXTS.values(), ERRORS, CONTAINERS, WHOLE)
+_DEFINED = "|".join(dict.fromkeys(re.findall(r"\b(?:class|def) __(\w*[A-Za-z0-9])\b", "".join(_PRELUDES))))
+_OF_PRELUDE = re.compile(rf"(?<!\w)__(?=(?:{_DEFINED})(?:\(\)|'|$))")
 """Before the name of what the prelude defines, as Python writes it: `__wait_for() missing 1 required argument`."""
+_NAMING = ("TypeError", "NameError", "AttributeError")
+"""The errors of Monty that name it."""
 _BY_ITSELF = re.compile(r"panicked|SIGABRT|SIGSEGV|SIGBUS|SIGILL|SIGTRAP")
 RAISED = frozenset(get_args(monty.ExcType)) - {"BaseException", "SystemExit", "KeyboardInterrupt", "StopIteration"}
 """The errors that a script raises with one text."""
@@ -304,9 +313,11 @@ class ScriptRun:
             return self._error("TypeError", str(error))
         frames = [frame for frame in error.traceback() if frame.filename == self._file]
         kind, _, message = error.display("type-msg").partition(": ")
+        for name, stands in self._own.items():
+            message = message.replace(f"'{stands}' object has no", f"'{name}' object has no")
         kind = next((name for name, stands in self._own.items() if stands == kind), kind)
         kind = "CancelledError" if kind == CANCELLED[0] else kind
-        message = _OF_PRELUDE.sub("", message)
+        message = _OF_PRELUDE.sub("", message) if kind in _NAMING else message
         if kind == "TimeoutError" and "time limit exceeded" in message:
             return self._too_long()
         if kind == "MemoryError" and "memory limit" in message:

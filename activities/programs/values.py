@@ -276,6 +276,8 @@ class _Copy:
                 key = json.dumps(_scalar(key))
             if not isinstance(key, str):
                 raise NotJson(f"the keys of a dict are texts, not {_kind(key)}: write str(key)")
+            if key in plain:
+                raise NotJson(f"two keys become {key!r}: write str(key)")
             self._take(len(key.encode()) + 3)
             plain[key] = self.of(part, depth + 1)
         return plain

@@ -13,7 +13,8 @@ class __Group:
 async def __soon(then, task):
     then(task, 1)
 async def __gather(*given, return_exceptions=False):
-    if given and not return_exceptions and all([isinstance(each, __Call) for each in given]):
+    is_each_once = len({id(each) for each in given}) == len(given)
+    if given and is_each_once and not return_exceptions and all([isinstance(each, __Call) for each in given]):
         me = __current()
         __wake(me._name, 1)  # what was started before begins first
         await __pause(me)
@@ -21,7 +22,11 @@ async def __gather(*given, return_exceptions=False):
     return await __gather_now(*given, return_exceptions=return_exceptions).wait()
 def __gather_now(*given, return_exceptions=False):
     line, future = __at["line"], __Task(None, None, "running")
-    tasks = [__spawn(each, line=line) for each in given]
+    started = {}  # asyncio starts once what it is given twice
+    for each in given:
+        if id(each) not in started:
+            started[id(each)] = __spawn(each, line=line)
+    tasks = list(started.values())
     future._on = group = __Group(tasks)
     state = {"left": len(tasks)}
     def ended(task, hops):
@@ -33,7 +38,8 @@ def __gather_now(*given, return_exceptions=False):
             error = __CANCELLED("cancelled")
         if error is not None or not state["left"]:
             future._hops = hops
-            future.end([each._value if each._error is None else each._error for each in tasks], error)
+            ends = [started[id(each)] for each in given]
+            future.end([each._value if each._error is None else each._error for each in ends], error)
     for task in tasks:
         if task.done():
             __spawn(__soon(ended, task), line=line)

@@ -306,3 +306,5 @@ class __Asyncio:
     pass
 __asyncio = __Asyncio()
 """
+WHOLE = prelude_for(" ".join((*ASYNCIO, *_MARKS.values(), "__asyncio")))
+"""All that any script finds defined to run coroutines side by side."""

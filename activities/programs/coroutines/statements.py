@@ -61,12 +61,17 @@ def _waits(source: Source, name: ast.Name) -> bool:
 
 
 def _is_gather(source: Source, call: ast.AST) -> bool:
-    if not isinstance(call, ast.Call):
-        return False
-    if isinstance(call.func, ast.Attribute):
-        return call.func.attr == "gather"
-    meaning = source.meaning(call.func) if isinstance(call.func, ast.Name) else None
-    return isinstance(meaning, ast.alias) and meaning.name == "gather"
+    """Whether something is a call of asyncio's `gather`."""
+    match call:
+        case ast.Call(func=ast.Attribute(value=ast.Name() as module, attr="gather")):
+            meaning = source.meaning(module)
+            return isinstance(meaning, ast.alias) and meaning.name == "asyncio"
+        case ast.Call(func=ast.Name() as name):
+            meaning = source.meaning(name)
+            if isinstance(meaning, ast.alias) and meaning.name == "gather":
+                around = source.parents[meaning]
+                return isinstance(around, ast.ImportFrom) and around.module == "asyncio"
+    return False
 
 
 def _is_begun_later(source: Source, call: ast.Call) -> bool:

@@ -16,7 +16,7 @@ from sennit.workflows.plan.programs.classes import (
     is_typed_dict,
     tuple_fields,
 )
-from sennit.workflows.plan.programs.source import Source, modules_in
+from sennit.workflows.plan.programs.source import Source
 
 _LEVELS = 20
 _MORE = ast.dump(ast.Constant(...))
@@ -29,7 +29,7 @@ class OwnClasses(Exceptions):
 
     def __init__(self, source: Source, text: str, exceptions: Collection[str]) -> None:
         super().__init__(source, text, exceptions)
-        self._modules = tuple(name for _, name in modules_in(text))
+        self._aliases = dict[str, str]()
         self._has_instances = any(is_dataclass(node) for node in source.nodes if isinstance(node, ast.ClassDef))
 
     def _class(self, node: ast.ClassDef) -> None:
@@ -53,9 +53,12 @@ class OwnClasses(Exceptions):
             if first.lineno > node.lineno and self.source.is_top_level(node):
                 line = self._lines[first.lineno - 1]
                 indent = self.body[line : line + first.col_offset].decode()
-                self._instead(
-                    line, line, f"{indent}def __getitem__(self, name): return getattr(self, name)  {MARK.decode()}\n"
-                )
+                methods = [f"{indent}def __getitem__(self, name): return getattr(self, name)  {MARK.decode()}\n"]
+                written = self._written(node.name)
+                if written != node.name and "__repr__" not in self.source.bound.get(node, ()):
+                    shown = f"__shown_fields({written!r}, self)"
+                    methods.append(f"{indent}def __repr__(self): return {shown}  {MARK.decode()}\n")
+                self._instead(line, line, "".join(methods))
                 names = [
                     each
                     for each, place in self.source.bound[node].items()
@@ -64,12 +67,6 @@ class OwnClasses(Exceptions):
                 self._behind.append(f"__fields[str({node.name})] = {names!r}")
                 made = f"{node.name}(**{self._fields_made(node)}) if type(v) is dict else v"
                 self._behind.append(f"def __as_{node.name}(v): return {made}")
-
-    def _written(self, name: str) -> str:
-        """Return a name as its module has it."""
-        for module in self._modules:
-            name = name.removeprefix(f"{module}__")
-        return name
 
     def _is_field_word(self, node: ast.Attribute) -> bool:
         meaning = self.source.meaning(node.value) if isinstance(node.value, ast.Name) else None
@@ -82,10 +79,10 @@ class OwnClasses(Exceptions):
             if isinstance(each, ast.Assign) and is_auto(each.value) and isinstance(each.targets[0], ast.Name):
                 self._instead(*self._at(each.value), ast.unparse(values[each.targets[0].id]))
         text = "__enum_value" if bases[-1] in ("StrEnum", "IntEnum") else "__enum_name"
-        equal = "__enum_is" if bases == ["Enum"] else "__enum_equals"
-        methods = f"__eq__ = {equal}; __hash__ = __enum_hash; __str__ = {text}; __repr__ = __enum_shown"
+        methods = f"__eq__ = __enum_equals; __hash__ = __enum_hash; __str__ = {text}; __repr__ = __enum_shown"
         first = self._at(node.body[0])[0]
-        self._instead(first, first, f"{methods}; __kind = {self._written(node.name)!r}; ")
+        kind = f"__kind = {self._written(node.name)!r}; __is_plain = {bases == ['Enum']}"
+        self._instead(first, first, f"{methods}; {kind}; ")
         end, indent = self.body.find(b"\n", self._at(node)[1]), " " * node.col_offset
         line = f"\n{indent}__enum({node.name}, {list(values)})  {MARK.decode()}"
         self._after(end if end >= 0 else len(self.body), line)
@@ -190,7 +187,22 @@ class OwnClasses(Exceptions):
         meaning = self.source.meaning(written)
         around = self.source.parents.get(meaning) if meaning is not None else None
         is_only = isinstance(around, ast.Assign) and around.targets == [meaning] and meaning not in self.source.again
-        return self._made(around.value, value, level + 1) if is_only and isinstance(around, ast.Assign) else ""
+        if not (is_only and isinstance(around, ast.Assign)):
+            return ""
+        if around not in self.source.tree.body:
+            return self._made(around.value, value, level + 1)
+        return f"__as_{written.id}({value})" if self._is_made_by_name(written.id, around.value) else ""
+
+    def _is_made_by_name(self, name: str, written: ast.expr) -> bool:
+        """Whether something is made of what a name for a type stands for: a function then does it, however often the
+        name is used.
+        """
+        if name not in self._aliases:
+            self._aliases[name] = ""
+            self._aliases[name] = made = self._made(written, "v")
+            if made:
+                self._behind.append(f"def __as_{name}(v): return {made}")
+        return bool(self._aliases[name])
 
 
 def _takes_members(around: ast.AST) -> bool:

@@ -12,20 +12,29 @@ def __plus(value, more):
     else:
         value += more
     return value
+def __delete(value, key):
+    if not str(type(value)).endswith(".deque'>"):
+        value.pop(key)
+        return
+    value[key]
+    key %= len(value)
+    value.rotate(-key)
+    value.popleft()
+    value.rotate(key)
 def __of_sets(name, found, *others):
     for other in map(set, others):
         found = found | other if name == 'union' else found & other if name == 'intersection' else found - other
     return found if others else found.copy()
 """
-"""What a script finds defined that adds or unites more than Monty does."""
+"""What a script finds defined that adds, deletes or unites more than Monty does."""
 _OF_SETS = ("union", "intersection", "difference")
 _ITERABLES = ("map", "filter", "range", "zip", "reversed", "enumerate", "tuple", "set", "iter", "dict")
 _VIEWS = ("keys", "values", "items")
 
 
 def has_containers(text: str) -> bool:
-    """Whether a script, as Monty has it, adds or unites more than Monty does."""
-    return "__plus(" in text or "__of_sets(" in text
+    """Whether a script, as Monty has it, adds, deletes or unites more than Monty does."""
+    return any(name in text for name in ("__plus(", "__delete(", "__of_sets("))
 
 
 class Containers(Edits):

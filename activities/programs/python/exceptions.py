@@ -5,7 +5,7 @@ from collections.abc import Collection
 
 from sennit.workflows.plan.bundles.text_edits import Edits
 from sennit.workflows.plan.programs.errors import OwnErrors
-from sennit.workflows.plan.programs.source import Source
+from sennit.workflows.plan.programs.source import Source, modules_in
 
 OWN = "#own "
 
@@ -26,17 +26,22 @@ def __raised(error):
     if not hasattr(error, '__carrier'):
         return error
     raised = error.__carrier(str(error))
-    known = (str(type(raised)), str(raised))
-    __raised_as.pop(known, None)
-    __raised_as[known] = error
-    if len(__raised_as) > 2000:
+    kind, text = str(type(raised)), str(raised)
+    for known in ((kind, text), (kind, text, __me())):
+        __raised_as.pop(known, None)
+        __raised_as[known] = error
+    while len(__raised_as) > 4000:
         __raised_as.pop(next(iter(__raised_as)))
     return raised
 def __caught(error):
-    return __raised_as.get((str(type(error)), str(error)), error)
+    kind, text = str(type(error)), str(error)
+    if (kind, text) not in __raised_as:
+        return error
+    return __raised_as.get((kind, text, __me()), __raised_as[(kind, text)])
 """
 """What a script finds defined that has exceptions with more than a name. Of those it keeps the last 2,000 that were
-raised: at most 1,000 calls are open, so that many may be on their way.
+raised: at most 1,000 calls are open, so that many may be on their way. Two that read the same are told apart by the
+coroutines that raised them.
 """
 
 
@@ -55,6 +60,7 @@ class Exceptions(Edits):
         super().__init__(text)
         self.source = source
         self.exceptions = exceptions
+        self._modules = tuple(name for _, name in modules_in(text))
         self._errors = OwnErrors.of(source)
         self._behind: list[str] = []
         if carriers := self._errors.carriers:
@@ -90,8 +96,15 @@ class Exceptions(Edits):
         self._new(node.name)
 
     def _new(self, name: str) -> None:
+        written = self._written(name)
         made = f"__own_{self._errors.bodies[name].name}(*a, **k)"
-        self._behind.append(f"def __new_{name}(*a, **k): return __made_error({name!r}, {name}, {made}, a)")
+        self._behind.append(f"def __new_{name}(*a, **k): return __made_error({written!r}, {name}, {made}, a)")
+
+    def _written(self, name: str) -> str:
+        """Return a name as its module has it."""
+        for module in self._modules:
+            name = name.removeprefix(f"{module}__")
+        return name
 
     def _raise(self, node: ast.Raise) -> None:
         if node.exc is None and self._errors.bodies:

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -209,6 +211,118 @@ async def main():
     assert found == [5, None, True, True, "a", {"name": "a", "minutes": 1, "kind": "bug"}, whole]
 
 
+def test_a_member_of_an_enum_is_known_again_behind_a_task() -> None:
+    text = """
+from enum import Enum
+
+
+class K(Enum):
+    SEND = "send"
+    SKIP = "skip"
+
+
+async def act(k):
+    if k == K.SKIP:
+        return {"verdict": K.SKIP}
+    return await write(x="sent")
+
+
+async def main():
+    one = await task(act, k=K.SKIP)
+    both = await parallel([task(act, k=k) for k in (K.SKIP, K.SKIP)])
+    match one["verdict"]:
+        case K.SEND:
+            return "sent"
+        case K.SKIP:
+            return [found["verdict"] == K.SKIP and found["verdict"] != K.SEND for found in both]
+"""
+    assert run(text, {}) == [True, True]
+
+
+def test_names_for_types_that_use_each_other_often_make_a_script_no_longer() -> None:
+    names = "".join(f"T{n + 1} = {{'a': T{n}, 'b': T{n}, 'c': T{n}}}\n" for n in range(9))
+    text = f"""{HEAD}
+T0 = {{"kind": Step}}
+{names}
+
+async def main():
+    small = await llm("x", schema=T1)
+    return [small["b"]["kind"].minutes, len(small)] if small else await llm("y", schema=T9)
+"""
+    step = {"kind": {"name": "a"}}
+    assert run(text, {"llm": lambda prompt, schema: {"a": step, "b": step, "c": step}}) == [5, 3]
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("await look()", "no field '__typename' in '__Queue'"),
+        ("raise ValueError('__wait_for() is mine')", "__wait_for() is mine"),
+        ("await asyncio.wait_for()", "wait_for() missing 2 required"),
+        ("asyncio.Queue().go()", "'Queue' object has no attribute 'go'"),
+        ("asyncio.Semaphore(1, 2, 3)", "__init__() takes from 1 to 2"),
+        ("[1][asyncio.Semaphore(1)]", "list indices must be integers or slices, not Semaphore"),
+    ],
+)
+def test_an_error_names_what_the_prelude_defines_as_people_do(written: str, said: str) -> None:
+    def look() -> None:
+        raise ToolError("no field '__typename' in '__Queue'")
+
+    with pytest.raises(Exception, match=re.escape(said)) as raised:
+        run(f"import asyncio\n\n\nasync def main():\n    {written}\n", {"look": look})
+    assert "__" in said or "__" not in str(raised.value)
+
+
+def test_keys_that_become_the_same_text_are_refused() -> None:
+    with pytest.raises(TypeError, match="two keys become '1': write str"):
+        run("async def main():\n    return {1: 'a', '1': 'b'}\n", {})
+
+
+def test_members_of_an_enum_that_are_keys_leave_a_session_as_their_values() -> None:
+    text = f"""{HEAD}
+async def count(words):
+    return {{k: [{{k: len(words)}}] for k in Kind}}
+
+
+async def main():
+    here = await write(found=({{Kind.BUG: 1}}, {{2: Kind.WISH}}))
+    return [here, await task(count, words={{Kind.BUG: 1}}), {{Kind.BUG: {{Kind.WISH: 3}}}}]
+"""
+    counted = {"bug": [{"bug": 1}], "wish": [{"wish": 1}]}
+    assert run(text, {"write": lambda found: found}) == [[{"bug": 1}, {"2": "wish"}], counted, {"bug": {"wish": 3}}]
+
+
+def test_what_a_module_defines_is_shown_by_the_name_that_it_has_there(tmp_path: Path) -> None:
+    (tmp_path / "parts.py").write_text(f"{HEAD}\n\n@dataclass\nclass Size:\n    n: int\n    m: str = 'a'\n")
+    program = tmp_path / "program.py"
+    program.write_text("""
+from parts import NotFound, Size, Worse
+
+
+async def main():
+    errors = [NotFound(3), Worse("so")]
+    return [repr(Size(1)), f"{Size(2)} {[Size(3)]}", *[f"{e!r}" for e in errors]]
+""")
+    shown = ["Size(n=1, m='a')", "Size(n=2, m='a') [Size(n=3, m='a')]", "NotFound('3: no word')", "Worse('so')"]
+    assert run(program, {}) == shown
+
+
+def test_an_own_exception_without_its_fields_is_named_where_they_are_read() -> None:
+    text = f"""{HEAD}
+async def one():
+    raise ApiError(3)
+
+
+async def main():
+    try:
+        await task(one)
+    except ApiError as error:
+        return error.code
+"""
+    with pytest.raises(AttributeError, match="'ApiError' object has no attribute 'code'"):
+        run(text, {})
+
+
 @pytest.mark.parametrize("kind", ["Worse", "Short", "LookupError", "Slow", "TimeoutError"])
 def test_an_exception_keeps_its_type_through_tasks(kind: str) -> None:
     text = f"""{HEAD}
@@ -289,6 +403,15 @@ def test_the_errors_of_calls_that_a_script_may_catch_are_those_that_there_are() 
         ("def f(x):\n    for _ in x:\n        x.a()\n        del x", "`x` is deleted on line 4"),
         ("def f(x):\n    del x.a", "`del` takes names and items"),
         ("def f():\n    while True:\n        yield 1", "a generator here ends by itself"),
+        ("def f(xs):\n    del xs[::2]", "`del` takes no slice with a step here: write `xs = [each for number"),
+        (
+            "import itertools\ndef f():\n    for n in itertools.count(1):\n        yield n",
+            "a generator here ends by itself",
+        ),
+        (
+            "from itertools import cycle as c\ndef f():\n    yield from (n for n in zip(c('ab'), map(len, c('a'))))",
+            "a generator here ends by itself",
+        ),
         ("from statistics import linear_regression", "`statistics` has no `linear_regression`"),
         (
             "import urllib.parse as p\ndef f(): return p.quote_from_bytes(b'a')",

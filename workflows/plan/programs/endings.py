@@ -26,6 +26,8 @@ _WITHOUT = {
     "now": "a time has no JSON: write .isoformat()",
 }
 """Calls whose results have no JSON."""
+_LAZY = ("accumulate", "chain", "dropwhile", "enumerate", "filter", "filterfalse", "map", "pairwise", "starmap", "zip")
+"""What gives one value after the other for those that it is given."""
 _MAYBE = (ast.IfExp, ast.BoolOp, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
@@ -106,6 +108,10 @@ def is_collectable(source: Source, function: ast.AST) -> bool:
                 return False
             case ast.Yield() | ast.YieldFrom() if not isinstance(source.parents[part], ast.Expr):
                 return False
+            case ast.For(iter=each) if _is_endless(source, each) and not _is_left(part):
+                return False
+            case ast.YieldFrom(value=each) if _is_endless(source, each):
+                return False
             case ast.While(test=ast.Constant()) | ast.Return(value=ast.expr()) | ast.Nonlocal():
                 return False
             case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attr)) if (
@@ -113,6 +119,44 @@ def is_collectable(source: Source, function: ast.AST) -> bool:
             ):
                 return False
     return True
+
+
+def _is_left(loop: ast.For) -> bool:
+    """Whether something in a loop leaves it."""
+    parts = (part for statement in loop.body for part in within(statement))
+    return any(isinstance(part, ast.Break | ast.Return | ast.Raise) for part in parts)
+
+
+def _is_endless(source: Source, value: ast.expr) -> bool:
+    """Whether a loop over a value does not end by itself: one over `itertools.count()`, or what is made of it."""
+    value = source.assigned(value)
+    match value:
+        case ast.GeneratorExp(generators=[ast.comprehension(iter=first), *_]):
+            return _is_endless(source, first)
+        case ast.Call(func=function, args=args):
+            name = _of_itertools(source, function)
+            if name in ("count", "cycle"):
+                return True
+            if name == "repeat":
+                return len(args) + len(value.keywords) == 1
+            parts = args[1:] if name == "map" else args
+            ends = [not _is_endless(source, each) for each in parts if not isinstance(each, ast.Starred)]
+            return bool(ends) and name in _LAZY and not (any(ends) if name in ("map", "zip") else all(ends))
+    return False
+
+
+def _of_itertools(source: Source, function: ast.expr) -> str:
+    """Return the name of a function of itertools or of Python, "" for any other."""
+    if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
+        module = source.meaning(function.value)
+        return function.attr if isinstance(module, ast.alias) and module.name == "itertools" else ""
+    if not isinstance(function, ast.Name):
+        return ""
+    meaning = source.meaning(function)
+    if isinstance(meaning, ast.alias):
+        around = source.parents[meaning]
+        return meaning.name if isinstance(around, ast.ImportFrom) and around.module == "itertools" else ""
+    return function.id if meaning is None else ""
 
 
 def _is_behind_a_yield(source: Source, raised: ast.Raise, parts: list[ast.AST]) -> bool:
@@ -144,7 +188,13 @@ def deleted_in(source: Source, node: ast.Delete) -> Found:
         if isinstance(target, ast.Name):
             for use in _names_read(source, node, target)[:1]:
                 yield "construct", use, f"`{target.id}` is deleted on line {node.lineno}: leave `del` out, or this"
-        elif not isinstance(target, ast.Subscript):
+        elif isinstance(target, ast.Subscript):
+            match target.slice:
+                case ast.Slice(step=ast.expr()):
+                    name = ast.unparse(target.value)
+                    way_out = f"write `{name} = [each for number, each in enumerate({name}) if ...]`"
+                    yield "construct", node, f"`del` takes no slice with a step here: {way_out}"
+        else:
             yield "construct", node, "`del` takes names and items here, as in `del found[key]`"
 
 

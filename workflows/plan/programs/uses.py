@@ -14,6 +14,7 @@ CONTAINERS = (
     ast.GeneratorExp, ast.keyword,
 )  # fmt: skip
 """What hands a value on to what is around it."""
+_LISTS = (ast.List, ast.ListComp, ast.Tuple, ast.GeneratorExp)
 _WAITING = ("sleep", "gather", "wait", "wait_for")
 _TAKES_CALL = ("create_task", "ensure_future", "wait_for", "shield")
 _ENTERED = ("Semaphore", "BoundedSemaphore", "Lock", "TaskGroup", "timeout")
@@ -53,10 +54,22 @@ class Uses:
             yield "await", call, f"this uses the call of `{name.id}`, not its result: write `await {name.id}(...)`"
 
     def _is_given_on(self, user: ast.AST) -> bool:
-        """Whether a function gives a call to who calls it, to be awaited there."""
+        """Whether a function gives a call to who calls it, or a loop to what it does, to be awaited there."""
+        if isinstance(user, ast.For | ast.comprehension):
+            return self._is_awaited_in_turn(user)
         return isinstance(user, ast.Lambda) or (
             isinstance(user, ast.Return) and isinstance(self.source.function(user), ast.FunctionDef)
         )
+
+    def _is_awaited_in_turn(self, loop: ast.For | ast.comprehension) -> bool:
+        """Whether a loop goes through a list of calls and awaits each."""
+        if not (isinstance(loop.target, ast.Name) and isinstance(loop.iter, _LISTS)):
+            return False
+        whole = loop if isinstance(loop, ast.For) else self.source.parents[loop]
+        awaited = (
+            use for use in self.source.uses.get(loop.target.id, ()) if isinstance(self.source.parents[use], ast.Await)
+        )
+        return any(whole in self.source.around(use) for use in awaited)
 
     def _gives_call(self, function: ast.FunctionDef) -> bool:
         """Whether what a function returns may be a call, which can be awaited."""
@@ -168,7 +181,7 @@ class Uses:
 
     def _is_list(self, value: ast.expr) -> bool:
         """Whether a value is written as a list."""
-        return isinstance(self.source.assigned(value), ast.List | ast.ListComp | ast.Tuple | ast.GeneratorExp)
+        return isinstance(self.source.assigned(value), _LISTS)
 
     def _module(self, node: ast.AST | None) -> str:
         """Return the module that a name was imported as, or ""."""
