@@ -36,14 +36,16 @@ def for_monty(script: str, exceptions: Collection[str]) -> str:
     """Return a script that asks whether what leaves it is a value, and that gives its exceptions texts, which is all
     that Monty lets them carry: `KeyError(5)` becomes `KeyError(str(5))`. What Monty lacks of Python is rewritten.
     """
+    own = own_text(script)
     try:
         source = Source(parsed(script))
-        text = as_calls(source, own_text(script), _Rewriting(source, own_text(script), exceptions).is_changed)
-        if text != own_text(script):
-            source = Source(ast.parse(text))
+        rewriting = _Rewriting(source, own, exceptions)
+        text = as_calls(source, own, rewriting.is_changed)
+        if text != own:
+            rewriting = _Rewriting(Source(ast.parse(text)), text, exceptions)
     except SyntaxError:
         return script
-    changed = _Rewriting(source, text, exceptions).text()
+    changed = rewriting.text()
     try:
         ast.parse(changed)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -114,7 +116,7 @@ class _Rewriting(OwnClasses, Containers, WrittenTypes, SideBySide):
             self._begin(node)
         self._begin_as_asyncio(node)
         self._unite(node)
-        if self._is_wraps(node.func):
+        if self.source.imported(node.func) == "functools.wraps":
             self._instead(*self._at(node), "(lambda __f: __f)")
         if not isinstance(node.func, ast.Name) or node.func.id in self._errors.bodies:
             return
@@ -125,13 +127,6 @@ class _Rewriting(OwnClasses, Containers, WrittenTypes, SideBySide):
             self._give_text(node)
         elif name not in BUILTINS and meaning is None:
             self._give_values(node, name)
-
-    def _is_wraps(self, function: ast.expr) -> bool:
-        meaning = self.source.meaning(function) if isinstance(function, ast.Name) else None
-        if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
-            module = self.source.meaning(function.value)
-            return function.attr == "wraps" and isinstance(module, ast.alias) and module.name == "functools"
-        return isinstance(meaning, ast.alias) and meaning.name == "wraps"
 
     def _give_text(self, call: ast.Call) -> None:
         """Give an exception one text in the place of anything else."""

@@ -62,16 +62,7 @@ def _waits(source: Source, name: ast.Name) -> bool:
 
 def _is_gather(source: Source, call: ast.AST) -> bool:
     """Whether something is a call of asyncio's `gather`."""
-    match call:
-        case ast.Call(func=ast.Attribute(value=ast.Name() as module, attr="gather")):
-            meaning = source.meaning(module)
-            return isinstance(meaning, ast.alias) and meaning.name == "asyncio"
-        case ast.Call(func=ast.Name() as name):
-            meaning = source.meaning(name)
-            if isinstance(meaning, ast.alias) and meaning.name == "gather":
-                around = source.parents[meaning]
-                return isinstance(around, ast.ImportFrom) and around.module == "asyncio"
-    return False
+    return isinstance(call, ast.Call) and source.imported(call.func) == "asyncio.gather"
 
 
 def _is_begun_later(source: Source, call: ast.Call) -> bool:

@@ -69,8 +69,7 @@ class OwnClasses(Exceptions):
                 self._behind.append(f"def __as_{node.name}(v): return {made}")
 
     def _is_field_word(self, node: ast.Attribute) -> bool:
-        meaning = self.source.meaning(node.value) if isinstance(node.value, ast.Name) else None
-        return node.attr in FIELD_WORDS and isinstance(meaning, ast.alias) and meaning.name == "dataclasses"
+        return node.attr in FIELD_WORDS and self.source.imported(node.value) == "dataclasses"
 
     def _enum(self, node: ast.ClassDef) -> None:
         """Have the members of an enum be instances of its class, which knows how they are compared and shown."""
@@ -184,14 +183,12 @@ class OwnClasses(Exceptions):
             is_plain = is_dataclass(found) and "__getitem__" not in self.source.bound.get(found, ())
             is_made = (is_plain or is_typed_dict(found)) and self.source.is_top_level(found)
             return f"__as_{found.name}({value})" if is_made else ""
-        meaning = self.source.meaning(written)
-        around = self.source.parents.get(meaning) if meaning is not None else None
-        is_only = isinstance(around, ast.Assign) and around.targets == [meaning] and meaning not in self.source.again
-        if not (is_only and isinstance(around, ast.Assign)):
+        stands_for = self.source.assigned(written)
+        if stands_for is written:
             return ""
-        if around not in self.source.tree.body:
-            return self._made(around.value, value, level + 1)
-        return f"__as_{written.id}({value})" if self._is_made_by_name(written.id, around.value) else ""
+        if not self.source.is_top_level(self.source.parents[stands_for]):
+            return self._made(stands_for, value, level + 1)
+        return f"__as_{written.id}({value})" if self._is_made_by_name(written.id, stands_for) else ""
 
     def _is_made_by_name(self, name: str, written: ast.expr) -> bool:
         """Whether something is made of what a name for a type stands for: a function then does it, however often the

@@ -147,16 +147,10 @@ def _is_endless(source: Source, value: ast.expr) -> bool:
 
 def _of_itertools(source: Source, function: ast.expr) -> str:
     """Return the name of a function of itertools or of Python, "" for any other."""
-    if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
-        module = source.meaning(function.value)
-        return function.attr if isinstance(module, ast.alias) and module.name == "itertools" else ""
-    if not isinstance(function, ast.Name):
-        return ""
-    meaning = source.meaning(function)
-    if isinstance(meaning, ast.alias):
-        around = source.parents[meaning]
-        return meaning.name if isinstance(around, ast.ImportFrom) and around.module == "itertools" else ""
-    return function.id if meaning is None else ""
+    if isinstance(function, ast.Name) and source.meaning(function) is None:
+        return function.id
+    module, _, name = source.imported(function).rpartition(".")
+    return name if module == "itertools" else ""
 
 
 def _is_behind_a_yield(source: Source, raised: ast.Raise, parts: list[ast.AST]) -> bool:

@@ -139,6 +139,19 @@ class Source:
         around = self.parents.get(meaning) if meaning is not None and meaning not in self.again else None
         return around.value if isinstance(around, ast.Assign) and around.targets == [meaning] else value
 
+    def imported(self, value: ast.AST) -> str:
+        """Return what an expression is that a script imports, as `asyncio.gather`, "" for any other."""
+        if isinstance(value, ast.Attribute):
+            module = self.imported(value.value)
+            return f"{module}.{value.attr}" if module else ""
+        meaning = self.meaning(value) if isinstance(value, ast.Name) else None
+        if not isinstance(meaning, ast.alias):
+            return ""
+        around = self.parents[meaning]
+        if isinstance(around, ast.ImportFrom):
+            return f"{around.module}.{meaning.name}"
+        return meaning.name if meaning.asname else meaning.name.partition(".")[0]
+
     def is_top_level(self, node: ast.AST) -> bool:
         return self.parents.get(node) is self.tree
 
@@ -279,29 +292,22 @@ def _without_effect(tree: ast.Module) -> list[ast.stmt]:
     """
     found = done_by_the_run(tree)
     ours = set(map(id, found))
-    imports = [each for each in tree.body if isinstance(each, ast.Import | ast.ImportFrom) and id(each) not in ours]
+    work = [each for each in tree.body if id(each) not in ours]
+    imports = [each for each in work if isinstance(each, ast.Import | ast.ImportFrom)]
     if all(map(_is_known, imports)):
         return found
-    used = {
-        part.id
-        for statement in tree.body
-        if id(statement) not in ours
-        for part in ast.walk(statement)
-        if isinstance(part, ast.Name)
-    }
-    return [*found, *(each for each in imports if not _is_known(each) and not used & set(_imported(each)))]
+    used = {part.id for each in work for part in ast.walk(each) if isinstance(part, ast.Name)}
+    return [*found, *(each for each in imports if not (_is_known(each) or used.intersection(_bound(each))))]
 
 
-def _imported(statement: ast.Import | ast.ImportFrom) -> list[str]:
-    """Return the modules and names that an import binds."""
+def _bound(statement: ast.Import | ast.ImportFrom) -> list[str]:
     return [name.asname or name.name.partition(".")[0] for name in statement.names]
 
 
 def _is_known(statement: ast.Import | ast.ImportFrom) -> bool:
     """Whether all that an import names is for the check: a module that scripts have, or none of Python's."""
-    names = (
-        [statement.module or ""] if isinstance(statement, ast.ImportFrom) else [each.name for each in statement.names]
-    )
+    names = [each.name for each in statement.names]
+    names = [statement.module or ""] if isinstance(statement, ast.ImportFrom) else names
     roots = [name.partition(".")[0] for name in names]
     return any(name in MODULES for name in names) or not set(roots) <= set(UNUSABLE)
 

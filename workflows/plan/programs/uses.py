@@ -143,12 +143,8 @@ class Uses:
 
     def _in_asyncio(self, function: ast.expr) -> str:
         """Return the name that a function has in asyncio, "" if it is none of it."""
-        if isinstance(function, ast.Attribute):
-            return function.attr if self._module(function.value) == "asyncio" else ""
-        meaning = self.source.meaning(function) if isinstance(function, ast.Name) else None
-        around = self.source.parents[meaning] if isinstance(meaning, ast.alias) else None
-        is_of = isinstance(around, ast.ImportFrom) and around.module == "asyncio"
-        return meaning.name if is_of and isinstance(meaning, ast.alias) else ""
+        module, _, name = self.source.imported(function).rpartition(".")
+        return name if module == "asyncio" else ""
 
     def _asyncio_call(self, node: ast.Call) -> Found:
         """Find what asyncio is given that it does not take, and what of it is never awaited."""
