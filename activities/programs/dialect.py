@@ -46,7 +46,7 @@ def __value(value, name, level=0, left=None):
         hint = "write list(...)" if is_list else "await a call, or give its function to task(function, ...)"
         kind = {'__Call': 'coroutine', '__Task': 'Task'}.get(kind, kind)
         raise TypeError(f"{name}: a {kind} is no value: {hint}")
-    elif kind.startswith('__') and kind[:6] not in ('__Memb', '__own_'):
+    elif kind.startswith('__') and not kind.startswith('__own_'):
         raise TypeError(f"{name}: a {kind[2:]} is no value: coroutines share it, but a task has a session of its own")
     return value
 """

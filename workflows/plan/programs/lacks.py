@@ -141,10 +141,11 @@ _IN_PLACE = ("__iadd__", "__isub__", "__imul__", "__itruediv__", "__ior__", "__i
 
 
 _FORGOTTEN = {
-    **{module: _MODULES[module] for module in ("collections", "dataclasses", "datetime", "functools", "itertools")},
-    "statistics": _MODULES["statistics"],
+    **{
+        module: _MODULES[module]
+        for module in ("collections", "dataclasses", "datetime", "enum", "functools", "itertools", "statistics")
+    },
     "decimal": "Decimal",
-    "enum": "Enum IntEnum StrEnum auto",
     "typing": "Any Callable Literal NamedTuple Optional TypedDict Union",
 }
 """Names that are often used and not imported, by their modules."""

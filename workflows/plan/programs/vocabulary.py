@@ -76,7 +76,7 @@ RateLimited ReplyCut ReplyTooLarge SandboxFailed SandboxLimit SchemaMismatch Ser
 ToolArgumentError ToolError ToolResultError TooManyFiles UnknownModel UnknownOutcome UnknownTool
 """
 _UNUSABLE = """
-abc argparse atexit concurrent contextlib contextvars enum getpass glob html http inspect logging multiprocessing os
+abc argparse atexit concurrent contextvars getpass glob html http inspect logging multiprocessing os
 pathlib pickle platform pprint queue shutil signal socket sqlite3 ssl subprocess sys tempfile threading time traceback
 types warnings weakref zoneinfo
 """
