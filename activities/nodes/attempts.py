@@ -27,7 +27,7 @@ from sennit.activities.providers.limiter import ProviderBusy
 from sennit.activities.providers.model import ProviderError
 from sennit.activities.storage.patience import store_wait
 from sennit.activities.toolbox.redaction import redact
-from sennit.workflows.messages.activity_options import FIRST_RETRY, GROWTH, LAST_RETRY
+from sennit.workflows.messages.activity_options import pause_after
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage, dollars
 from sennit.workflows.plan.language.text import one_line
 
@@ -140,7 +140,7 @@ class Attempts:
             error.retry_after = max(asked, min(asked * self.refused / EAGER, MAX_PUT_OFF_SECONDS))
             return failure(error, attempt=self.number, spent=spent)
         # Temporal's own backoff has grown with the refusals
-        backoff = min(FIRST_RETRY * GROWTH ** (self.number - 1), LAST_RETRY)
+        backoff = pause_after(self.number)
         wait = backoff.total_seconds() if self.refused else None
         final = self.allowed is not None and self.number >= self.allowed
         return failure(error, attempt=self.number, final=final, wait=wait, spent=spent)

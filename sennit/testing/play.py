@@ -11,7 +11,7 @@ from sennit.activities.nodes.group import GroupRun
 from sennit.activities.nodes.runner import NodeRunner
 from sennit.testing.clock import VirtualLoop
 from sennit.testing.program import Fake, WrongFake, checked_value, missing
-from sennit.workflows.messages.activity_options import FIRST_RETRY, GROWTH, LAST_RETRY
+from sennit.workflows.messages.activity_options import pause_after
 from sennit.workflows.messages.contracts import GroupReply, NodeReply
 from sennit.workflows.messages.node_calls import AgentNodeCall, NodeCall, WriteNodeCall
 from sennit.workflows.plan.scheduling.events import (
@@ -147,7 +147,7 @@ class Play:
                 return [(*key, outcome_of(reply), reply) for key, reply in zip(keys, replies, strict=True)]
             if failed.non_retryable:
                 return [(*keys[0], failed_outcome(failed), None)]
-            backoff = min(FIRST_RETRY * GROWTH ** (attempt - 1), LAST_RETRY)
+            backoff = pause_after(attempt)
             await asyncio.sleep((failed.next_retry_delay or backoff).total_seconds())
 
     async def _replies(self, call: NodeCall, attempt: int) -> tuple[NodeReply, ...]:

@@ -22,7 +22,7 @@ from sennit.activities.storage.artifacts import decode, digest_of, encode
 from sennit.activities.toolbox.read_output import PART, PartArguments, read_part
 from sennit.folders import ScriptFolders
 from sennit.testing.clock import VirtualLoop, resting, working
-from sennit.workflows.messages.activity_options import FIRST_RETRY, GROWTH, LAST_RETRY
+from sennit.workflows.messages.activity_options import pause_after
 from sennit.workflows.messages.queues import PROVIDERS
 from sennit.workflows.plan.bundles.bundle import BadBundle, bundled
 from sennit.workflows.plan.compile.compiler import join_policy
@@ -227,7 +227,7 @@ class _Program:
                 if attempt == attempts:
                     return Ended(error=(type(error).__name__, str(error)))
             with resting():
-                await asyncio.sleep(min(FIRST_RETRY * GROWTH ** (attempt - 1), LAST_RETRY).total_seconds())
+                await asyncio.sleep(pause_after(attempt).total_seconds())
         if isinstance(value, Large):
             body = encode(value.value)
             self._around.bodies[digest_of(body)] = body

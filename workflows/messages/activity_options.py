@@ -118,6 +118,11 @@ def _attempts(specs: list[NodeSpec]) -> int:
     return most + REFUSALS if specs[0].queue.startswith(queues.LLM_PREFIX) else most
 
 
+def pause_after(attempt: int) -> timedelta:
+    """Return how long a failed attempt waits before the next one, as Temporal reckons it."""
+    return min(FIRST_RETRY * GROWTH ** (attempt - 1), LAST_RETRY)
+
+
 def _retry(attempts: int) -> RetryPolicy:
     return RetryPolicy(
         initial_interval=FIRST_RETRY, backoff_coefficient=GROWTH, maximum_interval=LAST_RETRY, maximum_attempts=attempts
