@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 _END = re.compile(r"(?:(?<=[.!?])|(?<=[.!?]\W))(?<!\b(?:St|Mt|Dr|Mr|vs|No)\.)(?<!\b[A-Z]\.)\s+(?=\W?[^\W_a-z])")
@@ -49,17 +50,22 @@ class Statement(NamedTuple):
     """A sentence, an item of a list or a cell of a table: `text` as it stands, and what it `says` in words.
 
     A cell says what its row and column are called, as in `Tern: price 1,240 EUR`; its `key` is then `Tern`, as it is in
-    `Tern: ready in June`. `about` is the title and heading above, `before` has the sentences before it in its
-    paragraph.
+    `Tern: ready in June`. `about` is the title and heading above, and `place` where it stands in its `paragraph`.
     """
 
     passage: Passage
     text: str
     says: str
     about: str = ""
-    before: tuple[str, ...] = ()
+    paragraph: tuple[str, ...] = ()
+    place: int = 0
     is_item: bool = False
     key: str = ""
+
+    @property
+    def before(self) -> tuple[str, ...]:
+        """The sentences before it in its paragraph."""
+        return self.paragraph[: self.place]
 
 
 def _stem(word: str) -> str:
@@ -98,18 +104,17 @@ def statements(passage: Passage) -> Iterator[Statement]:
             title = _HEADING.sub("", line).strip(" #")
             about = passage.title if stems(title) <= stems(passage.title) else f"{passage.title} / {title}"
         elif is_row and head:
-            yield from _cells(passage, plain, about, head)
+            yield from () if _RULE.match(plain) else _cells(passage, plain, about, head)
         elif not is_row:
             block = f"{block} {plain}"
         head = (head or _split(plain)) if is_row else []
 
 
 def _sentences(passage: Passage, block: str, about: str, is_item: bool) -> Iterator[Statement]:
-    before: tuple[str, ...] = ()
-    for text in filter(None, (part[:1_000] for part in _END.split(block.strip()))):
+    paragraph = tuple(part[:1_000] for part in _END.split(block.strip()) if part)
+    for place, text in enumerate(paragraph):
         key = _KEY.match(text)
-        yield Statement(passage, text, text, about, before, is_item and not key, key["key"] if key else "")
-        before = (*before, text)
+        yield Statement(passage, text, text, about, paragraph, place, is_item and not key, key["key"] if key else "")
 
 
 def _split(row: str) -> list[str]:
@@ -124,8 +129,7 @@ def _cells(passage: Passage, row: str, about: str, head: Sequence[str]) -> Itera
         unit = _IN_BRACKETS.search(name)
         said.append(f"{name[: unit.start()].rstrip()} {cell} {unit[1]}" if unit else f"{name} {cell}")
     for what in [*said, "; ".join(said)] if len(said) > 1 else said:
-        if not _RULE.match(row):
-            yield Statement(passage, row[:1_000], f"{label}: {what}"[:1_000], about, key=label)
+        yield Statement(passage, row[:1_000], f"{label}: {what}"[:1_000], about, key=label)
 
 
 def carries(wanted: frozenset[str], implied: frozenset[str], statement: Statement, named: str = "") -> int | None:
@@ -152,10 +156,19 @@ def around(wanted: frozenset[str], statement: Statement, named: str = "") -> fro
         if not goes_on or (goes_on["place"] is None and _topic(subject) not in wanted):
             return frozenset()
     *above, heading = statement.about.split(" / ")
-    texts = [*statement.before, heading, *(above if stems(heading) & wanted else ())]
-    names = (name[0].split()[0] for text in statement.before for name in _NAME.finditer(text))
-    stated = [*(_said(wanted, text) for text in texts), *map(stems, names)]  # `Ann Lee` goes on as `Ann`
-    return wanted & frozenset[str]().union(*stated)
+    texts = [heading, *(above if stems(heading) & wanted else ())]
+    stated = _stated_before(wanted, statement.paragraph)[statement.place] if statement.place else frozenset[str]()
+    return wanted & stated.union(*(_said(wanted, text) for text in texts))
+
+
+@lru_cache(maxsize=8)
+def _stated_before(wanted: frozenset[str], paragraph: tuple[str, ...]) -> list[frozenset[str]]:
+    """Return the words of a question that the sentences before each one of a paragraph say: each is read once."""
+    found = [frozenset[str]()]
+    for text in paragraph:
+        names = (name[0].split()[0] for name in _NAME.finditer(text))  # `Ann Lee` goes on as `Ann`
+        found.append(found[-1] | wanted & _said(wanted, text).union(*map(stems, names)))
+    return found
 
 
 def in_context(wanted: frozenset[str], statement: Statement) -> str:

@@ -57,3 +57,10 @@ def test_the_nearest_sentences_share_most_words_with_the_question() -> None:
     ]
     assert [each.text for each in nearest("Anything else", [passage])] == ["Lev designed it."]
     assert nearest("Anything", []) == []
+
+
+def test_a_long_paragraph_is_read_sentence_by_sentence() -> None:
+    """Each asks what stands before it; reading all of that each time would take minutes."""
+    text = " ".join(f"The rate of part {number} is {number} euros." for number in range(4_000))
+    assert carried("rate yacht", text) == []
+    assert carried("rate yacht", f"We have a yacht. {text}")[:1] == ["The rate of part 0 is 0 euros."]
