@@ -170,7 +170,7 @@ async def test_a_namespace_without_the_attributes_is_listed_and_a_filter_names_s
     )
     try:
         await until(lambda: _refused(sennit), lambda refused: "sennit setup" in refused)
-        assert "w-a" in [each.id for each in await sennit.runs()]
+        await until(lambda: sennit.runs(), lambda runs: "w-a" in [each.id for each in runs])  # visible a moment later
     finally:
         from temporalio.api.enums.v1 import IndexedValueType
         from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
