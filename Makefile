@@ -1,6 +1,6 @@
 # Every target makes .venv first when requirements.lock or pyproject.toml changed. ARGS="..." is passed on.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-ui test-wheel test-models mutants chaos cluster-up cluster-test cluster-down dev lint bench bench-peers sizes pictures lock clean venv
+.PHONY: help demo test test-ui test-wheel test-models mutants chaos cluster-up cluster-test cluster-down dev lint bench bench-peers density sizes pictures lock clean venv
 
 ARGS =
 PROCESSES = 6
@@ -60,6 +60,9 @@ bench-peers: venv ## time other libraries beside Sennit in one run
 
 sizes: venv ## print how large the tree is
 	@.venv/bin/python -m benchmarks.sizes
+
+density: venv ## print how much a reader must hold at once, by package, and the densest files
+	@.venv/bin/python -m benchmarks.density
 
 pictures: venv ## take the pictures in docs/pictures again (needs Chromium and Prometheus)
 	@PYTHONPATH=.:tests .venv/bin/python tests/ui/pictures.py
