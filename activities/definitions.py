@@ -26,9 +26,9 @@ from sennit.activities.nodes.error_mapping import failure
 from sennit.activities.nodes.group import GroupRun
 from sennit.activities.nodes.runner import NodeRunner
 from sennit.activities.programs.advance import Programs
+from sennit.activities.programs.checkouts import InterpreterCrashed
 from sennit.activities.programs.interpreter import Interpreter
 from sennit.activities.programs.reader import ScriptReader
-from sennit.activities.programs.turns import InterpreterCrashed
 from sennit.activities.providers.limiter import ProviderBusy
 from sennit.activities.providers.settings import ModelSettings
 from sennit.activities.runs.approvals import ApprovalRule, topmost_run

@@ -92,8 +92,8 @@ def evaluate(expression: str) -> int | float | bool:
     retryable if something has ended Monty's process.
     """
     # Only workers that calculate load Monty: that takes 90 ms.
+    from sennit.activities.programs.checkouts import InterpreterCrashed
     from sennit.activities.programs.interpreter import calculator
-    from sennit.activities.programs.turns import InterpreterCrashed
 
     script = _SCRIPT + _in_steps(_parse(expression.translate(_ASCII).strip()))
     try:

@@ -6,7 +6,6 @@ from. Equal scripts, arguments, seeds and results make equal calls in an equal o
 
 import asyncio
 import json
-import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,12 +17,13 @@ from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 from threading import Lock
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 import pydantic_monty as monty
 from pydantic_monty._binary import find_monty_binary
 
 from sennit.activities.limits import MAX_INTERPRETER_BYTES, MAX_MEMORY_BYTES
+from sennit.activities.programs.checkouts import CHECKOUT_SECONDS, Checkouts, InterpreterCrashed
 from sennit.activities.programs.coroutines.prelude import is_side_by_side, prelude_for
 from sennit.activities.programs.coroutines.scheduler import Coroutines
 from sennit.activities.programs.dialect import OF_TYPES, ON_DEMAND, PRELUDE, Classes
@@ -33,7 +33,6 @@ from sennit.activities.programs.turns import (
     RAISED,
     RECURSION,
     TURN_SECONDS,
-    InterpreterCrashed,
     ScriptRun,
     ended_by_script,
 )
@@ -102,7 +101,8 @@ class Interpreter:
         self._classes: OrderedDict[str, Classes] = OrderedDict()
         self._checked: OrderedDict[str, list[Problem]] = OrderedDict()
         self._lock = Lock()
-        self._threads = ThreadPoolExecutor(os.cpu_count() or 1, "sennit-scripts")
+        self._checkouts = Checkouts("runs scripts")
+        self._threads = ThreadPoolExecutor(self._checkouts.processes, "sennit-scripts")
 
     async def __aenter__(self) -> Self:
         return self
@@ -245,23 +245,35 @@ class Interpreter:
         return _kept(progress, head, run)
 
     def _type_problems(self, script: str, stubs: str) -> list[Problem]:
+        checked = self._checked_types(script, stubs)
+        # The process that has checked the types is free again: what the top level raises is found in another session.
+        if checked.is_settled:
+            return checked.problems
+        return [*checked.problems, *self._top_problems(script)]
+
+    def _checked_types(self, script: str, stubs: str) -> "_CheckedTypes":
+        """Check the types of a script, whose top level runs if they are right."""
+        text = self._read("own_text", script)
         with self._session(type_check=True, type_check_stubs=stubs, type_check_format="json") as session:
             try:
-                session.feed_run(self._read("own_text", script), print_callback=_drop)
+                session.feed_run(text, print_callback=_drop)
             except monty.MontyTypingError as error:
-                useful = (each for each in json.loads(error.display()) if is_of_use(each, script))
-                found = list(dict.fromkeys(type_problem(each, script) for each in islice(useful, PROBLEMS)))
-                return found if any(each.code != DOUBT for each in found) else [*found, *self._top_problems(script)]
-            except monty.MontyRuntimeError as error:  # of the check itself, or of what is rewritten for Monty
+                useful = (problem for problem in json.loads(error.display()) if is_of_use(problem, script))
+                found = list(dict.fromkeys(type_problem(problem, script) for problem in islice(useful, PROBLEMS)))
+                has_certain = any(problem.code != DOUBT for problem in found)
+                return _CheckedTypes(found, is_settled=has_certain)
+            except monty.MontyRuntimeError as error:
+                # The check itself ran out of memory, or the top level has raised: perhaps only because it ran as it is
+                # written, and not as it is rewritten for Monty.
                 raised = ScriptRun(script, _unanswered, Given(""), self._read, "<python-input-0>").failed(error).error
-                if raised is not None and raised.type == "MemoryError":
-                    return [_raised_at_the_top(raised, script)]
-                return self._top_problems(script)
+                if raised is None or raised.type != "MemoryError":
+                    return _CheckedTypes([], is_settled=False)
+                return _CheckedTypes([_raised_at_the_top(raised, script)], is_settled=True)
             except monty.MontyCrashedError as error:
                 if error.timed_out:  # by the clock alone, a machine that stands still looks like a script too large
                     raise InterpreterCrashed(f"a script's types were not checked in {CHECK_SECONDS:.0f} s") from error
-                return [problem_of(Unreadable(ended_by_script(error)))]
-        return []
+                return _CheckedTypes([problem_of(Unreadable(ended_by_script(error)))], is_settled=True)
+        return _CheckedTypes([], is_settled=True)
 
     def _top_problems(self, script: str) -> list[Problem]:
         """Return what the top level of a script raises."""
@@ -276,12 +288,14 @@ class Interpreter:
 
     @contextmanager
     def _session(self, **options: Any) -> Iterator[monty.MontySession]:
-        """Give a session in a process that is free. Raises InterpreterCrashed for a process that does not start."""
-        session = self._ready().checkout(limits=_LIMITS, os_policy=_POLICY, **options)
-        with ExitStack() as stack:
+        """Give a session in a process that is free. Raises InterpreterCrashed for a process that does not start, or if
+        none becomes free, and NestedCheckout.
+        """
+        with self._checkouts.one(), ExitStack() as stack:
+            session = self._ready().checkout(limits=_LIMITS, os_policy=_POLICY, **options)
             try:
                 entered = stack.enter_context(session)
-            except monty.MontyCrashedError as error:
+            except (monty.MontyCrashedError, TimeoutError) as error:
                 raise InterpreterCrashed(str(error)) from error
             yield entered
 
@@ -289,7 +303,13 @@ class Interpreter:
         with self._lock:
             if self._pool is None:
                 program = find_confinement().launcher(find_monty_binary(), MAX_INTERPRETER_BYTES)
-                self._pool = monty.Monty(binary_path=program, request_timeout=CHECK_SECONDS).__enter__()
+                pool = monty.Monty(
+                    binary_path=program,
+                    max_processes=self._checkouts.processes,
+                    checkout_timeout=CHECKOUT_SECONDS,
+                    request_timeout=CHECK_SECONDS,
+                )
+                self._pool = pool.__enter__()
             return self._pool
 
     def _define(self, session: monty.MontySession, text: str) -> None:
@@ -309,6 +329,15 @@ class Interpreter:
         left = self._known(self._definitions, text, state)
         if not is_new:
             session.load_session(left)
+
+
+class _CheckedTypes(NamedTuple):
+    """The problems with the types of a script. They are settled if what its top level raises is known with them, or
+    does not matter.
+    """
+
+    problems: list[Problem]
+    is_settled: bool
 
 
 @dataclass(frozen=True, slots=True)

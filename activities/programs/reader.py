@@ -10,13 +10,13 @@ import time
 import weakref
 from collections import OrderedDict
 from hashlib import sha256
-from threading import BoundedSemaphore, Lock
+from threading import Lock
 from typing import Any, Final
 
 from sennit.activities.limits import MAX_READER_BYTES
+from sennit.activities.programs.checkouts import Checkouts, InterpreterCrashed
 from sennit.activities.programs.reader_process import READY
 from sennit.activities.programs.reading import Unreadable
-from sennit.activities.programs.turns import InterpreterCrashed
 from sennit.activities.sandbox.confinement import find_confinement
 from sennit.folders import PACKAGE
 
@@ -46,20 +46,22 @@ class ScriptReader:
     """
 
     def __init__(self) -> None:
-        self._room = BoundedSemaphore(os.cpu_count() or 1)
+        self._checkouts = Checkouts("reads scripts")
         self._free: list[_Process] = []
         self._answers: OrderedDict[bytes, bytes] = OrderedDict()
         self._lock = Lock()
 
     def __call__(self, name: str, *arguments: Any) -> Any:
-        """Do a reading. Raises Unreadable, and InterpreterCrashed if a process was ended from outside."""
+        """Do a reading. Raises Unreadable, and InterpreterCrashed if a process was ended from outside or none becomes
+        free.
+        """
         request = json.dumps([name, arguments]).encode() + b"\n"
         digest = sha256(request).digest()
         with self._lock:
             known = self._answers.get(digest)
         if known is not None:
             return json.loads(known)["value"]
-        with self._room:
+        with self._checkouts.one():
             with self._lock:
                 process = self._free.pop() if self._free else None
             process = process or _Process()
@@ -82,7 +84,7 @@ class ScriptReader:
 
     def warm_up(self) -> None:
         """Have a process ready, so that the first script does not wait for one to start. Raises InterpreterCrashed."""
-        with self._room:
+        with self._checkouts.one():
             process = _Process()
             with self._lock:
                 self._free.append(process)

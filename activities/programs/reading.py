@@ -3,12 +3,12 @@ be made to take long or much memory. In a process that serves one person alone i
 """
 
 import asyncio
-import os
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import Any
 
+from sennit.activities.programs.checkouts import processors
 from sennit.activities.programs.dialect import classes_of, endless_loop
 from sennit.activities.programs.rewriting import for_monty
 from sennit.activities.providers.prices import price_of
@@ -24,7 +24,7 @@ from sennit.workflows.plan.quotes.quote import quote_of
 _OWN_ERRORS = (
     MemoryError, RecursionError, LookupError, ValueError, ArithmeticError, TypeError, AttributeError, AssertionError,
 )  # fmt: skip
-_THREADS = ThreadPoolExecutor(os.cpu_count() or 1, "sennit-reading")
+_THREADS = ThreadPoolExecutor(processors(), "sennit-reading")
 PARSER = Lock()
 """Held by a thread that parses Python: until 3.13 CPython counts the levels of all threads together."""
 Read = Callable[..., Any]

@@ -18,6 +18,7 @@ from sennit.activities.limits import (
     MAX_PROGRAM_CALLS,
     MAX_SNAPSHOT_BYTES,
 )
+from sennit.activities.programs.checkouts import InterpreterCrashed
 from sennit.activities.programs.coroutines.prelude import WHOLE
 from sennit.activities.programs.coroutines.scheduler import CALLED_FOR, CANCELLED, LEAVE, LINE, Coroutines
 from sennit.activities.programs.coroutines.scheduler import Fed as Woken
@@ -68,10 +69,6 @@ _NAMING = ("TypeError", "NameError", "AttributeError")
 _BY_ITSELF = re.compile(r"panicked|SIGABRT|SIGSEGV|SIGBUS|SIGILL|SIGTRAP")
 RAISED = frozenset(get_args(monty.ExcType)) - {"BaseException", "SystemExit", "KeyboardInterrupt", "StopIteration"}
 """The errors that a script raises with one text."""
-
-
-class InterpreterCrashed(Exception):
-    """Monty's process died under a script. Nothing of the advance counts; it may be tried again."""
 
 
 _TOO_MANY = Ended(error=("RuntimeError", f"over {MAX_PROGRAM_CALLS:,} calls wait to begin; give a part to tasks"))

@@ -8,9 +8,9 @@ import psutil
 import pytest
 
 from sennit.activities.programs import reader as module
+from sennit.activities.programs.checkouts import InterpreterCrashed
 from sennit.activities.programs.reader import ScriptReader
 from sennit.activities.programs.reading import Unreadable, read
-from sennit.activities.programs.turns import InterpreterCrashed
 
 SCRIPT = """
 class Point:
