@@ -14,8 +14,6 @@ MAX_ANSWER_BYTES_IN_REPORT: Final = 64 * 1024
 """Of an answer in the report of a run; the whole one lies in the artifact store."""
 MAX_BEGINNING_CHARACTERS: Final = 200  # of a reply that cannot be read: so much of it stands in the error
 MAX_BODY_BYTES: Final = 16 * 1024 * 1024  # of one artifact: workers hold several in memory at once
-MAX_CACHED_BYTES: Final = 16 * 1024 * 1024
-"""Of the bodies whose values a worker keeps decoded; these take several times that."""
 MAX_CELL_COLUMNS: Final = 200  # of one cell, before the table is fitted to its width
 MAX_COMPARED_BYTES: Final = 16 * 1024 * 1024  # of a file that a write is compared with before a person approves it
 MAX_CALL_TOKENS: Final = 1_000_000_000  # of one call; what a server counts beyond is none of its counts
@@ -40,8 +38,25 @@ MAX_INDEXED_BYTES: Final = 2 * 1024 * 1024  # of each file that is searched: onl
 MAX_INLINE_BYTES: Final = 32 * 1024  # of an output that travels in the reply; what is larger lies in the artifact store
 MAX_INTERPRETER_BYTES: Final = 1 << 30  # Address space of one process that runs scripts; the kernel holds it
 MAX_ISOLATED_CALLS: Final = 4  # at once in a worker: each has a process of its own
+MAX_KEPT_CAPABILITIES_BYTES: Final = 1 << 20
+"""Of each kind of what a worker has learned of the models of one server: parameters, schemas, lengths of contexts."""
+MAX_KEPT_CHECKS_BYTES: Final = 4 << 20  # of what a worker has found in the types of scripts
+MAX_KEPT_CLASSES_BYTES: Final = 4 << 20  # of the fields of the classes of scripts, in the memory of a worker
+MAX_KEPT_DEFINITIONS_BYTES: Final = 32 << 20
+"""Of what the top level of scripts has left, in the memory of a worker: 15 MB may come from one line."""
+MAX_KEPT_INDEXES_BYTES: Final = 32 << 20  # of the names of files that are in search indexes: 20,000 in each
+MAX_KEPT_PLANS_BYTES: Final = 96 << 20
+"""Of checked plans, decoded, in the memory of a worker: one of 10,000 nodes takes up to 60 MiB."""
+MAX_KEPT_READINGS_BYTES: Final = 16 << 20  # of what a worker has read in scripts
+MAX_KEPT_SCRIPTS_BYTES: Final = 16 << 20  # of scripts as the interpreter takes them, in the memory of a worker
+MAX_KEPT_SIGNATURES_BYTES: Final = 1 << 20  # of the parameters of the words that programs know
 MAX_KEPT_SNAPSHOTS_BYTES: Final = 32 << 20  # of scripts that wait, in the memory of a worker
-MAX_KNOWN_SCHEMAS: Final = 1000  # Schemas that a server has refused and that a worker remembers
+MAX_KEPT_SPELLINGS_BYTES: Final = 1 << 20  # of how characters of secrets may be written
+MAX_KEPT_STATEMENTS_BYTES: Final = 4 << 20  # of the words in the last paragraphs that the offline rules have read
+MAX_KEPT_TYPES_BYTES: Final = 32 << 20  # of the types of what tools return: 1,000 of them
+MAX_KEPT_UNITS_BYTES: Final = 4 << 20  # of the paths of nodes, taken apart
+MAX_KEPT_VALUES_BYTES: Final = 96 << 20
+"""Of outputs that many calls read a part of, decoded, in the memory of a worker. A longer output is read for each."""
 MAX_LINE_CHARACTERS: Final = 120  # of a planner's line in a warning
 MAX_LOG_CHARACTERS: Final = 64 << 10  # of what one session of a script logs: the workflow keeps so much of all
 MAX_LOG_LINE_CHARACTERS: Final = 10_000  # of what an MCP server says on its standard error
@@ -67,6 +82,8 @@ MAX_PATH_CHARACTERS: Final = 60
 """Of a call's path in a summary. With the longest id before it and the line behind it, it fits in the shortest one."""
 MAX_PAUSE_SECONDS: Final = 2.0
 """Between two looks at an event loop's clock: after more, its process was stopped, and the clock stands still."""
+MAX_KEPT_INDEX_FILES_BYTES: Final = 8 << 30  # of the search indexes on a worker's disk
+MAX_KEPT_PDF_TEXTS_BYTES: Final = 1 << 30  # of the texts of PDFs on a worker's disk
 MAX_PDF_BYTES: Final = 32 * 1024 * 1024  # A longer PDF is not read: its table of contents is at its end
 MAX_PDF_CHARACTERS: Final = 4_000_000  # of the text of one PDF
 MAX_PDF_PAGES: Final = 2_000  # of one PDF

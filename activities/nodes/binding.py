@@ -4,13 +4,14 @@ import re
 from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
-from sennit.activities.limits import MAX_WORDING_CHARACTERS
+from sennit.activities.limits import MAX_KEPT_UNITS_BYTES, MAX_WORDING_CHARACTERS
 from sennit.activities.storage.artifacts import key_of
 from sennit.activities.storage.run_context import ArtifactReader, StoredPlan
 from sennit.workflows.messages.node_calls import BudgetedCall, NodeCall
+from sennit.workflows.plan.bounded_cache import BoundedCache
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.language import dependencies
 from sennit.workflows.plan.language.conditions import holds
@@ -45,9 +46,15 @@ class Unit:
         return f"{path}.{self.stage}" if self.stage else path
 
 
-@lru_cache(4096)
+_UNITS = BoundedCache[str, Unit](MAX_KEPT_UNITS_BYTES)
+
+
 def parse_unit(text: str) -> Unit:
     """Return the unit of a path. Raises BindError."""
+    return _UNITS.get_or_make(text, lambda: _parsed_unit(text))
+
+
+def _parsed_unit(text: str) -> Unit:
     found = _UNIT.match(text)
     if found is None:
         raise BindError(f"{text!r} is no node path")

@@ -7,12 +7,10 @@ from. Equal scripts, arguments, seeds and results make equal calls in an equal o
 import asyncio
 import json
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import astuple, dataclass, field, replace
-from functools import partial
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
@@ -22,7 +20,14 @@ from typing import Any, Literal, NamedTuple, Self, TypeVar
 import pydantic_monty as monty
 from pydantic_monty._binary import find_monty_binary
 
-from sennit.activities.limits import MAX_INTERPRETER_BYTES, MAX_MEMORY_BYTES
+from sennit.activities.limits import (
+    MAX_INTERPRETER_BYTES,
+    MAX_KEPT_CHECKS_BYTES,
+    MAX_KEPT_CLASSES_BYTES,
+    MAX_KEPT_DEFINITIONS_BYTES,
+    MAX_KEPT_SCRIPTS_BYTES,
+    MAX_MEMORY_BYTES,
+)
 from sennit.activities.programs.checkouts import CHECKOUT_SECONDS, Checkouts, InterpreterCrashed
 from sennit.activities.programs.coroutines.prelude import is_side_by_side, prelude_for
 from sennit.activities.programs.coroutines.scheduler import Coroutines
@@ -50,6 +55,7 @@ from sennit.activities.programs.values import (
     unpacked,
 )
 from sennit.activities.sandbox.confinement import find_confinement
+from sennit.workflows.plan.bounded_cache import BoundedCache
 from sennit.workflows.plan.language.problems import Problem
 from sennit.workflows.plan.programs.source import as_known, place_in
 from sennit.workflows.plan.programs.syntax import DOUBT
@@ -60,7 +66,6 @@ T = TypeVar("T")
 PROBLEMS = 50
 CHECK_SECONDS = 30.0
 """For all that Monty does at once. A step is ended before that; a check of types is not."""
-_KEPT = 64
 _LIMIT = "limit"
 """The code of a problem that a machine with less to do may not have."""
 _ONLY_DEFINES = "the top of a script only defines things: put this into a function"
@@ -96,10 +101,10 @@ class Interpreter:
         # Not AsyncMonty: a process that ends while its threads still hold Python aborts, about one time in four.
         self._pool: monty.Monty | None = None
         self._read = reading
-        self._definitions: OrderedDict[str, bytes] = OrderedDict()
-        self._texts: OrderedDict[str, str] = OrderedDict()
-        self._classes: OrderedDict[str, Classes] = OrderedDict()
-        self._checked: OrderedDict[str, list[Problem]] = OrderedDict()
+        self._definitions = BoundedCache[str, bytes](MAX_KEPT_DEFINITIONS_BYTES)
+        self._texts = BoundedCache[str, str](MAX_KEPT_SCRIPTS_BYTES)
+        self._classes = BoundedCache[str, Classes](MAX_KEPT_CLASSES_BYTES)
+        self._checked = BoundedCache[str, list[Problem]](MAX_KEPT_CHECKS_BYTES)
         self._lock = Lock()
         self._checkouts = Checkouts("runs scripts")
         self._threads = ThreadPoolExecutor(self._checkouts.processes, "sennit-scripts")
@@ -151,8 +156,7 @@ class Interpreter:
         that their runs do before the first call; those that ran out of time or memory are. Raises InterpreterCrashed,
         also if that is not done in CHECK_SECONDS.
         """
-        both, check = json.dumps([script, stubs]), partial(self._type_problems, script, stubs)
-        return list(await self._in_thread(lambda: self._known(self._checked, both, check, is_final=_is_final)))
+        return list(await self._in_thread(lambda: self._known_problems(script, stubs)))
 
     def value(self, script: str) -> tuple[Any, ScriptError | None]:
         """Return the value of the last line of a script that calls nothing, or what it raised.
@@ -179,32 +183,25 @@ class Interpreter:
 
     def classes(self, script: str) -> Classes:
         """Return the fields of a script's classes. Not to be called in an event loop. Raises Unreadable."""
-        return self._known(self._classes, script, lambda: self._read("classes", script))
+        return self._classes.get_or_make(_key(script), lambda: self._read("classes", script))
 
-    def _known(
-        self,
-        known: OrderedDict[str, T],
-        text: str,
-        make: Callable[[], T],
-        is_final: Callable[[T], bool] = lambda _: True,
-    ) -> T:
-        """Return what is known of a text, or made now. It is kept if it is the same whenever it is made."""
-        digest = sha256(text.encode()).hexdigest()
-        with self._lock:
-            if digest in known:
-                return known[digest]
-        made = make()
-        if not is_final(made):
-            return made
-        with self._lock:
-            known[digest] = made
-            if len(known) > _KEPT:
-                known.popitem(last=False)
-        return made
+    def _for_monty(self, script: str) -> str:
+        """Return a script as Monty takes it. Raises Unreadable."""
+        return self._texts.get_or_make(_key(script), lambda: self._read("script", script, sorted(RAISED)))
+
+    def _known_problems(self, script: str, stubs: str) -> list[Problem]:
+        key = _key(json.dumps([script, stubs]))
+        known = self._checked.get(key)
+        if known is not None:
+            return known
+        problems = self._type_problems(script, stubs)
+        if _is_final(problems):
+            self._checked.put(key, problems)
+        return problems
 
     def _start(self, script: str, function: str, inputs: dict[str, Any], answer: Answer, clock: int) -> Advance:
         try:
-            text: str = self._known(self._texts, script, lambda: self._read("script", script, sorted(RAISED)))
+            text = self._for_monty(script)
         except Unreadable as error:
             return Advance(error=ScriptError("MemoryError", problem_of(error).message, 1))
         is_alone, seed = not is_side_by_side(text), inputs["__seed"]
@@ -277,7 +274,7 @@ class Interpreter:
 
     def _top_problems(self, script: str) -> list[Problem]:
         """Return what the top level of a script raises."""
-        text: str = self._known(self._texts, script, lambda: self._read("script", script, sorted(RAISED)))
+        text = self._for_monty(script)
         with self._session() as session:
             try:
                 self._define(session, text)
@@ -314,21 +311,22 @@ class Interpreter:
 
     def _define(self, session: monty.MontySession, text: str) -> None:
         """Run a script's top level, or load what it left when it ran before."""
-        is_new = False
-
-        def state() -> bytes:
-            nonlocal is_new
-            is_new = True
-            has_types = any(name in text for name in ("__enum(", "__mapping(", "__made(", "__fields["))
-            more = (part for mark, part in ON_DEMAND.items() if mark in text)
-            parts = (PRELUDE, OF_TYPES if has_types else "", *more, *modules_for(text), prelude_for(text))
-            session.feed_run("".join(parts))  # at once: the script is the second input
-            _run_top(session.feed_start(text, print_callback=_drop))
-            return session.dump()
-
-        left = self._known(self._definitions, text, state)
-        if not is_new:
+        key = _key(text)
+        left = self._definitions.get(key)
+        if left is not None:
             session.load_session(left)
+            return
+        has_types = any(name in text for name in ("__enum(", "__mapping(", "__made(", "__fields["))
+        more = (part for mark, part in ON_DEMAND.items() if mark in text)
+        parts = (PRELUDE, OF_TYPES if has_types else "", *more, *modules_for(text), prelude_for(text))
+        session.feed_run("".join(parts))  # at once: the script is the second input
+        _run_top(session.feed_start(text, print_callback=_drop))
+        self._definitions.put(key, session.dump())
+
+
+def _key(text: str) -> str:
+    """Return what is kept of a text is known by."""
+    return sha256(text.encode()).hexdigest()
 
 
 class _CheckedTypes(NamedTuple):

@@ -4,17 +4,23 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cache
-from inspect import BoundArguments, signature
+from inspect import BoundArguments, Signature, signature
 from typing import Any
 
 from pydantic import ValidationError
 
-from sennit.activities.limits import MAX_BODY_BYTES, MAX_PATH_CHARACTERS, MAX_QUESTION_CHARACTERS, MAX_SLEEP_SECONDS
+from sennit.activities.limits import (
+    MAX_BODY_BYTES,
+    MAX_KEPT_SIGNATURES_BYTES,
+    MAX_PATH_CHARACTERS,
+    MAX_QUESTION_CHARACTERS,
+    MAX_SLEEP_SECONDS,
+)
 from sennit.activities.nodes.error_mapping import ProgramFailed
 from sennit.activities.programs.values import Call, NotJson, Ref, Sleep, has_refs, mapped
 from sennit.activities.prompts.outputs import fair_shares
 from sennit.activities.storage.run_context import ArtifactReader
+from sennit.workflows.plan.bounded_cache import BoundedCache
 from sennit.workflows.plan.language.json_schema import violations
 from sennit.workflows.plan.language.nodes import Retry
 from sennit.workflows.plan.language.problems import place_of
@@ -22,6 +28,9 @@ from sennit.workflows.plan.language.references import as_text, literal
 from sennit.workflows.plan.language.text import arguments_text
 from sennit.workflows.plan.limits import MAX_ATTEMPTS
 from sennit.workflows.plan.programs.vocabulary import LIMITS, OWN, RETRIED, TIMED, WORDS
+
+_SIGNATURE_BYTES = 8_192
+"""Of the parameters of a function; 3 KB were measured."""
 
 
 class Refused(Exception):
@@ -125,12 +134,13 @@ def made_node(made: type[Any], /, **fields: Any) -> Any:
 def bound(word: Callable[..., Any], words: object, call: Call) -> BoundArguments:
     """Return what a word is called with, or raise Refused."""
     try:
-        return _signature(word).bind(words, call, *call.args, **call.kwargs)
+        known = _SIGNATURES.get_or_make(word, lambda: signature(word))
+        return known.bind(words, call, *call.args, **call.kwargs)
     except TypeError as error:
         raise Refused("TypeError", str(error)) from None
 
 
-_signature = cache(signature)
+_SIGNATURES = BoundedCache[Callable[..., Any], Signature](MAX_KEPT_SIGNATURES_BYTES, lambda _: _SIGNATURE_BYTES)
 
 
 def sleep_for(seconds: Any, clock: int, since: int) -> Sleep:

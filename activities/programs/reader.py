@@ -8,26 +8,25 @@ import subprocess
 import sys
 import time
 import weakref
-from collections import OrderedDict
 from hashlib import sha256
 from threading import Lock
 from typing import Any, Final
 
-from sennit.activities.limits import MAX_READER_BYTES
+from sennit.activities.limits import MAX_KEPT_READINGS_BYTES, MAX_READER_BYTES
 from sennit.activities.programs.checkouts import Checkouts, InterpreterCrashed
 from sennit.activities.programs.reader_process import READY
 from sennit.activities.programs.reading import Unreadable
 from sennit.activities.sandbox.confinement import find_confinement
 from sennit.folders import PACKAGE
+from sennit.workflows.plan.bounded_cache import BoundedCache
 
 SECONDS: Final = 10
 """Of processor time that a reading may take."""
 _PATIENCE: Final = 120.0
 """In seconds. A machine that has not given a reading its processor time by then is asked again later."""
 _CHUNK: Final = 1 << 20
-_KEPT: Final = 256
-"""Answers, of so many bytes at most."""
-_KEPT_BYTES: Final = 64 << 10
+_SHORT_BYTES: Final = 64 << 10
+"""Of an answer that is given again: longer ones would drive all others out."""
 _MODULE: Final = "sennit.activities.programs.reader_process"
 _MAIN: Final = f"import sys; sys.path.insert(0, sys.argv.pop(1)); from {_MODULE} import main; main()"
 _ROOT: Final = str(PACKAGE.parent)
@@ -48,7 +47,7 @@ class ScriptReader:
     def __init__(self) -> None:
         self._checkouts = Checkouts("reads scripts")
         self._free: list[_Process] = []
-        self._answers: OrderedDict[bytes, bytes] = OrderedDict()
+        self._answers = BoundedCache[bytes, bytes](MAX_KEPT_READINGS_BYTES)
         self._lock = Lock()
 
     def __call__(self, name: str, *arguments: Any) -> Any:
@@ -57,8 +56,7 @@ class ScriptReader:
         """
         request = json.dumps([name, arguments]).encode() + b"\n"
         digest = sha256(request).digest()
-        with self._lock:
-            known = self._answers.get(digest)
+        known = self._answers.get(digest)
         if known is not None:
             return json.loads(known)["value"]
         with self._checkouts.one():
@@ -76,10 +74,8 @@ class ScriptReader:
                 raise Unreadable(answer["unreadable"])
             with self._lock:
                 self._free.append(process)
-                if len(text) <= _KEPT_BYTES:
-                    self._answers[digest] = text
-                if len(self._answers) > _KEPT:
-                    self._answers.popitem(last=False)
+            if len(text) <= _SHORT_BYTES:
+                self._answers.put(digest, text)
         return answer["value"]
 
     def warm_up(self) -> None:

@@ -7,7 +7,6 @@ what was fed since, so that the script can be run again over what is recorded, f
 import asyncio
 import base64
 import zlib
-from collections import OrderedDict
 from collections.abc import Iterable
 from copy import copy
 from typing import Any, Literal, NamedTuple
@@ -32,6 +31,7 @@ from sennit.activities.programs.values import Ended, Ref, unpacked
 from sennit.activities.storage.artifacts import digest_of, encode
 from sennit.activities.storage.run_context import ArtifactReader
 from sennit.workflows.messages.node_calls import ProgramNodeCall
+from sennit.workflows.plan.bounded_cache import BoundedCache
 from sennit.workflows.plan.programs.source import cause_in
 
 JOIN_FAILED = "JoinFailed: "
@@ -196,15 +196,11 @@ class Snapshots:
     """Where the latest sessions wait that this worker has advanced, whether that is stored or not."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, str], bytes] = OrderedDict()
-        self._bytes = 0
+        self._kept = BoundedCache[tuple[str, str], bytes](MAX_KEPT_SNAPSHOTS_BYTES)
 
     def keep(self, run_prefix: str, digest: str, snapshot: bytes) -> None:
         """Keep where a session waits that is stored as `digest`."""
-        self._bytes += len(snapshot) - len(self._kept.pop((run_prefix, digest), b""))
-        self._kept[run_prefix, digest] = snapshot
-        while self._bytes > MAX_KEPT_SNAPSHOTS_BYTES:
-            self._bytes -= len(self._kept.popitem(last=False)[1])
+        self._kept.put((run_prefix, digest), snapshot)
 
     def find(self, run_prefix: str, session: Session) -> bytes:
         """Return where the session waits behind which this one goes on, b"" if nobody knows."""

@@ -9,10 +9,11 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from sennit.activities.limits import MAX_KNOWN_SCHEMAS
+from sennit.activities.limits import MAX_KEPT_CAPABILITIES_BYTES
 from sennit.activities.providers.model import ModelRequest
 from sennit.activities.providers.settings import Server
 from sennit.activities.providers.wire_format import Without
+from sennit.workflows.plan.bounded_cache import BoundedCache
 
 UNKNOWN = re.compile(
     r"support|unavailable|"
@@ -43,15 +44,19 @@ def says_nothing(text: str) -> bool:
     return _SAYS_NOTHING.fullmatch(text) is not None
 
 
+def _nothing_known() -> BoundedCache[Any, Any]:
+    return BoundedCache(MAX_KEPT_CAPABILITIES_BYTES)
+
+
 @dataclass(slots=True)
 class Capabilities:
     """What one server's models are known to refuse, by model, and how many tokens their context has."""
 
     server: Server
     schema: str
-    _refused: dict[str, dict[str, str]] = field(default_factory=dict)
-    _schemas: dict[tuple[str, bytes], None] = field(default_factory=dict)
-    _contexts: dict[str, int] = field(default_factory=dict)
+    _refused: BoundedCache[str, dict[str, str]] = field(default_factory=_nothing_known)
+    _schemas: BoundedCache[tuple[str, bytes], str] = field(default_factory=_nothing_known)
+    _contexts: BoundedCache[str, int] = field(default_factory=_nothing_known)
 
     def without(self, request: ModelRequest) -> Without:
         """Return the parameters that the request's model is known to refuse, for any call or for this schema.
@@ -59,7 +64,7 @@ class Capabilities:
         No schema is sent where there is none, nor beside tools but to official servers: others hold the reply to it so
         tightly that the model can call no tool.
         """
-        unknown = frozenset(self._refused.get(request.model, ()))
+        unknown = frozenset(self._refused.get(request.model) or ())
         unheld = request.output_schema is None or (bool(request.tools) and not self.server.official)
         in_words = unheld and request.form is None
         return unknown | {self.schema} if in_words or _schema_key(request) in self._schemas else unknown
@@ -67,12 +72,11 @@ class Capabilities:
     def learn(self, request: ModelRequest, refused: Set[str], reason: str, text: str = "") -> None:
         """Remember what was refused, and why. Of schemas it is this one, unless `text` is about unknown parameters."""
         if self.schema in refused and (not UNKNOWN.search(text) or _OF_SCHEMA.search(text)):
-            self._schemas[_schema_key(request)] = None
-            if len(self._schemas) > MAX_KNOWN_SCHEMAS:
-                del self._schemas[next(iter(self._schemas))]
+            self._schemas.put(_schema_key(request), reason)
             refused = refused - {self.schema}
-        for name in sorted(refused):
-            self._refused.setdefault(request.model, {}).setdefault(name, reason)
+        known = self._refused.get(request.model) or {}
+        learned = {name: reason for name in sorted(refused) if name not in known}
+        self._refused.put(request.model, {**known, **learned})
 
     def context(self, model: str) -> int:
         """Return how many tokens prompt and reply may have together; 0 where nobody has said so."""
@@ -80,7 +84,7 @@ class Capabilities:
 
     def learn_context(self, model: str, tokens: int) -> None:
         """Remember the length of a model's context."""
-        self._contexts[model] = tokens
+        self._contexts.put(model, tokens)
 
     def learn_listed(self, entries: list[Mapping[str, Any]]) -> None:
         """Take the lengths of contexts that a server's list of models has."""
@@ -89,11 +93,11 @@ class Capabilities:
             places = [entry, *([meta] if isinstance(meta, dict) else [])]
             lengths = [place[name] for place in places for name in _LENGTHS if isinstance(place.get(name), int)]
             if lengths and min(lengths) > 0:
-                self._contexts[f"{self.server.provider}:{entry['id']}"] = min(lengths)
+                self._contexts.put(f"{self.server.provider}:{entry['id']}", min(lengths))
 
     def notes(self, model: str) -> list[str]:
         """Return a sentence for people on each thing that is done differently for a model, with the reason."""
-        refused = self._refused.get(model, {})
+        refused = self._refused.get(model) or {}
         found = [f"{model} {_CONSEQUENCES[name]} ({why})" for name, why in refused.items() if name in _CONSEQUENCES]
         context = self._contexts.get(model)
         return found + ([f"{model} has a context of {context:,} tokens, and prompts are cut to it"] if context else [])

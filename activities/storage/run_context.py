@@ -2,24 +2,27 @@
 
 import asyncio
 import re
-from collections import OrderedDict
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from sennit.activities.limits import MAX_BODY_BYTES, MAX_CACHED_BYTES
+from sennit.activities.limits import MAX_BODY_BYTES, MAX_KEPT_PLANS_BYTES, MAX_KEPT_VALUES_BYTES
 from sennit.activities.storage.artifacts import ArtifactStore, BodyMissing, decode, digest_of, encode
 from sennit.activities.storage.manifest import value_of
 from sennit.activities.toolbox.read_output import ENTRY, PART, SLEEP
+from sennit.workflows.plan.bounded_cache import BoundedCache, decoded_bytes
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.edits.call_keys import call_keys
 from sennit.workflows.plan.language import dependencies
 from sennit.workflows.plan.language.nodes import ApprovalPolicy, Node, Plan
 from sennit.workflows.plan.language.references import BindError, parse_reference
 
-_KEPT_PLANS = 32
+_NODE_BYTES = 4096
+"""Of a node of a checked plan, beside what it has in JSON: what the scheduler knows of it, and what readers have worked
+out; 2.3 KB were measured.
+"""
 _INLINE_BYTES = 256 * 1024
 _PLACE = re.compile(r"[0-9A-Za-z-]{1,100}/[0-9a-f]{40}")
 
@@ -133,10 +136,9 @@ class ArtifactReader:
     def __init__(self, store: ArtifactStore) -> None:
         self._store = store
         self._loading = asyncio.Lock()
-        self._plans: OrderedDict[tuple[str, str], StoredPlan] = OrderedDict()
+        self._plans = BoundedCache[tuple[str, str], _KeptPlan](MAX_KEPT_PLANS_BYTES, lambda kept: kept.bytes)
         self._sharing = asyncio.Lock()
-        self._shared: OrderedDict[tuple[str, str], tuple[int, Any]] = OrderedDict()
-        self._shared_bytes = 0
+        self._shared = BoundedCache[tuple[str, str], _Output](MAX_KEPT_VALUES_BYTES, lambda output: output.decoded)
 
     async def run_context(self, run_prefix: str, digest: str) -> RunContext:
         """Return a run's run_context. Raises BodyMissing or StoreUnavailable."""
@@ -145,24 +147,24 @@ class ArtifactReader:
     async def plan(self, run_prefix: str, digest: str) -> StoredPlan:
         """Return a checked plan. Raises BodyMissing or StoreUnavailable."""
         key = (run_prefix, digest)
-        found = self._plans.get(key)
-        if found is None:
+        kept = self._plans.get(key)
+        if kept is None:
             async with self._loading:  # one parses a big plan, the others find it
-                found = self._plans.get(key) or await self._load(run_prefix, digest)
-        self._remember(key, found)
-        return found
+                kept = self._plans.get(key) or await self._load(run_prefix, digest)
+        return kept.plan
 
-    def _remember(self, key: tuple[str, str], plan: StoredPlan) -> None:
-        self._plans[key] = plan
-        self._plans.move_to_end(key)
-        while len(self._plans) > _KEPT_PLANS:
-            self._plans.popitem(last=False)
-
-    async def _load(self, run_prefix: str, digest: str) -> StoredPlan:
+    async def _load(self, run_prefix: str, digest: str) -> "_KeptPlan":
         body = await self._store.get(run_prefix, digest)
         if len(body) < _INLINE_BYTES:
-            return StoredPlan.model_validate_json(body)
-        return await asyncio.to_thread(StoredPlan.model_validate_json, body)
+            plan = StoredPlan.model_validate_json(body)
+        else:
+            plan = await asyncio.to_thread(StoredPlan.model_validate_json, body)
+        return self._remember(run_prefix, digest, plan, body)
+
+    def _remember(self, run_prefix: str, digest: str, plan: StoredPlan, body: bytes) -> "_KeptPlan":
+        kept = _KeptPlan(plan, decoded_bytes(body) + _NODE_BYTES * len(plan.plan.nodes))
+        self._plans.put((run_prefix, digest), kept)
+        return kept
 
     async def keep(self, run_prefix: str, value: BaseModel) -> str:
         """Store a run_context or plan and return its digest. Fields keep their order: a tool's arguments have one.
@@ -172,7 +174,7 @@ class ArtifactReader:
         body = value.model_dump_json(by_alias=True).encode()
         digest = await self._store.put(run_prefix, body)
         if isinstance(value, StoredPlan):
-            self._remember((run_prefix, digest), value)
+            self._remember(run_prefix, digest, value, body)
         return digest
 
     async def put(self, run_prefix: str, value: Any) -> str:
@@ -200,19 +202,25 @@ class ArtifactReader:
         """Return an output, or what a join has gathered, and how many bytes are stored of it. Raises BodyMissing or
         StoreUnavailable, and BindError for more than one output may have.
         """
-        size_of_all = 0
+        output = await self._output(run_prefix, reference)
+        return output.stored, output.value
+
+    async def _output(self, run_prefix: str, reference: str) -> "_Output":
+        stored = decoded = 0
 
         async def read(digest: str) -> Any:
-            nonlocal size_of_all
+            nonlocal stored, decoded
             body = await self._store.get(run_prefix, digest)
-            size_of_all += len(body)
-            if size_of_all > max(len(body), MAX_BODY_BYTES):
+            stored += len(body)
+            decoded += decoded_bytes(body)
+            if stored > max(len(body), MAX_BODY_BYTES):
                 size = f"over {MAX_BODY_BYTES:,} bytes in all"
                 raise BindError(f"what the join has gathered is {size}. Return less, or paths to where it is")
             return await asyncio.to_thread(decode, body) if len(body) >= _INLINE_BYTES else decode(body)
 
         value = await value_of(reference, read)
-        return size_of_all, value
+        # What the manifest of a join says of its inputs is decoded as well.
+        return _Output(value, stored, decoded + decoded_bytes(reference.encode()))
 
     async def put_all(self, run_prefix: str, bodies: Iterable[bytes]) -> None:
         """Store bodies beside the outputs. Raises StoreUnavailable."""
@@ -238,12 +246,23 @@ class ArtifactReader:
         """
         key = (run_prefix, digest)
         async with self._sharing:  # one reads a long list, the others find it
-            found = self._shared.get(key)
-            if found is None:
-                found = self._shared[key] = await self.sized(run_prefix, digest)
-                self._shared_bytes += found[0]
-                while self._shared_bytes > MAX_CACHED_BYTES:
-                    self._shared_bytes -= self._shared.popitem(last=False)[1][0]
-            else:
-                self._shared.move_to_end(key)
-        return found[1]
+            output = self._shared.get(key)
+            if output is None:
+                output = await self._output(run_prefix, digest)
+                self._shared.put(key, output)
+        return output.value
+
+
+class _KeptPlan(NamedTuple):
+    """A checked plan, with how many bytes of memory it takes once its nodes have been read."""
+
+    plan: StoredPlan
+    bytes: int
+
+
+class _Output(NamedTuple):
+    """An output, with how many bytes are stored of it, and how many it takes in memory at most."""
+
+    value: Any
+    stored: int
+    decoded: int

@@ -8,9 +8,12 @@ import os
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
+from functools import partial
 from html.entities import codepoint2name
 from typing import Any, Final
+
+from sennit.activities.limits import MAX_KEPT_SPELLINGS_BYTES
+from sennit.workflows.plan.bounded_cache import BoundedCache
 
 MASK: Final = "[redacted]"
 
@@ -134,10 +137,12 @@ def _is_long(secret: str) -> bool:
 
 
 def _any_spelling(secret: str) -> str:
-    return "".join(map(_spellings, secret))
+    return "".join(_SPELLINGS.get_or_make(letter, partial(_spellings, letter)) for letter in secret)
 
 
-@lru_cache(maxsize=256)
+_SPELLINGS = BoundedCache[str, str](MAX_KEPT_SPELLINGS_BYTES)
+
+
 def _spellings(letter: str) -> str:
     """Return a pattern for one character however it may be written; ASCII letters and digits are never escaped.
 

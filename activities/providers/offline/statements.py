@@ -3,8 +3,10 @@
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from typing import NamedTuple
+
+from sennit.activities.limits import MAX_KEPT_STATEMENTS_BYTES
+from sennit.workflows.plan.bounded_cache import BoundedCache
 
 _END = re.compile(r"(?:(?<=[.!?])|(?<=[.!?]\W))(?<!\b(?:St|Mt|Dr|Mr|vs|No)\.)(?<!\b[A-Z]\.)\s+(?=\W?[^\W_a-z])")
 _HEADING, _BULLET = re.compile(r"\s{0,3}#{1,6}\s+"), re.compile(r"^\s*(?:[-*•+]|\d{1,2}[.)])\s+")
@@ -161,9 +163,15 @@ def around(wanted: frozenset[str], statement: Statement, named: str = "") -> fro
     return wanted & stated.union(*(_said(wanted, text) for text in texts))
 
 
-@lru_cache(maxsize=8)
+_STATED = BoundedCache[tuple[frozenset[str], tuple[str, ...]], list[frozenset[str]]](MAX_KEPT_STATEMENTS_BYTES)
+
+
 def _stated_before(wanted: frozenset[str], paragraph: tuple[str, ...]) -> list[frozenset[str]]:
     """Return the words of a question that the sentences before each one of a paragraph say: each is read once."""
+    return _STATED.get_or_make((wanted, paragraph), lambda: _stated_in(wanted, paragraph))
+
+
+def _stated_in(wanted: frozenset[str], paragraph: tuple[str, ...]) -> list[frozenset[str]]:
     found = [frozenset[str]()]
     for text in paragraph:
         names = (name[0].split()[0] for name in _NAME.finditer(text))  # `Ann Lee` goes on as `Ann`

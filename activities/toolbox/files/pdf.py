@@ -3,15 +3,17 @@
 import io
 import json
 import logging
+import math
 import secrets
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from hashlib import blake2b
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from sennit.activities.limits import MAX_PDF_BYTES, MAX_PDF_CHARACTERS, MAX_PDF_PAGES
+from sennit.activities.limits import MAX_KEPT_PDF_TEXTS_BYTES, MAX_PDF_BYTES, MAX_PDF_CHARACTERS, MAX_PDF_PAGES
 from sennit.activities.toolbox.files.encodings import NotText
 
 _BEGINNING: Final = b"%PDF-"
@@ -32,17 +34,14 @@ def can_read_pdf() -> bool:
 
 class PdfTexts:
     """Texts of PDFs, kept in a folder: to read one takes seconds, and an index is built again at each change of any
-    document. What is not used for 30 days goes.
+    document. A text that is not used for 30 days goes, and so do those used longest ago if all take too much.
     """
 
     def __init__(self, folder: Path) -> None:
         """Raises OSError."""
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        for path in folder.iterdir():
-            with suppress(OSError):
-                if time.time() - path.stat().st_mtime > _UNUSED_SECONDS:
-                    path.unlink()
+        remove_unused(folder.iterdir(), MAX_KEPT_PDF_TEXTS_BYTES, _UNUSED_SECONDS)
 
     def of(self, content: bytes) -> str:
         """Return what `pdf_text` does, or raise the NotText that it did. Raises OSError."""
@@ -60,6 +59,24 @@ class PdfTexts:
         if "text" not in found:
             raise NotText(found["problem"])
         return found["text"]
+
+
+def remove_unused(paths: Iterable[Path], max_bytes: int, seconds: float = math.inf) -> None:
+    """Remove files that were not used for so many seconds, and of the others those used longest ago that are over a
+    bound in bytes. The one used last stays. Several processes may do it at once.
+    """
+    aged = list[tuple[float, int, Path]]()
+    for path in paths:
+        with suppress(OSError):
+            status = path.stat()
+            aged.append((status.st_mtime, status.st_size, path))
+    aged.sort(reverse=True)
+    total = 0
+    for place, (used, size, path) in enumerate(aged):
+        total += size
+        if place > 0 and (total > max_bytes or time.time() - used > seconds):
+            with suppress(OSError):
+                path.unlink()
 
 
 def _found(content: bytes) -> dict[str, str]:

@@ -17,11 +17,17 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
-from sennit.activities.limits import MAX_INDEXED_BYTES, MAX_NAMED_FILES
+from sennit.activities.limits import (
+    MAX_INDEXED_BYTES,
+    MAX_KEPT_INDEX_FILES_BYTES,
+    MAX_KEPT_INDEXES_BYTES,
+    MAX_NAMED_FILES,
+)
 from sennit.activities.toolbox.errors import DocumentUnreadable, IndexUnusable, ToolError
 from sennit.activities.toolbox.files.documents import SEARCHABLE, most_bytes, passages, readable_text
-from sennit.activities.toolbox.files.pdf import PdfTexts, can_read_pdf
+from sennit.activities.toolbox.files.pdf import PdfTexts, can_read_pdf, remove_unused
 from sennit.activities.toolbox.paths import FoundFile, open_inside, scan
+from sennit.workflows.plan.bounded_cache import BoundedCache
 
 _FORMAT: Final = "3"
 _SETTLED_NS: Final = 2_000_000_000
@@ -43,7 +49,7 @@ class _Known:
     index: Path
 
 
-_known: dict[tuple[Path, Path], _Known] = {}
+_known = BoundedCache[tuple[Path, Path], _Known](MAX_KEPT_INDEXES_BYTES)
 _building = threading.Lock()
 
 
@@ -64,7 +70,7 @@ def current_index(root: Path, cache: Path, progress: Callable[[str], None]) -> P
             index = _build(root, cache, files)
             progress(f"indexed {len(files)} documents")
         if all(file.changed_ns < started - _SETTLED_NS for file in files):
-            _known[root, cache] = _Known(files, index)
+            _known.put((root, cache), _Known(files, index))
     return index
 
 
@@ -173,6 +179,7 @@ def _remove_old(folder: Path, place: str) -> None:
         aged = sorted(folder.glob(f"{place}-*.db"), key=lambda path: path.stat().st_mtime_ns)
         for path in aged[:-_KEPT]:
             path.unlink(missing_ok=True)
+        remove_unused(folder.glob("*.db"), MAX_KEPT_INDEX_FILES_BYTES)
         for path in folder.glob("building-*"):
             if time.time() - path.stat().st_mtime > _ABANDONED_SECONDS:
                 path.unlink(missing_ok=True)

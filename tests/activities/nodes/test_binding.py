@@ -73,13 +73,17 @@ async def test_who_changes_an_item_changes_it_for_nobody_else(store: Reads) -> N
 
 
 async def test_only_so_much_is_kept(store: Reads, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_context, "MAX_CACHED_BYTES", 100)
+    monkeypatch.setattr(run_context, "MAX_KEPT_VALUES_BYTES", 4_000)
     library = ArtifactReader(store)
-    one, two, long = [await library.put(HOME, [text]) for text in ("1" * 40, "2" * 40, "3" * 200)]
+    one, two, three, long = [await library.put(HOME, [text * 300]) for text in ("1", "2", "3", "4" * 20)]
     for digest in (one, two, one, two):
         await library.shared(HOME, digest)
     assert (store.count[one], store.count[two]) == (1, 1)
-    assert await library.shared(HOME, long) == ["3" * 200]
-    for digest in (long, one, two):
+    for digest in (long, long, two):
         await library.shared(HOME, digest)
-    assert (store.count[long], store.count[one], store.count[two]) == (2, 2, 2)
+    assert (store.count[long], store.count[two]) == (2, 1), (
+        "a value over the bound is read each time, and drives none out"
+    )
+    for digest in (three, one):
+        await library.shared(HOME, digest)
+    assert (store.count[three], store.count[one]) == (1, 2), "the one that was used longest ago has gone"

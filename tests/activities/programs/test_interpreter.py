@@ -8,6 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from sennit.activities.limits import MAX_KEPT_DEFINITIONS_BYTES
 from sennit.activities.programs import interpreter as module
 from sennit.activities.programs import turns
 from sennit.activities.programs.checkouts import InterpreterCrashed
@@ -414,6 +415,15 @@ async def test_the_types_of_a_script_are_checked(interpreter: Interpreter, body:
 async def test_what_the_top_level_raises_is_a_problem_too(interpreter: Interpreter) -> None:
     found = await interpreter.type_problems("import math\nx = [1][math.floor(1)]", "")
     assert [str(problem) for problem in found] == ["line 2: IndexError: list index out of range"]
+
+
+async def test_what_top_levels_leave_is_bounded_in_bytes(interpreter: Interpreter) -> None:
+    """A plan of 7 KB with 60 of these programs had a worker keep 1 GB."""
+    for number in range(6):
+        script = main(f"return len(BIG) + {number}", "BIG = 'a' * 15_000_000\n")
+        assert await run(interpreter, script) == Advance(value=15_000_000 + number)
+        assert interpreter._definitions.bytes <= MAX_KEPT_DEFINITIONS_BYTES
+    assert len(interpreter._definitions) == 2, "what was used last is kept"
 
 
 async def test_types_that_were_not_checked_in_time_are_no_verdict(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from doubles.model_bench import Bench, MakeRemote
 
-from sennit.activities.limits import MAX_KNOWN_SCHEMAS
+from sennit.activities.limits import MAX_KEPT_CAPABILITIES_BYTES
 from sennit.activities.providers import prices
 from sennit.activities.providers.errors import (
     BadReply,
@@ -174,10 +174,10 @@ async def test_one_mismatch_leaves_other_schemas_to_the_server(bench: Bench) -> 
 
 def test_refused_schemas_are_forgotten_in_the_end(make_remote: MakeRemote) -> None:
     remote = make_remote("openai", "http://models.test/v1")
-    requests = [ModelRequest("worker", "openai:m", "", "", "", output_schema={"const": n}) for n in range(1200)]
+    requests = [ModelRequest("worker", "openai:m", "", "", "", output_schema={"const": n}) for n in range(3_000)]
     for request in requests:
         remote.known.learn(request, {"response_format"}, "")
-    assert len(remote.known._schemas) == MAX_KNOWN_SCHEMAS
+    assert remote.known._schemas.bytes <= MAX_KEPT_CAPABILITIES_BYTES
     assert remote.known.without(requests[-1]) == {"response_format"}
     assert remote.known.without(requests[0]) == set()
 

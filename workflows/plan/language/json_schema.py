@@ -12,13 +12,14 @@ proportion to the text and to the size of the pattern, and both are bounded.
 import json
 import re
 from collections.abc import Callable, Collection, Iterator
-from functools import lru_cache
+from contextlib import suppress
 from math import isfinite
 from operator import ge, gt, le, lt
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic_core import SchemaError, SchemaValidator, core_schema
 
+from sennit.workflows.plan.bounded_cache import BoundedCache
 from sennit.workflows.plan.language.problems import Where
 from sennit.workflows.plan.language.text import (
     did_you_mean,
@@ -29,6 +30,7 @@ from sennit.workflows.plan.language.text import (
     printable,
 )
 from sennit.workflows.plan.limits import (
+    MAX_KEPT_PATTERNS_BYTES,
     MAX_PATTERN_CHARACTERS,
     MAX_PATTERN_SIZE_CHARACTERS,
     MAX_SCHEMA_LEVELS,
@@ -341,12 +343,33 @@ def compile_pattern(pattern: str) -> SchemaValidator:
         raise ValueError(f"is no regular expression of Rust's syntax: {printable(reason)}") from None
 
 
-@lru_cache(maxsize=32)  # each may take a few MiB
 def _compiled_or_none(pattern: str) -> SchemaValidator | None:
-    try:
-        return compile_pattern(pattern)
-    except ValueError:
-        return None
+    return _COMPILED.get_or_make(pattern, lambda: _compiled(pattern)).validator
+
+
+class _Compiled(NamedTuple):
+    """A pattern with what finds it in a text; nothing does if it is no regular expression."""
+
+    pattern: str
+    validator: SchemaValidator | None
+
+
+def _compiled(pattern: str) -> _Compiled:
+    validator = None
+    with suppress(ValueError):
+        validator = compile_pattern(pattern)
+    return _Compiled(pattern, validator)
+
+
+def _compiled_bytes(compiled: _Compiled) -> int:
+    """Return what a compiled pattern takes after it was used: at most 2.9 KB for each character were measured, with
+    the repeats written out, and up to 40 KB beside that.
+    """
+    size = min(pattern_size(compiled.pattern), MAX_PATTERN_SIZE_CHARACTERS)
+    return 65_536 + 4_096 * size
+
+
+_COMPILED = BoundedCache[str, _Compiled](MAX_KEPT_PATTERNS_BYTES, _compiled_bytes)
 
 
 def pattern_size(pattern: str) -> int:

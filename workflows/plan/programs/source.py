@@ -8,12 +8,15 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, TypeVar
 
+from sennit.workflows.plan.bounded_cache import BoundedCache
 from sennit.workflows.plan.limits import (
     MAX_BRACES,
     MAX_EXPRESSION_CHARACTERS,
+    MAX_KEPT_MODULES_BYTES,
+    MAX_KEPT_NAMES_BYTES,
+    MAX_KEPT_TREES_BYTES,
     MAX_SCRIPT_BYTES,
     MAX_TREE_LEVELS,
     MAX_TREE_NODES,
@@ -33,6 +36,8 @@ QUALIFIED = "{}__{}"
 _MARKED = re.compile(r"^# ==== (\w+)\.py ====$", re.MULTILINE)
 _NAMED = re.compile(r"^# ==== main: (\S.{,80}) ====\n?", re.MULTILINE)
 _PLACED = re.compile(r" \((?:line \d+|(?:[^():]|\(\w*\)){1,80}\.py:\d+): ")
+_NODE_BYTES = 400
+"""Of a node of a tree, with its fields; 200 to 310 were measured."""
 _NO_PLACE = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.Module)
 
@@ -180,11 +185,16 @@ class TooLarge(SyntaxError):
         super().__init__(message, (None, line, None, None))
 
 
-@lru_cache(maxsize=1)  # a check asks for the same tree several times
 def parsed(script: str) -> ast.Module:
-    """Return the tree of a script, which nobody changes. Raises SyntaxError, also for a script that is over the budget:
-    its bytes are counted first, and nothing walks its tree before its nodes and their depth are.
+    """Return the tree of a script, which nobody changes: a check asks for the same one several times.
+
+    Raises SyntaxError, also for a script that is over the budget: its bytes are counted first, and nothing walks its
+    tree before its nodes and their depth are.
     """
+    return _TREES.get_or_make(script, lambda: _parsed(script))
+
+
+def _parsed(script: str) -> ast.Module:
     if len(script) > MAX_SCRIPT_BYTES or len(script.encode(errors="replace")) > MAX_SCRIPT_BYTES:
         most = f"{MAX_SCRIPT_BYTES >> 20} MB"
         raise TooLarge(f"it has more than {most}: read data with tools, or give it as arguments")
@@ -193,9 +203,12 @@ def parsed(script: str) -> ast.Module:
     return _within_budget(script, ast.parse)
 
 
-@lru_cache(maxsize=4)  # each call of a program asks
 def modules_in(script: str) -> tuple[tuple[int, str], ...]:
     """Return the modules that a script was put together from: the line before the first of each, and its name."""
+    return _MODULES.get_or_make(script, lambda: _modules_in(script))  # each call of a program asks
+
+
+def _modules_in(script: str) -> tuple[tuple[int, str], ...]:
     found, line, begin = [], 1, 0
     for mark in _MARKED.finditer(script):
         line, begin = line + script.count("\n", begin, mark.start()), mark.start()
@@ -262,11 +275,10 @@ def cause_in(error: str) -> str:
 
 def as_known(script: str, text: str) -> str:
     """Return a text about a script with the names of its modules as people know them: `helpers.look`."""
-    names = _qualified(script)
+    names = _NAMES.get_or_make(script, lambda: _qualified(script))
     return re.sub(r"(?<!\w)\w+__\w+", lambda found: names.get(found[0], found[0]), text) if names else text
 
 
-@lru_cache(maxsize=4)
 def _qualified(script: str) -> dict[str, str]:
     """Return the names of a script's modules as people know them, by those that they have in the script."""
     modules = [name for _, name in modules_in(script)]
@@ -277,6 +289,11 @@ def _qualified(script: str) -> dict[str, str]:
     begin = {QUALIFIED.format(module, ""): f"{module}." for module in modules}
     bound = Source(tree).bound.get(tree, {})
     return {name: known + name[len(mine) :] for name in bound for mine, known in begin.items() if name.startswith(mine)}
+
+
+_TREES = BoundedCache[str, ast.Module](MAX_KEPT_TREES_BYTES, lambda tree: _NODE_BYTES * sum(1 for _ in ast.walk(tree)))
+_MODULES = BoundedCache[str, tuple[tuple[int, str], ...]](MAX_KEPT_MODULES_BYTES)
+_NAMES = BoundedCache[str, dict[str, str]](MAX_KEPT_NAMES_BYTES)
 
 
 def done_by_the_run(tree: ast.Module) -> list[ast.stmt]:

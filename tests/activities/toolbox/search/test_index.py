@@ -182,6 +182,20 @@ def test_old_indexes_and_what_killed_builders_left_are_removed(docs: Path, conte
     assert [path.name for path in folder.glob("building-*")] == ["building-2-new"]
 
 
+def test_indexes_of_all_folders_together_have_a_bound(
+    docs: Path, context: ToolContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index, "MAX_KEPT_INDEX_FILES_BYTES", 100_000)
+    folder = context.cache / "search"
+    for number in range(6):
+        other = tmp_path / f"docs{number}"
+        other.mkdir()
+        (other / "a.md").write_text(f"# {number}\n" + "word " * 5_000)
+        newest = index.current_index(other, context.cache, context.progress)
+        assert sum(path.stat().st_size for path in folder.glob("*.db")) <= 100_000
+        assert newest.exists()
+
+
 def test_a_cache_that_cannot_be_written_is_a_retryable_error(docs: Path, context: ToolContext) -> None:
     context.cache.write_text("a file where the folder should be")
     with pytest.raises(IndexUnusable, match="the search index cannot be written") as caught:
