@@ -13,9 +13,10 @@ from typing import Any
 from sennit.activities.limits import MAX_SCHEMA_PARTS
 from sennit.activities.programs.dialect import Classes
 from sennit.workflows.plan.checking.schemas import unknown_keywords
-from sennit.workflows.plan.language.json_schema import TYPES, parts_of
+from sennit.workflows.plan.language.json_schema import parts_of
 from sennit.workflows.plan.language.problems import Problem
 from sennit.workflows.plan.programs.source import TooLarge, expression
+from sennit.workflows.plan.programs.written_schemas import is_json_schema
 
 Schema = dict[str, Any]
 
@@ -43,16 +44,21 @@ _OBJECTS = ("dict", "Dict", "Mapping")
 
 def schema_of(written: Any, classes: Classes) -> Schema:
     """Return the JSON schema of a type; an object that is one already is left as it is. A class that it names more than
-    once is in `$defs`. Raises ValueError.
+    once is in `$defs`. Raises ValueError for a dict that is neither.
     """
-    if isinstance(written, dict) and isinstance(kind := written.get("type"), str) and kind in TYPES:
-        if _is_long(written):
-            raise ValueError(f"schema has more than {MAX_SCHEMA_PARTS:,} parts; write a simpler one")
-        for where, sentence in unknown_keywords(written):
-            raise ValueError(f"schema {Problem('schema', where, sentence)}")
-        return written
+    if is_json_schema(written):
+        return _checked(written)
     reader = _Reader(classes)
     return reader.whole(reader.of(written))
+
+
+def _checked(schema: Schema) -> Schema:
+    """Return a JSON schema as it is. Raises ValueError."""
+    if _is_long(schema):
+        raise ValueError(f"schema has more than {MAX_SCHEMA_PARTS:,} parts; write a simpler one")
+    for where, sentence in unknown_keywords(schema):
+        raise ValueError(f"schema {Problem('schema', where, sentence)}")
+    return schema
 
 
 def _is_long(schema: Any) -> bool:
@@ -91,6 +97,8 @@ class _Reader:
         self._take()
         if written is None:
             return {"type": "null"}
+        if is_json_schema(written):
+            return self._part(written)
         if isinstance(written, dict):
             return _object({name: self.of(part) for name, part in written.items()})
         if isinstance(written, list):
@@ -104,6 +112,12 @@ class _Reader:
         except SyntaxError:
             raise ValueError(f"schema {text[:80]!r} is no type; write one such as list[str]") from None
         return self._read(tree)
+
+    def _part(self, schema: Schema) -> Schema:
+        """Return a JSON schema that stands in a dict of types. Raises ValueError."""
+        if "$defs" in schema:
+            raise ValueError("schema: a JSON schema with `$defs` stands by itself, not in a dict of types")
+        return _checked(schema)
 
     def whole(self, schema: Schema) -> Schema:
         """Return what was read with each class in its place, or in `$defs` if it is named more than once."""

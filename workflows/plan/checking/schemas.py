@@ -21,7 +21,7 @@ _NAMED_SCHEMAS: Schema = {"type": "object", "additionalProperties": _SCHEMA}
 _COUNT: Schema = {"type": "integer", "minimum": 0}
 _NUMBER: Schema = {"type": "number"}
 _ANYTHING: Schema = {}
-_KEYWORDS: dict[str, Schema] = {
+KEYWORDS: dict[str, Schema] = {
     "type": {"anyOf": [{"enum": list(TYPES)}, {"type": "array", "items": {"enum": list(TYPES)}, "minItems": 1}]},
     "enum": {"type": "array", "minItems": 1},
     "const": _ANYTHING,
@@ -39,7 +39,7 @@ _KEYWORDS: dict[str, Schema] = {
 }
 _SCHEMA_OF_SCHEMAS: Schema = {
     **_SCHEMA,
-    "$defs": {"schema": {"type": ["object", "boolean"], "properties": _KEYWORDS, "additionalProperties": False}},
+    "$defs": {"schema": {"type": ["object", "boolean"], "properties": KEYWORDS, "additionalProperties": False}},
 }
 
 

@@ -2,11 +2,13 @@
 
 import ast
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from sennit.workflows.plan.checking.schemas import unknown_keywords
 from sennit.workflows.plan.language.limits import Limits
+from sennit.workflows.plan.language.problems import place_of
 from sennit.workflows.plan.language.text import did_you_mean, format_name, format_names, nearest_or_known
 from sennit.workflows.plan.limits import MAX_ATTEMPTS
 from sennit.workflows.plan.programs.endings import without_json
@@ -25,11 +27,12 @@ from sennit.workflows.plan.programs.vocabulary import (
     TYPES,
     WORDS,
 )
+from sennit.workflows.plan.programs.written_schemas import is_json_schema, written_value
 
 Found = Iterator[tuple[str, ast.AST, str]]
 _WORK = 200_000
 """So many names of arguments are looked at."""
-_A_TYPE = "write a type, such as bool or list[str], or a dict of types"
+_A_TYPE = "write a type, such as bool or list[str], a dict of types, or a JSON schema"
 _A_DAY = re.compile(r"\d{4}-?(\d{2}|W)-?\d")
 _MODEL = ("llm", "agent", "ask")
 
@@ -250,6 +253,40 @@ class Arguments:
                 yield "argument", value, f"a budget of {number} {name} allows nothing: write 1 or more, or leave it out"
 
     def _of_schema(self, value: ast.expr) -> Found:
+        """Check a type, a dict of types, or a JSON schema."""
+        written = self.source.assigned(value)
+        if isinstance(written, ast.Dict) and all(isinstance(key, ast.Constant) for key in written.keys):
+            yield from self._of_object(written)
+        else:
+            yield from self._of_type(value)
+
+    def _of_object(self, written: ast.Dict) -> Found:
+        """Check a dict: it is a JSON schema, or each of its fields has a type."""
+        if not is_json_schema(written_value(written)):
+            for part in written.values:
+                yield from self._of_field(part)
+            return
+        try:
+            schema = ast.literal_eval(written)
+        except (ValueError, TypeError):
+            return  # a part of it has a name: only the run knows it
+        for where, sentence in unknown_keywords(schema):
+            place = f"{place_of(where)}: " if where else ""
+            yield "argument", _part_at(written, where), f"the JSON schema is wrong: {place}{sentence}"
+
+    def _of_field(self, part: ast.expr) -> Found:
+        """Check what a field of a dict of types has as its type."""
+        match part:
+            case ast.Dict():
+                yield from self._of_schema(part)
+            case ast.List([one]):
+                yield from self._of_field(one)
+            case ast.Constant(value) if value is not None and not isinstance(value, str):
+                yield "argument", part, f"`{ast.unparse(part)[:40]}` is no type, nor part of a JSON schema: {_A_TYPE}"
+            case _:
+                yield from self._of_type(part)
+
+    def _of_type(self, value: ast.expr) -> Found:
         if isinstance(value, ast.Constant) and isinstance(value.value, str) and not self._is_type(value.value):
             yield "argument", value, f"the schema {value.value!r:.60} is no type: {_A_TYPE}"
         function = value.func if isinstance(value, ast.Call) else value
@@ -301,6 +338,21 @@ class Arguments:
         if number is not None and not 1 <= number <= size.most:
             of = f" of {size.most} tickets" if size.least == size.most else ""
             yield "argument", call, f"`quorum({number}, ...)`{of} can never end: give 1 or more, and as many tickets"
+
+
+def _part_at(written: ast.expr, where: Sequence[Any]) -> ast.expr:
+    """Return what is written at a path of a value, or the innermost that is written around it."""
+    for step in where:
+        inner: ast.expr | None = None
+        if isinstance(written, ast.Dict):
+            names = [key.value if isinstance(key, ast.Constant) else None for key in written.keys]
+            inner = written.values[names.index(step)] if step in names else None
+        elif isinstance(written, ast.List | ast.Tuple) and isinstance(step, int):
+            inner = written.elts[step]
+        if inner is None:
+            return written
+        written = inner
+    return written
 
 
 def _is_count(value: Any) -> bool:

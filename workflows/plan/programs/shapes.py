@@ -9,6 +9,7 @@ from sennit.workflows.plan.language.text import format_name, nearest_or_known
 from sennit.workflows.plan.programs.classes import is_dataclass
 from sennit.workflows.plan.programs.endings import is_session, within
 from sennit.workflows.plan.programs.source import Function, Source
+from sennit.workflows.plan.programs.written_schemas import is_json_schema, written_value
 
 Shape = Mapping[str, Any]
 _LEVELS = 40
@@ -184,8 +185,7 @@ class Shapes:
     def _of_dict(self, written: ast.Dict) -> Shape | None:
         names = [key.value for key in written.keys if isinstance(key, ast.Constant)]
         parts = dict(zip(names, written.values, strict=True))
-        kind = parts.get("type")
-        if isinstance(kind, ast.Constant) and isinstance(kind.value, str):
+        if is_json_schema(written_value(written)):
             try:
                 schema: Shape = ast.literal_eval(written)
                 return schema

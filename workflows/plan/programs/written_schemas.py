@@ -1,0 +1,65 @@
+"""What a script gives as `schema=`: a type, a dict of types, or a JSON schema."""
+
+import ast
+from collections.abc import Mapping
+from typing import Any
+
+from sennit.workflows.plan.checking.schemas import KEYWORDS
+from sennit.workflows.plan.language.json_schema import TYPES
+
+_CHOICES = ("anyOf", "oneOf", "allOf")
+_BOUNDS = (
+    "minItems", "maxItems", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
+)  # fmt: skip
+
+
+def is_json_schema(written: Any) -> bool:
+    """Whether an object is a JSON schema, and no dict of types: it says the `type` of its values as JSON schemas do, or
+    has their keywords alone, and one of them in the form that only a JSON schema gives it.
+
+    So `{"title": "str", "items": "list[str]"}` is a dict of types, and `{"items": {"enum": [1, 2]}}` a JSON schema.
+    """
+    if not isinstance(written, Mapping):
+        return False
+    kind = written.get("type")
+    if isinstance(kind, str) and kind in TYPES:
+        return True
+    # A list with a name that is none is most likely meant as one: it is refused by its name, and not read as choices.
+    if isinstance(kind, list) and any(isinstance(name, str) and name in TYPES for name in kind):
+        return True
+    has_other_names = not all(name in KEYWORDS for name in written)
+    return not has_other_names and any(_is_of_schema(name, part) for name, part in written.items())
+
+
+def _is_of_schema(name: str, part: Any) -> bool:
+    """Whether a field of that name can only be a keyword of a JSON schema."""
+    if name == "enum":
+        return isinstance(part, list)
+    if name == "const":
+        return True
+    if name == "$ref":
+        return isinstance(part, str) and part.startswith("#")
+    if name in _CHOICES:
+        return isinstance(part, list) and any(isinstance(choice, Mapping) for choice in part)
+    if name in _BOUNDS:
+        return isinstance(part, int | float)
+    if name == "items":
+        return is_json_schema(part)
+    if name in ("properties", "$defs"):
+        return isinstance(part, Mapping) and bool(part) and all(map(is_json_schema, part.values()))
+    return False
+
+
+def written_value(node: ast.expr) -> Any:
+    """Return what an expression gives as far as it is written as it is: a type is its text, as it is for a worker."""
+    match node:
+        case ast.Constant(value):
+            return value
+        case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as number)):
+            return -number
+        case ast.List(items) | ast.Tuple(items):
+            return [written_value(item) for item in items]
+        case ast.Dict(keys, values) if all(isinstance(key, ast.Constant) for key in keys):
+            names = [key.value for key in keys if isinstance(key, ast.Constant)]
+            return dict(zip(names, map(written_value, values), strict=True))
+    return ast.unparse(node)
