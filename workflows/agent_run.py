@@ -73,12 +73,14 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         self._metrics = RunMetrics("running" if self._carry else None)
         self._drawn_at = workflow.now() - BOARD_EVERY
         self._subagent_status.resync_after_reset()
-        workflow.register_random_seed_callback(self._journal.reset)
+        self._was_reset = False
+        workflow.register_random_seed_callback(self._reset)
 
     @workflow.run
     async def run(self, request: Any = None, *more: Any) -> RunReport:
         """Run to the end. The result, or the detail of a failure, is the run's report."""
         del request, more  # read in __init__, where updates that come first can see them
+        self._reset_notes = asyncio.create_task(self._note_resets())
         if self._request is None:
             self._status_without_engine = "failed"
             self._journal.ended("failed", self._invalid)
@@ -299,6 +301,24 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             return Conclusion()
 
     # what people see
+
+    def _reset(self, _: int) -> None:
+        """Learn that the run was reset. The SDK calls this where there is neither a clock nor a command."""
+        self._was_reset = True
+
+    async def _note_resets(self) -> None:
+        """Tell readers of events of each reset, in the workflow task that learns of it.
+
+        The worker that goes on after a reset may have joined that task with the one before, and the next replay may
+        not. So the note comes behind everything that this task has to tell: in both cases behind the same events. And
+        the task writes a command, which makes its time, the number of the note, its own.
+        """
+        while True:
+            await workflow.wait_condition(lambda: self._was_reset)
+            await asyncio.sleep(0)  # the run itself has its turn
+            self._was_reset = False
+            self._journal.reset()
+            workflow.upsert_memo({WAITS_FOR: workflow.memo_value(WAITS_FOR, None)})
 
     def _changed(self) -> None:
         """Draw the board at the end of a turn, at most once a second unless hardly anything runs."""

@@ -47,12 +47,14 @@ class SearchAttributes:
     Every write is an event of the history, so a write carries only changes. There is one when status or phase changes,
     and when the run begins or stops needing a person. Otherwise there is one at most every ten seconds, in a task that
     starts nodes anyway.
+
+    What is due is decided by the attributes that the history has recorded, and by nothing that a workflow task without
+    commands could have left here: a replay may join such a task with the next one.
     """
 
     names: tuple[str, ...] = ()
     tenant: str = ""
-    _mark: tuple[Any, ...] = ()
-    _at: datetime | None = None
+    _written_at: datetime | None = None
     _started: int = 0
 
     def publish(
@@ -67,14 +69,17 @@ class SearchAttributes:
         """Write what is due. `started` counts the nodes started so far; `outage` is what planning waits for."""
         if not self.names:
             return
-        open_ = status in ("running", "blocked")
-        mark = (status, phase, open_ and bool(outage or (shown is not None and shown.waits)))
+        is_open = status in ("running", "blocked")
+        items = shown.blocked if shown is not None else outage
+        needs_person = bool(outage or (shown is not None and shown.waits))
+        waits_for = blocker(items) if is_open and needs_person else None
         now, idle = workflow.now(), started == self._started
-        self._started = started
-        if mark == self._mark and self._at is not None and (idle or now - self._at < EVERY):
+        self._started = started  # a task that has started something has commands
+        has_changed = self._has_changed(status, phase, is_blocked=waits_for is not None)
+        is_due = self._written_at is None or (not idle and now - self._written_at >= EVERY)
+        if not (has_changed or is_due):
             return
-        self._mark, self._at = mark, now
-        values: dict[str, Value] = {"SennitStatus": status, "SennitPhase": phase}
+        values: dict[str, Value] = {"SennitStatus": status, "SennitPhase": phase, "SennitBlockedOn": waits_for}
         values |= {
             "SennitTokens": float(spent.tokens),
             "SennitCostUsd": dollars(spent.cost),
@@ -83,11 +88,24 @@ class SearchAttributes:
             values["SennitTenant"] = self.tenant
         if shown is not None:
             values |= progress(shown)
-        if shown is not None or outage:
-            values["SennitBlockedOn"] = blocker(shown.blocked if shown is not None else outage) if open_ else None
         changes = self._changes(values)
         if changes:
             workflow.upsert_search_attributes(changes)
+        if changes or self._written_at is None:
+            self._written_at = now
+
+    def _has_changed(self, status: RunStatus, phase: str, *, is_blocked: bool) -> bool:
+        """Whether lists show another status or phase of the run, or wrongly that it needs a person or does not."""
+        has = workflow.info().typed_search_attributes
+        blocked_on = has.get(KEYS["SennitBlockedOn"])
+        return (
+            self._differs("SennitStatus", has.get(KEYS["SennitStatus"]), status)
+            or self._differs("SennitPhase", has.get(KEYS["SennitPhase"]), phase)
+            or self._differs("SennitBlockedOn", blocked_on is not None, is_blocked)
+        )
+
+    def _differs(self, name: str, recorded: object, value: object) -> bool:
+        return name in self.names and recorded != value
 
     @property
     def notes(self) -> list[str]:

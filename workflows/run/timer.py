@@ -15,25 +15,30 @@ class DeadlineTimer:
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
         self._at: int | None = None
-        self._latest = 0
+        self._recorded: dict[int, int] = {}
+        """The deadlines that there were when the timer was last set, which is an event of the history."""
         self._timer: asyncio.Task[None] | None = None
 
     def set(self, state: RunState) -> None:
-        """Wait for the state's next deadline, and for no other."""
+        """Wait for the state's next deadline, and for no other.
+
+        A task that has set any deadline sets the timer, also one that rings no earlier. A workflow task without
+        commands may be joined with a later one when the run is replayed, and then has the time of that one: its
+        deadline would come later than it did.
+        """
         due = state.next_due()
-        if due == self._at and not self._timed_later(state):
+        if due == self._at and not self._has_new(state):
             return
         if self._timer is not None:
             self._timer.cancel()
         self._at, self._timer = due, None
+        self._recorded = dict(state.deadlines)
         if due is not None:
             self._timer = asyncio.create_task(self._ring(due, _summary(state, due)))
 
-    def _timed_later(self, state: RunState) -> bool:
-        """Whether a deadline was set that is not the next: setting the timer anew makes this task's time its own."""
-        latest = max(state.deadlines.values(), default=0)
-        later, self._latest = latest > self._latest, latest
-        return later
+    def _has_new(self, state: RunState) -> bool:
+        """Whether a deadline was set or moved since the timer was."""
+        return any(self._recorded.get(unit) != at for unit, at in state.deadlines.items())
 
     async def _ring(self, due: int, name: str) -> None:
         await workflow.sleep(timedelta(milliseconds=max(1, due - milliseconds())), summary=name)

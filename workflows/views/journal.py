@@ -85,15 +85,11 @@ class Journal:
         self._graph: Graph | None = None
         self._nodes = 0
         self._noted: dict[int, tuple[str, int]] = {}
-        self._is_reset = self._has_jumped = False
         self._asked: dict[tuple[str, str, str], None] = {}
 
     def note(self, kind: EventKind, moment: Moment | None = None, **fields: Any) -> None:
         """Add an event, of this moment unless it is given. Fields that are empty are left out."""
         moment = moment or self._clock()
-        if self._is_reset:
-            self._is_reset, self._has_jumped, self.next = False, True, max(self.next, moment.at)
-            self.note("reset", moment)
         details = {name: value for name, value in fields.items() if value not in ("", None, 0)}
         self._entries.append(_Entry(self.next, moment, kind, details))
         self.next += 1
@@ -103,11 +99,15 @@ class Journal:
         self._graph, self._nodes = state.graph, len(state.graph.specs)
         self._noted = {unit: (_status_of(state, unit), state.generation[unit]) for unit in state.status}
 
-    def reset(self, _: int = 0) -> None:
-        """Have a `reset` come before the next event, with a number that no event can have which it took back: the
-        milliseconds of the clock, and no run has an event each. (The SDK calls this where there is no clock.)
+    def reset(self) -> None:
+        """Note that the run was reset. The note has a number that no event can have which the reset took back: the
+        milliseconds of the clock, and no run has an event each.
+
+        What the run noted before this call keeps the numbers that it had before the reset.
         """
-        self._is_reset = True
+        moment = self._clock()
+        self.next = max(self.next, moment.at)
+        self.note("reset", moment)
 
     def observe(self, state: RunState, replies: Mapping[int, NodeReply], reply: NodeReply | None = None) -> None:
         """Note what a step of the scheduler has made of the nodes, at once: the next step forgets it. `reply` is that
@@ -143,8 +143,9 @@ class Journal:
         self.note(kind, moment, node=state.shown(unit), text=text, generation=generation if generation > 1 else 0)
 
     def ask(self, items: Sequence[BlockedOn]) -> bool:
-        """Note what the run waits for now and did not wait for at the last call. Return whether this workflow task must
-        write a command: a replay may join one without a command with the next, and then sees only what that one left.
+        """Note what the run waits for now and did not wait for at the last call. Return whether that has changed, so
+        that this workflow task must write a command: a replay may join one without a command with the next, and then
+        sees only what that one left.
         """
         open_now: dict[tuple[str, str, str], None] = {}
         for item in items:
@@ -152,9 +153,9 @@ class Journal:
             open_now[key] = None
             if key not in self._asked:
                 self.note("asked", node=item.node, text=item.question, asks=item)
-        matters = self._has_jumped or open_now.keys() != self._asked.keys()
-        self._asked, self._has_jumped = open_now, False
-        return matters
+        has_changed = open_now.keys() != self._asked.keys()
+        self._asked = open_now
+        return has_changed
 
     def answered(self, update: Update) -> None:
         """Note an update that the run has accepted, and with whom it came."""

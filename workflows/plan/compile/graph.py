@@ -13,9 +13,10 @@ class Graph:
     """An execution plan with its derived edges: who consumes whom, who joins whom.
 
     `early` are the nodes below a join that may close before all of its inputs have ended, and `contended` the locks
-    that somebody may hold alone. `order` puts each node behind all that it waits for, and `place` is a node's place in
-    it. Nodes that are appended have places behind all others until `sort` is called, which whoever follows edges
-    backwards does first. `by_key` has the latest node of each call of a program, and `wanted` the facts of joins and
+    that somebody may hold alone. `place` is where a node stands if each is put behind all that it waits for. Nodes that
+    are appended have places behind all others until the scheduler calls `sort`, which it does before it follows edges
+    backwards. Only an event may do that: places decide in which order nodes are cancelled. Whoever only looks at a run
+    asks for the `order`, which leaves the places as they are. `by_key` has the latest node of each call of a program, and `wanted` the facts of joins and
     maps: true for those that conditions and maps read, false for those that only other joins have from them. `pipes`
     are the maps that run item by item behind each map's items, and `places` where a node stands among the inputs of a
     join that limits how many of them are open.
@@ -40,19 +41,22 @@ class Graph:
         self.answering = dict.fromkeys(execution_plan.answer)
         self.early: dict[int, bool] = {}
         self.contended: dict[str, bool] = {}
-        self.order: list[int] = []
         self.place: list[int] = []
         self._add(0)
         self.is_sorted = False
         self.sort()
 
+    def order(self) -> list[int]:
+        """Return the nodes, each behind all that it waits for. It changes nothing, so that queries may ask for it."""
+        return topological_order([_before(spec) for spec in self.specs])
+
     def sort(self) -> None:
-        """Put the nodes in order again if some were appended."""
+        """Give the nodes their places in the order if some were appended."""
         if self.is_sorted:
             return
-        self.order, self.is_sorted = topological_order([_before(spec) for spec in self.specs]), True
-        for position, node in enumerate(self.order):
+        for position, node in enumerate(self.order()):
             self.place[node] = position
+        self.is_sorted = True
 
     def append(self, specs: list[NodeSpec], after: int = -1) -> None:
         """Add nodes that only wait for each other and for older ones, in time that does not depend on the older ones.

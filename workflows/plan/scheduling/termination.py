@@ -114,10 +114,13 @@ def blocking_failures(state: RunState) -> tuple[int, ...]:
     program does not read, or not any more, and for one that its script has caught. Of writes, only those are that the
     program was told of.
     """
-    graph, status, excused = state.graph, state.status, _excused(state)
+    graph, status = state.graph, state.status
+    failed = [node for node in range(len(graph.specs)) if status[node] == FAILED]
+    if not failed:
+        return tuple(state.units_in(IN_DOUBT))
+    excused = _excused(state)
     caught = _caught(state, excused)
     hosts = graph.predecessor
-    failed = [node for node in range(len(graph.specs)) if status[node] == FAILED]
     failed = [node for node in failed if not excused[node] and node not in caught]
     blamed = [node for node in failed if _is_blamed(state, node, hosts.get(node, -1))]
     roots = [node for node in blamed if not any(status[dep] in (FAILED, BLOCKED) for dep in _read(state, node))]
@@ -166,10 +169,9 @@ def session_of(state: RunState, step: int) -> int:
 def _excused(state: RunState) -> list[bool]:
     """Return of each node whether nobody has to look at it: it has succeeded, or its failure is excused."""
     graph, status = state.graph, state.status
-    graph.sort()
     answer = dict.fromkeys(graph.execution_plan.answer)
     excused = [status[node] in (SUCCEEDED, SKIPPED, CANCELLED) for node in range(len(graph.specs))]
-    for node in reversed(graph.order):
+    for node in reversed(graph.order()):
         if not excused[node] and node not in answer and not _is_unread(state, node):
             behind = (*graph.behind(node), *graph.readers_of_end(node))
             excused[node] = bool(behind or graph.specs[node].page) and all(excused[other] for other in behind)

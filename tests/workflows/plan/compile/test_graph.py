@@ -63,6 +63,6 @@ def test_every_plan_has_an_order_in_which_nothing_comes_before_what_it_waits_for
     waits = {index: [*graph.deps[index], *spec.inputs] for index, spec in enumerate(execution_plan.specs)}
     for fallback, host in graph.predecessor.items():
         waits[host].append(fallback)
-    assert sorted(graph.order) == sorted(TopologicalSorter(waits).static_order())
+    assert sorted(graph.order()) == sorted(TopologicalSorter(waits).static_order())
     for node_index, before in waits.items():
         assert all(graph.place[other] < graph.place[node_index] for other in before)
