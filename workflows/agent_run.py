@@ -33,6 +33,7 @@ with workflow.unsafe.imports_passed_through():
     from sennit.workflows.run.search_attributes import blocker
     from sennit.workflows.run.setup import RunSetup, parse_input, raise_if_invalid, run_prefix_of, with_usage
     from sennit.workflows.run.subagent_status import SubagentStatus
+    from sennit.workflows.run.task_order import last_in_this_task
     from sennit.workflows.run.timer import milliseconds
     from sennit.workflows.run.update_handlers import UpdateHandlers
     from sennit.workflows.views.board import board, board_without_plan, log_rows
@@ -41,7 +42,6 @@ with workflow.unsafe.imports_passed_through():
     from sennit.workflows.views.quote import quote_warnings
     from sennit.workflows.views.report import report_of
     from sennit.workflows.views.shown_run import ShownRun
-    from sennit.workflows.views.writes import writes_of
 
 BOARD_EVERY = timedelta(seconds=1)
 
@@ -73,7 +73,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         self._metrics = RunMetrics("running" if self._carry else None)
         self._drawn_at = workflow.now() - BOARD_EVERY
         self._subagent_status.resync_after_reset()
-        self._was_reset = False
+        self._was_reset = asyncio.Event()
         workflow.register_random_seed_callback(self._reset)
 
     @workflow.run
@@ -255,14 +255,16 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             self._draw(self._shown)
         self._journal.ended("cancelled")
         self._publish(self._shown)
-        writes = self._shown.writes if self._shown is not None else ()
+        writes = engine.writes() if engine is not None else ()
         if writes:
             workflow.upsert_memo({WRITES: [line.model_dump(mode="json") for line in writes]})
         if self._request is not None and self._request.depth:
-            made = writes_of(engine.state, all_made=True) if engine is not None else ()
+            made = engine.writes(all_made=True) if engine is not None else ()
             await self._subagent_status.tell_writes(made)
 
     async def _end(self, engine: Engine) -> RunReport:
+        if engine.frozen is not None:
+            return await self._end_frozen(engine)
         self._setup.phase = "concluding"
         found = Conclusion()
         if engine.status in ("done", "partial"):
@@ -285,6 +287,27 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             raise ApplicationError(report.problem or "the run failed", report, type="RunFailed", non_retryable=True)
         return report
 
+    async def _end_frozen(self, engine: Engine) -> RunReport:
+        """Return the report of a run that a person has ended because its scheduler could not go on. It has no answer:
+        nobody knows whether its outputs are those that the plan asked for.
+        """
+        assert engine.frozen is not None
+        self._setup.phase = "ended"
+        report = RunReport(
+            id=workflow.info().workflow_id,
+            run_id=workflow.info().run_id,
+            status=engine.shown_status,
+            problem=engine.frozen.problem,
+            usage=UsageReport.of(self._spent),
+            writes=engine.writes(all_made=True),
+            warnings=(*self._checked.warnings, *engine.warnings),
+        )
+        self._draw(None)
+        self._publish(None)
+        await workflow.wait_condition(workflow.all_handlers_finished)
+        self._journal.ended(report.status, report.problem or "")
+        return report
+
     async def _conclude(self, engine: Engine) -> Conclusion:
         """Return the answer. One that does not tell all that was asked makes the run partial.
 
@@ -304,7 +327,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
 
     def _reset(self, _: int) -> None:
         """Learn that the run was reset. The SDK calls this where there is neither a clock nor a command."""
-        self._was_reset = True
+        self._was_reset.set()
 
     async def _note_resets(self) -> None:
         """Tell readers of events of each reset, in the workflow task that learns of it.
@@ -314,9 +337,9 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         the task writes a command, which makes its time, the number of the note, its own.
         """
         while True:
-            await workflow.wait_condition(lambda: self._was_reset)
-            await asyncio.sleep(0)  # the run itself has its turn
-            self._was_reset = False
+            await self._was_reset.wait()
+            self._was_reset.clear()
+            await last_in_this_task()
             self._journal.reset()
             workflow.upsert_memo({WAITS_FOR: workflow.memo_value(WAITS_FOR, None)})
 
@@ -329,7 +352,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         if engine is None or engine.status is None:  # the end is published once, with the answer
             self._publish(shown)
         nodes = len(engine.state.graph.specs) if engine is not None else 0
-        soon = engine is None or not engine.moving or (engine.moving < 5 and nodes < MAX_DRAWN_AT_ONCE)
+        soon = engine is None or engine.frozen is not None or not engine.moving or (engine.moving < 5 and nodes < MAX_DRAWN_AT_ONCE)
         if soon or workflow.now() - self._drawn_at >= BOARD_EVERY * max(1, nodes // MAX_DRAWN_AT_ONCE):
             self._draw(shown)
         self._ask(self._waits_for(shown))
@@ -338,11 +361,21 @@ class AgentRun(UpdateHandlers, QueryHandlers):
 
     @property
     def _shown(self) -> ShownRun | None:
-        return self._shown_of(self._engine) if self._engine is not None else None
+        """The run as people see it, if it has begun. A frozen run is shown as such, without a state that may be wrong."""
+        if self._engine is None or self._engine.frozen is not None:
+            return None
+        return self._shown_of(self._engine)
 
     def _shown_of(self, engine: Engine) -> ShownRun:
-        outage = self._setup.outage.blocked
-        return ShownRun(engine.state, workflow.info().workflow_id, engine.blocked_children, outage)
+        return ShownRun(engine.state, workflow.info().workflow_id, engine.blocked_children, self._halted_by)
+
+    @property
+    def _halted_by(self) -> tuple[BlockedOn, ...]:
+        """What holds back the whole run, and none of its nodes: an outage while it is planned, or a freeze."""
+        engine = self._engine
+        if engine is None or engine.frozen is None:
+            return self._setup.outage.blocked
+        return (engine.frozen.blocked_on(workflow.info().workflow_id),) if engine.status is None else ()
 
     def _ask(self, items: Sequence[BlockedOn]) -> None:
         """Tell readers of events, and lists, what the run waits for."""
@@ -353,15 +386,15 @@ class AgentRun(UpdateHandlers, QueryHandlers):
     def _waits_for(self, shown: ShownRun | None) -> Sequence[BlockedOn]:
         """Return what the run waits for now; nothing once it is over."""
         is_over = self._engine is not None and self._engine.status is not None
-        return shown.blocked if shown is not None and shown.waits and not is_over else self._setup.outage.blocked
+        return shown.blocked if shown is not None and shown.waits and not is_over else self._halted_by
 
     def _draw(self, shown: ShownRun | None, report: RunReport | None = None) -> None:
         self._drawn_at = workflow.now()
         what = (self._request.goal or self._request.title) if self._request else ""
         title = f"{self._status}: {what}" if what else self._status
         if shown is None:
-            run, outage = workflow.info().workflow_id, self._setup.outage.blocked
-            workflow.set_current_details(board_without_plan(run, title, outage))
+            run, halted_by = workflow.info().workflow_id, self._halted_by
+            workflow.set_current_details(board_without_plan(run, title, halted_by))
             return
         log = log_rows(self._engine.log.lines(shown.state.graph)) if self._engine else []
         notes = [*log, *self._setup.attributes.notes]
@@ -375,7 +408,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
 
     def _publish(self, shown: ShownRun | None) -> None:
         """Let lists know how the run stands."""
-        started, outage = self._engine.dispatcher.started if self._engine is not None else 0, self._setup.outage.blocked
+        started, outage = self._engine.dispatcher.started if self._engine is not None else 0, self._halted_by
         self._metrics.publish(self._status, shown)
         self._setup.attributes.publish(self._status, self._setup.phase, shown, self._spent, started, outage)
 

@@ -23,6 +23,7 @@ _CHOICES = {
     "approve": {"yes": "approve", "no": "reject"},
     "raise_budget": {"yes": "raise_budget", "finish": "finish"},
     "retry_node": {"retry": "retry_node", "skip": "skip_node", "finish": "finish"},
+    "finish": {"finish": "finish"},
 }
 """For each update that a blocked run proposes, the words that a person may type and the updates they stand for."""
 
@@ -38,6 +39,8 @@ def question(item: BlockedOn) -> str:
     if item.update == "raise_budget":
         limits = ", ".join(f"{name} {limit}" for name, limit in item.example.items())
         return f"raise the budget ({limits})? [y]es, [f]inish with what there is: "
+    if item.update == "finish":
+        return "[f]inish with what there is: "
     if not item.node:
         return "[r]etry now, [f]inish with what there is: "
     again = "[r]etry (it may write again)" if "repeat_effect" in item.example else "[r]etry"
@@ -103,9 +106,9 @@ def decision(item: BlockedOn, line: str) -> tuple[str, dict[str, Any]]:
         choices = {choice: update for choice, update in choices.items() if update != "skip_node"}
     update = next((update for choice, update in choices.items() if word.lower() in (choice, choice[0])), None)
     if update is None:
-        *first, last = (choice[0] for choice in choices)
+        words = " or ".join(choice[0] for choice in choices)
         other = f", or send other limits: {item.command}" if item.update == "raise_budget" else ""
-        raise Refused(f"type {', '.join(first)} or {last}{other}; Ctrl-D leaves the run waiting")
+        raise Refused(f"type {words}{other}; Ctrl-D leaves the run waiting")
     if update == "finish":
         return update, {}
     if update == item.update:

@@ -26,8 +26,10 @@ ONCE = ("continued-as-new",)
 def as_recorded(path: Path) -> Iterator[None]:
     before = drain.SOFT_BOUNDS
     drain.SOFT_BOUNDS = (60, *before[1:]) if path.name.startswith(ONCE) else before
-    yield
-    drain.SOFT_BOUNDS = before
+    try:
+        yield
+    finally:
+        drain.SOFT_BOUNDS = before
 
 
 def saved(path: Path) -> WorkflowHistory:

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles.local_workers import Handle, Start
+from doubles.activations import SEED, kinds_in, recorded_from
+from doubles.local_workers import Handle, Start, remembered_or_not
 from doubles.resets import EVERYTHING, reset, scheduled
-from doubles.runs import call, happens, insist, until
+from doubles.runs import call, happens, insist, status_of, until
 from doubles.tools import calls
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client, WorkflowUpdateFailedError
@@ -128,3 +129,21 @@ async def test_an_approved_write_is_not_asked_about_again_after_a_reset(
     await insist(again, "answer", {"node": "end", "value": "yes"})
     assert (await again.result())["answer"] == [{"posted": "a"}, "yes"]
     assert called(cache, handle) == ["w~1"]
+
+
+@remembered_or_not
+async def test_a_run_goes_on_after_a_reset_to_the_task_of_an_answer(client: Client, start: Start) -> None:
+    """The server gives it the answer again. Just before it two calls had ended, whose tasks wrote nothing: the worker
+    after the reset takes the last of them together with the answer, and the next replay does not.
+    """
+    gate = {"id": "g", "kind": "gate", "question": "Go on?"}
+    others = [call(f"s{number}", args={"seconds": 0.5 + 0.8 * number}) for number in range(3)]
+    late = call("late", args={"seconds": 9.0})
+    nodes = [gate, *others, late, call("b", args={"value": "$g"})]
+    handle = await start(plan={"nodes": nodes, "answer": ["$b", "$late"], "fuse": "off"})
+    await until(handle, lambda view: [status_of(view, name) for name in ("s0", "s1", "s2")] == ["succeeded"] * 3)
+    await insist(handle, "answer", {"node": "g", "value": "yes"})
+    again = await reset(client, handle, answered)
+    assert (await again.result())["answer"][0] == {"value": "yes"}
+    run = await recorded_from(await again.fetch_history())
+    assert [task for task in run.tasks if SEED in kinds_in(task)], "the run was reset"

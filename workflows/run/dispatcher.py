@@ -61,6 +61,7 @@ class Dispatcher:
 
     `plan` is the plan of the run's own nodes, by its digest, and `epoch` which one this is: 1, or 2 for the plan that
     replaced a streamed beginning. `replans` says how many more times the model of the answering node may ask for nodes.
+    `tell` has the scheduler take an event, and returns whether it could.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class Dispatcher:
         wake: Callable[[], None],
         subagents: SubagentStatus,
         *,
-        tell: Callable[[Event], None],
+        tell: Callable[[Event], bool],
         epoch: int = 1,
     ) -> None:
         self.epoch = epoch
@@ -119,6 +120,22 @@ class Dispatcher:
         """Whether starts wait for the next workflow task."""
         return bool(self._waiting)
 
+    @property
+    def in_flight(self) -> bool:
+        """Whether any activity is under way."""
+        return bool(self._flights)
+
+    def give_up(self) -> None:
+        """Cancel what runs. Writes that have begun come to their end first."""
+        for flight in dict.fromkeys(self._flights.values()):
+            if not flight.handle.done():
+                flight.is_suspended = False
+                flight.handle.cancel(GIVEN_UP)
+
+    def hold(self) -> None:
+        """Start nothing more."""
+        self._waiting.clear()
+
     def start(self, decision: Start) -> None:
         """Start these units in one activity when `start_waiting` is called next, or in a later workflow task."""
         units = decision.units if decision.following < 0 else (*decision.units, decision.following)
@@ -143,8 +160,8 @@ class Dispatcher:
     def _start(self, decision: Start) -> None:
         state, units, asks, following = self._state, decision.units, decision.asks, decision.following
         ended = {node: state.ended_at.get(node, 0) for node in state.spec_of(units[0]).inputs}
-        if state.kind_of(units[0]) == "program":
-            self._tell(InputsRead(units[0]))
+        if state.kind_of(units[0]) == "program" and not self._tell(InputsRead(units[0])):
+            return  # the run is frozen
         call = self._node_call(units, asks=asks)
         if isinstance(call, ProgramNodeCall):
             self._moved |= {node: True for node, at in ended.items() if at != state.ended_at.get(node, 0)}

@@ -16,8 +16,8 @@ from sennit.workflows.limits import MAX_KEPT_REPLIES, MAX_RUN_WARNINGS
 from sennit.workflows.messages.contracts import CheckResult, NodeReply, PlanPage
 from sennit.workflows.messages.ends import CallEnd
 from sennit.workflows.messages.request import ContinuedState, RunRequest, has_plan
-from sennit.workflows.messages.result import RunStatus
-from sennit.workflows.messages.updates import Update
+from sennit.workflows.messages.result import RunStatus, WriteLine
+from sennit.workflows.messages.updates import Finish, Update
 from sennit.workflows.messages.views import SubagentView
 from sennit.workflows.plan.digests import digest_in
 from sennit.workflows.plan.fusion.rules import Timings
@@ -48,6 +48,7 @@ from sennit.workflows.plan.scheduling.step import step
 from sennit.workflows.run.dispatcher import Dispatcher
 from sennit.workflows.run.drain import Drain
 from sennit.workflows.run.extension import PlanExtender
+from sennit.workflows.run.freeze import Freeze, frozen_by
 from sennit.workflows.run.outcomes import ends_on, graph_of, invalid_result, outcome_of, page_of, places_of
 from sennit.workflows.run.setup import RunSetup
 from sennit.workflows.run.subagent import inherited
@@ -56,6 +57,7 @@ from sennit.workflows.run.timer import DeadlineTimer, milliseconds
 from sennit.workflows.run.update_rules import Verdict, judge
 from sennit.workflows.views.joins import joined
 from sennit.workflows.views.journal import Journal, RunLog
+from sennit.workflows.views.writes import writes_of
 
 
 class Engine:
@@ -79,6 +81,8 @@ class Engine:
         self.usage, self.warnings, self.log = NO_USAGE, dict[str, None](), RunLog()
         self.abandoned: list[NodeReply | None] = []  # of an earlier plan's nodes; None for a cancelled one
         self.status: EndStatus | None = None
+        self.frozen: Freeze | None = None
+        self._status_of_frozen: EndStatus | None = None  # once a person has ended the run
         self.updates = 0
         self._changed = changed
         self._journal = journal
@@ -92,6 +96,10 @@ class Engine:
 
     def post(self, event: Event) -> None:
         """Take an event from outside at once, so that the next update is checked against the changed state."""
+        if self.frozen is not None:
+            if isinstance(event, StopRequested):
+                self._stop_frozen(event.status)
+            return
         self.has_grown |= isinstance(event, ProgramEdited)
         self._step(event)
         self.dispatcher.start_waiting()
@@ -106,6 +114,8 @@ class Engine:
         """The run's status as people see it. A run is also blocked when nothing runs but blocked sub-agents."""
         if self.status is not None:
             return self.status
+        if self.frozen is not None:
+            return "blocked"
         waiting = self.state.waiting or self.blocked_children
         return "blocked" if self.state.parked or (waiting and not self.moving) else "running"
 
@@ -132,6 +142,8 @@ class Engine:
         return not (busy or self.state.running or self.state.streaming) and workflow.all_handlers_finished()
 
     def judge(self, update: Update) -> Verdict:
+        if self.frozen is not None:
+            return self._judge_frozen(update)
         if self.state.ended:
             ended = f"has ended: {self.status}" if self.status else "ends; it only waits for writes in flight"
             return Verdict(rejection=f"the run {ended}", is_final=True)
@@ -141,11 +153,18 @@ class Engine:
         """Return the rejection of an update that does not fit now and will not fit later either; "" if it may still
         fit.
         """
+        if self.frozen is not None:
+            return self.judge(update).rejection
         if not self.state.ended and (self.extender.busy or self.state.streaming):
             return ""
         verdict = self.judge(update)
         may_change = self.dispatcher.busy or bool(self.state.deadlines)
         return verdict.rejection if verdict.is_final or not may_change else ""
+
+    def writes(self, *, all_made: bool = False) -> tuple[WriteLine, ...]:
+        """Return what became of writes, as `writes_of` does; of a frozen run also of those that have ended since."""
+        known = writes_of(self.state, all_made=all_made)
+        return known if self.frozen is None else self.frozen.writes(known)
 
     async def run(self) -> bool:
         """Work until the run ends (True) or is to continue as new (False). Raises what `fail` was given."""
@@ -169,11 +188,17 @@ class Engine:
     def _turn(self) -> None:
         """Handle everything that has arrived."""
         self._awake = False
+        if self.frozen is not None:
+            self._turn_frozen()
+            return
         now = milliseconds()
         if drains := self._drain.update(self.state, self.dispatcher, self.updates, now):
             self._step(drains)
         ended = self.dispatcher.settled()
         for event, reply in ended:
+            if self.frozen is not None:
+                self._pass_by(event, reply)
+                continue
             event.more = len(ended) > 1  # so that short calls that become ready together share an activity
             if reply is not None and self.state.generation.get(event.unit) == event.generation:
                 self._note(event.unit, reply)
@@ -200,6 +225,8 @@ class Engine:
     def expects(self, event: NodeEnded) -> bool:
         """Whether this unit's end is still open: neither the run nor the unit has stopped or started again."""
         unit, state = event.unit, self.state
+        if self.frozen is not None:
+            return False
         return not state.ended and state.status.get(unit) == RUNNING and state.generation[unit] == event.generation
 
     def append(
@@ -274,7 +301,7 @@ class Engine:
 
     def fail(self, error: BaseException) -> None:
         """End `run` with this error, and cancel what runs. Has no effect on a run that ends already."""
-        if not self.state.ended:
+        if not self.state.ended and self._status_of_frozen is None:
             self._broken = error
             self.post(StopRequested("failed"))
 
@@ -286,9 +313,19 @@ class Engine:
         self.warnings = dict.fromkeys([*self.warnings, *reply.warnings][:MAX_RUN_WARNINGS])
         self.log.note(self.state.spec_of(unit), reply.log)
 
-    def _step(self, event: Event, reply: NodeReply | None = None, ends: Iterable[CallEnd] = ()) -> None:
-        """Have the scheduler take an event, with the replies of its node and those it adds, and do what it decides."""
-        decisions = step(self.state, event, milliseconds())
+    def _step(self, event: Event, reply: NodeReply | None = None, ends: Iterable[CallEnd] = ()) -> bool:
+        """Have the scheduler take an event, with the replies of its node and those it adds, and do what it decides.
+
+        If that breaks an invariant, the run freezes: it does nothing of what this step has decided, and takes no later
+        event. Returns False then. A replay freezes at the same event, as long as the fault is there.
+        """
+        if self.frozen is not None:
+            return False
+        try:
+            decisions = step(self.state, event, milliseconds())
+        except Exception as error:  # noqa: BLE001  whatever it is, the state may be wrong from here on
+            self._freeze(event, error)
+            return False
         for name, each in ends:
             self._note(self.state.graph.by_id[name], each)
         self.replies |= joined(self.state, self.replies) if len(self.replies) < MAX_KEPT_REPLIES else {}
@@ -304,8 +341,50 @@ class Engine:
                 self.dispatcher.look_up(decision.unit, decision.generation)
             elif isinstance(decision, End):
                 self.status = decision.status
+        return True
+
+    # a run whose scheduler has broken an invariant
+
+    def _freeze(self, event: Event, error: Exception) -> None:
+        workflow.logger.error("the scheduler broke an invariant; the run is frozen", exc_info=error)
+        task = workflow.info().get_current_history_length() + 1  # the event behind the start of this workflow task
+        self.frozen = frozen_by(error, event, self.state, task)
+        self.dispatcher.hold()
+        self.wake()
+
+    def _turn_frozen(self) -> None:
+        """Note what writes have come to. Once a person has ended the run, it is over when nothing of it runs."""
+        for event, reply in self.dispatcher.settled():
+            self._pass_by(event, reply)
+        if not self.dispatcher.in_flight:
+            self.status = self._status_of_frozen
+        self._changed()
+
+    def _pass_by(self, event: NodeEnded, reply: NodeReply | None) -> None:
+        """Keep of an end that the scheduler does not learn of what was written and what was used."""
+        assert self.frozen is not None
+        self.frozen.note_ends(self.state, [event])
+        if reply is not None:
+            self.usage = self.usage.plus(reply.usage)
+
+    def _stop_frozen(self, status: EndStatus) -> None:
+        """End a frozen run for a person, without its scheduler: what runs is cancelled, and writes end first."""
+        if self._status_of_frozen is None or status == "cancelled":
+            self._status_of_frozen = status
+        self.dispatcher.give_up()
+        self.wake()
+
+    def _judge_frozen(self, update: Update) -> Verdict:
+        assert self.frozen is not None
+        if self._status_of_frozen is not None:
+            return Verdict(rejection="the run ends; it only waits for what still runs", is_final=True)
+        if isinstance(update, Finish):
+            return Verdict(StopRequested("partial"), "the run ends now with what there is")
+        return Verdict(rejection=f"{self.frozen.problem} It takes `finish` only.", is_final=True)
 
     def _should_continue(self) -> bool:
+        if self.frozen is not None:
+            return False
         suggested = workflow.info().is_continue_as_new_suggested()
         return self.quiet and (self.state.draining or self._is_outdated or suggested)
 
@@ -315,6 +394,9 @@ class Engine:
         A task that the server hands out together with the answer to the last one says of every pinned run that its
         version is outdated. So the task of a timer has to say it too.
         """
+        if self.frozen is not None:
+            await workflow.wait_condition(lambda: self._awake)
+            return
         if self.dispatcher.held_up:
             await workflow.sleep(timedelta(milliseconds=1), summary="starting more nodes")
             return

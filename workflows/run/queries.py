@@ -9,7 +9,7 @@ from sennit.workflows.limits import MAX_PAGE_NODES, MAX_QUERY_BYTES
 from sennit.workflows.messages.contracts import CheckResult, NodeReply
 from sennit.workflows.messages.outputs import OutputPlaces
 from sennit.workflows.messages.request import RunRequest
-from sennit.workflows.messages.result import RunStatus, UsageReport
+from sennit.workflows.messages.result import BlockedOn, RunStatus, UsageReport
 from sennit.workflows.messages.updates import UPDATES
 from sennit.workflows.messages.views import NodeView, RunView
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
@@ -60,6 +60,10 @@ class QueryHandlers:
     @abstractmethod
     def _spent(self) -> Usage: ...
 
+    @property
+    @abstractmethod
+    def _halted_by(self) -> tuple[BlockedOn, ...]: ...
+
     @workflow.query(name="plan", description='The run, a page of nodes at a time: {} or {"from": 500, "limit": 500}')
     def query_plan(self, request: Any = None, *more: Any) -> dict[str, Any]:
         """Return a page of the run as `RunView`."""
@@ -70,7 +74,7 @@ class QueryHandlers:
             status=self._status,
             phase=self._setup.phase,
             goal=self._request.goal[:2000] if self._request else "",
-            blocked=self._setup.outage.blocked,
+            blocked=self._halted_by,
             usage=UsageReport.of(self._spent),
             warnings=self._checked.warnings,
         )
@@ -130,9 +134,13 @@ class QueryHandlers:
 
 
 def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, Any]:
-    """Return `view` with a page of nodes. A request that is not a page gets the first page."""
+    """Return `view` with a page of nodes. A request that is not a page gets the first page. Of a frozen run, whose nodes
+    may be told wrong, there is only what became of its writes.
+    """
     if engine is None:
         return view.model_dump(mode="json")
+    if engine.frozen is not None:
+        return view.model_copy(update={"writes": engine.writes()}).model_dump(mode="json")
     state = engine.state
     start, limit = _page(request)
     agents = engine.subagents.lines(state, view.id)

@@ -37,6 +37,7 @@ from sennit.workflows.plan.scheduling.state import SUCCEEDED, RunState
 from sennit.workflows.run.outage import Outage
 from sennit.workflows.run.outcomes import failed_outcome, invalid_result, result_of, used_by
 from sennit.workflows.run.search_attributes import SearchAttributes
+from sennit.workflows.run.task_order import behind_the_run
 
 _SCHEDULE = SearchAttributeKey.for_keyword("TemporalScheduledById")
 """What the server itself writes on a run that one of its schedules starts."""
@@ -173,10 +174,12 @@ class RunSetup:
         except ActivityError as error:
             if is_cancelled_exception(error):
                 raise
+            await behind_the_run()
             kind, message = failed_outcome(error).error or ("Failed", "")
             used = used_by(error)
             details = (1, [*used]) if any(used) else ()
             raise ApplicationError(message, *details, type=kind, non_retryable=True) from None
+        await behind_the_run()
         return result_of(call, found)
 
 

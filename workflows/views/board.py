@@ -58,6 +58,7 @@ _ASKS = {
     "replan": "wants more nodes",
     "budget": "needs budget",
     "planning": "planning failed",
+    "frozen": "frozen",
 }
 _ALTERNATIVES = {
     "reject": "refuse",

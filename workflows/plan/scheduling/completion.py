@@ -256,7 +256,7 @@ def note_end(state: RunState, unit: int, generation: int, outcome: Outcome) -> b
     False returned: the write goes on to be in flight.
     """
     is_agent = state.kind_of(unit) == "agent"  # it tells of its writes one by one
-    status = None if is_agent else _fate(outcome)
+    status = None if is_agent else fate_of(outcome)
     if status is None and not is_agent:
         state.out.append(LookUp(unit, generation))
         return False
@@ -269,7 +269,7 @@ def note_end(state: RunState, unit: int, generation: int, outcome: Outcome) -> b
     return True
 
 
-def _fate(outcome: Outcome) -> WriteStatus | None:
+def fate_of(outcome: Outcome) -> WriteStatus | None:
     """Return what became of a write by the end of its activity, None if that does not say it."""
     error = outcome.error[0] if outcome.error else ""
     if outcome.digest is not None:

@@ -1,0 +1,190 @@
+"""What the SDK gives a run of workflow code, recorded from a history and given to it again: in the same workflow tasks,
+in tasks that were joined, with resets, and with somebody who looks at the run between every two tasks.
+
+A worker that keeps a run in memory takes each workflow task by itself. One that does not know the run yet may take a
+task without commands together with the next one, and a replay later may not: the code must write the same commands.
+"""
+
+import asyncio
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from temporalio.bridge.proto.workflow_activation import WorkflowActivation, WorkflowActivationJob
+from temporalio.bridge.proto.workflow_commands import WorkflowCommand
+from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
+from temporalio.client import WorkflowHistory
+from temporalio.worker import Replayer, UnsandboxedWorkflowRunner, WorkflowInstance, WorkflowInstanceDetails
+
+from sennit.workflows.agent_run import AgentRun
+from sennit.workflows.messages.converter import DATA_CONVERTER
+from sennit.workflows.run.queries import HELP
+
+Commands = tuple[str, ...]
+"""What a workflow task writes, as a replay compares it with the history: kinds and names, and no arguments."""
+UPDATE, SEED, CANCEL = "do_update", "update_random_seed", "cancel_workflow"
+
+
+@dataclass
+class Recorded:
+    """One run as the SDK gave it to its code: the details of the instance, and each activation in turn."""
+
+    details: WorkflowInstanceDetails
+    activations: list[WorkflowActivation] = field(default_factory=list)
+
+    @property
+    def tasks(self) -> list[WorkflowActivation]:
+        """The activations that stand for workflow tasks, without the one that ends a replay."""
+        return [each for each in self.activations if "remove_from_cache" not in kinds_in(each)]
+
+    def new_instance(self) -> WorkflowInstance:
+        """Return the run at its beginning."""
+        return UnsandboxedWorkflowRunner().create_instance(_own(self.details))
+
+
+def _own(details: WorkflowInstanceDetails) -> WorkflowInstanceDetails:
+    """Return details for one instance: it changes what it is told of its memo and its search attributes."""
+    info = replace(
+        details.info,
+        raw_memo=dict(details.info.raw_memo),
+        search_attributes=dict(details.info.search_attributes),
+        typed_search_attributes=copy.deepcopy(details.info.typed_search_attributes),
+    )
+    return replace(details, info=info)
+
+
+class Recorder(UnsandboxedWorkflowRunner):
+    """Runs workflow code outside of the sandbox, and keeps what it was given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runs: list[Recorded] = []
+
+    def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
+        """Return an instance whose activations are kept."""
+        recorded = Recorded(_own(det))
+        self.runs.append(recorded)
+        instance = super().create_instance(det)
+        activate = instance.activate
+
+        def kept(activation: WorkflowActivation) -> WorkflowActivationCompletion:
+            given = WorkflowActivation()
+            given.CopyFrom(activation)
+            recorded.activations.append(given)
+            return activate(activation)
+
+        instance.activate = kept  # type: ignore[method-assign]
+        return instance
+
+
+async def recorded_from(history: WorkflowHistory) -> Recorded:
+    """Replay a history and return what its run was given. Raises NondeterminismError if it does not replay."""
+    recorder = Recorder()
+    replayer = Replayer(
+        workflows=[AgentRun], workflow_runner=recorder, data_converter=DATA_CONVERTER, debug_mode=True
+    )
+    await replayer.replay_workflow(history)
+    [run] = recorder.runs
+    return run
+
+
+def kinds_in(activation: WorkflowActivation) -> list[str]:
+    """Return the kinds of the jobs of an activation."""
+    return [str(job.WhichOneof("variant")) for job in activation.jobs]
+
+
+def commands_of(completion: WorkflowActivationCompletion) -> Commands:
+    """Return what a workflow task writes. Raises AssertionError if it fails."""
+    assert completion.HasField("successful"), completion.failed.failure.message
+    return tuple(_compared(command) for command in completion.successful.commands)
+
+
+def _compared(command: WorkflowCommand) -> str:
+    kind = str(command.WhichOneof("variant"))
+    body = getattr(command, kind)
+    names = [body.activity_id, body.activity_type] if kind == "schedule_activity" else []
+    if kind == "upsert_workflow_search_attributes":
+        names = sorted(body.search_attributes.indexed_fields)
+    elif kind == "modify_workflow_properties":
+        names = sorted(body.upserted_memo.fields)
+    elif kind in ("update_response", "signal_external_workflow_execution", "start_child_workflow_execution"):
+        names = [getattr(body, name) for name in ("protocol_instance_id", "signal_name", "workflow_id") if hasattr(body, name)]
+    number = getattr(body, "seq", "")
+    return " ".join([kind, str(number), *names]).rstrip()
+
+
+async def played(
+    run: Recorded, tasks: Sequence[WorkflowActivation], *, is_looked_at: bool = False
+) -> list[Commands]:
+    """Return the commands that the run writes in these tasks. With `is_looked_at` it answers every query after each."""
+    instance = run.new_instance()
+
+    def play() -> list[Commands]:
+        found = list[Commands]()
+        for task in tasks:
+            given = WorkflowActivation()
+            given.CopyFrom(task)
+            found.append(commands_of(instance.activate(given)))
+            for query in HELP["queries"] if is_looked_at else ():
+                _look(instance, task, query)
+        _forget(instance, run)
+        return found
+
+    return await asyncio.to_thread(play)  # an instance is the event loop of its thread
+
+
+def _look(instance: WorkflowInstance, task: WorkflowActivation, query: str) -> None:
+    asked = WorkflowActivation(
+        run_id=task.run_id, is_replaying=False, history_length=task.history_length, timestamp=task.timestamp
+    )
+    job = asked.jobs.add()
+    job.query_workflow.query_id = job.query_workflow.query_type = query
+    completion = instance.activate(asked)
+    [answer] = completion.successful.commands
+    assert answer.respond_to_query.HasField("succeeded"), answer.respond_to_query.failed.message
+
+
+def _forget(instance: WorkflowInstance, run: Recorded) -> None:
+    """Have the instance end its coroutines, as a worker does that forgets a run."""
+    last = WorkflowActivation(run_id=run.tasks[-1].run_id)
+    last.jobs.add().remove_from_cache.SetInParent()
+    instance.activate(last)
+
+
+def joins_with_next(before: Sequence[Commands], tasks: Sequence[WorkflowActivation], place: int) -> bool:
+    """Whether a replay may take this task together with the next one, or a worker after a reset may: it writes no
+    command, and only a person or a reset has begun the next one.
+    """
+    if place + 1 >= len(tasks) or before[place]:
+        return False
+    following = kinds_in(tasks[place + 1])
+    return SEED in following or set(following) == {UPDATE}
+
+
+def joined(
+    tasks: Sequence[WorkflowActivation], joins: Callable[[int], bool]
+) -> tuple[list[WorkflowActivation], list[int]]:
+    """Return the tasks, those that a test `joins` with the next one made into one with it, and the place of each task
+    that was taken by itself, or last.
+    """
+    found, places, waiting = list[WorkflowActivation](), list[int](), list[WorkflowActivationJob]()
+    for place, task in enumerate(tasks):
+        if joins(place):
+            waiting += task.jobs
+            continue
+        whole = WorkflowActivation()
+        whole.CopyFrom(task)
+        del whole.jobs[:]
+        whole.jobs.extend([*waiting, *task.jobs])
+        waiting = []
+        found.append(whole)
+        places.append(place)
+    return found, places
+
+
+def with_reset(task: WorkflowActivation, seed: int) -> WorkflowActivation:
+    """Return the task as a worker takes it after a reset to it."""
+    found = WorkflowActivation()
+    found.CopyFrom(task)
+    found.jobs.add().update_random_seed.randomness_seed = seed
+    return found

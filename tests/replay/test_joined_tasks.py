@@ -1,0 +1,31 @@
+"""What a run writes does not depend on how its workflow tasks were joined, on resets, or on who looks at it."""
+
+from pathlib import Path
+
+import pytest
+from doubles.activations import CANCEL, joined, kinds_in, played, recorded_from, with_reset
+from replay.test_replay import HISTORIES, as_recorded, saved
+
+
+@pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem)
+async def test_queries_between_every_two_tasks_change_nothing(path: Path) -> None:
+    with as_recorded(path):
+        run = await recorded_from(saved(path))
+        assert await played(run, run.tasks, is_looked_at=True) == await played(run, run.tasks)
+
+
+@pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem)
+async def test_a_task_without_commands_decides_nothing_for_the_next_one_after_a_reset(path: Path) -> None:
+    """To each task in turn the run is reset: a worker that did not know the run joins it with the one before. A reset
+    does not bring back that somebody has cancelled the run.
+    """
+    with as_recorded(path):
+        run = await recorded_from(saved(path))
+        for place in range(1, len(run.tasks)):
+            if CANCEL in kinds_in(run.tasks[place]):
+                continue
+            tasks = [*run.tasks[:place], with_reset(run.tasks[place], place)]
+            apart = await played(run, tasks)
+            together, places = joined(tasks, lambda each, last=place: each == last - 1 and not apart[each])
+            assert await played(run, together) == [apart[each] for each in places], f"reset to task {place}"
+            assert apart[-1], "the task of a reset writes a command, so that its time is its own"
