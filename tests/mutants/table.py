@@ -171,9 +171,9 @@ MUTANTS = (
     ),
     Mutant(
         "locks: an exclusive lock is shared",
-        f"{SCHEDULING}/ready.py",
-        "    return not holders or (mode == SHARED and holders > 0) or (mode == APART and holders < -1)",
-        "    return holders >= 0 or (mode == APART and holders < -1)",
+        f"{SCHEDULING}/locks.py",
+        "        return not self.holders or (mode == self.mode and mode != EXCLUSIVE)",
+        "        return not self.holders or mode == self.mode",
         (
             "tests/workflows/plan/scheduling/test_ready.py::test_a_shared_lock_is_held_by_many_but_not_beside_an_exclusive_one",
         ),
@@ -181,8 +181,8 @@ MUTANTS = (
     Mutant(
         "locks: a lock is never given back",
         f"{SCHEDULING}/ready.py",
-        "        state.held[name] = 0 if mode == APART and holders == -1 else holders",
-        "        state.held[name] = state.held[name]",
+        "    del lock.holders[unit]",
+        "    del unit",
         (
             "tests/workflows/plan/scheduling/test_ready.py::test_an_exclusive_lock_is_held_by_one_node_at_a_time",
             "tests/workflows/plan/scheduling/test_ready.py::test_a_shared_lock_is_held_by_many_but_not_beside_an_exclusive_one",
@@ -191,8 +191,8 @@ MUTANTS = (
     Mutant(
         "ready: the longest path is started last",
         f"{SCHEDULING}/ready.py",
-        "    heappush(state.heap, (priority, rank, unit))",
-        "    heappush(state.heap, (priority, -rank, unit))",
+        "    return priority, rank, unit",
+        "    return priority, -rank, unit",
         (
             "tests/workflows/plan/scheduling/test_ready.py::test_the_lowest_priority_number_then_the_longest_path_then_the_place_in_the_plan_decide",
         ),

@@ -1,6 +1,6 @@
 """What must hold of a run's state between any two events, worked out from scratch and compared with the counts."""
 
-from sennit.workflows.plan.compile.execution_plan import APART, EXCLUSIVE, SHARED
+from sennit.workflows.plan.compile.execution_plan import APART, SHARED
 from sennit.workflows.plan.scheduling.joins import inputs_of
 from sennit.workflows.plan.scheduling.reset import has_started
 from sennit.workflows.plan.scheduling.state import (
@@ -54,8 +54,8 @@ def _check_totals(state: RunState) -> None:
             held.setdefault(name, []).append(mode)
     for name, modes in held.items():
         assert len(modes) == 1 or modes in ([SHARED] * len(modes), [APART] * len(modes)), f"{name} is held by {modes}"
-        assert state.held[name] == {SHARED: len(modes), EXCLUSIVE: -1, APART: -1 - len(modes)}[modes[0]]
-    assert all(count == 0 for name, count in state.held.items() if name not in held)
+        assert (state.locks[name].mode, len(state.locks[name].holders)) == (modes[0], len(modes))
+    assert all(not lock.holders for name, lock in state.locks.items() if name not in held)
     for queue, rate in state.rates.items():
         calling = [state.spec_of(unit) for unit in running if unit not in state.expansion_requests]
         calls = [spec for spec in calling if spec.calls_model and spec.queue == queue]

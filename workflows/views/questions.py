@@ -22,6 +22,7 @@ from sennit.workflows.plan.language.text import cut, format_names, one_line
 from sennit.workflows.plan.scheduling.admission import token_of, waiting_in
 from sennit.workflows.plan.scheduling.budget import Budget
 from sennit.workflows.plan.scheduling.events import ExpansionRequest, Question
+from sennit.workflows.plan.scheduling.ready import unpaid
 from sennit.workflows.plan.scheduling.retry import repeated, takes_answer
 from sennit.workflows.plan.scheduling.state import (
     DELEGATED,
@@ -54,7 +55,8 @@ def blocked_on(state: RunState, run: str, children: Mapping[int, SubagentView]) 
         found += [_failed(state, unit, run) for unit in islice(doubts, MAX_BLOCKED)]
     if state.parked:
         found += [_failed(state, unit, run) for unit in blocking_failures(state)[:MAX_BLOCKED]]
-        found += [_budget(state, state.budget, run)] if state.waiting_budget and state.budget is not None else []
+        waiting = unpaid(state)
+        found += [_budget(state, state.budget, waiting, run)] if waiting and state.budget is not None else []
     passed_on = [(view.name, item) for view in children.values() for item in view.blocked][:MAX_PASSED_ON]
     return (*found, *(item.model_copy(update={"node": f"{name}.{item.node}"}) for name, item in passed_on))
 
@@ -198,17 +200,17 @@ def tried_again_at(millis: int) -> str:
     return f"tried again at {datetime.fromtimestamp(millis / 1000, UTC):%H:%M:%S} UTC"
 
 
-def _budget(state: RunState, budget: Budget, run: str) -> BlockedOn:
-    """Return what waits for more budget; the example doubles the limits that are in the way, or lets a program make the
-    least of its calls.
+def _budget(state: RunState, budget: Budget, waiting: list[int], run: str) -> BlockedOn:
+    """Return the question about the units that wait for more budget. The example doubles the limits that are in the
+    way, or lets a program make the least of its calls.
     """
-    missing = shortage(state, state.waiting_budget)
+    missing = shortage(state, waiting)
     names = budget.short() or (["calls"] if missing else list(budget.limits))
     doubled = {name: 2 * max(budget.limits[name], getattr(budget.spent, name)) for name in names}
     if missing and "calls" in doubled:
         doubled["calls"] = max(doubled["calls"], budget.limits["calls"] + missing[0])
     limits = Limits(**limit_fields(doubled)).model_dump(exclude_none=True)
-    count = len(state.waiting_budget)
+    count = len(waiting)
     ready = f"{count} nodes are ready and wait" if count != 1 else "1 node is ready and waits"
     return BlockedOn(
         node="",

@@ -60,9 +60,12 @@ class Budget:
             return reserved if ends else replace(reserved, nodes=0)
         return Amounts(usage.tokens, usage.cost, usage.calls, int(ends))  # it is one node, however often it starts
 
-    def affords(self, wanted: Amounts) -> bool:
-        """Whether a start with this estimate is allowed now."""
-        return not any(self._over(name, limit, getattr(wanted, name)) for name, limit in self.limits.items())
+    def lacks(self, wanted: Amounts) -> str:
+        """Return the first limit that does not allow a start with this estimate now; "" if all do."""
+        for name, limit in self.limits.items():
+            if self._over(name, limit, getattr(wanted, name)):
+                return name
+        return ""
 
     def _over(self, name: str, limit: int, wanted: int) -> bool:
         if not wanted:

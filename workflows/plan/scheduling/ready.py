@@ -1,18 +1,23 @@
-"""The queue of ready units, and the locks, rates and limits that hold some of them back."""
+"""The queue of ready units, and the locks, rates and limits that hold some of them back.
+
+A unit that may not start waits at one thing that it lacks, and is queued again when that thing may be there.
+"""
 
 from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Any
 
-from sennit.workflows.plan.compile.execution_plan import APART, SHARED
 from sennit.workflows.plan.fusion.islands import Islands, dealt, readers_of
 from sennit.workflows.plan.fusion.rules import why_alone
 from sennit.workflows.plan.limits import MAX_MEMBER_MANIFESTS_BYTES, MAX_MEMBERS, MAX_STEP_CALLS, MAX_WAVE_MEMBERS
 from sennit.workflows.plan.scheduling import joins
 from sennit.workflows.plan.scheduling.budget import Amounts, Budget, Rate
 from sennit.workflows.plan.scheduling.events import Start
+from sennit.workflows.plan.scheduling.locks import Lock, Waiter
 from sennit.workflows.plan.scheduling.state import ENDED, PENDING, RUNNING, SUCCEEDED, RunState
 
+LEAST_CALLS = "the least calls of a program"
+"""What a program waits for that makes more model calls than the budget has left."""
 Likeness = tuple[str, str, int, int, int]
 """Queue, page, priority, attempts, and the map of items: what units have in common that share an activity."""
 
@@ -20,26 +25,66 @@ Likeness = tuple[str, str, int, int, int]
 def queue(state: RunState, unit: int) -> None:
     """Put a unit among the ready ones: by priority, then critical path, then position."""
     state.queued[unit] = True
-    node = state.node_of(unit)
-    priority, rank, _ = state.graph.keys[node]
-    heappush(state.heap, (priority, rank, unit))
+    heappush(state.heap, waiter(state, unit))
 
 
 def may_start(state: RunState, unit: int) -> bool:
-    """Whether this unit may start now; if so, reserve what it is expected to use. If not, it waits for what is missing:
-    its provider's rate, a lock or the budget.
+    """Whether this unit, just taken from the ready queue, may start now; if so, reserve what it is expected to use. If
+    not, it waits for what is missing, and others are woken in its place.
+    """
+    if _waits(state, unit):
+        pass_on(state, unit)
+        return False
+    return True
+
+
+def _waits(state: RunState, unit: int) -> bool:
+    """Let a unit wait for the first thing that it lacks: its provider's rate, the end of its own earlier write, a lock
+    or the budget. If it lacks nothing, reserve what it is expected to use, and return False.
     """
     rate = rate_of(state, unit)
     if rate is not None and rate.room <= 0:
-        heappush(rate.waiting, (*state.graph.keys[state.node_of(unit)][:2], unit))
-        return False
-    if not free(state, unit):
-        state.waiting_locks.append(unit)
-    elif afford(state, unit):
+        heappush(rate.waiting, waiter(state, unit))
         return True
+    if in_flight(state, unit):
+        state.waiting_own[unit] = None
+        return True
+    for name, mode in state.locks_of(unit):
+        lock = state.locks.get(name)
+        if lock is not None and not lock.admits(mode):
+            lock.wait(waiter(state, unit), mode)
+            return True
+    return not afford(state, unit)
+
+
+def waiter(state: RunState, unit: int) -> Waiter:
+    """Return a unit as it stands in a queue."""
+    priority, rank, _ = state.graph.keys[state.node_of(unit)]
+    return priority, rank, unit
+
+
+def pass_on(state: RunState, unit: int) -> None:
+    """Wake others in the place of a unit that was taken from the ready queue and does not start: a lock, or the rate of
+    its provider, may have woken this unit alone. The budget wakes by itself (`wake_paid`).
+    """
+    rate = rate_of(state, unit)
     if rate is not None:
         _requeue(state, rate)
-    return False
+    for name, _ in state.locks_of(unit):
+        wake(state, name)
+
+
+def wake(state: RunState, name: str) -> None:
+    """Queue the units that may hold a lock next. Those that were cancelled meanwhile are left out."""
+    lock = state.locks.get(name)
+    woken: list[Waiter] = []
+    while lock is not None and not woken:
+        admitted = lock.wake()
+        if not admitted:
+            return
+        woken = [each for each in admitted if state.queued.get(each[2])]
+    for each in woken:
+        heappush(state.heap, each)
 
 
 def rate_of(state: RunState, unit: int) -> Rate | None:
@@ -77,28 +122,14 @@ def in_flight(state: RunState, unit: int, generation: int = 0) -> bool:
     return any(each.status == "in flight" and generation in (0, each.generation) for each in found)
 
 
-def free(state: RunState, unit: int) -> bool:
-    """Whether all of a unit's locks are free for it, and its own write of an earlier generation has come to its end. A
-    lock counts its shared holders; -1 is one alone, and -2 and less are those who hold it apart from the shared ones.
-    """
-    if in_flight(state, unit):
-        return False
-    return all(_fits(state.held.get(name, 0), mode) for name, mode in state.locks_of(unit))
-
-
-def _fits(holders: int, mode: int) -> bool:
-    return not holders or (mode == SHARED and holders > 0) or (mode == APART and holders < -1)
-
-
 def take(state: RunState, unit: int) -> None:
-    """Take all of a unit's locks, which are free."""
+    """Take all of a unit's locks, which are free for it."""
     for name, mode in state.locks_of(unit):
-        holders = state.held.get(name, 0)
-        state.held[name] = holders + 1 if mode == SHARED else (holders or -(mode == APART)) - 1
+        state.locks.setdefault(name, Lock()).take(unit, mode)
 
 
 def release(state: RunState, unit: int) -> None:
-    """Free the slot and the locks of a unit that has stopped running, and queue those that waited for a lock.
+    """Free the slot and the locks of a unit that has stopped running, and wake those that waited for them.
 
     What it had reserved counts as spent, unless its outcome has settled that.
     """
@@ -110,17 +141,24 @@ def release(state: RunState, unit: int) -> None:
         _requeue(state, rate)
     if state.budget is not None:
         state.budget.settle(unit, None)
-        requeue_unpaid(state)
-    locks = state.locks_of(unit)
-    if not locks and state.spec_of(unit).effect != "write":
+    for name, _ in state.locks_of(unit):
+        _free(state, name, unit)
+    if unit in state.waiting_own:
+        del state.waiting_own[unit]
+        if state.queued.get(unit):
+            queue(state, unit)
+
+
+def _free(state: RunState, name: str, unit: int) -> None:
+    """Free a lock if this unit holds it. A lock that nobody needs any more is forgotten."""
+    lock = state.locks.get(name)
+    if lock is None or unit not in lock.holders:
         return
-    for name, mode in locks:
-        holders = state.held[name] - (1 if mode == SHARED else -1)
-        state.held[name] = 0 if mode == APART and holders == -1 else holders
-    for waiter in state.waiting_locks:
-        if state.queued.get(waiter):
-            queue(state, waiter)
-    state.waiting_locks.clear()
+    del lock.holders[unit]
+    if not lock.holders:
+        wake(state, name)
+    if lock.is_unused:
+        del state.locks[name]
 
 
 def likeness_of(state: RunState, unit: int) -> Likeness | None:
@@ -224,13 +262,70 @@ def behind_in_activity(state: RunState, unit: int) -> list[int]:
 
 
 def afford(state: RunState, unit: int) -> bool:
-    """Reserve what a start of this unit is expected to use, or let it wait until budget is freed or raised."""
-    if state.budget is None:
-        return True
-    if missing_calls(state, unit) or not reserve(state, (unit,)):
-        state.waiting_budget.append(unit)
+    """Reserve what a start of this unit is expected to use, or let it wait until the budget affords that."""
+    lacking = _lacking(state, unit)
+    if lacking:
+        _wait_for_budget(state, unit, lacking)
         return False
+    reserve(state, (unit,))
     return True
+
+
+def _lacking(state: RunState, unit: int) -> str:
+    """Return the limit that does not cover a start of this unit now, "" if all do. LEAST_CALLS is one of them."""
+    budget = state.budget
+    if budget is None:
+        return ""
+    if missing_calls(state, unit):
+        return LEAST_CALLS
+    return budget.lacks(_estimate(state, budget, unit))
+
+
+def _wait_for_budget(state: RunState, unit: int, lacking: str) -> None:
+    """Let a unit wait for more of a limit. Programs are in the order of the calls that they lack: where the first lacks
+    some, all do.
+    """
+    order, rank, _ = waiter(state, unit)
+    if lacking == LEAST_CALLS:
+        order = missing_calls(state, unit)
+    heappush(state.waiting_budget.setdefault(lacking, []), (order, rank, unit))
+
+
+def wake_paid(state: RunState) -> None:
+    """Queue the first unit that waits for each limit if the budget affords it now, and if it comes before all that is
+    ready. The others of that limit wait behind it.
+
+    This looks at the budget of this moment, before each start. So no wake-up can be lost, and a limit with thousands of
+    waiters costs no more than one with a single waiter.
+    """
+    for limit in list(state.waiting_budget):
+        _wake_first(state, limit)
+
+
+def _wake_first(state: RunState, limit: str) -> None:
+    waiting = state.waiting_budget[limit]
+    while waiting:
+        unit = waiting[0][2]
+        if not state.queued.get(unit):  # it was cancelled meanwhile
+            heappop(waiting)
+            continue
+        if state.heap and state.heap[0] < waiter(state, unit):
+            return
+        lacking = _lacking(state, unit)
+        if lacking == limit:
+            return
+        heappop(waiting)
+        if not lacking:
+            heappush(state.heap, waiter(state, unit))
+            return
+        _wait_for_budget(state, unit, lacking)
+    del state.waiting_budget[limit]
+
+
+def unpaid(state: RunState) -> list[int]:
+    """Return the units that wait for budget, in order."""
+    waiting = sorted(each for heap in state.waiting_budget.values() for each in heap)
+    return list(dict.fromkeys(unit for _, _, unit in waiting if state.queued.get(unit)))
 
 
 def reserve(state: RunState, units: Sequence[int]) -> bool:
@@ -242,7 +337,7 @@ def reserve(state: RunState, units: Sequence[int]) -> bool:
     total = Amounts()
     for wanted in estimates:
         total.add(wanted)
-    if not budget.affords(total):
+    if budget.lacks(total):
         return False
     for unit, wanted in zip(units, estimates, strict=True):
         budget.reserve(unit, wanted)
@@ -300,11 +395,3 @@ def in_place(state: RunState, step: int, left: dict[str, int]) -> dict[str, Any]
     if state.budget is not None and "nodes" in state.budget.limits:
         left = {**left, "nodes": max(0, state.budget.reserved.get(step, Amounts()).nodes - 1)}
     return {"fuse": timings.fuse, "usual": timings.usual(), "repeats": repeats, "left": left}
-
-
-def requeue_unpaid(state: RunState) -> None:
-    """Queue the units again that wait for budget."""
-    waiting, state.waiting_budget = state.waiting_budget, []
-    for unit in waiting:
-        if state.queued.get(unit):
-            queue(state, unit)

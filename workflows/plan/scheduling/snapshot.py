@@ -14,6 +14,7 @@ from sennit.workflows.plan.limits import MAX_SNAPSHOT_BYTES
 from sennit.workflows.plan.scheduling import joins, ready
 from sennit.workflows.plan.scheduling.budget import Budget, Rate
 from sennit.workflows.plan.scheduling.events import Approval, Effect, ExpansionRequest, Question
+from sennit.workflows.plan.scheduling.locks import Lock
 from sennit.workflows.plan.scheduling.state import DRAIN, ITEMS, SUCCEEDED, RunState
 
 _COLUMNS = ("status", "generation", "digest", "size", "attempts", "millis", "queued")
@@ -56,7 +57,8 @@ def dump(state: RunState) -> str:
     if len(state.status) < len(state.graph.specs) + len(state.owner):
         body["kept"] = [unit - ITEMS for unit in units if unit >= ITEMS]
     body["items"] = [[node, items.start, len(items)] for node, items in state.items.items()]
-    body["held"], body["last_end"] = state.held, state.last_end
+    body["locks"] = [[name, lock.mode, *lock.holders] for name, lock in state.locks.items() if lock.holders]
+    body["last_end"] = state.last_end
     body["timings"] = astuple(state.timings)
     if state.effects:
         body["effects"] = list(state.effects.items())
@@ -82,7 +84,7 @@ def load(graph: Graph, text: str) -> RunState:
     units = [*state.units(), *(ITEMS + place for place in kept)]
     for name in _COLUMNS:
         getattr(state, name).update(zip(units, body[name], strict=True))
-    for name in (*_NODE_COLUMNS, *_SCALARS, "held"):
+    for name in (*_NODE_COLUMNS, *_SCALARS):
         setattr(state, name, body[name])
     for name in _SPARSE:
         setattr(state, name, dict(body[name]))
@@ -105,6 +107,8 @@ def load(graph: Graph, text: str) -> RunState:
     state.park_until, state.pause = body.get("again", (0, 0))
     state.budget = Budget.load(body["budget"]) if "budget" in body else None
     ready.renew(state, {queue: Rate(*counts) for queue, *counts in body.get("rates", ())})
+    for name, mode, *holders in body["locks"]:
+        state.locks[name] = Lock(mode, dict.fromkeys(holders))
     state.started = dict.fromkeys(units, state.now)
     for unit in units:
         if state.queued[unit]:

@@ -20,6 +20,7 @@ from sennit.workflows.plan.language.nodes import OnFailure
 from sennit.workflows.plan.limits import DEFAULT_IN_FLIGHT
 from sennit.workflows.plan.scheduling.budget import Budget, Rate
 from sennit.workflows.plan.scheduling.events import Approval, Decision, Effect, EndStatus, ExpansionRequest, Question
+from sennit.workflows.plan.scheduling.locks import Lock, Waiter
 
 PENDING, RUNNING, WAITING, SUCCEEDED, FAILED, SKIPPED, CANCELLED, BLOCKED, DELEGATED, EXPANDED, IN_DOUBT = range(11)
 """BLOCKED: pending behind a failed node. DELEGATED: its successor runs. EXPANDED: a map whose items run.
@@ -109,9 +110,9 @@ _SLOTS = {
     # queues
     "together": "by the first unit of a shared activity: how many units of it run",
     "heap": "ready units as (priority, rank, unit)",
-    "held": "by lock, its holders: a count of shared ones; -1 for one alone, less for those apart from them",
-    "waiting_locks": "ready units that a lock holds back",
-    "waiting_budget": "ready units that the budget holds back",
+    "locks": "by name, the locks that units hold or wait for",
+    "waiting_own": "ready units whose own write of an earlier generation is still in flight",
+    "waiting_budget": "by limit, a heap of the ready units that the budget holds back; some may have been cancelled",
     "work": "units whose end is to be carried to others, in this step",
     "stale": "nodes as (place, node) whose standing is to be worked out anew, in this step",
     "revised": "nodes that ran again and have ended, in this step",
@@ -235,11 +236,11 @@ class RunState:
         self.shared: dict[int, int] = {}
 
     def _init_queues(self) -> None:
-        self.heap: list[tuple[int, int, int]] = []
-        self.held: dict[str, int] = {}
+        self.heap: list[Waiter] = []
+        self.locks: dict[str, Lock] = {}
         self.together: dict[int, int] = {}
-        self.waiting_locks: list[int] = []
-        self.waiting_budget: list[int] = []
+        self.waiting_own: dict[int, None] = {}
+        self.waiting_budget: dict[str, list[Waiter]] = {}
         self.work: deque[int] = deque()
         self.stale: list[tuple[int, int]] = []
         self.revised: deque[int] = deque()

@@ -247,7 +247,6 @@ def _raise_budget(state: RunState, event: BudgetRaised) -> None:
     if event.millis is not None:
         state.deadlines[OVERTIME] = state.now + event.millis
     termination.unpark(state)
-    ready.requeue_unpaid(state)
 
 
 def _charge(state: RunState, event: CostCharged) -> None:
@@ -304,10 +303,14 @@ def _start_ready(state: RunState) -> None:
     heap, queued = state.heap, state.queued
     batches: dict[ready.Likeness, list[int]] = {}
     firsts: dict[tuple[ready.Likeness, tuple[int, ...]], int] = {}
-    while heap:
+    while True:
+        ready.wake_paid(state)
+        if not heap:
+            break
         unit = heap[0][2]
-        if not queued.get(unit):
+        if not queued.get(unit):  # it was cancelled, or has started
             heappop(heap)
+            ready.pass_on(state, unit)
             continue
         likeness = ready.likeness_of(state, unit)
         seats = (likeness, ready.readers(state, unit)) if likeness is not None else None

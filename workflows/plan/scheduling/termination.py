@@ -3,7 +3,7 @@
 from collections.abc import Container, Sequence
 from functools import partial
 
-from sennit.workflows.plan.scheduling import completion
+from sennit.workflows.plan.scheduling import completion, ready
 from sennit.workflows.plan.scheduling.events import End, EndStatus
 from sennit.workflows.plan.scheduling.state import (
     BLOCKED,
@@ -55,11 +55,12 @@ def finish_or_park(state: RunState) -> None:
     if failed and state.on_failure == "fail":
         end(state, "failed")
         return
-    if state.waiting_budget and state.on_failure == "park":
+    unpaid = bool(ready.unpaid(state))
+    if unpaid and state.on_failure == "park":
         park(state)
         return
     answered = all(state.status[node] == SUCCEEDED for node in state.graph.execution_plan.answer)
-    whole = answered and not (failed or state.waiting_budget or any_unknown(state))
+    whole = answered and not (failed or unpaid or any_unknown(state))
     end(state, "done" if whole else "partial")
 
 
@@ -234,7 +235,9 @@ def end(state: RunState, status: EndStatus) -> None:
     state.deadlines.clear()
     state.questions.clear()
     state.waiting_budget.clear()
-    state.waiting_locks.clear()
+    state.waiting_own.clear()
+    for lock in state.locks.values():  # their holders may have writes in flight
+        lock.waiting.clear()
     final = CANCELLED if status == "cancelled" else SKIPPED
     for unit in state.units():
         before = state.status[unit]

@@ -22,7 +22,7 @@ from sennit.workflows.plan.scheduling.events import (
     RunStarted,
     Start,
 )
-from sennit.workflows.plan.scheduling.ready import in_place, missing_calls
+from sennit.workflows.plan.scheduling.ready import in_place, missing_calls, unpaid
 from sennit.workflows.plan.scheduling.state import RunState
 from sennit.workflows.plan.scheduling.step import step
 
@@ -195,10 +195,10 @@ def test_sub_agents_share_what_is_left_and_give_back_what_they_do_not_use() -> N
     assert budget.share(2, 1) == {"tokens": 300, "calls": 3}
     assert (budget.held.tokens, budget.held.calls, budget.held.nodes) == (1000, 9, 2)
     assert budget.rest(0) == {"tokens": 400, "calls": 3}, "what it holds itself"
-    assert not budget.affords(Amounts(tokens=1))
+    assert budget.lacks(Amounts(tokens=1)) == "tokens"
     budget.settle(0, Amounts(tokens=50, calls=1, nodes=1))
     assert (budget.held.tokens, budget.spent.tokens) == (600, 50)
-    assert budget.affords(Amounts(tokens=350, calls=2))
+    assert not budget.lacks(Amounts(tokens=350, calls=2))
     budget.settle(1, None)
     assert budget.spent.tokens == 350, "nobody knows what a killed one has used"
 
@@ -283,7 +283,7 @@ def test_one_that_lacks_a_lock_or_money_lets_the_next_go_first() -> None:
     run.state.budget = Budget({"tokens": 500})
     run.state.budget.reserve(9, Amounts(tokens=100))
     assert run.begin() == ["start c"]
-    assert run.state.waiting_budget == [run.unit("d")]
+    assert unpaid(run.state) == [run.unit("d")]
 
 
 @given(

@@ -17,9 +17,9 @@ def test_a_write_that_comes_later_waits_for_the_reads_that_run() -> None:
     assert run.grow(node("w", locks=[("file", True)]), node("c", locks=[("file", False)]), answer="w") == ["start c"]
     assert run.ok("a", "c") == []
     assert run.ok("b") == ["start w"]
-    assert run.state.held == {"file": -1}
+    assert list(run.state.locks["file"].holders) == [run.unit("w")]
     assert run.ok("w") == ["end done"]
-    assert run.state.held == {"file": 0}
+    assert run.state.locks == {}
 
 
 @pytest.mark.parametrize(("policy", "end"), [("park", "park a"), ("fail", "end failed"), ("partial", "end partial")])

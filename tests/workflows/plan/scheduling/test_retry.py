@@ -17,6 +17,7 @@ from sennit.workflows.plan.scheduling.events import (
     RunStarted,
     SkipRequested,
 )
+from sennit.workflows.plan.scheduling.ready import unpaid
 from sennit.workflows.plan.scheduling.retry import repeated
 from sennit.workflows.plan.scheduling.snapshot import dump, load
 from sennit.workflows.plan.scheduling.state import COLUMNS, RunState
@@ -487,7 +488,7 @@ def test_a_person_gives_the_result_of_a_failed_call_and_nothing_is_called_for_it
     assert run.ok("a") == ["start b"]
     assert run.state.rates[""].running == 0
     assert run.retry("a") == [], "a retry makes the call"
-    assert run.state.waiting_budget == [0]
+    assert unpaid(run.state) == [0]
 
 
 def test_a_failed_write_that_is_answered_asks_for_no_approval() -> None:
