@@ -14,6 +14,10 @@ MAX_ANSWER_BYTES_IN_REPORT: Final = 64 * 1024
 """Of an answer in the report of a run; the whole one lies in the artifact store."""
 MAX_BEGINNING_CHARACTERS: Final = 200  # of a reply that cannot be read: so much of it stands in the error
 MAX_BODY_BYTES: Final = 16 * 1024 * 1024  # of one artifact: workers hold several in memory at once
+MAX_BYTES_BEFORE_REPLY: Final = 256 * 1024
+"""Of blanks and comments before the first event of a model's reply. Servers send a few bytes a second to show that they
+live; each byte may be a chunk of its own, and takes some 30 microseconds then.
+"""
 MAX_CELL_COLUMNS: Final = 200  # of one cell, before the table is fitted to its width
 MAX_COMPARED_BYTES: Final = 16 * 1024 * 1024  # of a file that a write is compared with before a person approves it
 MAX_CALL_TOKENS: Final = 1_000_000_000  # of one call; what a server counts beyond is none of its counts
@@ -90,6 +94,7 @@ MAX_PDF_PAGES: Final = 2_000  # of one PDF
 MAX_PLANNED_NODES: Final = 60  # of a plan that a model writes; one `map` stands for many alike
 MAX_PROGRAM_PROMPT_BYTES: Final = 32 * 1024  # of what tells a model the words and the tools of programs
 MAX_PLAN_WARNINGS: Final = 5  # that a run shows about one plan
+MAX_PIECE_BYTES: Final = 16 * 1024  # of an answer that is handed on at once: others have their turn between two pieces
 MAX_PRESSURE: Final = 10.0  # of a limiter: it bounds the waits, whatever has happened
 MAX_PREVIEW_CHARACTERS: Final = 160  # of an output in a table of nodes
 MAX_PROGRAM_CALLS: Final = 10_000  # of one program: its session is stored after every step
@@ -143,6 +148,7 @@ MAX_THREADS: Final = 250  # Tool calls at once in a worker: each holds a thread,
 MAX_TITLE_CHARACTERS: Final = 120  # of a document in a list of hits
 MAX_TOKEN_BYTES: Final = 8  # of a token, on average, in what is written with the longest
 MAX_TOOL_PAGES: Final = 100  # on which an MCP server lists its tools: more have no end
+MAX_TURN_SECONDS: Final = 0.01  # for which the reader of an answer holds an event loop
 MAX_TURNS: Final = 8  # Calls in which a server may pause and go on with one reply
 MAX_URL_CHARACTERS: Final = 2048  # of an address: as much as servers and proxies commonly take
 MAX_VALUE_BYTES: Final = 1024 * 1024  # of a value that enters or leaves a script: larger ones are references

@@ -16,7 +16,8 @@ from typing import Final, Literal
 import httpx
 
 from sennit.activities.http.addresses import Destination
-from sennit.activities.limits import MAX_ANSWER_BYTES, MAX_GZIP_MEMBERS, MAX_WAIT_SECONDS
+from sennit.activities.http.turns import Turns
+from sennit.activities.limits import MAX_ANSWER_BYTES, MAX_GZIP_MEMBERS, MAX_PIECE_BYTES, MAX_WAIT_SECONDS
 
 CONNECT_SECONDS: Final = 10.0
 
@@ -69,7 +70,9 @@ class Answer:
         self._chunks = response.aiter_raw()
         self._encoding = response.headers.get("content-encoding", "")
         self._received = 0
+        self._raw = b""  # what has come and is not given out yet
         self._unzip: _Gunzip | None = None
+        self._turns = Turns()
 
     async def chunk(self, deadline: float | None = None, late: str = "the answer does not end") -> bytes:
         """Return the next decoded bytes, nothing at the end. Raises HttpError, for lateness with the words in `late`,
@@ -92,28 +95,50 @@ class Answer:
         return bytes(body[:most])
 
     async def _next(self, deadline: float | None, late: str, room: int) -> bytes:
+        """Return a piece of the body, nothing at its end. Pieces are short, and others have their turn between them."""
+        room = min(room, MAX_PIECE_BYTES)
         while True:
-            try:
-                async with asyncio.timeout_at(deadline):
-                    raw = await anext(self._chunks, b"")
-            except TimeoutError:
-                raise HttpError("timeout", late) from None
-            except httpx.TransportError as error:
-                raise _http_error(error) from None
-            if raw and self._encoding:  # only now: status and headers count even where the body cannot be read
-                self._unzip, self._encoding = _unzip_of(self._encoding), ""
-            try:
-                piece = raw if self._unzip is None else self._unzip.unpack(raw, room)
-            except zlib.error:
-                raise HttpError("encoding", "the answer says gzip and is not") from None
-            self._size += len(piece)
-            self._received += len(raw)
-            if self._unzip and self._received > self._limit + _OVERHEAD:  # what unpacks to nothing has an end too
-                raise HttpError("size", f"sent over {self._limit:,} bytes")
-            if not raw and self._unzip and self._size and not self._unzip.complete:
-                raise HttpError("cut", "the compressed answer ended early")
-            if piece or not raw:
+            await self._turns.give_way()
+            piece = self._unpacked(room)
+            if piece:
+                self._size += len(piece)
                 return piece
+            if not self._raw and not await self._receive(deadline, late):
+                return b""
+
+    async def _receive(self, deadline: float | None, late: str) -> bool:
+        """Wait for what comes next; False if the body has ended."""
+        try:
+            async with asyncio.timeout_at(deadline):
+                self._raw = await anext(self._chunks, b"")
+        except TimeoutError:
+            raise HttpError("timeout", late) from None
+        except httpx.TransportError as error:
+            raise _http_error(error) from None
+
+        if self._raw and self._encoding:  # only now: status and headers count even where the body cannot be read
+            self._unzip, self._encoding = _unzip_of(self._encoding), ""
+        if self._unzip is None:
+            return bool(self._raw)
+
+        # What unpacks to nothing has an end too, and an end that comes early is a loss.
+        self._received += len(self._raw)
+        if self._received > self._limit + _OVERHEAD:
+            raise HttpError("size", f"sent over {self._limit:,} bytes")
+        if not self._raw and self._size and not self._unzip.complete:
+            raise HttpError("cut", "the compressed answer ended early")
+        return bool(self._raw)
+
+    def _unpacked(self, room: int) -> bytes:
+        """Return what is next of the bytes that have come, and keep the rest of them."""
+        if self._unzip is None:
+            piece, self._raw = self._raw[:room], self._raw[room:]
+            return piece
+        try:
+            piece, self._raw = self._unzip.unpack(self._raw, room)
+        except zlib.error:
+            raise HttpError("encoding", "the answer says gzip and is not") from None
+        return piece
 
 
 class HttpClient:
@@ -230,19 +255,25 @@ class _Gunzip:
         """Whether a member has just ended."""
         return self._ended or self._member.eof
 
-    def unpack(self, raw: bytes, most: int) -> bytes:
-        """Return at most `most` bytes of what is packed in `raw`; more is never in memory. Raises zlib.error."""
-        found = bytearray()
-        while raw and len(found) < most and not self._ended:
+    def unpack(self, raw: bytes, most: int) -> tuple[bytes, bytes]:
+        """Return at most `most` bytes of what is packed in `raw`, and what of `raw` comes after them; more is never in
+        memory. Raises zlib.error.
+        """
+        unpacked = bytearray()
+        if self._ended:
+            return b"", b""
+        while raw and len(unpacked) < most:
             if not self._member.eof:
-                found += self._member.decompress(raw, most - len(found))
-                raw = self._member.unused_data
+                unpacked += self._member.decompress(raw, most - len(unpacked))
+                raw = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
             elif raw := raw.lstrip(b"\0"):
-                self._ended = not raw.startswith(_MAGIC)
+                if not raw.startswith(_MAGIC):
+                    self._ended = True
+                    return bytes(unpacked), b""
                 self._member, self._members = zlib.decompressobj(wbits=31), self._members + 1
                 if self._members > MAX_GZIP_MEMBERS:
                     raise zlib.error("too many members")
-        return bytes(found)
+        return bytes(unpacked), raw
 
 
 def _unzip_of(encoding: str) -> _Gunzip | None:

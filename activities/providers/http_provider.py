@@ -16,13 +16,15 @@ from typing import Any
 from pydantic_core import from_json
 
 from sennit.activities.http.client import CONNECT_SECONDS, Answer, HttpClient, HttpError, Request, number_in
-from sennit.activities.limits import MAX_ANSWER_BYTES, MAX_ERROR_BYTES, MAX_TURNS
+from sennit.activities.http.turns import Turns
+from sennit.activities.limits import MAX_ANSWER_BYTES, MAX_BYTES_BEFORE_REPLY, MAX_ERROR_BYTES, MAX_TURNS
 from sennit.activities.providers.capabilities import NEVER, ONE_CALL, Capabilities, says_nothing
 from sennit.activities.providers.errors import (
     BadReply,
     CallRefused,
     ContextTooLong,
     KeyRefused,
+    ReplyTooLarge,
     SchemaMismatch,
     ServerFailed,
     UnknownModel,
@@ -264,10 +266,8 @@ class HttpProvider:
             if answer.status != 200:
                 raise await self._refusal(answer, builder.request.model, ends)
             builder.cost = price(number_in(answer.headers.get("x-litellm-response-cost")), None)
-            begins = b""
-            while not begins.strip(_BLANK) and (chunk := await answer.chunk(min(first, ends), _NOTHING)):
-                begins += chunk
-            if begins.strip(_BLANK).startswith((b"{", b"[")):
+            begins = await self._beginning(answer, builder, min(first, ends))
+            if begins.startswith((b"{", b"[")):
                 self._take(builder, self._json(begins + await answer.read(ends)), whole=True)
             elif not await self._stream(answer, begins, builder, first, ends) and answer.kind != _EVENTS:
                 kind = quoted(answer.kind) or "nothing named"
@@ -276,21 +276,41 @@ class HttpProvider:
                 shown = f"{kind} instead of a reply: {page}; check {self._server.url_variable}"
                 raise BadReply(f"{where} sent {shown}", retryable=True)
 
+    async def _beginning(self, answer: Answer, builder: ReplyBuilder, deadline: float) -> bytes:
+        """Return the first bytes of an answer that are not blank, nothing if it has none. Blanks are not kept."""
+        blanks = 0
+        while chunk := await answer.chunk(deadline, _NOTHING):
+            begins = chunk.lstrip(_BLANK)
+            if begins:
+                return begins
+            blanks += len(chunk)
+            self._check_idle(builder, blanks)
+        return b""
+
+    def _check_idle(self, builder: ReplyBuilder, idle_bytes: int) -> None:
+        """Raise ReplyTooLarge if a server has sent too much before the first piece of a reply."""
+        if idle_bytes > MAX_BYTES_BEFORE_REPLY:
+            sent = f"sent over {MAX_BYTES_BEFORE_REPLY:,} bytes and no piece of the reply of {builder.request.model}"
+            raise ReplyTooLarge(f"{self._server.shown} {sent}")
+
     async def _stream(self, answer: Answer, begins: bytes, builder: ReplyBuilder, first: float, ends: float) -> bool:
         """Read events to the last; once the reply is complete, a missing end is no loss. Return whether one came."""
         loop = asyncio.get_running_loop()
-        parser, deadline, why, taken = EventParser(), first, _NOTHING, False
+        parser, turns, deadline, why, taken = EventParser(), Turns(), first, _NOTHING, False
         chunk = begins
         try:
             while chunk:
                 lines = parser.lines
                 for data in parser.feed(chunk):
+                    await turns.give_way()
                     taken = True
                     if data == "[DONE]" or self._take(builder, self._json(data)):
                         builder.close()
                         return True
                     if builder.is_too_long():
                         return True
+                if not taken:
+                    self._check_idle(builder, parser.idle_bytes)
                 if builder.reason:
                     deadline = loop.time() + LAST_SECONDS
                 elif parser.lines > lines and (soon := loop.time() + self._limits.idle) > deadline:

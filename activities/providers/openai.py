@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from sennit.activities.providers import structured
 from sennit.activities.providers.model import THINKING_TOKENS, Message, ModelRequest, Stop, function_of
-from sennit.activities.providers.reply_builder import Call, ReplyBuilder, is_whole
+from sennit.activities.providers.reply_builder import Call, ReplyBuilder
 from sennit.activities.providers.settings import Server
 from sennit.activities.providers.wire_format import NO_STREAM, NO_SYSTEM, NO_TOOLS, Without, count, price
 
@@ -152,7 +152,7 @@ def _is_another(call: Call, name: str, call_id: str) -> bool:
     """Whether a piece with a name begins another call than this one."""
     if call_id and call.id:
         return call_id != call.id
-    return name != call.name or is_whole(call.arguments)
+    return name != call.name or call.arguments.whole
 
 
 def _written(arguments: Any) -> str:

@@ -1,5 +1,6 @@
 """A reply while it arrives."""
 
+import heapq
 import json
 import math
 import time
@@ -9,6 +10,7 @@ from typing import Any
 
 from sennit.activities.limits import MAX_MODEL_CHARACTERS, MAX_TOKEN_BYTES
 from sennit.activities.providers import structured
+from sennit.activities.providers.call_arguments import CallArguments
 from sennit.activities.providers.errors import BadReply, ModelRefused, OutputCut, ReplyCut
 from sennit.activities.providers.model import (
     THINKING_TOKENS,
@@ -38,7 +40,7 @@ class Call:
 
     id: str = ""
     name: str = ""
-    arguments: str = ""
+    arguments: CallArguments = field(default_factory=CallArguments)
 
 
 @dataclass(slots=True)
@@ -65,7 +67,7 @@ class ReplyBuilder:
     _text: list[str] = field(default_factory=list)
     _earlier: list[dict[str, Any]] = field(default_factory=list)
     _bytes: int = 0
-    _passed: int = 0
+    _waiting: list[int] = field(default_factory=list)
     _sent: float = field(default_factory=time.monotonic)
     _first: float | None = None
     _began: float | None = None
@@ -79,21 +81,25 @@ class ReplyBuilder:
     def add_call(self, index: int, *, name: str = "", call_id: str = "", arguments: str = "") -> None:
         """Take a piece of the call at `index`."""
         self._arrived(arguments)
-        call = self.calls.setdefault(index, Call())
+        call = self.calls.get(index)
+        if call is None:
+            call = self.calls[index] = Call()
+            heapq.heappush(self._waiting, index)
         call.id = call.id or call_id
         call.name = call.name or name
-        call.arguments += arguments
+        call.arguments.add(arguments)
         if self.plans:
             self._pass_on(last=False)
 
     def _pass_on(self, *, last: bool) -> None:
         """Give the listener each call that is whole now: the next has begun, or its arguments end."""
-        for place in sorted(self.calls)[self._passed :]:
+        while self._waiting:
+            place = self._waiting[0]
             call = self.calls[place]
-            if not (last or self._passed + 1 < len(self.calls) or is_whole(call.arguments)):
+            if not (last or len(self._waiting) > 1 or call.arguments.whole):
                 return
+            heapq.heappop(self._waiting)
             self.request.on_call(_tool_request(place, call))
-            self._passed += 1
 
     def add_thought(self, piece: str) -> None:
         """Count a piece that is not part of the reply."""
@@ -142,7 +148,8 @@ class ReplyBuilder:
 
     def is_too_long(self) -> bool:
         """Whether far more has come than was allowed: the server does not heed the limit, and the reply is cut here."""
-        if self._bytes <= MAX_TOKEN_BYTES * (self.request.max_output_tokens + THINKING_TOKENS):
+        arrived = self._bytes + MAX_TOKEN_BYTES * len(self.calls)  # a call without arguments has a token too
+        if arrived <= MAX_TOKEN_BYTES * (self.request.max_output_tokens + THINKING_TOKENS):
             return False
         self.stop = "length"
         return True
@@ -242,17 +249,10 @@ def written_plan(calls: Iterable[ToolRequest]) -> str:
     return json.dumps({"calls": lines}, ensure_ascii=False)
 
 
-def is_whole(arguments: str) -> bool:
-    """Whether the arguments of a call are a JSON object from beginning to end."""
-    try:
-        return arguments.rstrip().endswith("}") and isinstance(decode_whole(arguments), dict)
-    except Unreadable:
-        return False
-
-
 def _tool_request(index: int, call: Call) -> ToolRequest:
+    written = str(call.arguments)
     try:
-        arguments = decode_whole(call.arguments.strip() or "{}")
+        arguments = decode_whole(written.strip() or "{}")
     except Unreadable:
-        arguments = call.arguments
+        arguments = written
     return ToolRequest(call.id or f"call_{index}", call.name, arguments)

@@ -7,11 +7,13 @@ class EventParser:
     """Gives the data of the same events however the bytes are cut; an event without its empty line at the end is none.
 
     Lines end with LF, CRLF or CR. Comments, names, ids and retry times are left out, but `lines` counts them too:
-    servers send them to show that they live. Raises UnicodeDecodeError.
+    servers send them to show that they live. `idle_bytes` is how many bytes have come that were no data of an event; a
+    comment is not kept while it arrives. Raises UnicodeDecodeError.
     """
 
     def __init__(self) -> None:
         self.lines = 0
+        self.idle_bytes = 0
         self._rest = bytearray()
         self._after_cr = False
         self._first = True
@@ -24,11 +26,14 @@ class EventParser:
         chunk = chunk.removeprefix(b"\n") if self._after_cr else chunk
         self._after_cr = chunk.endswith(b"\r")
         for piece in chunk.splitlines(keepends=True):
-            self._rest += piece
             if piece.endswith((b"\n", b"\r")):
-                line = bytes(self._rest).rstrip(b"\r\n")
+                line = bytes(self._rest + piece).rstrip(b"\r\n")
                 self._rest.clear()
                 yield from self._line(line)
+            elif self._rest.startswith(b":"):
+                self.idle_bytes += len(piece)
+            else:
+                self._rest += piece
 
     def _line(self, line: bytes) -> Iterator[str]:
         self.lines += 1
@@ -36,6 +41,7 @@ class EventParser:
         if self._first:
             text, self._first = text.removeprefix("\ufeff"), False
         if not text:
+            self.idle_bytes += 1
             if self._data:
                 yield "\n".join(self._data)
             self._data = []
@@ -43,3 +49,5 @@ class EventParser:
         field, _, value = text.partition(":")
         if field == "data":
             self._data.append(value.removeprefix(" "))
+        else:
+            self.idle_bytes += len(line)

@@ -51,3 +51,12 @@ def test_no_bytes_break_the_parser(data: bytes, size: int) -> None:
 def test_four_mebibytes_of_empty_lines_at_once_are_read_in_one_pass() -> None:
     """As a compressed answer may unpack to; in the square of that, the suite's time limit ends it."""
     assert parsed([b"\n" * 4 * 1024 * 1024 + b"data: x\n\n"]) == ["x"]
+
+
+@pytest.mark.parametrize("size", [1, 5, 1000])
+def test_bytes_that_are_no_data_are_counted_and_not_kept(size: int) -> None:
+    stream = b"\n: " + b"x" * 10_000 + b"\n\ndata: x\n\n"
+    parser = EventParser()
+    events = [event for start in range(0, len(stream), size) for event in parser.feed(stream[start : start + size])]
+    assert events == ["x"]
+    assert 10_000 <= parser.idle_bytes <= 10_006

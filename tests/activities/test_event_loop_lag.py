@@ -1,0 +1,81 @@
+"""No server keeps a worker's event loop from its other work, whatever bytes it sends, in chunks of whatever size."""
+
+import json
+from contextlib import suppress
+
+import pytest
+from doubles.event_loop_lag import byte_server, measured_lag
+
+from sennit.activities.http.download import download
+from sennit.activities.providers.http_provider import HttpProvider
+from sennit.activities.providers.model import ModelRequest, ProviderError, ReplyForm
+from sennit.activities.providers.openai import OpenAI
+from sennit.activities.providers.settings import Server
+from sennit.activities.toolbox.errors import ToolError
+from sennit.workflows.plan.language.nodes import Role
+
+MAX_LAG_SECONDS = 0.25
+"""A worker answers its probes and heartbeats in whole seconds. Most of the time one turn takes a tenth of this."""
+
+EVENT = b'data: {"choices": [{"delta": {"content": "a"}}]}\n\n'
+TOOL_PIECE = {"index": 0, "id": "c", "function": {"name": "note", "arguments": '{"a": "}'}}
+TOOL_EVENT = b"data: " + json.dumps({"choices": [{"delta": {"tool_calls": [TOOL_PIECE]}}]}).encode() + b"\n\n"
+NEW_CALLS = b"".join(
+    b"data: "
+    + json.dumps(
+        {"choices": [{"delta": {"tool_calls": [{"index": n, "id": f"c{n}", "function": {"name": "note"}}]}}]}
+    ).encode()
+    + b"\n\n"
+    for n in range(1_000)
+)
+SHAPES = {
+    "line breaks": b"\n" * 300_000,
+    "carriage returns": b"\r" * 60_000,
+    "spaces": b" " * 60_000,
+    "byte order marks": b"\xef\xbb\xbf" * 20_000,
+    "zeros": b"\0" * 60_000,
+    "comments": b": k\n\n" * 60_000,
+    "one comment": b":" * 60_000,
+    "empty events": b"data\n\n" * 10_000,
+    "one line": b"data: " + b"a" * 60_000,
+    "one event of many lines": b"data: 1\n" * 8_000,
+    "small events": EVENT * 1_500,
+    "pieces of one call": TOOL_EVENT * 1_000,
+    "calls": NEW_CALLS,
+    "deep json": b"[" * 60_000,
+    "words": b"word " * 12_000,
+}
+PLANS = ("small events", "pieces of one call", "calls")
+NOTE = {"name": "note", "schema": {"type": "object"}}
+FORMS = {"worker": None, "planner": ReplyForm(None, "Plan.", ({"name": "note", "parameters": {"type": "object"}},))}
+SIZES = (1, 7, 100_000)
+
+every_shape = pytest.mark.parametrize("shape", SHAPES)
+every_size = pytest.mark.parametrize("size", SIZES)
+
+
+@every_size
+@every_shape
+@pytest.mark.parametrize("role", ["worker", "planner"])
+async def test_a_model_server_delays_nobody(shape: str, size: int, role: Role) -> None:
+    if role == "planner" and shape not in PLANS:
+        pytest.skip("all roles read this alike")
+    request = ModelRequest(
+        role=role, model="openai:m", goal="x", prompt="x", template="x", seconds=60.0, tools=(NOTE,), form=FORMS[role]
+    )
+    with byte_server(SHAPES[shape], size) as url, measured_lag() as lag:
+        remote = HttpProvider(OpenAI(), Server("openai", f"{url}/v1", ""))
+        with suppress(ProviderError):
+            await remote.complete(request)
+        await remote.close()
+    assert lag.seconds < MAX_LAG_SECONDS
+
+
+@every_size
+@every_shape
+async def test_a_page_delays_nobody(shape: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    with byte_server(SHAPES[shape], size, kind="text/plain") as url, measured_lag() as lag:
+        monkeypatch.setenv("SENNIT_HTTP_ALLOW", url.removeprefix("http://"))
+        with suppress(ToolError):
+            await download(url, 1_000_000)
+    assert lag.seconds < MAX_LAG_SECONDS
