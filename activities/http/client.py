@@ -265,7 +265,7 @@ class _Gunzip:
         while raw and len(unpacked) < most:
             if not self._member.eof:
                 unpacked += self._member.decompress(raw, most - len(unpacked))
-                raw = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
+                raw = self._member.unconsumed_tail or self._member.unused_data  # one of both is empty
             elif raw := raw.lstrip(b"\0"):
                 if not raw.startswith(_MAGIC):
                     self._ended = True
