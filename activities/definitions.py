@@ -22,13 +22,14 @@ from sennit.activities.llm.models import Models
 from sennit.activities.nodes import tracing
 from sennit.activities.nodes.attempts import Attempts, beating
 from sennit.activities.nodes.binding import parse_unit
-from sennit.activities.nodes.error_mapping import failure
+from sennit.activities.nodes.error_mapping import BudgetExceeded, GrantTooSmall, failure
 from sennit.activities.nodes.group import GroupRun
 from sennit.activities.nodes.runner import NodeRunner
 from sennit.activities.programs.advance import Programs
 from sennit.activities.programs.checkouts import InterpreterCrashed
 from sennit.activities.programs.interpreter import Interpreter
 from sennit.activities.programs.reader import ScriptReader
+from sennit.activities.providers.errors import OutputCut
 from sennit.activities.providers.limiter import ProviderBusy
 from sennit.activities.providers.settings import ModelSettings
 from sennit.activities.runs.approvals import ApprovalRule, topmost_run
@@ -66,6 +67,7 @@ from sennit.workflows.messages.node_calls import (
     BudgetedCall,
     FollowedCall,
     GroupCall,
+    LlmNodeCall,
     NodeCall,
     ProgramNodeCall,
     ToolNodeCall,
@@ -258,7 +260,9 @@ class Activities:
             run_prefix, attempts = _run_prefix(call.run), Attempts.of_this_activity()
             if isinstance(call, BudgetedCall):
                 attempts.left = call.left
-            elif isinstance(call, WriteNodeCall):
+            if isinstance(call, LlmNodeCall):
+                attempts.grant, attempts.is_measured = call.grant, call.is_measured
+            if isinstance(call, WriteNodeCall):
                 attempts.lost |= call.resumes
             elif isinstance(call, ToolNodeCall):
                 attempts.number += call.tried
@@ -269,7 +273,7 @@ class Activities:
                     checked = await _typed(self._library.plan(run_prefix, call.plan), attempts)
                     attempts.allow(checked.spec(parse_unit(call.nodes[0]).id).attempts)
                 work = self._nodes.run(call, call.nodes[0], call.refs, run_prefix=run_prefix, attempts=attempts)
-                reply = await _typed(work, attempts)
+                reply = await _typed(_within_grant(work, attempts), attempts)
                 step: tuple[NodeReply, ...] = ()
                 if isinstance(call, FollowedCall) and call.then is not None:
                     at = max(reply.at or round(time.time() * 1000), call.then.after + 1)
@@ -320,6 +324,21 @@ class Activities:
             finally:
                 teller.cancel()
         return GroupReply(nodes=group.replies())
+
+
+async def _within_grant(work: Awaitable[NodeReply], attempts: Attempts) -> NodeReply:
+    """Return a node's reply: of a model call that its grant was too small for, how large its prompt is."""
+    try:
+        return await work
+    except GrantTooSmall as error:
+        return NodeReply(needs=error.tokens, usage=attempts.open)
+    except OutputCut:
+        if not attempts.is_short:
+            raise
+        too_small = attempts.cut_short()
+        if isinstance(too_small, BudgetExceeded):
+            raise too_small from None
+        return NodeReply(needs=too_small.tokens, usage=attempts.open)
 
 
 def _named(kind: Call[BaseModel, BaseModel], run: Callable[[Any], Awaitable[Any]]) -> Callable[..., Any]:

@@ -356,7 +356,7 @@ READING = {
     "completion": ("LOST", "NOT_WRITTEN", "UNKNOWN_OUTCOME", "may_write"),
     "extension": ("needs_approval", "request_of"),
     "joins": ("beginning", "is_manifest", "last_read", "lost", "makers", "manifest", "parts_of"),
-    "ready": ("in_place", "missing_calls", "reads_long_manifests", "unpaid"),
+    "ready": ("grant", "in_place", "missing_calls", "reads_long_manifests", "unpaid"),
     "retry": ("failed_in", "is_passed", "names_of", "repeated", "takes_answer"),
     "termination": (
         "OUTAGES",

@@ -21,7 +21,13 @@ from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError
 
 from sennit.activities.limits import MAX_PUT_OFF_SECONDS
-from sennit.activities.nodes.error_mapping import BudgetExceeded, SubAgentFailed, failure, message_of
+from sennit.activities.nodes.error_mapping import (
+    BudgetExceeded,
+    GrantTooSmall,
+    SubAgentFailed,
+    failure,
+    message_of,
+)
 from sennit.activities.providers.errors import BadReply, OutputCut, SchemaMismatch
 from sennit.activities.providers.limiter import ProviderBusy
 from sennit.activities.providers.model import ProviderError
@@ -32,6 +38,8 @@ from sennit.workflows.plan.language.limits import NO_USAGE, Usage, dollars
 from sennit.workflows.plan.language.text import one_line
 
 BEAT_SECONDS = 0.5
+LEAST_REPLY = 128
+"""Tokens that a reply must have: a prompt that leaves less is not sent."""
 EAGER = 16
 """Refusals after which a call waits the longer for the next try, the more there were."""
 _FAILED = "failed"
@@ -64,6 +72,14 @@ class Attempts:
     allowed: int | None = None
     lost: bool = False
     left: Mapping[str, int] = field(default_factory=dict)
+    grant: int = 0
+    """The tokens that the next model call may use, of those that are left; 0 without a limit."""
+    is_measured: bool = False
+    """Whether the grant was made for the prompt as it is."""
+    sent: int = 0
+    """The tokens of the last prompt."""
+    is_short: bool = False
+    """Whether the last call could ask for a shorter reply only than it wanted."""
     record: Callable[..., Awaitable[None]] = _record_nothing
 
     @classmethod
@@ -102,6 +118,35 @@ class Attempts:
         except (RPCError, asyncio.CancelledError):
             self.open = NO_USAGE  # it does not go out
             raise
+
+    def room(self, sent: Usage, wanted: int) -> int | None:
+        """Return how many tokens the reply to a call that sends `sent` may have: what the prompt leaves of its grant.
+
+        Raises GrantTooSmall if that is less than half of what a new grant may give, and BudgetExceeded if the budget
+        has nothing left for a reply. Nothing has been sent then.
+        """
+        if not self.grant:
+            return None
+        used = self.spent.plus(self.cut).plus(self.open).tokens
+        left = self.left["tokens"] - used
+        has = min(self.grant, left)
+        room, most = has - sent.tokens, left - sent.tokens
+        self.sent, self.is_short = sent.tokens, room < wanted
+        if not used and not self.is_measured and room < min(wanted, most) // 2:
+            raise GrantTooSmall(sent.tokens)
+        if room < min(wanted, LEAST_REPLY):
+            raise BudgetExceeded(
+                f"its prompt takes about {sent.tokens:,} tokens, and the budget has {max(0, has):,} left for it; "
+                "raise the budget and retry the node"
+            )
+        return room
+
+    def cut_short(self) -> GrantTooSmall | BudgetExceeded:
+        """Return the failure of a call whose reply was cut because the budget granted it no longer one."""
+        left = self.left["tokens"] - self.spent.plus(self.open).tokens
+        if not self.is_measured and left - self.sent >= LEAST_REPLY:
+            return GrantTooSmall(self.sent)
+        return BudgetExceeded("its reply was cut where the budget ended; raise the budget and retry the node")
 
     def end(self, used: Usage) -> None:
         """The call that was begun last has ended, and used so much."""

@@ -54,6 +54,14 @@ class BudgetExceeded(Exception):
     """What earlier attempts used has left too little of the run's budget for another one."""
 
 
+class GrantTooSmall(Exception):
+    """A model call takes more than it was granted, and the budget has more. `tokens` are those of its prompt."""
+
+    def __init__(self, tokens: int) -> None:
+        super().__init__(f"its prompt takes about {tokens:,} tokens, which leaves too few of its grant")
+        self.tokens = tokens
+
+
 _FINAL = (
     BindError,
     BodyMissing,

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sennit.activities.providers.model import BYTES_A_TOKEN, tokens_of
+from sennit.activities.providers.model import tokens_of
+from sennit.workflows.plan.language.limits import BYTES_A_TOKEN
 from sennit.workflows.plan.language.nodes import Context
 from sennit.workflows.plan.language.references import Reference, as_text, filled, references_in, resolve
 from sennit.workflows.plan.scheduling.state import STATUS_NAMES

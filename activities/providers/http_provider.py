@@ -34,14 +34,14 @@ from sennit.activities.providers.errors import (
     quoted,
     title_of,
 )
-from sennit.activities.providers.model import ModelReply, ModelRequest, ProviderError, tokens_in
+from sennit.activities.providers.model import ModelReply, ModelRequest, ProviderError
 from sennit.activities.providers.prices import DEFAULTS, with_cost
 from sennit.activities.providers.reply_builder import ReplyBuilder
 from sennit.activities.providers.settings import Server
 from sennit.activities.providers.sse import EventParser
 from sennit.activities.providers.text_calls import in_text
 from sennit.activities.providers.wire_format import WireFormat, Without, price
-from sennit.workflows.plan.language.limits import NO_USAGE, Usage
+from sennit.workflows.plan.language.limits import NO_USAGE, Usage, tokens_in
 
 STREAM_BYTES_A_TOKEN = 1024  # an event of the stream around a few letters
 LIST_SECONDS = 10.0
@@ -231,6 +231,9 @@ class HttpProvider:
         left = room or max(self.known.context(request.model) - sent.input_tokens, LEAST_ROOM)
         if room or self.known.context(request.model):
             body = {**body, limit: min(body[limit], left)}
+        granted = request.account.room(sent, body[limit])
+        if granted is not None:
+            body = {**body, limit: min(body[limit], granted)}
         most = sent._replace(output_tokens=body[limit])
         await request.account.begin(with_cost(sent, request.model), with_cost(most, request.model))
         builder.resume(sent.input_tokens)

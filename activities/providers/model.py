@@ -5,14 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
 from sennit.activities.toolbox.redaction import redact
-from sennit.workflows.plan.language.limits import CALL_SECONDS, NO_USAGE, Usage
+from sennit.workflows.plan.language.limits import CALL_SECONDS, NO_USAGE, Usage, tokens_in
 from sennit.workflows.plan.language.nodes import Role
 
 OUTPUT_TOKENS = 4096
 """What a reply may be long unless the request says otherwise: fits the context of small local models too."""
-
-BYTES_A_TOKEN = 3
-"""Bytes of UTF-8 that a token stands for, at the least: estimates err on the long side."""
 
 THINKING_TOKENS = 8192
 """Room beside `max_output_tokens` where the API counts the model's thinking as output too."""
@@ -73,6 +70,12 @@ class Account(Protocol):
         """A call that sends `sent` and uses `most` at the most is about to go out. Raises when it may not."""
         ...
 
+    def room(self, sent: Usage, wanted: int) -> int | None:
+        """Return how many tokens the reply to a call that sends `sent` may have, where it asks for `wanted`; None where
+        nothing limits that. Raises when the prompt alone is too much.
+        """
+        ...
+
     def end(self, used: Usage) -> None:
         """The call that was begun last has ended, and used so much."""
         ...
@@ -83,6 +86,11 @@ class NoAccount:
 
     async def begin(self, sent: Usage, most: Usage) -> None:
         """Do nothing."""
+
+    def room(self, sent: Usage, wanted: int) -> int | None:
+        """Limit nothing."""
+        del sent, wanted
+        return None
 
     def end(self, used: Usage) -> None:
         """Do nothing."""
@@ -139,11 +147,6 @@ class ModelRequest:
         if self.role != "planner":
             return self.tools
         return self.form.functions if self.form is not None else ()
-
-
-def tokens_in(size: int) -> int:
-    """Return about how many tokens a text of so many bytes has."""
-    return -(-size // BYTES_A_TOKEN)
 
 
 def tokens_of(*texts: str) -> int:

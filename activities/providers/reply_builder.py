@@ -20,11 +20,10 @@ from sennit.activities.providers.model import (
     Stop,
     ToolRequest,
     parameters_of,
-    tokens_in,
     tokens_of,
 )
 from sennit.activities.providers.prices import with_cost
-from sennit.workflows.plan.language.limits import Usage
+from sennit.workflows.plan.language.limits import Usage, tokens_in
 from sennit.workflows.plan.language.text import one_line, without_thoughts
 from sennit.workflows.plan.planner_format.json_text import Unreadable, decode_whole
 from sennit.workflows.plan.planner_format.written_calls import calls_of

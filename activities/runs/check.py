@@ -17,6 +17,7 @@ from sennit.activities.runs.absent_tools import absent_tools
 from sennit.activities.runs.model_choice import (
     called_models,
     disallowed_models,
+    longest_reply,
     price_a_million,
     price_problems,
     price_warnings,
@@ -334,6 +335,7 @@ def compiler_of(plan: Plan, run_context: RunContext, keep: Keep) -> PlanCompiler
         docs=_real(run_context.docs),
         queues=partial(queue_of, run_context.models, run_context.tools),
         prices=partial(price_a_million, run_context.models),
+        replies=partial(longest_reply, run_context.models),
         approval=run_context.approval,
     )
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sennit.activities.llm.call import OFFLINE
+from sennit.activities.providers.model import OUTPUT_TOKENS, THINKING_TOKENS
 from sennit.activities.providers.prices import price_of, price_to_add, unpriced
 from sennit.workflows.messages import queues
 from sennit.workflows.plan.language import dependencies
@@ -46,6 +47,11 @@ def _model(models: dict[str, list[str]], call: ModelCall) -> str:
 def price_a_million(models: dict[str, list[str]], call: ModelCall) -> int:
     """Return the most that a million tokens of a call cost, in millionths of a dollar; 0 where no price is known."""
     return max(price_of(_model(models, call)) or (0,))
+
+
+def longest_reply(models: dict[str, list[str]], call: ModelCall) -> int:
+    """Return the most tokens that the reply of a call may have, with what its model thinks; 0 for the offline rules."""
+    return 0 if _model(models, call) in OFFLINE else OUTPUT_TOKENS + THINKING_TOKENS
 
 
 def price_warnings(models: dict[str, list[str]], plan: Plan) -> tuple[str, ...]:

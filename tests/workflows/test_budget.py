@@ -1,5 +1,7 @@
 """Runs that may spend only so much: they stop where they should, say so, and go on when the limit is raised."""
 
+from typing import Any
+
 from doubles.local_workers import Start
 from doubles.runs import call
 
@@ -25,3 +27,55 @@ async def test_time_ends_a_run_with_what_there_is(start: Start) -> None:
     handle = await start(plan={"nodes": nodes, "answer": "$a"}, budget={"time": "1s"})
     report = await handle.result()
     assert (report["status"], report["answer"]) == ("partial", {"value": 1})
+
+
+def wide(count: int, prompt: str) -> dict[str, Any]:
+    """A map of model calls over so many numbers."""
+    do = {"kind": "llm", "model": "openai:test-model", "prompt": f"{prompt} $item"}
+    numbers = call("t", args={"value": list(range(count))})
+    return {"nodes": [numbers, {"id": "m", "kind": "map", "over": "$t.value", "do": do}], "answer": "$m"}
+
+
+async def test_a_map_of_dear_calls_exceeds_its_budget_by_one_call_at_most(
+    begin: Start, model_server: ModelServer
+) -> None:
+    """Each call uses 20,000 tokens, although its prompt is short and it asks for a short reply."""
+    model_server.on("Dear", Reply("ok", usage=(19_000, 1_000)))
+    handle = await begin(plan=wide(60, "Dear"), budget={"tokens": 50_000}, on_failure="partial")
+    report = await handle.result()
+    assert report["status"] == "partial"
+    assert len(model_server.asked) == 3, "60,000 tokens: one call more than the budget has"
+    assert "the budget was overspent: 60,000 tokens of 50,000 tokens" in report["warnings"]
+
+
+async def test_a_reply_is_asked_for_with_what_the_budget_grants_it(begin: Start, model_server: ModelServer) -> None:
+    model_server.on("Short", Reply("ok", usage=(400, 100)))
+    handle = await begin(plan=wide(8, "Short"), budget={"tokens": 3_000}, on_failure="partial")
+    report = await handle.result()
+    limits = [asked.body["max_tokens"] for asked in model_server.asked]
+    assert max(limits) < 3_000
+    assert len(limits) == 6
+    assert report["usage"]["input_tokens"] + report["usage"]["output_tokens"] == 3_000
+
+
+async def test_a_prompt_that_is_more_than_the_budget_has_is_not_sent(begin: Start, model_server: ModelServer) -> None:
+    text = call("t", args={"value": "word " * 3_000})
+    node = {"id": "a", "kind": "llm", "model": "openai:test-model", "prompt": "Sum this up: $t"}
+    handle = await begin(plan={"nodes": [text, node], "answer": "$a"}, budget={"tokens": 2_000}, on_failure="partial")
+    report = await handle.result()
+    [line] = [line for line in report["nodes"] if line["id"] == "a"]
+    assert line["error"].startswith("BudgetExceeded: its prompt takes about 5,"), line["error"]
+    assert model_server.asked == []
+
+
+async def test_a_prompt_that_is_longer_than_was_reserved_is_measured_and_sent(
+    begin: Start, model_server: ModelServer
+) -> None:
+    """The items of the list are not equally long: the longest takes much more than its share of it."""
+    model_server.on("Sum", Reply("ok"))
+    items = call("t", args={"value": ["short", "short", "word " * 2_000]})
+    do = {"kind": "llm", "model": "openai:test-model", "prompt": "Sum this up: $item"}
+    nodes = [items, {"id": "m", "kind": "map", "over": "$t.value", "do": do}]
+    handle = await begin(plan={"nodes": nodes, "answer": "$m"}, budget={"tokens": 9_000}, on_failure="partial")
+    report = await handle.result()
+    assert (report["status"], report["answer"]) == ("done", ["ok"] * 3)

@@ -258,6 +258,10 @@ class NodeReply(Message):
     """What a step of a program has logged."""
     millis: int = 0
     """How long a tool's call took by itself."""
+    needs: int = 0
+    """The tokens of a prompt that was not sent, or not answered to the end, because the grant was too small for it. The
+    call starts again with a larger one.
+    """
     error: NodeError | None = None
 
 
@@ -272,7 +276,9 @@ class GroupReply(Message):
         """Return how the units ended; none if this says nothing of one, or is not for that many: no activity of ours
         gives that, so somebody has completed it by hand.
         """
-        says = [each.error or each.ref or each.skipped or each.question or each.page for each in self.nodes]
+        says = [
+            each.error or each.ref or each.skipped or each.question or each.page or each.needs for each in self.nodes
+        ]
         return self.nodes if len(self.nodes) in counts and all(says) else ()
 
 

@@ -104,6 +104,13 @@ class WriteNodeCall(FollowedCall, AskingCall):
 class LlmNodeCall(FollowedCall, BudgetedCall):
     """Calls a model."""
 
+    grant: int = 0
+    """The tokens that the budget has reserved for prompt and reply; 0 without a limit. The reply is asked for with what
+    the prompt leaves of them.
+    """
+    is_measured: bool = False
+    """Whether the size of its prompt is known from an activity before."""
+
     replans: int = 0
     """How many more times a model whose output is the run's answer may ask for nodes."""
     objections: tuple[str, ...] = ()

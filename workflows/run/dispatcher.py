@@ -43,7 +43,7 @@ from sennit.workflows.plan.limits import MAX_TASK_BYTES
 from sennit.workflows.plan.scheduling.completion import may_write
 from sennit.workflows.plan.scheduling.events import Event, InputsRead, NodeEnded, Start
 from sennit.workflows.plan.scheduling.joins import beginning, last_read, lost, makers, manifest
-from sennit.workflows.plan.scheduling.ready import in_place
+from sennit.workflows.plan.scheduling.ready import grant, in_place
 from sennit.workflows.plan.scheduling.state import RUNNING, SUCCEEDED, RunState
 from sennit.workflows.run import outcomes
 from sennit.workflows.run.outcomes import End, Handle, InFlight, Key
@@ -237,6 +237,8 @@ class Dispatcher:
             limits["left"] = {name: rest for name, rest in state.budget.rest(unit).items() if name in PAID}
         if isinstance(call, ProgramNodeCall):
             limits |= in_place(state, unit, limits.get("left", {}))
+        if isinstance(call, LlmNodeCall):
+            limits |= {"grant": grant(state, unit, limits.get("left", {})), "is_measured": unit in state.prompts}
         if isinstance(call, LlmNodeCall) and unit in state.graph.answering:
             limits |= {"replans": self.replans, "objections": state.objections.get(unit)}
         return call.model_copy(update=_known(**limits))

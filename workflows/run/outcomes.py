@@ -104,6 +104,8 @@ START_AGAIN = Outcome(attempts=0, again=True)
 
 def outcome_of(reply: NodeReply) -> Outcome:
     """Return the outcome of a reply."""
+    if reply.needs:
+        return Outcome(attempts=0, again=True, usage=reply.usage, needs=reply.needs)
     if reply.error is not None:
         if reply.error.again and reply.error.type == NOT_RUN:
             return START_AGAIN

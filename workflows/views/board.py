@@ -37,7 +37,7 @@ from sennit.workflows.plan.language.text import clean
 from sennit.workflows.plan.scheduling.state import BLOCKED, ENDED, EXPANDED, STATUS_NAMES, RunState
 from sennit.workflows.views.call_sites import groups_of, short_name
 from sennit.workflows.views.nodes import counted, drain_waits_for, error_at_place, error_of, is_answered, millis_of
-from sennit.workflows.views.quote import quote_warnings
+from sennit.workflows.views.quote import budget_warnings
 from sennit.workflows.views.shown_run import ShownRun
 
 _MOST_OF_ANSWER, _MOST_LINES = 600, 12
@@ -184,7 +184,7 @@ def _head(run: str, title: str, counts: dict[str, int], shared: int) -> list[str
 
 def _quote(run: ShownRun) -> list[str]:
     """Return what the run's programs can cost, and where the budget may not be enough."""
-    lines = [f"quote: {text}" for text in [run.quote] if text] + quote_warnings(run.state)
+    lines = [f"quote: {text}" for text in [run.quote] if text] + budget_warnings(run.state)
     return [*(prose(line, 300) for line in lines), *([""] if lines else [])]
 
 

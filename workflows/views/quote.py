@@ -18,7 +18,14 @@ def quote_line(state: RunState) -> str:
     return " · ".join(f"{name}: {text}" for name, text in quoted[:MAX_QUOTED_PROGRAMS]) + more
 
 
-def quote_warnings(state: RunState) -> list[str]:
+def budget_warnings(state: RunState) -> list[str]:
+    """Return what people have to know of a run's budget: that it was exceeded, and where a quote guesses that it is not
+    enough.
+    """
+    return [*_quotes_above(state), *_overspent(state)]
+
+
+def _quotes_above(state: RunState) -> list[str]:
     """Return where a quote guesses that the budget is not enough. A guess may be wrong, so it holds nothing up."""
     limits = state.budget.limits if state.budget is not None else {}
     found = []
@@ -29,6 +36,16 @@ def quote_warnings(state: RunState) -> list[str]:
                 takes, has = _amount(name, guess), _amount(name, limits[name])
                 found.append(f"`{spec.id}` takes about {takes} by its quote; the budget has {has}")
     return found
+
+
+def _overspent(state: RunState) -> list[str]:
+    """Return the limits that the run has exceeded: a server may count more than it was sent and asked for."""
+    if state.budget is None:
+        return []
+    spent, limits = state.budget.spent, state.budget.limits
+    over = [name for name, limit in limits.items() if getattr(spent, name) > limit]
+    amounts = [f"{_amount(name, getattr(spent, name))} of {_amount(name, limits[name])}" for name in over]
+    return [f"the budget was overspent: {amount}" for amount in amounts]
 
 
 def _amount(name: str, amount: int) -> str:

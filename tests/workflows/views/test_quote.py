@@ -10,7 +10,7 @@ from sennit.workflows.plan.scheduling.budget import Budget
 from sennit.workflows.run.update_rules import judge
 from sennit.workflows.views.board import board
 from sennit.workflows.views.questions import blocked_on
-from sennit.workflows.views.quote import quote_line, quote_warnings
+from sennit.workflows.views.quote import quote_line, budget_warnings
 from sennit.workflows.views.report import report_of
 from sennit.workflows.views.shown_run import ShownRun
 
@@ -41,11 +41,11 @@ def test_quotes_stand_in_one_line(names: list[str], line: str) -> None:
 def test_a_guess_that_is_more_than_the_budget_is_a_warning() -> None:
     run = program("main", tokens=5_000, cost=1_000_000)
     assert run.begin() == ["start main"]
-    assert quote_warnings(run.state) == [
+    assert budget_warnings(run.state) == [
         "`main` takes about 9,000 tokens by its quote; the budget has 5,000 tokens",
         "`main` takes about $2.0000 by its quote; the budget has $1.0000",
     ]
-    assert quote_warnings(program("main", tokens=9_000).state) == []
+    assert budget_warnings(program("main", tokens=9_000).state) == []
 
 
 def test_what_blocks_a_program_says_how_many_calls_the_budget_lacks() -> None:

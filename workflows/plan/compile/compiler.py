@@ -1,5 +1,6 @@
 """From a checked plan to the execution plan of the scheduler: edges by index, queues, times, effects, summaries."""
 
+import json
 from collections.abc import Callable, Sequence
 from math import ceil
 from typing import Any
@@ -17,7 +18,7 @@ from sennit.workflows.plan.compile.resource_locks import locks_of
 from sennit.workflows.plan.language import dependencies
 from sennit.workflows.plan.language.conditions import Condition, ConditionError, compiled_tests, holds
 from sennit.workflows.plan.language.facts import MISSING, FactTooLarge, facts_of
-from sennit.workflows.plan.language.limits import CALL_SECONDS
+from sennit.workflows.plan.language.limits import CALL_SECONDS, tokens_in
 from sennit.workflows.plan.language.nodes import (
     AgentNode,
     ApprovalPolicy,
@@ -36,6 +37,7 @@ from sennit.workflows.plan.language.nodes import (
 from sennit.workflows.plan.language.references import (
     BindError,
     Reference,
+    as_text,
     parse_reference,
     parse_status_reference,
     references_in,
@@ -49,6 +51,8 @@ Fallen = tuple[str, int, dict[str, Any]]
 GATE_SECONDS = 86_400.0
 AGENT_SECONDS = 86_400.0
 STEP_SECONDS = 60.0
+SYSTEM_TOKENS = 300
+"""About what Sennit says to a model beside the prompt of a plan."""
 MODEL_ATTEMPTS = 4
 READ_ATTEMPTS = 4
 WRITE_ATTEMPTS = 2
@@ -70,6 +74,7 @@ class PlanCompiler:
         keep: Keep,
         queues: Callable[[Node], str],
         prices: Callable[[ModelCall], int] = lambda _: 0,
+        replies: Callable[[ModelCall], int] = lambda _: 0,
         approval: ApprovalPolicy,
         goal: str | None = None,
         docs: str | None = None,
@@ -80,6 +85,7 @@ class PlanCompiler:
         self._keep = keep
         self._queues = queues
         self._prices = prices
+        self._replies = replies
         self._approval = approval
         self._index = {node.id: index for index, node in enumerate(plan.nodes)}
         self._nodes = {node.id: node for node in plan.nodes}
@@ -160,7 +166,8 @@ class PlanCompiler:
             seconds, tries, spec.effect = AGENT_SECONDS, 1, self._effect(work)
         else:
             seconds, tries, spec.effect = CALL_SECONDS, MODEL_ATTEMPTS, "read"
-            spec.price = self._prices(work)
+            spec.price, spec.reply = self._prices(work), self._replies(work)
+            spec.prompt, spec.material = self._prompt_tokens(work), work.context.tokens
         spec.timeout = _milliseconds(work.timeout or seconds)
         asked = work.retry.attempts if work.retry else tries
         spec.attempts = min(asked, tries) if tries == WRITE_ATTEMPTS else asked
@@ -171,6 +178,15 @@ class PlanCompiler:
             locks[name] = mode if locks.get(name, mode) == mode else EXCLUSIVE  # asked for in two ways
         spec.locks = list(locks.items())
         spec.approval = work.kind == "tool" and spec.effect == "write" and self._approval == "writes"
+
+    def _prompt_tokens(self, work: ModelCall) -> int:
+        """Return about how many tokens a call sends beside the outputs of other nodes: its text, with the inputs and
+        the goal that it refers to, and its schema.
+        """
+        texts = [work.prompt, json.dumps(work.output_schema) if work.output_schema else ""]
+        known = [str(each) for each in references_in(work.prompt) if each.node in self._values]
+        texts += [as_text(self._input(reference)) for reference in known]
+        return SYSTEM_TOKENS + tokens_in(sum(len(text.encode("utf-8", "replace")) for text in texts))
 
     def _effect(self, work: AgentNode) -> str:
         """Return what a sub-agent may do; it asks for what it writes itself."""

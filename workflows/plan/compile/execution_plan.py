@@ -100,6 +100,12 @@ class NodeSpec:
     summary: str = ""
     tokens: int = 0
     """The plan's estimate."""
+    prompt: int = 0
+    """About how many tokens the text of a model call has, without the outputs that it refers to."""
+    material: int = 0
+    """How many tokens of these outputs it is given at most."""
+    reply: int = 0
+    """How many tokens its reply may have at most; 0 where nobody counts them."""
     price: int = 0
     """What a million tokens may cost in millionths of a dollar; 0 where nobody knows."""
     tool: str = ""

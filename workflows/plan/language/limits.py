@@ -10,6 +10,8 @@ from sennit.workflows.plan.language.validation_messages import Frozen
 
 _SHAPE = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)\Z")
 _MILLIS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
+BYTES_A_TOKEN = 3
+"""Bytes of UTF-8 that a token stands for, at the least: estimates err on the long side."""
 CALL_SECONDS = 7200.0
 """What a model call may take where a plan does not say: a slow model that goes on writing is not cut off. Silence and
 length end a call long before."""
@@ -91,6 +93,11 @@ class Usage(NamedTuple):
 
 
 NO_USAGE = Usage()
+
+
+def tokens_in(size: int) -> int:
+    """Return about how many tokens a text of so many bytes has."""
+    return -(-size // BYTES_A_TOKEN)
 
 
 def dollars(cost: int) -> float:

@@ -11,6 +11,10 @@ from typing import Any
 from sennit.workflows.plan.language.limits import format_amount
 from sennit.workflows.plan.scheduling.events import Outcome
 
+UNSEEN = 10
+"""How many times a model call may use what it was granted, before the run has seen one: a server may count otherwise
+than Sennit, and ignore the limit that it is sent.
+"""
 GUESSED_TOKENS = 1_000
 """What a model call is expected to take before the run has seen one, where the plan gives no estimate."""
 
@@ -38,6 +42,39 @@ class Budget:
     spent: Amounts = field(default_factory=Amounts)
     reserved: dict[int, Amounts] = field(default_factory=dict)
     held: Amounts = field(default_factory=Amounts)
+    grants: dict[int, int] = field(default_factory=dict)
+    """The tokens that running model calls were granted, for prompt and reply."""
+    seen: int = 0
+    """How many model calls of nodes have told what they used."""
+
+    @property
+    def mean(self) -> int:
+        """The tokens that a model call has used on the average, 0 before the first."""
+        return self.spent.tokens // self.spent.calls if self.spent.calls else 0
+
+    def granted(self, prompt: int, reply: int, rivals: int) -> int:
+        """Return the tokens to grant a call whose prompt takes about `prompt` and whose reply may take `reply`.
+
+        The reply gets its share of what is left, one of `rivals` equal parts, but room for twice what a call has used
+        on the average. With 0 for `rivals`, and before any call has told what it used, it gets all that it may take.
+        """
+        if self.seen and rivals and "tokens" in self.limits:
+            share = max(self.left("tokens") // rivals - prompt, 2 * self.mean)
+            reply = min(reply, share)
+        return max(prompt + reply, self.mean if self.seen else 0)
+
+    def wanted(self, granted: int, price: int) -> Amounts:
+        """Return what a start with this grant reserves. Before any call has told what it used, that is much more, but
+        never more than there is: the first calls go nearly alone.
+        """
+        amounts = Amounts(granted, -(-granted * price // 1_000_000), 1, 1)
+        if self.seen:
+            return amounts
+        for name in ("tokens", "cost"):
+            if name in self.limits:
+                least = getattr(amounts, name)
+                setattr(amounts, name, max(least, min(UNSEEN * least, self.left(name))))
+        return amounts
 
     def estimate(self, tokens: int, *, model: bool, price: int = 0) -> Amounts:
         """Return what one start is expected to use: the plan's `tokens`, or the mean of the calls so far. The cost is
@@ -82,9 +119,13 @@ class Budget:
     def settle(self, unit: int, used: Amounts | None) -> None:
         """Book what an ended start used, or all that it had reserved if its usage is not known."""
         wanted = self.reserved.pop(unit, None)
-        if wanted is not None:
-            self.held.add(wanted, -1)
-            self.spent.add(used if used is not None else wanted)
+        self.grants.pop(unit, None)
+        if wanted is None:
+            return
+        self.held.add(wanted, -1)
+        self.spent.add(used if used is not None else wanted)
+        if used is not None and wanted.calls and used.tokens:
+            self.seen += used.calls
 
     def share(self, unit: int, parts: int) -> dict[str, int]:
         """Reserve a sub-agent's part: the tokens of its estimate, and one of `parts` equal parts of every other limit.
@@ -120,12 +161,19 @@ class Budget:
     def dump(self) -> dict[str, Any]:
         """Return everything as JSON; `Budget.load` reads it back."""
         reserved = [[unit, *astuple(wanted)] for unit, wanted in self.reserved.items()]
-        return {"limits": self.limits, "spent": astuple(self.spent), "reserved": reserved}
+        return {
+            "limits": self.limits,
+            "spent": astuple(self.spent),
+            "reserved": reserved,
+            "grants": list(self.grants.items()),
+            "seen": self.seen,
+        }
 
     @classmethod
     def load(cls, data: dict[str, Any]) -> "Budget":
         """Return what `dump` wrote."""
-        budget = cls(dict(data["limits"]), Amounts(*data["spent"]))
+        budget = cls(dict(data["limits"]), Amounts(*data["spent"]), seen=data["seen"])
+        budget.grants = dict(data["grants"])
         for unit, *amounts in data["reserved"]:
             budget.reserve(unit, Amounts(*amounts))
         return budget

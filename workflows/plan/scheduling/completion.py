@@ -64,6 +64,8 @@ def complete(state: RunState, unit: int, outcome: Outcome) -> None:
     elif outcome.again:
         if outcome.objections:
             state.objections[unit] = outcome.objections
+        if outcome.needs:
+            state.prompts[unit] = outcome.needs
         if outcome.error is not None:
             state.alone[unit] = True
         put_back(state, unit)

@@ -111,6 +111,8 @@ class Outcome:
     """What became of a sub-agent's writes, by their paths; None if it could not say it."""
     millis: int = 0
     """How long a tool's call took by itself."""
+    needs: int = 0
+    """The tokens of a prompt for which its grant was too small. It starts again with a larger one."""
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 from sennit.workflows.plan.fusion.islands import Islands, dealt, readers_of
 from sennit.workflows.plan.fusion.rules import why_alone
+from sennit.workflows.plan.language.limits import tokens_in
 from sennit.workflows.plan.limits import MAX_MEMBER_MANIFESTS_BYTES, MAX_MEMBERS, MAX_STEP_CALLS, MAX_WAVE_MEMBERS
 from sennit.workflows.plan.scheduling import joins
 from sennit.workflows.plan.scheduling.budget import Amounts, Budget, Rate
@@ -340,6 +341,8 @@ def reserve(state: RunState, units: Sequence[int]) -> bool:
     if budget.lacks(total):
         return False
     for unit, wanted in zip(units, estimates, strict=True):
+        if state.kind_of(unit) == "llm" and state.spec_of(unit).reply:
+            budget.grants[unit] = _granted(state, budget, unit)
         budget.reserve(unit, wanted)
     return True
 
@@ -381,7 +384,44 @@ def _estimate(state: RunState, budget: Budget, unit: int) -> Amounts:
     spec = state.spec_of(unit)
     if spec.kind == "program" and state.timings.fuse != "off" and "nodes" in budget.limits:
         return Amounts(nodes=1 + min(MAX_STEP_CALLS, budget.left("nodes") // 2))
-    return budget.estimate(spec.tokens, model=state.kind_of(unit) == "llm", price=spec.price)
+    is_model = state.kind_of(unit) == "llm"
+    if is_model and spec.reply:
+        return budget.wanted(_granted(state, budget, unit), spec.price)
+    return budget.estimate(spec.tokens, model=is_model, price=spec.price)
+
+
+def _granted(state: RunState, budget: Budget, unit: int) -> int:
+    """Return the tokens to grant a model call: for its prompt with what that refers to, and for its reply. A larger
+    estimate of the plan counts instead.
+    """
+    spec = state.spec_of(unit)
+    if unit in state.prompts:  # it was measured, and needs room for its whole reply
+        return max(spec.tokens, budget.granted(state.prompts[unit], spec.reply, 0))
+    prompt = spec.prompt + min(spec.material, tokens_in(_read_bytes(state, unit)))
+    rivals = 1 + len(state.heap) + sum(map(len, state.waiting_budget.values()))
+    return max(spec.tokens, budget.granted(prompt, spec.reply, rivals))
+
+
+def _read_bytes(state: RunState, unit: int) -> int:
+    """Return about how many bytes the outputs have that a model call refers to; of a list, its item's share."""
+    spec = state.spec_of(unit)
+    inputs = [*spec.reads, *state.chosen.get(unit, ())]
+    if not state.is_item(unit):
+        return sum(state.size[node] for node in dict.fromkeys(inputs))
+    inputs += state.read_by(unit)
+    node = state.node_of(unit)
+    over = state.graph.specs[node].over
+    size = sum(state.size[read] for read in dict.fromkeys(inputs) if over is None or read != over[0])
+    return size if over is None else size + state.size[over[0]] // max(1, len(state.values(node)))
+
+
+def grant(state: RunState, unit: int, left: dict[str, int]) -> int:
+    """Return the tokens that a running model call is granted of those that the budget has `left` for it; 0 where they
+    are not limited.
+    """
+    if state.budget is None or "tokens" not in left or unit not in state.budget.grants:
+        return 0
+    return min(state.budget.grants[unit], left["tokens"])
 
 
 def in_place(state: RunState, step: int, left: dict[str, int]) -> dict[str, Any]:

@@ -31,6 +31,7 @@ _SPARSE = (
     "deadlines",
     "past_deadline",
     "alone",
+    "prompts",
     "shared",
     "ended_at",
 )

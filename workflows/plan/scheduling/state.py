@@ -106,6 +106,7 @@ _SLOTS = {
     "effects": "what became of its writes, where its status does not tell",
     "ended_at": "when a call of a program ended, or a program began for the first time, in milliseconds",
     "last_end": "the last of these times that was noted, which workers' clocks may have ahead of the run",
+    "prompts": "of a model call whose grant was too small: the tokens of its prompt",
     "resumed": "of a write whose worker was lost: true once it has started again to learn what became of it",
     # queues
     "together": "by the first unit of a shared activity: how many units of it run",
@@ -154,6 +155,7 @@ RECORDS = (
     "ended_at",
     "resumed",
     "alone",
+    "prompts",
 )
 """What has one for the units concerned, items among them."""
 
@@ -233,6 +235,7 @@ class RunState:
         self.effects: dict[int, tuple[Effect, ...]] = {}
         self.resumed: dict[int, bool] = {}
         self.alone: dict[int, bool] = {}
+        self.prompts: dict[int, int] = {}
         self.shared: dict[int, int] = {}
 
     def _init_queues(self) -> None:
