@@ -24,6 +24,7 @@ from sennit.activities.nodes.attempts import Attempts, beating
 from sennit.activities.nodes.binding import parse_unit
 from sennit.activities.nodes.error_mapping import BudgetExceeded, GrantTooSmall, failure
 from sennit.activities.nodes.group import GroupRun
+from sennit.activities.nodes.in_flight import worker_stops
 from sennit.activities.nodes.runner import NodeRunner
 from sennit.activities.programs.advance import Programs
 from sennit.activities.programs.checkouts import InterpreterCrashed
@@ -55,6 +56,7 @@ from sennit.workflows.messages.contracts import (
     Call,
     GroupProgress,
     GroupReply,
+    NodeError,
     NodeReply,
     PlanCall,
     PlanDraft,
@@ -273,7 +275,9 @@ class Activities:
                     checked = await _typed(self._library.plan(run_prefix, call.plan), attempts)
                     attempts.allow(checked.spec(parse_unit(call.nodes[0]).id).attempts)
                 work = self._nodes.run(call, call.nodes[0], call.refs, run_prefix=run_prefix, attempts=attempts)
-                reply = await _typed(_within_grant(work, attempts), attempts)
+                if isinstance(call, LlmNodeCall):
+                    work = _accounted(_within_grant(work, attempts), attempts)
+                reply = await _typed(work, attempts)
                 step: tuple[NodeReply, ...] = ()
                 if isinstance(call, FollowedCall) and call.then is not None:
                     at = max(reply.at or round(time.time() * 1000), call.then.after + 1)
@@ -324,6 +328,18 @@ class Activities:
             finally:
                 teller.cancel()
         return GroupReply(nodes=group.replies())
+
+
+async def _accounted(work: Awaitable[NodeReply], attempts: Attempts) -> NodeReply:
+    """Return a node's reply: of a model call that was cancelled, what it has used. A worker that stops says nothing:
+    the next attempt charges the call.
+    """
+    try:
+        return await work
+    except asyncio.CancelledError:
+        if not any(attempts.spent.plus(attempts.open)) or worker_stops():
+            raise
+        return NodeReply(error=NodeError(type="Cancelled", message="the call was cancelled"), usage=attempts.open)
 
 
 async def _within_grant(work: Awaitable[NodeReply], attempts: Attempts) -> NodeReply:

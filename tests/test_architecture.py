@@ -361,11 +361,14 @@ READING = {
     "termination": (
         "OUTAGES",
         "PROGRAM_FAILED",
+        "REJECTED",
         "blocking_failures",
         "handled",
+        "lost_maps",
         "outages",
         "pause_after",
         "session_of",
+        "unused_failures",
     ),
 }
 """What of the scheduler may be used beside its events, its state, its snapshots and `step`: it changes nothing."""

@@ -39,9 +39,9 @@ with workflow.unsafe.imports_passed_through():
     from sennit.workflows.views.board import board, board_without_plan, log_rows
     from sennit.workflows.views.journal import Journal, Moment
     from sennit.workflows.views.metrics import RunMetrics
-    from sennit.workflows.views.quote import budget_warnings
     from sennit.workflows.views.report import report_of
     from sennit.workflows.views.shown_run import ShownRun
+    from sennit.workflows.views.warnings import run_warnings
 
 BOARD_EVERY = timedelta(seconds=1)
 
@@ -278,7 +278,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         await workflow.wait_condition(workflow.all_handlers_finished)
         info = workflow.info()
         fields = {"id": info.workflow_id, "run_id": info.run_id, "usage": UsageReport.of(self._spent)}
-        warnings = (*self._checked.warnings, *engine.warnings, *budget_warnings(engine.state), *found.warnings)
+        warnings = (*self._checked.warnings, *engine.warnings, *run_warnings(engine.state), *found.warnings)
         warnings += (cut_warning(info.workflow_id),) if found.ref else ()
         log = engine.log.lines(engine.state.graph)
         report = report.model_copy(update={**fields, "warnings": warnings, "log": log})

@@ -21,7 +21,7 @@ async def finish(work: Coroutine[Any, Any, T]) -> T:
             try:
                 await asyncio.wait([task])
             except asyncio.CancelledError:
-                if _worker_stops(again=cancelled):
+                if worker_stops(again=cancelled):
                     raise
                 cancelled = True
     except asyncio.CancelledError:
@@ -31,7 +31,7 @@ async def finish(work: Coroutine[Any, Any, T]) -> T:
     return task.result()
 
 
-def _worker_stops(*, again: bool) -> bool:
+def worker_stops(*, again: bool = False) -> bool:
     """Whether it is this worker that cancels an activity. What the server has said once stays in the details, so of a
     further cancellation they do not tell.
     """

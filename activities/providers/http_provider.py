@@ -17,13 +17,21 @@ from pydantic_core import from_json
 
 from sennit.activities.http.client import CONNECT_SECONDS, Answer, HttpClient, HttpError, Request, number_in
 from sennit.activities.http.turns import Turns
-from sennit.activities.limits import MAX_ANSWER_BYTES, MAX_BYTES_BEFORE_REPLY, MAX_ERROR_BYTES, MAX_TURNS
+from sennit.activities.limits import (
+    MAX_ANSWER_BYTES,
+    MAX_BYTES_BEFORE_REPLY,
+    MAX_ERROR_BYTES,
+    MAX_KEPT_CAPABILITIES_BYTES,
+    MAX_TURNS,
+)
 from sennit.activities.providers.capabilities import NEVER, ONE_CALL, Capabilities, says_nothing
 from sennit.activities.providers.errors import (
     BadReply,
     CallRefused,
     ContextTooLong,
     KeyRefused,
+    ModelTimeout,
+    ReplyCut,
     ReplyTooLarge,
     SchemaMismatch,
     ServerFailed,
@@ -36,11 +44,12 @@ from sennit.activities.providers.errors import (
 )
 from sennit.activities.providers.model import ModelReply, ModelRequest, ProviderError
 from sennit.activities.providers.prices import DEFAULTS, with_cost
-from sennit.activities.providers.reply_builder import ReplyBuilder
+from sennit.activities.providers.reply_builder import Counts, ReplyBuilder
 from sennit.activities.providers.settings import Server
 from sennit.activities.providers.sse import EventParser
 from sennit.activities.providers.text_calls import in_text
 from sennit.activities.providers.wire_format import WireFormat, Without, price
+from sennit.workflows.plan.bounded_cache import BoundedCache
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage, tokens_in
 
 STREAM_BYTES_A_TOKEN = 1024  # an event of the stream around a few letters
@@ -50,6 +59,8 @@ SHOWN_MODELS = 8
 _NOTHING = "no first piece of the reply in time"
 _EVENTS = "text/event-stream"
 _BLANK = b" \t\r\n\xef\xbb\xbf"
+_CHARGED = (BadReply, ModelTimeout, ReplyCut, ReplyTooLarge)
+"""Failures of calls that a server has begun to answer, or may have."""
 ENDS_PLAN = ("join", "answer")
 LEAST_ROOM = 128
 """Tokens that a reply must have left in the context: a prompt that leaves less is too long."""
@@ -78,6 +89,7 @@ class HttpProvider:
         headers = {**wire.headers(server), "accept-encoding": "identity"}
         self._client = HttpClient(headers, proxies=not server.local, connect=self._limits.connect)
         self.known = Capabilities(server, wire.schema)
+        self._counts: BoundedCache[str, Counts] = BoundedCache(MAX_KEPT_CAPABILITIES_BYTES)
 
     async def close(self) -> None:
         await self._client.close()
@@ -237,12 +249,19 @@ class HttpProvider:
         most = sent._replace(output_tokens=body[limit])
         await request.account.begin(with_cost(sent, request.model), with_cost(most, request.model))
         builder.resume(sent.input_tokens)
+        builder.counts = self._counts.get_or_make(request.model, Counts)
         first = asyncio.get_running_loop().time() + self._limits.first + sent.input_tokens / self._limits.reading
         used = NO_USAGE
         try:
             await self._read(builder, _written(body), first if body.get("stream") else ends, ends)
             used = builder.usage()
+            builder.learn()
+        except asyncio.CancelledError:  # the server has the prompt, and may have written something
+            builder.is_charged = True
+            used = builder.usage()
+            raise
         except ProviderError as error:
+            builder.is_charged |= isinstance(error, _CHARGED)
             used = builder.usage()
             error.usage = used = used if used.tokens or error.retryable else NO_USAGE  # a refusal for good was no call
             raise

@@ -43,6 +43,35 @@ class Call:
 
 
 @dataclass(slots=True)
+class Counts:
+    """How a server counts the tokens of a model, beside Sennit's estimates for the same calls. What a server does not
+    count, such as a call that was cut off, is estimated with that; before the first count, on the long side.
+    """
+
+    read: int = 0
+    read_estimated: int = 0
+    wrote: int = 0
+    wrote_estimated: int = 0
+
+    def learn(self, read: int | None, read_estimated: int, wrote: int | None, wrote_estimated: int) -> None:
+        """Take the server's counts of a call that has ended."""
+        if read:
+            self.read += read
+            self.read_estimated += read_estimated
+        if wrote:
+            self.wrote += wrote
+            self.wrote_estimated += wrote_estimated
+
+    def sent(self, estimate: int) -> int:
+        """Return about how many tokens the server counts for a prompt."""
+        return -(-estimate * self.read // self.read_estimated) if self.read_estimated else estimate
+
+    def written(self, estimate: int) -> int:
+        """Return about how many tokens the server counts for what it has written."""
+        return -(-estimate * self.wrote // self.wrote_estimated) if self.wrote_estimated else estimate
+
+
+@dataclass(slots=True)
 class ReplyBuilder:
     """Gathers the pieces of one reply; reports each to the request's listeners. `sent` is about how many tokens the
     request has, `wrapped` says that the schema given to the server has the wanted one inside. `places` are the calls
@@ -63,6 +92,9 @@ class ReplyBuilder:
     calls: dict[int, Call] = field(default_factory=dict)
     places: dict[int | None, int] = field(default_factory=dict)
     thinking: dict[int, dict[str, Any]] = field(default_factory=dict)
+    is_charged: bool = False
+    """Whether the server may charge for the call although it has told nothing of it."""
+    counts: Counts = field(default_factory=Counts)
     _text: list[str] = field(default_factory=list)
     _earlier: list[dict[str, Any]] = field(default_factory=list)
     _bytes: int = 0
@@ -137,6 +169,10 @@ class ReplyBuilder:
         self._earlier += self._blocks()
         self.thinking, self.stop, self.reason = {}, None, ""
         self.input_tokens, self.output_tokens, self.sent, self._bytes = None, None, begun, 0
+
+    def learn(self) -> None:
+        """Remember how the server has counted this call."""
+        self.counts.learn(self.input_tokens, self.sent, self.output_tokens, tokens_in(self._bytes))
 
     def turn(self) -> Message:
         """Return what has come so far as the assistant's turn."""
@@ -223,12 +259,15 @@ class ReplyBuilder:
 
         Before the first sign of a reply it is a call without tokens.
         """
-        if not self._bytes and not self.calls and self.input_tokens is None:
+        is_begun = self._bytes or self.calls or self.input_tokens is not None
+        if not is_begun and not self.is_charged:
             return Usage(calls=1)
         asked = (self.request.system, self.request.prompt, *(message.text for message in self.request.messages))
         sent = _believed(self.input_tokens, tokens_of(*asked))
-        sent = self.sent if self.input_tokens is None else sent
+        sent = self.counts.sent(self.sent) if self.input_tokens is None else sent
         estimated = tokens_in(self._bytes)
+        if self.output_tokens is None:
+            estimated = self.counts.written(estimated)
         written = _believed(self.output_tokens, estimated)
         if self.stop is None:
             written = max(written, estimated)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from doubles.local_workers import Start
 from doubles.runs import call
 
@@ -79,3 +80,40 @@ async def test_a_prompt_that_is_longer_than_was_reserved_is_measured_and_sent(
     handle = await begin(plan={"nodes": nodes, "answer": "$m"}, budget={"tokens": 9_000}, on_failure="partial")
     report = await handle.result()
     assert (report["status"], report["answer"]) == ("done", ["ok"] * 3)
+
+
+async def test_what_cancelled_calls_have_used_is_in_the_report(begin: Start, model_server: ModelServer) -> None:
+    """Of each pair the fast call decides the join, and the slow one is cancelled before it has written anything."""
+    model_server.on("Slow", Reply("never " * 50, first_token=20.0, usage=(400, 60)))
+    model_server.on("Fast", Reply("ok", first_token=1.0, usage=(400, 60)))
+    text = "word " * 400
+    nodes: list[dict[str, Any]] = []
+    for number in range(6):
+        for speed in ("Slow", "Fast"):
+            prompt = f"{speed} {number}: {text}"
+            nodes.append({"id": f"{speed}{number}", "kind": "llm", "model": "openai:test-model", "prompt": prompt})
+        join = {"id": f"j{number}", "kind": "join", "policy": "first", "inputs": [f"Slow{number}", f"Fast{number}"]}
+        nodes.append(join)
+    handle = await begin(
+        plan={"nodes": nodes, "answer": [f"$j{number}" for number in range(6)]}, budget={"tokens": 1_000_000}
+    )
+    report = await handle.result()
+    assert report["status"] == "done"
+    used = report["usage"]["input_tokens"] + report["usage"]["output_tokens"]
+    saw = 6 * 460 + 6 * 400
+    assert saw * 0.9 <= used <= saw * 1.1
+    assert report["usage"]["calls"] == 12
+
+
+@pytest.mark.parametrize("fault", ["not json", "cut", "hang"])
+async def test_an_attempt_whose_reply_cannot_be_read_is_paid(
+    begin: Start, model_server: ModelServer, fault: Any
+) -> None:
+    model_server.on("Bad", Reply("words " * 20, fault=fault, usage=(1_000, 100)))
+    node = {"id": "a", "kind": "llm", "model": "openai:test-model", "prompt": f"Bad {'word ' * 900}"}
+    node |= {"retry": {"attempts": 1}, "timeout": "3s"}
+    handle = await begin(plan={"nodes": [node], "answer": "$a"}, on_failure="partial")
+    report = await handle.result()
+    assert report["status"] == "partial"
+    assert report["usage"]["input_tokens"] >= 900
+    assert report["usage"]["calls"] == 1

@@ -50,7 +50,7 @@ class Options(TypedDict, total=False):
 def node_options(specs: list[NodeSpec], *, item: bool, is_call: bool) -> Options:
     """Return the options for one node or a group. `is_call` is false where only stored outputs are put together,
     around a sub-agent too: what fails there is the store, and what its run has cost is not to be lost for that. The end
-    of a write that is cancelled is waited for.
+    of a write that is cancelled is waited for, and that of a model call, which says what the call has used.
     """
     first = specs[0]
     limit = working_time(specs, item=item, is_call=is_call)
@@ -63,7 +63,8 @@ def node_options(specs: list[NodeSpec], *, item: bool, is_call: bool) -> Options
     )
     if first.priority != USUAL_PRIORITY:
         options["priority"] = Priority(priority_key=first.priority)
-    if len(specs) > 1 or (is_call and first.effect == "write"):
+    tells_end = first.effect == "write" or first.calls_model
+    if len(specs) > 1 or (is_call and tells_end):
         options["cancellation_type"] = ActivityCancellationType.WAIT_CANCELLATION_COMPLETED
     if not item and first.summary and len(specs) == 1:
         options["summary"] = for_bar(first.summary)

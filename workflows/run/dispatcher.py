@@ -115,6 +115,11 @@ class Dispatcher:
         """Whether any activity is in flight or waits for the next workflow task."""
         return bool(self._flights or self._waiting or self._ended or self._put_back or self._reported)
 
+    def calls_models(self) -> bool:
+        """Whether a model call is in flight, or its end has not been taken yet."""
+        flights = [*self._flights.values(), *self._ended]
+        return any(flight.calls_model for flight in flights)
+
     @property
     def held_up(self) -> bool:
         """Whether starts wait for the next workflow task."""
@@ -208,7 +213,9 @@ class Dispatcher:
         units = units if following < 0 else (*units, following)
         generations = tuple(state.generation[unit] for unit in units)
         named = call.digest() if isinstance(call, GroupCall) else ""
-        self._follow(InFlight(units, generations, handle, is_followed=following >= 0, subagent=subagent, call=named))
+        flight = InFlight(units, generations, handle, is_followed=following >= 0, subagent=subagent, call=named)
+        flight.calls_model = isinstance(call, LlmNodeCall)
+        self._follow(flight)
 
     def look_up(self, unit: int, generation: int) -> None:
         """Learn from the ledger of effects what became of a write that was cut off in this generation."""

@@ -4,7 +4,9 @@ The engine never decides. It passes every event to `step` in the order of arriva
 order they come, so a replay with the same events does the same.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -58,6 +60,10 @@ from sennit.workflows.run.update_rules import Verdict, judge
 from sennit.workflows.views.joins import joined
 from sennit.workflows.views.journal import Journal, RunLog
 from sennit.workflows.views.writes import writes_of
+
+LAST_WORDS = timedelta(seconds=5)
+"""How long a run that is over waits for the usage of calls that it has cancelled. Workers hear of that within a second.
+"""
 
 
 class Engine:
@@ -171,6 +177,7 @@ class Engine:
         while True:
             self._turn()
             if self.status is not None:
+                await self._hear_of_cancelled_calls()
                 if self._broken is not None:
                     raise self._broken
                 return True
@@ -184,6 +191,20 @@ class Engine:
         while self.status is None:
             await self._rest()
             self._turn()
+        await self._hear_of_cancelled_calls()
+
+    async def _hear_of_cancelled_calls(self) -> None:
+        """Wait a moment for the model calls that were cancelled, so that the report has what they have used. A worker
+        that is gone says nothing.
+        """
+        if not self.dispatcher.calls_models():
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LAST_WORDS.total_seconds()):
+                while self.dispatcher.calls_models():
+                    self._turn()
+                    if self.dispatcher.calls_models():
+                        await workflow.wait_condition(lambda: self._awake)
 
     def _turn(self) -> None:
         """Handle everything that has arrived."""
@@ -200,7 +221,9 @@ class Engine:
                 self._pass_by(event, reply)
                 continue
             event.more = len(ended) > 1  # so that short calls that become ready together share an activity
-            if reply is not None and self.state.generation.get(event.unit) == event.generation:
+            if reply is not None and self.state.generation.get(event.unit) != event.generation:
+                self.usage = self.usage.plus(reply.usage)  # of a call that was cancelled, and whose node runs again
+            elif reply is not None:
                 self._note(event.unit, reply)
                 if reply.page is not None and self.expects(event):
                     self._delegate(reply.page, event)

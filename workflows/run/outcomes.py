@@ -110,7 +110,7 @@ def outcome_of(reply: NodeReply) -> Outcome:
         if reply.error.again and reply.error.type == NOT_RUN:
             return START_AGAIN
         wrong, again = (reply.error.type, reply.error.message), reply.error.again
-        return Outcome(error=wrong, attempts=0 if again else 1, again=again, at=reply.at)
+        return Outcome(error=wrong, attempts=0 if again else 1, again=again, at=reply.at, usage=reply.usage)
     if reply.question is not None:
         return Outcome(attempts=0, question=reply.question)
     return Outcome(
@@ -162,7 +162,9 @@ def restart(
         return outcome, reply
     if not spec.calls_model:
         return START_AGAIN, None
-    return replace(START_AGAIN, usage=None if outcome.error[0] == "Cancelled" else outcome.usage), None
+    is_unknown = outcome.error[0] == "Cancelled" and not any(outcome.usage or ())
+    paid = NodeReply(usage=outcome.usage) if any(outcome.usage or ()) else None
+    return replace(START_AGAIN, usage=None if is_unknown else outcome.usage), paid
 
 
 def looked_up(outcome: Outcome) -> Outcome:
@@ -232,6 +234,7 @@ class InFlight:
     subagent: str = ""
     looks_up: bool = False
     call: str = ""
+    calls_model: bool = False
     attempt: int = 0
     ended: dict[Key, Outcome] = field(default_factory=dict)
 

@@ -20,10 +20,10 @@ from sennit.workflows.run.setup import RunSetup
 from sennit.workflows.views.journal import Journal
 from sennit.workflows.views.nodes import drain_waits_for, error_of, view_of
 from sennit.workflows.views.outputs import NO_PLAN, asked_for, output_places
-from sennit.workflows.views.quote import budget_warnings
 from sennit.workflows.views.script import script_view
 from sennit.workflows.views.sharing import explained
 from sennit.workflows.views.shown_run import ShownRun
+from sennit.workflows.views.warnings import run_warnings
 
 NOT_PLANNED = "there is no plan yet"
 
@@ -161,7 +161,7 @@ def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, An
             "counts": shown.counts,
             "budget": ledger(state.budget),
             "quote": shown.quote,
-            "warnings": (*view.warnings, *engine.warnings, *budget_warnings(state)),
+            "warnings": (*view.warnings, *engine.warnings, *run_warnings(state)),
             "log": engine.log.lines(engine.state.graph),
             "blocked": shown.blocked,
             "waits_for": drain_waits_for(state),

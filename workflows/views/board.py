@@ -37,8 +37,8 @@ from sennit.workflows.plan.language.text import clean
 from sennit.workflows.plan.scheduling.state import BLOCKED, ENDED, EXPANDED, STATUS_NAMES, RunState
 from sennit.workflows.views.call_sites import groups_of, short_name
 from sennit.workflows.views.nodes import counted, drain_waits_for, error_at_place, error_of, is_answered, millis_of
-from sennit.workflows.views.quote import budget_warnings
 from sennit.workflows.views.shown_run import ShownRun
+from sennit.workflows.views.warnings import run_warnings
 
 _MOST_OF_ANSWER, _MOST_LINES = 600, 12
 _STATUSES = ("waiting", "failed", "running", "blocked", "handled", "skipped", "cancelled", "pending", "succeeded")
@@ -183,8 +183,8 @@ def _head(run: str, title: str, counts: dict[str, int], shared: int) -> list[str
 
 
 def _quote(run: ShownRun) -> list[str]:
-    """Return what the run's programs can cost, and where the budget may not be enough."""
-    lines = [f"quote: {text}" for text in [run.quote] if text] + budget_warnings(run.state)
+    """Return what the run's programs can cost, and what people have to know although the run goes on."""
+    lines = [f"quote: {text}" for text in [run.quote] if text] + run_warnings(run.state)
     return [*(prose(line, 300) for line in lines), *([""] if lines else [])]
 
 

@@ -10,7 +10,7 @@ from sennit.workflows.plan.scheduling.budget import Budget
 from sennit.workflows.run.update_rules import judge
 from sennit.workflows.views.board import board
 from sennit.workflows.views.questions import blocked_on
-from sennit.workflows.views.quote import quote_line, budget_warnings
+from sennit.workflows.views.quote import budget_warnings, quote_line
 from sennit.workflows.views.report import report_of
 from sennit.workflows.views.shown_run import ShownRun
 

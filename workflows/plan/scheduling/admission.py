@@ -5,7 +5,7 @@ import hashlib
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.language.conditions import ConditionError
 from sennit.workflows.plan.limits import MAX_UNITS
-from sennit.workflows.plan.scheduling import cancellation, joins, ready
+from sennit.workflows.plan.scheduling import cancellation, joins, ready, termination
 from sennit.workflows.plan.scheduling.completion import (
     end_without_value,
     fail,
@@ -115,7 +115,7 @@ def decide_write(state: RunState, unit: int, event: ApprovalDecided) -> None:
         return
     state.approved.pop(unit, None)
     no_longer_wait(state, unit)
-    fail(state, unit, "Rejected", event.reason or "a person rejected it")
+    fail(state, unit, termination.REJECTED, event.reason or "a person rejected it")
 
 
 def go_on(state: RunState, unit: int) -> None:

@@ -8,7 +8,7 @@ therefore never stalls a run, and a run exceeds a limit by one call at most.
 from dataclasses import astuple, dataclass, field, fields, replace
 from typing import Any
 
-from sennit.workflows.plan.language.limits import format_amount
+from sennit.workflows.plan.language.limits import Usage, format_amount
 from sennit.workflows.plan.scheduling.events import Outcome
 
 UNSEEN = 10
@@ -42,6 +42,8 @@ class Budget:
     spent: Amounts = field(default_factory=Amounts)
     reserved: dict[int, Amounts] = field(default_factory=dict)
     held: Amounts = field(default_factory=Amounts)
+    late: dict[tuple[int, int], Amounts] = field(default_factory=dict)
+    """What cancelled model calls had reserved, by unit and generation, until they tell what they have used."""
     grants: dict[int, int] = field(default_factory=dict)
     """The tokens that running model calls were granted, for prompt and reply."""
     seen: int = 0
@@ -127,6 +129,21 @@ class Budget:
         if used is not None and wanted.calls and used.tokens:
             self.seen += used.calls
 
+    def put_off(self, unit: int, generation: int) -> None:
+        """A model call was cancelled. What it has used is to be told; until then its reservation stays."""
+        wanted = self.reserved.pop(unit, None)
+        self.grants.pop(unit, None)
+        if wanted is not None:
+            self.late[unit, generation] = wanted
+
+    def settle_late(self, unit: int, generation: int, usage: Usage | None) -> None:
+        """Book what a cancelled model call has used, or all that it had reserved if nobody knows it."""
+        wanted = self.late.pop((unit, generation), None)
+        if wanted is not None:
+            self.held.add(wanted, -1)
+            used = Amounts(usage.tokens, usage.cost, usage.calls, wanted.nodes) if usage is not None else wanted
+            self.spent.add(used)
+
     def share(self, unit: int, parts: int) -> dict[str, int]:
         """Reserve a sub-agent's part: the tokens of its estimate, and one of `parts` equal parts of every other limit.
 
@@ -165,6 +182,7 @@ class Budget:
             "limits": self.limits,
             "spent": astuple(self.spent),
             "reserved": reserved,
+            "late": [[unit, generation, *astuple(wanted)] for (unit, generation), wanted in self.late.items()],
             "grants": list(self.grants.items()),
             "seen": self.seen,
         }
@@ -173,6 +191,9 @@ class Budget:
     def load(cls, data: dict[str, Any]) -> "Budget":
         """Return what `dump` wrote."""
         budget = cls(dict(data["limits"]), Amounts(*data["spent"]), seen=data["seen"])
+        for unit, generation, *amounts in data["late"]:
+            budget.late[unit, generation] = Amounts(*amounts)
+            budget.held.add(budget.late[unit, generation])
         budget.grants = dict(data["grants"])
         for unit, *amounts in data["reserved"]:
             budget.reserve(unit, Amounts(*amounts))

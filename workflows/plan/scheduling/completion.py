@@ -249,8 +249,10 @@ def cut_off(state: RunState, unit: int) -> None:
     state.out.append(Cancel(unit, generation))
     if may_write(state, unit):
         _note(state, unit, generation, "in flight")
-    else:
-        ready.release(state, unit)
+        return
+    if state.budget is not None and state.kind_of(unit) == "llm":
+        state.budget.put_off(unit, generation)
+    ready.release(state, unit)
 
 
 def note_end(state: RunState, unit: int, generation: int, outcome: Outcome) -> bool:

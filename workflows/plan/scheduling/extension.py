@@ -42,6 +42,8 @@ def start_over(state: RunState, graph: Graph) -> None:
     if state.budget is not None:
         for unit in list(state.budget.reserved):
             state.budget.settle(unit, None)
+        for unit, generation in list(state.budget.late):
+            state.budget.settle_late(unit, generation, None)
     for name in RunState.__slots__:
         if name not in _OF_THE_RUN:
             setattr(state, name, getattr(fresh, name))

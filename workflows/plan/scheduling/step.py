@@ -81,6 +81,8 @@ def step(state: RunState, event: Event, now: int | None = None) -> list[Decision
     if not (state.begun or kind in _EARLY) or (unit is not None and unit not in state.status):  # dropped meanwhile
         return out
     state.out = out
+    if isinstance(event, NodeEnded) and state.budget is not None:
+        state.budget.settle_late(event.unit, event.generation, event.outcome.usage)
     if state.ended:
         _wind_up(state, event)
         return out

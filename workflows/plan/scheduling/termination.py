@@ -3,7 +3,7 @@
 from collections.abc import Container, Sequence
 from functools import partial
 
-from sennit.workflows.plan.scheduling import completion, ready
+from sennit.workflows.plan.scheduling import completion, joins, ready
 from sennit.workflows.plan.scheduling.events import End, EndStatus
 from sennit.workflows.plan.scheduling.state import (
     BLOCKED,
@@ -26,6 +26,11 @@ CALL_FAILED = "CallFailed"
 """The failure of a program that does not catch the failure of one of its calls."""
 PROGRAM_FAILED = "ProgramFailed"
 """The failure of a program by itself."""
+REJECTED = "Rejected"
+"""The failure of a write that a person has refused."""
+_NO_FAILURES = ("Skipped", "NotNeeded", "Cancelled", "Replaced")
+"""Why nodes end without a value that have not failed."""
+_CHANGES_NOTHING = ("tool", "llm", "join")
 _RUN_OVER = ("Cancelled", "the run has ended without it")
 FIRST_PAUSE, LONGEST_PAUSE = 30_000, 600_000
 """Milliseconds until the first attempt after an outage, and at most between two."""
@@ -60,8 +65,58 @@ def finish_or_park(state: RunState) -> None:
         park(state)
         return
     answered = all(state.status[node] == SUCCEEDED for node in state.graph.execution_plan.answer)
-    whole = answered and not (failed or unpaid or any_unknown(state))
+    whole = answered and not (failed or unpaid or any_unknown(state) or lost_maps(state) or _answers_nothing(state))
     end(state, "done" if whole else "partial")
+
+
+def lost_maps(state: RunState) -> list[int]:
+    """Return the maps that have a value although every one of their items has failed: `on_error` has skipped each."""
+    return [node for node in state.items if state.status[node] == SUCCEEDED and _is_lost(state, node)]
+
+
+def _answers_nothing(state: RunState) -> bool:
+    """Whether all that the answer is made of was skipped because it had failed."""
+    stack = list(state.graph.execution_plan.answer)
+    leaves: list[int] = []
+    while stack:
+        unit = stack.pop()
+        inputs = [] if state.is_item(unit) else joins.inputs_of(state, unit)
+        if inputs and state.status[unit] == SUCCEEDED:
+            stack += inputs
+        else:
+            leaves.append(unit)
+    return bool(leaves) and all(_is_lost(state, unit) for unit in leaves)
+
+
+def _is_lost(state: RunState, unit: int) -> bool:
+    """Whether a unit has no value because it has failed, and `on_error` has skipped it; or a map, because all of its
+    items have. What a condition or a person has skipped is not lost.
+    """
+    values = [] if state.is_item(unit) else state.values(unit)
+    if values and state.status[unit] == SUCCEEDED:
+        return all(_is_lost(state, item) for item in values)
+    while state.is_item(unit) and state.status[unit] == SKIPPED and unit in state.inherited_failure:
+        unit = state.before(unit)  # of a chain, what has failed is an earlier node
+    if state.status[unit] != SKIPPED:
+        return False
+    return unit in state.notes and state.notes[unit][0] not in _NO_FAILURES
+
+
+def unused_failures(state: RunState) -> list[int]:
+    """Return the failed nodes without which a run is done: nothing uses them, and they have changed nothing."""
+    return [unit for unit in state.units_in(FAILED) if not state.is_item(unit) and _is_unused(state, unit)]
+
+
+def _is_unused(state: RunState, node: int) -> bool:
+    """Whether nothing uses a node that only reads, computes or asks a model. What writes, asks a person or goes on by
+    itself counts as used: a person wants to know.
+    """
+    graph, spec = state.graph, state.graph.specs[node]
+    if spec.page or node in graph.answering or graph.behind(node) or graph.readers_of_end(node):
+        return False
+    works = [spec, *spec.stages]
+    kinds = [work.item_kind if work.kind == "map" else work.kind for work in works]
+    return all(work.effect != "write" for work in works) and all(kind in _CHANGES_NOTHING for kind in kinds)
 
 
 def any_unknown(state: RunState) -> bool:
@@ -111,9 +166,9 @@ def blocking_failures(state: RunState) -> tuple[int, ...]:
     """Return the writes in doubt, and the failed nodes that no tolerant join has excused, in plan order.
 
     A failure is excused if everything that depends on it has succeeded, or is itself blocked or failed by it and
-    excused. A failed node that nothing consumes, or that the answer names, is not excused, except for a call that a
-    program does not read, or not any more, and for one that its script has caught. Of writes, only those are that the
-    program was told of.
+    excused. A failed node that the answer names is not excused, nor is one that nothing consumes, except for reads,
+    computations and model calls, for a call that a program does not read, or not any more, and for one that its script
+    has caught. Of writes, only those are that the program was told of.
     """
     graph, status = state.graph, state.status
     failed = [node for node in range(len(graph.specs)) if status[node] == FAILED]
@@ -175,7 +230,8 @@ def _excused(state: RunState) -> list[bool]:
     for node in reversed(graph.order()):
         if not excused[node] and node not in answer and not _is_unread(state, node):
             behind = (*graph.behind(node), *graph.readers_of_end(node))
-            excused[node] = bool(behind or graph.specs[node].page) and all(excused[other] for other in behind)
+            is_needless = bool(behind or graph.specs[node].page) or _is_unused(state, node)
+            excused[node] = is_needless and all(excused[other] for other in behind)
     return excused
 
 

@@ -24,7 +24,7 @@ def test_a_write_that_comes_later_waits_for_the_reads_that_run() -> None:
 
 @pytest.mark.parametrize(("policy", "end"), [("park", "park a"), ("fail", "end failed"), ("partial", "end partial")])
 def test_a_failure_is_judged_when_the_plan_is_whole(policy: OnFailure, end: str) -> None:
-    run = Play(node("a"), node("b"), answer=["a", "b"], on_failure=policy)
+    run = Play(node("a", effect="write"), node("b"), answer=["a", "b"], on_failure=policy)
     run.begin(more=True)
     assert run.fail("a") == []
     assert run.ok("b") == []

@@ -1,7 +1,11 @@
 """When a run is over, when it waits for a person, and whose fault that is."""
 
 import pytest
-from doubles.plan.play import Play, gate, join, node, when
+from doubles.plan.play import Fields, Play, each, gate, join, node, when
+
+from sennit.workflows.plan.scheduling.termination import lost_maps, unused_failures
+
+WRITE = node("a", effect="write")
 
 
 def test_a_run_whose_answer_is_there_without_unexcused_failures_is_done() -> None:
@@ -11,13 +15,86 @@ def test_a_run_whose_answer_is_there_without_unexcused_failures_is_done() -> Non
     assert run.ok("b") == ["close j", "end done"]
 
 
-def test_a_failure_that_nobody_made_good_parks_the_run_until_somebody_does() -> None:
-    run = Play(node("a"), node("b"), answer="b")
+def test_a_failed_write_that_nobody_made_good_parks_the_run_until_somebody_does() -> None:
+    run = Play(WRITE, node("b"), answer="b")
     run.begin()
     run.fail("a")
     assert run.ok("b") == ["park a"]
     assert run.retry("a") == ["start a~2"]
     assert run.ok("a") == ["end done"]
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [
+        node("a"),
+        node("a", kind="llm"),
+        join("a", "x"),
+        {"id": "a", "kind": "map", "item_kind": "llm", "cap": 3, "length": 1},
+    ],
+)
+def test_a_run_is_done_without_what_only_read_or_computed_and_nothing_uses(lost: Fields) -> None:
+    run = Play(node("x", skip_on_error=True), lost, node("b"), answer="b")
+    run.begin()
+    run.fail("x")
+    name = "a[0]" if lost["kind"] == "map" else "a"
+    if lost["kind"] != "join":
+        run.fail(name)
+    assert run.ok("b") == ["end done"]
+    assert unused_failures(run.state) == [run.unit("a")]
+
+
+@pytest.mark.parametrize("fields", [{"effect": "write"}, {"kind": "agent"}, {"kind": "program", "policy": "any"}])
+def test_a_failed_write_agent_or_program_that_nothing_uses_parks_the_run(fields: Fields) -> None:
+    run = Play(node("a", **fields), node("b"), answer="b")
+    run.begin()
+    run.fail("a")
+    assert run.ok("b") == ["park a"]
+    assert unused_failures(run.state) == []
+
+
+def test_behind_a_failure_that_nothing_uses_a_write_that_did_not_run_parks_the_run() -> None:
+    run = Play(node("a"), node("w", "a", effect="write"), node("b"), answer="b")
+    run.begin()
+    run.fail("a")
+    assert run.ok("b") == ["park a"]
+
+
+def test_a_map_of_which_every_item_failed_makes_the_run_partial() -> None:
+    run = Play(node("l"), each("m", "l", item_kind="llm", item_skip=True), answer="m")
+    run.begin()
+    run.ok("l", length=2)
+    run.fail("m[0]")
+    assert run.fail("m[1]") == ["close m", "end partial"]
+    assert lost_maps(run.state) == [run.unit("m")]
+
+
+def test_a_map_that_has_lost_some_items_or_whose_items_a_person_has_skipped_is_done() -> None:
+    run = Play(node("l"), each("m", "l", item_kind="llm", item_skip=True), answer="m")
+    run.begin()
+    run.ok("l", length=2)
+    run.fail("m[0]")
+    assert run.ok("m[1]") == ["close m", "end done"]
+    run = Play(node("l"), each("m", "l", item_kind="llm", item_skip=True), answer="m")
+    run.begin()
+    run.ok("l", length=1)
+    assert run.give_up("m[0]")[-1] == "end done"
+
+
+def test_an_answer_of_which_all_inputs_failed_and_were_skipped_is_partial() -> None:
+    run = Play(node("a", skip_on_error=True), node("b", skip_on_error=True), join("j", "a", "b", policy="settled"))
+    run.graph.execution_plan.answer[:] = [2]
+    run.begin()
+    run.fail("a")
+    assert run.fail("b") == ["close j", "end partial"]
+
+
+def test_an_answer_whose_inputs_a_condition_has_skipped_is_done() -> None:
+    skipped = node("b", "x", **when("x.go", "eq", True))
+    run = Play(node("x"), node("a", skip_on_error=True), skipped, join("j", "a", "b", policy="settled"), answer="j")
+    run.begin()
+    run.fail("a")
+    assert run.ok("x", go=False) == ["close j", "end done"]
 
 
 def test_a_parked_run_ends_partial_at_its_deadline() -> None:
@@ -73,7 +150,7 @@ def test_what_an_outage_has_failed_is_tried_again_less_and_less_often_until_the_
 
 
 def test_an_outage_tries_nothing_else_again() -> None:
-    run = Play(node("a", kind="llm"), node("b"), node("c", kind="llm"), answer="a")
+    run = Play(node("a", kind="llm"), node("b"), node("c", kind="llm"), answer=("a", "b", "c"))
     run.begin()
     run.fail("a", "SchemaMismatch")
     run.fail("b", "ServerFailed")
@@ -86,7 +163,7 @@ def test_an_outage_tries_nothing_else_again() -> None:
 
 @pytest.mark.parametrize(("on_failure", "word"), [("partial", "end partial"), ("fail", "end failed")])
 def test_on_failure_may_end_the_run_instead_of_parking(on_failure: str, word: str) -> None:
-    run = Play(node("a"), node("b"), answer="b", on_failure=on_failure)  # type: ignore[arg-type]  # from a table
+    run = Play(WRITE, node("b"), answer="b", on_failure=on_failure)  # type: ignore[arg-type]  # from a table
     run.begin()
     run.fail("a")
     assert run.ok("b") == [word]
@@ -122,7 +199,7 @@ def test_a_failure_behind_which_everything_ended_well_is_excused() -> None:
 
 
 def test_a_failure_is_not_excused_when_one_of_those_behind_it_is_lost() -> None:
-    run = Play(node("a"), join("j", "a", policy="settled"), node("c", "a"), answer="j")
+    run = Play(node("a"), join("j", "a", policy="settled"), node("c", "a", effect="write"), answer="j")
     run.begin()
     assert run.fail("a") == ["close j", "park a"]
 
@@ -134,7 +211,7 @@ def test_a_failure_that_the_answer_names_is_never_excused() -> None:
 
 
 def test_a_failure_behind_a_condition_that_was_false_is_excused() -> None:
-    run = Play(node("x"), node("a"), node("c", "a", **when("x.go", "eq", True)), answer="x")
+    run = Play(node("x"), node("a"), node("c", "a", effect="write", **when("x.go", "eq", True)), answer="x")
     run.begin()
     run.ok("x", go=False)
     assert run.fail("a") == ["park a"]

@@ -1,0 +1,40 @@
+"""What people have to know of a run although it goes on, or is done."""
+
+from sennit.workflows.limits import MAX_RUN_WARNINGS
+from sennit.workflows.plan.language.text import one_line
+from sennit.workflows.plan.limits import MAX_CAUSE_CHARACTERS
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.termination import REJECTED, lost_maps, unused_failures
+from sennit.workflows.views.quote import budget_warnings
+
+
+def run_warnings(state: RunState) -> list[str]:
+    """Return the warnings of a run that follow from its state: its budget, failures that nothing uses, and writes that
+    a person has refused.
+    """
+    return [*budget_warnings(state), *_failures(state), *_refused(state)][:MAX_RUN_WARNINGS]
+
+
+def why_lost(state: RunState) -> str:
+    """Return why a run whose answer is there counts as partial: a map of which every item failed; "" for no reason."""
+    reasons = []
+    for node in lost_maps(state):
+        items = [item for item in state.items[node] if item in state.notes]
+        cause = f": {_note(state, items[0])}" if items else ""
+        reasons.append(f"every item of `{state.shown(node)}` failed{cause}")
+    return "; ".join(reasons[:3])
+
+
+def _failures(state: RunState) -> list[str]:
+    unused = unused_failures(state)
+    return [f"`{state.shown(node)}` failed, and nothing uses it: {_note(state, node)}" for node in unused]
+
+
+def _refused(state: RunState) -> list[str]:
+    """Return the writes that a person has refused. The models and scripts that asked for them may have gone on."""
+    refused = [unit for unit, note in state.notes.items() if note[0] == REJECTED]
+    return [f"the write `{state.shown(unit)}` was refused: {state.notes[unit][1]}" for unit in refused]
+
+
+def _note(state: RunState, unit: int) -> str:
+    return one_line(": ".join(state.notes.get(unit, ("it failed",))), MAX_CAUSE_CHARACTERS)
