@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from doubles.local_workers import Start
-from doubles.runs import call, happens, status_of, until
+from doubles.runs import board, call, happens, status_of, until
 
 from sennit.testing.model_rules import Asked, Call, Reply
 from sennit.testing.models import ModelServer
@@ -131,6 +131,8 @@ async def test_a_write_of_a_loop_waits_for_approval(begin: Start, model_server: 
     await handle.execute_update("reject", {"node": "n7_t1_1", "reason": "too dear"})
     report = await handle.result()
     assert report["answer"] == "Written."
+    assert report["warnings"] == ["the write `n7_t1_1` was refused: too dear"]
+    assert "the write `n7_t1_1` was refused: too dear" in await board(handle)
     assert inside(model_server.asked[-1]) == ["failed: Rejected: too dear"]
 
 

@@ -151,3 +151,20 @@ async def test_an_item_whose_chain_has_failed_is_retried_by_its_own_name(start: 
     counted = called(cache, handle)
     assert counted.total() == 16
     assert [counted[name] for name in ("m[2].page~1", "m[2].page~2", "m[2]~1", "b[2]~1")] == [1, 1, 1, 1]
+
+
+async def test_a_run_of_which_every_item_failed_is_partial_and_says_why(start: Start) -> None:
+    """Each item is skipped by its `on_error`, so the map has a value; but nothing of it is there."""
+    do = stage("calculate", args={"expression": "1 / 0"}, on_error="skip")
+    handle = await start(plan={"inputs": ITEMS, "nodes": [each("m", do)], "answer": "$m"})
+    report = await handle.result()
+    assert report["status"] == "partial"
+    assert report["problem"].startswith("every item of `m` failed: ")
+
+
+async def test_a_failure_that_nothing_uses_is_a_warning_of_a_run_that_is_done(start: Start) -> None:
+    lost = stage("calculate", id="lost", args={"expression": "1 / 0"})
+    handle = await start(plan={"nodes": [lost, stage(id="a", args={"value": 1})], "answer": "$a"})
+    report = await handle.result()
+    assert (report["status"], report["answer"], report["problem"]) == ("done", {"value": 1}, None)
+    assert [text for text in report["warnings"] if text.startswith("`lost` failed, and nothing uses it: ")]

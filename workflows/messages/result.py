@@ -86,7 +86,7 @@ class BlockedOn(Message):
 
 
 class UsageReport(Message):
-    """Tokens, model calls and US dollars of the whole run, without what cancelled calls used, which is not known."""
+    """Tokens, model calls and US dollars of the whole run. Calls that were cancelled count with what they had used."""
 
     input_tokens: int = 0
     output_tokens: int = 0
