@@ -23,7 +23,8 @@ class Round(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Quote:
     """What a script can cost, `cost` in dollars, None where no price is known. `assumed` are the inputs whose numbers
-    were counted with. No run that comes to its end makes fewer calls of `llm` than `models`.
+    were counted with. `may_write` are tools that the script names where nobody can count its calls. No run that comes
+    to its end makes fewer calls of `llm` than `models`.
     """
 
     calls: Count
@@ -33,6 +34,7 @@ class Quote:
     cost: tuple[float, float] | None
     rounds: tuple[Round, ...]
     writes: tuple[str, ...]
+    may_write: tuple[str, ...]
     assumed: dict[str, Any]
     models: int
 
@@ -46,7 +48,12 @@ class Quote:
 
     def in_short(self) -> Quoted:
         """Return what a run shows of it, and holds against its budget."""
-        text = f"calls {self.calls}; tokens {self._amounts}; writes {format_names(self.writes, _WRITES)}"
+        parts = [f"calls {self.calls}", f"tokens {self._amounts}"]
+        if self.writes or not self.may_write:
+            parts.append(f"writes {format_names(self.writes, _WRITES)}")
+        if self.may_write:
+            parts.append(f"may write any tool among {format_names(self.may_write, _WRITES)}")
+        text = "; ".join(parts)
         return Quoted(text, self.models, self.tokens.least, micro_dollars(self.cost[0] if self.cost else 0))
 
     def lines(self, *, in_dollars: bool = False) -> list[str]:
@@ -57,7 +64,11 @@ class Quote:
         if self.tasks != NONE:
             lines.append(f"tasks: {self.tasks}")
         unknown = "; not all prices are known" if in_dollars and self.cost is None else ""
-        lines += [f"tokens: {self._amounts}{unknown}", f"writes: {', '.join(self.writes) or 'none'}"]
+        lines.append(f"tokens: {self._amounts}{unknown}")
+        if self.writes or not self.may_write:
+            lines.append(f"writes: {', '.join(self.writes) or 'none'}")
+        if self.may_write:
+            lines.append(f"may write: any tool among {', '.join(self.may_write)}, in calls that cannot be counted")
         if self.assumed:
             lines.append(f"counted with {', '.join(f'{name} = {value}' for name, value in self.assumed.items())}")
         return lines
@@ -72,6 +83,7 @@ class Quote:
             "tokens": self.tokens._asdict(),
             "cost_usd": self.cost and {"least": self.cost[0], "most": self.cost[1], "more": self.tokens.more},
             "writes": list(self.writes),
+            "may_write": list(self.may_write),
             "assumed": self.assumed,
         }
 

@@ -12,9 +12,11 @@ from sennit.workflows.plan.limits import MAX_QUOTED_CALLS, MAX_QUOTED_LEVELS
 from sennit.workflows.plan.programs.rounds import MANY, Rounds, Size, TooLong, Values
 from sennit.workflows.plan.programs.source import Function, Source, line_of, parsed
 from sennit.workflows.plan.programs.syntax import parameters_of
+from sennit.workflows.plan.programs.vocabulary import AS_TASKS
 from sennit.workflows.plan.quotes.counted_loops import CountedLoops
 from sennit.workflows.plan.quotes.counts import NONE, Count, Counts, Flow, after, either, merged, perhaps, total
 from sennit.workflows.plan.quotes.estimate import Quote, Round
+from sennit.workflows.plan.quotes.reach import reached
 
 _CALLS, _TASKS, _TOKENS, _COST, _MODELS = "#calls", "#tasks", "#tokens", "#cost", "#models"
 _TURNS = 8
@@ -30,8 +32,11 @@ def quote_of(
     """Return the quote of a script that has no problems; inputs that are not given have their defaults."""
     reader = _Reader(Source(parsed(script)), tools, prices)
     arguments = {name: parameter.default for name, parameter in parameters_of(script).items()} | dict(inputs or {})
+    may_write: tuple[str, ...] = ()
     try:
         counts = reader.main(arguments)
+        unseen, may_write = reader.unseen()
+        counts = total(counts, unseen)
     except (TooLong, RecursionError):
         counts = dict.fromkeys((_CALLS, _TASKS, _TOKENS, "llm", "agent", "ask", "part", *tools), _ANY)
         reader.may_use(tools)
@@ -45,6 +50,7 @@ def quote_of(
         cost=(round(least / _PER_DOLLAR, 6), round(most / _PER_DOLLAR, 6)) if reader.is_priced else None,
         rounds=tuple(sorted(reader.unknown.values(), key=lambda each: each.line)),
         writes=tuple(sorted(reader.writes)),
+        may_write=may_write,
         assumed={name: arguments[name] for name in sorted(reader.rounds.assumed)},
         models=_capped(counts.get(_MODELS, NONE)).least,
     )
@@ -65,6 +71,12 @@ class _Reader:
         self._counted: dict[Any, Counts] = {}
         self._within: list[tuple[ast.AST, Any]] = []
         self._recursive: set[ast.AST] = set()
+        self._seen: set[ast.AST] = set()
+        """The names by which what was counted is called."""
+        self._left_out: set[ast.AST] = set()
+        """What did not run somewhere with these inputs."""
+        self._run: set[ast.AST] = set()
+        """What did run."""
         self._methods: dict[str, list[Function]] = {}
         for node in source.nodes:
             if isinstance(node, Function) and isinstance(source.parents[node], ast.ClassDef):
@@ -85,9 +97,43 @@ class _Reader:
                 values[arg] = None, Size(len(value), len(value))
         return self._function(main, values)
 
+    def unseen(self) -> tuple[Counts, tuple[str, ...]]:
+        """Return what the script calls in ways that were not counted, any number of times, and which tools that write
+        are among it.
+        """
+        counts: Counts = {}
+        writes = set[str]()
+        for node in reached(self.source, self._left_out - self._run):
+            if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
+                continue
+            if node in self._seen or self.source.meaning(node) is not None:
+                continue
+            if node.id in self.tools:
+                counts |= {_CALLS: _ANY, node.id: _ANY}
+                writes.update(self._writing([node.id]))
+            elif node.id in ("llm", "agent", "ask", "part"):
+                counts |= {_CALLS: _ANY, node.id: _ANY}
+            if node.id in ("llm", "agent"):
+                counts[_TOKENS] = _ANY
+                writes.update(self._writing(self._tools_of(node)))
+        return counts, tuple(sorted(writes - self.writes))
+
+    def _tools_of(self, word: ast.Name) -> list[str]:
+        """Return the tools that a model or an agent may have whose call was not counted."""
+        call = self.source.parents[word]
+        if not isinstance(call, ast.Call):
+            return self._tools(None)
+        listed = next((given.value for given in call.keywords if given.arg == "tools"), None)
+        if listed is None and word.id == "llm":
+            return []
+        return self._tools(listed)
+
+    def _writing(self, names: Iterable[str]) -> list[str]:
+        return [name for name in names if self.tools[name].get("effect") == "write"]
+
     def may_use(self, names: Iterable[str]) -> None:
         """Note which of the tools write."""
-        self.writes.update(name for name in names if self.tools[name].get("effect") == "write")
+        self.writes.update(self._writing(names))
 
     def _function(self, node: Function, values: Values) -> Counts:
         self.rounds.spend()
@@ -119,10 +165,13 @@ class _Reader:
     def _block(self, body: Iterable[ast.stmt], values: Values) -> Flow:
         flow: Flow = {"next": {}}
         for statement in body:
-            if "next" in flow:
-                before = flow.pop("next")
-                self.rounds.spend(sum(map(len, flow.values()), len(before)))
-                flow = merged(flow, after(before, self._statement(statement, values)))
+            if "next" not in flow:
+                self._left_out.add(statement)
+                continue
+            self._run.add(statement)
+            before = flow.pop("next")
+            self.rounds.spend(sum(map(len, flow.values()), len(before)))
+            flow = merged(flow, after(before, self._statement(statement, values)))
         return flow
 
     def _statement(self, node: ast.stmt, values: Values) -> Flow:
@@ -130,6 +179,7 @@ class _Reader:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 return {"next": {}}
             case ast.If(test=test) if (is_so := self.rounds.truth(test, values)) is not None:
+                self._left_out.update(node.orelse if is_so else node.body)
                 return self._block(node.body if is_so else node.orelse, values)
             case ast.If(test=test, body=body, orelse=orelse):
                 return after(self._cost(test, values), merged(self._block(body, values), self._block(orelse, values)))
@@ -161,6 +211,7 @@ class _Reader:
             test = self._cost(node.test, values)
             is_endless = isinstance(node.test, ast.Constant) and bool(node.test.value)
         if not size.most:
+            self._left_out.update(node.body)
             return {"next": head}
         body = self._block(node.body, values)
         rounds = [body.pop(way) for way in ("next", "continue") if way in body]
@@ -194,6 +245,8 @@ class _Reader:
             case ast.Lambda(body=body):
                 return self._times(self._cost(body, values), Size(), node, "each call of the lambda")
             case ast.IfExp(test=test) if (is_so := self.rounds.truth(test, values)) is not None:
+                self._left_out.add(node.orelse if is_so else node.body)
+                self._run.add(node.body if is_so else node.orelse)
                 return self._cost(node.body if is_so else node.orelse, values)
             case ast.IfExp(test=test, body=body, orelse=orelse):
                 return total(self._cost(test, values), either(self._cost(body, values), self._cost(orelse, values)))
@@ -255,14 +308,10 @@ class _Reader:
                 return perhaps(either(*(self._function(each, {}) for each in self._methods.get(name, ()))))
             case ast.Name(id=word) if word in self.tools or not self.rounds.is_free(node.func):
                 return self._callee(node.func, node.args, named, values)
-            case ast.Name(id="llm"):
-                return self._llm(node, named, values)
-            case ast.Name(id="agent"):
-                return self._agent(named, values)
-            case ast.Name(id="ask" | "part" as word):
-                return {_CALLS: Count(1, 1), word: Count(1, 1)}
+            case ast.Name(id="llm" | "agent" | "ask" | "part"):
+                return self._word(node.func, node.args, named, values)
             case ast.Name(id="task") if node.args:
-                called = self._callee(node.args[0], [], named, values)
+                called = self._begun(node.args[0], node.args[1:], named, values)
                 around = self.rounds.waiter(node)
                 if around != "parallel":  # it may be cancelled before it has called any
                     called = {**called, _MODELS: called.get(_MODELS, NONE)._replace(least=0)}
@@ -275,10 +324,26 @@ class _Reader:
                 return self._times(total({_TASKS: Count(1, 1)}, *stages), size, node, self.rounds.each(node.args[0]))
         return {}
 
+    def _word(self, word: ast.Name, args: list[ast.expr], named: dict[str, ast.expr], values: Values) -> Counts:
+        """Return what a word calls that is a call itself."""
+        self._seen.add(word)
+        if word.id == "llm":
+            return self._llm(args, named, values)
+        if word.id == "agent":
+            return self._agent(named, values)
+        return {_CALLS: Count(1, 1), word.id: Count(1, 1)}
+
+    def _begun(self, name: ast.expr, args: list[ast.expr], named: dict[str, ast.expr], values: Values) -> Counts:
+        """Return what a task calls: that of a word is its call, that of a function is what the function calls."""
+        if isinstance(name, ast.Name) and name.id in AS_TASKS and self.rounds.is_free(name):
+            return self._word(name, args, named, values)
+        return self._callee(name, [], named, values)
+
     def _callee(self, name: ast.expr, args: list[ast.expr], named: dict[str, ast.expr], values: Values) -> Counts:
         """Return what a tool, or a function of the script, calls with these arguments."""
         meaning = self.source.meaning(name) if isinstance(name, ast.Name) else None
         if meaning is None and isinstance(name, ast.Name) and name.id in self.tools:
+            self._seen.add(name)
             self.may_use([name.id])
             return {_CALLS: Count(1, 1), name.id: Count(1, 1)}
         if not isinstance(meaning, Function):
@@ -293,8 +358,8 @@ class _Reader:
         known = {arg: (self.rounds.number(each, values), self.rounds.size(each, values)) for arg, each in bound.items()}
         return self._function(meaning, {arg: each for arg, each in known.items() if each != (None, Size())})
 
-    def _llm(self, node: ast.Call, named: dict[str, ast.expr], values: Values) -> Counts:
-        texts = [_text(part) for arg in node.args[:1] for part in ast.walk(arg)]
+    def _llm(self, args: list[ast.expr], named: dict[str, ast.expr], values: Values) -> Counts:
+        texts = [_text(part) for arg in args[:1] for part in ast.walk(arg)]
         self.rounds.spend(len(texts))
         tokens = GUESSED_TOKENS + len("".join(texts).encode()) // 3
         tools = self._tools(named.get("tools", ast.List([])))

@@ -194,6 +194,104 @@ def test_a_quote_names_what_may_be_written(body: str, writes: tuple[str, ...]) -
     assert quote(body).writes == writes
 
 
+LEASE = """
+class Lease:
+    async def __aenter__(self):
+        await save(path="a.lock")
+
+    async def __aexit__(self, *_):
+        pass
+
+
+class Store:
+    async def keep(self, x):
+        await save(path=x)
+
+    @property
+    def kept(self):
+        return save(path="a")
+
+
+async def by_default(x, keep=save):
+    await keep(path=x)
+
+
+async def agents(x):
+    return await agent(x, tools=["search", "save"])
+
+
+async def models(x, make=llm):
+    return await make(x, tools=["save"])
+
+
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "async with Lease():\n    pass",
+        "await getattr(Store(), 'keep')('a')",
+        "name = 'ke' + 'ep'\nawait getattr(Store(), name)('a')",
+        "await Store().kept",
+        "await by_default('a')",
+        "await models('a')",
+        "f = Store().keep\nawait f('a')",
+    ],
+)
+def test_a_quote_says_that_it_cannot_see_what_is_written(body: str) -> None:
+    lines = "".join(f"    {line}\n" for line in body.splitlines())
+    found = quote_of(f"{LEASE}async def main(goal):\n{lines}", TOOLS, PRICES.get)
+    assert (found.writes, found.may_write) == ((), ("save",))
+    assert found.lines()[-1] == "may write: any tool among save, in calls that cannot be counted"
+    assert "none" not in " ".join(found.lines())
+    assert found.in_short().text.startswith("calls any number; ")
+    assert found.in_short().text.endswith("; may write any tool among save")
+    assert found.data()["may_write"] == ["save"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "await search(query='a')",
+        "if k < 2:\n    await save(path='a')",
+        "return 1\nawait save(path='a')",
+        "for x in []:\n    await save(path='a')",
+        "return 1 if 2 < 3 else await save(path='a')",
+        "await getattr(goal, 'upper')()",
+        "save = 1\nreturn save",
+    ],
+)
+def test_what_cannot_run_is_nothing_that_may_be_written(body: str) -> None:
+    found = quote(body)
+    assert (found.writes, found.may_write) == ((), ())
+    assert "writes: none" in found.lines()
+
+
+def test_what_a_function_does_with_other_arguments_is_seen() -> None:
+    script = f"{LEASE}async def f(k):\n    if k > 1:\n        async with Lease():\n            pass\n\n"
+    script += "async def main():\n    await f(0)\n"
+    assert quote_of(script, TOOLS, PRICES.get).may_write == ()
+    assert quote_of(script + "    await f(2)\n", TOOLS, PRICES.get).may_write == ("save",)
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ("await parallel([task(agent, n, tools=['save']) for n in range(300)])", "agent 300"),
+        ("await parallel([task(llm, 'a', role='critic') for n in range(300)])", "llm 300"),
+        ("await parallel([task(ask, 'a') for n in range(300)])", "ask 300"),
+        ("t = task(llm, 'a', tools=['save'], max_turns=4)\nawait parallel([t])", "(llm 1 to 4, save any number)"),
+    ],
+)
+def test_a_task_of_a_word_counts_as_its_call(body: str, text: str) -> None:
+    found = quote(body)
+    assert text in found.lines()[0]
+    assert found.writes == (("save",) if "save" in body else ())
+    assert (found.models > 0) == ("role=" in body), "a task that nobody waits for with `parallel` may be cancelled"
+    assert (found.tokens.most > 0) == ("task(ask" not in body)
+
+
 def test_tokens_and_dollars_are_a_range() -> None:
     found = quote("await llm('a')\nif goal:\n    await llm('b', role='critic')")
     assert (str(found.tokens), found.cost) == ("1,000 to 2,000", (0.001, 0.01))
