@@ -4,7 +4,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -22,10 +21,11 @@ from sennit.activities.llm.models import Models
 from sennit.activities.nodes import tracing
 from sennit.activities.nodes.attempts import Attempts, beating
 from sennit.activities.nodes.binding import parse_unit
-from sennit.activities.nodes.error_mapping import BudgetExceeded, GrantTooSmall, failure
+from sennit.activities.nodes.error_mapping import BudgetExceeded, GrantTooSmall, failure, kind_of, message_of
 from sennit.activities.nodes.group import GroupRun
 from sennit.activities.nodes.in_flight import worker_stops
 from sennit.activities.nodes.runner import NodeRunner
+from sennit.activities.nodes.short_calls import StepAlone
 from sennit.activities.programs.advance import Programs
 from sennit.activities.programs.checkouts import InterpreterCrashed
 from sennit.activities.programs.interpreter import Interpreter
@@ -139,8 +139,10 @@ class Activities:
 
     def warm_up(self) -> None:
         """Start what the first program would wait for. Without it, that program starts it."""
-        with suppress(InterpreterCrashed):
+        try:
             self._scripts.warm_up()
+        except InterpreterCrashed as error:
+            log.warning("the first program waits for a process that reads scripts: %s", message_of(error))
 
     @property
     def providers(self) -> tuple[str, ...]:
@@ -209,7 +211,8 @@ class Activities:
         """
         try:
             namespace = (await KnownRuns.of(activity.client())).namespace
-        except RPCError:
+        except RPCError as error:
+            log.warning("the server names no namespace, so nothing deletes this run's artifacts: %s", error.message)
             namespace = ""
         owner = Owner(namespace=namespace, workflow=activity.info().workflow_id or "", run=call.first_run)
         for origin in call.request.origins:
@@ -292,7 +295,7 @@ class Activities:
     async def _step_after(
         self, call: NodeCall, then: ProgramNodeCall, reply: NodeReply, run_prefix: str
     ) -> tuple[NodeReply, ...]:
-        """Make the step of a program that waits for nothing but this node. If it fails it is made again, alone."""
+        """Make the step of a program that waits for nothing but this node. If it fails, it is made again alone."""
         if reply.ref is None or reply.more or reply.question is not None:
             return ()
         path = parse_unit(call.nodes[0]).path
@@ -302,7 +305,11 @@ class Activities:
         then = then.model_copy(update={"refs": refs, "left": left, "ends": ends})
         try:
             return (await self._nodes.run(then, then.nodes[0], refs, run_prefix=run_prefix, attempts=Attempts(1, 0)),)
-        except Exception:  # noqa: BLE001  the call has its result, whatever becomes of the step
+        except StepAlone:
+            return ()
+        except Exception as error:  # noqa: BLE001  the call has its result, whatever becomes of the step
+            reason = f"{kind_of(error)}: {message_of(error)}"
+            log.warning("the step of a program behind `%s` has failed, and is made again alone: %s", path, reason)
             return ()
 
     @activity.defn(name=contracts.GROUP.name)

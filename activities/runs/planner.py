@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -18,6 +19,7 @@ from sennit.activities.limits import (
 from sennit.activities.llm.call import OFFLINE
 from sennit.activities.llm.models import Models
 from sennit.activities.nodes.attempts import Attempts
+from sennit.activities.nodes.error_mapping import kind_of, message_of
 from sennit.activities.programs.reading import Read, Unreadable, ask, problem_of
 from sennit.activities.prompts import plan_functions, planner, program, roles
 from sennit.activities.providers.model import Message, ModelReply, ModelRequest, ReplyForm, ToolRequest
@@ -33,6 +35,7 @@ from sennit.workflows.plan.language.references import literal
 from sennit.workflows.plan.language.text import one_line, without_thoughts
 from sennit.workflows.plan.planner_format.lines import LineReader
 
+log = logging.getLogger("llm")
 _LINE = re.compile(r"\W*\d+\W")
 
 Nodes = list[dict[str, Any]]
@@ -254,8 +257,10 @@ async def _streaming(stream: _Stream) -> AsyncIterator[_Stream]:
     finally:
         sender.cancel()
         await asyncio.wait([sender])
-        if not sender.cancelled():
-            sender.exception()  # seen here, so that nobody logs it: the draft itself comes whole all the same
+        error = None if sender.cancelled() else sender.exception()
+        if error is not None:
+            reason = f"{kind_of(error)}: {message_of(error)}"
+            log.warning("no further nodes start while the planner writes, but those of the whole plan: %s", reason)
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ import pytest
 from doubles.planner_desk import GOAL, HOME, LINES, Desk, Nodes
 
 from sennit.activities.limits import MAX_PLANNED_NODES
+from sennit.activities.storage.artifacts import StoreUnavailable
 from sennit.activities.storage.run_context import plan_marker
 from sennit.testing.model_rules import Reply
 from sennit.testing.models import model_server
@@ -150,6 +151,18 @@ async def test_nodes_come_while_the_planner_writes(desk: Desk) -> None:
     assert [node["id"] for _, nodes in batches for node in nodes] == ["n1", "n2", "n3"]
     assert len(batches) > 1
     assert batches[0][0], "the server is still writing"
+
+
+async def test_nodes_that_cannot_start_early_are_named_in_the_log(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    desk.server.on("", LINES)
+
+    async def on_nodes(_: Nodes) -> None:
+        raise StoreUnavailable("the disk is full")
+
+    plan = await desk.plan(await desk.ask(on_nodes=on_nodes))
+    assert [node["tool"] for node in plan["nodes"][:2]] == ["search", "search"], "the draft comes whole all the same"
+    assert "no further nodes start while the planner writes" in caplog.text
+    assert "StoreUnavailable: the disk is full" in caplog.text
 
 
 in_program = pytest.mark.parametrize("desk", ["program"], indirect=True)
