@@ -2,10 +2,9 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,6 +24,7 @@ from sennit.activities.nodes.error_mapping import BudgetExceeded, GrantTooSmall,
 from sennit.activities.nodes.group import GroupRun
 from sennit.activities.nodes.in_flight import worker_stops
 from sennit.activities.nodes.runner import NodeRunner
+from sennit.activities.nodes.server_time import millis_now, seconds_now
 from sennit.activities.nodes.short_calls import StepAlone
 from sennit.activities.programs.advance import Programs
 from sennit.activities.programs.checkouts import InterpreterCrashed
@@ -283,7 +283,7 @@ class Activities:
                 reply = await _typed(work, attempts)
                 step: tuple[NodeReply, ...] = ()
                 if isinstance(call, FollowedCall) and call.then is not None:
-                    at = max(reply.at or round(time.time() * 1000), call.then.after + 1)
+                    at = max(reply.at or millis_now(), call.then.after + 1)
                     moved = (parse_unit(call.nodes[0]).path,) if reply.at and reply.at != at else ()
                     reply = reply.model_copy(update={"at": at})
                     then = call.then.model_copy(update={"moved": moved})
@@ -402,7 +402,7 @@ def _patience() -> float:
     if info.retry_policy is not None and STORE_AWAY in (info.retry_policy.non_retryable_error_types or ()):
         return STORE_PATIENCE.total_seconds()
     limit = info.start_to_close_timeout or timedelta()
-    return (info.started_time + limit - datetime.now(UTC) - OVERHEAD).total_seconds()
+    return info.started_time.timestamp() - seconds_now() + (limit - OVERHEAD).total_seconds()
 
 
 def _missed(error: StoreUnavailable) -> None:

@@ -352,16 +352,21 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         if engine is None or engine.status is None:  # the end is published once, with the answer
             self._publish(shown)
         nodes = len(engine.state.graph.specs) if engine is not None else 0
-        soon = engine is None or engine.frozen is not None or not engine.moving or (engine.moving < 5 and nodes < MAX_DRAWN_AT_ONCE)
+        soon = engine is None or engine.frozen is not None or not engine.moving
+        soon = soon or (engine is not None and engine.moving < 5 and nodes < MAX_DRAWN_AT_ONCE)
         if soon or workflow.now() - self._drawn_at >= BOARD_EVERY * max(1, nodes // MAX_DRAWN_AT_ONCE):
             self._draw(shown)
         self._ask(self._waits_for(shown))
-        if engine is not None and shown is not None and self._request is not None and self._request.depth:
+        if engine is None or self._request is None or not self._request.depth:
+            return
+        if shown is not None:
             self._subagent_status.report(shown, engine.shown_status)
+        else:
+            self._subagent_status.report_items(self._halted_by, is_blocked=engine.shown_status == "blocked")
 
     @property
     def _shown(self) -> ShownRun | None:
-        """The run as people see it, if it has begun. A frozen run is shown as such, without a state that may be wrong."""
+        """The run as people see it, if it has begun. A frozen run is shown without its state, which may be wrong."""
         if self._engine is None or self._engine.frozen is not None:
             return None
         return self._shown_of(self._engine)

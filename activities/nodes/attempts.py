@@ -28,6 +28,7 @@ from sennit.activities.nodes.error_mapping import (
     failure,
     message_of,
 )
+from sennit.activities.nodes.server_time import by_server_time
 from sennit.activities.providers.errors import BadReply, OutputCut, SchemaMismatch
 from sennit.activities.providers.limiter import ProviderBusy
 from sennit.activities.providers.model import ProviderError
@@ -215,7 +216,8 @@ async def _record_heartbeat(*details: Any) -> None:
 
 @contextmanager
 def beating(details: Callable[[], tuple[Any, ...]]) -> Iterator[None]:
-    """Heartbeat every half second with the details returned (at most 8 KB), until the block ends.
+    """Heartbeat every half second with the details returned (at most 8 KB), until the block ends. What runs in it goes
+    by the server's time.
 
     While the work waits for the artifact store, the first of them says so.
     """
@@ -232,7 +234,7 @@ def beating(details: Callable[[], tuple[Any, ...]]) -> Iterator[None]:
         activity.heartbeat(*((redact(wait.problem)[:200], *found[1:]) if wait.problem else found))
 
     beat_later()
-    with store_wait() as wait:
+    with store_wait() as wait, by_server_time():
         try:
             yield
         finally:

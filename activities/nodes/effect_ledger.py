@@ -9,7 +9,6 @@ the place of another.
 import asyncio
 import json
 import secrets
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -19,6 +18,7 @@ from pydantic import BaseModel
 from sennit.activities.nodes.context import NodeContext
 from sennit.activities.nodes.error_mapping import OutputRefused, kind_of, message_of
 from sennit.activities.nodes.replies import preview_of
+from sennit.activities.nodes.server_time import seconds_now
 from sennit.activities.storage.artifacts import ArtifactStore, StoreUnavailable, digest_of
 from sennit.activities.toolbox import Tool, ToolError
 from sennit.activities.toolbox.errors import AlreadyWritten, ToolResultError, UnknownOutcome
@@ -40,7 +40,7 @@ Ask = Callable[[], Awaitable[NodeReply | None]]
 
 class Intent(BaseModel):
     """What an attempt is about to write: the digest of tool and arguments, their beginning to be shown, and when the
-    call is over at the latest.
+    call is over at the latest, by the server's time: another worker compares it with its own.
     """
 
     owner: str
@@ -73,7 +73,7 @@ class Write:
 
     def intent(self) -> Intent:
         """Return the intent of an attempt that begins now."""
-        until = time.time() + self.seconds + _STORING_SECONDS
+        until = seconds_now() + self.seconds + _STORING_SECONDS
         return Intent(owner=secrets.token_hex(8), digest=self.digest, text=self.text, until=until)
 
 
@@ -94,7 +94,7 @@ class EffectLedger:
         AlreadyWritten if other arguments were written, and UnknownOutcome if an earlier attempt left nothing but its
         intent. Both without calling anything; but a tool that is idempotent is called again with the same arguments.
         """
-        name, latest = f"{write.marker}.intent", time.time() + write.seconds + _STORING_SECONDS
+        name, latest = f"{write.marker}.intent", seconds_now() + write.seconds + _STORING_SECONDS
         while True:
             found = await self.store.marked(self.run_prefix, name) if ask else None
             if found is None:
@@ -113,7 +113,7 @@ class EffectLedger:
                 raise AlreadyWritten(f"{write.tool} has written {known.text}; now it would write {write.text}")
             if write.idempotent and known.digest == write.digest:
                 return await self._call(write, call)
-            if time.time() > (latest if lost else min(known.until, latest)):
+            if seconds_now() > (latest if lost else min(known.until, latest)):
                 raise UnknownOutcome(f"{write.tool}: an earlier attempt to write {known.text} was cut off; {UNSURE}")
             await asyncio.sleep(_POLL_SECONDS)
 
@@ -149,7 +149,7 @@ class EffectLedger:
                 raise AlreadyWritten(f"{write.tool} has written {known.text}; now it would write {write.text}")
             if reply is not None or (write.idempotent and known.digest == write.digest):
                 return reply
-            if time.time() > known.until:
+            if seconds_now() > known.until:
                 raise UnknownOutcome(f"{write.tool}: an earlier attempt to write {known.text} was cut off; {UNSURE}")
             await asyncio.sleep(_POLL_SECONDS)
         return None

@@ -1,6 +1,5 @@
 """From a node's output to its reply: kept whole in the store, with facts and a preview for the workflow."""
 
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +16,7 @@ from sennit.activities.limits import (
 )
 from sennit.activities.nodes.context import NodeContext, NodeOutput
 from sennit.activities.nodes.error_mapping import OutputRefused, SubAgentFailed
+from sennit.activities.nodes.server_time import millis_now
 from sennit.activities.storage.artifacts import MARKERS, ArtifactStore, body_of, digest_of, encode, in_marker, name_of
 from sennit.activities.storage.run_context import ArtifactReader
 from sennit.activities.toolbox.errors import BadOutput
@@ -169,4 +169,4 @@ def timed(context: NodeContext, output: NodeOutput) -> NodeOutput:
     """Return the output of a program's call with the time of its end, which a fork takes over."""
     if context.unit.id not in context.checked.keys or output.more:
         return output
-    return replace(output, at=round(time.time() * 1000))
+    return replace(output, at=millis_now())

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from sennit.activities.limits import MAX_ENDS_BYTES
 from sennit.activities.nodes.context import NodeContext, NodeOutput
 from sennit.activities.nodes.group import reply_of
+from sennit.activities.nodes.server_time import millis_now
 from sennit.activities.storage.run_context import StoredPlan
 from sennit.activities.toolbox.batch import Batches
 from sennit.workflows.messages.contracts import NodeReply
@@ -209,7 +210,7 @@ class ShortCalls:
             self.has_others = True
             return
         earliest = self._last_read + 1 if name in self._inner else first
-        at = max(earliest, reply.at or round(time.time() * 1000))
+        at = max(earliest, reply.at or millis_now())
         if reply.at and reply.at != at:
             self.moved[name] = True
         self.bounds.last = max(self.bounds.last, at)

@@ -1,7 +1,6 @@
 """One advance of a program: feed what has ended, run the script until it waits, and put its calls on a page."""
 
 import asyncio
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -17,6 +16,7 @@ from sennit.activities.limits import (
 from sennit.activities.nodes.context import NodeContext, NodeOutput
 from sennit.activities.nodes.error_mapping import CallFailed, OutputRefused, ProgramFailed, kind_of, message_of
 from sennit.activities.nodes.replies import encode_output, reply_to
+from sennit.activities.nodes.server_time import millis_now
 from sennit.activities.nodes.short_calls import Bounds, MakeCall, Recorded, ShortCalls
 from sennit.activities.programs.interpreter import Interpreter, SnapshotLost
 from sennit.activities.programs.material import whole_of
@@ -137,7 +137,7 @@ class Programs:
 
     async def _begin_task(self, step: StepContext, page: StoredPlan, name: str, calls: ShortCalls) -> NodeReply:
         """Return how a task has ended that this step has begun, or that it asks for more nodes."""
-        began, context = round(time.time() * 1000), step.context_of(page, name, self.library)
+        began, context = millis_now(), step.context_of(page, name, self.library)
         node = context.node
         assert isinstance(node, ProgramNode)
         assert node.step is not None

@@ -9,6 +9,7 @@ import asyncio
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from random import Random
 
 from temporalio.bridge.proto.workflow_activation import WorkflowActivation, WorkflowActivationJob
 from temporalio.bridge.proto.workflow_commands import WorkflowCommand
@@ -31,6 +32,7 @@ class Recorded:
 
     details: WorkflowInstanceDetails
     activations: list[WorkflowActivation] = field(default_factory=list)
+    commands: list[Commands] = field(default_factory=list)
 
     @property
     def tasks(self) -> list[WorkflowActivation]:
@@ -71,18 +73,18 @@ class Recorder(UnsandboxedWorkflowRunner):
             given = WorkflowActivation()
             given.CopyFrom(activation)
             recorded.activations.append(given)
-            return activate(activation)
+            completion = activate(activation)
+            recorded.commands.append(commands_of(completion))
+            return completion
 
-        instance.activate = kept  # type: ignore[method-assign]
+        setattr(instance, "activate", kept)  # noqa: B010  the SDK calls it by this name
         return instance
 
 
 async def recorded_from(history: WorkflowHistory) -> Recorded:
     """Replay a history and return what its run was given. Raises NondeterminismError if it does not replay."""
     recorder = Recorder()
-    replayer = Replayer(
-        workflows=[AgentRun], workflow_runner=recorder, data_converter=DATA_CONVERTER, debug_mode=True
-    )
+    replayer = Replayer(workflows=[AgentRun], workflow_runner=recorder, data_converter=DATA_CONVERTER, debug_mode=True)
     await replayer.replay_workflow(history)
     [run] = recorder.runs
     return run
@@ -108,14 +110,13 @@ def _compared(command: WorkflowCommand) -> str:
     elif kind == "modify_workflow_properties":
         names = sorted(body.upserted_memo.fields)
     elif kind in ("update_response", "signal_external_workflow_execution", "start_child_workflow_execution"):
-        names = [getattr(body, name) for name in ("protocol_instance_id", "signal_name", "workflow_id") if hasattr(body, name)]
+        named = ("protocol_instance_id", "signal_name", "workflow_id")
+        names = [getattr(body, name) for name in named if hasattr(body, name)]
     number = getattr(body, "seq", "")
     return " ".join([kind, str(number), *names]).rstrip()
 
 
-async def played(
-    run: Recorded, tasks: Sequence[WorkflowActivation], *, is_looked_at: bool = False
-) -> list[Commands]:
+async def played(run: Recorded, tasks: Sequence[WorkflowActivation], *, is_looked_at: bool = False) -> list[Commands]:
     """Return the commands that the run writes in these tasks. With `is_looked_at` it answers every query after each."""
     instance = run.new_instance()
 
@@ -149,6 +150,36 @@ def _forget(instance: WorkflowInstance, run: Recorded) -> None:
     last = WorkflowActivation(run_id=run.tasks[-1].run_id)
     last.jobs.add().remove_from_cache.SetInParent()
     instance.activate(last)
+
+
+LOOKS = 40
+"""After so many tasks nobody looks at a long run any more: each look costs as much as a task."""
+
+
+async def check_joins(run: Recorded, chance: Random) -> None:
+    """Check that a run writes the same commands when somebody looks at it between its tasks, when tasks without
+    commands are joined with those that a person's update has begun, and after a reset to any one task.
+    """
+    tasks, whole = run.tasks, run.commands[: len(run.tasks)]
+    looked_at = tasks[:LOOKS]
+    assert await played(run, looked_at, is_looked_at=True) == whole[: len(looked_at)], "a look has changed the run"
+    if any(joins_with_next(whole, tasks, place) for place in range(len(tasks))):
+        together, places = joined(tasks, lambda place: joins_with_next(whole, tasks, place))
+        assert await played(run, together) == [whole[place] for place in places], "joined with an update"
+    places = [place for place in range(1, len(tasks)) if not whole[place - 1] and CANCEL not in kinds_in(tasks[place])]
+    if places:
+        await check_reset(run, chance.choice(places))
+
+
+async def check_reset(run: Recorded, place: int) -> None:
+    """Check a reset to a task: the worker that goes on, which does not know the run, may have joined it with the one
+    before, and a replay may not.
+    """
+    tasks = [*run.tasks[:place], with_reset(run.tasks[place], place)]
+    apart = await played(run, tasks)
+    together, places = joined(tasks, lambda each: each == place - 1 and not apart[each])
+    assert await played(run, together) == [apart[each] for each in places], f"reset to task {place}"
+    assert apart[-1], "the task of a reset writes a command, so that its time is its own"
 
 
 def joins_with_next(before: Sequence[Commands], tasks: Sequence[WorkflowActivation], place: int) -> bool:

@@ -5,14 +5,16 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from datetime import timedelta
+from random import Random
 from typing import Any
 
 import pytest
+from doubles.activations import check_joins, recorded_from
 from doubles.events import failed_in
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowHandle, WorkflowHistory
 from temporalio.service import RPCError
-from temporalio.worker import Interceptor, Replayer, UnsandboxedWorkflowRunner, Worker, WorkflowRunner
+from temporalio.worker import Interceptor, Worker, WorkflowRunner
 
 from sennit.activities.definitions import Activities
 from sennit.activities.runs.pollers import QueueWorkers
@@ -20,7 +22,6 @@ from sennit.workers.workflow_sandbox import runner_for
 from sennit.workflows.agent_run import AgentRun
 from sennit.workflows.look_up import LookUp
 from sennit.workflows.messages import queues
-from sennit.workflows.messages.converter import DATA_CONVERTER
 from sennit.workflows.read_outputs import ReadOutputs
 
 CACHED = 200
@@ -101,7 +102,8 @@ def _only_these() -> Iterator[None]:
 @asynccontextmanager
 async def starting(client: Client) -> AsyncIterator[Start]:
     """Start runs with any input. At the end those that still run are ended; none may have had a workflow task fail,
-    and each replays, with its sub-agents."""
+    and each replays, with its sub-agents, however
+    its tasks are joined."""
     started: list[WorkflowHandle[Any, Any]] = []
 
     async def begin(request: Any = None, **fields: Any) -> WorkflowHandle[Any, Any]:
@@ -120,18 +122,15 @@ async def starting(client: Client) -> AsyncIterator[Start]:
                 await handle.terminate("end of test")
     histories = [await handle.fetch_history() for handle in started]
     assert [found for history in histories for found in failed_in(history.events)] == []
-    runner = UnsandboxedWorkflowRunner()
-    replayer = Replayer(  # in debug mode without a limit of time
-        workflows=[AgentRun], workflow_runner=runner, data_converter=DATA_CONVERTER, debug_mode=True
-    )
     for history in histories:
-        await _replay(client, history, replayer)
+        await _replay(client, history)
 
 
-async def _replay(client: Client, history: WorkflowHistory, replayer: Replayer) -> None:
-    await replayer.replay_workflow(history)
+async def _replay(client: Client, history: WorkflowHistory) -> None:
+    run = await recorded_from(history)
+    await check_joins(run, Random(history.run_id))
     for event in history.events:
         if event.event_type == EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_STARTED:
             child = event.child_workflow_execution_started_event_attributes.workflow_execution
             below = await client.get_workflow_handle(child.workflow_id).fetch_history()
-            await _replay(client, below, replayer)
+            await _replay(client, below)

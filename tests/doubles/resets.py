@@ -37,6 +37,18 @@ async def reset(
             break
         if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
             task = event.event_id
+    return await reset_to(client, handle, task, without=without)
+
+
+async def reset_to(
+    client: Client,
+    handle: WorkflowHandle[Any, Any],
+    task: int,
+    *,
+    without: tuple[ResetReapplyExcludeType.ValueType, ...] = (),
+) -> WorkflowHandle[Any, Any]:
+    """Reset a run to the workflow task that ends with this event, and return the run that goes on."""
+    run = (await handle.describe()).run_id
     asked = ResetWorkflowExecutionRequest(
         namespace=client.namespace,
         workflow_execution=WorkflowExecution(workflow_id=handle.id, run_id=run or ""),

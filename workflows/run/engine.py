@@ -126,6 +126,11 @@ class Engine:
         return "blocked" if self.state.parked or (waiting and not self.moving) else "running"
 
     @property
+    def is_frozen(self) -> bool:
+        """Whether the scheduler has broken an invariant."""
+        return self.frozen is not None
+
+    @property
     def moving(self) -> int:
         """How many nodes run without waiting for a person: all but blocked sub-agents."""
         return self.state.running - sum(view.is_blocked for view in self.blocked_children.values())
@@ -217,7 +222,7 @@ class Engine:
             self._step(drains)
         ended = self.dispatcher.settled()
         for event, reply in ended:
-            if self.frozen is not None:
+            if self.is_frozen:
                 self._pass_by(event, reply)
                 continue
             event.more = len(ended) > 1  # so that short calls that become ready together share an activity

@@ -118,16 +118,22 @@ class SubagentStatus:
 
         A run that is about to continue as new leaves this to the next run, because only that one starts what is ready.
         """
-        info, state = workflow.info(), shown.state
-        leaves = state.draining and not state.running and self.last_reported is not None
-        if info.parent is None or self._reporting is not None or leaves:
+        state = shown.state
+        if state.draining and not state.running and self.last_reported is not None:
             return
         waits = status in ("running", "blocked") and (state.waiting or shown.children)
-        blocked = shown.blocked[:MAX_PASSED_ON] if waits else ()
+        self.report_items(shown.blocked if waits else (), is_blocked=status == "blocked")
+
+    def report_items(self, items: Sequence[BlockedOn], *, is_blocked: bool) -> None:
+        """Report to the parent, if there is one, that this run waits for these, unless it knows."""
+        info = workflow.info()
+        if info.parent is None or self._reporting is not None:
+            return
+        blocked = items[:MAX_PASSED_ON]
         view = SubagentView(
             name=_name_of(info),
             run=info.first_execution_run_id,
-            is_blocked=status == "blocked",
+            is_blocked=is_blocked,
             blocked=tuple(for_parent(item, info.workflow_id) for item in blocked),
         )
         mark = hashlib.sha256(view.model_dump_json().encode()).hexdigest()[:16] if blocked else ""

@@ -58,7 +58,10 @@ def blocked_on(state: RunState, run: str, children: Mapping[int, SubagentView]) 
         waiting = unpaid(state)
         found += [_budget(state, state.budget, waiting, run)] if waiting and state.budget is not None else []
     passed_on = [(view.name, item) for view in children.values() for item in view.blocked][:MAX_PASSED_ON]
-    return (*found, *(item.model_copy(update={"node": f"{name}.{item.node}"}) for name, item in passed_on))
+    for name, item in passed_on:
+        node = f"{name}.{item.node}" if item.node else name
+        found.append(item.model_copy(update={"node": node}))
+    return tuple(found)
 
 
 def _waiting(state: RunState, unit: int, run: str) -> BlockedOn:

@@ -39,7 +39,7 @@ async def fails() -> Any:
 async def test_a_suspended_call_starts_again_and_is_charged(kind: Any, work: Any, usage: Usage | None) -> None:
     state = RunState(Graph(ExecutionPlan([NodeSpec("n", kind)], [], "park")))
     state.status[0] = RUNNING
-    dispatcher = Dispatcher(state, "run", "plan", lambda: None, SubagentStatus(lambda: None), tell=print)
+    dispatcher = Dispatcher(state, "run", "plan", lambda: None, SubagentStatus(lambda: None), tell=lambda _: True)
     handle = asyncio.ensure_future(work())
     dispatcher._follow(InFlight((0,), (1,), handle))
     await asyncio.sleep(0)
@@ -53,7 +53,7 @@ async def test_a_suspended_call_starts_again_and_is_charged(kind: Any, work: Any
 def test_a_plan_in_the_place_of_another_knows_no_end_as_moved() -> None:
     """Its nodes have numbers of their own."""
     state = RunState(Graph(ExecutionPlan([NodeSpec("n", "tool")], [], "park")))
-    dispatcher = Dispatcher(state, "run", "plan", lambda: None, SubagentStatus(lambda: None), tell=print)
+    dispatcher = Dispatcher(state, "run", "plan", lambda: None, SubagentStatus(lambda: None), tell=lambda _: True)
     dispatcher._moved[0] = True
     assert dispatcher.successor("other")._moved == {}
 

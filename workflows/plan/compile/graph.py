@@ -16,10 +16,10 @@ class Graph:
     that somebody may hold alone. `place` is where a node stands if each is put behind all that it waits for. Nodes that
     are appended have places behind all others until the scheduler calls `sort`, which it does before it follows edges
     backwards. Only an event may do that: places decide in which order nodes are cancelled. Whoever only looks at a run
-    asks for the `order`, which leaves the places as they are. `by_key` has the latest node of each call of a program, and `wanted` the facts of joins and
-    maps: true for those that conditions and maps read, false for those that only other joins have from them. `pipes`
-    are the maps that run item by item behind each map's items, and `places` where a node stands among the inputs of a
-    join that limits how many of them are open.
+    asks for the `order`, which leaves the places as they are. `by_key` has the latest node of each call of a program,
+    and `wanted` the facts of joins and maps: true for those that conditions and maps read, false for those that only
+    other joins have from them. `pipes` are the maps that run item by item behind each map's items, and `places` where
+    a node stands among the inputs of a join that limits how many of them are open.
     """
 
     def __init__(self, execution_plan: ExecutionPlan) -> None:
