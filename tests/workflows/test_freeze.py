@@ -1,6 +1,6 @@
 """A run whose scheduler breaks an invariant: it freezes, says what broke, and only a person moves it on."""
 
-import re
+import html
 import shlex
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from sennit.workflows.messages.result import WRITES
 from sennit.workflows.plan.scheduling import ready
 from sennit.workflows.plan.scheduling.state import RunState
 
-BROKEN = "`step._free` raised KeyError: 'file', while it took NodeEnded of `bad`"
+BROKEN = "step._free raised KeyError: 'file', while it took NodeEnded of bad"
 PLAN = {
     "nodes": [
         call("a", args={"value": 1}),
@@ -64,7 +64,7 @@ async def test_a_frozen_run_says_what_broke_and_takes_nothing_but_its_end(
     handle, item = await frozen(start)
     assert (item["why"], item["update"]) == ("frozen", "finish")
     assert BROKEN in item["question"]
-    assert BROKEN.replace("`", "") in re.sub(r"[\\`]", "", await board(handle))
+    assert BROKEN in html.unescape(await board(handle))
     assert (await (await handle.describe()).memo())["sennit_waits_for"] == "frozen"
     with pytest.raises(WorkflowUpdateFailedError) as refused:
         await handle.execute_update("retry_node", {"node": "a"})

@@ -85,7 +85,7 @@ def _named(error: Exception) -> str:
     """Return what broke: the sentence of a broken invariant, or an unexpected error, with the function that raised."""
     text = f"{type(error).__name__}: {error}"[:MAX_REASON_CHARACTERS]
     place = _place_in_scheduler(error.__traceback__)
-    return f"`{place}` raised {text}" if place else text
+    return f"{place} raised {text}" if place else text
 
 
 def _place_in_scheduler(traceback: TracebackType | None) -> str:
@@ -106,5 +106,5 @@ def _described(event: Event, state: RunState) -> str:
     if isinstance(event, NodesAppended) and event.ended is not None:
         unit = event.ended.unit
     if isinstance(unit, int) and unit in state.status:
-        return f"{kind} of `{state.path(unit)}`"
+        return f"{kind} of {state.path(unit)}"
     return kind

@@ -23,7 +23,7 @@ from sennit.workflows.plan.scheduling.cancellation import NOT_MADE, cancel_input
 from sennit.workflows.plan.scheduling.completion import cancel, live, no_longer_wait, put_back
 from sennit.workflows.plan.scheduling.events import ExpansionRequest, NodesAppended, Outcome
 from sennit.workflows.plan.scheduling.joins import is_open
-from sennit.workflows.plan.scheduling.ready import queue
+from sennit.workflows.plan.scheduling.ready import queue, rate_of
 from sennit.workflows.plan.scheduling.reset import reset
 from sennit.workflows.plan.scheduling.state import CANCELLED, FAILED, OVERTIME, PENDING, RUNNING, SKIPPED, RunState
 
@@ -89,6 +89,9 @@ def _begin(state: RunState, unit: int, outcome: Outcome) -> None:
     state.status[unit] = RUNNING
     state.running += 1
     state.shared[unit], state.together[unit] = unit, 1
+    rate = rate_of(state, unit)
+    if rate is not None:  # its end takes it off again
+        rate.running += 1
     state.started[unit] = min(state.now, outcome.at - outcome.millis) if outcome.at else state.now
     if outcome.at and not (outcome.again or outcome.delegated):
         state.ended_at[unit] = outcome.at
