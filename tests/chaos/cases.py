@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from chaos import answers
 from doubles.runs import call
 
 from sennit.testing.model_rules import Asked, Call, Reply
@@ -56,6 +57,7 @@ def _plan(seed: int, chance: Random, model: ModelServer) -> Case:
     plan: dict[str, Any] = {"nodes": nodes, "answer": {}}
     pieces: list[Callable[[Case, dict[str, Any], Random, ModelServer], None]]
     pieces = [_layers, _map, _group, _loop, _subagent, _gate, _payments, _code, _program, _first, _quorum]
+    pieces += [_idle_answer, _warned]
     for piece in chance.sample(pieces, 5):
         piece(case, plan, chance, model)
     case.request = {"plan": plan, "approval": "never", "budget": {"tokens": 10_000_000}}
@@ -171,6 +173,21 @@ def _quorum(case: Case, plan: dict[str, Any], chance: Random, _: ModelServer) ->
         plan["nodes"].append({"needs": ["start"], **call(name, args={"value": name, "seconds": seconds})})
     plan["nodes"].append({"id": "votes", "kind": "join", "inputs": names, "policy": {"quorum": 2}})
     _follow(case, plan, "votes", f"votes of {case.seed}", f"votes of {case.seed}", chance)
+
+
+def _idle_answer(case: Case, plan: dict[str, Any], chance: Random, _: ModelServer) -> None:
+    _take(case, plan, answers.idle_answer(case.seed, chance))
+
+
+def _warned(case: Case, plan: dict[str, Any], _: Random, __: ModelServer) -> None:
+    _take(case, plan, answers.warned())
+
+
+def _take(case: Case, plan: dict[str, Any], piece: answers.Piece) -> None:
+    plan["nodes"] += [{"needs": ["start"], **node} for node in piece.nodes]
+    for name, (reference, value) in piece.answers.items():
+        plan["answer"][name] = reference
+        case.answer[name] = value
 
 
 def _follow(case: Case, plan: dict[str, Any], join: str, given: str, value: str, chance: Random) -> None:

@@ -11,6 +11,7 @@ from itertools import pairwise
 from random import Random
 from typing import NamedTuple
 
+from chaos.answers import cores_of
 from doubles.worker_processes import WorkerProcesses
 
 from sennit.starter.dev.server import DevServer
@@ -45,8 +46,8 @@ class Fleet:
 
     def start(self) -> None:
         """Start every worker."""
-        for slot, role in enumerate(ROLES):
-            self.pids[slot] = self.workers.start(role)[0]
+        for slot in range(len(ROLES)):
+            self._start(slot)
 
     async def kill_workers(self, *slots: int) -> None:
         """Kill workers by SIGKILL; each comes back within a second."""
@@ -60,7 +61,11 @@ class Fleet:
         """Start each worker that has ended, as a supervisor or Kubernetes does."""
         for slot, pid in self.pids.items():
             if not self.workers.running(pid):
-                self.pids[slot] = self.workers.start(ROLES[slot])[0]
+                self._start(slot)
+
+    def _start(self, slot: int) -> None:
+        with cores_of(slot):
+            self.pids[slot] = self.workers.start(ROLES[slot])[0]
 
     async def kill_server(self) -> None:
         """Kill the server by SIGKILL and start it on its database."""

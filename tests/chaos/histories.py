@@ -2,13 +2,12 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from random import Random
 
+from doubles.activations import check_joins, recorded_from
 from temporalio.api.enums.v1 import EventType, WorkflowTaskFailedCause
 from temporalio.client import Client, WorkflowHistory
-from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
-
-from sennit.workflows.agent_run import AgentRun
-from sennit.workflows.messages.converter import DATA_CONVERTER
+from temporalio.workflow import NondeterminismError
 
 FAILURES = (
     WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_NON_DETERMINISTIC_ERROR,
@@ -65,17 +64,16 @@ class Replay:
 
 
 async def replayed(client: Client) -> AsyncIterator[Replay]:
-    """Replay every history of the server: of all runs, those that were reset, and sub-agents."""
-    runner = UnsandboxedWorkflowRunner()
-    replayer = Replayer(
-        workflows=[AgentRun], workflow_runner=runner, data_converter=DATA_CONVERTER, debug_mode=True
-    )  # debug mode has no limit of time
+    """Replay every history of the server: of all runs, those that were reset, and sub-agents. Each is also replayed in
+    other workflow tasks, as `check_joins` does.
+    """
     async for run in client.list_workflows():
         history = await client.get_workflow_handle(run.id, run_id=run.run_id).fetch_history()
         wrong = failures(history)
-        result = await replayer.replay_workflow(history, raise_on_replay_failure=False)
-        if result.replay_failure is not None:
-            wrong = f"{wrong} {result.replay_failure}".strip()
+        try:
+            await check_joins(await recorded_from(history), Random(history.run_id))
+        except (NondeterminismError, RuntimeError, AssertionError) as failure:
+            wrong = f"{wrong} {failure}".strip()
         cancels = EventType.EVENT_TYPE_ACTIVITY_TASK_CANCEL_REQUESTED
         cancelled = sum(event.event_type == cancels for event in history.events)
         yield Replay(f"{run.id} {run.run_id}", wrong[:500], cancelled)

@@ -1,7 +1,8 @@
 """Runs under fire: `make chaos N=300 SEED=1 SLEEP=25`. Processes are killed N times while runs go on, and once all of
 them are stopped for SLEEP seconds, longer than any time limit that a server keeps.
 
-All runs are queried all the time, joins of theirs cancel calls, and their programs are edited while they run.
+All runs are queried all the time, joins of theirs cancel calls, and their programs are edited while they run. They are
+reset, also to the task of a person's answer, and two of the workers have one core each.
 
 Then each run must have ended with the answer that it has when nothing disturbs it, with no payment made twice, no call
 made again that had succeeded, no artifact collected, the usage that the model server has counted, and nothing left
@@ -23,13 +24,14 @@ import tempfile
 import time
 from asyncio.subprocess import PIPE
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
 
+from chaos.answers import task_of_answer, task_of_any
 from chaos.budget import wrong_usage
 from chaos.cases import case_of
 from chaos.fleet import ROLES, Fleet
@@ -39,7 +41,7 @@ from chaos.person import Watch, watch
 from chaos.queries import Onlooker
 from doubles.worker_processes import WorkerProcesses
 from temporalio.api.common.v1 import WorkflowExecution
-from temporalio.api.enums.v1 import EventType
+from temporalio.api.history.v1 import HistoryEvent
 from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 from temporalio.client import Client
 from temporalio.exceptions import WorkflowAlreadyStartedError
@@ -119,11 +121,12 @@ class Storm:
     async def fire(self) -> None:
         """Disturb the fleet until so many processes were killed."""
         faults = {self.kill_one: 20, self.kill_all: 1, self.kill_server: 2, self.lid: 1, self.reset: 3}
+        faults |= {self.reset_to_answer: 3}
         faults |= {self.slow_store: 1, self.store_away: 2, self.collect_garbage: 1}
         if self.has_disk:
             faults[self.full_disk] = 1
         asleep_after = self.chance.randint(0, self.kills // 2)
-        certain = [self.store_away] if self.kills else []
+        certain = [self.store_away, self.first_reset_to_answer] if self.kills else []
         while len(self.fleet.killed) < self.kills or self.sleep:
             await asyncio.sleep(self.chance.uniform(0.3, 3.0))
             if self.sleep and len(self.fleet.killed) >= asleep_after:
@@ -194,25 +197,43 @@ class Storm:
 
     async def reset(self) -> None:
         """Reset a run to one of its workflow tasks."""
+        await self._reset(task_of_any)
+
+    async def reset_to_answer(self) -> None:
+        """Reset a run to the task in which it has taken what a person had decided, which then comes again."""
+        if await self._reset(task_of_answer):
+            self.faults["resets to an answer"] += 1
+
+    async def first_reset_to_answer(self) -> None:
+        """Do so for certain, as soon as somebody has answered."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LAST_ONES):
+                while not self.faults["resets to an answer"]:
+                    await self.reset_to_answer()
+                    await asyncio.sleep(0.5)
+
+    async def _reset(self, task_among: Callable[[list[HistoryEvent], Random], int]) -> bool:
+        """Reset one of the runs that go on, if it has such a task. Return whether the server has."""
         running = [seen for seen in self.watches if not seen.ended]
         if not running:
-            return
+            return False
         name = self.chance.choice(running).case.name
         self.resets.append(time.time())
         with suppress(RPCError):
             events = [event async for event in self.client.get_workflow_handle(name).fetch_history_events()]
-            completed = EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
-            tasks = [event.event_id for event in events if event.event_type == completed]
-            if tasks:
+            task = task_among(events, self.chance)
+            if task:
                 await self.client.workflow_service.reset_workflow_execution(
                     ResetWorkflowExecutionRequest(
                         namespace=self.client.namespace,
                         workflow_execution=WorkflowExecution(workflow_id=name),
                         reason="chaos",
-                        workflow_task_finish_event_id=self.chance.choice(tasks),
+                        workflow_task_finish_event_id=task,
                         request_id=f"{name}-{time.time()}",
                     )
                 )
+                return True
+        return False
 
     async def figures(self) -> dict[str, Any]:
         """Return what happened, with every broken promise."""
@@ -223,6 +244,7 @@ class Storm:
         histories = [each async for each in replayed(self.client)]
         happened = {
             "outages of the store": self.faults["store_away"],
+            "resets to an answer": self.faults["resets to an answer"],
             "calls cancelled by runs": sum(each.cancelled for each in histories),
             "edited by a person": sum(seen.edited for seen in self.watches),
             "queries answered": self.onlooker.answers,

@@ -134,8 +134,8 @@ class QueryHandlers:
 
 
 def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, Any]:
-    """Return `view` with a page of nodes. A request that is not a page gets the first page. A frozen run, whose state may
-    be wrong, tells only what became of its writes.
+    """Return `view` with a page of nodes. A request that is not a page gets the first page. Of a frozen run, whose
+    state may be wrong, there is only what became of its writes.
     """
     if engine is None:
         return view.model_dump(mode="json")

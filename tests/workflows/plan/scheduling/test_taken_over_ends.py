@@ -1,5 +1,6 @@
-"""Calls whose ends come with their page: a step has made them itself, or a fork has taken them over. They ran elsewhere,
-so they give back nothing that only a start in this run would have taken.
+"""Calls whose ends come with their page: a step has made them itself, or a fork has taken them over.
+
+They ran elsewhere, so they give back nothing that only a start in this run would have taken.
 """
 
 from doubles.plan.pages import begun, paged
