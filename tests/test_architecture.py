@@ -276,6 +276,20 @@ def test_limits_stand_in_the_module_of_their_layer() -> None:
     assert not wrong, in_order(wrong)
 
 
+def test_bytes_are_counted_by_one_function() -> None:
+    """A length of JSON, or of an encoded text, is a limit that counts characters, or the next place that may."""
+    wrong = []
+    for path in SOURCE:
+        for node in nodes_of(path):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id != "len":
+                continue
+            measured = node.args[0].func if isinstance(node.args[0], ast.Call) else None
+            is_encoded = isinstance(measured, ast.Attribute) and measured.attr in ("model_dump_json", "encode", "dumps")
+            if is_encoded and name_of(path) != "workflows/plan/language/text.py":
+                wrong.append(f"{name_of(path)}:{node.lineno}")
+    assert wrong == [], "use text_bytes or message_bytes"
+
+
 def test_no_function_is_long() -> None:
     wrong = []
     for path in (*SOURCE, *TESTS):

@@ -24,6 +24,7 @@ from sennit.activities.storage.run_context import StoredPlan
 from sennit.activities.toolbox.batch import Batches
 from sennit.activities.toolbox.errors import WorkerLost
 from sennit.workflows.messages.contracts import NOT_RUN, GroupProgress, NodeError, NodeReply
+from sennit.workflows.messages.message import message_bytes
 from sennit.workflows.messages.node_calls import GroupCall
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
@@ -109,7 +110,7 @@ class GroupRun:
         size, found = 0, dict[int, NodeReply]()
         for unit, reply in self._replies.items():
             if unit - self._first not in self._signalled:
-                size += len(reply.model_dump_json(exclude_defaults=True))
+                size += message_bytes(reply, exclude_defaults=True)
                 if size > MAX_PROGRESS_BYTES:
                     break
                 found[unit - self._first] = reply
@@ -141,7 +142,7 @@ class GroupRun:
             return tuple(found)
         size = 0
         for place, reply in enumerate(found):
-            size += len(reply.model_dump_json(exclude_unset=True))
+            size += message_bytes(reply, exclude_unset=True)
             if size > MAX_REPLIES_BYTES:
                 found[place] = _LATER if reply.error is None else _cut(reply, reply.error)
         return tuple(found)

@@ -19,6 +19,7 @@ from sennit.activities.nodes.server_time import millis_now
 from sennit.activities.storage.run_context import StoredPlan
 from sennit.activities.toolbox.batch import Batches
 from sennit.workflows.messages.contracts import NodeReply
+from sennit.workflows.messages.message import message_bytes
 from sennit.workflows.messages.node_calls import ProgramNodeCall
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.fusion.rules import Timings, why_not_in_place
@@ -215,7 +216,7 @@ class ShortCalls:
             self.moved[name] = True
         self.bounds.last = max(self.bounds.last, at)
         self.ends[name] = reply = reply.model_copy(update={"at": at})
-        self.bounds.bytes += len(reply.model_dump_json(exclude_defaults=True))
+        self.bounds.bytes += message_bytes(reply, exclude_defaults=True)
         self.has_others |= reply.error is not None and reply.error.again
         if reply.millis:
             self.bounds.timings.note(self.specs[name].tool, reply.millis)

@@ -17,6 +17,7 @@ from sennit.activities.limits import MAX_VALUE_BYTES
 from sennit.activities.storage.escapes import REFERENCE, escaped_key, unescaped_key
 from sennit.activities.toolbox.read_output import whole_of
 from sennit.workflows.plan.language.json_schema import parts_of
+from sennit.workflows.plan.language.text import text_bytes
 
 _DEPTH, _RESULT_DEPTH = 50, 120
 _FUNCTION = re.compile(r"<function '(\w+|<lambda>)' at 0x[0-9a-f]+>")
@@ -265,7 +266,7 @@ class _Copy:
                 return self.of(attributes.get("value"), depth)
             ref = self._given.ref_in(value) if self._given is not None else None
             return ref or self._object(attributes.items(), depth)
-        self._take(len(value.encode()) + 2 if isinstance(value, str) else 8)
+        self._take(text_bytes(value) + 2 if isinstance(value, str) else 8)
         return self._leaf(value)
 
     def _object(self, items: Iterable[tuple[Any, Any]], depth: int) -> dict[str, Any]:
@@ -278,7 +279,7 @@ class _Copy:
                 raise NotJson(f"the keys of a dict are texts, not {_kind(key)}: write str(key)")
             if key in plain:
                 raise NotJson(f"two keys become {key!r}: write str(key)")
-            self._take(len(key.encode()) + 3)
+            self._take(text_bytes(key) + 3)
             plain[key] = self.of(part, depth + 1)
         return plain
 

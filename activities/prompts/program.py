@@ -7,7 +7,7 @@ from sennit.activities.limits import MAX_PROGRAM_PROMPT_BYTES
 from sennit.activities.prompts.planner import SYSTEM, Example
 from sennit.activities.prompts.tools import shape
 from sennit.workflows.plan.language import json_schema
-from sennit.workflows.plan.language.text import one_line
+from sennit.workflows.plan.language.text import one_line, text_bytes
 from sennit.workflows.plan.programs.stubs import tool_stub
 
 FORMS = """\
@@ -104,7 +104,7 @@ def system(catalogue: Sequence[dict[str, Any]]) -> str:
         stubs = "\n".join(filter(None, (_stub(entry, characters, levels) for entry in catalogue)))
         tools = stubs or "There are no tools in this run."
         text = SYSTEM.format(forms=FORMS, tools=tools, rules=_RULES, examples=examples)
-        if len(text.encode()) <= MAX_PROGRAM_PROMPT_BYTES:
+        if text_bytes(text) <= MAX_PROGRAM_PROMPT_BYTES:
             break
     return text
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal, Protocol
 from sennit.activities.toolbox.redaction import redact
 from sennit.workflows.plan.language.limits import CALL_SECONDS, NO_USAGE, Usage, tokens_in
 from sennit.workflows.plan.language.nodes import Role
+from sennit.workflows.plan.language.text import text_bytes
 
 OUTPUT_TOKENS = 4096
 """What a reply may be long unless the request says otherwise: fits the context of small local models too."""
@@ -151,7 +152,7 @@ class ModelRequest:
 
 def tokens_of(*texts: str) -> int:
     """Return about how many tokens texts have."""
-    return tokens_in(sum(len(text.encode("utf-8", "replace")) for text in texts))
+    return tokens_in(sum(map(text_bytes, texts)))
 
 
 def parameters_of(entry: dict[str, Any]) -> dict[str, Any]:

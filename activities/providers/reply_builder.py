@@ -24,7 +24,7 @@ from sennit.activities.providers.model import (
 )
 from sennit.activities.providers.prices import with_cost
 from sennit.workflows.plan.language.limits import Usage, tokens_in
-from sennit.workflows.plan.language.text import one_line, without_thoughts
+from sennit.workflows.plan.language.text import one_line, text_bytes, without_thoughts
 from sennit.workflows.plan.planner_format.json_text import Unreadable, decode_whole
 from sennit.workflows.plan.planner_format.written_calls import calls_of
 
@@ -144,7 +144,7 @@ class ReplyBuilder:
     def _report_progress(self, piece: str) -> None:
         now = time.monotonic()
         self._began = now if self._began is None else self._began
-        self._bytes += len(piece.encode("utf-8", "replace"))
+        self._bytes += text_bytes(piece)
         tokens, seconds = self._bytes // 4, now - self._began
         pace = f", {tokens / seconds:,.0f} a second" if seconds >= PACE_AFTER else ""
         self.request.progress(f"about {tokens:,} tokens so far{pace}")

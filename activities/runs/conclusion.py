@@ -9,6 +9,7 @@ from sennit.activities.storage.artifacts import ArtifactStore, encode
 from sennit.activities.storage.run_context import ArtifactReader
 from sennit.workflows.messages.contracts import ConcludeCall, Conclusion, conclusion_of
 from sennit.workflows.plan.language.references import BindError, bind
+from sennit.workflows.plan.language.text import text_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class RunConcluder:
         found = found.model_copy(update={"partial": found.partial or partial})
         answer, evidence = found.answer, found.evidence
         body = answer.encode() if isinstance(answer, str) else encode(answer)
-        if len(body) + sum(len(piece.quote.encode()) for piece in evidence) <= MAX_ANSWER_BYTES_IN_REPORT:
+        if len(body) + sum(text_bytes(piece.quote) for piece in evidence) <= MAX_ANSWER_BYTES_IN_REPORT:
             return found
         ref = await self.store.put(run_prefix, encode_output(whole))
         if len(body) > MAX_ANSWER_BYTES_IN_REPORT:

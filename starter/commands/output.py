@@ -11,7 +11,7 @@ from sennit.starter.limits import MAX_SHOWN_BYTES
 from sennit.starter.terminal.console import Terminal
 from sennit.starter.terminal.text import as_json
 from sennit.workflows.plan.language.references import as_text
-from sennit.workflows.plan.language.text import clean
+from sennit.workflows.plan.language.text import clean, text_bytes
 
 
 def add_arguments(parser: Parser) -> None:
@@ -37,8 +37,8 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
         terminal.answer(as_text(value), end="")
     else:
         text = _shown(value, terminal)
-        if terminal.out.isatty() and len(text.encode()) > MAX_SHOWN_BYTES:
-            size = f"{len(text.encode()):,} bytes, too many for a terminal"
+        if terminal.out.isatty() and text_bytes(text) > MAX_SHOWN_BYTES:
+            size = f"{text_bytes(text):,} bytes, too many for a terminal"
             raise Refused(f"it has {size}; write it to a file: {_into_file(args)}, or choose a part of it with --path")
         terminal.answer(text)
     if masked:

@@ -4,6 +4,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from sennit.workflows.plan.language.text import text_bytes
+
 Digest = str
 NodePath = str
 RunName = Annotated[str, Field(pattern=r"^[0-9A-Za-z-]{1,100}$")]
@@ -14,3 +16,10 @@ class Message(BaseModel):
     """A value on the wire: frozen, strict about its fields; fields left at their default are not sent."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def message_bytes(message: BaseModel, *, exclude_defaults: bool = False, exclude_unset: bool = False) -> int:
+    """Return how many bytes a value takes on the wire: JSON in UTF-8. Limits of payloads count by this alone, because a
+    Chinese character is one character and three bytes.
+    """
+    return text_bytes(message.model_dump_json(exclude_defaults=exclude_defaults, exclude_unset=exclude_unset))

@@ -13,7 +13,7 @@ from sennit.workflows.plan.language.json_checks import first_violation
 from sennit.workflows.plan.language.limits import Duration, Limits, Usage
 from sennit.workflows.plan.language.nodes import ApprovalPolicy, Fuse, Goal, OnFailure
 from sennit.workflows.plan.language.problems import place_of
-from sennit.workflows.plan.language.text import format_name
+from sennit.workflows.plan.language.text import format_name, text_bytes
 from sennit.workflows.plan.language.validation_messages import Frozen, describe_errors
 from sennit.workflows.plan.limits import (
     DEFAULT_IN_FLIGHT,
@@ -40,7 +40,7 @@ def _models(text: str) -> str:
 
 
 def _tenant(name: str) -> str:
-    if len(name.encode()) > MAX_TENANT_BYTES or not name.isprintable():
+    if text_bytes(name) > MAX_TENANT_BYTES or not name.isprintable():
         raise ValueError(f"is a name of at most {MAX_TENANT_BYTES} bytes of printable text")
     return name
 
@@ -127,7 +127,7 @@ def parse_request(request: Any, *more: Any) -> RunRequest:
         parsed = parse_object(RunRequest, (request, *more), "a run", EXAMPLE)
     except ValueError as error:
         raise InvalidRequest(str(error)) from None
-    size = len(json.dumps({**request, "carry": None}, ensure_ascii=False).encode(errors="replace"))
+    size = text_bytes(json.dumps({**request, "carry": None}, ensure_ascii=False))
     if size > MAX_REQUEST_BYTES:
         way_out = "Use a `map` node for many alike nodes, send `plan_packed`, put long texts in a document"
         raise InvalidRequest(f"the request has {size:,} bytes; at most {MAX_REQUEST_BYTES:,}. {way_out}")

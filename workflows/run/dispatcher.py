@@ -24,6 +24,7 @@ from sennit.workflows.messages import contracts
 from sennit.workflows.messages.activity_ids import ActivityId
 from sennit.workflows.messages.activity_options import Options, look_up_options, node_options
 from sennit.workflows.messages.contracts import Call, GroupReply
+from sennit.workflows.messages.message import message_bytes
 from sennit.workflows.messages.node_calls import (
     AskingCall,
     BudgetedCall,
@@ -180,7 +181,7 @@ class Dispatcher:
             call = call.model_copy(update={"then": then})
         self._starts += 1
         self.started += 1
-        self._bytes += COMMAND_BYTES + len(call.model_dump_json(exclude_unset=True))
+        self._bytes += COMMAND_BYTES + message_bytes(call, exclude_unset=True)
         first = units[0]
         contract, spec, item = contract_of(state, units, asks=asks), state.spec_of(first), state.is_item(first)
         is_call = (item or spec.kind in ("tool", "llm")) and contract is not contracts.GATE

@@ -13,6 +13,7 @@ from sennit.workflows.messages.result import BlockedOn, RunStatus, UsageReport
 from sennit.workflows.messages.updates import UPDATES
 from sennit.workflows.messages.views import NodeView, RunView
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
+from sennit.workflows.plan.language.text import text_bytes
 from sennit.workflows.plan.scheduling.budget import ledger
 from sennit.workflows.plan.scheduling.termination import handled
 from sennit.workflows.run.engine import Engine
@@ -146,12 +147,13 @@ def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, An
     agents = engine.subagents.lines(state, view.id)
     shown = ShownRun(state, view.id, engine.blocked_children, view.blocked)
     nodes: list[NodeView] = []
-    size = 2 * sum(len(item.shown) for item in shown.blocked)
+    size = 2 * sum(text_bytes(item.shown) for item in shown.blocked)
     seats = engine.dispatcher.seats
     for unit in shown.units[start : start + limit]:
         node = view_of(state, unit, engine.replies.get(unit), agents.get(unit, ""), shown.caught)
         node = node.model_copy(update={"seat": seats[unit]}) if unit in seats else node
-        size += 280 + len(node.summary) + len(node.preview) * 2 + len(node.error or "") + 12 * len(node.needs)
+        size += 280 + text_bytes(node.summary) + text_bytes(node.preview) * 2 + text_bytes(node.error or "")
+        size += 12 * len(node.needs)
         if size > MAX_QUERY_BYTES and nodes:
             break
         nodes.append(node)

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from sennit.workflows.messages.contracts import NodeReply
+from sennit.workflows.messages.message import message_bytes
 from sennit.workflows.messages.result import BlockedOn, RunStatus
 from sennit.workflows.messages.updates import Update
 from sennit.workflows.messages.views import EventKind, EventPage, RunEvent
@@ -178,7 +179,7 @@ class Journal:
         size = 0
         for entry in self._entries[place : min(known, place + PAGE_EVENTS)]:
             event = RunEvent(number=entry.number, at=entry.moment.at / 1000, kind=entry.kind, **entry.fields)
-            size += len(event.model_dump_json(exclude_defaults=True))
+            size += message_bytes(event, exclude_defaults=True)
             if found and size > PAGE_BYTES:
                 break
             found.append(event)

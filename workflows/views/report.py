@@ -9,8 +9,9 @@ from sennit.workflows.limits import (
     MIN_SUMMARY_CHARACTERS,
 )
 from sennit.workflows.messages.contracts import Conclusion
+from sennit.workflows.messages.message import message_bytes
 from sennit.workflows.messages.result import NodeLine, RunReport, RunStatus
-from sennit.workflows.plan.language.text import cut
+from sennit.workflows.plan.language.text import cut, text_bytes
 from sennit.workflows.plan.scheduling.state import CANCELLED, FAILED, SKIPPED, STATUS_NAMES, SUCCEEDED, RunState
 from sennit.workflows.views.nodes import fields_of, shown_summary
 from sennit.workflows.views.quote import shortage, spent
@@ -38,8 +39,9 @@ def report_lines(shown: ShownRun) -> tuple[tuple[NodeLine, ...], int]:
 
 
 def _size(line: NodeLine) -> int:
-    approved = len(line.approved.model_dump_json()) if line.approved is not None else 0
-    return 150 + len((line.error or "").encode()) + len(line.summary.encode()) + len(line.call_site) + approved
+    approved = message_bytes(line.approved) if line.approved is not None else 0
+    texts = (line.error or "", line.summary, line.call_site)
+    return 150 + sum(map(text_bytes, texts)) + approved
 
 
 def _report_line(state: RunState, unit: int, room: int, caught: Container[int]) -> NodeLine:

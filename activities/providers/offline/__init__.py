@@ -16,6 +16,7 @@ from sennit.activities.providers.offline.questions import Question, question
 from sennit.activities.providers.offline.statements import nearest, stems
 from sennit.workflows.plan.language.json_schema import violations
 from sennit.workflows.plan.language.limits import Usage
+from sennit.workflows.plan.language.text import text_bytes
 
 _SUMMARISE = re.compile(r"(?is)summari[sz]e\b.*?(?:(?P<count>\d{1,2}|one|two|three) sentences?\b|$)")
 _TAKEN = ("input", "goal", "answer", "lead", "difference", "sum")
@@ -43,7 +44,7 @@ class Offline:
             raise OfflineCannot(f"the offline rules cannot fill this output_schema: {place} {sentence}; set a model")
         text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
         request.on_text(text)
-        sent, received = (-(-len(each.encode("utf-8", "replace")) // 3) for each in (request.prompt, text))
+        sent, received = (-(-text_bytes(each) // 3) for each in (request.prompt, text))
         return ModelReply(output, Usage(sent, received, calls=1), text=text)
 
     async def default_model(self) -> str:

@@ -3,18 +3,19 @@
 from difflib import unified_diff
 
 from sennit.activities.limits import MAX_DIFFERENCE_BYTES, MAX_DIFFERENCE_LINES
+from sennit.workflows.plan.language.text import text_bytes
 
 
 def difference(name: str, old: bytes | None, new: str) -> str:
     """Return the unified diff against what is there, or else the sizes and the new text."""
-    size = f"{len(new.encode(errors='replace')):,} bytes"
+    size = f"{text_bytes(new):,} bytes"
     if old is None:
         return f"new file {name}, {size}\n{new}"
     if old == new.encode(errors="replace"):
         return f"{name} is this already, {size}\n{new}"
     before = _lines(old)
     after = new.splitlines(keepends=True)
-    if before is None or len(new) > MAX_DIFFERENCE_BYTES or len(after) > MAX_DIFFERENCE_LINES:
+    if before is None or text_bytes(new) > MAX_DIFFERENCE_BYTES or len(after) > MAX_DIFFERENCE_LINES:
         return f"{name}, {len(old):,} bytes, would be replaced by {size}\n{new}"
     diff = unified_diff(before, after, f"{name} (now)", f"{name} (then)")
     return "".join(line if line.endswith("\n") else f"{line}\n\\ no newline at the end\n" for line in diff)

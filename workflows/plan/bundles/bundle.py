@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from sennit.workflows.plan.bundles.renaming import Renaming
-from sennit.workflows.plan.language.text import did_you_mean, format_name, nearest_or_known
+from sennit.workflows.plan.language.text import did_you_mean, format_name, nearest_or_known, text_bytes
 from sennit.workflows.plan.limits import MAX_SCRIPT_BYTES, MAX_SCRIPT_FILES
 from sennit.workflows.plan.programs.source import (
     FILE_MARK,
@@ -122,7 +122,7 @@ class _Bundler:
         if self.problems:
             raise BadBundle(sorted(dict.fromkeys(self.problems)))
         script = "\n".join(parts) + "\n"
-        if len(script.encode()) > MAX_SCRIPT_BYTES:
+        if text_bytes(script) > MAX_SCRIPT_BYTES:
             text = f"with its {len(self._done)} modules the script has more than {MAX_SCRIPT_BYTES >> 20} MiB"
             raise BadBundle([("", 1, f"{text}: read data with tools")])
         return Bundle(script, {file.name: file.path for file in self._done})

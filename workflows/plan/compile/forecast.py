@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from sennit.workflows.plan.language.dag import topological_order
 from sennit.workflows.plan.language.dependencies import Links, links_of, works_of
 from sennit.workflows.plan.language.nodes import AgentNode, MapNode, ModelCall, Node, Plan, ToolCall
+from sennit.workflows.plan.language.text import text_bytes
 
 GUESSED_SECONDS = {"tool": 1.0, "llm": 5.0, "agent": 60.0, "program": 10.0, "map": 2.0, "join": 0.05, "gate": 60.0}
 GUESSED_TOKENS = 1_000
@@ -59,5 +60,5 @@ def _tokens_of(node: Node, work: ToolCall | ModelCall | AgentNode) -> int:
         return (work.budget.tokens if work.budget else None) or AGENT_TOKENS
     if not isinstance(work, ModelCall):
         return 0
-    guess = GUESSED_TOKENS + len(work.prompt.encode()) // 3
+    guess = GUESSED_TOKENS + text_bytes(work.prompt) // 3
     return guess * (node.max_items if isinstance(node, MapNode) else 1)

@@ -6,6 +6,7 @@ The validator names them, the activity computes them beside its result, and the 
 from typing import Any
 
 from sennit.workflows.plan.language.references import BindError, Reference, parse_path, resolve
+from sennit.workflows.plan.language.text import text_bytes
 from sennit.workflows.plan.limits import MAX_FACT_BYTES
 
 OF_A_JOIN = "~"
@@ -66,7 +67,7 @@ def fact_of_input(policy: str, name: str) -> tuple[int, str] | None:
 
 
 def _scalar(name: str, value: Any) -> Scalar:
-    if isinstance(value, str) and (size := len(value.encode(errors="surrogatepass"))) > MAX_FACT_BYTES:
+    if isinstance(value, str) and (size := text_bytes(value)) > MAX_FACT_BYTES:
         raise FactTooLarge(f"`{name}` is {size} bytes; a condition tests at most {MAX_FACT_BYTES}")
     if isinstance(value, dict | list):
         raise FactTooLarge(f"`{name}` is {'an object' if isinstance(value, dict) else 'a list'}; test a part of it")

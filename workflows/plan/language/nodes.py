@@ -22,7 +22,7 @@ from pydantic import (
 
 from sennit.workflows.plan.language.conditions import Condition
 from sennit.workflows.plan.language.limits import Duration, Limits
-from sennit.workflows.plan.language.text import format_value
+from sennit.workflows.plan.language.text import format_value, text_bytes
 from sennit.workflows.plan.language.validation_messages import Frozen, by_kind, word_or
 from sennit.workflows.plan.limits import MAX_ATTEMPTS, MAX_GOAL_BYTES, MAX_NODES, MAX_SCRIPT_CHARACTERS, MAX_STAGES
 
@@ -361,7 +361,7 @@ class InputSpec(Frozen):
 
 
 def _short_goal(goal: str) -> str:
-    size = len(goal.encode())
+    size = text_bytes(goal)
     if size > MAX_GOAL_BYTES:
         raise ValueError(f"is {size:,} bytes; at most {MAX_GOAL_BYTES:,}. Put long text in a document")
     return goal

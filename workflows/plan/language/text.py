@@ -56,6 +56,13 @@ def clean(text: str) -> str:
     return _HIDDEN.sub("", _RETURNS.sub("\n", _ESCAPES.sub("", text)))
 
 
+def text_bytes(text: str) -> int:
+    """Return how many bytes a text takes in UTF-8, which limits in bytes count. Half a surrogate pair, which JSON may
+    hold, counts three.
+    """
+    return len(text.encode(errors="surrogatepass"))
+
+
 def one_line(text: str, limit: int | None = None) -> str:
     """Return `text` cleaned, printable and on one line, cut to `limit` characters with an ellipsis."""
     start = text if limit is None else text[: 4 * limit]

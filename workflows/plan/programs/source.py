@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from sennit.workflows.plan.bounded_cache import BoundedCache
+from sennit.workflows.plan.language.text import text_bytes
 from sennit.workflows.plan.limits import (
     MAX_BRACES,
     MAX_EXPRESSION_CHARACTERS,
@@ -195,7 +196,7 @@ def parsed(script: str) -> ast.Module:
 
 
 def _parsed(script: str) -> ast.Module:
-    if len(script) > MAX_SCRIPT_BYTES or len(script.encode(errors="replace")) > MAX_SCRIPT_BYTES:
+    if text_bytes(script) > MAX_SCRIPT_BYTES:
         most = f"{MAX_SCRIPT_BYTES >> 20} MB"
         raise TooLarge(f"it has more than {most}: read data with tools, or give it as arguments")
     if script.count("{") > MAX_BRACES:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from sennit.workflows.plan.compile.forecast import AGENT_TOKENS, GUESSED_TOKENS
+from sennit.workflows.plan.language.text import text_bytes
 from sennit.workflows.plan.limits import MAX_QUOTED_CALLS, MAX_QUOTED_LEVELS
 from sennit.workflows.plan.programs.rounds import MANY, Rounds, Size, TooLong, Values
 from sennit.workflows.plan.programs.source import Function, Source, line_of, parsed
@@ -361,7 +362,7 @@ class _Reader:
     def _llm(self, args: list[ast.expr], named: dict[str, ast.expr], values: Values) -> Counts:
         texts = [_text(part) for arg in args[:1] for part in ast.walk(arg)]
         self.rounds.spend(len(texts))
-        tokens = GUESSED_TOKENS + len("".join(texts).encode()) // 3
+        tokens = GUESSED_TOKENS + text_bytes("".join(texts)) // 3
         tools = self._tools(named.get("tools", ast.List([])))
         turns = self.rounds.number(named.get("max_turns", ast.Constant(_TURNS)), values) or _TURNS
         self.may_use(tools)
