@@ -38,7 +38,9 @@ MAX_EXPRESSION_LEVELS: Final = 60  # of parentheses and signs in a calculation: 
 MAX_FAILURE_CHARACTERS: Final = 500  # of a failure's message: Temporal keeps 4 KiB with everything around it
 MAX_FILE_BYTES: Final = 4 * 1024 * 1024  # of a file that `read` takes into memory
 MAX_GZIP_MEMBERS: Final = 1_000  # of one answer: more are an attack on who unpacks them
-MAX_INDEXED_BYTES: Final = 2 * 1024 * 1024  # of each file that is searched: only the first 2 MiB are indexed
+MAX_INDEXED_BYTES: Final = 16 << 20  # of each file that is searched; of a longer one the beginning is, and that is said
+MAX_INDEXED_FOLDER_BYTES: Final = 512 << 20
+"""Of a folder of documents: a search must be ready within a minute. Files after that are named and not searched."""
 MAX_INLINE_BYTES: Final = 32 * 1024  # of an output that travels in the reply; what is larger lies in the artifact store
 MAX_INTERPRETER_BYTES: Final = 1 << 30  # Address space of one process that runs scripts; the kernel holds it
 MAX_ISOLATED_CALLS: Final = 4  # at once in a worker: each has a process of its own

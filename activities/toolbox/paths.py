@@ -42,7 +42,7 @@ class FoundFile:
 def documents_root(docs: Path | None) -> Path:
     """Return the resolved folder of documents; raises DocsNotFound naming folder and worker."""
     if docs is None:
-        raise DocsNotFound("this run has no documents; name a folder with --docs DIR or SENNIT_DOCS")
+        raise DocsNotFound("no documents: name a folder with --docs")
     try:
         root = docs.resolve(strict=True)
         if root.is_dir() and os.access(root, os.R_OK | os.X_OK):
@@ -55,11 +55,22 @@ def documents_root(docs: Path | None) -> Path:
 
 def scan(root: Path) -> list[FoundFile]:
     """Return every regular file below `root`, sorted by path; raises TooManyFiles above 20,000."""
+    return scan_with_gaps(root)[0]
+
+
+def scan_with_gaps(root: Path) -> tuple[list[FoundFile], list[str]]:
+    """Return what `scan` does, and the folders that this worker may not read, so that nobody takes them for empty."""
     files: list[FoundFile] = []
+    closed: list[str] = []
     folders = [""]
     while folders:
         prefix = folders.pop()
-        for entry in _entries(root / prefix):
+        try:
+            entries = _entries(root / prefix)
+        except PermissionError:
+            closed.append(prefix)
+            continue
+        for entry in entries:
             path = prefix + entry.name
             if entry.is_dir(follow_symlinks=False):
                 folders.append(path + "/")
@@ -68,7 +79,7 @@ def scan(root: Path) -> list[FoundFile]:
                 files.append(FoundFile(path, status.st_size, changed, status.st_ino))
         if len(files) > MAX_DOCUMENTS:
             raise TooManyFiles(f"more than {MAX_DOCUMENTS:,} files below {root.name!r}; name a smaller folder")
-    return sorted(files, key=lambda file: file.path)
+    return sorted(files, key=lambda file: file.path), sorted(closed)
 
 
 @contextmanager
@@ -152,7 +163,7 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
             return [each for each in entries if not each.name.startswith(".") and _is_unicode(each.name)]
-    except (PermissionError, FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError):  # removed since its parent was read
         return []
 
 

@@ -12,12 +12,13 @@ from sennit.activities.toolbox.errors import DocumentUnreadable
 from sennit.activities.toolbox.files.encodings import NotText, decoded
 from sennit.activities.toolbox.files.markup import html_to_text
 from sennit.activities.toolbox.files.pdf import is_pdf, pdf_text
+from sennit.activities.toolbox.files.tables import TABLES, is_table, table_rows
 
 _SHORT_PARAGRAPH: Final = 200
 _HTML: Final = (".html", ".htm")
 _MARKDOWN: Final = (".md", ".markdown")
 _PDF: Final = ".pdf"
-SEARCHABLE: Final = (*_HTML, *_MARKDOWN, ".txt", _PDF)
+SEARCHABLE: Final = (*_HTML, *_MARKDOWN, ".txt", _PDF, *TABLES)
 """Endings, in lower case, of the files that are searched."""
 
 _FRONT_MATTER: Final = re.compile(r"---[ \t]*\n(.*?\n)??---[ \t]*(?:\n|\Z)", re.DOTALL)
@@ -80,8 +81,19 @@ def readable_text(
     return ReadableDocument(title[:MAX_TITLE_CHARACTERS] or fallback, text, encoding)
 
 
-def passages(document: ReadableDocument) -> list[Passage]:
-    """Divide a document into passages of at most 700 characters; its title stands for an empty one."""
+def passages(path: str, document: ReadableDocument, *, whole: bool = True) -> list[Passage]:
+    """Divide the document at `path` into passages of at most 700 characters; its title stands for an empty one. Each
+    row of a table is a passage of its own, with the names of its columns.
+
+    Raises DocumentUnreadable for a table that cannot be divided into rows.
+    """
+    if is_table(path):
+        try:
+            rows = list(table_rows(path, document.text, whole=whole))
+        except NotText as problem:
+            raise DocumentUnreadable(f"{path!r} {problem}") from None
+        pieces = [piece for row in rows for piece in _pieces(row)]
+        return [Passage("", piece) for piece in pieces] or [Passage("", document.title)]
     found: list[Passage] = []
     for heading, paragraph in _paragraphs(document):
         last = found[-1] if found else None

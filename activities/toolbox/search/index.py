@@ -19,6 +19,7 @@ from typing import Final
 
 from sennit.activities.limits import (
     MAX_INDEXED_BYTES,
+    MAX_INDEXED_FOLDER_BYTES,
     MAX_KEPT_INDEX_FILES_BYTES,
     MAX_KEPT_INDEXES_BYTES,
     MAX_NAMED_FILES,
@@ -26,10 +27,10 @@ from sennit.activities.limits import (
 from sennit.activities.toolbox.errors import DocumentUnreadable, IndexUnusable, ToolError
 from sennit.activities.toolbox.files.documents import SEARCHABLE, most_bytes, passages, readable_text
 from sennit.activities.toolbox.files.pdf import PdfTexts, can_read_pdf, remove_unused
-from sennit.activities.toolbox.paths import FoundFile, open_inside, scan
+from sennit.activities.toolbox.paths import FoundFile, open_inside, scan_with_gaps
 from sennit.workflows.plan.bounded_cache import BoundedCache
 
-_FORMAT: Final = "3"
+_FORMAT: Final = "4"
 _SETTLED_NS: Final = 2_000_000_000
 _KEPT: Final = 4
 _ABANDONED_SECONDS: Final = 3600
@@ -39,6 +40,8 @@ CREATE VIRTUAL TABLE passages USING fts5(
     tokenize = "porter unicode61 remove_diacritics 2"
 );
 CREATE TABLE unread (path, reason);
+CREATE TABLE cut (path, size);
+CREATE TABLE others (path);
 CREATE TABLE taken (path, encoding)
 """
 
@@ -60,7 +63,7 @@ def current_index(root: Path, cache: Path, progress: Callable[[str], None]) -> P
     then content is compared. Raises TooManyFiles or IndexUnusable.
     """
     started = time.time_ns()
-    files = tuple(file for file in scan(root) if file.path.lower().endswith(SEARCHABLE))
+    files = _documents(root)
     known = _known.get((root, cache))
     if known and known.files == files and known.index.exists():
         return known.index
@@ -68,10 +71,28 @@ def current_index(root: Path, cache: Path, progress: Callable[[str], None]) -> P
         index = _index_path(root, cache, _digest(root, files))
         if not index.exists():
             index = _build(root, cache, files)
-            progress(f"indexed {len(files)} documents")
+            progress(f"indexed {sum(_is_searchable(file) for file in files)} documents")
         if all(file.changed_ns < started - _SETTLED_NS for file in files):
             _known.put((root, cache), _Known(files, index))
     return index
+
+
+def _documents(root: Path) -> tuple[FoundFile, ...]:
+    """Return what is below the folder. Of a file that no search reads, and of a folder that nobody may read, only the
+    path counts: a log beside the documents must not have them indexed again at each of its lines.
+    """
+    files, closed = scan_with_gaps(root)
+    found = [file if _is_searchable(file) else FoundFile(file.path, 0, 0, 0) for file in files]
+    found += [FoundFile(prefix, 0, 0, 0) for prefix in closed]
+    return tuple(found)
+
+
+def _is_searchable(file: FoundFile) -> bool:
+    return file.path.lower().endswith(SEARCHABLE)
+
+
+def _is_closed_folder(file: FoundFile) -> bool:
+    return not file.path or file.path.endswith("/")
 
 
 def open_index(index: Path) -> sqlite3.Connection:
@@ -79,20 +100,39 @@ def open_index(index: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{index.as_uri()}?mode=ro&immutable=1", uri=True)
 
 
-def shortcomings(index: Path) -> list[str]:
-    """Return what a run should know of documents that are not in the index, or may be wrong there. Raises
-    sqlite3.DatabaseError.
+@dataclass(frozen=True, slots=True)
+class Shortcomings:
+    """What a search of an index does not see, in sentences: `not_read` about what it lacks, `doubtful` about what may
+    be wrong in it.
     """
-    found = []
+
+    not_read: list[str]
+    doubtful: list[str]
+
+
+def shortcomings(index: Path) -> Shortcomings:
+    """Return what a run should know of the documents behind an index. Raises sqlite3.DatabaseError."""
+    not_read: list[str] = []
+    doubtful: list[str] = []
     with closing(open_index(index)) as connection:
         unread = [reason for (reason,) in connection.execute("SELECT reason FROM unread ORDER BY path")]
+        rows = connection.execute("SELECT path, size FROM cut ORDER BY path")
+        cut = [f"{path} ({size:,} bytes)" for path, size in rows]
+        others = [path for (path,) in connection.execute("SELECT path FROM others ORDER BY path")]
         rows = connection.execute("SELECT path, encoding FROM taken ORDER BY path")
         taken = [f"{path} as {name}" for path, name in rows]
     if unread:
-        found.append(f"{len(unread)} of the documents could not be read and were not searched: {_some(unread)}")
+        not_read.append(f"{len(unread)} of the documents could not be read and were not searched: {_some(unread)}")
+    if cut:
+        most = f"the first {MAX_INDEXED_BYTES >> 20} MiB"
+        not_read.append(f"of {len(cut)} of the documents only {most} were searched: {_some(cut)}")
+    if others:
+        kinds = " ".join(SEARCHABLE)
+        not_read.append(f"{len(others)} files were not searched, because search reads {kinds}: {_some(others)}")
     if taken:
-        found.append(f"{len(taken)} of the documents are not UTF-8 and do not say what they are; read: {_some(taken)}")
-    return found
+        doubt = "of the documents are not UTF-8 and do not say what they are; read"
+        doubtful.append(f"{len(taken)} {doubt}: {_some(taken)}")
+    return Shortcomings(not_read, doubtful)
 
 
 def _some(texts: list[str]) -> str:
@@ -122,15 +162,43 @@ def _new_digest() -> blake2b:
     return blake2b(f"{_FORMAT} {can_read_pdf()}".encode(), digest_size=16)
 
 
-def _add(state: blake2b, file: FoundFile, content: bytes) -> None:
-    state.update(f"{file.path}\0{file.size}\0".encode() + blake2b(content).digest())
+def _add(state: blake2b, file: FoundFile, content: bytes | DocumentUnreadable | None) -> None:
+    state.update(f"{file.path}\0{file.size}\0".encode())
+    if isinstance(content, bytes):
+        state.update(blake2b(content).digest())
+    elif content is not None:
+        state.update(str(content).encode())
 
 
-def _contents(root: Path, files: Sequence[FoundFile]) -> Iterator[tuple[FoundFile, bytes]]:
-    """Yield the content of each file as far as it is indexed; a file that vanished or may not be read is left out."""
+def _contents(root: Path, files: Sequence[FoundFile]) -> Iterator[tuple[FoundFile, bytes | DocumentUnreadable | None]]:
+    """Yield the content of each document as far as it is indexed, or why it is not; None for a file that no search
+    reads. A file that has vanished is left out.
+    """
+    left = MAX_INDEXED_FOLDER_BYTES
     for file in files:
-        with suppress(ToolError), open_inside(root, file.path) as opened:
-            yield file, opened.read(most_bytes(file.path, MAX_INDEXED_BYTES))
+        if _is_closed_folder(file):
+            yield file, DocumentUnreadable(f"the folder {file.path or '.'!r}: this worker may not read it")
+        elif not _is_searchable(file):
+            yield file, None
+        elif left <= 0:
+            most = f"{MAX_INDEXED_FOLDER_BYTES >> 20} MiB, as many as are searched"
+            yield file, DocumentUnreadable(f"{file.path!r}: the documents before it have {most}")
+        else:
+            content = _content(root, file)
+            left -= len(content) if isinstance(content, bytes) else 0
+            if content is not None:
+                yield file, content
+
+
+def _content(root: Path, file: FoundFile) -> bytes | DocumentUnreadable | None:
+    """Return the content of a document as far as it is indexed, or why it cannot be read; None if it has vanished."""
+    try:
+        with open_inside(root, file.path) as opened:
+            return opened.read(most_bytes(file.path, MAX_INDEXED_BYTES))
+    except DocumentUnreadable as problem:
+        return problem
+    except ToolError:
+        return None
 
 
 def _build(root: Path, cache: Path, files: Sequence[FoundFile]) -> Path:
@@ -159,18 +227,32 @@ def _write(unfinished: Path, root: Path, files: Sequence[FoundFile], texts: PdfT
         connection.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN;" + _SCHEMA)
         for file, content in _contents(root, files):
             _add(state, file, content)
-            try:
-                document = readable_text(file.path, content, whole=len(content) == file.size, of_pdf=texts.of)
-            except DocumentUnreadable as problem:
-                connection.execute("INSERT INTO unread VALUES (?, ?)", (file.path, str(problem)))
-                continue
-            if document.is_taken_for:
-                connection.execute("INSERT INTO taken VALUES (?, ?)", (file.path, document.encoding))
-            rows = [(document.title, passage.heading, passage.text, file.path) for passage in passages(document)]
-            connection.executemany("INSERT INTO passages VALUES (?, ?, ?, ?)", rows)
+            if content is None:
+                connection.execute("INSERT INTO others VALUES (?)", (file.path,))
+            elif isinstance(content, DocumentUnreadable):
+                connection.execute("INSERT INTO unread VALUES (?, ?)", (file.path, str(content)))
+            else:
+                _write_document(connection, file, content, texts)
         connection.execute("INSERT INTO passages(passages) VALUES ('optimize')")
         connection.execute("COMMIT")
     return state.hexdigest()
+
+
+def _write_document(connection: sqlite3.Connection, file: FoundFile, content: bytes, texts: PdfTexts) -> None:
+    """Write the passages of one document, or why it has none."""
+    whole = len(content) == file.size
+    try:
+        document = readable_text(file.path, content, whole=whole, of_pdf=texts.of)
+        found = passages(file.path, document, whole=whole)
+    except DocumentUnreadable as problem:
+        connection.execute("INSERT INTO unread VALUES (?, ?)", (file.path, str(problem)))
+        return
+    if not whole:
+        connection.execute("INSERT INTO cut VALUES (?, ?)", (file.path, file.size))
+    if document.is_taken_for:
+        connection.execute("INSERT INTO taken VALUES (?, ?)", (file.path, document.encoding))
+    rows = ((document.title, passage.heading, passage.text, file.path) for passage in found)
+    connection.executemany("INSERT INTO passages VALUES (?, ?, ?, ?)", rows)
 
 
 def _remove_old(folder: Path, place: str) -> None:

@@ -55,12 +55,14 @@ class SearchResult(BaseModel):
 
     query: str
     count: int
+    not_read: Annotated[list[str], Field(description="What of the folder was not searched, and why")] = []
     items: list[FoundPassage]
 
 
 @tool(effect="read", timeout="60s", typical="50ms", resource="file")
 def search(args: SearchArguments, context: ToolContext) -> SearchResult:
-    """Search the documents folder and return the passages that answer the query best.
+    """Search the documents folder and return the passages that answer the query best; `not_read` names the files that
+    were not searched, or only in part. It reads text, Markdown, HTML, PDF, and CSV and TSV row by row.
 
     Words are matched whatever their case, accents and endings; operators and punctuation mean nothing. The
     answer depends on the present content of the documents alone.
@@ -69,8 +71,7 @@ def search(args: SearchArguments, context: ToolContext) -> SearchResult:
     if not match:
         problem = "has no word to search for"
         raise ToolArgumentError(problem, tool="search", field="query")
-    items = _search(documents_root(context.docs), match, args.k, context)
-    return SearchResult(query=args.query, count=len(items), items=items)
+    return _search(documents_root(context.docs), match, args, context)
 
 
 def _any_word_of(query: str) -> str:
@@ -83,23 +84,25 @@ def _any_word_of(query: str) -> str:
     return " OR ".join(f'"{word}"' for word in list(dict.fromkeys(telling))[:MAX_QUERY_WORDS])
 
 
-def _search(root: Path, match: str, k: int, context: ToolContext) -> list[FoundPassage]:
+def _search(root: Path, match: str, args: SearchArguments, context: ToolContext) -> SearchResult:
     """Search the index; one that is damaged, or removed since it was found, is built again once."""
     try:
         index = current_index(root, context.cache, context.progress)
-        return _best(index, match, k, context)
+        return _best(index, match, args, context)
     except sqlite3.DatabaseError:
         discard_index(index)
     index = current_index(root, context.cache, context.progress)
     try:
-        return _best(index, match, k, context)
+        return _best(index, match, args, context)
     except sqlite3.DatabaseError as error:
         raise IndexUnusable(f"the search index cannot be read: {error}", retryable=True) from error
 
 
-def _best(index: Path, match: str, k: int, context: ToolContext) -> list[FoundPassage]:
-    for text in shortcomings(index):
+def _best(index: Path, match: str, args: SearchArguments, context: ToolContext) -> SearchResult:
+    missing = shortcomings(index)
+    for text in (*missing.not_read, *missing.doubtful):
         context.warn(text)
     with closing(open_index(index)) as connection:
-        rows = connection.execute(_BEST, (match, k)).fetchall()
-    return [FoundPassage(path=path, title=title, passage=text, score=score) for path, title, text, score in rows]
+        rows = connection.execute(_BEST, (match, args.k)).fetchall()
+    items = [FoundPassage(path=path, title=title, passage=text, score=score) for path, title, text, score in rows]
+    return SearchResult(query=args.query, count=len(items), not_read=missing.not_read, items=items)

@@ -31,7 +31,7 @@ def test_a_title_comes_from_the_document_or_else_from_its_name(path: str, conten
 
 
 def divided(text: str, title: str = "T") -> list[tuple[str, str]]:
-    return [(each.heading, each.text) for each in passages(ReadableDocument(title, text))]
+    return [(each.heading, each.text) for each in passages("a.md", ReadableDocument(title, text))]
 
 
 def test_paragraphs_are_passages_under_their_headings() -> None:
@@ -65,7 +65,7 @@ def test_an_empty_document_is_found_by_its_title() -> None:
 @settings(deadline=None)
 @given(st.text(alphabet="ab.# \n`é", max_size=3000))
 def test_no_text_is_lost_and_no_passage_is_too_long(text: str) -> None:
-    found = passages(ReadableDocument("T", text))
+    found = passages("a.md", ReadableDocument("T", text))
     assert all(len(each.text) <= MAX_PASSAGE_CHARACTERS for each in found)
     body = "".join(line for line in text.split("\n") if not line.startswith("#"))
     kept = "".join("".join(each.text.split()) for each in found)

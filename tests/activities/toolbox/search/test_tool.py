@@ -1,3 +1,4 @@
+import os
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from pydantic import ValidationError
 from sennit.activities.toolbox.definition import ToolContext
 from sennit.activities.toolbox.errors import DocsNotFound, ToolArgumentError
 from sennit.activities.toolbox.files.encodings import NotText
+from sennit.activities.toolbox.search import index
 from sennit.activities.toolbox.search.tool import SearchArguments, SearchResult, search
 
 NILE = """# Nile
@@ -111,7 +113,12 @@ def test_a_query_without_words_is_refused_by_name(library: ToolContext, query: s
 
 
 def test_words_that_occur_nowhere_find_nothing(library: ToolContext) -> None:
-    assert found(library, "xylophone quokka").model_dump() == {"query": "xylophone quokka", "count": 0, "items": []}
+    assert found(library, "xylophone quokka").model_dump() == {
+        "query": "xylophone quokka",
+        "count": 0,
+        "not_read": [],
+        "items": [],
+    }
 
 
 def test_a_query_of_common_words_only_is_searched_as_it_is(library: ToolContext) -> None:
@@ -161,12 +168,83 @@ def test_documents_that_cannot_be_read_are_named_and_others_are_found(tmp_path: 
         "nile.txt": "The Nile: café",
         "rhine.txt": "The Rhine: café",
     }
-    unread, taken = warnings
+    unread, others, taken = warnings
+    assert others.endswith("because search reads .html .htm .md .markdown .txt .pdf .csv .tsv: data.bin")
     assert unread.startswith("2 of the documents could not be read and were not searched: 'broken.pdf' is a PDF")
     assert unread.endswith("'broken.txt' is not text")
     assert taken == "1 of the documents are not UTF-8 and do not say what they are; read: rhine.txt as windows-1252"
     found(context, "nile")
-    assert warnings[2:] == warnings[:2]
+    assert warnings[3:] == warnings[:3]
+
+
+def test_a_long_file_is_searched_to_its_end(docs: Path, context: ToolContext) -> None:
+    (docs / "long.txt").write_text("Some words.\n\n" * 250_000 + "The platypus lays eggs.\n")
+    (item,) = found(context, "platypus", 1).items
+    assert item.passage.endswith("The platypus lays eggs.")
+
+
+def test_what_of_a_folder_is_not_searched_is_named_in_the_result_and_in_warnings(
+    docs: Path, context: ToolContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warnings: list[str] = []
+    monkeypatch.setattr(index, "MAX_INDEXED_BYTES", 1 << 20)
+    monkeypatch.setattr(index, "MAX_INDEXED_FOLDER_BYTES", 3 << 20)
+    (docs / "a-long.txt").write_text("Some words.\n\n" * 200_000 + "The platypus lays eggs.\n")
+    (docs / "b-full.txt").write_text("Other words.\n" * 90_000)
+    (docs / "c-full.txt").write_text("Other words.\n" * 90_000)
+    (docs / "d-late.txt").write_text("The echidna lays eggs.")
+    (docs / "figures.xlsx").write_bytes(b"PK")
+    result = found(replace(context, warn=warnings.append), "platypus echidna")
+    assert result.items == []
+    assert result.not_read == warnings
+    late, cut, other = warnings
+    assert "'d-late.txt': the documents before it have 3 MiB, as many as are searched" in late
+    assert cut.startswith("of 3 of the documents only the first 1 MiB were searched: a-long.txt (2,600,024 bytes)")
+    assert other.startswith("1 files were not searched")
+    assert other.endswith("figures.xlsx")
+
+
+def test_a_folder_that_may_not_be_read_is_named(
+    docs: Path, context: ToolContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (docs / "private").mkdir()
+    (docs / "nile.md").write_text("# Nile\n\nThe Nile is long.\n")
+    scandir = os.scandir
+
+    def refuse(folder: Path) -> object:
+        if folder.name == "private":
+            raise PermissionError(13, "Permission denied")
+        return scandir(folder)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    result = found(context, "nile")
+    assert result.count == 1
+    assert "the folder 'private/': this worker may not read it" in result.not_read[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "query", "passage"),
+    [
+        ("rivers.csv", "Name,Length km\nNile,6650\nRhine,1230\n", "rhine", "Name: Rhine; Length km: 1230"),
+        ("rivers.csv", "Name;Länge\nRhein;1.230,5\n", "rhein", "Name: Rhein; Länge: 1.230,5"),
+        ("rivers.tsv", "Name\tNote\nRhine\tlong, and wide\n", "rhine", "Name: Rhine; Note: long, and wide"),
+        ("rivers.csv", 'Name,Note\nRhine,"wide,\nand long"\n', "rhine", "Name: Rhine; Note: wide, and long"),
+        ("rivers.csv", "Name,Note\nRhine,,left over\n", "rhine", "Name: Rhine; column 3: left over"),
+        ("rivers.csv", "Name,Note\n", "note", "columns: Name; Note"),
+    ],
+)
+def test_a_table_is_searched_row_by_row_with_its_header(
+    docs: Path, context: ToolContext, name: str, text: str, query: str, passage: str
+) -> None:
+    (docs / name).write_text(text)
+    result = found(context, query)
+    assert result.items[0].passage == passage
+    assert result.not_read == []
+
+
+def test_a_table_with_a_quotation_mark_that_does_not_end_is_named(docs: Path, context: ToolContext) -> None:
+    (docs / "broken.csv").write_text('Name,Note\nRhine,"wide\n' + "Nile,long\n" * 20_000)
+    assert "'broken.csv' is no table: line" in found(context, "nile").not_read[0]
 
 
 def test_a_pdf_is_searched(tmp_path: Path) -> None:
