@@ -173,7 +173,7 @@ def find_sandbox(choice: SandboxChoice, folder: Path) -> Sandbox:
             if not problem:
                 return sandbox
             problems.append(f"{method}: {problem}")
-    raise NoSandbox("; ".join(problems))
+    raise NoSandbox("; ".join(dict.fromkeys(problems)))
 
 
 def _missing(sandbox: Sandbox) -> str:

@@ -41,7 +41,12 @@ def main() -> None:
     job = json.loads(sys.stdin.buffer.readline())
     if job["group"]:
         memory_group.join(Path(job["group"]))
-    folder = _make_folder(job) if job["folder"] else None
+    try:
+        folder = _make_folder(job) if job["folder"] else None
+    except OSError as error:
+        problem = f"no private folder can be made in {job['folder']}: {error.strerror or error}"
+        sys.stdout.write(json.dumps(_failed(problem)))
+        return
     try:
         report = Supervisor(job, folder).run()
     finally:
@@ -49,6 +54,20 @@ def main() -> None:
             with suppress(OSError):  # what a process that could not be ended still has
                 Path(folder).rmdir()
     sys.stdout.write(json.dumps(report))
+
+
+def _failed(problem: str) -> dict[str, Any]:
+    """Return the report of a command that was not started."""
+    return {
+        "stdout": "",
+        "stderr": problem,
+        "exit_code": None,
+        "stopped": "failed",
+        "measured": False,
+        "truncated": False,
+        "files": {},
+        "left_out": [],
+    }
 
 
 def _make_folder(job: dict[str, Any]) -> str:

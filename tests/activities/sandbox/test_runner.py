@@ -1,5 +1,7 @@
 """Which sandbox is taken, and what it says of its limits."""
 
+import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,7 @@ from doubles.sandboxes import found
 from sennit.activities.sandbox import SandboxChoice, memory_group, runner
 from sennit.activities.sandbox.runner import NoSandbox, Sandbox, find_sandbox
 from sennit.activities.sandbox.tools import code_tools
+from sennit.activities.toolbox.errors import SandboxFailed
 
 GROUP = Path("/sys/fs/cgroup/worker")
 
@@ -26,6 +29,17 @@ GROUP = Path("/sys/fs/cgroup/worker")
 )
 def test_the_tools_say_how_their_limits_are_held(sandbox: Sandbox, said: str) -> None:
     assert [tool.describe()["hint"] for tool in code_tools(sandbox)] == [said, said]
+
+
+async def test_a_missing_folder_is_named_as_what_it_is(tmp_path: Path) -> None:
+    here = await asyncio.to_thread(found, "landlock")
+    gone = tmp_path / "gone"
+    message = f"no private folder can be made in {gone}: No such file or directory"
+    with pytest.raises(SandboxFailed, match=message) as failed:
+        await replace(here, folder=gone).run(["true"], {}, 1)
+    assert not failed.value.retryable
+    with pytest.raises(NoSandbox, match=f"^landlock: {message}$"):
+        await asyncio.to_thread(find_sandbox, "landlock", gone)
 
 
 def test_what_is_said_was_tried() -> None:
