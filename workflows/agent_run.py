@@ -12,6 +12,7 @@ from temporalio.exceptions import ApplicationError, is_cancelled_exception
 with workflow.unsafe.imports_passed_through():
     from sennit.workflows.limits import MAX_DRAWN_AT_ONCE
     from sennit.workflows.messages.contracts import CheckResult, Conclusion, PreparedRun
+    from sennit.workflows.messages.message import message_bytes
     from sennit.workflows.messages.request import ContinuedState, RunRequest
     from sennit.workflows.messages.result import (
         WAITS_FOR,
@@ -231,9 +232,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             events=self._journal.next,
         )
         following = request.model_copy(update={"carry": carry})
-        if (
-            len(following.model_dump_json()) > MAX_CARRIED_BYTES
-        ):  # the plan is in the store; only a copied form misses it
+        if message_bytes(following) > MAX_CARRIED_BYTES:  # the plan is in the store; only a copied form misses it
             following = following.model_copy(update={"plan": None, "plan_packed": None})
         workflow.continue_as_new(
             following.model_dump(mode="json", exclude_defaults=True),
@@ -413,9 +412,13 @@ class AgentRun(UpdateHandlers, QueryHandlers):
 
     def _publish(self, shown: ShownRun | None) -> None:
         """Let lists know how the run stands."""
-        started, outage = self._engine.dispatcher.started if self._engine is not None else 0, self._halted_by
+        engine, setup = self._engine, self._setup
+        started = engine.dispatcher.started if engine is not None else 0
+        wake = engine.wake if engine is not None else None
         self._metrics.publish(self._status, shown)
-        self._setup.attributes.publish(self._status, self._setup.phase, shown, self._spent, started, outage)
+        setup.attributes.publish(
+            self._status, setup.phase, shown, self._spent, started=started, outage=self._halted_by, wake=wake
+        )
 
     @property
     def _status(self) -> RunStatus:

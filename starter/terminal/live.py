@@ -1,7 +1,6 @@
 """Progress as a table that redraws itself, for a person at a terminal."""
 
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,7 +17,6 @@ from sennit.starter.terminal.layers import Band, bands_of, bar_of
 from sennit.starter.terminal.lines import STYLES, announce
 from sennit.starter.terminal.render import (
     GLYPHS,
-    SETTLED,
     blocked_lines,
     closing_lines,
     counts_text,
@@ -26,11 +24,12 @@ from sennit.starter.terminal.render import (
     id_width,
     label,
     shown_lines,
+    status_text,
     usage_text,
 )
 from sennit.starter.terminal.text import fit, padded
 from sennit.workflows.messages.result import BlockedOn, RunReport
-from sennit.workflows.messages.views import NodeView, RunView
+from sennit.workflows.messages.views import ENDED_STATUSES, NodeView, RunView
 from sennit.workflows.plan.language.limits import duration_text
 from sennit.workflows.plan.language.text import one_line
 
@@ -123,11 +122,12 @@ class LiveTable:
         view = self._view
         took = time.time() - self._began if self._took is None else self._took
         facts = (counts_text(view.counts), duration_text(took * 1000), usage_text(view.usage))
-        head = fit("· " + " · ".join(filter(None, facts)), width - len(view.status) - 1)
+        status = status_text(view)
+        head = fit("· " + " · ".join(filter(None, facts)), width - len(status) - 1)
         below = [Text(line, style) for line, style in self._waiting_lines(view, width)]
         taken = sum(-(-max(cell_len(line.plain), 1) // width) for line in below)
         rows = self._rows(view, width, max(self._console.height - _OTHER_LINES - taken, 4))
-        return Group(Text.assemble((view.status, _RUN_STYLES.get(view.status, "bold")), f" {head}"), *rows, *below)
+        return Group(Text.assemble((status, _RUN_STYLES.get(view.status, "bold")), f" {head}"), *rows, *below)
 
     def _waiting_lines(self, view: RunView, width: int) -> Iterator[tuple[str, str]]:
         """Yield what the run waits for; a command is never cut, so that it can be copied."""
@@ -178,7 +178,7 @@ class LiveTable:
         since = self._since.get(node.id)
         if since is None:
             line.append(GLYPHS[node.status], STYLES.get(node.status, _dim(node)))
-            ms: float | None = node.duration_ms if node.status in SETTLED else None
+            ms: float | None = node.duration_ms if node.status in ENDED_STATUSES else None
         else:
             line.append_text(self._spin())
             ms = (now - since) * 1000
@@ -216,7 +216,7 @@ def _final_view(report: RunReport, last: RunView | None) -> RunView:
         run_id=report.run_id,
         status=report.status,
         phase="ended",
-        counts=Counter(node.status for node in nodes),
+        counts=report.counts,
         nodes=tuple(nodes),
         usage=report.usage,
     )

@@ -1,7 +1,6 @@
 """A run as text: its answer with sources, its nodes, what it waits for. Pure; all text is made safe to show."""
 
 import textwrap
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from rich.cells import cell_len
@@ -10,7 +9,7 @@ from sennit.starter.limits import MAX_NODE_LINES, MAX_PROGRESS_CHARACTERS, MAX_S
 from sennit.starter.terminal.layers import bands_of, bar_of
 from sennit.starter.terminal.text import as_json, fit, padded
 from sennit.workflows.messages.result import BlockedOn, NodeLine, RunReport, UsageReport, WriteLine
-from sennit.workflows.messages.views import NodeView, RunView
+from sennit.workflows.messages.views import ENDED_STATUSES, NodeView, RunView, ended_of
 from sennit.workflows.plan.language.limits import duration_text
 from sennit.workflows.plan.language.text import clean, one_line
 
@@ -32,7 +31,6 @@ WRITE_SAYS = {
     "in flight": "in flight; the run waits for it before it ends",
 }
 _BAR = 20
-SETTLED = ("succeeded", "failed", "handled", "skipped", "cancelled")
 
 
 def counts_text(counts: Mapping[str, int]) -> str:
@@ -40,9 +38,15 @@ def counts_text(counts: Mapping[str, int]) -> str:
     total = sum(counts.values())
     if not total:
         return "planning"
-    done = sum(counts.get(status, 0) for status in SETTLED)
+    done = ended_of(counts)
     rest = [f"{counts[status]} {status}" for status in ORDER[1:] if status != "pending" and counts.get(status)]
     return ", ".join([f"{done} of {total} node{'s' * (total != 1)}", *rest])
+
+
+def status_text(view: RunView) -> str:
+    """Return the status of a run; of one that goes on although it asks a person something, that it does both."""
+    asks = view.status == "running" and view.blocked
+    return "running, a question waits" if asks else view.status
 
 
 def usage_text(usage: UsageReport) -> str:
@@ -80,7 +84,7 @@ def label(node: NodeLine) -> str:
 
 def node_line(node: NodeLine, width: int, id_width: int = 8) -> str:
     """Return one node as a line of at most `width` columns."""
-    time = duration_text(node.duration_ms) if node.status in SETTLED else ""
+    time = duration_text(node.duration_ms) if node.status in ENDED_STATUSES else ""
     tries = f"x{node.attempts}" if node.attempts > 1 else ""
     head = f"{padded(one_line(node.id), id_width)} {node.status:<9} {time:>9} {tries:<3} "
     return (head + fit_label(label(node), max(width - cell_len(head), 8))).rstrip()
@@ -163,7 +167,7 @@ def _wrapped(mark: str, text: str, width: int | None) -> list[str]:
 
 def closing_lines(report: RunReport) -> list[str]:
     """Return how a run ended: why it failed or what is missing, and what it used."""
-    counts = counts_text(report.counts or Counter(node.status for node in report.nodes)) if report.nodes else ""
+    counts = counts_text(report.counts) if report.counts else ""
     lines = [" · ".join(filter(None, (report.status, counts, usage_text(report.usage))))]
     if report.problem:
         lines += [f"  {line}" for line in clean(report.problem).splitlines()[:50]]
@@ -197,7 +201,7 @@ def view_text(view: RunView, width: int, flags: str = "", *, failed: bool = Fals
     """Return a run that goes on: state, goal, its nodes, or the `failed` alone, and what it waits for."""
     heads = (
         (
-            f"{one_line(view.id)}  {view.status}  ",
+            f"{one_line(view.id)}  {status_text(view)}  ",
             " · ".join(filter(None, (counts_text(view.counts), usage_text(view.usage)))),
         ),
         ("goal  ", view.goal),
@@ -255,6 +259,7 @@ def report_of(view: RunView, ui_url: str | None) -> RunReport:
         id=view.id,
         run_id=view.run_id,
         status=view.status,
+        counts=view.counts,
         nodes=_nodes_of(view),
         usage=view.usage,
         blocked=view.blocked,
@@ -269,7 +274,7 @@ def with_nodes(report: RunReport, view: RunView) -> RunReport:
     """Return the report with the nodes last seen if it has none, such as that of a cancelled run."""
     if report.nodes:
         return report
-    return report.model_copy(update={"nodes": _nodes_of(view), "usage": view.usage})
+    return report.model_copy(update={"nodes": _nodes_of(view), "counts": view.counts, "usage": view.usage})
 
 
 def _nodes_of(view: RunView) -> tuple[NodeLine, ...]:

@@ -1,6 +1,7 @@
 """A run that follows a script instead of a server, and the parts of its views."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any
 
@@ -31,7 +32,8 @@ def make_view(*nodes: NodeView, status: RunStatus = "running", blocked: Sequence
 
 
 def make_report(status: RunStatus = "done", **more: Any) -> RunReport:
-    return RunReport(**{"id": "run-1", "run_id": "r", "status": status, "answer": "42", **more})
+    counts = Counter(node.status for node in more.get("nodes", ()))
+    return RunReport(**{"id": "run-1", "run_id": "r", "status": status, "answer": "42", "counts": counts, **more})
 
 
 def settled(name: str, status: Any = "succeeded", **more: Any) -> NodeLine:

@@ -1,5 +1,6 @@
 """What the query `plan` answers: the run as it stands, a page of nodes at a time."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import Field
@@ -7,6 +8,14 @@ from pydantic import Field
 from sennit.workflows.limits import MAX_PASSED_ON
 from sennit.workflows.messages.message import Message
 from sennit.workflows.messages.result import BlockedOn, NodeLine, RunStatus, UsageReport, WriteLine
+
+ENDED_STATUSES = ("succeeded", "failed", "handled", "skipped", "cancelled")
+"""The statuses of a node that has ended, as people see them."""
+
+
+def ended_of(counts: Mapping[str, int]) -> int:
+    """Return how many nodes have ended, from the number of nodes in each status."""
+    return sum(counts.get(status, 0) for status in ENDED_STATUSES)
 
 
 class NodeView(NodeLine):

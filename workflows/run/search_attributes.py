@@ -5,7 +5,8 @@ A namespace must know an attribute before a run may set it: an unknown one fails
 without it.
 """
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,8 +16,6 @@ from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
 
 from sennit.workflows.messages.result import BlockedOn, RunStatus
 from sennit.workflows.plan.language.limits import Usage, dollars
-from sennit.workflows.plan.scheduling.state import FAILED, IN_DOUBT, SUCCEEDED
-from sennit.workflows.views.nodes import counted
 from sennit.workflows.views.shown_run import ShownRun
 
 EVERY = timedelta(seconds=10)
@@ -45,8 +44,8 @@ class SearchAttributes:
     """The attributes of one run. `names` are those that its namespace has; with none, nothing is ever set.
 
     Every write is an event of the history, so a write carries only changes. There is one when status or phase changes,
-    and when the run begins or stops needing a person. Otherwise there is one at most every ten seconds, in a task that
-    starts nodes anyway.
+    and when the run begins or stops needing a person. Otherwise there is one at most every ten seconds; a timer sees to
+    it that nodes which ended in between are written too, so that a list is never further behind than that.
 
     What is due is decided by the attributes that the history has recorded, and by nothing that a workflow task without
     commands could have left here: a replay may join such a task with the next one.
@@ -55,7 +54,8 @@ class SearchAttributes:
     names: tuple[str, ...] = ()
     tenant: str = ""
     _written_at: datetime | None = None
-    _started: int = 0
+    _looked_at: tuple[int, int] | None = None
+    _timer: asyncio.Task[None] | None = None
 
     def publish(
         self,
@@ -65,34 +65,42 @@ class SearchAttributes:
         spent: Usage,
         started: int = 0,
         outage: Sequence[BlockedOn] = (),
+        wake: Callable[[], None] | None = None,
     ) -> None:
-        """Write what is due. `started` counts the nodes started so far; `outage` is what planning waits for."""
+        """Write what is due, or have the run woken by `wake` when it is. `started` counts the nodes started so far;
+        `outage` is what planning waits for.
+        """
         if not self.names:
             return
         is_open = status in ("running", "blocked")
         items = shown.blocked if shown is not None else outage
         needs_person = bool(outage or (shown is not None and shown.waits))
         waits_for = blocker(items) if is_open and needs_person else None
-        now, idle = workflow.now(), started == self._started
-        self._started = started  # a task that has started something has commands
+
+        activity = (started, shown.state.running if shown is not None else 0)
         has_changed = self._has_changed(status, phase, is_blocked=waits_for is not None)
-        is_due = self._written_at is None or (not idle and now - self._written_at >= EVERY)
-        if not (has_changed or is_due):
-            return
+        if not has_changed and self._written_at is not None:
+            if activity == self._looked_at:  # no node has started or ended
+                return
+            due = self._written_at + EVERY
+            if workflow.now() < due:
+                self._wait(due, wake)
+                return
+
+        self._looked_at = activity
         values: dict[str, Value] = {"SennitStatus": status, "SennitPhase": phase, "SennitBlockedOn": waits_for}
-        values |= {
-            "SennitTokens": float(spent.tokens),
-            "SennitCostUsd": dollars(spent.cost),
-        }
+        values["SennitTokens"] = float(spent.tokens)
+        values["SennitCostUsd"] = dollars(spent.cost)
         if self.tenant:
             values["SennitTenant"] = self.tenant
         if shown is not None:
             values |= progress(shown)
         changes = self._changes(values)
         if changes:
+            self._stop_waiting()
             workflow.upsert_search_attributes(changes)
         if changes or self._written_at is None:
-            self._written_at = now
+            self._written_at = workflow.now()
 
     def _has_changed(self, status: RunStatus, phase: str, *, is_blocked: bool) -> bool:
         """Whether lists show another status or phase of the run, or wrongly that it needs a person or does not."""
@@ -106,6 +114,21 @@ class SearchAttributes:
 
     def _differs(self, name: str, recorded: object, value: object) -> bool:
         return name in self.names and recorded != value
+
+    def _wait(self, due: datetime, wake: Callable[[], None] | None) -> None:
+        """Have the run woken once at `due`, unless that is to happen anyway."""
+        if self._timer is None and wake is not None:
+            self._timer = asyncio.create_task(self._ring(due - workflow.now(), wake))
+
+    async def _ring(self, pause: timedelta, wake: Callable[[], None]) -> None:
+        await workflow.sleep(pause, summary="telling lists how far the run is")
+        self._timer = None
+        wake()
+
+    def _stop_waiting(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     @property
     def notes(self) -> list[str]:
@@ -127,14 +150,11 @@ class SearchAttributes:
 
 
 def progress(shown: ShownRun) -> dict[str, Value]:
-    """Return the numbers of nodes, as the board counts them: all, and succeeded. Every failure counts."""
-    status = shown.state.status
-    ended = [status[unit] for unit in counted(shown.state, shown.units)]
-    failed = [unit for unit in shown.units if status[unit] in (FAILED, IN_DOUBT)]
+    """Return the numbers of nodes as every view of the run counts them: all, those that have ended, and the failed."""
     return {
-        "SennitNodesTotal": len(ended),
-        "SennitNodesDone": ended.count(SUCCEEDED),
-        "SennitNodesFailed": len(failed),
+        "SennitNodesTotal": sum(shown.counts.values()),
+        "SennitNodesDone": shown.ended,
+        "SennitNodesFailed": shown.counts.get("failed", 0),
     }
 
 

@@ -12,6 +12,7 @@ import json
 import re
 import shlex
 import unicodedata
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
@@ -31,12 +32,13 @@ from sennit.workflows.limits import (
     MAX_USUAL_BOARD_BYTES,
 )
 from sennit.workflows.messages.result import BlockedOn
+from sennit.workflows.messages.views import ended_of
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.language.limits import duration_text
-from sennit.workflows.plan.language.text import clean
-from sennit.workflows.plan.scheduling.state import BLOCKED, ENDED, EXPANDED, STATUS_NAMES, RunState
+from sennit.workflows.plan.language.text import clean, text_bytes
+from sennit.workflows.plan.scheduling.state import BLOCKED, ENDED, EXPANDED, RunState
 from sennit.workflows.views.call_sites import groups_of, short_name
-from sennit.workflows.views.nodes import counted, drain_waits_for, error_at_place, error_of, is_answered, millis_of
+from sennit.workflows.views.nodes import drain_waits_for, error_at_place, error_of, is_answered, millis_of
 from sennit.workflows.views.shown_run import ShownRun
 from sennit.workflows.views.warnings import run_warnings
 
@@ -104,8 +106,8 @@ def board(run: ShownRun, *, title: str, notes: Sequence[str] = (), answer: JsonV
     """
     state, name = run.state, run.run
     statuses = [_status(run, unit) for unit in run.units]
-    each = [_status(run, unit) for unit in counted(state, run.units)]
-    counts = {status: each.count(status) for status in _STATUSES if status in each}
+    numbers = Counter(_status(run, unit) for unit in run.counted)
+    counts = {status: numbers[status] for status in _STATUSES if status in numbers}
     shown, diagram = _diagram_of(state.graph)
     drawn_statuses = [_status(run, node) for node in shown]
     head = [*_quote(run), *_draining(state), *_writes(run)]
@@ -170,7 +172,7 @@ def _status(run: ShownRun, unit: int) -> str:
 
 def _head(run: str, title: str, counts: dict[str, int], shared: int) -> list[str]:
     """Return the title, how many nodes have ended, and where to look. Shared activities tell of ends once a second."""
-    ended = sum(counts.get(status, 0) for status in (*(STATUS_NAMES[status] for status in ENDED), "handled"))
+    ended = ended_of(counts)
     total = sum(counts.values())
     source = f", as {shared:,} shared activit{'ies' if shared > 1 else 'y'} last reported" if shared else ""
     parts = [f"{ended:,} of {total:,} node{'s' * (total != 1)} ended{source}"]
@@ -354,7 +356,7 @@ def prose(text: str, most: int, *, word: int = 30) -> str:
 
 def _code(text: str) -> str:
     """Return text to be copied, exactly as it is; if it is too long to paste, where to find it."""
-    if len(text.encode(errors="replace")) > MAX_CODE_CHARACTERS or not text.isprintable():
+    if text_bytes(text) > MAX_CODE_CHARACTERS or not text.isprintable():
         return "the example in the query `plan`: it is too long to show here"
     fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
     return f"{fence} {text} {fence}" if len(fence) > 1 else f"`{text}`"

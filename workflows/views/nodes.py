@@ -1,6 +1,6 @@
 """Nodes as people see them: which of them, in what order, with what status and error."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Container
 from itertools import islice
 from typing import Any
 
@@ -128,13 +128,11 @@ def visible_units(state: RunState) -> list[int]:
     return [unit for node in in_order(state.graph) for unit in (node, *state.items.get(node, ()))]
 
 
-def counted(state: RunState, units: Sequence[int]) -> list[int]:
-    """Return the units that count: not programs, tasks and joins whose calls do."""
-
-    def counts(unit: int) -> bool:
-        spec = state.spec_of(unit)
-        if spec.kind == "program":
-            return not state.graph.made_by(state.node_of(unit))
-        return not (spec.kind == "join" and spec.page)
-
-    return list(filter(counts, units)) or list(units)
+def is_counted_by_calls(state: RunState, unit: int) -> bool:
+    """Whether the calls of a unit are counted in its place: of a program or a task that has called something, and of
+    the joins that a script makes.
+    """
+    spec = state.spec_of(unit)
+    if spec.kind == "program":
+        return bool(state.graph.made_by(state.node_of(unit)))
+    return spec.kind == "join" and bool(spec.page)

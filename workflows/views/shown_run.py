@@ -5,10 +5,10 @@ from functools import cached_property
 from types import MappingProxyType
 
 from sennit.workflows.messages.result import BlockedOn, WriteLine
-from sennit.workflows.messages.views import SubagentView
+from sennit.workflows.messages.views import SubagentView, ended_of
 from sennit.workflows.plan.scheduling.state import STATUS_NAMES, RunState
 from sennit.workflows.plan.scheduling.termination import handled
-from sennit.workflows.views.nodes import counted, status_of, visible_units
+from sennit.workflows.views.nodes import is_counted_by_calls, status_of, visible_units
 from sennit.workflows.views.questions import blocked_on
 from sennit.workflows.views.quote import quote_line
 from sennit.workflows.views.writes import writes_of
@@ -46,12 +46,35 @@ class ShownRun:
         return status_of(self.state, unit, self.caught)
 
     @cached_property
+    def counted(self) -> list[int]:
+        """The units that the numbers of nodes count, the same ones in lists, status, watch and on the board: of a
+        program its calls. A program that has failed although none of its calls did counts itself, so that no run with a
+        failure seems to have none.
+        """
+        leaves: list[int] = []
+        outer: list[int] = []
+        for unit in self.units:
+            if is_counted_by_calls(self.state, unit):
+                outer.append(unit)
+            else:
+                leaves.append(unit)
+        if any(self.status(unit) == "failed" for unit in leaves):
+            return leaves
+        failed = [unit for unit in outer if self.status(unit) == "failed"]
+        return [*leaves, *failed] or self.units
+
+    @cached_property
     def counts(self) -> dict[str, int]:
-        """How many of the units have each status, in a fixed order: of programs their calls."""
-        found = dict.fromkeys((*STATUS_NAMES, "handled"), 0)
-        for unit in counted(self.state, self.units):
-            found[self.status(unit)] += 1
-        return {status: count for status, count in found.items() if count}
+        """How many of the counted units have each status, in a fixed order."""
+        numbers = dict.fromkeys((*STATUS_NAMES, "handled"), 0)
+        for unit in self.counted:
+            numbers[self.status(unit)] += 1
+        return {status: count for status, count in numbers.items() if count}
+
+    @property
+    def ended(self) -> int:
+        """How many of the counted units have ended, however they did."""
+        return ended_of(self.counts)
 
     @property
     def waits(self) -> bool:

@@ -150,9 +150,11 @@ def test_an_answer_may_be_any_json_and_is_harmless(answer: Any, text: str) -> No
 def test_the_end_tells_the_problem_the_failed_nodes_and_what_was_used() -> None:
     nodes = tuple(NodeLine(id=f"n{n}", kind="tool", status="failed", error=f"e{n}") for n in range(12))
     usage = UsageReport(input_tokens=1200, output_tokens=34, calls=2, cost_usd=0.0012)
+    counts = {"failed": 12}
     report = RunReport(
-        id="a", run_id="b", status="partial", nodes=nodes, usage=usage, problem="two\nlines", warnings=("w",)
-    )
+        id="a", run_id="b", status="partial", nodes=nodes, counts=counts, usage=usage, problem="two\nlines",
+        warnings=("w",),
+    )  # fmt: skip
     lines = closing_lines(report)
     assert lines[:3] == [
         "partial · 12 of 12 nodes, 12 failed · 2 model calls, 1,234 tokens, $0.0012",

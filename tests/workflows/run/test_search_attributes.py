@@ -11,6 +11,7 @@ from doubles.runs import call, insist, until
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 
 from sennit.activities.definitions import Activities
+from sennit.starter.terminal.render import counts_text
 from sennit.workflows.run import drain, search_attributes
 from sennit.workflows.run.search_attributes import KEYS
 
@@ -81,6 +82,47 @@ async def main():
     found = await attributes_when_blocked(handle)
     assert (found["NodesTotal"], found["NodesDone"]) == (4, 3)
     assert view["counts"] == {"succeeded": 3, "waiting": 1}
+
+
+async def test_lists_status_and_board_count_a_blocked_program_alike(start: Start) -> None:
+    """The calls of a program count, not the tasks and joins that fail with them."""
+    script = """
+async def look(page: int) -> object:
+    return await count(count=page) if page else await fail(message="no page")
+
+async def main():
+    return await parallel([task(look, page=page) for page in range(4)])
+"""
+    handle = await start(plan={"nodes": [{"id": "main", "kind": "program", "script": script}]})
+    view = await until(handle, lambda view: view["status"] == "blocked")
+    found = await attributes_when_blocked(handle)
+    counts = view["counts"]
+    assert counts == {"succeeded": 3, "failed": 1}
+    assert (found["NodesTotal"], found["NodesDone"], found["NodesFailed"]) == (4, 4, 1)
+    assert counts_text(counts).startswith("4 of 4 nodes")
+    board = await handle.query("__temporal_workflow_metadata")
+    assert "4 of 4 nodes ended" in board.current_details
+
+
+async def test_a_program_that_fails_by_itself_counts_as_failed(start: Start) -> None:
+    script = "async def main():\n    await nap(value=1)\n    raise ValueError('no answer')\n"
+    handle = await start(plan={"nodes": [{"id": "main", "kind": "program", "script": script}]})
+    view = await until(handle, lambda view: view["status"] == "blocked")
+    assert view["counts"] == {"succeeded": 1, "failed": 1}
+    assert (await attributes_when_blocked(handle))["NodesFailed"] == 1
+
+
+async def test_a_list_learns_of_nodes_that_have_ended_while_another_one_runs(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search_attributes, "EVERY", timedelta(seconds=2))
+    nodes = [call("a"), call("b"), call("c", args={"seconds": 20})]
+    handle = await start(plan={"nodes": nodes, "answer": ["$a", "$b", "$c"]})
+    async with asyncio.timeout(40):
+        while (await attributes(handle)).get("NodesDone") != 2:
+            await asyncio.sleep(0.1)
+    assert (await kinds(handle))["EVENT_TYPE_TIMER_STARTED"] == 1
+    await handle.cancel()
 
 
 async def test_a_spent_budget_comes_before_other_reasons(start: Start) -> None:
