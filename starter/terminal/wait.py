@@ -13,7 +13,7 @@ from sennit.starter.terminal.follow import Follower, OpenRun, Screen
 from sennit.starter.terminal.lines import Lines, Notices
 from sennit.starter.terminal.live import LiveTable
 from sennit.starter.terminal.prompt import Typist
-from sennit.starter.terminal.render import answer_text, counts_text, report_of
+from sennit.starter.terminal.render import answer_text, counts_text, report_of, status_text
 from sennit.workflows.messages.result import RunReport
 
 
@@ -76,7 +76,7 @@ def _write_outcome(outcome: RunOutcome, terminal: Terminal) -> Exit:
 
 def _write_open(run: Run[Any], left: OpenRun, terminal: Terminal) -> Exit:
     if left.view is not None:
-        state = "blocked" if left.blocked else left.view.status
+        state = "blocked" if left.blocked else status_text(left.view)
         terminal.say(f"{state} · {counts_text(left.view.counts)}", "bold")
     terminal.notice(hints(run, terminal, waits=left.blocked))
     if terminal.output in ("json", "jsonl"):

@@ -14,8 +14,10 @@ from doubles.runs import call, called, happens, insist, until
 from temporalio.client import WorkflowFailureError, WorkflowUpdateFailedError
 
 from sennit.starter.client.origin import read_origin
+from sennit.starter.terminal.render import status_text
 from sennit.testing.model_rules import Call, Reply
 from sennit.testing.models import ModelServer
+from sennit.workflows.messages.views import RunView
 from sennit.workflows.run import drain, engine
 
 MANY = """
@@ -481,6 +483,26 @@ async def test_a_fork_goes_on_with_a_sub_agent_that_has_failed(
     assert (report["status"], report["answer"]) == ("done", "It is noted."), report
     assert (cache / "notes.txt").read_text().count(mark) == 1
     assert len(model_server.asked) == 3, "it has the plan that it had"
+
+
+ASKS_AND_SLEEPS = """
+import asyncio
+
+async def main():
+    return await asyncio.gather(ask("Go on?"), sleep(4))
+"""
+
+
+async def test_a_run_that_sleeps_goes_on_while_a_question_is_open(start: Start) -> None:
+    handle = await start(plan=program(ASKS_AND_SLEEPS))
+    view = await until(handle, lambda view: bool(view["blocked"]))
+    assert view["status"] == "running", "it sleeps, and nobody has to do anything"
+    assert status_text(RunView.model_validate(view)) == "running, a question waits"
+    view = await until(handle, lambda view: view["status"] != "running")
+    assert view["status"] == "blocked", "now it waits for the answer alone"
+    await insist(handle, "answer", {"node": view["blocked"][0]["node"], "value": "yes"})
+    report = await handle.result()
+    assert (report["status"], report["answer"]) == ("done", ["yes", None])
 
 
 SIDE_BY_SIDE = """

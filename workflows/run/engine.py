@@ -47,6 +47,7 @@ from sennit.workflows.plan.scheduling.events import (
 from sennit.workflows.plan.scheduling.snapshot import load
 from sennit.workflows.plan.scheduling.state import RUNNING, RunState
 from sennit.workflows.plan.scheduling.step import step
+from sennit.workflows.plan.scheduling.termination import is_asleep
 from sennit.workflows.run.dispatcher import Dispatcher
 from sennit.workflows.run.drain import Drain
 from sennit.workflows.run.extension import PlanExtender
@@ -117,13 +118,16 @@ class Engine:
 
     @property
     def shown_status(self) -> RunStatus:
-        """The run's status as people see it. A run is also blocked when nothing runs but blocked sub-agents."""
+        """The run's status as people see it. A run is also blocked when nothing runs but blocked sub-agents. One in
+        which a program sleeps goes on by itself, whatever else it asks.
+        """
         if self.status is not None:
             return self.status
         if self.frozen is not None:
             return "blocked"
         waiting = self.state.waiting or self.blocked_children
-        return "blocked" if self.state.parked or (waiting and not self.moving) else "running"
+        goes_on = self.moving or is_asleep(self.state)
+        return "blocked" if self.state.parked or (waiting and not goes_on) else "running"
 
     @property
     def is_frozen(self) -> bool:

@@ -227,6 +227,8 @@ def cancel(state: RunState, unit: int, status: int, note: tuple[str, str]) -> No
         elif before == EXPANDED:
             stack += [item for item in reversed(state.items[here]) if live(state.status[item])]
         elif before == DELEGATED:
+            if state.graph.specs[here].kind == "program":  # it has run until now, and not only for its first step
+                state.millis[here] = state.now - state.started[here]
             stack += [node for node in (state.graph.specs[here].successor,) if live(state.status[node])]
         state.deadlines.pop(here, None)
         end_without_value(state, here, status, note)

@@ -39,7 +39,12 @@ FIRST_PAUSE, LONGEST_PAUSE = 30_000, 600_000
 def idle(state: RunState) -> bool:
     """Whether nothing runs, is ready, sleeps or waits for a person, and no more nodes are to come."""
     moves = state.ended or state.running or state.waiting or state.heap or state.streaming
-    return state.begun and not moves and not any(map(partial(_sleeps, state), state.deadlines))
+    return state.begun and not moves and not is_asleep(state)
+
+
+def is_asleep(state: RunState) -> bool:
+    """Whether a program sleeps, so that the run goes on by itself."""
+    return any(map(partial(_sleeps, state), state.deadlines))
 
 
 def _sleeps(state: RunState, unit: int) -> bool:

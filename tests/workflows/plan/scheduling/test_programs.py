@@ -593,6 +593,17 @@ def test_a_cancelled_task_takes_the_tasks_along_that_it_has_begun() -> None:
     assert state.ended
 
 
+def test_a_cancelled_task_has_taken_the_time_until_then() -> None:
+    state = begun()
+    tasks = [paged("t1", "program", key="a"), paged("t2", "program", key="b")]
+    race = paged("race", "join", inputs=[1, 2], policy="first")
+    added(state, 0, *tasks, race, paged("main_s2", "program", inputs=[3], policy="any"))
+    added(state, 1, paged("t1_1", key="d"), paged("t1_s2", "program", inputs=[5], policy="any"))
+    step(state, NodeEnded(2, 1, Outcome("v")), state.now + 5_000)
+    assert STATUS_NAMES[state.status[1]] == "cancelled"
+    assert state.millis[1] == 5_000
+
+
 def writes(name: str, **fields: Any) -> NodeSpec:
     return paged(name, effect="write", **fields)
 
