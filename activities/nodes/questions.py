@@ -15,6 +15,7 @@ from sennit.activities.toolbox import Preview, Tool
 from sennit.activities.toolbox.errors import ToolError
 from sennit.activities.toolbox.redaction import mask
 from sennit.activities.toolbox.threads import tool_threads
+from sennit.workflows.plan.language.json_schema import definitions, types_of
 from sennit.workflows.plan.language.nodes import GateNode, ProgramNode, ToolCall
 from sennit.workflows.plan.language.references import as_text
 from sennit.workflows.plan.language.text import printable
@@ -22,6 +23,7 @@ from sennit.workflows.plan.scheduling.events import Question
 
 _SHORT = 200
 _BREAKS = re.compile(r"([\n\t])")
+_MOST_ARGUMENTS = 100
 _NAMED = 20
 """Arguments that are shown; of more than that, the rest is in the whole text."""
 
@@ -72,7 +74,16 @@ async def unapproved(context: NodeContext, store: ArtifactStore, tool: Tool, wor
         shown = await _beginning(_visible(preview.text), store, context)
     else:
         shown = await _arguments(arguments, store, context)
-    return Question(text=problem + shown, digest=asked.digest, target=asked.target)
+    return Question(problem + shown, asked.digest, asked.target, _arguments_of(tool))
+
+
+def _arguments_of(tool: Tool) -> dict[str, list[str]] | None:
+    """Return the arguments that a tool takes, each with its JSON types; None if it takes any others, or very many."""
+    properties = tool.schema.get("properties")
+    if not isinstance(properties, dict) or len(properties) > _MOST_ARGUMENTS or tool.schema.get("additionalProperties"):
+        return None
+    known = definitions(tool.schema)
+    return {name: sorted(types_of(schema, known)) for name, schema in properties.items()}
 
 
 async def _preview(tool: Tool, arguments: Mapping[str, Any]) -> Preview:

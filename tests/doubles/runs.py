@@ -60,6 +60,13 @@ async def insist(handle: WorkflowHandle[Any, Any], name: str, given: Any) -> str
             return confirmation
 
 
+async def approve(handle: WorkflowHandle[Any, Any], node: str, **more: Any) -> str:
+    """Approve what a node asks, as it is shown, once it asks."""
+    view = await until(handle, lambda view: any(item["node"] == node for item in view["blocked"]))
+    [item] = [item for item in view["blocked"] if item["node"] == node]
+    return await insist(handle, "approve", {**item["example"], **more})
+
+
 def status_of(view: View, node: str) -> str:
     """Return a node's status in a view; `absent` while there is no plan."""
     found: dict[str, str] = {line["id"]: line["status"] for line in view["nodes"]}

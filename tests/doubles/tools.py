@@ -6,10 +6,10 @@ They say that they take 5 seconds, so that only those share an activity whose pl
 import asyncio
 import os
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import httpx
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from sennit.activities.toolbox import Preview, ToolContext, ToolError, tool
 from sennit.activities.toolbox.files.difference import difference
@@ -134,7 +134,7 @@ async def count(args: Count) -> Counted:
 
 
 class Note(Frozen):
-    text: str
+    text: Annotated[str, Field(max_length=10_000)]
 
 
 @tool(effect="write")

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from doubles.local_workers import serving
-from doubles.runs import call, until
+from doubles.runs import approve, call, until
 from doubles.stores import store_in
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 
@@ -57,7 +57,7 @@ async def _answer_the_gate(handle: Handle) -> None:
 
 async def _approve_and_reject(handle: Handle) -> None:
     await until(handle, lambda view: len(view["blocked"]) == 2)
-    await handle.execute_update("approve", {"node": "w"})
+    await approve(handle, "w")
     await handle.execute_update("reject", {"node": "v", "reason": "no"})
     await handle.result()
 

@@ -73,7 +73,15 @@ async def test_what_changes_before_the_write_is_asked_about_again(start: Start, 
 async def test_a_person_changes_an_argument_which_is_checked_like_any(start: Start, cache: Path) -> None:
     handle = await start(plan={"nodes": [call("w", "note", args={"text": "draft"})]})
     [item] = await asked(handle)
-    await insist(handle, "approve", {**item["example"], "args": {"txt": "typo"}})
+    assert item["arguments"] == {"text": ["string"]}
+    for args, why in (
+        ({"txt": "typo"}, "`w` has no argument `txt`; did you mean `text`?"),
+        ({"text": 7}, "`w` takes as `text` string, and this is integer"),
+    ):
+        with pytest.raises(WorkflowUpdateFailedError) as refused:
+            await insist(handle, "approve", {**item["example"], "args": args})
+        assert why in str(refused.value.cause)
+    await insist(handle, "approve", {**item["example"], "args": {"text": "x" * 10_001}})
     other = await again(handle, item)
     assert other["shown"].startswith("These changes do not fit: ")
     assert other["example"] == item["example"]
@@ -107,6 +115,6 @@ async def test_the_writes_of_a_map_are_shown_and_approved_together(start: Start,
     assert [item["shown"] for item in single] == [f'text: "item {number}"' for number in range(3)]
     with pytest.raises(WorkflowUpdateFailedError) as refused:
         await handle.execute_update("approve", {"node": "m"})
-    assert "`m` is about 3 writes; name what you have read of them with `digest`" in str(refused.value.cause)
+    assert "`m` is about 3 writes; name what you have read of it with `digest`" in str(refused.value.cause)
     await insist(handle, "approve", together["example"])
     assert (await handle.result())["answer"] == [{"value": 6}] * 3

@@ -9,7 +9,7 @@ import pytest
 from doubles.activations import SEED, kinds_in, recorded_from
 from doubles.local_workers import Handle, Start, remembered_or_not
 from doubles.resets import EVERYTHING, reset, scheduled
-from doubles.runs import call, happens, insist, status_of, until
+from doubles.runs import approve, call, happens, insist, status_of, until
 from doubles.tools import calls
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client, WorkflowUpdateFailedError
@@ -121,7 +121,7 @@ async def test_an_approved_write_is_not_asked_about_again_after_a_reset(
     nodes = [call("w", "post", args={"text": "a"}), end]
     handle = await start(plan={"nodes": nodes, "answer": ["$w", "$end"]})
     await until(handle, lambda view: bool(view["blocked"]))
-    await insist(handle, "approve", {"node": "w"})
+    await approve(handle, "w")
     await until(handle, lambda view: [item["node"] for item in view["blocked"]] == ["end"])
     again = await reset(client, handle, scheduled("w.question"), without=EVERYTHING)
     view = await until(again, lambda view: bool(view["blocked"]))

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from doubles.local_workers import Start, remembered_or_not
-from doubles.runs import View, call, status_of, until
+from doubles.runs import View, approve, call, status_of, until
 
 pytestmark = remembered_or_not
 
@@ -23,7 +23,7 @@ def quiet_end(last: dict[str, Any]) -> list[dict[str, Any]]:
 async def test_a_write_is_approved_after_silent_tasks(start: Start) -> None:
     handle = await start(plan={"nodes": quiet_end(call("w", "note", args={"text": "x"}))})
     await until(handle, lambda view: status_of(view, "w") == "waiting")
-    await handle.execute_update("approve", {"node": "w"})
+    await approve(handle, "w")
     assert (await handle.result())["status"] == "done"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from doubles.local_workers import serving
-from doubles.runs import call, insist, until
+from doubles.runs import approve, call, until
 from doubles.stores import store_in
 from temporalio.client import Client, WorkflowUpdateFailedError
 
@@ -62,7 +62,7 @@ async def test_they_run_together_and_the_write_waits_for_approval(
         assert not (docs / "notes").exists()
         with pytest.raises(WorkflowUpdateFailedError):
             await handle.execute_update("approve", {"node": "r"})
-        await insist(handle, "approve", {"node": "w"})
+        await approve(handle, "w")
         report = await handle.result()
     assert (report["status"], report["answer"]) == ("done", "42 is the answer")
     assert (docs / "notes/answer.md").read_text() == "42 is the answer"

@@ -68,6 +68,8 @@ class BlockedOn(Message):
     `question` is one line; `shown` is what stands below it: the rest of a long question, or the values of a write.
     `also` are other updates that fit. With `parts` it is about so many writes together, each of which asks by itself
     too. `full` is the value of an answer that is an object, with fields that may be left out; empty if it has none.
+    `arguments` are those of a write that its approval may change, each with the JSON types that it may have, none for
+    any; None if that is not known.
 
     If a sub-agent asks, `node` is its path from the run that shows it (`sub.n1`), and the update goes to `run`.
     """
@@ -80,6 +82,7 @@ class BlockedOn(Message):
     update: str
     example: dict[str, JsonValue]
     full: dict[str, JsonValue] = Field(default_factory=dict)
+    arguments: dict[str, list[str]] | None = None
     command: str
     also: tuple[str, ...] = ()
     run: str = ""

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import shlex
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from pydantic import ValidationError
 from temporalio import workflow
@@ -17,6 +18,7 @@ from sennit.workflows.limits import (
     MAX_SUBAGENT_VIEWS,
     MAX_SUBAGENT_WRITES,
 )
+from sennit.workflows.messages.message import message_bytes
 from sennit.workflows.messages.result import BlockedOn, RunStatus, WriteLine
 from sennit.workflows.messages.views import SubagentView
 from sennit.workflows.plan.scheduling.events import WriteStatus
@@ -80,7 +82,7 @@ class SubagentStatus:
             view = SubagentView.model_validate(request)
         except ValidationError:
             return
-        if more or len(view.model_dump_json()) > MAX_STATUS_BYTES:
+        if more or message_bytes(view) > MAX_STATUS_BYTES:
             return
         self._views.pop(view.name, None)
         if view.writes is not None:
@@ -192,7 +194,14 @@ def for_parent(item: BlockedOn, run: str) -> BlockedOn:
     if len(item.shown) > MAX_STATUS_CHARACTERS:
         rest = f"… the whole: {command}"
         item = item.model_copy(update={"shown": f"{item.shown[:MAX_STATUS_CHARACTERS]}\n{rest}"})
-    if len(item.model_dump_json()) <= MAX_STATUS_ITEM_BYTES:
+    if message_bytes(item) <= MAX_STATUS_ITEM_BYTES:
         return item
-    short = {"question": f"{item.question[:500]}…", "shown": "", "example": {}, "full": {}, "command": command}
+    short: dict[str, Any] = {
+        "question": f"{item.question[:500]}…",
+        "shown": "",
+        "example": {},
+        "full": {},
+        "arguments": None,
+        "command": command,
+    }
     return item.model_copy(update=short)

@@ -1,6 +1,9 @@
 """Whether an update fits the run's state, the scheduler event it becomes, and the sentence that confirms it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from pydantic import JsonValue
 
 from sennit.workflows.limits import MAX_GATE_ANSWER_CHARACTERS
 from sennit.workflows.messages.updates import (
@@ -169,10 +172,29 @@ def _approve(state: RunState, unit: int, update: Approve, waiting: list[int]) ->
     if unit in state.expansion_requests:
         return None
     token = token_of(state, waiting)
-    if waiting != [unit] and not update.digest:
-        return f"`{update.node}` is about {len(waiting)} writes; name what you have read of them with `digest`"
-    if update.digest and update.digest != token:
+    if token and not update.digest:
+        about = "a write" if state.kind_of(unit) != "program" else "a program"
+        about = about if waiting == [unit] else f"{len(waiting)} writes"
+        way = "`sennit status` and the query `plan` show it with its digest"
+        return f"`{update.node}` is about {about}; name what you have read of it with `digest`: {way}"
+    if wrong := _wrong_arguments(state, unit, update.args):
+        return wrong
+    if token and update.digest != token:
         return f"`{update.node}` would write something else by now; read it again: its digest is {token}"
+    return None
+
+
+def _wrong_arguments(state: RunState, unit: int, changed: Mapping[str, JsonValue]) -> str | None:
+    """Return which changed argument the write's tool does not take, or not with a value of this type; or None. The rest
+    of the tool's schema is checked by the activity that writes, which asks again if it does not fit.
+    """
+    question = state.questions.get(unit)
+    known = question.arguments if question is not None else None
+    if known is None:
+        return None
+    for name, value in changed.items():
+        if wrong := json_schema.wrong_argument(name, value, known):
+            return f"`{state.path(unit)}` {wrong}"
     return None
 
 

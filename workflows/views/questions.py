@@ -86,7 +86,8 @@ def _waiting(state: RunState, unit: int, run: str) -> BlockedOn:
     if request is not None:
         return _approval(path, "replan", _replan_question(request), run)
     question = state.questions.get(unit, Question(""))
-    return _approval(path, "approval", f"may this run? {spec.summary}", run, question.text, question.token())
+    asked = _approval(path, "approval", f"may this run? {spec.summary}", run, question.text, question.token())
+    return asked.model_copy(update={"arguments": question.arguments})
 
 
 def _approval(path: str, why: str, question: str, run: str, shown: str = "", token: str = "") -> BlockedOn:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from doubles.events import failed_tasks
-from doubles.runs import call, until
+from doubles.runs import approve, call, until
 from temporalio.api.common.v1 import Payload
 from temporalio.client import (
     Client,
@@ -111,6 +111,7 @@ async def test_an_update_that_does_not_fit_the_run_says_why(waiting: WorkflowHan
         ("approve", {"node": "g"}, "`g` is a gate: use answer"),
         ("reject", {"node": "g"}, "`g` is a gate: use answer"),
         ("approve", {"node": "bad"}, "`bad` is failed; it does not wait for anybody"),
+        ("approve", {"node": "w"}, "`w` is about a write; name what you have read of it with `digest`"),
         ("reject", {"node": "w", "reason": "x" * 501}, "`reason`: "),
         ("finish", {"node": "g"}, "unknown field `node`"),
     ]
@@ -149,7 +150,7 @@ async def test_after_every_refusal_the_run_goes_on_to_its_end(waiting: WorkflowH
         for name in (*OF_NODE, "edit_node"):
             await refusal(waiting, name, wrong)
     await waiting.execute_update("answer", {"node": "g", "value": 2})
-    await waiting.execute_update("approve", {"node": "w"})
+    await approve(waiting, "w")
     await waiting.execute_update("skip_node", {"node": "bad"})
     report = await waiting.result()
     assert (report["status"], report["answer"]) == ("partial", [{"value": 1}, None, {"value": 1}])

@@ -78,7 +78,7 @@ async def test_a_question_below_is_shown_above_until_it_is_settled(
     assert "sub.n1 needs approval" in drawn
     assert "its sub-agent waits" in drawn
     assert f"`{item['command']}`" in drawn
-    await client.get_workflow_handle(child).execute_update("approve", {"node": "n1"})
+    await client.get_workflow_handle(child).execute_update("approve", item["example"])
     await until(handle, lambda view: (view["status"], view["blocked"]) == ("running", []))
     await check_lists(handle, "running", None)
     assert "waits" not in await board(handle)

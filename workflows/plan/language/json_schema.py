@@ -11,7 +11,7 @@ proportion to the text and to the size of the pattern, and both are bounded.
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from math import isfinite
 from operator import ge, gt, le, lt
@@ -148,6 +148,16 @@ def typed_value(text: str, types: frozenset[str] = frozenset()) -> Any:
     allowed = not types or any(isinstance(value, TYPES[name]) for name in types)
     mistaken = isinstance(value, bool) and bool(types) and "boolean" not in types
     return value if allowed and not mistaken else text
+
+
+def wrong_argument(name: str, value: Any, known: Mapping[str, list[str]]) -> str | None:
+    """Return why a tool that takes the `known` arguments, each with its JSON types, does not take this one; or None."""
+    if name not in known:
+        return f"has no argument {format_name(name)}{nearest_or_known(name, known)}"
+    types = known[name]
+    kind = type_of(value)
+    fits = not types or kind in types or (kind == "integer" and "number" in types)
+    return None if fits else f"takes as {format_name(name)} {' or '.join(types)}, and this is {kind}"
 
 
 class _Check:

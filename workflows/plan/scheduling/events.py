@@ -32,12 +32,14 @@ class Question(NamedTuple):
     """What a person is asked about a unit, with every value in place.
 
     A write has the `digest` of its tool and arguments; `target` is the digest of what it would replace, "" where there
-    is nothing, or nothing is known of it.
+    is nothing, or nothing is known of it. `arguments` are those that its tool takes, each with the JSON types that it
+    may have, none for any; None if the tool does not say which it takes.
     """
 
     text: str
     digest: str = ""
     target: str = ""
+    arguments: dict[str, list[str]] | None = None
 
     def token(self) -> str:
         """Return what a person names to approve this and nothing else, short enough to be typed."""
