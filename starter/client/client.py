@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, TypeVar, Unpack, overload
 
-from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus
 from temporalio.common import Priority, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
@@ -25,6 +25,7 @@ from sennit.starter.client.request import (
     RunOptions,
     StartOptions,
     build_request,
+    check_same,
     checked_id,
     checked_new_id,
     current_trace,
@@ -40,6 +41,7 @@ from sennit.starter.client.run import Run
 from sennit.starter.client.runs import WORKFLOW_TYPE, RunSummary, read_runs
 from sennit.starter.client.server_errors import error_of
 from sennit.starter.dev.messages import Say, to_stderr
+from sennit.starter.dev.stack import Renew
 from sennit.workflows.messages.queues import WORKFLOW
 from sennit.workflows.messages.result import RunReport, RunStatus
 from sennit.workflows.plan.programs.program_plan import program_plan, title_of
@@ -71,13 +73,14 @@ class Sennit:
         return cls(await connect_client(server), server)
 
     @classmethod
-    async def local(cls, *, namespace: str | None = None, say: Say = to_stderr, as_it_is: bool = False) -> "Sennit":
+    async def local(cls, *, namespace: str | None = None, say: Say = to_stderr, renew: Renew = "always") -> "Sennit":
         """Connect to the local stack of this user, which is started in the background if it does not run. One that runs
-        with other settings is restarted once it is idle, unless `as_it_is`. `say` gets a line about what is done.
+        with other code or settings is restarted once it is idle; with `renew="code"` only if code differs, as before a
+        retry, and with `"never"` not at all. `say` gets a line about what is done.
 
         Raises ServerUnreachable if it does not start, or Refused if its workers refuse a setting.
         """
-        server = await join_local_stack(namespace, say, as_it_is=as_it_is)
+        server = await join_local_stack(namespace, say, renew)
         return cls(await connect_client(server), server)
 
     @overload
@@ -95,7 +98,8 @@ class Sennit:
 
         With `id` at most one run is started, however often this is called: a run of that id that goes on is joined,
         and one that is over is returned as it ended, unless `again` starts a new one. Raises InvalidRequest for a
-        request that the run would refuse by its form, another SennitError if the server does not take it.
+        request that the run would refuse by its form, and if the run of that id was started by another request; another
+        SennitError if the server does not take it.
         """
         goal, plan, title = options.pop("goal", ""), options.pop("plan", None), options.pop("title", "")
         program, docs = options.pop("program", ""), options.pop("docs", None)
@@ -186,7 +190,9 @@ class Sennit:
                 rpc_timeout=RPC_TIMEOUT,
             )
         except WorkflowAlreadyStartedError:
-            return await self.find(workflow_id, result=result)
+            run, found = await self._described(workflow_id, result=result)
+            check_same(workflow_id, memo["title"], request, await found.memo())
+            return run
         except RPCError as error:
             raise error_of(error) from None
         return self._run(workflow_id, handle.result_run_id or "", result=result)
@@ -221,6 +227,11 @@ class Sennit:
 
     async def look_up(self, name: str, *, result: type[Any] | None = None) -> tuple[Run[Any], bool]:
         """Return the latest run with this id, and whether it still goes on; needs no worker. Raises RunNotFound."""
+        run, found = await self._described(name, result=result)
+        return run, found.status is WorkflowExecutionStatus.RUNNING
+
+    async def _described(self, name: str, *, result: type[Any] | None) -> tuple[Run[Any], WorkflowExecutionDescription]:
+        """Return the latest run with this id, and what the server knows of it. Raises RunNotFound."""
         try:
             found = await self.client.get_workflow_handle(checked_id(name)).describe(rpc_timeout=RPC_TIMEOUT)
         except RPCError as error:
@@ -233,7 +244,7 @@ class Sennit:
         run = self._run(name, found.run_id, joined=True, result=result)
         run.began = found.start_time.timestamp()
         run.closed = found.close_time.timestamp() if found.close_time else 0.0
-        return run, found.status is WorkflowExecutionStatus.RUNNING
+        return run, found
 
     def _run(self, name: str, run_id: str, *, joined: bool = False, result: type[Any] | None) -> Run[Any]:
         link = self.server.link(name, run_id)

@@ -3,20 +3,20 @@
 from sennit.starter.client.connection import TemporalServer, local_server
 from sennit.starter.client.errors import Refused, ServerUnreachable
 from sennit.starter.dev.messages import LocalStackFailed, Say, WrongSettings, to_stderr
-from sennit.starter.dev.stack import LocalStack
+from sennit.starter.dev.stack import LocalStack, Renew
 from sennit.starter.dev.state import StateDir
 
 
 async def join_local_stack(
-    namespace: str | None = None, say: Say = to_stderr, *, as_it_is: bool = False
+    namespace: str | None = None, say: Say = to_stderr, renew: Renew = "always"
 ) -> TemporalServer:
     """Return the server of the local stack, started in the background if it does not run.
 
-    An idle stack with other settings is restarted with these, but not with `as_it_is`. Raises ServerUnreachable, or
-    Refused if the workers refuse a setting.
+    An idle stack with other code or settings is restarted with these, as `renew` says: see `LocalStack.join`. Raises
+    ServerUnreachable, or Refused if the workers refuse a setting.
     """
     try:
-        stack = await LocalStack(say=say).join(as_it_is=as_it_is)
+        stack = await LocalStack(say=say).join(renew)
     except WrongSettings as failure:
         raise Refused(str(failure)) from None
     except LocalStackFailed as failure:

@@ -6,7 +6,8 @@ import re
 import secrets
 import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypedDict
@@ -21,9 +22,12 @@ from sennit.workflows.plan.bundles.bundle import BadBundle, bundled
 from sennit.workflows.plan.language.nodes import ApprovalPolicy, Fuse, OnFailure
 from sennit.workflows.plan.language.packing import pack_plan
 from sennit.workflows.plan.language.summary import clipped
-from sennit.workflows.plan.language.text import one_line
+from sennit.workflows.plan.language.text import format_names, one_line, text_bytes
 from sennit.workflows.plan.programs.program_plan import in_file, script_problems
 
+REQUEST = "request"
+"""The memo of a run: a digest of each field of its request."""
+_OF_THE_CLIENT = ("title", "grant")
 _MARKUP = re.compile(r"[<\[]|^[#>]")
 
 
@@ -92,11 +96,40 @@ def with_memo(
     """Return a run's input with its title, unless it has a goal, and the memo of the run."""
     if title and not request.get("goal"):
         request = {**request, "title": title}
-    memo: dict[str, Any] = {"sennit": version("sennit"), "title": title}
+    memo: dict[str, Any] = {"sennit": version("sennit"), "title": title, REQUEST: request_digests(request)}
     nodes = (plan or {}).get("nodes")
     if isinstance(nodes, list):  # a packed plan cannot be read in the web UI
         memo |= {"nodes": len(nodes)}
     return request, memo
+
+
+def request_digests(request: Mapping[str, Any]) -> dict[str, str]:
+    """Return a digest of each field of a request, by which a later one is known to ask for the same. What the client
+    adds by itself does not count.
+    """
+    digests = {}
+    for name, value in sorted(request.items()):
+        if name not in _OF_THE_CLIENT:
+            text = json.dumps(value, sort_keys=True)
+            digests[name] = sha256(text.encode()).hexdigest()[:16]
+    return digests
+
+
+def check_same(name: str, title: str, request: Mapping[str, Any], memo: Mapping[str, Any]) -> None:
+    """Raise InvalidRequest if the run of that id, which has this memo, was started by another request. Nothing is known
+    of a run whose memo does not say it, such as one that was started by another client.
+    """
+    known = memo.get(REQUEST)
+    if not isinstance(known, dict):
+        return
+    wanted = request_digests(request)
+    differing = [field for field in sorted({**known, **wanted}) if known.get(field) != wanted.get(field)]
+    if differing:
+        ways = "choose another --id, or once that run is over start it anew with --again"
+        raise InvalidRequest(
+            f"the id {name} belongs to the run {str(memo.get('title') or name)[:200]!r}, and this asks for "
+            f"{title[:200]!r} (they differ in {format_names(differing)}); {ways}"
+        )
 
 
 def script_of(program: str | Path) -> str:
@@ -134,9 +167,10 @@ def _with_modules(node: Any) -> Any:
 
 def _size(value: Any) -> int:
     try:
-        return len(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode())
+        body = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     except (UnicodeEncodeError, TypeError) as error:
         raise ValueError(f"plan and inputs must be JSON in UTF-8: {error}") from None
+    return len(body)
 
 
 def checked_goal(goal: str) -> str:
@@ -174,7 +208,7 @@ def slug(text: str) -> str:
 
 def checked_id(chosen: str) -> str:
     """Return an id that a person chose; raises InvalidRequest if Temporal or a terminal could not take it."""
-    if not chosen or len(chosen.encode("utf-8", "replace")) > MAX_ID_BYTES or not chosen.isprintable():
+    if not chosen or text_bytes(chosen) > MAX_ID_BYTES or not chosen.isprintable():
         raise InvalidRequest(f"a run's id is 1 to {MAX_ID_BYTES} bytes of printable text, not {chosen[:40]!r}")
     return chosen
 

@@ -60,7 +60,7 @@ async def read_runs(
     found: dict[str, RunSummary] = {}
     try:
         async for each in _executions(client, _query(status, tenant, since, failed=failed), on_more):
-            summary = await _summary(each)
+            summary = await summary_of(each)
             if each.id not in found or found[each.id].began < summary.began:
                 found[each.id] = summary
     except RPCError as error:
@@ -110,7 +110,8 @@ def _query(status: RunStatus | None, tenant: str | None, since: datetime | None,
     return " AND ".join(parts)
 
 
-async def _summary(found: WorkflowExecution) -> RunSummary:
+async def summary_of(found: WorkflowExecution) -> RunSummary:
+    """Return a run as lists show it, from what the server knows of it: no worker is asked."""
     values = {pair.key.name: pair.value for pair in found.typed_search_attributes}
     memo = await found.memo()
     waits = str(memo.get(WAITS_FOR) or "")

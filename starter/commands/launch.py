@@ -14,6 +14,7 @@ from sennit.starter.client.errors import Exit, Refused, ServerUnreachable
 from sennit.starter.client.local import has_local_runs
 from sennit.starter.client.request import RunOptions, docs_folder
 from sennit.starter.client.run import Run
+from sennit.starter.dev.stack import Renew
 from sennit.starter.terminal.console import Terminal
 from sennit.starter.terminal.prompt import value_of
 from sennit.starter.terminal.wait import detach, wait_for_run
@@ -28,13 +29,15 @@ LIMITS_EXAMPLE = "tokens=20000,cost_usd=0.5,calls=20,nodes=100,time=10m"
 
 
 async def connect(
-    args: argparse.Namespace, terminal: Terminal, *, docs: str | None = None, for_new: bool = False
+    args: argparse.Namespace, terminal: Terminal, *, docs: str | None = None, renew: Renew = "never"
 ) -> Sennit:
-    """Connect to the server that flags, environment or profile name, else to the local stack.
+    """Connect to the server that flags, environment or profile name, else to the local stack, which is restarted as
+    `renew` says: always for a new run, and with changed code for what has a run go on.
 
     A missing documents folder is refused before anything is started. A local stack is not started just to look for a
     run if none ever ran here. Raises Refused or ServerUnreachable.
     """
+    for_new = renew == "always"
     silence_sdk_log()
     server = configured_server(args.address, args.namespace)
     if docs:
@@ -44,7 +47,7 @@ async def connect(
             "there is no Temporal server; pass --address, set TEMPORAL_ADDRESS, or start one with `sennit dev`"
         )
     if server is None:
-        return await Sennit.local(namespace=args.namespace, say=terminal.say, as_it_is=not for_new)
+        return await Sennit.local(namespace=args.namespace, say=terminal.say, renew=renew)
     if for_new and server.ui is None and not server.is_local and not os.environ.get("SENNIT_UI"):
         terminal.say("the web UI of this server is not known; with SENNIT_UI=https://HOST:PORT you get links")
     return Sennit(await connect_client(server), server)
@@ -58,7 +61,8 @@ async def launch(
     """
     if args.again and args.id is None:
         raise Refused("--again starts the run of an --id anew; without --id every run is new")
-    sennit = await connect(args, terminal, docs=docs, for_new=fork is None or has_local_runs())
+    is_possible = fork is None or has_local_runs()
+    sennit = await connect(args, terminal, docs=docs, renew="always" if is_possible else "never")
     begin: Callable[..., Awaitable[Run[RunReport]]] = sennit.start
     if fork is not None:
         begin, what = sennit.fork, await fork(sennit)

@@ -5,13 +5,16 @@ from pathlib import Path
 from typing import Any
 
 from sennit.starter.client.client import Sennit
+from sennit.starter.client.connection import configured_server
 from sennit.starter.client.errors import Exit, Refused
 from sennit.starter.commands.command_line import Parser, add_run_argument
 from sennit.starter.commands.launch import add_start_arguments, launch
 from sennit.starter.plans.catalogue import read_catalogue
 from sennit.starter.plans.inputs import pairs, read_inputs
+from sennit.starter.plans.plan_check import check_plan
 from sennit.starter.plans.plan_file import PlanFile, read_plan, read_script
 from sennit.starter.terminal.console import Terminal
+from sennit.workflows.plan.language.nodes import Plan
 from sennit.workflows.plan.programs.program_plan import title_of
 
 
@@ -39,20 +42,29 @@ def add_arguments(parser: Parser) -> None:
 
 
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
-    """Check the plan's form, read the inputs by their declared types, start it and wait for its answer.
+    """Check the plan, read the inputs by their declared types, start it and wait for its answer.
 
-    The run checks the tools, against those that its workers have.
+    For the local stack, whose workers have the tools of this environment, it is checked as `sennit plan check` does it,
+    before anything is started. Elsewhere its form is, and the run checks the rest with the tools of its workers.
     """
     if args.command == "fork":
         return await _fork(args, terminal)
     file = read_plan(args.plan)
     if args.quote:
         return await _quote(args, file, terminal)
-    plan = file.check(None)
+    plan = await checked_for(args, file, terminal)
     inputs = read_inputs(args.input, plan.inputs)
     title = plan.goal or file.title or ("plan" if args.plan == "-" else Path(args.plan).stem)
     what = {"program": file.script} if file.script else {"plan": file.data}
     return await launch(args, terminal, **what, inputs=inputs, docs=args.docs, title=title)
+
+
+async def checked_for(args: argparse.Namespace, file: PlanFile, terminal: Terminal) -> Plan:
+    """Return the plan of a file that the server of a command line would run. Raises BadPlan with every problem."""
+    plan = file.check(None)
+    if configured_server(args.address, args.namespace) is None:
+        return (await check_plan(file, terminal.notice, terminal.say)).plan
+    return plan
 
 
 async def _fork(args: argparse.Namespace, terminal: Terminal) -> Exit:

@@ -14,12 +14,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.enums.v1 import EventType
+from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryReverseRequest
 from temporalio.client import (
+    Client,
     Schedule,
     ScheduleActionExecutionStartWorkflow,
     ScheduleActionStartWorkflow,
     ScheduleAlreadyRunningError,
     ScheduleHandle,
+    ScheduleInfo,
     ScheduleListActionStartWorkflow,
     ScheduleListDescription,
     ScheduleOverlapPolicy,
@@ -29,7 +34,6 @@ from temporalio.client import (
 from temporalio.common import Priority
 from temporalio.service import RPCError, RPCStatusCode
 
-from sennit.folders import CORPUS
 from sennit.starter.client.client import RPC_TIMEOUT, Sennit
 from sennit.starter.client.errors import Exit, Refused, SennitError
 from sennit.starter.client.local import is_local_stack
@@ -42,10 +46,11 @@ from sennit.starter.client.request import (
     summary,
     with_memo,
 )
-from sennit.starter.client.runs import WORKFLOW_TYPE
+from sennit.starter.client.runs import WORKFLOW_TYPE, RunSummary, summary_of
 from sennit.starter.client.server_errors import error_of
 from sennit.starter.commands.command_line import CONNECTION, Parser, add_common_arguments
 from sennit.starter.commands.launch import add_run_arguments, connect, run_options
+from sennit.starter.commands.run import checked_for
 from sennit.starter.limits import MAX_SCHEDULE_NAME_CHARACTERS
 from sennit.starter.plans.inputs import read_inputs
 from sennit.starter.plans.plan_file import read_plan
@@ -120,8 +125,8 @@ async def _add(args: argparse.Namespace, terminal: Terminal) -> Exit:
         raise Refused(f"a schedule's name has at most {MAX_SCHEDULE_NAME_CHARACTERS} characters")
     if args.approval == "never":
         raise Refused("--approval never: nobody is there when a scheduled run starts, so its writes ask; leave it out")
-    request, title, plan = _request(args)
-    sennit = await connect(args, terminal, docs=args.docs, for_new=True)
+    request, title, plan = await _request(args, terminal)
+    sennit = await connect(args, terminal, docs=args.docs, renew="always")
     if args.docs:
         request["docs"] = docs_folder(args.docs, must_exist=sennit.server.is_local)
         if is_local_stack(sennit.server):
@@ -159,7 +164,7 @@ async def _add(args: argparse.Namespace, terminal: Terminal) -> Exit:
     return Exit.ANSWER
 
 
-def _request(args: argparse.Namespace) -> tuple[dict[str, Any], str, dict[str, Any] | None]:
+async def _request(args: argparse.Namespace, terminal: Terminal) -> tuple[dict[str, Any], str, dict[str, Any] | None]:
     """Return the input of the runs, their title, and their plan if they have one. Raises Refused."""
     if (args.plan is None) == (args.goal is None):
         raise Refused("give a PLAN or a --goal, and not both")
@@ -170,7 +175,7 @@ def _request(args: argparse.Namespace) -> tuple[dict[str, Any], str, dict[str, A
     if args.max_replans is not None:
         raise Refused("--max-replans is for a --goal; a plan is run as it is written")
     file = read_plan(args.plan)
-    checked = file.check(None)
+    checked = await checked_for(args, file, terminal)
     inputs = read_inputs(args.input, checked.inputs)
     plan = program_plan(file.script, inputs) if file.script else file.data
     title = checked.goal or file.title or ("plan" if args.plan == "-" else Path(args.plan).stem)
@@ -180,9 +185,11 @@ def _request(args: argparse.Namespace) -> tuple[dict[str, Any], str, dict[str, A
 def _check_folder(folder: str) -> None:
     """Raise Refused if the workers of the local stack, which have our settings, let no scheduled run read a folder."""
     roots = [root for root in os.environ.get("SENNIT_DOCS_ROOTS", "").split(os.pathsep) if root]
-    usual = Path(os.environ.get("SENNIT_DOCS") or CORPUS).expanduser().resolve()
+    usual = os.environ.get("SENNIT_DOCS")
     whole = Path(folder).resolve()
-    if whole != usual and not any(whole.is_relative_to(Path(root).expanduser().resolve()) for root in roots):
+    if usual and whole == Path(usual).expanduser().resolve():
+        return
+    if not any(whole.is_relative_to(Path(root).expanduser().resolve()) for root in roots):
         way = "name it or a folder above it in SENNIT_DOCS_ROOTS"
         raise Refused(f"--docs {folder} is outside SENNIT_DOCS_ROOTS, and nobody opens it for a scheduled run; {way}")
 
@@ -204,7 +211,7 @@ async def _list(sennit: Sennit, terminal: Terminal) -> Exit:
         async for listed in await sennit.client.list_schedules():
             action = listed.schedule.action if listed.schedule else None
             if isinstance(action, ScheduleListActionStartWorkflow) and action.workflow == WORKFLOW_TYPE:
-                found.append(await _summary(listed))
+                found.append(await _summary(sennit.client, listed))
     except RPCError as error:
         raise error_of(error) from None
     found.sort(key=lambda each: str(each["schedule"]))
@@ -214,29 +221,87 @@ async def _list(sennit: Sennit, terminal: Terminal) -> Exit:
     return Exit.ANSWER
 
 
-async def _summary(each: ScheduleListDescription) -> dict[str, Any]:
+async def _summary(client: Client, each: ScheduleListDescription) -> dict[str, Any]:
+    """Return what the list shows of a schedule: its times, its last run with its status, and why no more came. Raises
+    RPCError.
+    """
     memo = await each.memo()
-    info, schedule = each.info, each.schedule
-    started = info.recent_actions[-1].action if info and info.recent_actions else None
+    found = await client.get_schedule_handle(each.id).describe(rpc_timeout=RPC_TIMEOUT)
+    info = found.info
+    last = await _last_summary(client, info)
     return {
         "schedule": each.id,
-        "paused": bool(schedule and schedule.state.paused),
+        "paused": found.schedule.state.paused,
         "cron": str(memo.get("cron") or ""),
         "title": str(memo.get("title") or ""),
-        "last_run": started.workflow_id if isinstance(started, ScheduleActionExecutionStartWorkflow) else "",
-        "next": _iso(info.next_action_times[:1] if info else ()),
+        "last_run": last.id if last is not None else "",
+        "last_status": last.status if last is not None else "",
+        "skipped": info.num_actions_skipped_overlap,
+        "missed": info.num_actions_missed_catchup_window,
+        "why": await _why_nothing_came(client, info, last),
+        "next": _iso(info.next_action_times[:1]),
     }
 
 
+async def _last_summary(client: Client, info: ScheduleInfo) -> RunSummary | None:
+    """Return the last run that a schedule has started, None if it has started none that the server still knows."""
+    action = info.recent_actions[-1].action if info.recent_actions else None
+    if not isinstance(action, ScheduleActionExecutionStartWorkflow):
+        return None
+    try:
+        return await summary_of(await client.get_workflow_handle(action.workflow_id).describe(rpc_timeout=RPC_TIMEOUT))
+    except RPCError as error:
+        if error.status is not RPCStatusCode.NOT_FOUND:
+            raise
+        return None  # it is over, and its retention too
+
+
+async def _why_nothing_came(client: Client, info: ScheduleInfo, last: RunSummary | None) -> str:
+    """Return why a schedule has left out runs, such as `4 skipped: nightly-1 waits for approval w since 14:02 UTC`."""
+    reasons: list[str] = []
+    skipped, missed = info.num_actions_skipped_overlap, info.num_actions_missed_catchup_window
+    if skipped and last is not None and not last.closed:
+        doing = "still runs"
+        if last.waits_for:
+            since = await _waiting_since(client, last)
+            doing = f"waits for {last.waits_for} since {since:%Y-%m-%d %H:%M} UTC"
+        reasons.append(f"{skipped} skipped: {last.id} {doing}")
+    elif skipped:
+        reasons.append(f"{skipped} skipped while an earlier run went on")
+    if missed:
+        reasons.append(f"{missed} missed: the server was away for more than {CATCH_UP.seconds // 3600} h")
+    return "; ".join(reasons)
+
+
+async def _waiting_since(client: Client, run: RunSummary) -> datetime:
+    """Return when a run has noted what it waits for: its history has that as the last change of its memo. One that has
+    continued as new since then waits at least since that.
+    """
+    execution = WorkflowExecution(workflow_id=run.id, run_id=run.run_id)
+    request = GetWorkflowExecutionHistoryReverseRequest(namespace=client.namespace, execution=execution)
+    page = await client.workflow_service.get_workflow_execution_history_reverse(request, timeout=RPC_TIMEOUT)
+    for event in page.history.events:
+        if event.event_type == EventType.EVENT_TYPE_WORKFLOW_PROPERTIES_MODIFIED:
+            return event.event_time.ToDatetime(UTC)
+    return datetime.fromtimestamp(run.began, UTC)
+
+
 def table(found: list[dict[str, Any]], width: int) -> str:
-    """Return a line a schedule: name, times, when it is due, its last run, and its title."""
+    """Return a line a schedule: name, times, when it is due, its last run with its status, and its title; below it
+    stands why others did not come.
+    """
     rows = []
     for each in found:
         due = f"next {_time(datetime.fromisoformat(each['next']))}" if each["next"] else ""
-        last = f"last {each['last_run']}" if each["last_run"] else "no run yet"
+        last = f"last {each['last_run']} {each['last_status']}" if each["last_run"] else "no run yet"
         cells = (each["schedule"], each["cron"], "paused" if each["paused"] else due, last)
         rows.append([one_line(cell) for cell in cells])
-    return columns(rows, [each["title"] for each in found], width)
+    lines: list[str] = []
+    for each, line in zip(found, columns(rows, [each["title"] for each in found], width).splitlines(), strict=True):
+        lines.append(line)
+        if each["why"]:
+            lines.append(f"  {one_line(each['why'])}")
+    return "\n".join(lines)
 
 
 async def _run_now(handle: ScheduleHandle, before: str, terminal: Terminal) -> Exit:

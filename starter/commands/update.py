@@ -15,6 +15,7 @@ from sennit.starter.terminal.console import Terminal
 from sennit.starter.terminal.prompt import Typist, ask_line, value_of
 from sennit.starter.terminal.render import blocked_lines
 from sennit.workflows.messages.updates import UPDATES
+from sennit.workflows.plan.language.json_schema import typed_value, wrong_argument
 from sennit.workflows.plan.language.text import clean
 
 SHORT_FORMS = {
@@ -60,7 +61,7 @@ def add_arguments(parser: Parser) -> None:
     if command == "reject":
         parser.add_argument("reason", nargs="?", metavar="REASON", help="why")
     if command == "approve":
-        parser.add_argument("--digest", metavar="DIGEST", help="refuse if it would write something else by now")
+        parser.add_argument("--digest", metavar="DIGEST", help="what you have read, as `sennit status` shows it")
         parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="change an argument")
     if command in ("retry", "answer"):
         parser.add_argument("--repeat-effect", action="store_true", help="repeat a write that succeeded")
@@ -80,13 +81,15 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     is_to_be_asked = args.command == "answer" and args.value is None
     if not is_to_be_asked:
         checked_update(args.name, fields)
-    sennit = await connect(args, terminal)
+    sennit = await connect(args, terminal, renew="code")  # so that a retry runs a tool that was mended
     found, _ = await sennit.look_up(args.run)
     if is_to_be_asked:
         args.value = await _ask_value(found, args.node, terminal)
         fields = fields_of(args)
     if args.command == "answer" and not isinstance(fields["value"], str):
         fields["value"] = value_of(args.value, await _expected_value(found, args.node))
+    if args.command == "approve" and args.set:
+        fields["args"] = await _changed_arguments(found, args.node, args.set)
     message = await found.update(args.name, **fields)
     terminal.result(clean(message), {"run": found.id, "update": args.name, "message": message})
     return Exit.ANSWER
@@ -99,7 +102,7 @@ def fields_of(args: argparse.Namespace) -> dict[str, Any]:
     fields = {name: getattr(args, name, None) for name in ("node", "reason", "repeat_effect", "digest")}
     fields = {name: value for name, value in fields.items() if value}
     if changed := getattr(args, "set", None):
-        fields["args"] = changed_arguments(changed)
+        pairs(changed, "--set")  # their form; `run` reads the values when it knows the tool
     if args.command == "edit":
         fields["script"] = read_script(args.script)
     if args.command == "answer" and args.value is not None:
@@ -107,9 +110,22 @@ def fields_of(args: argparse.Namespace) -> dict[str, Any]:
     return fields
 
 
-def changed_arguments(words: list[str]) -> dict[str, Any]:
-    """Return arguments from `name=value` words: JSON where it is JSON, else text. Raises Refused."""
-    return {name: value_of(text) for name, text in pairs(words, "--set").items()}
+async def _changed_arguments(run: Run[Any], node: str, words: list[str]) -> dict[str, Any]:
+    """Return arguments from `name=value` words, read by the types that the tool of the waiting write takes. Raises
+    Refused for one that the tool does not have, or whose value is of no such type.
+    """
+    waiting = [item for item in (await run.view()).blocked if item.node == node and item.update == "approve"]
+    if not waiting:
+        raise Refused(f"{node} waits for no approval now; see: sennit status {run.id}")
+    known = waiting[0].arguments
+    changed = {}
+    for name, text in pairs(words, "--set").items():
+        types = known.get(name, []) if known is not None else []
+        changed[name] = text if types == ["string"] else typed_value(text, frozenset(types))
+        wrong = wrong_argument(name, changed[name], known) if known is not None else None
+        if wrong:
+            raise Refused(f"--set {name[:60]}: {node} {wrong}")
+    return changed
 
 
 async def _ask_value(run: Run[Any], node: str, terminal: Terminal) -> str:

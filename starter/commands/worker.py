@@ -58,7 +58,7 @@ async def _collect(args: argparse.Namespace, terminal: Terminal) -> NoReturn:
         connection = {"TEMPORAL_ADDRESS": args.address, "TEMPORAL_NAMESPACE": args.namespace}
         environment |= {name: value for name, value in connection.items() if value}
     elif has_local_runs():
-        server = await join_local_stack(args.namespace, terminal.say, as_it_is=True)
+        server = await join_local_stack(args.namespace, terminal.say, "never")
         environment = worker_environment(StateDir.find(), server.address, 0, environment)
     else:
         raise ServerUnreachable("there is no Temporal server; pass --address or set TEMPORAL_ADDRESS")

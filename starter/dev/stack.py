@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import Literal
 
 from temporalio.client import Client
 
@@ -23,6 +24,7 @@ from sennit.starter.dev.workers import (
     INSTALLATION,
     changed_modules,
     check_settings,
+    environment_digest,
     refuse_foreign_store,
     settings_digest,
 )
@@ -32,6 +34,8 @@ SILENT_LIMIT = 15.0  # seconds: a server that runs and does not answer for this 
 STOP_LIMIT = 40.0  # seconds: the workers drain, then the server stops
 NOT_BLOCKED = "SennitStatus IS NULL OR SennitStatus != 'blocked'"
 STALE = "code or settings have changed"
+Renew = Literal["always", "code", "never"]
+"""When a client has an idle stack started again: if code or settings differ, if only code does, or never."""
 
 
 class LocalStack:
@@ -50,19 +54,22 @@ class LocalStack:
         self._worker_command = worker_command
         self._check_command = check_command
 
-    async def join(self, *, as_it_is: bool = False) -> StackRecord:
+    async def join(self, renew: Renew = "always") -> StackRecord:
         """Join the stack that runs, or start one in the background, and wait until it is ready.
 
         Any number of clients at once make one stack. An idle stack that was started with other settings is started
         again with those of this process, once these have been tried; a busy one is joined with a warning. Runs that are
         blocked do not count as busy: they wait in the database. A stack of another installation is joined as it is.
-        `as_it_is` joins whatever runs, for clients that start no run.
+
+        With `renew="code"`, for clients that go on with a run, an idle stack is started again if its code has changed,
+        such as a tool that somebody has mended, and this process has the variables that the stack was started with:
+        the run needs those. `renew="never"` joins whatever runs.
         """
-        if not as_it_is:
+        if renew == "always":
             refuse_foreign_store(self.state)
         async with self._lock():
             record = await self._ready() if self.state.running() else None
-            if record and not as_it_is and await self._is_to_be_replaced(record):
+            if record and renew != "never" and await self._is_to_be_replaced(record, renew):
                 await self._prepare_successor()
                 self._say(f"{STALE}: restarting the local stack")
                 await self.stop()
@@ -207,14 +214,20 @@ class LocalStack:
             if not await asyncio.to_thread(record.supervisor.kill_group):
                 raise
 
-    async def _is_to_be_replaced(self, record: StackRecord) -> bool:
-        """Return whether a stack of this installation has other settings, and is idle and in the background; say so if
-        it is used although it differs.
+    async def _is_to_be_replaced(self, record: StackRecord, renew: Renew) -> bool:
+        """Return whether a stack of this installation has other settings or code, and is idle and in the background;
+        say so if it is used although it differs.
         """
         if record.installation != INSTALLATION:
             self._say(f"{_of_another(record)}; it is used as it is. `sennit dev --restart` replaces it")
             return False
         if record.settings == settings_digest() and not changed_modules(self.state):
+            return False
+        if renew == "code" and record.environment != environment_digest():
+            if mended := changed_modules(self.state):
+                differs = "this shell has other settings than the local stack, which keeps the old code"
+                way = "set them as where it was started, or take these with `sennit dev --restart`"
+                self._say(f"warning: {mended[0]} has changed, but {differs}; {way}")
             return False
         if record.foreground:
             self._say(f"warning: {STALE} since `sennit dev` started; start it again to use them")

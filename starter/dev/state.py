@@ -99,7 +99,8 @@ class StackRecord(BaseModel):
     detail: str = ""  # what it does now, or why it failed
     wrong_settings: bool = False  # whether it failed because its workers refuse a setting
     foreground: bool = False
-    settings: str = ""  # digest of the settings its workers have
+    settings: str = ""  # digest of the settings its workers have, and of the code that they run
+    environment: str = ""  # digest of the variables alone that its workers have from a client
     installation: str = ""  # where the Sennit is that started it
     supervisor: ProcessIdentity
     server: ProcessIdentity | None = None

@@ -24,6 +24,7 @@ from sennit.starter.dev.workers import (
     STORE_ID,
     Workers,
     create_store,
+    environment_digest,
     settings_digest,
     worker_environment,
 )
@@ -173,7 +174,8 @@ class Supervisor:
 
     def _workers_changed(self, ready: bool) -> None:
         if not ready:
-            self._update(phase="starting", detail="starting the workers", settings=settings_digest())
+            known = {"settings": settings_digest(), "environment": environment_digest()}
+            self._update(phase="starting", detail="starting the workers", **known)
             return
         self._update(phase="ready", detail="", worker=self._workers.identity)
         self._ready.set()

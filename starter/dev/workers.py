@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from sennit.folders import CORPUS, PACKAGE
+from sennit.folders import PACKAGE
 from sennit.starter.dev.child import Child
 from sennit.starter.dev.messages import LocalStackFailed, WrongSettings
 from sennit.starter.dev.server import HOST, NAMESPACE, free_port
@@ -94,12 +94,9 @@ def worker_environment(state: StateDir, address: str, health_port: int, environ:
     """Return a client's environment with this stack's server in place of any other.
 
     TEMPORAL_* of the client describe another server (TLS, keys, a profile) and are left out; an empty profile file
-    keeps the SDK from reading the person's own. Runs that name no folder read the example corpus, unless SENNIT_DOCS
-    says otherwise, so that a goal typed into the web UI has documents to answer it.
+    keeps the SDK from reading the person's own.
     """
     kept = {name: value for name, value in with_absolute_paths(environ).items() if not name.startswith("TEMPORAL_")}
-    if CORPUS.is_dir():
-        kept.setdefault("SENNIT_DOCS", str(CORPUS))
     return kept | {
         "TEMPORAL_ADDRESS": address,
         "TEMPORAL_NAMESPACE": NAMESPACE,
@@ -143,6 +140,15 @@ def settings_digest(environ: Mapping[str, str] = os.environ, root: Path = PACKAG
     for source in sources:
         digest.update(repr((str(source), _content(source))).encode())
     return digest.hexdigest()[:16]
+
+
+def environment_digest(environ: Mapping[str, str] = os.environ) -> str:
+    """Return a digest of the variables that workers take over from a client, without the files that they name. Clients
+    in two shells with equal digests would start the same workers.
+    """
+    environ = with_absolute_paths(environ)
+    names = sorted(name for name in environ if name.startswith(INHERITED) and name not in OF_THE_CLIENT)
+    return sha256(repr([(name, environ[name]) for name in names]).encode()).hexdigest()[:16]
 
 
 def changed_modules(state: StateDir) -> list[str]:

@@ -172,7 +172,7 @@ def can_be_embedded(user: User, place: Path) -> None:
     user.install("fastapi", "uvicorn")
     (place / "written").mkdir()
     user.does("sennit", "dev", "--restart", SENNIT_WRITE_ROOT=str(place / "written"))
-    find = "import asyncio, sennit; print(asyncio.run(sennit.Sennit.local(as_it_is=True)).server.address)"
+    find = "import asyncio, sennit; print(asyncio.run(sennit.Sennit.local(renew='never')).server.address)"
     env = user.env | {"TEMPORAL_ADDRESS": user.does("python", "-P", "-c", f"{find}; {LEAVE}").strip()}
     python = str(user.bin / "python")
     with service(python, env, place / "log") as client:

@@ -115,7 +115,9 @@ async def test_a_started_run_has_the_slug_of_its_goal_and_a_link(sennit: Sennit)
     assert (ending.report.answer, ending.report.ui_url, ending.code) == ("42", run.ui_url, 0)
     found = await sennit.client.get_workflow_handle(run.id).describe()
     assert await found.static_summary() == "How high is Mont Blanc?"
-    assert await found.memo() == {"sennit": version("sennit"), "title": "How high is Mont Blanc?"}
+    memo = dict(await found.memo())
+    assert list(memo.pop("request")) == ["goal"]
+    assert memo == {"sennit": version("sennit"), "title": "How high is Mont Blanc?"}
 
 
 @pytest.mark.parametrize(("nodes", "counted"), [([{"id": "a"}, {"id": "b"}], {"nodes": 2}), (7, {})])
@@ -127,7 +129,9 @@ async def test_the_memo_describes_plan_and_caller_and_queues_are_fair_to_tenants
     monkeypatch.setenv("TRACEPARENT", trace)
     run = await sennit.start(plan={"nodes": nodes}, title="nightly", tenant="acme")
     found = await sennit.client.get_workflow_handle(run.id).describe()
-    assert await found.memo() == {"sennit": version("sennit"), "title": "nightly", "traceparent": trace, **counted}
+    memo = dict(await found.memo())
+    assert list(memo.pop("request")) == ["plan", "tenant"]
+    assert memo == {"sennit": version("sennit"), "title": "nightly", "traceparent": trace, **counted}
     assert found.raw_description.workflow_execution_info.priority.fairness_key == "acme"
 
 
@@ -169,6 +173,10 @@ async def test_an_id_starts_one_run_however_often_it_is_asked_for(sennit: Sennit
     assert (await first.result()).answer == {"n1": "x"}
     third = await sennit.start(goal="wait", id="one")
     assert (await third.result()).answer == {"n1": "x"}
+    for other in ({"goal": "done"}, {"goal": "wait", "budget": {"calls": 3}}, {"goal": "wait", "tools": ["search"]}):
+        message = f"the id one belongs to the run 'wait', and this asks for {other['goal']!r} "
+        with pytest.raises(InvalidRequest, match=message):
+            await sennit.start(id="one", **other)
     anew = await sennit.start(goal="done", id="one", again=True)
     assert (anew.joined, (await anew.result()).answer) == (False, "42")
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import uuid
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -108,7 +109,8 @@ async def test_a_schedule_starts_runs_of_goals_plans_and_programs(
         report = await client.get_workflow_handle(run_id.strip()).result()
     assert report["status"] == "done"
     assert report["answer"] == 7 if "--input" in what else "4,80" in report["answer"]
-    assert (await listed(say, name, last_run=run_id.strip()))["last_run"] == run_id.strip()
+    last = await listed(say, name, last_run=run_id.strip(), last_status="done")
+    assert (last["skipped"], last["why"]) == (0, "")
     assert name in (await say("list"))[1]
     await say("remove", name)
 
@@ -139,6 +141,21 @@ async def test_a_wrong_cron_text_is_one_sentence_and_no_schedule(say: Say, name:
     assert str(wrong.value).isprintable()
     with pytest.raises(Refused, match="there is no schedule"):
         await say("remove", name)
+
+
+async def test_a_schedule_says_why_no_more_runs_came(say: Say, host: Activities, client: Client, name: str) -> None:
+    Path("gate.yaml").write_text("nodes: [{id: g, kind: gate, question: Go on?}]\n")
+    async with serving(client, host):
+        await say("add", name, "@every 1s", "gate.yaml")
+        while not (found := await listed(say, name))["why"].endswith("UTC"):
+            await asyncio.sleep(0.2)
+        assert found["last_status"] == "blocked"
+        waits = rf"\d+ skipped: {name}-20[^ ]+ waits for gate g since 20\d\d-\d\d-\d\d \d\d:\d\d UTC"
+        assert re.fullmatch(waits, found["why"])
+        await say("remove", name)
+        run = client.get_workflow_handle(found["last_run"])
+        await run.execute_update("answer", {"node": "g", "value": "yes"})
+        await run.result()
 
 
 async def test_a_wrong_time_zone_is_named_and_a_day_that_never_comes(say: Say, name: str) -> None:
@@ -234,15 +251,18 @@ async def test_schedules_of_other_workflows_are_left_alone(say: Say, client: Cli
 
 def test_the_list_has_columns() -> None:
     row = {"schedule": "news", "paused": False, "cron": "@daily", "title": "What is \x1b[31mnew?", "last_run": "news-1"}
+    row |= {"last_status": "done", "why": ""}
     other = {
         "schedule": "b",
         "paused": True,
         "cron": "0 7 * * 1-5 Europe/Berlin",
         "title": "",
         "last_run": "",
+        "why": "4 skipped: b-1 waits for approval w since 2026-11-23 14:02 UTC",
         "next": "",
     }
     assert schedule.table([{**row, "next": "2026-11-23T18:00:00+00:00"}, other], 120).splitlines() == [
-        "news  @daily                     next 2026-11-23 18:00 UTC  last news-1  What is new?",
+        "news  @daily                     next 2026-11-23 18:00 UTC  last news-1 done  What is new?",
         "b     0 7 * * 1-5 Europe/Berlin  paused                     no run yet",
+        "  4 skipped: b-1 waits for approval w since 2026-11-23 14:02 UTC",
     ]

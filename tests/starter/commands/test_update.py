@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles.local_workers import serving
+from doubles.local_workers import Start, serving
+from doubles.runs import call
 from doubles.stores import store_in
 from temporalio.client import Client, WorkflowHandle
 from temporalio.service import RPCError
@@ -54,7 +55,7 @@ def test_fields_of_another_form_are_refused(words: list[str], message: str) -> N
     [
         ("approve r n7", {"node": "n7"}),
         ("approve r n7 --digest 3f2a", {"node": "n7", "digest": "3f2a"}),
-        ("approve r m[0] --set text=a=b --set n=3", {"node": "m[0]", "args": {"text": "a=b", "n": 3}}),
+        ("approve r m[0] --set text=a=b --set n=3", {"node": "m[0]"}),
         ("reject r n7 rude", {"node": "n7", "reason": "rude"}),
         ("retry r n7 --repeat-effect", {"node": "n7", "repeat_effect": True}),
     ],
@@ -120,6 +121,24 @@ async def test_an_answer_without_a_value_is_asked_for_on_a_terminal_and_refused_
     asked = terminal.err.getvalue()  # type: ignore[attr-defined]
     assert "ok takes an object: answer field by field" in asked
     assert 'note (such as "yes"; Enter leaves it out): why (such as "yes"): by.name (such as "yes"; Enter' in asked
+
+
+async def test_changed_arguments_are_read_by_the_types_of_the_tool(
+    start: Start, server_address: str, make_terminal: Callable[..., Terminal]
+) -> None:
+    run = await start(plan={"nodes": [call("w", "pay", args={"amount": 1})]})
+    await until_blocked(run)
+    [item] = (await run.query("plan"))["blocked"]
+    args = ["approve", run.id, "w", "--digest", item["example"]["digest"], "--address", server_address]
+    for change, why in (
+        ("amoun=2", "--set amoun: w has no argument `amoun`; did you mean `amount`?"),
+        ("amount=much", "--set amount: w takes as `amount` integer, and this is string"),
+    ):
+        with pytest.raises(Refused) as refused:
+            await update.run(parse([*args, "--set", change]), make_terminal())
+        assert str(refused.value) == why
+    assert await update.run(parse([*args, "--set", "amount=2"]), make_terminal()) == Exit.ANSWER
+    assert (await run.result())["status"] == "done"
 
 
 async def until_blocked(run: WorkflowHandle[Any, Any]) -> None:

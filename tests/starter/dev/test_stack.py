@@ -114,7 +114,7 @@ async def test_clients_at_once_make_one_stack_which_is_replaced_only_by_what_can
         monkeypatch.setattr(f"sennit.starter.dev.{name}.INSTALLATION", "/opt/other")
     before = len(lines)
     await local.join()
-    await local.join(as_it_is=True)
+    await local.join("never")
     (line,) = lines[before:]
     assert line.startswith("another installation of Sennit has started the local stack (")
     assert line.endswith("); it is used as it is. `sennit dev --restart` replaces it")
@@ -234,18 +234,32 @@ async def test_an_idle_stack_starts_anew_with_new_settings_or_modules_and_a_busy
     assert not any(process in processes(state) for process in first)
     assert lines.count(CHANGED) == 1
     first = processes(state)
+    with monkeypatch.context() as other:
+        other.setenv("SENNIT_TENANT", "of another shell")
+        await local.join("code")
+        assert processes(state) == first
+        tool.write_text("a = 3")
+        await local.join("code")
+        assert processes(state) == first
+        assert lines[-1].startswith(f"warning: {tool} has changed, but this shell has other settings")
     blocked = SearchAttributePair(SearchAttributeKey.for_keyword("SennitStatus"), "blocked")
     run = await a_run(record.address, search_attributes=TypedSearchAttributes([blocked]))
+    await local.join("code")
+    assert not any(process in processes(state) for process in first), "the blocked run is to be retried with new code"
+    tool.unlink()
+    state.modules.unlink()
+    first = processes(state)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
 
-    await local.join(as_it_is=True)
+    await local.join("code")
+    await local.join("never")
     assert processes(state) == first
     assert (await local.join()).address == record.address
 
     second = processes(state)
     assert not any(process in second for process in first)
-    assert [start["environ"].get("OPENAI_API_KEY") for start in starts(state)] == [None, None, "sk-canary"]
-    assert lines.count(CHANGED) == 2
+    assert [start["environ"].get("OPENAI_API_KEY") for start in starts(state)] == [None, None, None, "sk-canary"]
+    assert lines.count(CHANGED) == 3
     files = [path.read_text(errors="replace") for path in state.root.rglob("*") if path.is_file()]
     assert sum("sk-canary" in text for text in files) == 1  # what the fake worker noted
     client = await Client.connect(record.address)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sennit.folders import CORPUS, PACKAGE
+from sennit.folders import PACKAGE
 from sennit.starter.dev.state import StateDir
 from sennit.starter.dev.workers import changed_modules, settings_digest, with_absolute_paths, worker_environment
 
@@ -118,7 +118,6 @@ def test_workers_are_led_to_this_server_only() -> None:
         "TEMPORAL_CONFIG_FILE": os.devnull,
         "SENNIT_ARTIFACTS": "/s/artifacts",
         "SENNIT_INDEX": "/s/index",
-        "SENNIT_DOCS": str(CORPUS),
         "SENNIT_GRANTS": "/s/grants.json",
         "SENNIT_IMPORTED": "/s/modules.json",
         "SENNIT_DRAIN": "10",
@@ -126,5 +125,6 @@ def test_workers_are_led_to_this_server_only() -> None:
     }
 
 
-def test_named_documents_come_before_the_corpus() -> None:
+def test_a_run_reads_the_documents_that_are_named_and_no_others() -> None:
+    assert "SENNIT_DOCS" not in worker_environment(StateDir(Path("/s")), "a:1", 9, {})
     assert worker_environment(StateDir(Path("/s")), "a:1", 9, {"SENNIT_DOCS": "/mine"})["SENNIT_DOCS"] == "/mine"
