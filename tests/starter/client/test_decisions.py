@@ -48,7 +48,11 @@ async def test_writes_are_approved_with_a_change_or_rejected_with_a_reason(start
     run = await waiting(start, sennit, {"nodes": nodes, "answer": {"yes": "$yes", "no": "$no"}}, "yes", "no")
     with pytest.raises(NotAllowed, match="read it again"):
         await run.approve("yes", digest="0" * 20)
-    assert await run.approve("yes", args={"text": "longer"}) == "yes may run with your changes of text"
+    with pytest.raises(NotAllowed, match="`yes` is about a write; name what you have read"):
+        await run.approve("yes", args={"text": "longer"})
+    [asked] = [item for item in (await run.view()).blocked if item.node == "yes"]
+    digest = str(asked.example["digest"])
+    assert await run.approve("yes", digest=digest, args={"text": "longer"}) == "yes may run with your changes of text"
     await run.reject("no", "not today")
     report = await run.result()
     assert (report.status, report.answer) == ("partial", {"yes": {"value": 6}, "no": None})
