@@ -204,26 +204,42 @@ class Run(Decisions, Generic[T]):
         secret in it that is stored.
 
         A worker reads it. Raises NotEnded if the node or the run goes on, NoOutput if it has ended without one or the
-        output is gone, Refused if there is no such node or path, or another SennitError.
+        output is gone, InvalidRequest with the reason if the run was refused, Refused if there is no such node or path,
+        or another SennitError.
         """
         if not node:
             return await self._answer(path)
         try:
             return await read_output(self._client, self.id, node, path, on_mask)
         except NotEnded as error:
-            if (await self._latest.describe()).status is WorkflowExecutionStatus.RUNNING:
+            if not await self._is_over():
                 raise
+            await self._raise_if_refused()
             raise NoOutput(f"{error}, and the run is over") from None
+        except (NoOutput, Refused):
+            if await self._is_over():
+                await self._raise_if_refused()
+            raise
 
     async def outputs(self) -> dict[str, Any]:
         """Return the outputs of all nodes that have one by now, by their names, in plan order. See `output`."""
         nodes = [node.id for node in (await self.view()).nodes if node.ref is not None and node.status == "succeeded"]
         return await read_outputs(self._client, self.id, nodes)
 
+    async def _is_over(self) -> bool:
+        return (await self._latest.describe()).status is not WorkflowExecutionStatus.RUNNING
+
+    async def _raise_if_refused(self) -> None:
+        """Raise InvalidRequest with the reason if the run, which is over, was refused, so that it has no outputs."""
+        outcome = await self.outcome()
+        if outcome.refused:
+            raise InvalidRequest(f"{self.id} was refused, and nothing was run: {outcome.report.problem}")
+
     async def _answer(self, path: str) -> Any:
-        if (await self._latest.describe()).status is WorkflowExecutionStatus.RUNNING:
+        if not await self._is_over():
             known = [node.id for node in (await self.view()).nodes if node.status == "succeeded"]
             raise NotEnded(f"{self.id} has no answer yet; there are outputs of {format_names(known)}")
+        await self._raise_if_refused()
         report = (await self.outcome()).report
         if report.answer is None:
             raise NoOutput(f"{self.id} has no answer: {one_line(report.problem or report.status, 500)}")

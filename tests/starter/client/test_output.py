@@ -15,7 +15,7 @@ from temporalio.client import Client, WorkflowExecutionStatus
 from sennit.starter.client import output
 from sennit.starter.client.client import Sennit
 from sennit.starter.client.connection import local_server
-from sennit.starter.client.errors import Exit, NoAnswer, NoOutput, NotEnded, Refused
+from sennit.starter.client.errors import Exit, InvalidRequest, NoAnswer, NoOutput, NotEnded, Refused
 from sennit.starter.client.run import Run
 from sennit.starter.limits import MAX_OUTPUT_CHANGES
 from sennit.workflows.messages.outputs import OutputPart, OutputsCall, OutputsReply
@@ -36,6 +36,15 @@ async def begun(start: Start, sennit: Sennit, *nodes: dict[str, Any], **fields: 
 
 def told(text: str) -> dict[str, Any]:
     return {"tool": "nap", "args": {"value": text}}
+
+
+async def test_a_refused_run_says_why_it_has_no_outputs(start: Start, sennit: Sennit) -> None:
+    run = await begun(start, sennit, call("a", "no_such_tool"))
+    with pytest.raises(InvalidRequest):
+        await run.report()
+    for node in ("", "a"):
+        with pytest.raises(InvalidRequest, match=f"^{run.id} was refused, and nothing was run: .*`no_such_tool`"):
+            await run.output(node)
 
 
 async def test_every_output_is_at_hand_while_the_run_goes_on_and_after_it(start: Start, sennit: Sennit) -> None:
