@@ -110,7 +110,7 @@ async def test_an_attempt_whose_reply_cannot_be_read_is_paid(
     begin: Start, model_server: ModelServer, fault: Any
 ) -> None:
     model_server.on("Bad", Reply("words " * 20, fault=fault, usage=(1_000, 100)))
-    node = {"id": "a", "kind": "llm", "model": "openai:test-model", "prompt": f"Bad {'word ' * 900}"}
+    node: dict[str, Any] = {"id": "a", "kind": "llm", "model": "openai:test-model", "prompt": f"Bad {'word ' * 900}"}
     node |= {"retry": {"attempts": 1}, "timeout": "3s"}
     handle = await begin(plan={"nodes": [node], "answer": "$a"}, on_failure="partial")
     report = await handle.result()
