@@ -99,6 +99,7 @@ CATCHERS = {
     "sennit/testing/play.py": 1,
     "sennit/testing/program.py": 1,
     "workers/trial.py": 1,
+    "workflows/run/engine.py": 1,
 }
 """Where everything is caught, and how often: at the boundaries where anything may arrive."""
 
@@ -367,7 +368,7 @@ CHANGING = (
 READING = {
     "admission": ("asks", "token_of", "waiting_in"),
     "budget": ("Budget", "ledger"),
-    "completion": ("LOST", "NOT_WRITTEN", "UNKNOWN_OUTCOME", "may_write"),
+    "completion": ("LOST", "NOT_WRITTEN", "UNKNOWN_OUTCOME", "fate_of", "may_write"),
     "extension": ("needs_approval", "request_of"),
     "joins": ("beginning", "is_manifest", "last_read", "lost", "makers", "manifest", "parts_of"),
     "ready": ("grant", "in_place", "missing_calls", "reads_long_manifests", "unpaid"),

@@ -50,6 +50,7 @@ MAX_PASSED_ON: Final = 20  # Of what a sub-agent waits for, what its parent show
 MAX_KEPT_REPLIES: Final = 2_000  # that a run remembers for its queries
 MAX_RUN_WARNINGS: Final = 20  # of one run
 MAX_OUTAGE_CHARACTERS: Final = 400  # of the cause of an outage
+MAX_BROKEN_CHARACTERS: Final = 120  # of the error that has frozen a run, which its board and lists show
 MAX_DRAFTS: Final = 100  # Parts in which a planner sends its plan
 MAX_DRAFT_UNPACKED_BYTES: Final = 256 * 1024  # of one part of a plan, unpacked: anybody may send it
 MAX_QUERY_BYTES: Final = 200_000  # of the answer to a query

@@ -58,7 +58,7 @@ def _plan(seed: int, chance: Random, model: ModelServer) -> Case:
     pieces: list[Callable[[Case, dict[str, Any], Random, ModelServer], None]]
     pieces = [_layers, _map, _group, _loop, _subagent, _gate, _payments, _code, _program, _first, _quorum]
     pieces += [_idle_answer, _warned]
-    for piece in chance.sample(pieces, 5):
+    for piece in chance.sample(pieces, 6):
         piece(case, plan, chance, model)
     case.request = {"plan": plan, "approval": "never", "budget": {"tokens": 10_000_000}}
     return case

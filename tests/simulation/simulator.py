@@ -37,6 +37,10 @@ from sennit.workflows.plan.scheduling.snapshot import dump, load
 from sennit.workflows.plan.scheduling.state import ENDED, PARK, RUNNING, SUCCEEDED, WAITING, RunState
 from sennit.workflows.plan.scheduling.step import step
 from sennit.workflows.plan.scheduling.termination import blocking_failures
+from sennit.workflows.run.search_attributes import progress
+from sennit.workflows.views.nodes import view_of
+from sennit.workflows.views.sharing import explained
+from sennit.workflows.views.shown_run import ShownRun
 
 
 @dataclass
@@ -46,7 +50,8 @@ class Habits:
     With `tells` all calls that may share an activity do, and of a hundred such activities so many tell of some calls
     before their end; of a hundred of these calls the result `corrects` so many. `early` lets joins close before all
     their inputs have ended; `repairs` is how often a parked run is helped. With `grows` the plan comes in pieces. Of a
-    hundred models `expansion_requests` ask for another node, which a person has to approve.
+    hundred models `expansion_requests` ask for another node, which a person has to approve. With `looks` somebody looks
+    at the run between every two events.
     """
 
     edits: int = 0
@@ -60,6 +65,7 @@ class Habits:
     expansion_requests: int = 0
     tells: int = 0
     corrects: int = 0
+    looks: bool = False
 
 
 @dataclass
@@ -237,6 +243,8 @@ class Simulation:
         self.is_stopped |= isinstance(event, StopRequested)
         decisions = step(self.state, event)
         self.story.log.append((self.state.now, event, decisions))
+        if self.habits.looks:
+            self._look()
         assert self.state.activities <= self.state.window
         assert self.state.running <= self.state.in_flight
         for keys in self.world.carry_out(self.state, decisions):
@@ -260,6 +268,18 @@ class Simulation:
                 self._retry(unit)
             else:
                 self._act(SkipRequested(unit))
+
+    def _look(self) -> None:
+        """Work out all that the board, the queries and the lists show."""
+        shown = ShownRun(self.state, "run")
+        assert shown.blocked or not self.state.waiting
+        assert sum(shown.counts.values()) > 0
+        assert [shown.status(unit) for unit in shown.units]
+        for unit in shown.units:
+            view_of(self.state, unit, None, "", shown.caught)
+        progress(shown)
+        explained(self.state)
+        blocking_failures(self.state)
 
     def _crash(self) -> None:
         """The process dies between two events: all that is left is what was written down."""

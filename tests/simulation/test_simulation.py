@@ -117,6 +117,17 @@ def test_whatever_people_do_while_requests_wait_every_result_is_made_of_what_is_
         assert (one.end, one.statuses, one.digests) == (two.end, two.statuses, two.digests), seed
 
 
+def test_a_look_at_a_run_between_every_two_events_changes_no_decision() -> None:
+    """The board and the queries are worked out after each event, and in the other schedule never. In the first schedule,
+    places that a look had sorted would change in which order nodes are cancelled.
+    """
+    unseen = Habits(edits=10, failing=40, grows=30, most=25)
+    seen = Habits(**{**vars(unseen), "looks": True})
+    for seed in [46, *seeds(37)[:60]]:
+        looked_at, alone = play(seed, seen), play(seed, unseen)
+        assert looked_at.log == alone.log, f"SENNIT_SEED={seed}"
+
+
 def test_a_cancelled_run_leaves_nothing_running() -> None:
     """The simulator checks that every call in flight was cancelled by name."""
     for seed in seeds(11)[:200]:

@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from types import TracebackType
 
+from sennit.workflows.limits import MAX_BROKEN_CHARACTERS
 from sennit.workflows.messages.result import BlockedOn, WriteLine
 from sennit.workflows.plan.scheduling.completion import fate_of, may_write
 from sennit.workflows.plan.scheduling.events import Event, NodeEnded, NodesAppended, WriteStatus
 from sennit.workflows.plan.scheduling.state import RunState
 
 _SCHEDULER = "sennit.workflows.plan.scheduling."
-MAX_REASON_CHARACTERS = 120
 
 
 @dataclass
@@ -83,7 +83,7 @@ def frozen_by(error: Exception, event: Event, state: RunState, task: int) -> Fre
 
 def _named(error: Exception) -> str:
     """Return what broke: the sentence of a broken invariant, or an unexpected error, with the function that raised."""
-    text = f"{type(error).__name__}: {error}"[:MAX_REASON_CHARACTERS]
+    text = f"{type(error).__name__}: {error}"[:MAX_BROKEN_CHARACTERS]
     place = _place_in_scheduler(error.__traceback__)
     return f"{place} raised {text}" if place else text
 

@@ -1,6 +1,7 @@
 """The scheduler: `step(state, event) -> decisions`, the only place where a run's state changes.
 
-Pure and total: no clock, no randomness, no I/O, no iteration over sets, no exception for any event. The same function
+Deterministic and total: no clock, no randomness, no I/O, no iteration over sets, no exception for any event. It changes
+the state that it is given, and nothing else. The same function
 runs inside the workflow, inside a worker for a group of nodes, under property tests and in the simulator. An event
 costs O(degree) of the node it concerns, plus O(log n) for each node it makes ready.
 """
