@@ -118,8 +118,9 @@ def test_whatever_people_do_while_requests_wait_every_result_is_made_of_what_is_
 
 
 def test_a_look_at_a_run_between_every_two_events_changes_no_decision() -> None:
-    """The board and the queries are worked out after each event, and in the other schedule never. In the first schedule,
-    places that a look had sorted would change in which order nodes are cancelled.
+    """The board and the queries are worked out after each event, and in the other schedule never.
+
+    With seed 46, places that a look had sorted would change in which order nodes are cancelled.
     """
     unseen = Habits(edits=10, failing=40, grows=30, most=25)
     seen = Habits(**{**vars(unseen), "looks": True})
