@@ -2,6 +2,7 @@
 
 import ast
 
+from sennit.activities.programs.python.patterns import OF_PATTERNS, OF_REPLACEMENTS, PATTERN, REPLACEMENT
 from sennit.workflows.plan.programs.classes import enum_members, is_enum
 from sennit.workflows.plan.programs.source import Source, parsed
 
@@ -154,7 +155,45 @@ def __name_of(kind, modules=()):
 __kinds = {str(KeyboardInterrupt): 'CancelledError'}
 """
 """What a script finds defined that asks for the name of a type or a function."""
-ON_DEMAND = {"__fail(": OF_ASSERT, "round": OF_ROUND, "__shown[": OF_REPR, "__name_of(": OF_NAMES}
+OF_SUM = """
+__sum = sum
+def sum(iterable, start=0):
+    values = list(iterable)
+    if not any(type(value) is float for value in values):
+        return __sum(values, start)
+    if type(start) not in (int, float):
+        return __sum(values, start)
+    total, lost = start, 0.0
+    for place, value in enumerate(values):
+        if type(value) is float and type(total) is not float:
+            total = float(total)
+        if type(value) is float:
+            result = total + value
+            if abs(total) >= abs(value):
+                lost += (total - result) + value
+            else:
+                lost += (value - result) + total
+            total = result
+        elif type(value) is int or type(value) is bool:
+            total += value
+        else:
+            if lost - lost == 0:
+                total += lost
+            return __sum(values[place:], total)
+    if type(total) is float and lost - lost == 0:
+        total += lost
+    return total
+"""
+"""What a script finds defined that sums: floats as Python sums them since 3.12, with what each addition loses."""
+ON_DEMAND = {
+    "__fail(": OF_ASSERT,
+    "round": OF_ROUND,
+    "sum(": OF_SUM,
+    PATTERN: OF_PATTERNS,
+    REPLACEMENT: OF_REPLACEMENTS,
+    "__shown[": OF_REPR,
+    "__name_of(": OF_NAMES,
+}
 """What only some scripts find defined, by what stands in their texts: all of it is in every snapshot."""
 
 

@@ -14,6 +14,7 @@ from sennit.activities.programs.python.containers import Containers
 from sennit.activities.programs.python.exceptions import OWN
 from sennit.activities.programs.python.formats import PYTHON, as_calls
 from sennit.activities.programs.python.modules import imported_as
+from sennit.activities.programs.python.patterns import PATTERN, REPLACEMENT, has_pattern, is_by_line, replacement_of
 from sennit.activities.programs.python.written_types import WrittenTypes
 from sennit.workflows.plan.bundles.text_edits import MARK, modules_first
 from sennit.workflows.plan.programs.classes import class_named, is_enum
@@ -85,7 +86,7 @@ class _Rewriting(OwnClasses, Containers, WrittenTypes, SideBySide):
                 return name in ("__name__", "__class__") or name in _METHODS or name in FIELD_WORDS
             case ast.Name(id=name):
                 is_own = class_named(self.source, node) is not None or name in self._errors.carriers
-                return is_own or name in ("next", "isinstance", "object")
+                return is_own or name in ("next", "isinstance", "type", "object")
         return False
 
     def text(self) -> str:
@@ -116,12 +117,19 @@ class _Rewriting(OwnClasses, Containers, WrittenTypes, SideBySide):
             self._begin(node)
         self._begin_as_asyncio(node)
         self._unite(node)
-        if self.source.imported(node.func) == "functools.wraps":
+        function = self.source.imported(node.func)
+        if function == "functools.wraps":
             self._instead(*self._at(node), "(lambda __f: __f)")
+        if has_pattern(function, node):
+            self._around(node.args[0], f"{PATTERN}(", f"), {is_by_line(function, node)})")
+        if (replacement := replacement_of(function, node)) is not None:
+            self._around(replacement, f"{REPLACEMENT}(", "))")
         if not isinstance(node.func, ast.Name) or node.func.id in self._errors.bodies:
             return
         name, meaning = node.func.id, self.source.meaning(node.func)
-        if name == "object" and meaning is None:
+        if name in ("isinstance", "type") and meaning is None:
+            self._ask(node)
+        elif name == "object" and meaning is None:
             self._instead(*self._at(node.func), "__Object")
         elif name in self.exceptions or name in self._errors.carriers:
             self._give_text(node)

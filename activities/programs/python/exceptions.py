@@ -33,6 +33,8 @@ def __raised(error):
     while len(__raised_as) > 4000:
         __raised_as.pop(next(iter(__raised_as)))
     return raised
+def __carried(value):
+    return value.__carrier('') if hasattr(value, '__carrier') else value
 def __caught(error):
     kind, text = str(type(error)), str(error)
     if (kind, text) not in __raised_as:
@@ -132,6 +134,11 @@ class Exceptions(Edits):
         end = self.body.index(b"(", end) + 1
         self._instead(begin, end, f"__args({owner}, " if is_super else "__args(")
 
+    def _ask(self, call: ast.Call) -> None:
+        """Have `isinstance` and `type` ask for what stands for an own exception: related ones may have one body."""
+        if self._errors.bodies and call.args and not isinstance(call.args[0], ast.Starred):
+            self._around(call.args[0], "__carried(", ")")
+
     def _error_name(self, node: ast.Name) -> bool:
         """Write the name of an exception where more than Monty's is meant by it; return whether it was one."""
         name, around, errors = node.id, self.source.parents[node], self._errors
@@ -141,8 +148,6 @@ class Exceptions(Edits):
             self._instead(*self._at(node), f"__new_{name}{'()' if isinstance(around, ast.Raise) else ''}")
         elif is_asked or isinstance(asks, ast.ExceptHandler | ast.Assign):
             many = errors.caught_as(name)
-            if is_asked:
-                many += [f"__own_{body}" for body in errors.bodies_of(name)]
             if many[1:] and (around is not asks or not isinstance(asks, ast.Assign)):
                 names = ", ".join(many)
                 self._instead(*self._at(node), names if isinstance(around, ast.Tuple) else f"({names})")

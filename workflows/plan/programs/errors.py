@@ -93,12 +93,6 @@ class OwnErrors:
                 found.append(error)
         return [name, *(error for error in found[1:] if kind is not Exception)]
 
-    def bodies_of(self, name: str) -> list[str]:
-        """Return the classes whose instances are of an exception, as far as they have more than a name."""
-        kind = _PYTHONS.get(name)
-        names = list(self.bases) if kind is Exception or name == "BaseException" else self.caught_as(name)
-        return list(dict.fromkeys(self.bodies[error].name for error in names if error in self.bodies))
-
 
 def _asks(source: Source, name: ast.Name) -> bool:
     """Whether a name says what is caught, or what an exception is to be."""
