@@ -211,7 +211,8 @@ async def _list(sennit: Sennit, terminal: Terminal) -> Exit:
         async for listed in await sennit.client.list_schedules():
             action = listed.schedule.action if listed.schedule else None
             if isinstance(action, ScheduleListActionStartWorkflow) and action.workflow == WORKFLOW_TYPE:
-                found.append(await _summary(sennit.client, listed))
+                summary = await _summary(sennit.client, listed)
+                found += [summary] if summary is not None else []
     except RPCError as error:
         raise error_of(error) from None
     found.sort(key=lambda each: str(each["schedule"]))
@@ -221,20 +222,26 @@ async def _list(sennit: Sennit, terminal: Terminal) -> Exit:
     return Exit.ANSWER
 
 
-async def _summary(client: Client, each: ScheduleListDescription) -> dict[str, Any]:
-    """Return what the list shows of a schedule: its times, its last run with its status, and why no more came. Raises
-    RPCError.
+async def _summary(client: Client, each: ScheduleListDescription) -> dict[str, Any] | None:
+    """Return what the list shows of a schedule: its times, its last run with its status, and why no more came; None if
+    somebody has removed it since it was listed. Raises RPCError.
     """
     memo = await each.memo()
-    found = await client.get_schedule_handle(each.id).describe(rpc_timeout=RPC_TIMEOUT)
+    try:
+        found = await client.get_schedule_handle(each.id).describe(rpc_timeout=RPC_TIMEOUT)
+    except RPCError as error:
+        if error.status is not RPCStatusCode.NOT_FOUND:
+            raise
+        return None
     info = found.info
-    last = await _last_summary(client, info)
+    last_run = _started_by(info)
+    last = await _summary_of_run(client, last_run) if last_run else None
     return {
         "schedule": each.id,
         "paused": found.schedule.state.paused,
         "cron": str(memo.get("cron") or ""),
         "title": str(memo.get("title") or ""),
-        "last_run": last.id if last is not None else "",
+        "last_run": last_run,
         "last_status": last.status if last is not None else "",
         "skipped": info.num_actions_skipped_overlap,
         "missed": info.num_actions_missed_catchup_window,
@@ -243,13 +250,16 @@ async def _summary(client: Client, each: ScheduleListDescription) -> dict[str, A
     }
 
 
-async def _last_summary(client: Client, info: ScheduleInfo) -> RunSummary | None:
-    """Return the last run that a schedule has started, None if it has started none that the server still knows."""
+def _started_by(info: ScheduleInfo) -> str:
+    """Return the id of the last run that a schedule has started; "" if it has started none."""
     action = info.recent_actions[-1].action if info.recent_actions else None
-    if not isinstance(action, ScheduleActionExecutionStartWorkflow):
-        return None
+    return action.workflow_id if isinstance(action, ScheduleActionExecutionStartWorkflow) else ""
+
+
+async def _summary_of_run(client: Client, run: str) -> RunSummary | None:
+    """Return a run as lists show it, None if the server no longer knows it."""
     try:
-        return await summary_of(await client.get_workflow_handle(action.workflow_id).describe(rpc_timeout=RPC_TIMEOUT))
+        return await summary_of(await client.get_workflow_handle(run).describe(rpc_timeout=RPC_TIMEOUT))
     except RPCError as error:
         if error.status is not RPCStatusCode.NOT_FOUND:
             raise
@@ -293,7 +303,7 @@ def table(found: list[dict[str, Any]], width: int) -> str:
     rows = []
     for each in found:
         due = f"next {_time(datetime.fromisoformat(each['next']))}" if each["next"] else ""
-        last = f"last {each['last_run']} {each['last_status']}" if each["last_run"] else "no run yet"
+        last = f"last {each['last_run']} {each['last_status']}".rstrip() if each["last_run"] else "no run yet"
         cells = (each["schedule"], each["cron"], "paused" if each["paused"] else due, last)
         rows.append([one_line(cell) for cell in cells])
     lines: list[str] = []
@@ -322,9 +332,7 @@ async def _last_run(handle: ScheduleHandle) -> str:
     action = found.schedule.action
     if not isinstance(action, ScheduleActionStartWorkflow) or action.workflow != WORKFLOW_TYPE:
         raise Refused(f"{handle.id} is a schedule of something else than runs of Sennit")
-    ran = [each.action for each in found.info.recent_actions]
-    last = ran[-1] if ran else None
-    return last.workflow_id if isinstance(last, ScheduleActionExecutionStartWorkflow) else ""
+    return _started_by(found.info)
 
 
 @asynccontextmanager

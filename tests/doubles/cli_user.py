@@ -14,6 +14,7 @@ from typing import Any
 from doubles.sennit_command import sennit
 from doubles.worker_processes import TESTS
 
+from sennit.folders import CORPUS
 from sennit.starter.dev.binary import obtain
 from sennit.starter.dev.state import StateDir
 
@@ -86,6 +87,7 @@ def cli_user(state: Path, **variables: str) -> Iterator[CliUser]:
         "SENNIT_TEMPORAL_CLI": str(asyncio.run(obtain(pinned_only=True))),
         "SENNIT_TOOLS": "doubles.tools",
         "SENNIT_TOOLS_PATH": str(TESTS),
+        "SENNIT_DOCS": str(CORPUS),
         "XDG_CONFIG_HOME": str(state / "config"),
     }
     person = CliUser(state, env | variables)

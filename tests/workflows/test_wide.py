@@ -1,6 +1,6 @@
 """Wide runs: more ready nodes, bytes and items than one transaction or one task may have."""
 
-from doubles.events import kinds, weight
+from doubles.events import weight
 from doubles.local_workers import Handle, Start
 from doubles.runs import call
 
@@ -43,4 +43,9 @@ async def test_the_whole_window_starts_in_steps_that_a_transaction_can_hold(star
     handle = await start(plan_packed=pack_plan(plan), window=500)
     report = await handle.result()
     assert (report["status"], report["answer"]) == ("done", 249)
-    assert (await kinds(handle))["EVENT_TYPE_TIMER_STARTED"] >= 1
+    timers = [
+        event.timer_started_event_attributes.start_to_fire_timeout.ToMilliseconds()
+        async for event in handle.fetch_history_events()
+        if event.HasField("timer_started_event_attributes")
+    ]
+    assert 1 in timers, "the rest starts in a task of its own"
