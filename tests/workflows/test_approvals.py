@@ -115,6 +115,6 @@ async def test_the_writes_of_a_map_are_shown_and_approved_together(start: Start,
     assert [item["shown"] for item in single] == [f'text: "item {number}"' for number in range(3)]
     with pytest.raises(WorkflowUpdateFailedError) as refused:
         await handle.execute_update("approve", {"node": "m"})
-    assert "`m` is about 3 writes; name what you have read of it with `digest`" in str(refused.value.cause)
+    assert "`m` is about 3 writes; name what you have read of them with `digest`" in str(refused.value.cause)
     await insist(handle, "approve", together["example"])
     assert (await handle.result())["answer"] == [{"value": 6}] * 3

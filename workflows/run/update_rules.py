@@ -173,10 +173,11 @@ def _approve(state: RunState, unit: int, update: Approve, waiting: list[int]) ->
         return None
     token = token_of(state, waiting)
     if token and not update.digest:
-        about = "a write" if state.kind_of(unit) != "program" else "a program"
-        about = about if waiting == [unit] else f"{len(waiting)} writes"
-        way = "`sennit status` and the query `plan` show it with its digest"
-        return f"`{update.node}` is about {about}; name what you have read of it with `digest`: {way}"
+        about, it = "a program" if state.kind_of(unit) == "program" else "a write", "it"
+        if waiting != [unit]:
+            about, it = f"{len(waiting)} writes", "them"
+        way = "`sennit status` and the query `plan` show the digest"
+        return f"`{update.node}` is about {about}; name what you have read of {it} with `digest`: {way}"
     if wrong := _wrong_arguments(state, unit, update.args):
         return wrong
     if token and update.digest != token:

@@ -39,9 +39,9 @@ def test_a_raise_that_is_none_is_refused(update: RaiseBudget, rejection: str) ->
 @pytest.mark.parametrize(
     ("update", "rejection"),
     [
-        (Approve(node="m[0]"), ""),
+        (Approve(node="m[0]"), "`m[0]` is about a write; name what you have read of it with `digest`"),
         (Approve(node="m[0]", digest="m[0] of a"), ""),
-        (Approve(node="m[0]", args={"text": "x"}), ""),
+        (Approve(node="m[0]", digest="m[0] of a", args={"text": "x"}), ""),
         (Approve(node="m[0]", digest="m[1] of a"), "`m[0]` would write something else by now; read it again"),
         (Approve(node="m[0]", args={"text": "x" * 70_000}), "args has 70,0"),
         (Approve(node="m"), "`m` is about 2 writes; name what you have read of them with `digest`"),
