@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from sennit.workflows.plan.language.text import text_bytes
-
 MAX_FOLDER_ENTRIES = 10_000  # files and folders that code may leave, since all are looked at
 MAX_SANDBOX_FILES = 50  # texts that code is given, and that it leaves
 DEEPEST = 40
@@ -71,7 +69,7 @@ def collect(folder: int, inputs: dict[str, str], most: int) -> tuple[dict[str, s
         if text is None or len(files) == MAX_SANDBOX_FILES:
             left_out.append(name)
         else:
-            most -= text_bytes(text)
+            most -= len(text.encode())
             files[name] = text
     return files, list(map(_printable, left_out[:MAX_SANDBOX_FILES]))
 
