@@ -278,7 +278,7 @@ def test_limits_stand_in_the_module_of_their_layer() -> None:
 
 
 def test_bytes_are_counted_by_one_function() -> None:
-    """A length of JSON, or of an encoded text, is a limit that counts characters, or the next place that may. The sandbox
+    """A length of JSON, or of an encoded text, counts characters for bytes, or is the next place that may. The sandbox
     sees its own folder alone.
     """
     apart = ("workflows/plan/language/text.py", "activities/sandbox/")

@@ -247,7 +247,7 @@ def _write_document(connection: sqlite3.Connection, file: FoundFile, content: by
     except DocumentUnreadable as problem:
         connection.execute("INSERT INTO unread VALUES (?, ?)", (file.path, str(problem)))
         return
-    if not whole:
+    if len(content) == MAX_INDEXED_BYTES < file.size:
         connection.execute("INSERT INTO cut VALUES (?, ?)", (file.path, file.size))
     if document.is_taken_for:
         connection.execute("INSERT INTO taken VALUES (?, ?)", (file.path, document.encoding))
