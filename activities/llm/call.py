@@ -6,13 +6,13 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from sennit.activities.llm.inputs import PromptInputs, joins, prompt_inputs
-from sennit.activities.llm.models import Models
+from sennit.activities.llm.models import OFFLINE, Models
 from sennit.activities.llm.reply import JoinerFormat, PromptFormat
 from sennit.activities.nodes.context import NodeContext, NodeOutput
 from sennit.activities.prompts import joiner, roles
 from sennit.activities.prompts.outputs import Budget, exceeds, fenced, fill_prompt, refers_to_goal
 from sennit.activities.providers.errors import ContextTooLong
-from sennit.activities.providers.model import OUTPUT_TOKENS, Message, ModelReply, ModelRequest, ToolRequest, tokens_of
+from sennit.activities.providers.model import REPLY_ROOM, Message, ModelReply, ModelRequest, ToolRequest, tokens_of
 from sennit.activities.storage.run_context import ArtifactReader, RunContext
 from sennit.activities.toolbox.read_output import offered
 from sennit.workflows.messages.node_calls import LlmNodeCall
@@ -24,8 +24,6 @@ REPLY_SHARE = 4
 """The part of a short context that is left to the reply, as one by this number."""
 LEAST_TOKENS = 200
 """What of other nodes' outputs a model is given even where there is no room for it."""
-OFFLINE = ("offline",)
-"""What serves a role for which a run has no models."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +65,12 @@ class ModelCalls:
         request = replace(self._request(context, work, prompt), messages=tuple(messages), tools=tools, form=form)
         reply = await self._complete(context, request, models)
         if not (reply.calls and tools):
-            return prompt.read(reply, context.attempts.progress)
+            output = prompt.read(reply, context.attempts.progress)
+            return replace(output, warnings=(*output.warnings, *reply.warnings))
         transcript = _transcript(messages, reply)
         if work.context.over == "reference":
             transcript["outputs"] = inputs.places
-        return NodeOutput(transcript, reply.usage, "calls")
+        return NodeOutput(transcript, reply.usage, "calls", warnings=reply.warnings)
 
     async def _complete(self, context: NodeContext, request: ModelRequest, models: Sequence[str]) -> ModelReply:
         request = replace(request, prompt=roles.with_fault(request.prompt, context.attempts.fault))
@@ -81,7 +80,7 @@ class ModelCalls:
         return await self.library.run_context(context.run_prefix, context.checked.run_context)
 
     def _request(self, context: NodeContext, work: ModelCall, prompt: PromptFormat) -> ModelRequest:
-        node = context.node
+        node, settings = context.node, context.checked.settings_of(work)
         return ModelRequest(
             role=work.role,
             model="",
@@ -94,6 +93,8 @@ class ModelCalls:
             progress=context.attempts.progress,
             account=context.attempts,
             seconds=_call_seconds(context.spec.timeout / 1000),
+            settings=settings,
+            max_output_tokens=settings.max_tokens,
         )
 
     async def _prompt_format(
@@ -102,9 +103,8 @@ class ModelCalls:
         """Return the system prompt and the prompt of the call, and how its reply is read."""
         lookup, material = context.binder.lookup, await self._material(context, work)
         if not joins(work):
-            return PromptFormat(
-                roles.system(work.role), fill_prompt(work.prompt, lookup, budget, inputs.ended, material)
-            )
+            system = roles.system(work.role, context.checked.settings_of(work).system)
+            return PromptFormat(system, fill_prompt(work.prompt, lookup, budget, inputs.ended, material))
         replanning = None
         call = context.call
         assert isinstance(call, LlmNodeCall)
@@ -114,7 +114,8 @@ class ModelCalls:
         prompt = joiner.prompt(work.prompt, lookup, inputs.ended, budget, material)
         if call.objections:
             prompt = f"{prompt}\n\n{joiner.format_objections(call.objections)}"
-        return JoinerFormat(joiner.system(replanning), prompt, inputs.cited, replanning)
+        system = joiner.system(replanning, context.checked.settings_of(work).system)
+        return JoinerFormat(system, prompt, inputs.cited, replanning)
 
     async def _material(self, context: NodeContext, work: ModelCall) -> dict[str, str]:
         """Return what a sub-agent's goal names, for calls whose prompt has the goal in it."""
@@ -147,7 +148,8 @@ class ModelCalls:
         if window:
             bare = await self._prompt_format(context, work, inputs, Budget(0))
             tools = tokens_of(json.dumps(await self._tools(context, work, ())))
-            left = window - min(OUTPUT_TOKENS, window // REPLY_SHARE) - tools
+            reply = context.checked.settings_of(work).max_tokens or REPLY_ROOM
+            left = window - min(reply, window // REPLY_SHARE) - tools
             tokens = min(tokens, max(LEAST_TOKENS, left - tokens_of(bare.system) - tokens_of(bare.prompt)))
             if tokens < work.context.tokens and exceeds(inputs.values, tokens):
                 context.attempts.progress(f"cut to {tokens:,} tokens: the model's context has {window:,}")

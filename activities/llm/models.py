@@ -18,11 +18,14 @@ from sennit.activities.providers.settings import ModelSettings, PlanFormat
 from sennit.activities.providers.wire_format import WireFormat
 from sennit.activities.toolbox.redaction import mask
 from sennit.workflows.messages.queues import llm_queue
+from sennit.workflows.plan.language.call_settings import NO_SETTINGS, CallSettings
 from sennit.workflows.plan.language.json_schema import violations
 from sennit.workflows.plan.language.limits import NO_USAGE
 from sennit.workflows.plan.language.nodes import Role
 from sennit.workflows.plan.language.problems import place_of
 
+OFFLINE = ("offline",)
+"""What serves a role for which a run has no models."""
 TRIES = 2
 """Attempts that a model gets before the next of its list."""
 
@@ -77,6 +80,12 @@ class Models:
         settings = self._settings.for_run(model)
         return {role: list(settings.models(role)) for role in get_args(Role)}
 
+    def settings(self, closer: CallSettings | None = None) -> dict[Role, CallSettings]:
+        """Return the settings of each role's calls where some are set, those of a run in the place of the role's."""
+        roles: tuple[Role, ...] = get_args(Role)
+        merged = {role: self._settings.calls.get(role, NO_SETTINGS).under(closer) for role in roles}
+        return {role: settings for role, settings in merged.items() if settings != NO_SETTINGS}
+
     async def complete(self, request: ModelRequest, names: Sequence[str], attempt: int = 1) -> ModelReply:
         """Answer a call by one of `names`: each in turn has two attempts, and the last one all that are left.
 
@@ -97,6 +106,13 @@ class Models:
         """
         known = [remote.known.context(name) for name, remote in self._remotes(names)]
         return min(filter(None, known), default=0)
+
+    def lacking(self, names: Iterable[str], settings: CallSettings) -> tuple[str, ...]:
+        """Return a sentence on each setting that one of these models is known to take none of."""
+        unused = [(name, "the rules read no settings", settings.names) for name in names if name in OFFLINE]
+        for name, remote in self._remotes(names):
+            unused.append((name, "its API has none", tuple(each for each in settings.names if each in remote.lacks)))
+        return tuple(f"`{each}` is not sent to {name}: {why}" for name, why, lacks in unused for each in lacks)
 
     def notes(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return what this worker has learned of these models from calls that were refused, a sentence each."""

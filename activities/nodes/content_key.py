@@ -63,12 +63,23 @@ def host_key(key: str) -> str:
 
 
 def _serves(checked: StoredPlan, work: ToolCall | ModelCall | AgentNode | None) -> Any:
-    """Return what serves a call, as far as it is the run's: its documents, or the models of the role."""
+    """Return what serves a call, as far as it is the run's: its documents, or models and settings of the role."""
     if work is None:
         return None
     if work.kind == "llm":
-        return work.model or checked.models.get(work.role)
-    return [checked.docs, checked.models] if work.kind == "agent" else checked.docs
+        return _model_serving(checked, work)
+    if work.kind != "agent":
+        return checked.docs
+    every_role = {role: settings.model_dump(mode="json") for role, settings in checked.settings.items()}
+    serves: list[Any] = [checked.docs, checked.models]
+    return [*serves, every_role] if every_role else serves
+
+
+def _model_serving(checked: StoredPlan, work: ModelCall) -> Any:
+    """Return the model of a call and, where some are set, the settings of its role."""
+    model = work.model or checked.models.get(work.role)
+    settings = checked.settings.get(work.role)
+    return [model, settings.model_dump(mode="json")] if settings is not None else model
 
 
 def _in_loop(work: ToolCall | ModelCall) -> Any:

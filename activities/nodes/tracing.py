@@ -197,10 +197,13 @@ def model_call(request: ModelRequest) -> Iterator[Callable[[ModelReply], None]]:
         "gen_ai.provider.name": provider,
         "gen_ai.system": provider,  # what it was called until 2025: not every reader knows the other
         "gen_ai.request.model": model or provider,
-        "gen_ai.request.max_tokens": request.max_output_tokens,
         "gen_ai.output.type": "json" if request.output_schema is not None else "text",
         "sennit.role": request.role,
     }
+    asked = request.settings
+    numbers = {"temperature": asked.temperature, "top_p": asked.top_p, "seed": asked.seed}
+    numbers["max_tokens"] = request.max_output_tokens
+    span.attributes |= {f"gen_ai.request.{name}": value for name, value in numbers.items() if value is not None}
     if recorder.contents:
         turns = [Message("user", request.prompt), *request.messages]
         span.attributes["gen_ai.system_instructions"] = json.dumps(_parts(Message("user", mask(request.system))))

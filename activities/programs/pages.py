@@ -197,6 +197,7 @@ def _stored_page(
         execution_plan=packed,
         wanted={},
         models=checked.models,
+        settings=checked.settings,
         keys=keys,
         materials=materials,
     )

@@ -34,6 +34,7 @@ from sennit.activities.programs.values import Call, Ended, NotJson, Ref, Sleep, 
 from sennit.activities.storage.artifacts import digest_of, encode, key_of
 from sennit.activities.toolbox.read_output import PART, SLEEP
 from sennit.workflows.plan.compile.execution_plan import KEY_CHARACTERS
+from sennit.workflows.plan.language.call_settings import CallSettings
 from sennit.workflows.plan.language.nodes import (
     AgentNode,
     GateNode,
@@ -145,7 +146,10 @@ class Words:
         model: str | None = None,
         tools: Sequence[str] = (),
         max_turns: int = 8,
+        **settings: Any,
     ) -> None:
+        if unknown := [name for name in settings if name not in CallSettings.model_fields]:
+            raise Refused("TypeError", f"got an unexpected keyword argument {unknown[0]!r}")
         provider = model.partition(":")[0] if isinstance(model, str) else ""
         if provider and provider not in self.around.providers:
             raise Refused("ValueError", f"there is no model {format_name(str(model))}")
@@ -162,6 +166,8 @@ class Words:
             "tools": self._tools(tools),
             "max_turns": max_turns,
         }
+        if given := {name: value for name, value in settings.items() if value is not None}:
+            fields["settings"] = given
         text = f"{literal(text_of('prompt', prompt))}{places and chr(10)}{places}"
         node = made_node(LlmNode, id=self._next, kind="llm", prompt=text, **fields)
         self.materials |= {node.id: digests} if digests else {}

@@ -77,9 +77,9 @@ def _object(fields: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
 
 
-def system(replanning: Replanning | None) -> str:
+def system(replanning: Replanning | None, own: str | None = None) -> str:
     """Return a joiner's system prompt; without `replanning` it must answer."""
-    parts = [roles.system("joiner"), _ANSWER]
+    parts = [roles.system("joiner", own), _ANSWER]
     if replanning is not None:
         tools, first = format_tools(replanning.catalogue), replanning.first
         parts.append(_REPLAN.format(first=first, next=first + 1, most=MAX_PLANNED_NODES, forms=FORMS, tools=tools))

@@ -12,8 +12,11 @@ _ROLES: dict[Role, str] = {
 }
 
 
-def system(role: Role) -> str:
-    return f"{_ROLES[role]}\n\n{DATA_RULE}"
+def system(role: Role, own: str | None = None) -> str:
+    """Return the system prompt of a role; `own` takes the place of what Sennit says of the role, but never of the rule
+    that texts in fences are data.
+    """
+    return f"{own or _ROLES[role]}\n\n{DATA_RULE}"
 
 
 def with_fault(prompt: str, fault: str) -> str:

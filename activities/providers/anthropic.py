@@ -1,14 +1,16 @@
 """Anthropic's Messages."""
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from sennit.activities.providers import structured
-from sennit.activities.providers.model import THINKING_TOKENS, Message, ModelRequest, Stop, parameters_of
+from sennit.activities.providers.model import Message, ModelRequest, Stop, parameters_of
 from sennit.activities.providers.reply_builder import ReplyBuilder
 from sennit.activities.providers.settings import Server
 from sennit.activities.providers.wire_format import NO_STREAM, NO_SYSTEM, NO_TOOLS, Without, count
+from sennit.workflows.plan.language.call_settings import Effort
 
 _STOPS: dict[str, Stop] = {
     "end_turn": "end",
@@ -18,46 +20,90 @@ _STOPS: dict[str, Stop] = {
     "tool_use": "tools",
     "pause_turn": "pause",
 }
+_LONGEST = (
+    (r"claude-3-(opus|sonnet|haiku)", 4_096),
+    (r"claude-3-5", 8_192),
+    (r"claude-3-7", 64_000),
+    (r"claude-opus-4(-[01])?(-\d{8})?\Z", 32_000),
+    (r"claude-(opus|sonnet|haiku)-4(-[0-5])?(-\d{8})?\Z", 64_000),
+    (r"claude-", 128_000),
+)
+"""The longest replies of models, in tokens, by their names: every call must name a limit."""
+_LONGEST_ELSEWHERE = 32_000
+"""That of a model of another maker behind this format."""
+_BUDGETS = {"low": 2_048, "medium": 8_192, "high": 24_576}
+"""The tokens of thinking that an effort stands for, with models that take no words for it."""
+_BY_BUDGET = re.compile(r"claude-(3-7|(opus|sonnet|haiku)-4(-[0-5])?(-\d{8})?\Z)")
+_LEAST_THINKING = 1_024
 
 
 class Anthropic:
-    """The format. Thinking is left to the model's default; its blocks are kept for the next turn of a tool loop."""
+    """The format. Without an `effort` thinking is left to the model's default; its blocks are kept for the next turn of
+    a tool loop.
+    """
 
     path: ClassVar[str] = "/v1/messages"
     models_path: ClassVar[str] = "/v1/models"
     schema: ClassVar[str] = "output_config"
     optional: ClassVar[Mapping[str, str]] = {
-        "temperature": "temperature",
-        "max_tokens": "max_tokens",
+        "top_p": r"\btop_p\b",
+        "temperature": r"temperature(?!.*\btop_p\b)",
+        "effort": r"\beffort\b|thinking\.(type|enabled|adaptive|disabled)|budget_tokens|(support|adaptive) thinking",
+        "stop": "stop_sequences",
         "output_config": "output_config|output_format|json_schema",
         "stream": NO_STREAM,
         "system": NO_SYSTEM,
         "tools": NO_TOOLS,
     }
+    lacks: ClassVar[tuple[str, ...]] = ("seed",)
 
     def headers(self, server: Server) -> dict[str, str]:
         return {"anthropic-version": "2023-06-01"} | ({"x-api-key": server.key} if server.key else {})
 
     def body(self, server: Server, request: ModelRequest, without: Without) -> dict[str, Any]:
-        """Return the request; a model that refuses the room for thinking is asked without."""
+        """Return the request."""
         del server
+        settings = request.settings
         body: dict[str, Any] = {
             "model": request.model.partition(":")[2],
-            "max_tokens": request.max_output_tokens + (0 if "max_tokens" in without else THINKING_TOKENS),
+            "max_tokens": request.max_output_tokens or self.longest(request.model),
             "messages": _messages(request, without),
             "stream": "stream" not in without,
         }
         if request.system:
             body["system"] = request.system
-        if request.temperature is not None and "temperature" not in without:
-            body["temperature"] = request.temperature
+        for name in ("temperature", "top_p"):
+            if getattr(settings, name) is not None and name not in without:
+                body[name] = getattr(settings, name)
+        if settings.stop is not None and "stop" not in without:
+            body["stop_sequences"] = list(settings.stop)
+        if settings.effort is not None and "effort" not in without:
+            self._effort(body, settings.effort)
         self._tools(body, request)
-        if request.form is not None and request.callable:
+        if request.form is not None and request.callable and "thinking" not in body:
             body["tool_choice"] = {"type": "any"}
         if request.output_schema is not None and self.schema not in without:
             schema = structured.closed_schema(structured.wrapped(request.output_schema))
-            body["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
+            body.setdefault("output_config", {})["format"] = {"type": "json_schema", "schema": schema}
         return body
+
+    def limit_field(self, _: Server, __: Without) -> str:
+        return "max_tokens"
+
+    def longest(self, model: str) -> int:
+        name = model.partition(":")[2]
+        return next((tokens for pattern, tokens in _LONGEST if re.match(pattern, name)), _LONGEST_ELSEWHERE)
+
+    def _effort(self, body: dict[str, Any], effort: Effort) -> None:
+        """Ask for so much thinking. Older models want its tokens, which count as output, and newer ones a word."""
+        if effort == "none":
+            body["thinking"] = {"type": "disabled"}
+        elif not _BY_BUDGET.match(body["model"]):
+            body["thinking"] = {"type": "adaptive"}
+            body["output_config"] = {"effort": effort}
+        elif body["max_tokens"] > _LEAST_THINKING:
+            tokens = max(_LEAST_THINKING, min(_BUDGETS[effort], body["max_tokens"] // 2))
+            body["thinking"] = {"type": "enabled", "budget_tokens": tokens}
 
     def take(self, reply: ReplyBuilder, data: Any) -> bool:
         """Take an event by its type; unknown ones and pings are signs of life."""

@@ -36,6 +36,7 @@ _CONSEQUENCES = {
     "output_config": "takes no schema, so it is asked for JSON in words",
     "system": "takes no system role, so its instructions stand in the prompt",
     "stream": "does not stream, so nothing starts before its reply is whole",
+    **{name: f"takes no `{name}`, so it was not sent" for name in ("temperature", "top_p", "stop", "seed", "effort")},
 }
 
 
@@ -57,6 +58,8 @@ class Capabilities:
     _refused: BoundedCache[str, dict[str, str]] = field(default_factory=_nothing_known)
     _schemas: BoundedCache[tuple[str, bytes], str] = field(default_factory=_nothing_known)
     _contexts: BoundedCache[str, int] = field(default_factory=_nothing_known)
+    _rooms: BoundedCache[str, int] = field(default_factory=_nothing_known)
+    _longest: BoundedCache[str, int] = field(default_factory=_nothing_known)
 
     def without(self, request: ModelRequest) -> Without:
         """Return the parameters that the request's model is known to refuse, for any call or for this schema.
@@ -85,6 +88,29 @@ class Capabilities:
     def learn_context(self, model: str, tokens: int) -> None:
         """Remember the length of a model's context."""
         self._contexts.put(model, tokens)
+
+    def room(self, model: str) -> int | None:
+        """Return how many tokens to ask for: this server's own limit has cut a reply, or it wants to be told one."""
+        return self._rooms.get(model)
+
+    def learn_room(self, model: str, tokens: int) -> None:
+        """Remember how many tokens to ask for where a call has no limit."""
+        self._rooms.put(model, tokens)
+
+    def longest(self, model: str) -> int | None:
+        """Return the longest reply that may be asked for; None where nobody has said so."""
+        return self._longest.get(model)
+
+    def learn_longest(self, model: str, tokens: int) -> None:
+        """Remember the longest reply that may be asked for."""
+        self._longest.put(model, tokens)
+
+    def left_out(self, request: ModelRequest, without: Without) -> tuple[str, ...]:
+        """Return a sentence on each setting of the request that was not sent, with the reason if it was refused."""
+        refused = self._refused.get(request.model) or {}
+        reasons = {name: f" ({refused[name]})" if name in refused else "" for name in request.settings.names}
+        names = [name for name in request.settings.names if name in without and name in _CONSEQUENCES]
+        return tuple(f"{request.model} {_CONSEQUENCES[name]}{reasons[name]}" for name in names)
 
     def learn_listed(self, entries: list[Mapping[str, Any]]) -> None:
         """Take the lengths of contexts that a server's list of models has."""

@@ -125,7 +125,12 @@ class ModelRefused(ProviderError):
 
 
 class OutputCut(ProviderError):
-    """The reply ended at its token limit. The model is asked for a shorter one: half of a reply is none."""
+    """The reply ended at its token limit, and half of a reply is none. `written` is how many tokens had come, and
+    `growable` says that another call may be given more room.
+    """
+
+    written = 0
+    growable = False
 
 
 class SchemaMismatch(ProviderError):

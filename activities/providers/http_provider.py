@@ -9,7 +9,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Set
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from sennit.activities.limits import (
     MAX_BYTES_BEFORE_REPLY,
     MAX_ERROR_BYTES,
     MAX_KEPT_CAPABILITIES_BYTES,
+    MAX_REPLY_TOKENS,
     MAX_TURNS,
 )
 from sennit.activities.providers.capabilities import NEVER, ONE_CALL, Capabilities, says_nothing
@@ -31,6 +32,7 @@ from sennit.activities.providers.errors import (
     ContextTooLong,
     KeyRefused,
     ModelTimeout,
+    OutputCut,
     ReplyCut,
     ReplyTooLarge,
     SchemaMismatch,
@@ -42,9 +44,15 @@ from sennit.activities.providers.errors import (
     quoted,
     title_of,
 )
-from sennit.activities.providers.model import ModelReply, ModelRequest, ProviderError
+from sennit.activities.providers.model import (
+    OPEN_REPLY_TOKENS,
+    REPLY_ROOM,
+    ModelReply,
+    ModelRequest,
+    ProviderError,
+)
 from sennit.activities.providers.prices import DEFAULTS, with_cost
-from sennit.activities.providers.reply_builder import Counts, ReplyBuilder
+from sennit.activities.providers.reply_builder import Counts, ReplyBuilder, cut_after
 from sennit.activities.providers.settings import Server
 from sennit.activities.providers.sse import EventParser
 from sennit.activities.providers.text_calls import in_text
@@ -62,6 +70,12 @@ _BLANK = b" \t\r\n\xef\xbb\xbf"
 _CHARGED = (BadReply, ModelTimeout, ReplyCut, ReplyTooLarge)
 """Failures of calls that a server has begun to answer, or may have."""
 ENDS_PLAN = ("join", "answer")
+MORE_ROOM = 4
+"""How many times as long a reply may be as the one before, which was cut."""
+_LONGEST = re.compile(
+    r"max_(?:completion_)?tokens.{0,60}?(?:> |at most |less than or equal to |maximum (?:value )?(?:is |of ))([\d,]+)"
+)
+_NEEDS_LIMIT = re.compile(r"max_(?:completion_)?tokens.{0,40}(?:required|missing|must be (?:set|given|specified))")
 LEAST_ROOM = 128
 """Tokens that a reply must have left in the context: a prompt that leaves less is too long."""
 
@@ -91,6 +105,11 @@ class HttpProvider:
         self.known = Capabilities(server, wire.schema)
         self._counts: BoundedCache[str, Counts] = BoundedCache(MAX_KEPT_CAPABILITIES_BYTES)
 
+    @property
+    def lacks(self) -> tuple[str, ...]:
+        """The settings that no model of this server takes."""
+        return self._wire.lacks
+
     async def close(self) -> None:
         await self._client.close()
 
@@ -105,7 +124,11 @@ class HttpProvider:
                 reply = await self._ask(request, without, ends, room)
             except ContextTooLong as error:
                 room = self._smaller(request.model, error, room)
+            except OutputCut as cut:
+                self._give_more_room(request, cut)
             except (CallRefused, ServerFailed) as refused:
+                if self._learns_limit(request, room, refused.text):
+                    continue
                 if named := self._named(request, without, refused):
                     self.known.learn(request, named, str(refused).partition("): ")[2], refused.text)
                     without = learned = without | named
@@ -116,17 +139,69 @@ class HttpProvider:
                     raise
                 without = trial
             except SchemaMismatch:
-                if self._wire.schema not in without:  # it was given, and not heeded: next time in words
-                    self.known.learn(request, {self._wire.schema}, "it did not keep to one")
+                self._learn_unheeded(request, without)
                 raise
             else:
                 if self._is_plan(request, without) and _ends_after_one(reply):
                     self.known.learn(request, {ONE_CALL}, f"{reply.calls[0].name} was all that it called")
                     without = learned = without | {ONE_CALL}
                     continue
-                if without != learned:
-                    self.known.learn(request, without - learned, "it refused a call, and did not say why", "unknown")
-                return reply
+                return self._finished(request, reply, without, learned)
+
+    def _finished(self, request: ModelRequest, reply: ModelReply, without: Without, learned: Without) -> ModelReply:
+        """Return a reply with what people are told of the call, and remember what it has shown of the server."""
+        if without != learned:
+            self.known.learn(request, without - learned, "it refused a call, and did not say why", "unknown")
+        if reply.stop == "length":  # a planner's, which is asked once more by whoever reads it
+            with suppress(OutputCut):
+                self._give_more_room(request, cut_after(reply))
+        left_out = self.known.left_out(request, without | {*self._wire.lacks})
+        return replace(reply, warnings=(*reply.warnings, *left_out))
+
+    def _learn_unheeded(self, request: ModelRequest, without: Without) -> None:
+        """Remember that a schema was given, and not heeded: the next time it stands in words."""
+        if self._wire.schema not in without:
+            self.known.learn(request, {self._wire.schema}, "it did not keep to one")
+
+    def _limit(self, request: ModelRequest, room: int = 0) -> int | None:
+        """Return the tokens that a reply may have, or None where the server decides: what the call says, else what this
+        server is known to need, as far as the model gives that and the context has the `room`.
+        """
+        model = request.model
+        asked = request.max_output_tokens or self.known.room(model) or self._wire.longest(model)
+        bounds = [tokens for tokens in (asked, room) if tokens]
+        if not bounds:
+            return None
+        longest = self.known.longest(model)
+        return min(*bounds, longest) if longest else min(bounds)
+
+    def _give_more_room(self, request: ModelRequest, cut: OutputCut) -> None:
+        """Have a reply that was cut be longer when it is asked for again. Raises the error where the call has a limit
+        of its own, and where the server gave less than was asked for: it would be cut at the same place.
+        """
+        asked = self._limit(request)
+        if request.max_output_tokens is not None or not cut.growable or (asked and cut.written * 2 < asked):
+            raise cut
+        most = self._wire.longest(request.model) or self.known.context(request.model) or MAX_REPLY_TOKENS
+        room = min(max(cut.written * MORE_ROOM, REPLY_ROOM), most)
+        if asked is not None and room <= asked:
+            raise cut
+        self.known.learn_room(request.model, room)
+        request.progress(f"cut at {cut.written:,} tokens; asked again with room for {room:,}")
+
+    def _learns_limit(self, request: ModelRequest, room: int, refusal: str) -> bool:
+        """Whether a refusal says that replies need a limit, or that the model gives no reply so long."""
+        asked, found = self._limit(request, room), _LONGEST.search(refusal)
+        if asked is None:
+            needs_one = _NEEDS_LIMIT.search(refusal) is not None
+            if needs_one:
+                self.known.learn_room(request.model, REPLY_ROOM)
+            return needs_one
+        longest = int(found[1].replace(",", "") or 0) if found is not None else 0
+        if not 0 < longest < asked:
+            return False
+        self.known.learn_longest(request.model, longest)
+        return True
 
     def _named(self, request: ModelRequest, without: Without, refused: CallRefused | ServerFailed) -> Set[str]:
         """Return what a refusal names of the parameters in the call. An error of the server's own must also say that it
@@ -221,12 +296,14 @@ class HttpProvider:
 
     async def _ask(self, request: ModelRequest, without: Without, ends: float, room: int) -> ModelReply:
         """Make one call, and those that go on with its reply; with `room`, it may have so many tokens at most."""
-        plan = self._is_plan(request, without)
-        builder = ReplyBuilder(request, 0, wrapped=self._wire.schema not in without, plans=plan)
+        plan, is_limited = self._is_plan(request, without), request.max_output_tokens is not None
+        request = replace(request, max_output_tokens=self._limit(request, room))
+        wrapped, field = self._wire.schema not in without, self._wire.limit_field(self._server, without)
+        builder = ReplyBuilder(request, 0, wrapped=wrapped, plans=plan, is_limited=is_limited)
         for _ in range(MAX_TURNS):
             said = (builder.turn(),) if builder.stop == "pause" else ()
             body = self._body(replace(request, messages=(*request.messages, *said)), without)
-            await self._fill(builder, body, ends, room)
+            await self._fill(builder, body, field, ends, room)
             if builder.stop != "pause":
                 break
         try:
@@ -235,18 +312,25 @@ class HttpProvider:
             error.usage = builder.usage()
             raise
 
-    async def _fill(self, builder: ReplyBuilder, body: dict[str, Any], ends: float, room: int) -> None:
-        """Send a body, and read what comes. The account is told before and after."""
+    async def _fill(
+        self, builder: ReplyBuilder, body: dict[str, Any], field: str, ends: float, room: int
+    ) -> None:
+        """Send a body, whose limit stands in `field`, and read what comes. The account is told before and after."""
         request = builder.request
         sent = Usage(tokens_in(len(_written(body))), calls=1)
-        limit = next(name for name in ("max_completion_tokens", "max_tokens") if name in body)
-        left = room or max(self.known.context(request.model) - sent.input_tokens, LEAST_ROOM)
-        if room or self.known.context(request.model):
-            body = {**body, limit: min(body[limit], left)}
-        granted = request.account.room(sent, body[limit])
+        context = self.known.context(request.model)
+        limit = body.get(field)
+        if limit is not None and context and not room:
+            limit = min(limit, max(context - sent.input_tokens, LEAST_ROOM))
+        # Under a budget, the call asks for no more than it was granted, whatever its server gives by itself.
+        wanted = limit if builder.is_limited and limit is not None else OPEN_REPLY_TOKENS
+        granted = request.account.room(sent, wanted)
         if granted is not None:
-            body = {**body, limit: min(body[limit], granted)}
-        most = sent._replace(output_tokens=body[limit])
+            limit = granted if limit is None else min(limit, granted)
+            builder.is_limited = True
+        if limit is not None:
+            body = {**body, field: limit}
+        most = sent._replace(output_tokens=limit if limit is not None else OPEN_REPLY_TOKENS)
         await request.account.begin(with_cost(sent, request.model), with_cost(most, request.model))
         builder.resume(sent.input_tokens)
         builder.counts = self._counts.get_or_make(request.model, Counts)
@@ -283,7 +367,8 @@ class HttpProvider:
 
     async def _read(self, builder: ReplyBuilder, body: bytes, first: float, ends: float) -> None:
         """Send a request and read its answer: JSON if it begins like that, else a stream, whatever its type says."""
-        limit = self._limits.bytes + STREAM_BYTES_A_TOKEN * builder.request.max_output_tokens
+        tokens = builder.request.max_output_tokens or MAX_REPLY_TOKENS
+        limit = self._limits.bytes + STREAM_BYTES_A_TOKEN * tokens
         async with self._send("POST", self._wire.path, body, deadline=min(first, ends), limit=limit) as answer:
             if answer.status != 200:
                 raise await self._refusal(answer, builder.request.model, ends)

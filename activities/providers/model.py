@@ -5,15 +5,21 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
 from sennit.activities.toolbox.redaction import redact
+from sennit.workflows.plan.language.call_settings import NO_SETTINGS, CallSettings
 from sennit.workflows.plan.language.limits import CALL_SECONDS, NO_USAGE, Usage, tokens_in
 from sennit.workflows.plan.language.nodes import Role
 from sennit.workflows.plan.language.text import text_bytes
 
-OUTPUT_TOKENS = 4096
-"""What a reply may be long unless the request says otherwise: fits the context of small local models too."""
+REPLY_ROOM = 4096
+"""Tokens that a prompt leaves to a reply of unknown length: fits the context of small local models too."""
+
+OPEN_REPLY_TOKENS = 12_288
+"""What a call without a limit is booked with while it is open, and what it is granted under a budget. Nobody knows the
+worst case; few replies are longer, with what the model thinks.
+"""
 
 THINKING_TOKENS = 8192
-"""Room beside `max_output_tokens` where the API counts the model's thinking as output too."""
+"""Room beside `max_output_tokens` before a reply is cut here: some servers do not count the model's thinking."""
 
 Stop = Literal["end", "tools", "length", "pause"]
 """Why a reply ended: it is complete, it asks for tools, it was cut at its limit, or it goes on in another call, which
@@ -117,6 +123,9 @@ class ModelRequest:
     `inputs` maps each referenced node id to its whole output, in the order of the references. `messages` are the turns
     after the prompt. `tools` are catalogue entries `{name, description, parameters}` (the `schema` of a catalogue is
     read as `parameters`): what a planner may plan with, for every other role what the model may call in its reply.
+    `settings` are what is asked of the model beside that; `max_output_tokens` is the longest reply that may be asked
+    for, and None leaves that to the server.
+
     `seconds` is the longest the whole call may take: long, unless the plan says otherwise. `progress` is told in words
     how far the call is; `on_text` is given each piece of `ModelReply.text` as it arrives, `on_call` each call of a
     form's functions, in order, once it is whole; they must not block. `account` is told before anything goes out that
@@ -135,8 +144,8 @@ class ModelRequest:
     progress: Callable[[str], None] = lambda _: None
     messages: tuple[Message, ...] = ()
     system: str = ""
-    max_output_tokens: int = OUTPUT_TOKENS
-    temperature: float | None = None
+    settings: CallSettings = NO_SETTINGS
+    max_output_tokens: int | None = None
     seconds: float = CALL_SECONDS
     on_text: Callable[[str], None] = lambda _: None
     on_call: Callable[[ToolRequest], None] = lambda _: None
@@ -173,7 +182,8 @@ class ModelReply:
 
     `text` is what the model wrote, without its thoughts unless it plans, `calls` the tools it asks for, `thinking` what
     `Message` must give back with them, `model` is what the server says that it has
-    asked, `first_token_ms` the time from sending the request to the first piece of the reply.
+    asked, `first_token_ms` the time from sending the request to the first piece of the reply. `warnings` tell people
+    what was done otherwise than they asked.
     """
 
     output: Any
@@ -184,6 +194,7 @@ class ModelReply:
     stop: Stop = "end"
     model: str = ""
     first_token_ms: int = 0
+    warnings: tuple[str, ...] = ()
 
 
 class Provider(Protocol):

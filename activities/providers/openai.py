@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from sennit.activities.providers import structured
-from sennit.activities.providers.model import THINKING_TOKENS, Message, ModelRequest, Stop, function_of
+from sennit.activities.providers.model import Message, ModelRequest, Stop, function_of
 from sennit.activities.providers.reply_builder import Call, ReplyBuilder
 from sennit.activities.providers.settings import Server
 from sennit.activities.providers.wire_format import NO_STREAM, NO_SYSTEM, NO_TOOLS, Without, count, price
@@ -19,6 +19,14 @@ _STOPS: dict[str, Stop] = {
 `insufficient_system_resource` and whatever comes later are no end of a reply.
 """
 _FILTERS = ("content_filter", "safety")
+_SETTINGS = {
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "stop": "stop",
+    "seed": "seed",
+    "effort": "reasoning_effort",
+}
+"""How the format calls a setting."""
 
 
 class OpenAI:
@@ -29,7 +37,11 @@ class OpenAI:
     schema: ClassVar[str] = "response_format"
     optional: ClassVar[Mapping[str, str]] = {
         "stream_options": "stream_options|include_usage",
-        "temperature": "temperature",
+        "seed": r"\bseed\b",
+        "top_p": r"\btop_p\b",
+        "temperature": r"temperature(?!.*\btop_p\b)",
+        "effort": r"reasoning.?effort|\beffort\b",
+        "stop": r"\bstop\b",
         "max_tokens": "max_tokens|max_completion_tokens",
         "response_format": "response_format|json.schema|parse grammar|generate parser",
         "tool_choice": "tool_choice|parallel_tool_calls",
@@ -37,6 +49,7 @@ class OpenAI:
         "system": NO_SYSTEM,
         "tools": NO_TOOLS,
     }
+    lacks: ClassVar[tuple[str, ...]] = ()
 
     def headers(self, server: Server) -> dict[str, str]:
         return {"authorization": f"Bearer {server.key}"} if server.key else {}
@@ -50,14 +63,13 @@ class OpenAI:
             "messages": _messages(request, without),
             "stream": "stream" not in without,
         }
-        if server.official != ("max_tokens" in without):
-            body["max_completion_tokens"] = request.max_output_tokens + THINKING_TOKENS
-        else:
-            body["max_tokens"] = request.max_output_tokens
+        if request.max_output_tokens is not None:
+            body[self.limit_field(server, without)] = request.max_output_tokens
+        for name, value in request.settings.model_dump(include=set(_SETTINGS)).items():
+            if name not in without:
+                body[_SETTINGS[name]] = value
         if body["stream"] and "stream_options" not in without:
             body["stream_options"] = {"include_usage": True}
-        if request.temperature is not None and "temperature" not in without:
-            body["temperature"] = request.temperature
         if request.callable:
             body["tools"] = [{"type": "function", "function": function_of(entry)} for entry in request.callable]
             if request.form is not None and "tool_choice" not in without:
@@ -69,6 +81,12 @@ class OpenAI:
             form = {"name": "output", "schema": schema, "strict": structured.is_strict(schema)}
             body["response_format"] = {"type": "json_schema", "json_schema": form}
         return body
+
+    def limit_field(self, server: Server, without: Without) -> str:
+        return "max_completion_tokens" if server.official != ("max_tokens" in without) else "max_tokens"
+
+    def longest(self, _model: str) -> int | None:
+        return None
 
     def take(self, reply: ReplyBuilder, data: Any) -> bool:
         """Take a chunk. The stream ends with `[DONE]`, which is no JSON and never comes here."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sennit.activities.limits import MAX_MODEL_CHARACTERS, MAX_TOKEN_BYTES
+from sennit.activities.limits import MAX_MODEL_CHARACTERS, MAX_REPLY_TOKENS, MAX_TOKEN_BYTES
 from sennit.activities.providers import structured
 from sennit.activities.providers.call_arguments import CallArguments
 from sennit.activities.providers.errors import BadReply, ModelRefused, OutputCut, ReplyCut
@@ -74,14 +74,16 @@ class Counts:
 @dataclass(slots=True)
 class ReplyBuilder:
     """Gathers the pieces of one reply; reports each to the request's listeners. `sent` is about how many tokens the
-    request has, `wrapped` says that the schema given to the server has the wanted one inside. `places` are the calls
-    that the server's own indices mean now.
+    request has, `wrapped` says that the schema given to the server has the wanted one inside, `is_limited` that the
+    call has a limit of its own. `places` are the calls that the server's own indices mean now.
     """
 
     request: ModelRequest
     sent: int
     wrapped: bool = False
     plans: bool = False
+    is_limited: bool = False
+    overran: bool = False
     stop: Stop | None = None
     reason: str = ""
     model: str = ""
@@ -98,6 +100,7 @@ class ReplyBuilder:
     _text: list[str] = field(default_factory=list)
     _earlier: list[dict[str, Any]] = field(default_factory=list)
     _bytes: int = 0
+    _thought: bool = False
     _waiting: list[int] = field(default_factory=list)
     _sent: float = field(default_factory=time.monotonic)
     _first: float | None = None
@@ -134,6 +137,7 @@ class ReplyBuilder:
 
     def add_thought(self, piece: str) -> None:
         """Count a piece that is not part of the reply."""
+        self._thought |= bool(piece)
         self._report_progress(piece)
 
     def _arrived(self, piece: str) -> None:
@@ -183,10 +187,12 @@ class ReplyBuilder:
 
     def is_too_long(self) -> bool:
         """Whether far more has come than was allowed: the server does not heed the limit, and the reply is cut here."""
+        limit = self.request.max_output_tokens
+        most = MAX_REPLY_TOKENS if limit is None else limit + THINKING_TOKENS
         arrived = self._bytes + MAX_TOKEN_BYTES * len(self.calls)  # a call without arguments has a token too
-        if arrived <= MAX_TOKEN_BYTES * (self.request.max_output_tokens + THINKING_TOKENS):
+        if arrived <= MAX_TOKEN_BYTES * most:
             return False
-        self.stop = "length"
+        self.stop, self.overran = "length", True
         return True
 
     def reply(self) -> ModelReply:
@@ -233,10 +239,26 @@ class ReplyBuilder:
             why = f"was broken off: {self.reason[:60]!r}" if self.reason else "ended in its middle"
             raise ReplyCut(f"the reply of {model} {why}", retryable=True)
         if self.stop == "length" and (self.request.role != "planner" or not (text or self.plans)):
-            begins = f" ({' '.join(text.split())[:80]!r} ...)" if text else ""
-            cut_at = f"{self.usage().output_tokens:,} tokens"
-            raise OutputCut(f"the reply of {model} was cut at {cut_at}; write a shorter one{begins}", retryable=True)
+            raise self._cut(text)
         return text, tuple(_tool_request(index, self.calls[index]) for index in sorted(self.calls))
+
+    def _cut(self, text: str) -> OutputCut:
+        """Return the error of a reply that ended at a limit, with what helps."""
+        written = self.usage().output_tokens
+        tokens, model = f"{written:,} tokens", self.request.model
+        if not text and not self.calls and (self._thought or self.thinking or self._text):
+            todo = "raise `max_tokens`, or lower `effort`"
+            cut = OutputCut(
+                f"the whole reply of {model} was thinking: it was cut at {tokens} without an answer; {todo}"
+            )
+        else:
+            begins = f" ({' '.join(text.split())[:80]!r} ...)" if text else ""
+            todo = (
+                "raise `max_tokens`, or ask for less" if self.is_limited else "its server gives no more; ask for less"
+            )
+            cut = OutputCut(f"the reply of {model} was cut at {tokens}; {todo}{begins}")
+        cut.written, cut.growable = written, not self.overran
+        return cut
 
     def _said(self) -> str:
         """Return the text without thoughts. A planner's has them: its reader drops them, and says if one is open."""
@@ -275,6 +297,13 @@ class ReplyBuilder:
         if self.cost is None:
             return with_cost(used, self.request.model)
         return used._replace(cost=math.ceil(self.cost * 1_000_000))
+
+
+def cut_after(reply: ModelReply) -> OutputCut:
+    """Return the error of a reply that was taken although it ended at a limit."""
+    cut = OutputCut("the reply was cut")
+    cut.written, cut.growable = reply.usage.output_tokens, True
+    return cut
 
 
 def _believed(reported: int | None, estimated: int) -> int:

@@ -12,10 +12,14 @@ from pathlib import Path
 from typing import Literal, Self, get_args
 from urllib.parse import urlsplit
 
+from pydantic import ValidationError
+
 from sennit.activities.toolbox.configuration import without_credentials
 from sennit.activities.toolbox.redaction import remember
 from sennit.workflows.messages.queues import PROVIDERS, models_in, rates_in
+from sennit.workflows.plan.language.call_settings import NO_SETTINGS, CallSettings
 from sennit.workflows.plan.language.nodes import Role
+from sennit.workflows.plan.language.validation_messages import describe_errors
 
 PlanFormat = Literal["auto", "lines", "tools", "program"]
 """How planners write: in lines, as calls of functions that the model's server reads, in JSON that it holds to a schema
@@ -31,6 +35,7 @@ LEAST_CONTEXT = 1_000
 """Tokens: prompts of this package have no room in less."""
 
 _KEY = re.compile(r"[\x21-\x7e]+")
+_SETTINGS = "SENNIT_MODEL_SETTINGS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +88,8 @@ class Server:
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
     """`roles` maps each role to its models in order of preference; a bare provider name is one too. `rates` are the
-    calls a minute that a provider takes, `plan_format` is how planners write, `prices` are the operator's own.
+    calls a minute that a provider takes, `plan_format` is how planners write, `prices` are the operator's own, `calls`
+    are the settings of each role's calls, if some are set.
     """
 
     roles: Mapping[Role, tuple[str, ...]] = field(default_factory=dict)
@@ -91,6 +97,7 @@ class ModelSettings:
     rates: Mapping[str, int] = field(default_factory=dict)
     plan_format: PlanFormat = "auto"
     prices: Prices = field(default_factory=dict)
+    calls: Mapping[Role, CallSettings] = field(default_factory=dict)
 
     @classmethod
     def read(cls, env: Mapping[str, str]) -> Self:
@@ -99,7 +106,7 @@ class ModelSettings:
         servers = {provider: _server(provider, env) for provider in OFFICIAL}
         usual = _models("SENNIT_MODEL", env) or (_usual(env),)
         roles = {role: _models(f"SENNIT_MODEL_{role.upper()}", env) or usual for role in get_args(Role)}
-        return cls(roles, servers, _rates(env), _plan_format(env), _prices(env))
+        return cls(roles, servers, _rates(env), _plan_format(env), _prices(env), _call_settings(env))
 
     def keyless(self) -> dict[str, str]:
         """Return the models that need a key and have none, each with the variable of its key."""
@@ -139,6 +146,33 @@ def _prices(env: Mapping[str, str]) -> Prices:
                 place = f'{provider}."{name}"' if name else provider
                 raise ValueError(f'SENNIT_PRICES={written!r}: {place} is no price; write openai."NAME" = [0, 0]')
     return found
+
+
+def _call_settings(env: Mapping[str, str]) -> dict[Role, CallSettings]:
+    """Return the settings of each role's calls: those at the top are every role's, a table has those of one role."""
+    written = env.get(_SETTINGS, "").strip()
+    if not written:
+        return {}
+    try:
+        text = written if "=" in written else Path(written).read_text(encoding="utf-8")
+        found = tomllib.loads(text)
+    except (OSError, ValueError) as problem:
+        raise ValueError(f"{_SETTINGS}={written[:80]!r}: cannot be read: {problem}") from None
+    roles: tuple[Role, ...] = get_args(Role)
+    every = _settings_in({name: value for name, value in found.items() if not isinstance(value, dict)}, "")
+    strange = [name for name, value in found.items() if isinstance(value, dict) and name not in roles]
+    if strange:
+        raise ValueError(f"{_SETTINGS}: [{strange[0]}] is no role; the roles are {', '.join(roles)}")
+    settings = {role: every.under(_settings_in(found.get(role, {}), role)) for role in roles}
+    return {role: each for role, each in settings.items() if each != NO_SETTINGS}
+
+
+def _settings_in(table: Mapping[str, object], role: str) -> CallSettings:
+    try:
+        return CallSettings.model_validate(table)
+    except ValidationError as error:
+        where = f" in [{role}]" if role else ""
+        raise ValueError(f"{_SETTINGS}{where}: {describe_errors(error, CallSettings.model_fields)}") from None
 
 
 def _usual(env: Mapping[str, str]) -> str:

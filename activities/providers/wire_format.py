@@ -27,18 +27,28 @@ Without = frozenset[str]
 
 class WireFormat(Protocol):
     """A wire format. `optional` maps each parameter that a call can do without to a pattern of what a refusal of it
-    says in small letters, those that are missed least first.
+    says in small letters, those that are missed least first. A setting has its own name there.
 
-    `schema` is the parameter among them that carries the wanted schema.
+    `schema` is the parameter among them that carries the wanted schema. `lacks` are the settings that no model of this
+    format takes.
     """
 
     path: ClassVar[str]
     models_path: ClassVar[str]
     schema: ClassVar[str]
     optional: ClassVar[Mapping[str, str]]
+    lacks: ClassVar[tuple[str, ...]]
 
     def headers(self, server: Server) -> dict[str, str]:
         """Return the headers of every request, with the key if there is one."""
+        ...
+
+    def limit_field(self, server: Server, without: Without) -> str:
+        """Return what the longest reply is called in a body."""
+        ...
+
+    def longest(self, model: str) -> int | None:
+        """Return the tokens that a model's reply may have at most, where every call must say so; else None."""
         ...
 
     def body(self, server: Server, request: ModelRequest, without: Without) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from sennit.activities.runs.model_choice import (
     price_problems,
     price_warnings,
     queue_of,
+    serving_models,
 )
 from sennit.activities.runs.program_quote import quote_in_plan, unapprovable
 from sennit.activities.storage.artifacts import ArtifactStore, digest_of, encode
@@ -209,6 +210,7 @@ class PlanChecker:
             *_absences(run.context),
             *price_warnings(run.context.models, plan),
             *self.models.notes(called_models(run.context.models, plan)),
+            *_settings_without_effect(self.models, run.context, plan),
         )
         checked = _stored(run, plan, execution_plan, warnings)
         digest = await self.library.keep(run.prefix, checked)
@@ -320,12 +322,30 @@ def _stored(run: Run, plan: Plan, execution_plan: str, warnings: tuple[str, ...]
         execution_plan=execution_plan,
         wanted=dependencies.facts_wanted(plan),
         models=run.context.models,
+        settings=run.context.settings,
         warnings=warnings,
     )
 
 
+def _settings_without_effect(models: Models, run_context: RunContext, plan: Plan) -> tuple[str, ...]:
+    """Return a warning for each setting that a model which a plan calls is known to take none of."""
+    warnings: dict[str, None] = {}
+    for node in plan.nodes:
+        for _, work in dependencies.works_of(node):
+            if isinstance(work, ModelCall):
+                settings = run_context.settings_of(work.role).under(work.settings)
+                names = serving_models(run_context.models, work)
+                warnings |= dict.fromkeys(models.lacking(names, settings))
+    return tuple(warnings)[:MAX_SHOWN_PROBLEMS]
+
+
 def compiler_of(plan: Plan, run_context: RunContext, keep: Keep) -> PlanCompiler:
     """Return the compiler of a plan of a run; `keep` stores its fallback values."""
+
+    def longest(call: ModelCall) -> int:
+        settings = run_context.settings_of(call.role).under(call.settings)
+        return longest_reply(run_context.models, settings.max_tokens, call)
+
     return PlanCompiler(
         plan,
         run_context.tools,
@@ -335,7 +355,7 @@ def compiler_of(plan: Plan, run_context: RunContext, keep: Keep) -> PlanCompiler
         docs=_real(run_context.docs),
         queues=partial(queue_of, run_context.models, run_context.tools),
         prices=partial(price_a_million, run_context.models),
-        replies=partial(longest_reply, run_context.models),
+        replies=longest,
         approval=run_context.approval,
     )
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sennit.activities.llm.call import OFFLINE
-from sennit.activities.providers.model import OUTPUT_TOKENS, THINKING_TOKENS
+from sennit.activities.llm.models import OFFLINE
+from sennit.activities.providers.model import OPEN_REPLY_TOKENS
 from sennit.activities.providers.prices import price_of, price_to_add, unpriced
 from sennit.workflows.messages import queues
 from sennit.workflows.plan.language import dependencies
@@ -39,9 +39,14 @@ def called_models(models: dict[str, list[str]], plan: Plan) -> list[str]:
     return list(dict.fromkeys(_model(models, work) for work in works if isinstance(work, ModelCall)))
 
 
-def _model(models: dict[str, list[str]], call: ModelCall) -> str:
+def serving_models(models: Mapping[str, Sequence[str]], call: ModelCall) -> Sequence[str]:
+    """Return the models of a call, in order of preference."""
+    return (call.model,) if call.model else models.get(call.role) or OFFLINE
+
+
+def _model(models: Mapping[str, Sequence[str]], call: ModelCall) -> str:
     """Return the model that a call asks first."""
-    return call.model or (models.get(call.role) or OFFLINE)[0]
+    return serving_models(models, call)[0]
 
 
 def price_a_million(models: dict[str, list[str]], call: ModelCall) -> int:
@@ -49,9 +54,13 @@ def price_a_million(models: dict[str, list[str]], call: ModelCall) -> int:
     return max(price_of(_model(models, call)) or (0,))
 
 
-def longest_reply(models: dict[str, list[str]], call: ModelCall) -> int:
-    """Return the most tokens that the reply of a call may have, with what its model thinks; 0 for the offline rules."""
-    return 0 if _model(models, call) in OFFLINE else OUTPUT_TOKENS + THINKING_TOKENS
+def longest_reply(models: dict[str, list[str]], limit: int | None, call: ModelCall) -> int:
+    """Return the most tokens that the reply of a call may have under a budget, with what its model thinks: its `limit`,
+    if it has one. The offline rules take 0.
+    """
+    if _model(models, call) in OFFLINE:
+        return 0
+    return limit if limit is not None else OPEN_REPLY_TOKENS
 
 
 def price_warnings(models: dict[str, list[str]], plan: Plan) -> tuple[str, ...]:

@@ -16,8 +16,7 @@ from sennit.activities.limits import (
     MAX_PLANNED_NODES,
     MAX_PROMPT_PROBLEMS,
 )
-from sennit.activities.llm.call import OFFLINE
-from sennit.activities.llm.models import Models
+from sennit.activities.llm.models import OFFLINE, Models
 from sennit.activities.nodes.attempts import Attempts
 from sennit.activities.nodes.error_mapping import kind_of, message_of
 from sennit.activities.programs.reading import Read, Unreadable, ask, problem_of
@@ -74,6 +73,8 @@ class Planner:
         early = _Stream(LineReader(tools, writes=writes), None if in_program else on_nodes)
         async with _streaming(early) as stream:
             writing = _Writing(attempts.progress, stream)
+            settings = run_context.settings_of("planner")
+            system = (program if in_program else planner).system(run_context.catalogue)
             request = ModelRequest(
                 role="planner",
                 model="",
@@ -83,8 +84,10 @@ class Planner:
                 ),
                 template=run_context.goal,
                 tools=tuple(run_context.catalogue),
-                system=(program if in_program else planner).system(run_context.catalogue),
-                form=self._form(run_context.catalogue),
+                system=_with_own(settings.system, system),
+                settings=settings,
+                max_output_tokens=settings.max_tokens,
+                form=self._form(run_context.catalogue, settings.system),
                 messages=await self._repair(run_prefix, call),
                 progress=writing.progress,
                 account=attempts,
@@ -121,10 +124,10 @@ class Planner:
             return {"nodes": []}, [str(problem_of(error))]
         return plan, problems
 
-    def _form(self, catalogue: Sequence[dict[str, Any]]) -> ReplyForm | None:
+    def _form(self, catalogue: Sequence[dict[str, Any]], own: str | None) -> ReplyForm | None:
         if self.models.plan_format != "tools":
             return None
-        return ReplyForm(None, plan_functions.system(), plan_functions.functions(catalogue))
+        return ReplyForm(None, _with_own(own, plan_functions.system()), plan_functions.functions(catalogue))
 
     async def _planned(
         self, run_prefix: str, reply: ModelReply, plan: dict[str, Any], *, problems: Sequence[str] = (), **fields: Any
@@ -163,6 +166,11 @@ class Planner:
         nodes = draft.get("nodes") if isinstance(draft, dict) else None
         ids = [str(node.get("id")) for node in nodes or () if isinstance(node, dict)]
         return planner.repair_messages(await self.library.value(run_prefix, call.text), call.problems, ids)
+
+
+def _with_own(own: str | None, system: str) -> str:
+    """Return a planner's system prompt below what the settings say: how plans are written stays."""
+    return f"{own}\n\n{system}" if own else system
 
 
 def _read(reply: ModelReply, reader: LineReader) -> LineReader:

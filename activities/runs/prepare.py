@@ -4,8 +4,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from sennit.activities.llm.call import OFFLINE
-from sennit.activities.llm.models import Models
+from sennit.activities.llm.models import OFFLINE, Models
 from sennit.activities.providers.prices import price_to_add
 from sennit.activities.runs.absent_tools import absent_tools
 from sennit.activities.runs.check import PlanChecker, Run, refused
@@ -64,6 +63,7 @@ class RunPreparer:
             ],
             absences=self.registry.absences,
             models={role: list(names) for role, names in models.items()},
+            settings=self.models.settings(request.settings),
             material=await self.library.adopt(run_prefix, request.material) if request.material else "",
             priced=call.priced,
         )

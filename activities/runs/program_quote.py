@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sennit.activities.llm.call import OFFLINE
+from sennit.activities.llm.models import OFFLINE
 from sennit.activities.programs.reading import Read, Unreadable, ask
 from sennit.activities.storage.run_context import RunContext
 from sennit.workflows.plan.compile.execution_plan import Quoted

@@ -16,7 +16,8 @@ from sennit.workflows.plan.bounded_cache import BoundedCache, decoded_bytes
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.edits.call_keys import call_keys
 from sennit.workflows.plan.language import dependencies
-from sennit.workflows.plan.language.nodes import ApprovalPolicy, Node, Plan
+from sennit.workflows.plan.language.call_settings import NO_SETTINGS, CallSettings
+from sennit.workflows.plan.language.nodes import ApprovalPolicy, ModelCall, Node, Plan
 from sennit.workflows.plan.language.references import BindError, parse_reference
 
 _NODE_BYTES = 4096
@@ -24,13 +25,15 @@ _NODE_BYTES = 4096
 out; 2.3 KB were measured.
 """
 _INLINE_BYTES = 256 * 1024
+FORMED_ROLES = ("planner", "joiner")
+"""Roles whose replies Sennit reads by grammars of its own: no `stop` may end them."""
 _PLACE = re.compile(r"[0-9A-Za-z-]{1,100}/[0-9a-f]{40}")
 
 
 class RunContext(BaseModel):
     """Fixed when a run opens: goal, inputs, documents, the catalogue of the allowed tools, and the models of each role
-    in order of preference. `absences` say why tools are not there, by the beginning of their names. `material` is the
-    digest of what a sub-agent's goal names: texts of nobody in particular.
+    in order of preference, with the settings of its calls. `absences` say why tools are not there, by the beginning of
+    their names. `material` is the digest of what a sub-agent's goal names: texts of nobody in particular.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -43,8 +46,14 @@ class RunContext(BaseModel):
     catalogue: list[dict[str, Any]]
     absences: dict[str, str] = {}
     models: dict[str, list[str]] = {}
+    settings: dict[str, CallSettings] = {}
     material: str = ""
     priced: bool = False
+
+    def settings_of(self, role: str) -> CallSettings:
+        """Return the settings of a role's calls in this run."""
+        settings = self.settings.get(role, NO_SETTINGS)
+        return settings.model_copy(update={"stop": None}) if role in FORMED_ROLES else settings
 
     @property
     def tools(self) -> dict[str, dict[str, Any]]:
@@ -70,6 +79,7 @@ class StoredPlan(BaseModel):
     execution_plan: str
     wanted: dict[str, list[str]]
     models: dict[str, list[str]] = {}
+    settings: dict[str, CallSettings] = {}
     warnings: tuple[str, ...] = ()
     keys: dict[str, str] = {}
     materials: dict[str, dict[str, str]] = {}
@@ -86,6 +96,13 @@ class StoredPlan(BaseModel):
     def call_key(self, name: str) -> str:
         """Return what the node does as a key, whatever its id."""
         return self._call_keys[name]
+
+    def settings_of(self, work: ModelCall) -> CallSettings:
+        """Return the settings of a call: its own over those of its role in the run. What Sennit reads by a grammar of
+        its own is never cut at a text.
+        """
+        settings = self.settings.get(work.role, NO_SETTINGS).under(work.settings)
+        return settings.model_copy(update={"stop": None}) if work.role in FORMED_ROLES else settings
 
     def name_at(self, index: int) -> str:
         return self.plan.nodes[index].id

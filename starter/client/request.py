@@ -33,7 +33,8 @@ _MARKUP = re.compile(r"[<\[]|^[#>]")
 
 class RunOptions(TypedDict, total=False):
     """How a run is done. None means the default. `budget` has the fields of Limits; queues serve `tenant`s in turn;
-    `model` serves every role; with `approve_plan` a person approves each program before its first step.
+    `model` serves every role; `settings` has the fields of CallSettings, for every model call; with `approve_plan` a
+    person approves each program before its first step.
 
     A replan that adds more nodes than `approve_replans_above` waits for a person.
     """
@@ -41,6 +42,7 @@ class RunOptions(TypedDict, total=False):
     inputs: dict[str, Any] | None
     tools: Sequence[str] | None
     model: str | None
+    settings: dict[str, Any] | None
     approval: ApprovalPolicy | None
     approve_plan: bool | None
     on_failure: OnFailure | None

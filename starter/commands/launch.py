@@ -20,11 +20,13 @@ from sennit.starter.terminal.prompt import value_of
 from sennit.starter.terminal.wait import detach, wait_for_run
 from sennit.workflows.messages.queues import models_in
 from sennit.workflows.messages.result import RunReport
+from sennit.workflows.plan.language.call_settings import CallSettings
 from sennit.workflows.plan.language.limits import Limits, parse_duration
 from sennit.workflows.plan.language.validation_messages import describe_errors
 from sennit.workflows.plan.limits import MAX_NODES
 
 Begin = Callable[[Sennit], Awaitable[dict[str, Any]]]
+SETTING_EXAMPLE = "temperature=0.2, max_tokens=2000 or effort=high"
 LIMITS_EXAMPLE = "tokens=20000,cost_usd=0.5,calls=20,nodes=100,time=10m"
 
 
@@ -117,7 +119,36 @@ def add_run_arguments(parser: argparse.ArgumentParser, *, replans: bool = False,
     add("--tenant", metavar="NAME", help="who the run is for; queues serve tenants in turn")
     model_help = "the model of every role, such as openai:NAME (default: as the workers are set)"
     add("--model", type=typed(_models), metavar="NAME", help=model_help)
+    set_help = "a setting of every model call, over those of the roles; may be repeated; for example temperature=0"
+    add("--set", action=_Setting, dest="settings", metavar="NAME=VALUE", help=set_help)
     add("--tools", type=_names, metavar="A,B", help="the tools the run may use (default: all)")
+
+
+class _Setting(argparse.Action):
+    """Takes `--set name=value`, once for each setting, and checks it."""
+
+    def __call__(self, _: Any, args: argparse.Namespace, text: Any, __: Any = None) -> None:
+        given: dict[str, Any] = getattr(args, self.dest) or {}
+        try:
+            name, read = read_setting(str(text))
+            if name in given:
+                raise ValueError(f"the setting `{name}` is given twice")
+        except ValueError as error:
+            raise argparse.ArgumentError(self, str(error)) from None
+        setattr(args, self.dest, {**given, name: read})
+
+
+def read_setting(text: str) -> tuple[str, Any]:
+    """Return (name, value) of a setting as a request has it; raises ValueError."""
+    name, equals, written = (piece.strip() for piece in text.partition("="))
+    if not equals or not name:
+        raise ValueError(f"{text[:40]!r} is not a setting; write for example {SETTING_EXAMPLE}")
+    is_text = name in ("system", "effort") or (name == "stop" and not written.startswith("["))
+    value = written if is_text else value_of(written)
+    try:
+        return name, CallSettings.model_validate({name: value}).model_dump(mode="json").get(name, value)
+    except ValidationError as error:
+        raise ValueError(describe_errors(error, CallSettings.model_fields)) from None
 
 
 def _names(text: str) -> list[str]:

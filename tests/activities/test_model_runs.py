@@ -328,18 +328,67 @@ async def test_documents_are_cut_to_the_context_of_the_model(
     assert (result["answer"], [line.get("attempts", 1) for line in result["nodes"]]) == ("Long.", [1, 1])
     assert len(server.asked) == (1 if told == "setting" else 2)
     assert "6,650 km" in server.asked[-1].text
-    assert server.asked[-1].body["max_tokens"] + len(server.asked[-1].text) // 3 <= 4096
+    assert len(server.asked[-1].text) // 3 <= 4096 * 3 // 4, "a quarter is left to the reply"
 
 
-async def test_a_reply_that_is_cut_at_its_limit_is_asked_for_again_shorter(
+async def test_a_reply_that_the_servers_own_limit_cuts_is_asked_for_again_with_more_room(
     running: Running, server: ModelServer
 ) -> None:
-    server.on("write a shorter one", "The Nile.")
-    server.on("", Reply(text="The Nile, which is", stop="length", usage=(9, 37)))
+    server.on(lambda asked: "max_tokens" not in asked.body, Reply(text="The Nile, which", stop="length", usage=(9, 37)))
+    server.on("", Reply(text="The Nile.", usage=(9, 2)))
     async with running() as run:
         result = await (await run(goal="g", plan=plan("Which?"))).result()
     assert result["answer"] == {"n1": "The Nile."}
-    assert result["nodes"][0].get("attempts", 1) == 2
+    assert (result["nodes"][0].get("attempts", 1), result["usage"]["output_tokens"]) == (1, 39)
+
+
+async def test_a_reply_that_the_limit_of_its_call_cuts_is_asked_for_once(running: Running, server: ModelServer) -> None:
+    server.on("", Reply(text="The Nile, which is", stop="length", usage=(9, 5)))
+    async with running() as run:
+        with pytest.raises(WorkflowFailureError) as caught:
+            await (await run(goal="g", plan=plan("Which?", settings={"max_tokens": 5}))).result()
+    assert "was cut at 5 tokens; raise `max_tokens`, or ask for less" in str(caught.value.cause)
+    assert len(server.asked) == 1
+
+
+async def test_the_settings_of_a_call_override_those_of_the_run_and_those_of_the_role(
+    running: Running, server: ModelServer
+) -> None:
+    server.on("", "fine")
+    roles = "seed = 1\n[worker]\ntemperature = 0.1\ntop_p = 0.1\n[critic]\ntop_p = 0.9"
+    nodes = [
+        {"id": "a", "kind": "llm", "prompt": "A", "settings": {"temperature": 0.3, "system": "You are terse. $5"}},
+        {"id": "b", "kind": "llm", "prompt": "B", "role": "critic"},
+    ]
+    async with running(SENNIT_MODEL_SETTINGS=roles) as run:
+        fields = {"settings": {"temperature": 0.2, "max_tokens": 900}, "goal": "g"}
+        result = await (await run(plan={"nodes": nodes, "answer": ["$a", "$b"]}, **fields)).result()
+    assert result["status"] == "done"
+    asked = {each.turns[-1][1]: each for each in server.asked}
+    names = ("seed", "temperature", "top_p", "max_tokens")
+    assert [asked["A"].body[name] for name in names] == [1, 0.3, 0.1, 900]
+    assert [asked["B"].body[name] for name in names] == [1, 0.2, 0.9, 900]
+    assert asked["A"].system.startswith("You are terse. $5\n\n")
+    assert asked["A"].system.removeprefix("You are terse. $5") in asked["B"].system, "the rule on data stays"
+
+
+async def test_a_subagent_and_a_program_have_the_settings_of_their_run(running: Running, server: ModelServer) -> None:
+    server.on("You plan work", '1. llm("Hello")\n2. answer($1)')
+    server.on("", "Hi.")
+    script = 'async def main():\n    return await llm("Once", seed=4) + await llm("Again", system="Be brief.")'
+    nodes = [
+        {"id": "sub", "kind": "agent", "goal": "Say hello.", "tools": []},
+        {"id": "p", "kind": "program", "script": script},
+    ]
+    async with running() as run:
+        fields = {"settings": {"seed": 3, "stop": ["END"]}, "goal": "g"}
+        result = await (await run(plan={"nodes": nodes, "answer": ["$sub", "$p"]}, **fields)).result()
+    assert result["status"] == "done"
+    sent = [(each.body["seed"], each.body.get("stop"), each.turns[-1][1][:5]) for each in server.asked]
+    planned, joined = ((3, None, text) for text in ("Plan ", "The g"))
+    assert sorted(sent, key=str) == sorted(
+        [planned, joined, (3, ["END"], "Hello"), (4, ["END"], "Once"), (3, ["END"], "Again")], key=str
+    )
 
 
 @pytest.mark.parametrize("given", ["plan", "goal", "program"])

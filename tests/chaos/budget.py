@@ -6,14 +6,17 @@ from collections.abc import Iterator
 
 from chaos.person import Watch
 
+from sennit.activities.providers.model import OPEN_REPLY_TOKENS
 from sennit.testing.model_rules import Asked
 from sennit.testing.models import ModelServer
 
 
 def most(asked: Asked) -> int:
-    """Return the tokens that a call may take: about what it sends, and all that it lets the model write."""
+    """Return the tokens that a call may take: about what it sends, and all that it lets the model write, or what a call
+    without a limit is booked with.
+    """
     sent = json.dumps(asked.body, ensure_ascii=False, separators=(",", ":")).encode()
-    return -(-len(sent) // 3) + int(asked.body["max_tokens"])
+    return -(-len(sent) // 3) + int(asked.body.get("max_tokens", OPEN_REPLY_TOKENS))
 
 
 def wrong_usage(seen: Watch, model: ModelServer, disturbances: int) -> Iterator[str]:

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, Field, JsonValue, ValidationErro
 from sennit.workflows.limits import MAX_ORIGINS, MAX_REQUEST_BYTES, MAX_TENANT_BYTES
 from sennit.workflows.messages.message import Message, RunName
 from sennit.workflows.messages.queues import models_in
+from sennit.workflows.plan.language.call_settings import CallSettings
 from sennit.workflows.plan.language.json_checks import first_violation
 from sennit.workflows.plan.language.limits import Duration, Limits, Usage
 from sennit.workflows.plan.language.nodes import ApprovalPolicy, Fuse, Goal, OnFailure
@@ -73,6 +74,8 @@ class RunInput(Frozen):
 
     `model` serves every role in the place of those that the workers are set to; several stand with commas between.
 
+    `settings` are those of its model calls, over those of the roles and under those of a call itself.
+
     `window` is how many activities are under way at once, `in_flight` how many nodes and items: several short calls
     share an activity as `fuse` says, or the plan where that is not given.
 
@@ -87,6 +90,7 @@ class RunInput(Frozen):
     docs: str | None = Field(default=None, max_length=4096)
     tools: tuple[str, ...] | None = None
     model: Annotated[str, Field(max_length=500), AfterValidator(_models)] = ""
+    settings: CallSettings | None = None
     approval: ApprovalPolicy = "writes"
     approve_plan: bool = Field(default=False, strict=True)
     on_failure: OnFailure | None = None

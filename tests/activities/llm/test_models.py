@@ -17,6 +17,7 @@ from sennit.activities.providers.prices import DEFAULTS, price_of, unpriced, wit
 from sennit.activities.providers.settings import ModelSettings
 from sennit.testing.model_rules import Reply
 from sennit.testing.models import ModelServer, model_server
+from sennit.workflows.plan.language.call_settings import CallSettings
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 from sennit.workflows.plan.language.nodes import Role
 
@@ -78,6 +79,14 @@ def test_a_provider_may_have_a_rate() -> None:
         ),
         ({"SENNIT_CONTEXT": "4k"}, "SENNIT_CONTEXT='4k': give a number of tokens, at least 1,000"),
         ({"SENNIT_CONTEXT": "999"}, "SENNIT_CONTEXT='999': give a number of tokens"),
+        ({"SENNIT_MODEL_SETTINGS": "/nowhere/a.toml"}, "SENNIT_MODEL_SETTINGS='/nowhere/a.toml': cannot be read: "),
+        ({"SENNIT_MODEL_SETTINGS": "temperature = "}, "SENNIT_MODEL_SETTINGS='temperature =': cannot be read: "),
+        ({"SENNIT_MODEL_SETTINGS": "[boss]\nseed = 1"}, "SENNIT_MODEL_SETTINGS: [boss] is no role; the roles are pla"),
+        ({"SENNIT_MODEL_SETTINGS": "top_p = 2"}, "SENNIT_MODEL_SETTINGS: `top_p`: must be at most 1, not 2"),
+        (
+            {"SENNIT_MODEL_SETTINGS": "[judge]\ntemp = 2"},
+            "SENNIT_MODEL_SETTINGS in [judge]: unknown field `temp`",
+        ),
         ({"SENNIT_PRICES": "/nowhere/prices.toml"}, "SENNIT_PRICES='/nowhere/prices.toml': cannot be read: "),
         ({"OPENAI_BASE_URL": "localhost:8000"}, "OPENAI_BASE_URL="),
         ({"OPENAI_BASE_URL": "http://"}, "OPENAI_BASE_URL="),
@@ -273,13 +282,16 @@ async def test_a_call_is_booked_at_its_most_before_it_goes_out_and_at_what_it_co
 
     async with model_server(models=("gpt-4o",), refuse={"temperature": "temperature is not supported"}) as server:
         server.on("", answer)
-        for fields, names in (({"temperature": 0.5}, ["openai:o3", "openai:gpt-4o"]), *[({}, ["openai:gpt-4o"])] * 2):
+        for fields, names in (
+            ({"settings": CallSettings(temperature=0.5)}, ["openai:o3", "openai:gpt-4o"]),
+            *[({}, ["openai:gpt-4o"])] * 2,
+        ):
             models = Models.of(ModelSettings.read({"OPENAI_BASE_URL": server.openai_url}))
             with suppress(ProviderError):
                 await models.complete(request(account=book, **fields), names)
             await models.close()
     sent, most = book.begun[-1]
-    assert (most.output_tokens, most.cost - sent.cost) == (4096, 40_960)
+    assert (most.output_tokens, most.cost - sent.cost) == (12_288, 122_880), "nobody knows how long it becomes"
     assert sent.input_tokens > len("Hello") // 3
     assert [any(most) for _, most in book.begun] == [False, True, True, False, True, True, False, True, False, True]
     assert book.ended[:5] == [NO_USAGE, NO_USAGE, NO_USAGE, Usage(1000, 100, 3500, 1), Usage(calls=1)]

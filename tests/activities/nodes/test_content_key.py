@@ -9,6 +9,7 @@ from sennit.activities.nodes.binding import parse_unit
 from sennit.activities.nodes.content_key import content_key
 from sennit.activities.storage.run_context import StoredPlan
 from sennit.workflows.messages.node_calls import NodeCall
+from sennit.workflows.plan.language.call_settings import CallSettings
 from sennit.workflows.plan.language.nodes import Plan, ProgramNode, Step
 
 WRITES = next(entry["name"] for entry in CATALOGUE if entry["effect"] == "write")
@@ -43,8 +44,12 @@ def test_what_a_call_reads_of_the_run_itself_is_part_of_its_key() -> None:
 @pytest.mark.parametrize("keys", [{}, {"a": "K"}])
 @pytest.mark.parametrize(
     ("node", "fields"),
-    [(tool("a"), {"docs": "/other"}), (llm("a"), {"models": {"worker": ["other"]}})],
-    ids=["documents", "models"],
+    [
+        (tool("a"), {"docs": "/other"}),
+        (llm("a"), {"models": {"worker": ["other"]}}),
+        (llm("a"), {"settings": {"worker": CallSettings(seed=1)}}),
+    ],
+    ids=["documents", "models", "settings"],
 )
 def test_what_serves_a_call_is_part_of_its_key(
     node: dict[str, Any], fields: dict[str, Any], keys: dict[str, str]
@@ -54,6 +59,15 @@ def test_what_serves_a_call_is_part_of_its_key(
     assert key(plan, "a") != key(plan.model_copy(update=fields), "a")
     unread = {"models": {"critic": ["other"]}}
     assert key(plan, "a") == key(plan.model_copy(update=unread), "a")
+
+
+def test_only_settings_that_are_set_are_part_of_a_key() -> None:
+    plain = key(stored(llm("a")), "a")
+    assert key(stored(llm("a", settings=None)), "a") == plain
+    assert key(stored(llm("a", settings={})), "a") == plain
+    warm = key(stored(llm("a", settings={"temperature": 0.2})), "a")
+    assert warm != plain
+    assert key(stored(llm("a", settings={"temperature": 0.2, "seed": None})), "a") == warm
 
 
 @pytest.mark.parametrize("field", ["goal", "material"])

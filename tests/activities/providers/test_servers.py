@@ -163,9 +163,9 @@ async def test_a_reply_is_given_the_room_that_a_refusal_tells(bench: Bench, text
 
     bench.server.on(lambda asked: limit(asked) + 900 > 4096, Reply(status=400, text=text))
     bench.server.on("", "fine")
-    assert (await bench.ask()).output == "fine"
+    assert (await bench.ask(max_output_tokens=4096)).output == "fine"
     assert limit(bench.server.asked[-1]) == 4096 - 900
-    assert (await bench.ask("long " * 600)).output == "fine"
+    assert (await bench.ask("long " * 600, max_output_tokens=4096)).output == "fine"
     assert len(bench.server.asked) == 3 or limit(bench.server.asked[-1]) == 4096 - 900
     assert bench.remote.known.context(f"{bench.format}:test-model") == 4096
     assert "4,096 tokens" in bench.remote.known.notes(f"{bench.format}:test-model")[0]
@@ -191,7 +191,7 @@ async def test_a_context_that_is_set_bounds_every_reply(bench: Bench) -> None:
     remote = HttpProvider(OpenAI(), Server("openai", bench.server.openai_url, KEY, 4096), QUICK)
     try:
         mine = Bench(bench.server, remote, "openai")
-        await mine.ask("word " * 1800)
+        await mine.ask("word " * 1800, max_output_tokens=4096)
         assert 4096 - mine.tokens_sent - 50 < mine.sent["max_tokens"] <= 4096 - mine.tokens_sent + 50
     finally:
         await remote.close()

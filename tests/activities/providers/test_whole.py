@@ -69,13 +69,16 @@ async def test_a_stream_that_is_closed_without_either_is_none(bench: Bench) -> N
         await bench.ask()
 
 
-async def test_a_reply_cut_at_its_limit_is_asked_for_again_shorter(bench: Bench) -> None:
+async def test_a_reply_cut_at_the_limit_of_its_call_is_not_asked_for_again(bench: Bench) -> None:
     for reason in AT_LIMIT[bench.format]:
         bench.server.rules.clear()
+        bench.server.asked.clear()
         bench.server.on("", stream(bench, reason))
-        with pytest.raises(OutputCut, match=r"was cut at 3 tokens; write a shorter one \('The Nile\.'") as caught:
-            await bench.ask()
-        assert caught.value.retryable
+        told = r"was cut at 3 tokens; raise `max_tokens`, or ask for less \('The Nile\.'"
+        with pytest.raises(OutputCut, match=told) as caught:
+            await bench.ask(max_output_tokens=3)
+        assert not caught.value.retryable, "it would be cut at the same place"
+        assert len(bench.server.asked) == 1
         assert (await bench.ask(role="planner")).stop == "length", "its reader says so"
 
 

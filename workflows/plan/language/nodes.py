@@ -20,6 +20,7 @@ from pydantic import (
     model_validator,
 )
 
+from sennit.workflows.plan.language.call_settings import CallSettings
 from sennit.workflows.plan.language.conditions import Condition
 from sennit.workflows.plan.language.limits import Duration, Limits
 from sennit.workflows.plan.language.text import format_value, text_bytes
@@ -135,10 +136,15 @@ class ToolCall(Work):
     args: dict[str, JsonValue] = Field(default_factory=dict)
 
 
+_OPTIONAL = ("settings",)
+"""Fields of a model call that are left out where nothing is set."""
+
+
 class ModelCall(Work):
     """One model call, or with `tools` a loop of calls until it answers, `max_turns` in all.
 
-    `prompt` may hold references; `output_schema` asks for JSON of that shape.
+    `prompt` may hold references; `output_schema` asks for JSON of that shape. `settings` override those of the run and
+    of the role.
     """
 
     kind: Literal["llm"]
@@ -149,7 +155,13 @@ class ModelCall(Work):
     tools: tuple[str, ...] = Field(default=(), max_length=100)
     max_turns: int = Field(default=8, strict=True, ge=1, le=50)
     context: Context = Context()
+    settings: CallSettings | None = None
     turn: Turn | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_unset(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """A call is known by what is written of it, so a field that it does not use is not there."""
+        return {name: value for name, value in write(self).items() if name not in _OPTIONAL or value}
 
     @property
     def loops(self) -> bool:

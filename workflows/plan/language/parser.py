@@ -8,6 +8,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from sennit.workflows.plan.language import nodes
+from sennit.workflows.plan.language.call_settings import CallSettings
 from sennit.workflows.plan.language.conditions import form_of
 from sennit.workflows.plan.language.json_checks import first_violation
 from sennit.workflows.plan.language.nodes import ID_PATTERN, Plan
@@ -24,11 +25,13 @@ _PARTS: dict[str, type[BaseModel]] = {
     "on_error": nodes.Fallback,
     "policy": nodes.Quorum,
     "context": nodes.Context,
+    "settings": CallSettings,
 }
 _EXAMPLES = {
     "retry": "{attempts: 3}",
     "estimate": "{seconds: 20, tokens: 500}",
     "context": "{tokens: 16000, over: reference}",
+    "settings": "{temperature: 0.2, max_tokens: 2000}",
     "locks": "[{name: repo, mode: exclusive}]",
     "needs": "[a, b]",
     "args": "{query: length of the Nile}",

@@ -6,10 +6,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from pydantic import ValidationError
+
 from sennit.workflows.plan.checking.schemas import unknown_keywords
+from sennit.workflows.plan.language.call_settings import CallSettings
 from sennit.workflows.plan.language.limits import Limits
 from sennit.workflows.plan.language.problems import place_of
 from sennit.workflows.plan.language.text import did_you_mean, format_name, format_names, nearest_or_known
+from sennit.workflows.plan.language.validation_messages import describe_errors
 from sennit.workflows.plan.limits import MAX_ATTEMPTS
 from sennit.workflows.plan.programs.endings import without_json
 from sennit.workflows.plan.programs.rounds import Rounds, TooLong
@@ -226,6 +230,8 @@ class Arguments:
             check = _OF_KEYWORDS.get(keyword.arg or "")
             if check is not None:
                 yield from check(self, keyword.value)
+            elif keyword.arg in CallSettings.model_fields:
+                yield from self._of_setting(keyword.arg, keyword.value)
 
     def _of_tools(self, value: ast.expr) -> Found:
         if isinstance(value, ast.Constant) and value.value is not None:
@@ -251,6 +257,17 @@ class Arguments:
                 yield "argument", key or limit, f"a budget has no {format_name(str(name))}{hint}"
             elif (number := self._rounds.number(value, {})) is not None and number < 1 and name is not None:
                 yield "argument", value, f"a budget of {number} {name} allows nothing: write 1 or more, or leave it out"
+
+    def _of_setting(self, name: str, value: ast.expr) -> Found:
+        """Check a setting of a model call that is written as it is."""
+        try:
+            written = ast.literal_eval(value)
+        except ValueError:
+            return  # it is worked out when the script runs
+        try:
+            CallSettings.model_validate({name: written})
+        except ValidationError as error:
+            yield "argument", value, describe_errors(error, CallSettings.model_fields)
 
     def _of_schema(self, value: ast.expr) -> Found:
         """Check a type, a dict of types, or a JSON schema."""

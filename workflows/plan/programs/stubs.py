@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from keyword import iskeyword
-from typing import Any
+from typing import Any, get_args
 
+from sennit.workflows.plan.language.call_settings import Effort
 from sennit.workflows.plan.language.json_schema import Schema, definitions, resolve
 from sennit.workflows.plan.language.text import one_line
 from sennit.workflows.plan.programs.vocabulary import ROLES
@@ -17,6 +18,9 @@ _LITERALS = (str, int, bool)
 _SCALARS = (*_LITERALS, float)
 _TYPES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 _LLM = 'role: _Role = "worker", model: str | None = None, tools: list[str] = [], max_turns: int = 8, '
+_LLM += "max_tokens: int | None = None, temperature: float | None = None, top_p: float | None = None, "
+_LLM += "stop: str | list[str] | None = None, seed: int | None = None, "
+_LLM += f"effort: Literal[{', '.join(map(repr, get_args(Effort)))}] | None = None, system: str | None = None, "
 _LLM += "timeout: float | None = None, retry: int | None = None"
 _TIMEOUT, _LIMIT = "timeout: float | None = None", "limit: int | None = None"
 _CALL = {"timeout": _TIMEOUT, "retry": "retry: int | None = None"}

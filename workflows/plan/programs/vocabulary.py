@@ -1,5 +1,7 @@
 """What a script may use that it does not define: words, modules, and the names of Monty."""
 
+from sennit.workflows.plan.language.call_settings import CallSettings
+
 JOINS = ("parallel", "settled", "first", "quorum")
 """Words that wait for tickets."""
 AWAITED = ("llm", "agent", "ask", "part", "sleep", "sleep_until", *JOINS, "next_of", "pipeline", "budget_left")
@@ -21,8 +23,9 @@ RUN_PROGRAM = "run_program"
 """Runs another program as a task. A client puts that program beside the script, and writes its `task` here."""
 AS_TASKS = ("llm", "agent", "ask")
 """Words that `task` starts, as it starts tools."""
+_SETTINGS = ", ".join(f"{name}=None" for name in CallSettings.model_fields)
 SIGNATURES = {
-    "llm": 'prompt, *material, schema=None, role="worker", model=None, tools=(), max_turns=8',
+    "llm": f'prompt, *material, schema=None, role="worker", model=None, tools=(), max_turns=8, {_SETTINGS}',
     "agent": "goal, *, tools=None, budget=None",
     "ask": "question, *material, schema=None",
     "part": "ref, a=0, b=None",
