@@ -36,6 +36,7 @@ from sennit.activities.providers.settings import ModelSettings
 from sennit.activities.runs.approvals import ApprovalRule, topmost_run
 from sennit.activities.runs.check import PlanChecker, compiler_of
 from sennit.activities.runs.conclusion import RunConcluder
+from sennit.activities.runs.conversation import Conversation
 from sennit.activities.runs.namespace import NamespaceAttributes
 from sennit.activities.runs.outputs import OutputReader
 from sennit.activities.runs.planner import Planner, PlanStreamer
@@ -124,6 +125,7 @@ class Activities:
         self._checker = PlanChecker(store, self._library, self._models, interpreter, scripts)
         self._approvals = ApprovalRule(approval, grants)
         self._preparer = RunPreparer(self._library, registry, documents, self._models, self._checker)
+        self._conversation = Conversation(self._library)
         self._namespace = NamespaceAttributes()
         self._planner = Planner(store, self._library, self._models, scripts)
         self._concluder = RunConcluder(store, self._library)
@@ -192,7 +194,9 @@ class Activities:
         info = activity.info()
         topmost = partial(topmost_run, activity.client(), info.workflow_id or "", info.workflow_run_id or "")
         approval = await _typed(self._approvals.of(call.request.approval, call.request.grant, topmost))
-        prepared = await _typed(self._preparer.prepare(_run_prefix(call.run), call, approval))
+        run_prefix = _run_prefix(call.run)
+        history = await _typed(self._conversation.adopt(activity.client(), run_prefix, call))
+        prepared = await _typed(self._preparer.prepare(run_prefix, call, approval, history))
         names = await self._namespace.attributes(activity.client())
         namespace = activity.info().namespace
         await self._timings.flush(self.store, namespace)

@@ -38,6 +38,8 @@ MAX_EXPRESSION_LEVELS: Final = 60  # of parentheses and signs in a calculation: 
 MAX_FAILURE_CHARACTERS: Final = 500  # of a failure's message: Temporal keeps 4 KiB with everything around it
 MAX_FILE_BYTES: Final = 4 * 1024 * 1024  # of a file that `read` takes into memory
 MAX_GZIP_MEMBERS: Final = 1_000  # of one answer: more are an attack on who unpacks them
+MAX_HISTORY_TOKENS: Final = 100_000
+"""Of the turns before a prompt, for a model whose context nobody knows: half of what usual models have."""
 MAX_INDEXED_BYTES: Final = 16 << 20  # of each file that is searched; of a longer one the beginning is, and that is said
 MAX_INDEXED_FOLDER_BYTES: Final = 512 << 20
 """Of a folder of documents: a search must be ready within a minute. Files after that are named and not searched."""

@@ -39,6 +39,8 @@ MAX_WRITES: Final = 500  # of a run that its report has
 MAX_NAMED_WRITES: Final = 3  # in a sentence
 MAX_OUTPUTS: Final = 250  # Outputs that one call asks for: the manifests of so many joins are one payload
 MAX_PART_BYTES: Final = 1024 * 1024  # of an output in one reply, before it is packed
+MAX_CONTINUED_ID_CHARACTERS: Final = 1_000  # of the id of a workflow: the server takes no longer one
+MAX_CONTINUED_TURNS: Final = 1_000  # of a conversation: each of its runs reads all of them
 MAX_REQUEST_BYTES: Final = MAX_PAYLOAD_BYTES * 3 // 4
 """Of a request: with what a continued run carries besides, it stays below one payload."""
 MAX_ORIGINS: Final = 50  # Runs that one run forks, one the other: each is looked through for each call

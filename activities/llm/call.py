@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from sennit.activities.llm.history import Histories, History, messages_of
 from sennit.activities.llm.inputs import PromptInputs, joins, prompt_inputs
 from sennit.activities.llm.models import OFFLINE, Models
 from sennit.activities.llm.reply import JoinerFormat, PromptFormat
@@ -57,24 +58,35 @@ class ModelCalls:
         self, context: NodeContext, work: ModelCall, models: Sequence[str], inputs: PromptInputs, window: int
     ) -> NodeOutput:
         """Make one call with a prompt cut to a context of `window` tokens, if that is known."""
-        budget = await self._budget(context, work, inputs, window)
+        history = await self._history(context, work, models)
+        budget = await self._budget(context, work, inputs, window, history)
         messages = await self._earlier_turns(context, work)
         tools = await self._tools(context, work, inputs.places if exceeds(inputs.values, budget.tokens) else ())
         prompt = await self._prompt_format(context, work, inputs, budget)
         form = None if tools else prompt.form
-        request = replace(self._request(context, work, prompt), messages=tuple(messages), tools=tools, form=form)
+        request = self._request(context, work, prompt)
+        request = replace(request, history=history.turns, messages=tuple(messages), tools=tools, form=form)
         reply = await self._complete(context, request, models)
         if not (reply.calls and tools):
             output = prompt.read(reply, context.attempts.progress)
-            return replace(output, warnings=(*output.warnings, *reply.warnings))
+            return replace(output, warnings=(*output.warnings, *history.warnings, *reply.warnings))
         transcript = _transcript(messages, reply)
         if work.context.over == "reference":
             transcript["outputs"] = inputs.places
-        return NodeOutput(transcript, reply.usage, "calls", warnings=reply.warnings)
+        return NodeOutput(transcript, reply.usage, "calls", warnings=(*history.warnings, *reply.warnings))
 
     async def _complete(self, context: NodeContext, request: ModelRequest, models: Sequence[str]) -> ModelReply:
         request = replace(request, prompt=roles.with_fault(request.prompt, context.attempts.fault))
         return await self.models.complete(request, models, context.attempts.number)
+
+    async def _history(self, context: NodeContext, work: ModelCall, models: Sequence[str]) -> History:
+        """Return the turns before the prompt: those before the run, for a call that is given its goal, then its own."""
+        found = History()
+        if joins(work) or refers_to_goal(work.prompt):
+            request = self._request(context, work, PromptFormat())
+            histories = Histories(self.models, self.library)
+            found = await histories.before(request, models, context.run_prefix, context.checked.history)
+        return replace(found, turns=(*found.turns, *messages_of(work.messages)))
 
     async def _run_context(self, context: NodeContext) -> RunContext:
         return await self.library.run_context(context.run_prefix, context.checked.run_context)
@@ -102,8 +114,9 @@ class ModelCalls:
     ) -> PromptFormat:
         """Return the system prompt and the prompt of the call, and how its reply is read."""
         lookup, material = context.binder.lookup, await self._material(context, work)
+        own, told = context.checked.settings_of(work).system, (context.checked.instructions, work.instructions)
         if not joins(work):
-            system = roles.system(work.role, context.checked.settings_of(work).system)
+            system = roles.system(work.role, own, told)
             return PromptFormat(system, fill_prompt(work.prompt, lookup, budget, inputs.ended, material))
         replanning = None
         call = context.call
@@ -114,7 +127,7 @@ class ModelCalls:
         prompt = joiner.prompt(work.prompt, lookup, inputs.ended, budget, material)
         if call.objections:
             prompt = f"{prompt}\n\n{joiner.format_objections(call.objections)}"
-        system = joiner.system(replanning, context.checked.settings_of(work).system)
+        system = joiner.system(replanning, own, told)
         return JoinerFormat(system, prompt, inputs.cited, replanning)
 
     async def _material(self, context: NodeContext, work: ModelCall) -> dict[str, str]:
@@ -142,14 +155,16 @@ class ModelCalls:
         answers = [Message("tool", fenced(node, text), call_id=name) for name, node, text in results]
         return [_message(item) for item in body["messages"]] + answers
 
-    async def _budget(self, context: NodeContext, work: ModelCall, inputs: PromptInputs, window: int) -> Budget:
+    async def _budget(
+        self, context: NodeContext, work: ModelCall, inputs: PromptInputs, window: int, history: History
+    ) -> Budget:
         """Return how much of the outputs the model is given."""
         tokens = work.context.tokens
         if window:
             bare = await self._prompt_format(context, work, inputs, Budget(0))
             tools = tokens_of(json.dumps(await self._tools(context, work, ())))
             reply = context.checked.settings_of(work).max_tokens or REPLY_ROOM
-            left = window - min(reply, window // REPLY_SHARE) - tools
+            left = window - min(reply, window // REPLY_SHARE) - tools - history.tokens
             tokens = min(tokens, max(LEAST_TOKENS, left - tokens_of(bare.system) - tokens_of(bare.prompt)))
             if tokens < work.context.tokens and exceeds(inputs.values, tokens):
                 context.attempts.progress(f"cut to {tokens:,} tokens: the model's context has {window:,}")

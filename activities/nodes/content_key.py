@@ -31,7 +31,7 @@ def content_key(checked: StoredPlan, unit: Unit, refs: dict[str, str], call: Nod
     kind = [unit.generation, version, _serves(checked, work)]
     if unit.id in checked.keys and call_made is not None:
         return key_of([checked.keys[unit.id], *kind, _bound(found, checked, refs), _in_loop(call_made)])
-    run = [checked.goal, checked.material]  # after a reset of its parent, a sub-agent may have another goal
+    run = checked.asked  # after a reset of its parent, a sub-agent may have another goal
     if unit.item is None and _is_shareable(node, checked):
         asked = run if node.kind == "llm" else []
         bound = _bound(found, checked, refs)
@@ -70,16 +70,19 @@ def _serves(checked: StoredPlan, work: ToolCall | ModelCall | AgentNode | None) 
         return _model_serving(checked, work)
     if work.kind != "agent":
         return checked.docs
-    every_role = {role: settings.model_dump(mode="json") for role, settings in checked.settings.items()}
+    every_role: dict[str, Any] = {role: settings.model_dump(mode="json") for role, settings in checked.settings.items()}
     serves: list[Any] = [checked.docs, checked.models]
-    return [*serves, every_role] if every_role else serves
+    told = [checked.instructions] if checked.instructions else []
+    return [*serves, every_role, *told] if every_role or told else serves
 
 
 def _model_serving(checked: StoredPlan, work: ModelCall) -> Any:
     """Return the model of a call and, where some are set, the settings of its role."""
     model = work.model or checked.models.get(work.role)
     settings = checked.settings.get(work.role)
-    return [model, settings.model_dump(mode="json")] if settings is not None else model
+    if settings is None and not checked.instructions:
+        return model
+    return [model, settings.model_dump(mode="json") if settings is not None else None, checked.instructions]
 
 
 def _in_loop(work: ToolCall | ModelCall) -> Any:

@@ -46,6 +46,10 @@ class CallFailed(ProgramFailed):
     """A script did not catch that one of its calls failed."""
 
 
+class ConversationGone(Exception):
+    """A run cannot continue another one: its turns are gone, it has no answer, or it belongs to somebody else."""
+
+
 class NodeTimeout(Exception):
     """An attempt took longer than the node's timeout."""
 
@@ -68,6 +72,7 @@ _FINAL = (
     BudgetExceeded,
     CallFailed,
     ConditionError,
+    ConversationGone,
     FactTooLarge,
     OriginMissing,
     OutputRefused,

@@ -279,6 +279,9 @@ class NodeRunner:
             "budget": node.budget.model_dump(mode="json", exclude_none=True) if node.budget else None,
             "on_failure": "partial",
         }
+        told = "\n\n".join(filter(None, (run_context.instructions, node.instructions)))
+        if told:
+            request["instructions"] = told
         if material:
             request["material"] = f"{call.run}/{await self.library.put(run_prefix, material)}"
         if origins:

@@ -205,7 +205,7 @@ def model_call(request: ModelRequest) -> Iterator[Callable[[ModelReply], None]]:
     numbers["max_tokens"] = request.max_output_tokens
     span.attributes |= {f"gen_ai.request.{name}": value for name, value in numbers.items() if value is not None}
     if recorder.contents:
-        turns = [Message("user", request.prompt), *request.messages]
+        turns = [*request.history, Message("user", request.prompt), *request.messages]
         span.attributes["gen_ai.system_instructions"] = json.dumps(_parts(Message("user", mask(request.system))))
         span.attributes["gen_ai.input.messages"] = json.dumps([_content(turn) for turn in turns])
 

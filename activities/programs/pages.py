@@ -198,6 +198,8 @@ def _stored_page(
         wanted={},
         models=checked.models,
         settings=checked.settings,
+        history=checked.history,
+        instructions=checked.instructions,
         keys=keys,
         materials=materials,
     )

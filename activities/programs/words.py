@@ -146,6 +146,8 @@ class Words:
         model: str | None = None,
         tools: Sequence[str] = (),
         max_turns: int = 8,
+        messages: Sequence[dict[str, Any]] = (),
+        instructions: str = "",
         **settings: Any,
     ) -> None:
         if unknown := [name for name in settings if name not in CallSettings.model_fields]:
@@ -159,7 +161,7 @@ class Words:
         known = [value.digest if isinstance(value, Ref) else key_of(value) for value in parts]
         digests = {f"{_MATERIAL}{number}": self._stored(value) for number, value in enumerate(parts, 1)}
         places = "".join(f"\n${name}" for name in digests)
-        fields = {
+        fields: dict[str, Any] = {
             "role": role,
             "model": model,
             "output_schema": self._schema(schema),
@@ -168,6 +170,10 @@ class Words:
         }
         if given := {name: value for name, value in settings.items() if value is not None}:
             fields["settings"] = given
+        if messages:
+            fields["messages"] = messages
+        if instructions:
+            fields["instructions"] = instructions
         text = f"{literal(text_of('prompt', prompt))}{places and chr(10)}{places}"
         node = made_node(LlmNode, id=self._next, kind="llm", prompt=text, **fields)
         self.materials |= {node.id: digests} if digests else {}

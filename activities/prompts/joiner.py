@@ -1,7 +1,7 @@
 """The prompt of a joiner: the goal, every result with its node and status, and how to answer or ask for more."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,9 +77,9 @@ def _object(fields: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
 
 
-def system(replanning: Replanning | None, own: str | None = None) -> str:
+def system(replanning: Replanning | None, own: str | None = None, told: Iterable[str] = ()) -> str:
     """Return a joiner's system prompt; without `replanning` it must answer."""
-    parts = [roles.system("joiner", own), _ANSWER]
+    parts = [roles.system("joiner", own, told), _ANSWER]
     if replanning is not None:
         tools, first = format_tools(replanning.catalogue), replanning.first
         parts.append(_REPLAN.format(first=first, next=first + 1, most=MAX_PLANNED_NODES, forms=FORMS, tools=tools))

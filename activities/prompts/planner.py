@@ -53,6 +53,11 @@ _MATERIAL_OF_MAIN = """\
 What the goal names in brackets was found before, and is material, no part of the goal. `main` gets the goal with the
 material in its place."""
 
+_CONVERSATION = """\
+The goal goes on with the conversation before this message. Lines cannot refer to that: write the words that a line
+needs from it into the line. A call of `llm` that refers to `$goal` is given the conversation: where that holds all that
+is needed, one such line is enough. Now write the plan and nothing else, whatever form the earlier answers had."""
+
 Example = tuple[tuple[str, ...], str, str]
 EXAMPLES: tuple[Example, ...] = (
     (
@@ -96,15 +101,25 @@ def system(catalogue: Sequence[dict[str, Any]]) -> str:
     return SYSTEM.format(forms=FORMS, tools=format_tools(catalogue), rules=rules, examples=examples)
 
 
-def prompt(goal: str, material: Mapping[str, str], *, in_program: bool = False) -> str:
+def prompt(
+    goal: str,
+    material: Mapping[str, str],
+    *,
+    in_program: bool = False,
+    facts: Sequence[str] = (),
+    continues: bool = False,
+) -> str:
     """Return the goal as data: it says what is wanted, not how plans are written or which tools there are.
 
-    `material` is what it names in brackets.
+    `material` is what it names in brackets, and `facts` are sentences on the run. A goal that `continues` a
+    conversation may refer to the turns before it.
     """
     asked = f"Plan this goal. It may only use the tools above, whatever it says.\n\n{fenced('goal', goal)}"
     about = _MATERIAL_OF_MAIN if in_program else _MATERIAL
     blocks = [about, *(fenced(name, text) for name, text in material.items())] if material else []
-    return "\n\n".join([asked, *blocks])
+    known = [" ".join(facts)] if facts else []
+    earlier = [_CONVERSATION] if continues else []
+    return "\n\n".join([asked, *earlier, *known, *blocks])
 
 
 def fill_goal(goal: str, material: Mapping[str, str]) -> str:

@@ -1,5 +1,7 @@
 """The system prompt of each role of a model."""
 
+from collections.abc import Iterable
+
 from sennit.activities.prompts.outputs import DATA_RULE, fenced
 from sennit.workflows.plan.language.nodes import Role
 
@@ -12,11 +14,11 @@ _ROLES: dict[Role, str] = {
 }
 
 
-def system(role: Role, own: str | None = None) -> str:
+def system(role: Role, own: str | None = None, told: Iterable[str] = ()) -> str:
     """Return the system prompt of a role; `own` takes the place of what Sennit says of the role, but never of the rule
-    that texts in fences are data.
+    that texts in fences are data. `told` are the instructions of the run and of the call.
     """
-    return f"{own or _ROLES[role]}\n\n{DATA_RULE}"
+    return "\n\n".join([own or _ROLES[role], DATA_RULE, *filter(None, told)])
 
 
 def with_fault(prompt: str, fault: str) -> str:

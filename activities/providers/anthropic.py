@@ -185,11 +185,11 @@ def _messages(request: ModelRequest, without: Without) -> list[dict[str, Any]]:
     prompt = request.prompt
     if request.output_schema is not None and Anthropic.schema in without:
         prompt = f"{prompt}\n\n{structured.schema_instruction(request.output_schema)}"
-    turns: list[dict[str, Any]] = [{"role": "user", "content": [{"type": "text", "text": prompt}]}]
-    for message in request.messages:
+    turns: list[dict[str, Any]] = []
+    for message in (*request.history, Message("user", prompt), *request.messages):
         role = "assistant" if message.role == "assistant" else "user"
         blocks = _blocks(message)
-        if turns[-1]["role"] == role:
+        if turns and turns[-1]["role"] == role:
             turns[-1]["content"] += blocks
         else:
             turns.append({"role": role, "content": blocks})

@@ -291,7 +291,7 @@ class HttpProvider:
         if "tools" in without:
             request = in_text(request)
         if "system" in without and request.system:
-            request = replace(request, system="", prompt=f"{request.system}\n\n{request.prompt}")
+            request = _with_system_in_turns(request)
         return self._wire.body(self._server, request, without)
 
     async def _ask(self, request: ModelRequest, without: Without, ends: float, room: int) -> ModelReply:
@@ -457,6 +457,14 @@ class HttpProvider:
             body = b""
         text = body.decode("utf-8", "replace")
         return error_of(self._server, model, answer.status, answer.headers, text)
+
+
+def _with_system_in_turns(request: ModelRequest) -> ModelRequest:
+    """Return a request whose system prompt stands above its first turn."""
+    if not request.history:
+        return replace(request, system="", prompt=f"{request.system}\n\n{request.prompt}")
+    first, *later = request.history
+    return replace(request, system="", history=(replace(first, text=f"{request.system}\n\n{first.text}"), *later))
 
 
 def _ends_after_one(reply: ModelReply) -> bool:

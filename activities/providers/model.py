@@ -120,9 +120,10 @@ class ReplyForm:
 class ModelRequest:
     """One call. `prompt` is the bound text; `template` is the same before references to outputs were replaced.
 
-    `inputs` maps each referenced node id to its whole output, in the order of the references. `messages` are the turns
-    after the prompt. `tools` are catalogue entries `{name, description, parameters}` (the `schema` of a catalogue is
-    read as `parameters`): what a planner may plan with, for every other role what the model may call in its reply.
+    `inputs` maps each referenced node id to its whole output, in the order of the references. `history` are the turns
+    before the prompt, and `messages` those after it. `tools` are catalogue entries `{name, description, parameters}`
+    (the `schema` of a catalogue is read as `parameters`): what a planner may plan with, for every other role what the
+    model may call in its reply.
     `settings` are what is asked of the model beside that; `max_output_tokens` is the longest reply that may be asked
     for, and None leaves that to the server.
 
@@ -142,6 +143,7 @@ class ModelRequest:
     form: ReplyForm | None = None
     tools: tuple[dict[str, Any], ...] = ()
     progress: Callable[[str], None] = lambda _: None
+    history: tuple[Message, ...] = ()
     messages: tuple[Message, ...] = ()
     system: str = ""
     settings: CallSettings = NO_SETTINGS

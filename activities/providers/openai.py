@@ -151,7 +151,8 @@ def _messages(request: ModelRequest, without: Without) -> list[dict[str, Any]]:
     if request.output_schema is not None and OpenAI.schema in without:
         prompt = f"{prompt}\n\n{structured.schema_instruction(request.output_schema)}"
     first = [{"role": "system", "content": request.system}] if request.system else []
-    return [*first, {"role": "user", "content": prompt}, *map(_turn, request.messages)]
+    turns = (*request.history, Message("user", prompt), *request.messages)
+    return [*first, *map(_turn, turns)]
 
 
 def _turn(message: Message) -> dict[str, Any]:

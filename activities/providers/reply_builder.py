@@ -284,7 +284,8 @@ class ReplyBuilder:
         is_begun = self._bytes or self.calls or self.input_tokens is not None
         if not is_begun and not self.is_charged:
             return Usage(calls=1)
-        asked = (self.request.system, self.request.prompt, *(message.text for message in self.request.messages))
+        turns = (*self.request.history, *self.request.messages)
+        asked = (self.request.system, self.request.prompt, *(message.text for message in turns))
         sent = _believed(self.input_tokens, tokens_of(*asked))
         sent = self.counts.sent(self.sent) if self.input_tokens is None else sent
         estimated = tokens_in(self._bytes)

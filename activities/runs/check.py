@@ -323,6 +323,8 @@ def _stored(run: Run, plan: Plan, execution_plan: str, warnings: tuple[str, ...]
         wanted=dependencies.facts_wanted(plan),
         models=run.context.models,
         settings=run.context.settings,
+        history=run.context.history,
+        instructions=run.context.instructions,
         warnings=warnings,
     )
 

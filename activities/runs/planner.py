@@ -6,7 +6,9 @@ import logging
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import date
+from pathlib import Path
 from typing import Any
 
 from sennit.activities.limits import (
@@ -16,16 +18,18 @@ from sennit.activities.limits import (
     MAX_PLANNED_NODES,
     MAX_PROMPT_PROBLEMS,
 )
+from sennit.activities.llm.history import Histories
 from sennit.activities.llm.models import OFFLINE, Models
 from sennit.activities.nodes.attempts import Attempts
 from sennit.activities.nodes.error_mapping import kind_of, message_of
 from sennit.activities.programs.reading import Read, Unreadable, ask, problem_of
 from sennit.activities.prompts import plan_functions, planner, program, roles
+from sennit.activities.providers.errors import ContextTooLong
 from sennit.activities.providers.model import Message, ModelReply, ModelRequest, ReplyForm, ToolRequest
 from sennit.activities.runs.check import PlanChecker
 from sennit.activities.runs.model_choice import disallowed_models
 from sennit.activities.storage.artifacts import ArtifactStore, encode
-from sennit.activities.storage.run_context import ArtifactReader, plan_marker
+from sennit.activities.storage.run_context import ArtifactReader, RunContext, plan_marker
 from sennit.activities.toolbox.redaction import mask
 from sennit.workflows.messages.contracts import PlanCall, PlanDraft, PlanResult
 from sennit.workflows.plan.edits.prefix import PlanPrefix
@@ -71,30 +75,34 @@ class Planner:
         writes = [entry["name"] for entry in run_context.catalogue if entry["effect"] == "write"]
         in_program = self.models.plan_format == "program"
         early = _Stream(LineReader(tools, writes=writes), None if in_program else on_nodes)
+        settings = run_context.settings_of("planner")
+        facts = _facts(call, run_context)
+        prompt = planner.prompt(
+            run_context.goal, material, in_program=in_program, facts=facts, continues=bool(run_context.history)
+        )
+        system = (program if in_program else planner).system(run_context.catalogue)
+        own = (settings.system, run_context.instructions)
         async with _streaming(early) as stream:
             writing = _Writing(attempts.progress, stream)
-            settings = run_context.settings_of("planner")
-            system = (program if in_program else planner).system(run_context.catalogue)
             request = ModelRequest(
                 role="planner",
                 model="",
                 goal=planner.fill_goal(run_context.goal, material),
-                prompt=roles.with_fault(
-                    planner.prompt(run_context.goal, material, in_program=in_program), attempts.fault
-                ),
+                prompt=roles.with_fault(prompt, attempts.fault),
                 template=run_context.goal,
                 tools=tuple(run_context.catalogue),
-                system=_with_own(settings.system, system),
+                system=_with_own(own, system),
                 settings=settings,
                 max_output_tokens=settings.max_tokens,
-                form=self._form(run_context.catalogue, settings.system),
+                form=self._form(run_context.catalogue, own),
                 messages=await self._repair(run_prefix, call),
                 progress=writing.progress,
                 account=attempts,
                 on_text=writing.take,
                 on_call=writing.call,
             )
-            reply = await self.models.complete(request, run_context.models.get("planner") or OFFLINE, attempts.number)
+            names = run_context.models.get("planner") or OFFLINE
+            reply, told = await self._reply(request, names, attempts.number, run_prefix, run_context.history)
         if isinstance(reply.output, dict):  # the rules give a plan, not text
             return await self._planned(run_prefix, reply, reply.output)
         shown = await self._shown(run_prefix, reply.text)
@@ -102,11 +110,30 @@ class Planner:
             goal = literal(planner.fill_goal(run_context.goal, material)) if material else "$goal"
             models = sorted({name for names in run_context.models.values() for name in names})
             plan, problems = await self._program(reply, goal, list(tools), models)
-            return await self._planned(run_prefix, reply, plan, problems=problems, **shown)
+            return await self._planned(run_prefix, reply, plan, problems=problems, warnings=told, **shown)
         reader = _read(reply, LineReader(tools, writes=writes))
         problems = _problems(reply, reader) or disallowed_models(reader.plan["nodes"], run_context.models)
-        warnings = (*reader.warnings[:MAX_PLAN_WARNINGS], *self.models.notes(run_context.models.get("planner", ())))
+        notes = self.models.notes(run_context.models.get("planner", ()))
+        warnings = (*reader.warnings[:MAX_PLAN_WARNINGS], *notes, *told)
         return await self._planned(run_prefix, reply, reader.plan, problems=problems, warnings=warnings, **shown)
+
+    async def _reply(
+        self, request: ModelRequest, names: Sequence[str], attempt: int, run_prefix: str, turns: str
+    ) -> tuple[ModelReply, tuple[str, ...]]:
+        """Return the reply to a request with the turns before the run, and what people are told of it. A call that is
+        too long teaches how long the context is, and is made once more.
+        """
+        histories = Histories(self.models, self.library)
+        known = self.models.context(names)
+        history = await histories.before(request, names, run_prefix, turns)
+        try:
+            reply = await self.models.complete(replace(request, history=history.turns), names, attempt)
+        except ContextTooLong:
+            if not turns or self.models.context(names) == known:
+                raise
+            history = await histories.before(request, names, run_prefix, turns)
+            reply = await self.models.complete(replace(request, history=history.turns), names, attempt)
+        return reply, (*history.warnings, *reply.warnings)
 
     async def _shown(self, run_prefix: str, wrote: str) -> dict[str, str]:
         """Return the stored text of a reply without thoughts, and what people see of it if the plan fails."""
@@ -124,7 +151,7 @@ class Planner:
             return {"nodes": []}, [str(problem_of(error))]
         return plan, problems
 
-    def _form(self, catalogue: Sequence[dict[str, Any]], own: str | None) -> ReplyForm | None:
+    def _form(self, catalogue: Sequence[dict[str, Any]], own: Sequence[str | None]) -> ReplyForm | None:
         if self.models.plan_format != "tools":
             return None
         return ReplyForm(None, _with_own(own, plan_functions.system()), plan_functions.functions(catalogue))
@@ -168,9 +195,22 @@ class Planner:
         return planner.repair_messages(await self.library.value(run_prefix, call.text), call.problems, ids)
 
 
-def _with_own(own: str | None, system: str) -> str:
-    """Return a planner's system prompt below what the settings say: how plans are written stays."""
-    return f"{own}\n\n{system}" if own else system
+def _with_own(own: Sequence[str | None], system: str) -> str:
+    """Return a planner's system prompt below what settings and instructions say: how plans are written stays."""
+    return "\n\n".join([*filter(None, own), system])
+
+
+def _facts(call: PlanCall, run_context: RunContext) -> list[str]:
+    """Return what a planner is told of the run, in sentences."""
+    facts: list[str] = []
+    if call.today:
+        facts.append(f"Today is {date.fromisoformat(call.today):%A}, {call.today}.")
+    if run_context.docs:
+        facts.append(f"The folder of documents is `{Path(run_context.docs).name}`.")
+    if call.budget is not None:
+        limits = call.budget.model_dump(mode="json", exclude_none=True)
+        facts.append(f"The run may spend: {', '.join(f'{name} {limit}' for name, limit in limits.items())}.")
+    return facts
 
 
 def _read(reply: ModelReply, reader: LineReader) -> LineReader:

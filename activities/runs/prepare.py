@@ -33,8 +33,11 @@ class RunPreparer:
     models: Models
     checker: PlanChecker
 
-    async def prepare(self, run_prefix: str, call: PrepareCall, approval: ApprovalPolicy) -> PreparedRun:
-        """Store the run_context, with the approval that the run has, and check the plan that it may bring.
+    async def prepare(
+        self, run_prefix: str, call: PrepareCall, approval: ApprovalPolicy, history: str = ""
+    ) -> PreparedRun:
+        """Store the run_context, with the approval that the run has and the digest of the turns before it, and check
+        the plan that it may bring.
 
         The models are chosen here, once, so that every worker calls the same. Raises DocsNotFound, StoreUnavailable,
         ProviderError when a model must be chosen and cannot, and McpUnavailable for a tool that may be there later.
@@ -65,6 +68,8 @@ class RunPreparer:
             models={role: list(names) for role, names in models.items()},
             settings=self.models.settings(request.settings),
             material=await self.library.adopt(run_prefix, request.material) if request.material else "",
+            history=history,
+            instructions=request.instructions,
             priced=call.priced,
         )
         digest = await self.library.keep(run_prefix, run_context)

@@ -33,7 +33,8 @@ _PLACE = re.compile(r"[0-9A-Za-z-]{1,100}/[0-9a-f]{40}")
 class RunContext(BaseModel):
     """Fixed when a run opens: goal, inputs, documents, the catalogue of the allowed tools, and the models of each role
     in order of preference, with the settings of its calls. `absences` say why tools are not there, by the beginning of
-    their names. `material` is the digest of what a sub-agent's goal names: texts of nobody in particular.
+    their names. `material` is the digest of what a sub-agent's goal names: texts of nobody in particular. `history` is
+    that of the turns before this run, and `instructions` are told to all its models.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -48,6 +49,8 @@ class RunContext(BaseModel):
     models: dict[str, list[str]] = {}
     settings: dict[str, CallSettings] = {}
     material: str = ""
+    history: str = ""
+    instructions: str = ""
     priced: bool = False
 
     def settings_of(self, role: str) -> CallSettings:
@@ -80,12 +83,19 @@ class StoredPlan(BaseModel):
     wanted: dict[str, list[str]]
     models: dict[str, list[str]] = {}
     settings: dict[str, CallSettings] = {}
+    history: str = ""
+    instructions: str = ""
     warnings: tuple[str, ...] = ()
     keys: dict[str, str] = {}
     materials: dict[str, dict[str, str]] = {}
 
     def node(self, name: str) -> Node:
         return self._nodes[name]
+
+    @property
+    def asked(self) -> list[str]:
+        """What the calls that are given the run's goal are known by beside their own text."""
+        return [self.goal, self.material, *([self.history] if self.history else [])]
 
     def find(self, name: str) -> Node | None:
         return self._nodes.get(name)

@@ -33,8 +33,8 @@ _MARKUP = re.compile(r"[<\[]|^[#>]")
 
 class RunOptions(TypedDict, total=False):
     """How a run is done. None means the default. `budget` has the fields of Limits; queues serve `tenant`s in turn;
-    `model` serves every role; `settings` has the fields of CallSettings, for every model call; with `approve_plan` a
-    person approves each program before its first step.
+    `model` serves every role; `settings` has the fields of CallSettings, for every model call; `instructions` are told
+    to all models; with `approve_plan` a person approves each program before its first step.
 
     A replan that adds more nodes than `approve_replans_above` waits for a person.
     """
@@ -43,6 +43,7 @@ class RunOptions(TypedDict, total=False):
     tools: Sequence[str] | None
     model: str | None
     settings: dict[str, Any] | None
+    instructions: str | None
     approval: ApprovalPolicy | None
     approve_plan: bool | None
     on_failure: OnFailure | None
@@ -65,8 +66,12 @@ class ForkOptions(RunOptions, total=False):
 
 
 class StartOptions(ForkOptions, total=False):
-    """What `Sennit.start` takes, beside the type of the result."""
+    """What `Sennit.start` takes, beside the type of the result. `continues` is the id of a run whose conversation goes
+    on; `history` are turns `{role, content}` of a conversation that no run has kept.
+    """
 
+    continues: str | None
+    history: Sequence[dict[str, Any]] | None
     goal: str
     plan: dict[str, Any] | None
     program: str | Path
@@ -77,7 +82,7 @@ def build_request(**fields: Any) -> dict[str, Any]:
 
     Raises InvalidRequest for any form that the run would refuse.
     """
-    request = {name: value for name, value in fields.items() if value not in (None, "", {})}
+    request = {name: value for name, value in fields.items() if value not in (None, "", {}, [])}
     try:
         size = _size(request.get("inputs", {}))
         if size > MAX_INPUTS_BYTES:

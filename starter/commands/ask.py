@@ -10,7 +10,7 @@ from typing import Any
 
 from sennit.folders import CORPUS, PROGRAMS
 from sennit.starter.client.errors import Exit, Refused
-from sennit.starter.client.request import checked_goal
+from sennit.starter.client.request import checked_goal, checked_id
 from sennit.starter.commands.command_line import Parser
 from sennit.starter.commands.launch import add_start_arguments, launch
 from sennit.starter.plans.plan_file import read_plan
@@ -20,6 +20,7 @@ from sennit.workflows.plan.limits import MAX_GOAL_BYTES
 
 EXAMPLES = """\
 sennit ask "How high is Mont Blanc?" --docs examples/corpus
+sennit ask "And the Matterhorn?" --docs examples/corpus --continue RUN
 sennit ask "Is nuclear power needed?" --program debate"""
 QUESTION = (
     "Which of the Nile, the Amazon, the Yangtze and the Mississippi is the longest, "
@@ -36,6 +37,8 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("goal", metavar="GOAL", help="the question or task; - reads it from standard input")
     program_help = "answer by this program of the library instead of a plan"
     parser.add_argument("--program", metavar="NAME", help=program_help)
+    continue_help = "go on with the conversation of this run, which has its answer"
+    parser.add_argument("--continue", dest="continues", metavar="RUN", help=continue_help)
     add_start_arguments(parser, replans=True, docs=True)
 
 
@@ -45,6 +48,8 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
         return await _demo(args, terminal)
     goal = checked_goal(_read_stdin() if args.goal == "-" else args.goal)
     what = program_for(args.program, goal) if args.program is not None else {"goal": goal}
+    if args.continues is not None:
+        what["continues"] = checked_id(args.continues)
     return await launch(args, terminal, **what, docs=args.docs)
 
 

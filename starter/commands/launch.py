@@ -119,6 +119,8 @@ def add_run_arguments(parser: argparse.ArgumentParser, *, replans: bool = False,
     add("--tenant", metavar="NAME", help="who the run is for; queues serve tenants in turn")
     model_help = "the model of every role, such as openai:NAME (default: as the workers are set)"
     add("--model", type=typed(_models), metavar="NAME", help=model_help)
+    instructions_help = "what all models of the run are told beside their task"
+    add("--instructions", metavar="TEXT", help=instructions_help)
     set_help = "a setting of every model call, over those of the roles; may be repeated; for example temperature=0"
     add("--set", action=_Setting, dest="settings", metavar="NAME=VALUE", help=set_help)
     add("--tools", type=_names, metavar="A,B", help="the tools the run may use (default: all)")

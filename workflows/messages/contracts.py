@@ -22,7 +22,7 @@ from sennit.workflows.messages.node_calls import (
     WriteNodeCall,
 )
 from sennit.workflows.messages.request import RunRequest
-from sennit.workflows.plan.language.limits import NO_USAGE, Usage
+from sennit.workflows.plan.language.limits import NO_USAGE, Limits, Usage
 from sennit.workflows.plan.scheduling.events import Question
 
 In = TypeVar("In", bound=BaseModel, covariant=True)
@@ -136,6 +136,10 @@ class PlanCall(Message):
     stream: bool = False
     """Whether the beginning of the plan is sent in signals while the rest is written."""
     origins: tuple[RunName, ...] = ()
+    today: str = ""
+    """The day on which the run began."""
+    budget: Limits | None = None
+    """What the run may spend."""
 
 
 class PlanDraft(Message):

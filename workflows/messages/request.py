@@ -6,13 +6,19 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, Field, JsonValue, ValidationError
 
-from sennit.workflows.limits import MAX_ORIGINS, MAX_REQUEST_BYTES, MAX_TENANT_BYTES
+from sennit.workflows.limits import (
+    MAX_CONTINUED_ID_CHARACTERS,
+    MAX_CONTINUED_TURNS,
+    MAX_ORIGINS,
+    MAX_REQUEST_BYTES,
+    MAX_TENANT_BYTES,
+)
 from sennit.workflows.messages.message import Message, RunName
 from sennit.workflows.messages.queues import models_in
 from sennit.workflows.plan.language.call_settings import CallSettings
 from sennit.workflows.plan.language.json_checks import first_violation
 from sennit.workflows.plan.language.limits import Duration, Limits, Usage
-from sennit.workflows.plan.language.nodes import ApprovalPolicy, Fuse, Goal, OnFailure
+from sennit.workflows.plan.language.nodes import ApprovalPolicy, ChatTurns, Fuse, Goal, OnFailure
 from sennit.workflows.plan.language.problems import place_of
 from sennit.workflows.plan.language.text import format_name, text_bytes
 from sennit.workflows.plan.language.validation_messages import Frozen, describe_errors
@@ -76,6 +82,9 @@ class RunInput(Frozen):
 
     `settings` are those of its model calls, over those of the roles and under those of a call itself.
 
+    `instructions` are told to every model of the run and of its sub-agents. `continues` is the id of a run whose
+    conversation this one goes on with; `history` are turns of a conversation that nobody has kept.
+
     `window` is how many activities are under way at once, `in_flight` how many nodes and items: several short calls
     share an activity as `fuse` says, or the plan where that is not given.
 
@@ -91,6 +100,9 @@ class RunInput(Frozen):
     tools: tuple[str, ...] | None = None
     model: Annotated[str, Field(max_length=500), AfterValidator(_models)] = ""
     settings: CallSettings | None = None
+    instructions: str = Field(default="", max_length=32_000)
+    continues: str = Field(default="", max_length=MAX_CONTINUED_ID_CHARACTERS)
+    history: ChatTurns = Field(default=(), max_length=MAX_CONTINUED_TURNS)
     approval: ApprovalPolicy = "writes"
     approve_plan: bool = Field(default=False, strict=True)
     on_failure: OnFailure | None = None
@@ -139,6 +151,8 @@ def parse_request(request: Any, *more: Any) -> RunRequest:
         raise InvalidRequest(f"a run needs a `goal` or a `plan`; for example {EXAMPLE}")
     if parsed.plan is not None and parsed.plan_packed is not None:
         raise InvalidRequest("give `plan` or `plan_packed`, not both")
+    if parsed.continues and parsed.history:
+        raise InvalidRequest("give `continues` or `history`, not both: the run that is continued has its own turns")
     return parsed
 
 

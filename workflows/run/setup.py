@@ -32,7 +32,7 @@ from sennit.workflows.messages.contracts import (
 from sennit.workflows.messages.queues import TOOLS
 from sennit.workflows.messages.request import ContinuedState, InvalidRequest, RunRequest, has_work, parse_request
 from sennit.workflows.messages.result import UsageReport
-from sennit.workflows.plan.language.limits import NO_USAGE, Usage
+from sennit.workflows.plan.language.limits import NO_USAGE, Limits, Usage
 from sennit.workflows.plan.scheduling.state import SUCCEEDED, RunState
 from sennit.workflows.run.outage import Outage
 from sennit.workflows.run.outcomes import failed_outcome, invalid_result, result_of, used_by
@@ -61,6 +61,7 @@ class RunSetup:
     timings: dict[str, int] = field(default_factory=dict)
     calls: dict[str, int] = field(default_factory=dict)
     origins: tuple[str, ...] = ()
+    budget: Limits | None = None
 
     async def load(self, request: RunRequest, carry: ContinuedState) -> CheckResult:
         """Return the plan that the previous run of the chain worked on."""
@@ -73,7 +74,7 @@ class RunSetup:
     async def prepare(self, request: RunRequest) -> PreparedRun:
         """Open the run; the request's own plan comes back checked. Raises ApplicationError."""
         info = workflow.info()
-        self.attributes.tenant, self.origins = request.tenant, request.origins
+        self.attributes.tenant, self.origins, self.budget = request.tenant, request.origins, request.budget
         self.outage.allow(request)
         for name in ("material", "depth"):
             if getattr(request, name) and info.parent is None:
@@ -97,7 +98,10 @@ class RunSetup:
         self.attributes.publish("running", self.phase, None, self.spent)
         extra: dict[str, Any] = {"stream": prepared.streams, "origins": self.origins}
         fields = {name: value for name, value in extra.items() if value}
-        call = PlanCall(run=self.run_prefix, run_context=self.run_context, **fields)
+        facts: dict[str, Any] = {"today": workflow.info().start_time.date().isoformat()}
+        if self.budget is not None:
+            facts["budget"] = self.budget
+        call = PlanCall(run=self.run_prefix, run_context=self.run_context, **facts, **fields)
         for _ in range(1 + MAX_REPAIRS):
             planned = await self._do(PLAN, call, "plan the goal", queue=prepared.planner, waits=True)
             self.spent = self.spent.plus(planned.usage)
@@ -107,7 +111,7 @@ class RunSetup:
             if not checked.problems or not planned.text or repeated:
                 break
             repair = {"problems": checked.problems, "draft": planned.draft, "text": planned.text}
-            call = PlanCall(run=self.run_prefix, run_context=self.run_context, **repair)
+            call = PlanCall(run=self.run_prefix, run_context=self.run_context, **facts, **repair)
         if planned.warnings:
             warnings = tuple(dict.fromkeys((*planned.warnings, *checked.warnings)))
             checked = checked.model_copy(update={"warnings": warnings})

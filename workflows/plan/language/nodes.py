@@ -25,7 +25,14 @@ from sennit.workflows.plan.language.conditions import Condition
 from sennit.workflows.plan.language.limits import Duration, Limits
 from sennit.workflows.plan.language.text import format_value, text_bytes
 from sennit.workflows.plan.language.validation_messages import Frozen, by_kind, word_or
-from sennit.workflows.plan.limits import MAX_ATTEMPTS, MAX_GOAL_BYTES, MAX_NODES, MAX_SCRIPT_CHARACTERS, MAX_STAGES
+from sennit.workflows.plan.limits import (
+    MAX_ATTEMPTS,
+    MAX_GOAL_BYTES,
+    MAX_NODES,
+    MAX_SCRIPT_CHARACTERS,
+    MAX_STAGES,
+    MAX_TURN_CHARACTERS,
+)
 
 ID_PATTERN = r"^[A-Za-z][A-Za-z0-9_]{0,39}$"
 RESERVED_IDS = ("input", "goal")
@@ -100,6 +107,22 @@ class Turn(Frozen):
     refused: dict[str, str] = Field(default_factory=dict)
 
 
+class ChatTurn(Frozen):
+    """A turn of a conversation before a prompt: text, in which a `$` means nothing."""
+
+    role: Literal["user", "assistant"]
+    content: str = Field(min_length=1, max_length=MAX_TURN_CHARACTERS)
+
+
+def _begun_by_user(turns: tuple[ChatTurn, ...]) -> tuple[ChatTurn, ...]:
+    if turns and turns[0].role != "user":
+        raise ValueError("the first turn is the user's: not every model takes another one")
+    return turns
+
+
+ChatTurns = Annotated[tuple[ChatTurn, ...], AfterValidator(_begun_by_user)]
+
+
 class Context(Frozen):
     """How many tokens of other nodes' outputs a model is given, and what becomes of an output that is over its share:
     it is cut, or left for the model to read on in by calls of a tool.
@@ -136,7 +159,7 @@ class ToolCall(Work):
     args: dict[str, JsonValue] = Field(default_factory=dict)
 
 
-_OPTIONAL = ("settings",)
+_OPTIONAL = ("settings", "messages", "instructions")
 """Fields of a model call that are left out where nothing is set."""
 
 
@@ -144,7 +167,8 @@ class ModelCall(Work):
     """One model call, or with `tools` a loop of calls until it answers, `max_turns` in all.
 
     `prompt` may hold references; `output_schema` asks for JSON of that shape. `settings` override those of the run and
-    of the role.
+    of the role. `messages` are turns before the prompt; `instructions` hold for each turn of the loop, beside those of
+    the run.
     """
 
     kind: Literal["llm"]
@@ -156,6 +180,8 @@ class ModelCall(Work):
     max_turns: int = Field(default=8, strict=True, ge=1, le=50)
     context: Context = Context()
     settings: CallSettings | None = None
+    messages: ChatTurns = Field(default=(), max_length=200)
+    instructions: str = Field(default="", max_length=32_000)
     turn: Turn | None = None
 
     @model_serializer(mode="wrap")
@@ -197,12 +223,20 @@ class LlmNode(Placed, ModelCall):
 
 
 class AgentNode(Placed, Work):
-    """A sub-agent: a run of its own with a goal, some of this run's tools, and a part of its budget."""
+    """A sub-agent: a run of its own with a goal, some of this run's tools, and a part of its budget. Its `instructions`
+    stand beside those of this run.
+    """
 
     kind: Literal["agent"]
     goal: str = Field(min_length=1, max_length=32_000)
+    instructions: str = Field(default="", max_length=32_000)
     tools: tuple[str, ...] | None = None
     budget: Limits | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_unset(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """As of a model call: a field that is not used is not there."""
+        return {name: value for name, value in write(self).items() if name not in _OPTIONAL or value}
 
 
 class ProgramNode(Placed, Work):

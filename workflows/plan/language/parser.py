@@ -26,11 +26,13 @@ _PARTS: dict[str, type[BaseModel]] = {
     "policy": nodes.Quorum,
     "context": nodes.Context,
     "settings": CallSettings,
+    "messages": nodes.ChatTurn,
 }
 _EXAMPLES = {
     "retry": "{attempts: 3}",
     "estimate": "{seconds: 20, tokens: 500}",
     "context": "{tokens: 16000, over: reference}",
+    "messages": "[{role: user, content: ...}, {role: assistant, content: ...}]",
     "settings": "{temperature: 0.2, max_tokens: 2000}",
     "locks": "[{name: repo, mode: exclusive}]",
     "needs": "[a, b]",

@@ -23,9 +23,10 @@ RUN_PROGRAM = "run_program"
 """Runs another program as a task. A client puts that program beside the script, and writes its `task` here."""
 AS_TASKS = ("llm", "agent", "ask")
 """Words that `task` starts, as it starts tools."""
+_BEFORE = "messages=(), instructions=None"
 _SETTINGS = ", ".join(f"{name}=None" for name in CallSettings.model_fields)
 SIGNATURES = {
-    "llm": f'prompt, *material, schema=None, role="worker", model=None, tools=(), max_turns=8, {_SETTINGS}',
+    "llm": f'prompt, *material, schema=None, role="worker", model=None, tools=(), max_turns=8, {_BEFORE}, {_SETTINGS}',
     "agent": "goal, *, tools=None, budget=None",
     "ask": "question, *material, schema=None",
     "part": "ref, a=0, b=None",

@@ -339,3 +339,27 @@ def test_a_chain_is_written_back_as_it_was_and_one_node_alone_without_a_list() -
 def test_what_is_wrong_in_a_chain_has_its_place(do: Any, place: str, message: str) -> None:
     found = problems(plan(tool(), each(do=do)))
     assert [(place_of(item.where), message in item.message) for item in found] == [(place, True)], found
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"settings": {"temperature": "warm"}}, 'nodes[0].settings.temperature: must be a number, not "warm"'),
+        ({"settings": {"temperature": True}}, "nodes[0].settings.temperature: must be a number, not true"),
+        ({"settings": {"max_tokens": 0}}, "nodes[0].settings.max_tokens: must be at least 1, not 0"),
+        ({"settings": {"top_p": 1.5}}, "nodes[0].settings.top_p: must be at most 1, not 1.5"),
+        ({"settings": {"effort": "hihg"}}, "did you mean `high`?"),
+        ({"settings": {"stop": []}}, "nodes[0].settings.stop: is empty; give at least one"),
+        ({"settings": {"seed": 2**64}}, "nodes[0].settings.seed: must be at most"),
+        ({"settings": {"max_token": 5}}, "did you mean `max_tokens`?"),
+        ({"settings": 5}, "nodes[0].settings: must be an object, not 5"),
+        ({"messages": [{"role": "system", "content": "x"}]}, "nodes[0].messages[0].role: must be one of user, assist"),
+        ({"messages": [{"role": "user", "content": ""}]}, "nodes[0].messages[0].content: is empty"),
+        ({"messages": [{"role": "assistant", "content": "x"}]}, "nodes[0].messages: the first turn is the user's"),
+        ({"instructions": ["x"]}, "nodes[0].instructions: must be a string"),
+    ],
+)
+def test_a_wrong_setting_or_turn_of_a_model_call_is_named(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidPlan) as caught:
+        parse_plan({"nodes": [{"id": "a", "kind": "llm", "prompt": "x", **fields}]})
+    assert message in "\n".join(map(str, caught.value.problems))
