@@ -30,6 +30,7 @@ from sennit.activities.programs.advance import Programs
 from sennit.activities.programs.checkouts import InterpreterCrashed
 from sennit.activities.programs.interpreter import Interpreter
 from sennit.activities.programs.reader import ScriptReader
+from sennit.activities.providers import prices
 from sennit.activities.providers.errors import OutputCut
 from sennit.activities.providers.limiter import ProviderBusy
 from sennit.activities.providers.settings import ModelSettings
@@ -140,7 +141,11 @@ class Activities:
         )
 
     def warm_up(self) -> None:
-        """Start what the first program would wait for. Without it, that program starts it."""
+        """Start what the first program would wait for, and load the prices that the first model call needs. Without it,
+        these start it.
+        """
+        if self._models.has_servers:
+            prices.load()
         try:
             self._scripts.warm_up()
         except InterpreterCrashed as error:

@@ -100,6 +100,8 @@ MAX_PROGRAM_PROMPT_BYTES: Final = 32 * 1024  # of what tells a model the words a
 MAX_PLAN_WARNINGS: Final = 5  # that a run shows about one plan
 MAX_PIECE_BYTES: Final = 16 * 1024  # of an answer that is handed on at once: others have their turn between two pieces
 MAX_PRESSURE: Final = 10.0  # of a limiter: it bounds the waits, whatever has happened
+MAX_PRICE: Final = 10_000_000_000
+"""Millionths of a dollar for a million tokens, in a file of the operator's own: what is more is a slip of the unit."""
 MAX_PREVIEW_CHARACTERS: Final = 160  # of an output in a table of nodes
 MAX_PROGRAM_CALLS: Final = 10_000  # of one program: its session is stored after every step
 MAX_PROGRAM_LEVELS: Final = 20  # of tasks that programs start in tasks

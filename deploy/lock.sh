@@ -18,6 +18,6 @@ compile() { # SOURCE OUTPUT ARGUMENTS...
         --no-emit-index-url --no-emit-find-links "$source" -o "$lock" "$@"
 }
 compile pyproject.toml requirements.lock --extra dev "$@"
-compile pyproject.toml deploy/image/requirements.lock --extra mcp --extra otel --extra pdf --extra s3 --constraint requirements.lock --no-annotate
+compile pyproject.toml deploy/image/requirements.lock --extra mcp --extra otel --extra pdf --extra prices --extra s3 --constraint requirements.lock --no-annotate
 compile tests/models/requirements.in tests/models/requirements.lock --no-deps "$@"
 compile benchmarks/peers/requirements.in benchmarks/peers/requirements.lock --no-annotate "$@"

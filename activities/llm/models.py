@@ -56,6 +56,12 @@ class Models:
         return tuple(self._providers)
 
     @property
+    def has_servers(self) -> bool:
+        """Whether some role is served by a model, and not by the rules alone."""
+        named = (name for role in get_args(Role) for name in self._settings.models(role))
+        return any(name not in OFFLINE for name in named)
+
+    @property
     def rates(self) -> dict[str, int]:
         """The calls a minute of each provider's queue, where it is configured."""
         return {llm_queue(name): calls for name, calls in self._settings.rates.items()}

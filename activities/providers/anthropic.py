@@ -20,6 +20,7 @@ _STOPS: dict[str, Stop] = {
     "tool_use": "tools",
     "pause_turn": "pause",
 }
+_KEPT = {"type": "ephemeral"}
 _LONGEST = (
     (r"claude-3-(opus|sonnet|haiku)", 4_096),
     (r"claude-3-5", 8_192),
@@ -46,6 +47,7 @@ class Anthropic:
     models_path: ClassVar[str] = "/v1/models"
     schema: ClassVar[str] = "output_config"
     optional: ClassVar[Mapping[str, str]] = {
+        "cache_control": "cache_control|cache control",
         "top_p": r"\btop_p\b",
         "temperature": r"temperature(?!.*\btop_p\b)",
         "effort": r"\beffort\b|thinking\.(type|enabled|adaptive|disabled)|budget_tokens|(support|adaptive) thinking",
@@ -72,6 +74,8 @@ class Anthropic:
         }
         if request.system:
             body["system"] = request.system
+        if "cache_control" not in without:
+            _keep_prefix(body, loops=bool(request.callable or request.messages))
         for name in ("temperature", "top_p"):
             if getattr(settings, name) is not None and name not in without:
                 body[name] = getattr(settings, name)
@@ -176,8 +180,21 @@ class Anthropic:
         """Cached input is input: its price is another, but it fills the context as well."""
         if isinstance(usage.get("input_tokens"), int):
             cached = [usage.get(f"cache_{what}_input_tokens") for what in ("creation", "read")]
-            reply.input_tokens = usage["input_tokens"] + sum(tokens for tokens in cached if isinstance(tokens, int))
+            kept, read = (count(tokens, 0) or 0 for tokens in cached)
+            reply.input_tokens = usage["input_tokens"] + kept + read
+            reply.kept_tokens, reply.cached_tokens = kept, read
         reply.output_tokens = count(usage.get("output_tokens"), reply.output_tokens)
+
+
+def _keep_prefix(body: dict[str, Any], *, loops: bool) -> None:
+    """Have the server keep the beginning of the prompt: the tools and the system prompt, which other calls have too,
+    and in a tool loop all turns so far, with which the next one begins.
+    """
+    if "system" in body:
+        body["system"] = [{"type": "text", "text": body["system"], "cache_control": _KEPT}]
+    if loops:
+        blocks = body["messages"][-1]["content"]
+        blocks[-1] = {**blocks[-1], "cache_control": _KEPT}
 
 
 def _messages(request: ModelRequest, without: Without) -> list[dict[str, Any]]:

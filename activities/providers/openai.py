@@ -138,12 +138,23 @@ class OpenAI:
             reply.input_tokens = count(usage.get("prompt_tokens"), reply.input_tokens)
             reply.output_tokens = count(usage.get("completion_tokens"), reply.output_tokens)
             reply.cost = price(usage.get("cost"), reply.cost)
+            reply.cached_tokens = _cached(usage, reply.cached_tokens)
             whole = count(usage.get("total_tokens"), 0) or 0
             details = usage.get("completion_tokens_details")
             thought = count(details.get("reasoning_tokens"), 0) or 0 if isinstance(details, dict) else 0
             if reply.output_tokens is not None and reply.input_tokens is not None:  # some leave thoughts out of it
                 beyond = thought if thought > reply.output_tokens else 0
                 reply.output_tokens = max(reply.output_tokens + beyond, whole - reply.input_tokens)
+
+
+def _cached(usage: dict[str, Any], before: int) -> int:
+    """Return how much of the prompt came out of the cache: as OpenAI says it, or DeepSeek."""
+    details = usage.get("prompt_tokens_details")
+    named = details.get("cached_tokens") if isinstance(details, dict) else None
+    found = count(named, None)
+    if found is None:
+        found = count(usage.get("prompt_cache_hit_tokens"), before)
+    return found or 0
 
 
 def _messages(request: ModelRequest, without: Without) -> list[dict[str, Any]]:

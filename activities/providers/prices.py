@@ -1,12 +1,16 @@
-"""What tokens cost: `prices.toml`, the one place with prices and with the models that bare provider names mean."""
+"""What tokens cost: the operator's own prices, the extra `prices` (genai-prices) where it is installed, and else
+`prices.toml`, which also says what bare provider names mean.
+"""
 
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, lru_cache
+from importlib import import_module
 from pathlib import Path
-from typing import get_args
+from typing import Any, NamedTuple, get_args
 
-from sennit.activities.providers.settings import ModelSettings, Prices
+from sennit.activities.providers.settings import ModelSettings, OwnPrice, Prices
 from sennit.workflows.plan.language.limits import Usage
 from sennit.workflows.plan.language.nodes import Role
 
@@ -18,7 +22,7 @@ _TODO = (
     "add to the file that SENNIT_PRICES names, with the millionths of a dollar that a million tokens of input and of "
     "output cost, 0 for a local model"
 )
-_listed: dict[str, Mapping[str, Sequence[int]]] = {}
+_listed: dict[str, Mapping[str, OwnPrice]] = {}
 
 
 def use(prices: Prices) -> None:
@@ -27,19 +31,107 @@ def use(prices: Prices) -> None:
     _listed.update(prices)
 
 
+class Price(NamedTuple):
+    """Micro-dollars for a million tokens: of input, of output, of input that came out of a cache, and of input that was
+    written into one.
+    """
+
+    input: int
+    output: int
+    cached: int
+    cache_write: int
+
+
+NOTHING = Price(0, 0, 0, 0)
+
+
+def load() -> None:
+    """Load the prices of the extra, which takes a second: for a thread, before the first call needs them."""
+    _library()
+
+
 def price_of(model: str, prompt: int = 0) -> tuple[int, int] | None:
-    """Return micro-dollars per million input and output tokens of a call of `provider:name` with so many tokens in its
-    prompt; a dated snapshot costs what its model does. None where no price is known; the offline rules cost nothing.
+    """Return micro-dollars per million input and output tokens, without a cache: see `prices_of`."""
+    found = prices_of(model, prompt)
+    return found[:2] if found is not None else None
+
+
+def prices_of(model: str, prompt: int = 0) -> Price | None:
+    """Return the prices of a call of `provider:name` with so many tokens in its prompt: the operator's own, else those
+    of the extra `prices`, else those of the data file. A dated snapshot costs what its model does.
+
+    None where no price is known; the offline rules cost nothing.
     """
     provider, _, name = model.partition(":")
     if provider == "offline":
-        return 0, 0
-    known = {**_DATA.get(provider, {}), **_listed.get(provider, {})}
-    found = known.get(name) or known.get(_SNAPSHOT.sub("", name))
+        return NOTHING
+    own = _listed_price(_listed.get(provider, {}), {}, name, prompt)
+    if own is not None:
+        return own
+    elsewhere = _library_price(provider, name, prompt)
+    if elsewhere is not None:
+        return elsewhere
+    return _listed_price(_DATA.get(provider, {}), _DATA["cached"].get(provider, {}), name, prompt)
+
+
+def _listed_price(
+    listed: Mapping[str, OwnPrice], caches: Mapping[str, Sequence[int]], name: str, prompt: int
+) -> Price | None:
+    """Return a price from a list, with that of its cache."""
+    key = name if name in listed else _SNAPSHOT.sub("", name)
+    found = listed.get(key)
     if not found:
         return None
+    if isinstance(found, Mapping):
+        sent, written = found["input"], found["output"]
+        return Price(sent, written, found.get("cached", sent), found.get("cache_write", sent))
     sent, written, *long = found
-    return (long[1], long[2]) if long and prompt > long[0] else (sent, written)
+    cached, kept = caches.get(key) or (sent, sent)
+    if long and prompt > long[0]:  # a cache costs the same share of a long prompt
+        return Price(long[1], long[2], cached * long[1] // sent, kept * long[1] // sent)
+    return Price(sent, written, cached, kept)
+
+
+@cache
+def _library() -> Any:
+    """Return the module with the prices of the extra, None where it is not installed."""
+    try:
+        return import_module("genai_prices")
+    except ModuleNotFoundError:
+        return None
+
+
+@lru_cache(1024)
+def _library_model(provider: str, name: str) -> Any:
+    """Return what the extra knows of a model's price, None if that is nothing."""
+    library = _library()
+    if library is None:
+        return None
+    try:
+        usage = library.Usage(input_tokens=1, output_tokens=1)
+        return library.calc_price(usage, model_ref=name, provider_id=provider).model_price
+    except (LookupError, ValueError):
+        return None
+
+
+def _library_price(provider: str, name: str, prompt: int) -> Price | None:
+    found = _library_model(provider, name)
+    if found is None:
+        return None
+    sent, written = (_in_tier(getattr(found, field, None), prompt) for field in ("input_mtok", "output_mtok"))
+    if sent is None or written is None:
+        return None
+    cached, kept = (_in_tier(getattr(found, field, None), prompt) for field in ("cache_read_mtok", "cache_write_mtok"))
+    return Price(sent, written, sent if cached is None else cached, sent if kept is None else kept)
+
+
+def _in_tier(dollars: Any, prompt: int) -> int | None:
+    """Return micro-dollars from what the extra says: an amount, or amounts by the length of the prompt."""
+    for tier in getattr(dollars, "tiers", ()):
+        if prompt > tier.start:
+            dollars = tier.price
+    amount = getattr(dollars, "base", dollars)
+    return round(amount * 1_000_000) if amount is not None else None
 
 
 def price_list(settings: ModelSettings) -> dict[str, tuple[int, int]]:
@@ -64,10 +156,14 @@ def _is_official(settings: ModelSettings, provider: str) -> bool:
     return server is None or server.official
 
 
-def with_cost(usage: Usage, model: str) -> Usage:
-    """Return usage with its cost in micro-dollars, rounded up; 0 where no price is known."""
-    sent, written = price_of(model, usage.input_tokens) or (0, 0)
-    total = usage.input_tokens * sent + usage.output_tokens * written
+def with_cost(usage: Usage, model: str, kept: int = 0) -> Usage:
+    """Return usage with its cost in micro-dollars, rounded up; 0 where no price is known. So many tokens of the input
+    were `kept`: written into the server's cache.
+    """
+    price = prices_of(model, usage.input_tokens) or NOTHING
+    plain = max(0, usage.input_tokens - usage.cached_tokens - kept)
+    total = plain * price.input + usage.cached_tokens * price.cached
+    total += kept * price.cache_write + usage.output_tokens * price.output
     return usage._replace(cost=-(-total // 1_000_000))
 
 

@@ -90,6 +90,8 @@ class ReplyBuilder:
     refusal: str | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
+    cached_tokens: int = 0
+    kept_tokens: int = 0
     cost: float | None = None
     calls: dict[int, Call] = field(default_factory=dict)
     places: dict[int | None, int] = field(default_factory=dict)
@@ -173,6 +175,7 @@ class ReplyBuilder:
         self._earlier += self._blocks()
         self.thinking, self.stop, self.reason = {}, None, ""
         self.input_tokens, self.output_tokens, self.sent, self._bytes = None, None, begun, 0
+        self.cached_tokens, self.kept_tokens = 0, 0
 
     def learn(self) -> None:
         """Remember how the server has counted this call."""
@@ -294,9 +297,10 @@ class ReplyBuilder:
         written = _believed(self.output_tokens, estimated)
         if self.stop is None:
             written = max(written, estimated)
-        used = Usage(sent, written, calls=1)
+        cached = min(self.cached_tokens, sent)
+        used = Usage(sent, written, calls=1, cached_tokens=cached)
         if self.cost is None:
-            return with_cost(used, self.request.model)
+            return with_cost(used, self.request.model, min(self.kept_tokens, sent - cached))
         return used._replace(cost=math.ceil(self.cost * 1_000_000))
 
 

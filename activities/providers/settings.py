@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
+from sennit.activities.limits import MAX_PRICE
 from sennit.activities.toolbox.configuration import without_credentials
 from sennit.activities.toolbox.redaction import remember
 from sennit.workflows.messages.queues import PROVIDERS, models_in, rates_in
@@ -26,8 +27,11 @@ PlanFormat = Literal["auto", "lines", "tools", "program"]
 of the run's tools, or a script.
 """
 
-Prices = Mapping[str, Mapping[str, Sequence[int]]]
-"""Of models by provider and name: as in `prices.toml`."""
+OwnPrice = Sequence[int] | Mapping[str, int]
+"""A price as in `prices.toml`, or by the names `input`, `output`, `cached` and `cache_write`."""
+
+Prices = Mapping[str, Mapping[str, OwnPrice]]
+"""Of models by provider and name."""
 
 OFFICIAL = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
 
@@ -36,6 +40,7 @@ LEAST_CONTEXT = 1_000
 
 _KEY = re.compile(r"[\x21-\x7e]+")
 _SETTINGS = "SENNIT_MODEL_SETTINGS"
+_PRICED = {"input", "output", "cached", "cache_write"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +147,26 @@ def _prices(env: Mapping[str, str]) -> Prices:
         raise ValueError(f"SENNIT_PRICES={written!r}: cannot be read: {problem}") from None
     for provider, models in found.items():
         for name, price in models.items() if provider in OFFICIAL and isinstance(models, dict) else [("", None)]:
-            if not (isinstance(price, list) and len(price) in (2, 5) and all(type(n) is int and n >= 0 for n in price)):
+            if wrong := _wrong_price(price):
                 place = f'{provider}."{name}"' if name else provider
-                raise ValueError(f'SENNIT_PRICES={written!r}: {place} is no price; write openai."NAME" = [0, 0]')
+                raise ValueError(f"SENNIT_PRICES={written!r}: {place} {wrong}")
     return found
+
+
+def _wrong_price(price: object) -> str:
+    """Return what is wrong with a price of the operator's own; nothing if it is one."""
+    amounts: list[object] = (
+        list(price.values()) if isinstance(price, dict) else price if isinstance(price, list) else []
+    )
+    named = isinstance(price, dict) and {"input", "output"} <= price.keys() <= _PRICED
+    listed = isinstance(price, list) and len(price) in (2, 5)
+    if not (named or listed) or not all(type(amount) is int and amount >= 0 for amount in amounts):
+        return 'is no price; write openai."NAME" = [0, 0], or {input = 0, output = 0, cached = 0, cache_write = 0}'
+    if any(isinstance(amount, int) and amount > MAX_PRICE for amount in amounts):
+        return f"is more than {MAX_PRICE:,} millionths of a dollar for a million tokens, which no model costs"
+    if isinstance(price, dict) and price.get("cached", 0) > price["input"]:
+        return "costs more from the cache than without it"
+    return ""
 
 
 def _call_settings(env: Mapping[str, str]) -> dict[Role, CallSettings]:

@@ -54,8 +54,9 @@ def usage_text(usage: UsageReport) -> str:
     if not usage.calls and not usage.input_tokens and not usage.output_tokens:
         return ""
     tokens = usage.input_tokens + usage.output_tokens
+    cached = f" ({usage.cached_tokens:,} from a cache)" if usage.cached_tokens else ""
     cost = f", ${usage.cost_usd:.4f}" if usage.cost_usd else ""
-    return f"{usage.calls} model call{'s' * (usage.calls != 1)}, {tokens:,} tokens{cost}"
+    return f"{usage.calls} model call{'s' * (usage.calls != 1)}, {tokens:,} tokens{cached}{cost}"
 
 
 def budget_text(ledger: Mapping[str, Mapping[str, float | None]]) -> str:

@@ -95,12 +95,18 @@ class UsageReport(Message):
     output_tokens: int = 0
     calls: int = 0
     cost_usd: float = 0.0
+    cached_tokens: int = Field(default=0, description="input tokens that came out of a model server's cache")
 
     @classmethod
     def of(cls, usage: Usage) -> Self:
         """Return usage as reports have it."""
-        read, written, cost, calls = usage
-        return cls(input_tokens=read, output_tokens=written, calls=calls, cost_usd=dollars(cost))
+        return cls(
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            calls=usage.calls,
+            cost_usd=dollars(usage.cost),
+            cached_tokens=usage.cached_tokens,
+        )
 
 
 class RunReport(Message):
@@ -141,4 +147,5 @@ def usage_in(report: Any) -> Usage:
     if not isinstance(used, dict):
         return NO_USAGE
     cost = micro_dollars(used.get("cost_usd", 0))
-    return Usage(used.get("input_tokens", 0), used.get("output_tokens", 0), cost, used.get("calls", 0))
+    counts = {name: used.get(name, 0) for name in ("input_tokens", "output_tokens", "calls", "cached_tokens")}
+    return Usage(cost=cost, **counts)

@@ -199,7 +199,9 @@ def used_by(error: BaseException | None) -> Usage:
     if isinstance(error, ChildWorkflowError):
         return next(filter(any, map(usage_in, cause.details)), NO_USAGE)
     used = cause.details[1] if len(cause.details) > 1 else None
-    if not isinstance(used, list) or len(used) != len(NO_USAGE) or not all(isinstance(count, int) for count in used):
+    if not isinstance(used, list) or not all(isinstance(count, int) for count in used):
+        return NO_USAGE
+    if len(used) not in (len(NO_USAGE), len(NO_USAGE) - 1):  # older workers tell of no cached tokens
         return NO_USAGE
     return Usage(*used)
 

@@ -111,6 +111,11 @@ def test_a_wrong_setting_names_its_variable_and_no_secret(env: dict[str, str], m
         ("[openai]\nm = [-1, 2]", 'openai."m" is no price'),
         ("[mistral]\nm = [1, 2]", "mistral is no price"),
         ("openai = 3", "openai is no price"),
+        ("[openai]\nm = {input = 1}", 'openai."m" is no price'),
+        ("[openai]\nm = {input = 1, output = 2, cashed = 1}", 'openai."m" is no price'),
+        ("[openai]\nm = {input = 1, output = 2, cached = true}", 'openai."m" is no price'),
+        ("[openai]\nm = {input = 1, output = 2, cached = 5}", 'openai."m" costs more from the cache than without it'),
+        ("[openai]\nm = [2_000_000_000_000, 0]", 'openai."m" is more than 10,000,000,000 millionths of a dollar'),
     ],
 )
 def test_wrong_prices_are_named(tmp_path: Path, text: str, message: str) -> None:

@@ -41,7 +41,7 @@ def failed(error: ProviderError, allowed: int | None) -> Callable[[], Applicatio
 
 def test_refusals_of_earlier_attempts_do_not_count() -> None:
     found, _ = within(9, ["writing", 6, [10, 2, 5, 1], [7, 8, 9, 1]], Attempts.of_this_activity)
-    assert (found.number, found.refused, found.spent, found.cut) == (3, 6, (10, 2, 5, 1), (7, 8, 9, 1))
+    assert (found.number, found.refused, found.spent, found.cut) == (3, 6, (10, 2, 5, 1, 0), (7, 8, 9, 1, 0))
 
 
 @pytest.mark.parametrize("beat", [[], ["planning"], [[7]]])
@@ -95,8 +95,8 @@ def test_the_last_attempt_of_its_own_is_final_and_tells_what_all_used() -> None:
     error = ProviderError("x", retryable=True)
     error.usage = Usage(5, 6, 7, 1)
     failure, beats = within(5, ["", 3, [1, 2, 3, 4], [0, 0, 0, 0]], failed(error, 2))
-    assert (failure.non_retryable, failure.details) == (True, (2, (6, 8, 10, 5)))
-    assert beats == [("failed", 3, (6, 8, 10, 5), NO_USAGE)]
+    assert (failure.non_retryable, failure.details) == (True, (2, (6, 8, 10, 5, 0)))
+    assert beats == [("failed", 3, (6, 8, 10, 5, 0), NO_USAGE)]
     failure, _ = within(4, ["", 3, [1, 2, 3, 4], [0, 0, 0, 0]], failed(error, 2))
     assert (failure.non_retryable, failure.next_retry_delay) == (False, timedelta(seconds=0.25))
 
@@ -112,7 +112,7 @@ def test_a_call_that_loses_every_worker_ends() -> None:
     with pytest.raises(ApplicationError, match="no worker finished it in 4 attempts") as caught:
         within(7, ["", 2, [1, 2, 3, 4], [10, 0, 5, 1]], lambda: Attempts.of_this_activity().allow(4))
     assert (caught.value.type, caught.value.non_retryable) == ("WorkerLost", True)
-    assert caught.value.details == (4, (11, 2, 8, 5)), "what was cut off last is charged too"
+    assert caught.value.details == (4, (11, 2, 8, 5, 0)), "what was cut off last is charged too"
 
 
 CUT = Usage(100, 900, 40, 1)
@@ -136,11 +136,11 @@ async def test_a_call_is_recorded_at_its_maximum_before_it_starts_and_charged_if
     recorder = Recorder()
     attempts = Attempts(2, 0, Usage(1, 1, 1, 1), CUT, record=recorder)
     await attempts.begin(SENT, MOST)
-    assert recorder.beats == [("", 0, (101, 901, 41, 2), MOST)]
+    assert recorder.beats == [("", 0, (101, 901, 41, 2, 0), MOST)]
     attempts.end(Usage(10, 3, 2, 1))
-    assert attempts.beat() == ("", 0, (101, 901, 41, 2), (10, 3, 2, 1))
+    assert attempts.beat() == ("", 0, (101, 901, 41, 2, 0), (10, 3, 2, 1, 0))
     await attempts.begin(SENT, MOST)
-    assert recorder.beats[1] == ("", 0, (111, 904, 43, 3), MOST), "a call after another that has ended"
+    assert recorder.beats[1] == ("", 0, (111, 904, 43, 3, 0), MOST), "a call after another that has ended"
 
 
 async def test_what_was_cut_off_is_charged_though_rules_take_over_and_not_when_nothing_is_called() -> None:
@@ -177,7 +177,7 @@ def test_an_attempt_that_ends_beside_its_call_is_charged_what_the_call_may_have_
         return attempts.failed(NodeTimeout("no result"))
 
     failure, beats = within(2, ["", 0, [1, 1, 1, 1], [0, 0, 0, 0]], work)
-    assert (failure.details[1], beats) == ((11, 91, 6, 2), [("failed", 0, (11, 91, 6, 2), NO_USAGE)])
+    assert (failure.details[1], beats) == ((11, 91, 6, 2, 0), [("failed", 0, (11, 91, 6, 2, 0), NO_USAGE)])
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,15 @@
 """The prices that quotes are made with."""
 
-import pytest
+import json
+from collections.abc import Iterator
 
-from sennit.activities.providers.prices import DEFAULTS, price_list, price_of
+import pytest
+from doubles.model_bench import Bench
+
+from sennit.activities.providers import prices
+from sennit.activities.providers.prices import DEFAULTS, Price, price_list, price_of, prices_of
 from sennit.activities.providers.settings import ModelSettings
+from sennit.testing.model_rules import Reply
 
 USUAL = f"openai:{DEFAULTS['openai']}"
 
@@ -20,6 +26,119 @@ USUAL = f"openai:{DEFAULTS['openai']}"
 def test_each_role_has_the_price_of_its_first_model_where_one_is_known(
     env: dict[str, str], worker: tuple[int, int] | None, critic: tuple[int, int] | None
 ) -> None:
-    prices = price_list(ModelSettings.read(env))
-    assert (prices.get("worker"), prices.get("critic")) == (worker, critic)
-    assert prices["openai:gpt-5"] == price_of("openai:gpt-5")
+    listed = price_list(ModelSettings.read(env))
+    assert (listed.get("worker"), listed.get("critic")) == (worker, critic)
+    assert listed["openai:gpt-5"] == price_of("openai:gpt-5")
+
+
+@pytest.fixture
+def table_alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Prices where the extra is not installed."""
+    monkeypatch.setattr(prices, "_library", lambda: None)
+    prices._library_model.cache_clear()
+    yield
+    prices._library_model.cache_clear()
+
+
+@pytest.fixture
+def own() -> Iterator[None]:
+    """Prices of the operator's own."""
+    prices.use({"openai": {"gpt-4o": {"input": 10, "output": 20, "cached": 1}, "mine": [3, 4]}})
+    yield
+    prices.use({})
+
+
+@pytest.mark.usefixtures("own")
+def test_prices_of_ones_own_come_first() -> None:
+    assert prices_of("openai:gpt-4o") == Price(10, 20, 1, 10)
+    assert prices_of("openai:mine") == Price(3, 4, 3, 3), "without a price of the cache it gives no discount"
+
+
+@pytest.mark.usefixtures("table_alone")
+@pytest.mark.parametrize(
+    ("model", "prompt", "price"),
+    [
+        ("openai:gpt-4o", 0, Price(2_500_000, 10_000_000, 1_250_000, 2_500_000)),
+        ("openai:gpt-4o-2024-08-06", 0, Price(2_500_000, 10_000_000, 1_250_000, 2_500_000)),
+        ("anthropic:claude-sonnet-4-5", 200_000, Price(3_000_000, 15_000_000, 300_000, 3_750_000)),
+        ("anthropic:claude-sonnet-4-5", 200_001, Price(6_000_000, 22_500_000, 600_000, 7_500_000)),
+        ("openai:nobody", 0, None),
+        ("openai:mistral-large", 0, None),
+    ],
+)
+def test_without_the_extra_a_short_table_applies(model: str, prompt: int, price: Price | None) -> None:
+    assert prices_of(model, prompt) == price
+
+
+def test_the_extra_knows_the_models_of_the_table_at_the_same_prices(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("genai_prices")
+    names = [f"{provider}:{name}" for provider in ("openai", "anthropic") for name in prices._DATA[provider]]
+    known = {name: prices.prices_of(name) for name in names}
+    assert prices._library_model("openai", "gpt-4o") is not None
+    prices._library_model.cache_clear()
+    monkeypatch.setattr(prices, "_library", lambda: None)
+    differing = [name for name in names if known[name] != prices.prices_of(name)]
+    prices._library_model.cache_clear()
+    assert differing == []
+
+
+def test_the_extra_knows_long_prompts_and_models_that_the_table_lacks() -> None:
+    pytest.importorskip("genai_prices")
+    short, long = (prices_of("anthropic:claude-sonnet-4-5", prompt) for prompt in (200_000, 200_001))
+    assert (short, long) == (
+        Price(3_000_000, 15_000_000, 300_000, 3_750_000),
+        Price(6_000_000, 22_500_000, 600_000, 7_500_000),
+    )
+    assert "openai:gpt-3.5-turbo" not in price_list(ModelSettings.read({}))
+    assert price_of("openai:gpt-3.5-turbo") is not None
+
+
+CACHED = {
+    "openai": {
+        "choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 1000, "completion_tokens": 10, "prompt_tokens_details": {"cached_tokens": 800}},
+    },
+    "anthropic": {
+        "content": [{"type": "text", "text": "yes"}],
+        "stop_reason": "end_turn",
+        "usage": {
+            "input_tokens": 100,
+            "output_tokens": 10,
+            "cache_read_input_tokens": 800,
+            "cache_creation_input_tokens": 100,
+        },
+    },
+}
+
+
+@pytest.mark.parametrize("extra", [True, False], ids=["extra", "table"])
+async def test_cached_tokens_are_counted_at_their_price(
+    bench: Bench, request: pytest.FixtureRequest, extra: bool
+) -> None:
+    if not extra:
+        request.getfixturevalue("table_alone")
+    model, cost = {"openai": ("gpt-4o", 500 + 1000 + 100), "anthropic": ("claude-opus-5", 500 + 400 + 625 + 250)}[
+        bench.format
+    ]
+    bench.server.models = (model,)
+    bench.server.on("", Reply(body=json.dumps(CACHED[bench.format])))
+    usage = (await bench.ask(model=model)).usage
+    assert (usage.input_tokens, usage.cached_tokens, usage.output_tokens, usage.cost) == (1000, 800, 10, cost)
+
+
+@pytest.mark.parametrize("bench", ["anthropic"], indirect=True)
+async def test_anthropic_is_asked_to_keep_what_the_next_call_begins_with(bench: Bench) -> None:
+    tool = {"name": "search", "description": "", "parameters": {"type": "object"}}
+    kept = {"type": "ephemeral"}
+    await bench.ask(system="Be terse.")
+    assert bench.sent["system"] == [{"type": "text", "text": "Be terse.", "cache_control": kept}]
+    assert "cache_control" not in json.dumps(bench.sent["messages"]), "nothing begins with a single call"
+    await bench.ask(system="Be terse.", tools=(tool,))
+    assert bench.sent["messages"][-1]["content"][-1]["cache_control"] == kept
+    bench.server.on(
+        lambda asked: "cache_control" in json.dumps(asked.body),
+        Reply(status=400, text="system.0.cache_control: Extra inputs are not permitted"),
+    )
+    bench.server.rules.reverse()
+    await bench.ask(system="Be terse.")
+    assert bench.sent["system"] == "Be terse."

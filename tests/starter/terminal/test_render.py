@@ -186,6 +186,8 @@ def test_the_counts_are_those_of_all_nodes() -> None:
 def test_a_run_without_model_calls_says_nothing_of_tokens() -> None:
     assert usage_text(UsageReport()) == ""
     assert usage_text(UsageReport(calls=1)) == "1 model call, 0 tokens"
+    cached = UsageReport(calls=2, input_tokens=3000, output_tokens=120, cached_tokens=1900, cost_usd=0.0041)
+    assert usage_text(cached) == "2 model calls, 3,120 tokens (1,900 from a cache), $0.0041"
 
 
 def test_a_budget_is_shown_by_its_limits() -> None:

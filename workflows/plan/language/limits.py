@@ -77,12 +77,15 @@ class Limits(Frozen):
 
 
 class Usage(NamedTuple):
-    """What model calls used; `cost` in millionths of a US dollar. It travels as a list of whole numbers."""
+    """What model calls used; `cost` in millionths of a US dollar. `cached_tokens` are those of the input that came out
+    of the server's cache. It travels as a list of whole numbers.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
     cost: int = 0
     calls: int = 0
+    cached_tokens: int = 0
 
     @property
     def tokens(self) -> int:
