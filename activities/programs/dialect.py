@@ -188,7 +188,7 @@ def sum(iterable, start=0):
 ON_DEMAND = {
     "__fail(": OF_ASSERT,
     "round": OF_ROUND,
-    "sum(": OF_SUM,
+    "sum": OF_SUM,
     PATTERN: OF_PATTERNS,
     REPLACEMENT: OF_REPLACEMENTS,
     "__shown[": OF_REPR,

@@ -14,7 +14,7 @@ from sennit.activities.programs.python.containers import Containers
 from sennit.activities.programs.python.exceptions import OWN
 from sennit.activities.programs.python.formats import PYTHON, as_calls
 from sennit.activities.programs.python.modules import imported_as
-from sennit.activities.programs.python.patterns import PATTERN, REPLACEMENT, has_pattern, is_by_line, replacement_of
+from sennit.activities.programs.python.patterns import PATTERN, REPLACEMENT, is_by_line, pattern_of, replacement_of
 from sennit.activities.programs.python.written_types import WrittenTypes
 from sennit.workflows.plan.bundles.text_edits import MARK, modules_first
 from sennit.workflows.plan.programs.classes import class_named, is_enum
@@ -120,8 +120,8 @@ class _Rewriting(OwnClasses, Containers, WrittenTypes, SideBySide):
         function = self.source.imported(node.func)
         if function == "functools.wraps":
             self._instead(*self._at(node), "(lambda __f: __f)")
-        if has_pattern(function, node):
-            self._around(node.args[0], f"{PATTERN}(", f"), {is_by_line(function, node)})")
+        if (pattern := pattern_of(function, node)) is not None:
+            self._around(pattern, f"{PATTERN}(", f"), {is_by_line(function, node)})")
         if (replacement := replacement_of(function, node)) is not None:
             self._around(replacement, f"{REPLACEMENT}(", "))")
         if not isinstance(node.func, ast.Name) or node.func.id in self._errors.bodies:

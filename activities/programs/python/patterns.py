@@ -58,9 +58,9 @@ def __replacement(text):
 """`\\1` ends where its digits end, and `\\n` is a line break."""
 
 
-def has_pattern(function: str, call: ast.Call) -> bool:
-    """Whether a call of the function of that name takes a pattern as its first argument."""
-    return function in _FLAGS_AT and bool(call.args) and not isinstance(call.args[0], ast.Starred)
+def pattern_of(function: str, call: ast.Call) -> ast.expr | None:
+    """Return the pattern that a call of the function of that name has, None if it has none."""
+    return _given(call, 0, "pattern") if function in _FLAGS_AT else None
 
 
 def is_by_line(function: str, call: ast.Call) -> bool:
@@ -76,10 +76,16 @@ def replacement_of(function: str, call: ast.Call) -> ast.expr | None:
     like: a text with a backslash.
     """
     if function in ("re.sub", "re.subn"):
-        named = [given.value for given in call.keywords if given.arg == "repl"]
-        given = [*call.args[1:2], *named]
-        return given[0] if given and not isinstance(given[0], ast.Starred) else None
+        return _given(call, 1, "repl")
     is_method = isinstance(call.func, ast.Attribute) and call.func.attr in ("sub", "subn") and not function
     first = call.args[0] if call.args else None
     is_text = isinstance(first, ast.Constant) and isinstance(first.value, str) and "\\" in first.value
     return first if is_method and is_text else None
+
+
+def _given(call: ast.Call, place: int, name: str) -> ast.expr | None:
+    """Return what a call gives at that place or by that name."""
+    if any(isinstance(arg, ast.Starred) for arg in call.args[: place + 1]):
+        return None
+    named = [given.value for given in call.keywords if given.arg == name]
+    return next(iter([*call.args[place : place + 1], *named]), None)
