@@ -259,7 +259,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             workflow.upsert_memo({WRITES: [line.model_dump(mode="json") for line in writes]})
         if self._request is not None and self._request.depth:
             made = engine.writes(all_made=True) if engine is not None else ()
-            await self._subagent_status.tell_writes(made)
+            await self._subagent_status.tell_end(made, self._spent)
 
     async def _end(self, engine: Engine) -> RunReport:
         if engine.frozen is not None:

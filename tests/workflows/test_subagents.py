@@ -243,3 +243,21 @@ async def test_outputs_below_are_those_of_the_present_generation(
         1,
         2,
     ]
+
+
+async def test_what_a_cancelled_sub_agent_has_used_is_in_the_report(begin: Start, model_server: ModelServer) -> None:
+    """Its planner has replied, and the call that it has planned is in flight when another node decides the join."""
+    model_server.on(PLANNER, Reply('1. llm("Do a part of: $goal")\n2. answer($1)', usage=(3_000, 200)))
+    model_server.on("Do a part of", Reply("too late", first_token=30.0, usage=(500, 100)))
+    nodes = [
+        agent(),
+        {"id": "hold", "kind": "gate", "question": "Go on?"},
+        {"id": "j", "kind": "join", "policy": "first", "inputs": ["sub", "hold"]},
+    ]
+    handle = await begin(plan={"nodes": nodes, "answer": "$j"}, budget={"tokens": 100_000})
+    await happens(lambda: any("Do a part of" in asked.text for asked in model_server.asked))
+    await handle.execute_update("answer", {"node": "hold", "value": "go"})
+    report = await handle.result()
+    assert (report["status"], report["answer"], report["usage"]["calls"]) == ("done", "go", 2)
+    assert report["usage"]["output_tokens"] == 200
+    assert report["usage"]["input_tokens"] > 3_000

@@ -8,6 +8,7 @@ from pydantic import Field
 from sennit.workflows.limits import MAX_PASSED_ON
 from sennit.workflows.messages.message import Message
 from sennit.workflows.messages.result import BlockedOn, NodeLine, RunStatus, UsageReport, WriteLine
+from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 
 ENDED_STATUSES = ("succeeded", "failed", "handled", "skipped", "cancelled")
 """The statuses of a node that has ended, as people see them."""
@@ -33,7 +34,7 @@ class SubagentView(Message):
     """A sub-agent's report to its parent: what it waits for, and whether that blocks the whole run.
 
     `name` is its node with the generation; `run` is the first run of its chain. With `writes` the run is over, because
-    it was cancelled, and they are all that it has written, or may have.
+    it was cancelled, and they are all that it has written, or may have; `usage` is what it has used.
     """
 
     name: str
@@ -41,6 +42,7 @@ class SubagentView(Message):
     is_blocked: bool = False
     blocked: tuple[BlockedOn, ...] = Field(default=(), max_length=MAX_PASSED_ON)
     writes: tuple[WriteLine, ...] | None = None
+    usage: Usage = NO_USAGE
 
 
 class RunView(Message):

@@ -23,7 +23,7 @@ from sennit.workflows.limits import (
 from sennit.workflows.messages import contracts
 from sennit.workflows.messages.activity_ids import ActivityId
 from sennit.workflows.messages.activity_options import Options, look_up_options, node_options
-from sennit.workflows.messages.contracts import Call, GroupReply
+from sennit.workflows.messages.contracts import Call, GroupReply, NodeReply
 from sennit.workflows.messages.message import message_bytes
 from sennit.workflows.messages.node_calls import (
     AskingCall,
@@ -116,10 +116,9 @@ class Dispatcher:
         """Whether any activity is in flight or waits for the next workflow task."""
         return bool(self._flights or self._waiting or self._ended or self._put_back or self._reported)
 
-    def calls_models(self) -> bool:
-        """Whether a model call is in flight, or its end has not been taken yet."""
-        flights = [*self._flights.values(), *self._ended]
-        return any(flight.calls_model for flight in flights)
+    def owes_usage(self) -> bool:
+        """Whether a model call or a sub-agent is in flight, or its end has not been taken yet."""
+        return any(flight.is_paid for flight in (*self._flights.values(), *self._ended))
 
     @property
     def held_up(self) -> bool:
@@ -215,7 +214,7 @@ class Dispatcher:
         generations = tuple(state.generation[unit] for unit in units)
         named = call.digest() if isinstance(call, GroupCall) else ""
         flight = InFlight(units, generations, handle, is_followed=following >= 0, subagent=subagent, call=named)
-        flight.calls_model = isinstance(call, LlmNodeCall)
+        flight.is_paid = isinstance(call, LlmNodeCall) or bool(subagent)
         self._follow(flight)
 
     def look_up(self, unit: int, generation: int) -> None:
@@ -326,6 +325,9 @@ class Dispatcher:
             if flight.subagent:
                 effects = self._subagent_status.effects_of(flight.subagent)
                 ends = [(replace(outcome, effects=effects), reply) for outcome, reply in ends]
+                used = self._subagent_status.usage_of(flight.subagent)
+                if any(used):  # it was cancelled
+                    ends = [(replace(outcome, usage=used), NodeReply(usage=used)) for outcome, _ in ends]
             if flight.is_suspended:
                 spec = self._state.spec_of(flight.units[0])
                 is_write = may_write(self._state, flight.units[0]) and not flight.subagent

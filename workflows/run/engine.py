@@ -203,16 +203,16 @@ class Engine:
         await self._hear_of_cancelled_calls()
 
     async def _hear_of_cancelled_calls(self) -> None:
-        """Wait a moment for the model calls that were cancelled, so that the report has what they have used. A worker
+        """Wait a moment for the model calls and sub-agents that were cancelled, so that the report has what they have used. A worker
         that is gone says nothing.
         """
-        if not self.dispatcher.calls_models():
+        if not self.dispatcher.owes_usage():
             return
         with suppress(TimeoutError):
             async with asyncio.timeout(LAST_WORDS.total_seconds()):
-                while self.dispatcher.calls_models():
+                while self.dispatcher.owes_usage():
                     self._turn()
-                    if self.dispatcher.calls_models():
+                    if self.dispatcher.owes_usage():
                         await workflow.wait_condition(lambda: self._awake)
 
     def _turn(self) -> None:

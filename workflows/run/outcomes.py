@@ -224,7 +224,7 @@ class InFlight:
     """One activity under way: the units it runs, and in which generations. Suspended, they start again later.
 
     If `is_followed`, the second unit is the step of a program that follows the first, if that has a value. `subagent`
-    is the name of the sub-agent that it runs, and `looks_up` says that it only learns what became of a write. `told`
+    is the name of the sub-agent that it runs, `is_paid` says that it spends tokens, and `looks_up` says that it only learns what became of a write. `told`
     has what its `attempt` has told of units before its end.
     """
 
@@ -236,7 +236,7 @@ class InFlight:
     subagent: str = ""
     looks_up: bool = False
     call: str = ""
-    calls_model: bool = False
+    is_paid: bool = False
     attempt: int = 0
     ended: dict[Key, Outcome] = field(default_factory=dict)
 

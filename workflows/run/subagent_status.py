@@ -21,6 +21,7 @@ from sennit.workflows.limits import (
 from sennit.workflows.messages.message import message_bytes
 from sennit.workflows.messages.result import BlockedOn, RunStatus, WriteLine
 from sennit.workflows.messages.views import SubagentView
+from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 from sennit.workflows.plan.scheduling.events import WriteStatus
 from sennit.workflows.plan.scheduling.state import RUNNING, RunState
 from sennit.workflows.views.shown_run import ShownRun
@@ -48,6 +49,7 @@ class SubagentStatus:
         self._runs: dict[str, str] = {}
         self._effects: dict[str, tuple[tuple[str, WriteStatus], ...] | None] = {}
         self._last: dict[str, SubagentView] = {}
+        self._usage: dict[str, Usage] = {}
 
     @property
     def busy(self) -> bool:
@@ -69,8 +71,14 @@ class SubagentStatus:
         """
         return self._effects.pop(name, ())
 
+    def usage_of(self, name: str) -> Usage:
+        """Return what a sub-agent that was cancelled has used, as far as it has said so."""
+        return self._usage.pop(name, NO_USAGE)
+
     def ended(self, name: str) -> None:
         run, last = self._runs.pop(name, None), self._last.pop(name, None)
+        if last is not None and last.run == run:
+            self._usage[name] = last.usage
         if last is not None and last.run == run and self._effects.get(name, ()) is None:
             self._effects[name] = _effects(last.writes or ())
         if self._views.pop(name, None):
@@ -143,14 +151,19 @@ class SubagentStatus:
             self.last_reported = mark
             self._reporting = asyncio.create_task(self._send(info.parent.workflow_id, view))
 
-    async def tell_writes(self, writes: Sequence[WriteLine]) -> None:
-        """Tell the parent what this run, which was cancelled, has written. Returns when that knows it, or is over."""
+    async def tell_end(self, writes: Sequence[WriteLine], usage: Usage) -> None:
+        """Tell the parent what this run, which was cancelled, has written and used. Returns when that knows it, or is
+        over.
+        """
         info = workflow.info()
         if info.parent is not None:
             if self._reporting is not None:
                 await self._reporting
             view = SubagentView(
-                name=_name_of(info), run=info.first_execution_run_id, writes=writes[:MAX_SUBAGENT_WRITES]
+                name=_name_of(info),
+                run=info.first_execution_run_id,
+                writes=tuple(writes[:MAX_SUBAGENT_WRITES]),
+                usage=usage,
             )
             await self._send(info.parent.workflow_id, view)
 

@@ -252,7 +252,7 @@ def cut_off(state: RunState, unit: int) -> None:
     if may_write(state, unit):
         _note(state, unit, generation, "in flight")
         return
-    if state.budget is not None and state.kind_of(unit) == "llm":
+    if state.budget is not None and state.kind_of(unit) in ("llm", "agent"):
         state.budget.put_off(unit, generation)
     ready.release(state, unit)
 
