@@ -131,8 +131,8 @@ async def test_a_write_of_a_loop_waits_for_approval(begin: Start, model_server: 
     await handle.execute_update("reject", {"node": "n7_t1_1", "reason": "too dear"})
     report = await handle.result()
     assert report["answer"] == "Written."
-    assert report["warnings"] == ["the write `n7_t1_1` was refused: too dear"]
-    assert "the write `n7_t1_1` was refused: too dear" in await board(handle)
+    assert "the write `n7_t1_1` was refused: too dear" in report["warnings"]
+    assert "was refused: too dear" in await board(handle)
     assert inside(model_server.asked[-1]) == ["failed: Rejected: too dear"]
 
 

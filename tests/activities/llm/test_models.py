@@ -272,6 +272,9 @@ class Book:
     async def begin(self, sent: Usage, most: Usage) -> None:
         self.begun.append((sent, most))
 
+    def room(self, sent: Usage, wanted: int) -> None:
+        """Limit nothing."""
+
     def end(self, used: Usage) -> None:
         self.ended.append(used)
 
