@@ -16,6 +16,7 @@ from typing import Final, Literal
 import httpx
 
 from sennit.activities.http.addresses import Destination
+from sennit.activities.http.cookies import no_cookies
 from sennit.activities.http.turns import Turns
 from sennit.activities.limits import MAX_ANSWER_BYTES, MAX_GZIP_MEMBERS, MAX_PIECE_BYTES, MAX_WAIT_SECONDS
 
@@ -142,7 +143,9 @@ class Answer:
 
 
 class HttpClient:
-    """Sends requests with these headers. Connections are kept until `close`; redirects are never followed."""
+    """Sends requests with these headers. Connections are kept until `close`, and no cookies; redirects are never
+    followed.
+    """
 
     def __init__(self, headers: Mapping[str, str], *, proxies: bool, connect: float = CONNECT_SECONDS) -> None:
         """`proxies` says whether those of the environment are used."""
@@ -180,6 +183,7 @@ class HttpClient:
         if self._client is None:
             self._client = httpx.AsyncClient(
                 headers=self._headers,
+                cookies=no_cookies(),
                 verify=_certificates(),
                 trust_env=self._proxies,
                 follow_redirects=False,

@@ -21,7 +21,7 @@ from sennit.workflows.plan.language.conditions import ConditionError
 from sennit.workflows.plan.language.facts import FactTooLarge
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 from sennit.workflows.plan.language.references import BindError
-from sennit.workflows.plan.language.text import one_line
+from sennit.workflows.plan.language.text import both_ends
 
 
 class OutputRefused(Exception):
@@ -99,9 +99,9 @@ def message_of(error: BaseException) -> str:
     repeat them. An exception that nobody meant as an answer says where in a tool's own code it came from.
     """
     most = error.longest if isinstance(error, ToolError) else MAX_FAILURE_CHARACTERS
-    text = one_line(redact(str(error)), most) or kind_of(error)
+    text = both_ends(redact(str(error)), most) or kind_of(error)
     place = "" if _is_ours(error) else stack_of(error).place
-    return f"{one_line(text, MAX_FAILURE_CHARACTERS - len(place) - 3)} ({place})" if place else text
+    return f"{both_ends(text, MAX_FAILURE_CHARACTERS - len(place) - 3)} ({place})" if place else text
 
 
 def _is_ours(error: BaseException) -> bool:

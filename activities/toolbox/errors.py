@@ -7,12 +7,16 @@ from typing import Any, ClassVar
 
 from sennit.activities.limits import MAX_MESSAGE_CHARACTERS, MAX_SAID_CHARACTERS
 from sennit.activities.toolbox.redaction import redact
-from sennit.workflows.plan.language.text import one_line
+from sennit.workflows.plan.language.text import both_ends
 
 
 def _sentence(message: str, most: int = MAX_MESSAGE_CHARACTERS) -> str:
-    """Return a message as people read it. Secrets go before it is cut, so that no half of one is left."""
-    return one_line(redact(message[: 8 * most]), most)
+    """Return a message as people read it: of a long one the beginning and the end. Secrets go before it is cut, so that
+    no half of one is left.
+    """
+    if len(message) > 8 * most:
+        message = f"{message[: 4 * most]} {message[-4 * most :]}"
+    return both_ends(redact(message), most)
 
 
 class ToolError(Exception):
@@ -124,7 +128,19 @@ class McpUnavailable(ToolError):
 
 
 class McpToolFailed(ToolError):
-    """An MCP server answers that its tool failed or that it refuses the call."""
+    """An MCP server answers that its tool failed or that it refuses the call, with the text and the structured content
+    of its answer. Never retryable; a write that was answered so is in no doubt.
+    """
+
+    longest = MAX_MESSAGE_CHARACTERS + MAX_SAID_CHARACTERS
+
+
+class McpCredentialsRefused(ToolError):
+    """An MCP server refuses the credentials of a call, and has done nothing. Never retryable."""
+
+
+class McpToolChanged(ToolError):
+    """An MCP server has changed a tool since the plan was checked. Nothing was called, and no second attempt helps."""
 
 
 class UnknownOutcome(ToolError):

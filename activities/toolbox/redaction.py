@@ -41,6 +41,7 @@ _ESCAPES = {"\n": "n", "\r": "r", "\t": "t"}
 _PIECE = re.compile(r"[A-Za-z0-9]+")
 
 _remembered: dict[str, None] = {}
+_changes = 0
 
 
 def is_secret_name(name: str) -> bool:
@@ -50,7 +51,17 @@ def is_secret_name(name: str) -> bool:
 
 def remember(secret: str) -> None:
     """Mask this value from now on, wherever it comes back."""
-    _remembered[secret.strip()] = None
+    global _changes
+    if secret.strip() not in _remembered:
+        _remembered[secret.strip()] = None
+        _changes += 1
+
+
+def forget(secret: str) -> None:
+    """Mask this value no longer: it has expired, and another one has its place."""
+    global _changes
+    _remembered.pop(secret.strip(), None)
+    _changes += 1
 
 
 def redact(text: str, env: Mapping[str, str] = os.environ) -> str:
@@ -75,8 +86,8 @@ def _current_redactor() -> "Redactor":
     """Return the redactor of this process, made anew when a variable has changed or a secret was told."""
     global _current
     variables = vars(os.environ)["_data"]  # encoded: to decode them all would take longer than to mask a usual result
-    if _current is None or _current[0] != variables or _current[1] != len(_remembered):
-        _current = dict(variables), len(_remembered), Redactor(os.environ, tuple(_remembered))
+    if _current is None or _current[0] != variables or _current[1] != _changes:
+        _current = dict(variables), _changes, Redactor(os.environ, tuple(_remembered))
     return _current[2]
 
 

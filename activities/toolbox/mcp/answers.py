@@ -1,6 +1,7 @@
 """What the answers of MCP servers are to plans: outputs, and the errors of calls."""
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -8,6 +9,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
+    PARSE_ERROR,
     REQUEST_TIMEOUT,
     BlobResourceContents,
     CallToolResult,
@@ -16,10 +18,16 @@ from mcp_types import (
     TextContent,
     TextResourceContents,
 )
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json
 
 from sennit.activities.limits import MAX_RESULT_CHARACTERS
-from sennit.activities.toolbox.errors import McpToolFailed, McpUnavailable, ToolError, ToolResultError, UnknownOutcome
+from sennit.activities.toolbox.definition import JsonSchema
+from sennit.activities.toolbox.errors import McpToolFailed, McpUnavailable, ToolError, UnknownOutcome
+from sennit.activities.toolbox.mcp.stdio import ANSWERED
+from sennit.workflows.plan.language.json_schema import violations
+from sennit.workflows.plan.language.problems import place_of
+from sennit.workflows.plan.language.validation_messages import first_error
 
 _NO_RESOURCE: Final = -32002
 _FAULTS_OF_THE_CALL: Final = (INVALID_PARAMS, METHOD_NOT_FOUND, _NO_RESOURCE)
@@ -45,35 +53,72 @@ def failures(name: str, *, repeatable: bool) -> Iterator[None]:
         yield
         return
     except MCPError as error:
-        failure = _failure(str(error), error.code, repeatable=repeatable)
+        failure = _failure(error, repeatable=repeatable)
+    except ValidationError as error:
+        failure = McpToolFailed(f"its answer is not what the protocol says: {first_error(error)[1]}")
     except (OSError, RuntimeError, ValueError) as error:
-        failure = _failure(str(error) or "no answer in time", 0, repeatable=repeatable)
-    except (McpToolFailed, ToolResultError) as error:
+        failure = _in_doubt(str(error) or "no answer in time", repeatable=repeatable)
+    except McpToolFailed as error:
         failure = error
     raise type(failure)(f"{name}: {failure}", retryable=failure.retryable)
 
 
-def _failure(message: str, code: int, *, repeatable: bool) -> ToolError:
+def _failure(error: MCPError, *, repeatable: bool) -> ToolError:
     """Return the error of a call that a server, or its session, has answered with an error of the protocol."""
-    if code in _FAULTS_OF_THE_CALL:
-        return McpToolFailed(message)
-    if code == REQUEST_TIMEOUT:
-        message = "no answer in time"
+    if error.code in _FAULTS_OF_THE_CALL or error.code == PARSE_ERROR or error.data == ANSWERED:
+        return McpToolFailed(str(error))
+    if error.code == REQUEST_TIMEOUT:
+        return _in_doubt("no answer in time", repeatable=repeatable)
+    return _in_doubt(str(error), repeatable=repeatable)
+
+
+def _in_doubt(message: str, *, repeatable: bool) -> ToolError:
+    """Return the error of a call that the server may have made or not."""
     if not repeatable:
         return UnknownOutcome(f"{message}; whether it took effect is not known")
     return McpUnavailable(message, retryable=True)
 
 
-def output_of(answer: CallToolResult, *, structured: bool) -> Any:
-    """Return the output; raises McpToolFailed, or ToolResultError if it does not keep to its schema's promise."""
+def output_of(answer: CallToolResult, schema: JsonSchema | None, warn: Callable[[str], None]) -> Any:
+    """Return the output of a tool, whose schema is given if it promises structured output. An answer that does not keep
+    to it is given as text, with a warning: the call was made. Raises McpToolFailed.
+    """
     plain = _plain(answer)
     if answer.is_error:
-        raise McpToolFailed(plain.text or "it failed without a reason")
-    if not structured:
+        raise McpToolFailed(_reason(plain.text, answer.structured_content))
+    if schema is None:
         return plain
-    if answer.structured_content is None:
-        raise ToolResultError("it promises structured output and gave none")
-    return answer.structured_content
+    structured = answer.structured_content
+    if structured is None:
+        structured = _json_in(plain.text)  # servers may give the same JSON as text
+    if structured is None:
+        warn("it promises structured output and gave text, which is the output")
+        return plain
+    problem = next(violations(structured, schema), None)
+    if problem is None:
+        return structured
+    if answer.structured_content is not None:
+        where, sentence = problem
+        place = f"{place_of(where)} " if where else ""
+        warn(f"its structured output is not what it promises ({place}{sentence}); its text is the output")
+    else:
+        warn("it promises structured output and gave text, which is the output")
+    text = plain.text or json.dumps(structured, ensure_ascii=False)
+    return plain.model_copy(update={"text": text[:MAX_RESULT_CHARACTERS]})
+
+
+def _json_in(text: str) -> Any:
+    """Return the JSON that a text is, None if it is none."""
+    try:
+        return from_json(text)
+    except ValueError:
+        return None
+
+
+def _reason(text: str, structured: Any) -> str:
+    """Return why a tool failed: its text, and what it gave beside that."""
+    details = json.dumps(structured, ensure_ascii=False) if structured is not None else ""
+    return " ".join(part for part in (text, details) if part) or "it failed without a reason"
 
 
 def _plain(answer: CallToolResult) -> McpText:

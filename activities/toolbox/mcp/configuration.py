@@ -25,7 +25,9 @@ class ServerDeclaration(_Lenient):
     `tools` are patterns of the names to offer, all by default. `effects` gives the effect of tools by name or pattern;
     without an entry a tool writes, whatever the server says. `resources` says by name what a tool uses.
     In `env` and `headers` `$NAME` stands for a variable of the worker; of the rest of its environment the server gets
-    only PATH, HOME and the like. `timeout` is for one call, `start_timeout` until it has listed its tools.
+    only PATH, HOME and the like. `headers_command` prints more headers, which expire. `timeout` is how long a call may
+    be silent: as long as its server reports progress it goes on, up to `longest`. `start_timeout` is the time until the
+    server has listed its tools.
     """
 
     type: Annotated[
@@ -38,11 +40,13 @@ class ServerDeclaration(_Lenient):
     cwd: str | None = None
     url: Annotated[str, Field(pattern=r"^https?://"), AfterValidator(without_credentials)] | None = None
     headers: dict[str, str] = Field(default_factory=dict)
+    headers_command: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
     disabled: bool = False
     tools: tuple[str, ...] = ("*",)
     effects: dict[str, Effect] = Field(default_factory=dict)
     resources: dict[str, Resource] = Field(default_factory=dict)
     timeout: Duration = 60.0
+    longest: Duration = 600.0
     start_timeout: Duration = 20.0
 
     @model_validator(mode="after")
@@ -51,7 +55,14 @@ class ServerDeclaration(_Lenient):
             raise ValueError("the transport `sse` is not supported; give the server's URL of streamable HTTP")
         if not self.disabled and (self.command is None) == (self.url is None):
             raise ValueError("a server has either a command or a url")
+        if self.headers_command is not None and self.url is None:
+            raise ValueError("headers_command is for a server with a url")
         return self
+
+    @property
+    def longest_call(self) -> float:
+        """Seconds that a call may take, however much progress its server reports."""
+        return max(self.timeout, self.longest)
 
     def offers(self, tool: str) -> bool:
         """Whether to offer the tool of that name."""

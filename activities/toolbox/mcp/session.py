@@ -5,32 +5,58 @@ that floods its pipe delays nobody else.
 """
 
 import asyncio
+import logging
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
+    HEADER_MISMATCH,
+    REQUEST_TIMEOUT,
     BlobResourceContents,
+    CallToolRequest,
+    CallToolRequestParams,
     CallToolResult,
+    InputRequiredResult,
     Resource,
     ResourceTemplate,
     TextResourceContents,
     Tool,
 )
+from pydantic import TypeAdapter
 
 from sennit.activities.limits import MAX_SERVER_PAUSE_SECONDS, MAX_TOOL_PAGES
 from sennit.activities.toolbox.configuration import Secrets
-from sennit.activities.toolbox.errors import AddressRefused, McpUnavailable, ToolError, ToolSetupError
+from sennit.activities.toolbox.errors import (
+    AddressRefused,
+    McpCredentialsRefused,
+    McpToolFailed,
+    McpUnavailable,
+    ToolError,
+    ToolSetupError,
+)
 from sennit.activities.toolbox.mcp.configuration import ServerDeclaration
-from sennit.activities.toolbox.mcp.transport import NOT_BEGUN, Server, Transport, leave_out
+from sennit.activities.toolbox.mcp.credentials import HeadersCommand
+from sennit.activities.toolbox.mcp.http_transport import NOT_BEGUN, REFUSED
+from sennit.activities.toolbox.mcp.transport import Server, Transport, leave_out
 
 _FIRST_PAUSE = 1.0
+_RESULT: Final = TypeAdapter[CallToolResult | InputRequiredResult](CallToolResult | InputRequiredResult)
 
 T = TypeVar("T")
+
+log = logging.getLogger("mcp.server")
+
+
+class Hears(NamedTuple):
+    """Who hears what a server says during a call: its progress, and what it logs as an error. From any thread."""
+
+    progress: Callable[[str], None]
+    error: Callable[[str], None]
 
 
 class Listed(NamedTuple):
@@ -94,7 +120,9 @@ class Session:
         self.name = name
         self.declared = declared
         env = secrets.filled(declared.env, f"mcpServers.{name}.env")
-        self.server = Server(name, declared, env, secrets.filled(declared.headers, f"mcpServers.{name}.headers"))
+        headers = secrets.filled(declared.headers, f"mcpServers.{name}.headers")
+        renewed = HeadersCommand(declared.headers_command, env) if declared.headers_command is not None else None
+        self.server = Server(name, declared, env, headers, renewed)
         self._opening = asyncio.Lock()
         self._owner: asyncio.Task[None] | None = None
         self._owners: set[asyncio.Task[None]] = set()  # also of sessions that are about to end
@@ -114,7 +142,7 @@ class Session:
         try:
             async with asyncio.timeout(self.declared.start_timeout), (await self.open()).used() as client:
                 version = client.server_info.version if client.server_info is not None else ""
-                tools = await _pages(client.list_tools, "tools")
+                tools = await self._pages(client.list_tools, "tools")
                 listed = Listed(version, tools, *await self._resources(client))
         except TimeoutError:
             raise self._unavailable(self._late) from None
@@ -128,43 +156,99 @@ class Session:
         if client.server_capabilities.resources is None:
             return (), ()
         try:
-            found = await _pages(client.list_resources, "resources")
-            return found, await _pages(client.list_resource_templates, "resource_templates")
+            found = await self._pages(client.list_resources, "resources")
+            return found, await self._pages(client.list_resource_templates, "resource_templates")
         except (MCPError, ValueError) as error:
             leave_out(self.server, "its resources", f"it does not list them: {error}")
             return (), ()
 
-    async def call(
-        self, tool: str, arguments: dict[str, Any], seconds: float, show: Callable[[str], None]
-    ) -> CallToolResult:
+    async def call(self, tool: str, arguments: dict[str, Any], hears: "Hears") -> CallToolResult:
         """Call a tool. A cancellation is passed on to the server. An error that the server answers is this call's
-        alone. Raises McpUnavailable before anything was done, and MCPError after it.
+        alone. Raises McpUnavailable and McpCredentialsRefused before anything was done, and MCPError after it.
+
+        The call may be silent for the declared time. Each report of progress begins that anew, up to the longest time
+        that is declared.
         """
+        loop = asyncio.get_running_loop()
+        last = loop.time() + self.declared.longest_call
+        silence = asyncio.timeout(self.declared.timeout)
 
         async def report(progress: float, total: float | None, message: str | None) -> None:
-            show(f"{progress:g}{f'/{total:g}' if total else ''} {message or ''}".strip())
+            hears.progress(f"{progress:g}{f'/{total:g}' if total else ''} {message or ''}".strip())
+            if not silence.expired():
+                silence.reschedule(min(loop.time() + self.declared.timeout, last))
 
-        return await self._asked(
-            lambda client: client.call_tool(tool, arguments, read_timeout_seconds=seconds, progress_callback=report)
-        )
+        async def ask(client: Client) -> CallToolResult:
+            request = CallToolRequest(params=CallToolRequestParams(name=tool, arguments=arguments))
+            # `Client.call_tool` would throw away an answer that does not keep to the schema of its output.
+            try:
+                answer = await client.session.send_request(request, _RESULT, progress_callback=report)
+            except MCPError as error:
+                if error.code != HEADER_MISMATCH:
+                    raise
+                await self._pages(client.list_tools, "tools")  # the SDK learns from it which headers arguments need
+                answer = await client.session.send_request(request, _RESULT, progress_callback=report)
+            if isinstance(answer, InputRequiredResult):
+                raise McpToolFailed("it asks for input in the middle of a call, which nobody can give here")
+            return answer
+
+        try:
+            async with silence:
+                return await self._asked(ask, hears)
+        except TimeoutError:
+            raise MCPError(REQUEST_TIMEOUT, "no answer in time") from None
 
     async def read(self, uri: str, seconds: float) -> Sequence[TextResourceContents | BlobResourceContents]:
         """Return the contents of a resource. Raises as `call` does, and TimeoutError."""
         async with asyncio.timeout(seconds):
             return (await self._asked(lambda client: client.read_resource(uri))).contents
 
-    async def _asked(self, ask: Callable[[Client], Awaitable[T]]) -> T:
+    async def _asked(self, ask: Callable[[Client], Awaitable[T]], hears: "Hears | None" = None) -> T:
         connection = await self.open()
-        async with connection.used() as client:
-            try:
+        errors = connection.transport.errors
+        if hears is not None:
+            errors.append(hears.error)
+        try:
+            async with connection.used() as client:
                 answer = await ask(client)
-            except MCPError as error:
-                if error.data == NOT_BEGUN:
-                    raise self._unavailable(f"did not take the call: {error}") from None
-                await self._ask_again(connection)
-                raise
+        except MCPError as error:
+            if error.data == REFUSED:
+                raise self._refused(error) from None
+            if error.data == NOT_BEGUN:
+                raise self._unavailable(f"did not take the call: {error}") from None
+            await self._ask_again(connection)
+            raise
+        finally:
+            if hears is not None:
+                errors.remove(hears.error)
         self._failures = 0
         return answer
+
+    def _refused(self, error: MCPError) -> McpCredentialsRefused:
+        """Return the error of a call whose credentials are refused, with what an operator can do about it."""
+        todo = "renew what `headers` names and restart the worker, or declare a `headers_command` that prints them"
+        if self.declared.headers_command is not None:
+            todo = "so it does with what its `headers_command` prints; check that command"
+        return McpCredentialsRefused(f"MCP server {self.name}: {error}; {todo}")
+
+    async def _pages(self, ask: Callable[..., Awaitable[Any]], field: str) -> list[Any]:
+        """Return all that a server lists, page by page. A cursor that comes again ends the list: what was read by then
+        is kept, and the log names the fault.
+        """
+        found: list[Any] = []
+        cursors: dict[str | None, None] = {None: None}
+        while len(cursors) <= MAX_TOOL_PAGES:
+            page = await ask(cursor=next(reversed(cursors)))
+            items = getattr(page, field)
+            if page.next_cursor in cursors and page.next_cursor is not None:
+                log.warning("%s: its list of %s has no end: a cursor comes again", self.name, field)
+                return found + [item for item in items if item not in found]
+            found += items
+            if page.next_cursor is None:
+                return found
+            cursors[page.next_cursor] = None
+        log.warning("%s: its list of %s has over %d pages; the rest is left out", self.name, field, MAX_TOOL_PAGES)
+        return found
 
     async def _ask_again(self, connection: Connection) -> None:
         """End a session if the server has refused a call of it and refuses even to list its tools now: servers that
@@ -236,24 +320,13 @@ class Session:
     def _failure(self, error: BaseException, transport: Transport) -> ToolError:
         if isinstance(error, AddressRefused):
             return error
+        if isinstance(error, MCPError) and error.data == REFUSED:
+            return self._refused(error)
         wrote = f"; it wrote: {transport.last_line}" if transport.last_line else ""
         return self._unavailable(f"does not start: {str(error) or type(error).__name__}{wrote}")
 
     def _unavailable(self, problem: str, after: float | None = None) -> McpUnavailable:
         return McpUnavailable(f"MCP server {self.name} {problem}", retryable=True, retry_after=after)
-
-
-async def _pages(ask: Callable[..., Awaitable[Any]], field: str) -> list[Any]:
-    """Return all that a server lists, page by page."""
-    found: list[Any] = []
-    cursor: str | None = None
-    for _ in range(MAX_TOOL_PAGES):
-        page = await ask(cursor=cursor)
-        found += getattr(page, field)
-        cursor = page.next_cursor
-        if cursor is None:
-            break
-    return found
 
 
 def _innermost(error: BaseException) -> BaseException:

@@ -13,18 +13,19 @@ from typing import Any, Final
 from mcp_types import Tool as McpTool
 from pydantic import TypeAdapter
 
-from sennit.activities.limits import MAX_MESSAGE_CHARACTERS, MAX_START_SECONDS
+from sennit.activities.limits import MAX_MESSAGE_CHARACTERS, MAX_NODE_WARNINGS, MAX_START_SECONDS
 from sennit.activities.toolbox.configuration import Secrets, flaw_of, is_deep, read_declared
 from sennit.activities.toolbox.definition import NAME, Tool, ToolContext
 from sennit.activities.toolbox.errors import (
     AddressRefused,
+    McpCredentialsRefused,
     McpUnavailable,
     ToolSetupError,
 )
 from sennit.activities.toolbox.mcp.answers import McpText, failures, output_of
 from sennit.activities.toolbox.mcp.configuration import Declarations
 from sennit.activities.toolbox.mcp.resources import TOOL, resource_tool
-from sennit.activities.toolbox.mcp.session import Listed, Session, SessionThread
+from sennit.activities.toolbox.mcp.session import Hears, Listed, Session, SessionThread
 from sennit.activities.toolbox.mcp.transport import leave_out
 from sennit.activities.toolbox.redaction import mask
 from sennit.activities.toolbox.registry import Registry
@@ -99,6 +100,10 @@ class McpServers:
                     self._change(session, absence=str(problem))
                 tried.set()
                 await asyncio.sleep(problem.retry_after or _PAUSE)
+            except McpCredentialsRefused as problem:
+                self._change(session, absence=str(problem))
+                tried.set()
+                await asyncio.sleep(_LONG_PAUSE)
             except AddressRefused as problem:
                 if not tried.is_set():
                     tried.set()
@@ -144,6 +149,8 @@ def _tools_of(session: Session, thread: SessionThread, listed: Listed) -> list[T
             leave_out(session.server, each.name, f"{printable(name, 80)!r} cannot be a tool's name")
         elif names[name] > 1:
             leave_out(session.server, each.name, f"{names[name]} tools would be called {name}")
+        elif each.execution is not None and each.execution.task_support == "required":
+            leave_out(session.server, each.name, "it runs as a task only, which is not supported yet")
         elif flaw := flaw_of(each.input_schema) or ("its output is nested too deep" * is_deep(each.output_schema)):
             leave_out(session.server, each.name, flaw)
         else:
@@ -169,9 +176,16 @@ def _tool(session: Session, thread: SessionThread, declared: McpTool, version: s
     repeatable = effect != "write" or idempotent
 
     async def call(arguments: dict[str, Any], context: ToolContext) -> Any:
-        with failures(name, repeatable=repeatable):
-            answer = await thread.start(session.call(declared.name, arguments, server.timeout, context.progress))
-            return output_of(answer, structured=declared.output_schema is not None)
+        heard: list[str] = []
+        try:
+            with failures(name, repeatable=repeatable):
+                hears = Hears(context.progress, heard.append)
+                answer = await thread.start(session.call(declared.name, arguments, hears))
+                return output_of(answer, declared.output_schema, context.warn)
+        finally:
+            for line in dict.fromkeys(heard[:MAX_NODE_WARNINGS]):
+                log.error("%s: the server logs: %s", name, line)
+                context.warn(f"{name}: the server logs an error: {line}")
 
     return Tool(
         name=name,
@@ -179,7 +193,7 @@ def _tool(session: Session, thread: SessionThread, declared: McpTool, version: s
         effect=effect,
         hint=_MARKED.format(name=declared.name) if declared_effect is None and hints and hints.read_only_hint else "",
         version=version,
-        timeout=server.timeout + 5,
+        timeout=server.longest_call + 5,
         resource=server.resources.get(declared.name),
         idempotent=idempotent,
         schema=mask(declared.input_schema),

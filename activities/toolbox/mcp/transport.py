@@ -5,58 +5,76 @@ its output, or an HTTP server answers that it does not know the session.
 """
 
 import asyncio
+import json
 import logging
 import os
-import secrets
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Any, Final, Self, TextIO
+from typing import Any, Final, Self, TextIO, TypeAlias
 
 import httpx2
-from mcp import Client, StdioServerParameters
-from mcp.client.stdio import stdio_client
+from mcp import Client
+from mcp.client.session import IncomingMessage
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
-from mcp_types import CONNECTION_CLOSED, JSONRPCResponse, ListToolsResult, methods
+from mcp_types import (
+    JSONRPCResponse,
+    ListToolsResult,
+    LoggingMessageNotificationParams,
+    ToolListChangedNotification,
+    methods,
+)
 from pydantic import ValidationError
 
 from sennit.activities.http.addresses import admit
-from sennit.activities.limits import MAX_LOG_LINE_CHARACTERS, MAX_MESSAGE_CHARACTERS, MAX_SERVER_MESSAGE_BYTES
+from sennit.activities.http.cookies import no_cookies
+from sennit.activities.limits import (
+    MAX_LOG_LINE_CHARACTERS,
+    MAX_MESSAGE_CHARACTERS,
+    MAX_RESULT_LEVELS,
+    MAX_SERVER_MESSAGE_BYTES,
+)
 from sennit.activities.sandbox.reaper import bound_to_this_process
 from sennit.activities.toolbox.mcp.configuration import ServerDeclaration
+from sennit.activities.toolbox.mcp.credentials import CommandFailed, HeadersCommand
+from sennit.activities.toolbox.mcp.http_transport import NOT_BEGUN, REFUSED, AdmittedTransport, failed
+from sennit.activities.toolbox.mcp.stdio import StdioTransport
 from sennit.activities.toolbox.redaction import redact
-from sennit.workflows.plan.language.text import one_line, printable
-
-NOT_BEGUN: Final = secrets.token_hex(16)
-"""The data of an error if its request never began: no server can know it."""
+from sennit.workflows.plan.language.text import both_ends, one_line, printable
 
 _CONNECT_SECONDS: Final = 30.0
 _LEAST_READ_SECONDS: Final = 300.0  # streams of events may be silent for long
 _SESSION_HEADER: Final = "mcp-session-id"
+_REFUSALS: Final = (httpx2.codes.UNAUTHORIZED, httpx2.codes.FORBIDDEN)
+_ERROR_LEVELS: Final = ("error", "critical", "alert", "emergency")
+_ErrorListeners: TypeAlias = list[Callable[[str], None]]
+TOO_DEEP: Final = f"its schema is nested more than {MAX_RESULT_LEVELS} deep"
 
 log = logging.getLogger("mcp.server")
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A declared server, with the secrets of its declaration filled in. `left_out` says by name why tools of it are not
-    offered.
+    """A declared server, with the secrets of its declaration filled in. `renewed` gives more headers, which expire;
+    `left_out` says by name why tools of it are not offered.
     """
 
     name: str
     declared: ServerDeclaration
     env: Mapping[str, str]
     headers: Mapping[str, str]
+    renewed: HeadersCommand | None = None
     left_out: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class Transport:
     """One connection to a server. `ended` is set when its session is over, `doubted` when the server has refused a
-    request of its session in a way that may mean so; `last_line` is what its process wrote last on stderr.
+    request of its session in a way that may mean so; `last_line` is what its process wrote last on stderr. `errors` are
+    told what the server logs as an error, and `changed` is set when it says that its list of tools has changed.
     """
 
     server: Server
@@ -64,6 +82,8 @@ class Transport:
     doubted: bool = False
     last_line: str = ""
     version: str | None = None
+    errors: _ErrorListeners = field(default_factory=list)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[Client]:
@@ -73,25 +93,48 @@ class Transport:
         declared = self.server.declared
         if declared.command is None:
             url = declared.url or ""
-            await admit(url, declared=True)  # its own client follows no redirect to another host
+            await admit(url, declared=True)  # before anything else, so that a wrong address is named as such
             patience = httpx2.Timeout(_CONNECT_SECONDS, read=max(_LEAST_READ_SECONDS, declared.timeout + 5))
             async with (
                 _HttpClient(self, patience) as http,
-                self._greeted(streamable_http_client(url, http_client=http)) as client,
+                self._greeted(
+                    streamable_http_client(url, http_client=http, max_sse_event_size=MAX_SERVER_MESSAGE_BYTES)
+                ) as client,
             ):
                 yield client
             return
         with self._stderr() as errors:
-            name, *arguments = bound_to_this_process([declared.command, *declared.args])
-            command = StdioServerParameters(command=name, args=arguments, env=dict(self.server.env), cwd=declared.cwd)
-            async with self._greeted(stdio_client(command, errlog=errors)) as client:
+            command = bound_to_this_process([declared.command, *declared.args])
+            stdio = StdioTransport(command, self.server.env, declared.cwd, errors, self.leave_out_deep)
+            async with self._greeted(stdio) as client:
                 yield client
+
+    def leave_out_deep(self, tool: str) -> None:
+        leave_out(self.server, tool, TOO_DEEP)
 
     @asynccontextmanager
     async def _greeted(self, transport: Any) -> AsyncIterator[Client]:
-        async with Client(_Watched(transport, self), cache=None) as client:
+        client = Client(
+            _Watched(transport, self),
+            cache=None,
+            log_level="error",
+            logging_callback=self._log,
+            message_handler=self._note,
+        )
+        async with client:
             self.version = client.protocol_version
             yield client
+
+    async def _log(self, params: LoggingMessageNotificationParams) -> None:
+        """Tell the calls in flight what the server logs as an error: the protocol does not say whose it is."""
+        if params.level in _ERROR_LEVELS:
+            text = params.data if isinstance(params.data, str) else json.dumps(params.data, ensure_ascii=False)
+            for listener in self.errors:
+                listener(redact(both_ends(text, MAX_MESSAGE_CHARACTERS)))
+
+    async def _note(self, message: IncomingMessage) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            self.changed.set()
 
     @contextmanager
     def _stderr(self) -> Iterator[TextIO]:
@@ -191,53 +234,44 @@ def leave_out(server: Server, tool: str, reason: str) -> None:
 
 
 class _HttpClient(httpx2.AsyncClient):
-    """What the SDK sends requests with. One that fails is answered with an error of its own, else the SDK would end the
-    session.
+    """What the SDK sends requests with. It keeps no cookies: what a server sets in the call of one run would go out
+    with those of others.
     """
 
     def __init__(self, transport: Transport, timeout: httpx2.Timeout) -> None:
-        super().__init__(headers={"accept-encoding": "identity", **transport.server.headers}, timeout=timeout)
+        super().__init__(
+            headers={"accept-encoding": "identity", **transport.server.headers},
+            timeout=timeout,
+            transport=AdmittedTransport(transport.leave_out_deep),
+            cookies=no_cookies(),
+            trust_env=False,
+            auth=transport.server.renewed,
+        )
         self._of = transport
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        """Send a request, and note what its answer says about the session and its credentials."""
         try:
             response = await super().send(request, **options)
-        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
-            return _failed(request, str(error) or "no connection in time", NOT_BEGUN)
-        except httpx2.TransportError as error:
-            return _failed(request, str(error) or type(error).__name__)
-        in_session = request.method == "POST" and _SESSION_HEADER in request.headers
-        if in_session and response.status_code == httpx2.codes.NOT_FOUND:
-            await response.aclose()
-            self._of.ended.set()
-            return _failed(request, "it does not know the session any more", NOT_BEGUN)
-        if in_session and response.status_code == httpx2.codes.BAD_REQUEST:
-            self._of.doubted = True
-        try:
-            await _read_bounded(response)
-        except (httpx2.TransportError, ValueError) as error:
-            await response.aclose()
-            return _failed(request, str(error) or type(error).__name__)
+        except CommandFailed as error:
+            return _with_request(failed(str(error), REFUSED), request)
+        if response.status_code in _REFUSALS:
+            return await _replaced(response, f"it refuses the credentials ({response.status_code})", REFUSED)
+        if request.method == "POST" and _SESSION_HEADER in request.headers:
+            if response.status_code == httpx2.codes.NOT_FOUND:
+                self._of.ended.set()
+                return await _replaced(response, "it does not know the session any more", NOT_BEGUN)
+            if response.status_code == httpx2.codes.BAD_REQUEST:
+                self._of.doubted = True
         return response
 
 
-def _failed(request: httpx2.Request, message: str, data: str | None = None) -> httpx2.Response:
-    """Return what the SDK takes for the answer of a server that could not serve this request."""
-    error = {"code": CONNECTION_CLOSED, "message": message, "data": data}
-    return httpx2.Response(502, json={"jsonrpc": "2.0", "id": None, "error": error}, request=request)
+async def _replaced(response: httpx2.Response, message: str, data: str) -> httpx2.Response:
+    """Return an error of the protocol in the place of a server's answer."""
+    await response.aclose()
+    return _with_request(failed(message, data), response.request)
 
 
-async def _read_bounded(response: httpx2.Response) -> None:
-    """Read an answer, of at most 16 MiB, for the SDK, which reads and unpacks any amount. A stream of events is left to
-    it: each of those has a bound. Raises ValueError.
-    """
-    if response.headers.get("content-encoding", "identity").lower() != "identity":
-        raise ValueError("it answers compressed, which it was not asked to")
-    if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
-        return
-    body = bytearray()
-    async for piece in response.aiter_raw():
-        body += piece
-        if len(body) > MAX_SERVER_MESSAGE_BYTES:
-            raise ValueError(f"its answer has over {MAX_SERVER_MESSAGE_BYTES:,} bytes")
-    response._content = bytes(body)
+def _with_request(response: httpx2.Response, request: httpx2.Request) -> httpx2.Response:
+    response.request = request
+    return response

@@ -49,6 +49,9 @@ _FENCE_IN_THOUGHT = re.compile(rf"\s*+(?P<marks>```++|~~~++)(?:{_CLOSING})", re.
 """The end of a fence, and behind it the end of the thought that it stands in."""
 
 
+_LEFT_OUT = " [...] "
+
+
 def clean(text: str) -> str:
     """Return `text` without terminal escapes, control characters and direction marks. Line breaks and tabs stay."""
     if text.isprintable():
@@ -72,6 +75,16 @@ def one_line(text: str, limit: int | None = None) -> str:
     if limit is None or (len(line) <= limit and len(text) <= 4 * limit):
         return line
     return line[: limit - 1] + "…"
+
+
+def both_ends(text: str, limit: int) -> str:
+    """Return `text` as `one_line` does; of a longer one its beginning and its end, where errors say what went wrong."""
+    line = one_line(text)
+    if len(line) <= limit:
+        return line
+    head = (limit - len(_LEFT_OUT)) * 2 // 3
+    tail = limit - len(_LEFT_OUT) - head
+    return f"{line[:head].rstrip()}{_LEFT_OUT}{line[len(line) - tail :].lstrip()}"
 
 
 def cut(text: str, most: int) -> str:

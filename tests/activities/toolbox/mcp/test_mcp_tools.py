@@ -23,7 +23,7 @@ from sennit.activities.toolbox.errors import McpToolFailed, McpUnavailable, Unkn
 
 pytest.importorskip("mcp", reason="needs the extra mcp")
 from sennit.activities.toolbox.mcp.configuration import ServerDeclaration
-from sennit.activities.toolbox.mcp.session import Session, SessionThread
+from sennit.activities.toolbox.mcp.session import Hears, Session, SessionThread
 from sennit.activities.toolbox.mcp.tools import McpServers
 from sennit.activities.toolbox.mcp.transport import Transport
 
@@ -210,7 +210,9 @@ async def test_a_cancelled_start_leaves_no_server(tmp_path: Path) -> None:
     declared = ServerDeclaration(command=sys.executable, args=("-c", silent, str(started)))
     thread = SessionThread()
 
-    call = asyncio.ensure_future(thread.start(Session("silent", declared, Secrets({})).call("x", {}, 5, print)))
+    call = asyncio.ensure_future(
+        thread.start(Session("silent", declared, Secrets({})).call("x", {}, Hears(print, print)))
+    )
     await seen(started)
     call.cancel()
     await gone(int(started.read_text()))

@@ -1,0 +1,114 @@
+"""Headers that expire: printed by a command that an operator declares, and asked for again when they are refused."""
+
+import asyncio
+import json
+import time
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import httpx2
+from mcp.client.stdio import get_default_environment
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from sennit.activities.http.client import check_headers
+from sennit.activities.limits import MAX_ERROR_BYTES
+from sennit.activities.toolbox.redaction import forget, remember
+from sennit.workflows.plan.language.validation_messages import first_error
+
+_SECONDS: Final = 30.0
+_KEPT_SECONDS: Final = 300.0
+"""For which headers are kept if their command does not say when they expire."""
+_EARLY_SECONDS: Final = 10.0
+"""Before their end, headers are asked for again: a request with them takes time too."""
+
+
+class CommandFailed(httpx2.RequestError):
+    """The command prints no headers. Nothing was sent."""
+
+
+class _Printed(BaseModel):
+    """What a command prints: `{"headers": {"Authorization": "Bearer ..."}, "expires_in": 3600}`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    headers: dict[str, str]
+    expires_in: float = Field(_KEPT_SECONDS, ge=0)
+
+
+@dataclass(slots=True)
+class HeadersCommand(httpx2.Auth):
+    """Adds to each request the headers that a command has printed. They are kept until they expire; those that a server
+    refuses with 401 are replaced, and the request goes out once more, as the server has done nothing.
+    """
+
+    command: Sequence[str]
+    env: Mapping[str, str]
+    _headers: Mapping[str, str] | None = None
+    _ends: float = 0.0
+
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """Raises CommandFailed before anything was sent."""
+        used = await self._current()
+        request.headers.update(used)
+        response = yield request
+        if response.status_code == httpx2.codes.UNAUTHORIZED:
+            if self._headers is used:  # another request may have replaced them meanwhile
+                self._headers = None
+            request.headers.update(await self._current())
+            yield request
+
+    async def _current(self) -> Mapping[str, str]:
+        if self._headers is None or time.monotonic() >= self._ends:
+            printed = await self._printed()
+            for value in (self._headers or {}).values():
+                forget(value)
+            for value in printed.headers.values():
+                remember(value)
+            self._headers = printed.headers
+            self._ends = time.monotonic() + max(printed.expires_in - _EARLY_SECONDS, 0.0)
+        return self._headers
+
+    async def _printed(self) -> _Printed:
+        """Run the command, which must end within 30 s."""
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *self.command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=PIPE,
+                env={**get_default_environment(), **self.env},
+            )
+        except OSError as error:
+            raise CommandFailed(f"headers_command: {self.command[0]}: {error.strerror}") from None
+        assert process.stdout is not None
+        try:
+            async with asyncio.timeout(_SECONDS):
+                output = await process.stdout.read(MAX_ERROR_BYTES)
+                status = await process.wait()
+        except TimeoutError:
+            raise CommandFailed(f"headers_command: no end within {_SECONDS:g} s") from None
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        if status != 0:
+            raise CommandFailed(f"headers_command: {self.command[0]} ended with {status}")
+        return _read(output)
+
+
+def _read(output: bytes) -> _Printed:
+    """Return the headers, which may also stand alone. No error repeats them."""
+    wrong = 'headers_command: print {"headers": {"Authorization": "Bearer ..."}, "expires_in": 3600}'
+    try:
+        value = json.loads(output)
+        printed = _Printed.model_validate(
+            value if isinstance(value, dict) and "headers" in value else {"headers": value}
+        )
+        check_headers(printed.headers)
+    except ValidationError as error:
+        place, problem = first_error(error)
+        raise CommandFailed(f"{wrong}: {place}: {problem}" if "input" not in problem else wrong) from None
+    except (ValueError, RecursionError):
+        raise CommandFailed(wrong) from None
+    return printed
