@@ -12,6 +12,7 @@ from sennit.activities.limits import MAX_MARKED_BYTES, MAX_THREADS, MAX_WARNING_
 from sennit.activities.nodes import tracing
 from sennit.activities.nodes.attempts import Attempts
 from sennit.activities.nodes.binding import Binder, parse_unit
+from sennit.activities.nodes.changed_tools import check_unchanged
 from sennit.activities.nodes.content_key import content_key
 from sennit.activities.nodes.context import NodeContext, NodeOutput
 from sennit.activities.nodes.effect_ledger import EffectLedger, Write
@@ -135,6 +136,8 @@ class NodeRunner:
             taken = await self.origins.result(context)
             return taken or NodeReply(question=await question_of(context, self.store))
         tool = self.registry.get(work.tool) if isinstance(work, ToolCall) else None
+        if tool is not None and tool.may_change:
+            await check_unchanged(self.library, context, tool)
         # a wait for a thread comes before a write's intent, and is not part of the node's time
         async with nullcontext() if tool is None or tool.is_async else self.threads:
             if isinstance(work, ToolCall) and tool is not None and (tool.effect == "write" or context.spec.approval):

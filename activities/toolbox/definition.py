@@ -112,6 +112,8 @@ class Tool:
     """What the operator may want to change about it."""
     large: bool = False
     """Whether a program gets a reference to its result, and reads it in parts."""
+    may_change: bool = False
+    """Whether its definition is that of a server, which may change it while a run goes on."""
     in_catalogue: bool = True
     """False for a tool that only the engine gives to models."""
 

@@ -1,13 +1,14 @@
 """Keeps credentials out of what a worker says and stores: its log, errors, and what tools and models give back.
 
-One redactor knows the secrets of this process: the values of variables that are named like keys, the passwords of
-those that are URLs, and what `remember` was told.
+One redactor knows the secrets of this process: the values of variables that are named like keys or that SENNIT_SECRETS
+names, the passwords of those that are URLs, and what `remember` was told.
 """
 
 import os
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
 from functools import partial
 from html.entities import codepoint2name
 from typing import Any, Final
@@ -17,10 +18,27 @@ from sennit.workflows.plan.bounded_cache import BoundedCache
 
 MASK: Final = "[redacted]"
 
-_SECRET_NAME = re.compile(
-    r"(?:^|[_-])(?:API[_-]?KEY|TOKEN|SECRET|SECRET_KEY|ACCESS_KEY|PRIVATE_KEY|AUTHORIZATION|COOKIE)$|PASSWORD|PASSWD",
-    re.IGNORECASE,
-)
+NAMES_VARIABLE: Final = "SENNIT_SECRETS"
+"""Names of variables that hold secrets, with commas between them; `*` in a name stands for anything."""
+
+_NAME_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_SECRET_WORDS = frozenset(
+    (
+        "APIKEY", "AUTH", "AUTHORIZATION", "BEARER", "COOKIE", "COOKIES", "CRED", "CREDENTIAL", "CREDENTIALS", "CREDS",
+        "DSN", "HMAC", "JWT", "KEY", "KEYS", "OAUTH", "OTP", "PASS", "PASSCODE", "PASSPHRASE", "PASSWD", "PASSWORD",
+        "PAT", "PIN", "PSK", "PWD", "SALT", "SECRET", "SECRETS", "SIGNATURE", "TOKEN", "TOKENS", "WEBHOOK",
+    )
+)  # fmt: skip
+_SECRET_ENDS = ("APIKEY", "ACCESSKEY", "PASSPHRASE", "PASSWORD", "PASSWD", "PRIVATEKEY", "SECRET", "SECRETKEY", "TOKEN")
+"""Of words that were written together, such as PGPASSWORD."""
+_ABOUT_SECRETS = frozenset(
+    (
+        "COUNT", "DIR", "DIRECTORY", "EXPIRY", "FILE", "FOLDER", "LENGTH", "LIMIT", "MAX", "MIN", "NUM", "PATH",
+        "PER", "SIZE", "SOCK", "TIMEOUT", "TTL", "TYPE", "USED",
+    )
+)  # fmt: skip
+"""Words of names whose value says something about secrets: how many tokens, or where a key lies."""
+_NO_SECRETS = ("PWD", "OLDPWD", NAMES_VARIABLE)
 _LEAST = 6  # shorter values are words like "true" or "test", and masking those would spoil every line
 _LEAST_WORD = 8  # of letters alone, because people give local servers keys like "ollama"
 _LEAST_PIECE = 3
@@ -45,8 +63,11 @@ _changes = 0
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a variable or header of that name holds a secret."""
-    return bool(_SECRET_NAME.search(name))
+    """Whether a variable or header of that name holds a secret: one of its words says so, wherever it stands."""
+    words = {word.upper() for word in _NAME_WORD.findall(name)}
+    if name in _NO_SECRETS or words & _ABOUT_SECRETS:
+        return False
+    return any(word in _SECRET_WORDS or word.endswith(_SECRET_ENDS) for word in words)
 
 
 def remember(secret: str) -> None:
@@ -136,8 +157,9 @@ class Redactor:
 
 
 def _secrets_of(env: Mapping[str, str]) -> Iterator[str]:
+    named = [pattern.strip() for pattern in env.get(NAMES_VARIABLE, "").split(",") if pattern.strip()]
     for name, value in env.items():
-        if is_secret_name(name):
+        if is_secret_name(name) or any(fnmatchcase(name, pattern) for pattern in named):
             yield value.strip()
         for url in _URL.finditer(value):
             yield url["password"]

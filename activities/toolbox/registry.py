@@ -1,7 +1,7 @@
 """The registry of tools and the decorator that turns functions into tools."""
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeVar, get_args
 
 from pydantic import PydanticUndefinedAnnotation, PydanticUserError, TypeAdapter
@@ -40,16 +40,24 @@ class Registry:
         self._tools = {**self._tools, new.name: new}
 
     def discard(self, name: str) -> None:
-        self._tools.pop(name, None)
+        self.exchange([name], [])
+
+    def exchange(self, old: Collection[str], new: Iterable[Tool]) -> None:
+        """Put tools in the place of others in one step, so that no reader misses one that is among both. Their names
+        must be free, or among the old ones.
+        """
+        kept = {name: each for name, each in self._tools.items() if name not in old}
+        self._tools = {**kept, **{each.name: each for each in new}}
 
     def set_absent(self, prefix: str, reason: str) -> None:
         """Say why the tools whose names begin with `prefix` are not here now; with no reason they are."""
         others = {name: why for name, why in self.absences.items() if name != prefix}
         self.absences = {**others, prefix: reason} if reason else others
 
-    def leave_out(self, reasons: Mapping[str, str]) -> None:
-        """Say of tools that somebody declares why they are not offered."""
-        self.left_out = {**self.left_out, **reasons}
+    def leave_out(self, reasons: Mapping[str, str], prefix: str | None = None) -> None:
+        """Say of tools that somebody declares why they are not offered: with a `prefix`, of all whose names begin so."""
+        kept = {name: why for name, why in self.left_out.items() if prefix is None or not name.startswith(prefix)}
+        self.left_out = {**kept, **reasons}
 
     def get(self, name: str) -> Tool:
         """Return the tool of that name. Raises McpUnavailable if it may come, else UnknownTool with the nearest."""

@@ -5,10 +5,11 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, Final
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import unquote, urljoin, urlsplit
 
 from pydantic import AfterValidator, Field, ValidationError
 
@@ -21,6 +22,7 @@ from sennit.activities.toolbox.errors import ToolError, ToolSetupError
 from sennit.activities.toolbox.http.endpoints import Endpoint
 from sennit.workflows.plan.checking.schemas import unknown_keywords
 from sennit.workflows.plan.language.limits import Duration
+from sennit.workflows.plan.language.problems import place_of
 from sennit.workflows.plan.language.text import nearest_or_known, one_line, printable
 from sennit.workflows.plan.language.validation_messages import first_error
 
@@ -114,6 +116,17 @@ class _Operation:
         return fnmatchcase(self.key, pattern) or fnmatchcase(self.call, pattern)
 
 
+@dataclass(frozen=True, slots=True)
+class _Definition:
+    """A schema that operations share, as plans have it, the names of those that it refers to itself, and why no tool can
+    have it, if that is so.
+    """
+
+    schema: Any
+    references: tuple[str, ...]
+    problem: str
+
+
 class _Document:
     """A document that has been read, and what it is a source of."""
 
@@ -121,6 +134,7 @@ class _Document:
         self._source = source
         self._is_remote = source.document.startswith(("http://", "https://"))
         self._data = _parsed(source, self._fetch() if self._is_remote else _read(source, folder))
+        self._definitions: dict[str, _Definition] = {}
 
     def _fetch(self) -> bytes:
         async def fetch() -> bytes:
@@ -153,19 +167,20 @@ class _Document:
         headers = dict(source.headers)
         if kind := self._add_body(operation, properties, required):
             headers = {"Content-Type": kind, **headers}
-        arguments = self._with_definitions({"type": "object", "properties": properties, "required": required})
+        own = {"type": "object", "properties": properties, "required": required}
+        arguments = self._with_definitions(own)
         if flaw := flaw_of(arguments):
             raise _Unfit(flaw)
         usual: Effect = "read" if method in _READS else "write"
         said = operation.definition.get("summary") or operation.definition.get("description")
         try:
-            return Endpoint.model_validate(
+            endpoint = Endpoint.model_validate(
                 {
                     "name": operation.name,
                     "description": one_line(said if isinstance(said, str) else operation.call, MAX_MESSAGE_CHARACTERS),
                     "method": method.upper(),
                     "url": self._url(operation, path),
-                    "arguments": arguments,
+                    "arguments": {**own, "$defs": _chains(arguments.get("$defs", {}))},
                     "query": tuple(query),
                     "body": None if method in _BODILESS else BODY,
                     "headers": headers,
@@ -178,6 +193,7 @@ class _Document:
             )
         except ValidationError as error:
             raise _Unfit(": ".join(filter(None, first_error(error)))) from None
+        return endpoint.model_copy(update={"arguments": arguments})  # shared schemas are checked already, once
 
     def _parameters(self, operation: _Operation) -> tuple[dict[str, Any], list[str], list[str], str]:
         """Return the schemas of the arguments, which are required, which are in the query, and the path with them."""
@@ -279,12 +295,26 @@ class _Document:
         waiting = list(_references(arguments))
         while waiting:
             name = waiting.pop()
-            if name not in found:
-                if name not in known:
-                    raise _Unfit(f"it refers to the schema {name!r}, which the document does not have")
-                found[name] = self._schema(known[name])
-                waiting += _references(found[name])
+            if name in found:
+                continue
+            if name not in known:
+                raise _Unfit(f"it refers to the schema {name!r}, which the document does not have")
+            definition = self._definition(name, known[name])
+            if definition.problem:
+                raise _Unfit(definition.problem)
+            found[name] = definition.schema
+            waiting += definition.references
         return {**arguments, "$defs": dict(sorted(found.items()))} if found else arguments
+
+    def _definition(self, name: str, schema: Any) -> _Definition:
+        """Return a shared schema, which is converted and checked once, however many operations refer to it."""
+        if name not in self._definitions:
+            converted = self._schema(schema)
+            references = tuple(dict.fromkeys(_references(converted)))
+            alone = {**converted, "$defs": dict.fromkeys(references, {})} if isinstance(converted, dict) else converted
+            problem = next((f"{place_of(where)}: {why}" for where, why in unknown_keywords(alone, ("$defs", name))), "")
+            self._definitions[name] = _Definition(converted, references, problem)
+        return self._definitions[name]
 
     def _resolved(self, value: Any) -> Any:
         """Return a part of the document, or what it refers to. Raises _Unfit."""
@@ -307,6 +337,8 @@ class _Document:
         url = server + path
         if not path.startswith("/") or urlsplit(url)[:2] != urlsplit(server)[:2]:
             raise _Unfit(f"its path {operation.path!r} does not begin with /, or leads to another host")
+        if any(unquote(part) in (".", "..") for part in re.split(r"[/\\]", urlsplit(url).path)):
+            raise _Unfit(f"its path {operation.path!r} has . or .. in it, and would leave its place at the server")
         return url
 
     def _server(self, operation: _Operation) -> str:
@@ -329,6 +361,15 @@ class _Document:
         if self._is_remote and urlsplit(url)[:2] != urlsplit(source.document)[:2]:
             raise _wrong(source, f"its server is {url!r}, on another host; if you trust that, give it under `url`")
         return url.rstrip("/")
+
+
+def _chains(definitions: Mapping[str, Any]) -> dict[str, Any]:
+    """Return of shared schemas only which of them is another one: what is to be checked of all of them together."""
+    chains: dict[str, Any] = {}
+    for name, schema in definitions.items():
+        parts = schema if isinstance(schema, dict) else {}
+        chains[name] = {key: parts[key] for key in ("$ref", "anyOf", "oneOf", "allOf") if key in parts}
+    return chains
 
 
 def _wrong(source: Source, problem: str) -> ToolSetupError:

@@ -13,6 +13,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from typing import Any, Final, NamedTuple, TypeVar
 
 from mcp import Client
+from mcp.client.subscriptions import SubscriptionLost
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
     HEADER_MISMATCH,
@@ -27,6 +28,7 @@ from mcp_types import (
     TextResourceContents,
     Tool,
 )
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter
 
 from sennit.activities.limits import MAX_SERVER_PAUSE_SECONDS, MAX_TOOL_PAGES
@@ -45,6 +47,7 @@ from sennit.activities.toolbox.mcp.http_transport import NOT_BEGUN, REFUSED
 from sennit.activities.toolbox.mcp.transport import Server, Transport, leave_out
 
 _FIRST_PAUSE = 1.0
+_LISTEN_PAUSE = 30.0
 _RESULT: Final = TypeAdapter[CallToolResult | InputRequiredResult](CallToolResult | InputRequiredResult)
 
 T = TypeVar("T")
@@ -124,6 +127,7 @@ class Session:
         renewed = HeadersCommand(declared.headers_command, env) if declared.headers_command is not None else None
         self.server = Server(name, declared, env, headers, renewed)
         self._opening = asyncio.Lock()
+        self._news = asyncio.Event()
         self._owner: asyncio.Task[None] | None = None
         self._owners: set[asyncio.Task[None]] = set()  # also of sessions that are about to end
         self._connection: Connection | None = None
@@ -141,6 +145,8 @@ class Session:
         """
         try:
             async with asyncio.timeout(self.declared.start_timeout), (await self.open()).used() as client:
+                self._news.clear()
+                self.server.left_out.clear()
                 version = client.server_info.version if client.server_info is not None else ""
                 tools = await self._pages(client.list_tools, "tools")
                 listed = Listed(version, tools, *await self._resources(client))
@@ -150,6 +156,10 @@ class Session:
             raise self._unavailable(f"does not list its tools: {error}") from None
         self._failures = 0
         return listed
+
+    async def news(self) -> None:
+        """Return when the server may offer something else than it has listed: it says so, or was started again."""
+        await self._news.wait()
 
     async def _resources(self, client: Client) -> tuple[Sequence[Resource], Sequence[ResourceTemplate]]:
         """Return the resources of a server that has any; a server that cannot list them has its tools all the same."""
@@ -300,19 +310,41 @@ class Session:
 
     async def _keep_open(self, ready: "asyncio.Future[Connection]") -> None:
         """Hold the session from its opening to its end in one task, as its cancellation scopes require."""
-        transport = Transport(self.server)
+        transport = Transport(self.server, self._news)
         try:
             async with self._connected(transport) as client:
                 connection = self._connection = Connection(client, transport)
+                self._news.set()
                 if not ready.done():  # even if the call was cancelled just now: the next one uses it
                     ready.set_result(connection)
-                await connection.ended()
+                listening = asyncio.create_task(self._listen(client))
+                try:
+                    await connection.ended()
+                finally:
+                    listening.cancel()
+                    await asyncio.wait([listening])
         except (ExceptionGroup, MCPError, ToolError, OSError, RuntimeError, ValueError) as error:
             if not ready.done():
                 ready.set_exception(self._failure(_innermost(error), transport))
         finally:
             if not ready.done():
                 ready.set_exception(self._unavailable("does not start"))
+
+    async def _listen(self, client: Client) -> None:
+        """Note what a server says about its list of tools where the protocol has a stream for that; by older protocols
+        it says so unasked. A server that has no such stream never changes its list, as far as anybody can tell.
+        """
+        if client.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            return
+        with suppress(MCPError, RuntimeError, ValueError, TimeoutError):
+            while True:
+                try:
+                    async with client.listen(tools_list_changed=True) as changes:
+                        async for _ in changes:
+                            self._news.set()
+                except SubscriptionLost:
+                    self._news.set()  # something may have been missed
+                await asyncio.sleep(_LISTEN_PAUSE)
 
     def _connected(self, transport: Transport) -> AbstractAsyncContextManager[Client]:
         return transport.connected()

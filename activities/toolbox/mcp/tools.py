@@ -43,8 +43,9 @@ log = logging.getLogger("mcp.server")
 class McpServers:
     """The servers that a file declares, and the tools of those that have listed them.
 
-    What a server lists first is what plans can call until this worker ends. One that does not answer is started again,
-    after a pause that grows to 60 s, until it does.
+    What a server has listed last is what plans can call: it is listed again when the server says that its list has
+    changed, and when it was started again. A server that does not answer is started again, after a pause that grows to
+    60 s, until it does.
     """
 
     def __init__(self, path: Path, env: Mapping[str, str]) -> None:
@@ -60,6 +61,7 @@ class McpServers:
         for session in self._sessions:
             session.check_command()
         self._tools: dict[str, list[Tool]] = {}
+        self._shown: dict[str, list[str]] = {}
         self._absences: dict[str, str] = {}
         self._registry: Registry | None = None
         self._changes = threading.Lock()
@@ -91,7 +93,7 @@ class McpServers:
         return tasks
 
     async def _list(self, session: Session, tried: asyncio.Event) -> None:
-        """Return when the server has listed its tools. Raises ToolSetupError at the first try."""
+        """Keep the list of a server's tools. Raises ToolSetupError at the first try."""
         while True:
             try:
                 listed = await session.list_offers()
@@ -113,7 +115,8 @@ class McpServers:
             else:
                 self._change(session, tools=_tools_of(session, self._thread, listed))
                 tried.set()
-                return
+                await session.news()
+                await asyncio.sleep(_PAUSE)  # changes that come together are one
 
     def _change(self, session: Session, *, tools: list[Tool] | None = None, absence: str = "") -> None:
         before = self._absences.get(session.name, "")
@@ -128,14 +131,19 @@ class McpServers:
             log.info("MCP server %s answers now; it offers %d tools", session.name, len(tools or ()))
 
     def _show(self, session: Session) -> None:
-        assert self._registry is not None
+        """Let the registry have the tools of a server in the place of those that it has had from it so far."""
+        registry, prefix = self._registry, _name(session, "")
+        assert registry is not None
+        before, shown = self._shown.get(session.name, []), []
         for tool in self._tools.get(session.name, ()):
-            if tool.name in self._registry:
-                leave_out(session.server, tool.name.removeprefix(_name(session, "")), "another tool has this name")
+            if tool.name in registry and tool.name not in before:
+                leave_out(session.server, tool.name.removeprefix(prefix), "another tool has this name")
             else:
-                self._registry.add(tool)
-        self._registry.leave_out(session.server.left_out)
-        self._registry.set_absent(_name(session, ""), self._absences.get(session.name, ""))
+                shown.append(tool)
+        registry.exchange(before, shown)
+        self._shown[session.name] = [tool.name for tool in shown]
+        registry.leave_out(session.server.left_out, f"{session.name}_")
+        registry.set_absent(prefix, self._absences.get(session.name, ""))
 
 
 def _tools_of(session: Session, thread: SessionThread, listed: Listed) -> list[Tool]:
@@ -196,6 +204,7 @@ def _tool(session: Session, thread: SessionThread, declared: McpTool, version: s
         timeout=server.longest_call + 5,
         resource=server.resources.get(declared.name),
         idempotent=idempotent,
+        may_change=True,
         schema=mask(declared.input_schema),
         output_schema=mask(declared.output_schema) or TypeAdapter(McpText).json_schema(mode="serialization"),
         function=call,

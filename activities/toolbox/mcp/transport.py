@@ -74,16 +74,16 @@ class Server:
 class Transport:
     """One connection to a server. `ended` is set when its session is over, `doubted` when the server has refused a
     request of its session in a way that may mean so; `last_line` is what its process wrote last on stderr. `errors` are
-    told what the server logs as an error, and `changed` is set when it says that its list of tools has changed.
+    told what the server logs as an error, and `news` is set when it says that its list of tools has changed.
     """
 
     server: Server
+    news: asyncio.Event = field(default_factory=asyncio.Event)
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     doubted: bool = False
     last_line: str = ""
     version: str | None = None
     errors: _ErrorListeners = field(default_factory=list)
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[Client]:
@@ -134,7 +134,7 @@ class Transport:
 
     async def _note(self, message: IncomingMessage) -> None:
         if isinstance(message, ToolListChangedNotification):
-            self.changed.set()
+            self.news.set()
 
     @contextmanager
     def _stderr(self) -> Iterator[TextIO]:

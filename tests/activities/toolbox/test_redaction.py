@@ -16,15 +16,35 @@ from sennit.activities.toolbox.redaction import MASK, Redactor, mask, remember
 SECRET = 'sk-"quoted"\\and-long'
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["OPENAI_API_KEY", "HF_TOKEN", "APP_SECRET", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD_RO", "TOKEN", "my_api_key"],
-)
+NAMES = """
+    OPENAI_API_KEY OPENAI_API_KEY_2 HF_TOKEN HF_TOKEN_READ APP_SECRET CLIENT_SECRET_V2 AWS_SECRET_ACCESS_KEY my_api_key
+    SIGNING_KEY ENCRYPTION_KEY_OLD SECRET_KEY_BASE MASTER_KEY SSH_PRIVATE_KEY LICENSE_KEY KEY apiKey x-api-key APIKEY
+    DB_PASSWORD_RO REDIS_PASS DB_PASS_2 MYSQL_PWD PGPASSWORD PASSPHRASE KEY_PASSPHRASE GITHUB_PAT GITHUB_PAT_CI TOKEN
+    TOKEN_GITHUB API_TOKENS GITHUBTOKEN authToken clientSecret Proxy-Authorization BASIC_AUTH NPM_AUTH JWT_OLD
+    SESSION_COOKIE GCP_CREDENTIALS_JSON SENTRY_DSN SLACK_WEBHOOK WEBHOOK_URL WIFI_PSK HMAC_V1 OAUTH_CLIENT BEARER
+""".split()
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_the_value_of_a_variable_that_looks_like_a_key_is_masked(name: str) -> None:
     assert Redactor({name: "hunter2222"}).clean("said hunter2222, twice: hunter2222") == (f"said {MASK}, twice: {MASK}")
 
 
-@pytest.mark.parametrize("name", ["MAX_TOKENS", "TOKENIZER", "KEYBOARD", "PATH", "SECRETARY"])
+def test_an_operator_names_other_secrets() -> None:
+    env = {
+        "SENNIT_SECRETS": "HARMLESS, PLAIN_*",
+        "HARMLESS": "hunter2222",
+        "PLAIN_2": "hunter3333",
+        "OTHER": "hunter4444",
+    }
+    assert Redactor(env).clean("hunter2222 hunter3333 hunter4444 HARMLESS") == f"{MASK} {MASK} hunter4444 HARMLESS"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["MAX_TOKENS", "TOKENIZER", "TOKENIZERS_PARALLELISM", "KEYBOARD", "PATH", "PWD", "SECRETARY", "MONKEY", "COMPASS"]
+    + ["SSH_AUTH_SOCK", "TLS_KEY_FILE", "PASSED", "PATTERN", "AUTHOR", "TOKENS_PER_MINUTE", "PINNED", "SALTED_NUTS"],
+)
 def test_the_value_of_another_variable_stays(name: str) -> None:
     assert Redactor({name: "hunter2222"}).clean("hunter2222") == "hunter2222"
 

@@ -9,6 +9,7 @@ import pytest
 
 from sennit.activities.toolbox import Tool, ToolArgumentError, ToolContext, ToolSetupError
 from sennit.activities.toolbox.http.declarations import http_tools
+from sennit.workflows.plan.checking import schemas
 
 if TYPE_CHECKING:
     from .conftest import Web
@@ -249,3 +250,41 @@ async def test_a_path_never_leads_calls_and_their_secrets_to_another_host(tmp_pa
     tools, left_out = await read(tmp_path, document, url="https://api.good.com", headers={"x-key": "$TOKEN"})
     assert tools == {}
     assert left_out == {"t_look": f"its path {path!r} does not begin with /, or leads to another host"}
+
+
+@pytest.mark.parametrize("path", ["/a/../b", "/./b", "/a/%2e%2e/b", "/a/..%2fb/..", "/.."])
+async def test_a_path_never_leaves_its_place_at_the_server(tmp_path: Path, path: str) -> None:
+    document = {**DOCUMENT, "paths": {path: {"get": {"operationId": "look"}}}}
+    tools, left_out = await read(tmp_path, document, url="https://api.good.com/tenant/7")
+    assert tools == {}
+    assert left_out == {"t_look": f"its path {path!r} has . or .. in it, and would leave its place at the server"}
+
+
+async def test_a_schema_that_all_operations_share_is_converted_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once more for each operation, a document of 200 KB took half a minute."""
+    fields = {f"field_{number}": {**TEXT, "description": "x" * 60} for number in range(1_800)}
+    paths = {
+        f"/p{number}": {
+            "post": {"operationId": f"op{number}", "requestBody": body({"$ref": "#/components/schemas/Big"})}
+        }
+        for number in range(200)
+    }
+    document = {
+        **DOCUMENT,
+        "paths": paths,
+        "components": {"schemas": {"Big": {"type": "object", "properties": fields}}},
+    }
+    checked = 0
+    known = schemas.unknown_keywords
+
+    def counted(schema: Any, where: Any = ()) -> Any:
+        nonlocal checked
+        checked += 1
+        return known(schema, where)
+
+    monkeypatch.setattr("sennit.activities.toolbox.http.openapi.unknown_keywords", counted)
+    tools, left_out = await read(tmp_path, document, url="https://api.good.com")
+    assert (len(tools), left_out) == (200, {})
+    assert checked < 10_000

@@ -1,5 +1,6 @@
 """What servers of others have been seen to do, and what becomes of a call then: no text is lost, no write repeated."""
 
+import asyncio
 import json
 import logging
 import sys
@@ -120,3 +121,15 @@ def test_a_cursor_that_stands_still_ends_the_list(tmp_path: Path, caplog: pytest
     registry = odd(tmp_path, "cursor")
     assert {"odd_plain", "odd_text_only"} <= {each.name for each in registry}
     assert "odd: its list of tools has no end: a cursor comes again" in caplog.text
+
+
+async def test_a_changed_list_is_listed_again(tmp_path: Path, context: ToolContext) -> None:
+    registry = odd(tmp_path, effects={"*": "read"})
+    await called(registry, "change", context)
+    async with asyncio.timeout(30):
+        while "odd_new" not in registry:
+            await asyncio.sleep(0.05)
+    assert "odd_text_only" not in registry
+    assert registry.get("odd_plain").schema["required"] == ["to"]
+    assert "odd_json_text" in registry
+    assert "odd_task" in registry.left_out
