@@ -175,6 +175,13 @@ def serve(name: str) -> int:
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     gc.disable()  # what is being loaded is no garbage, and to look for it is an eighth of the start
+    if len(sys.argv) == 2 and sys.argv[1] not in (
+        "catalogue",
+        "store",
+    ):  # it serves a role, and tools print what they like
+        from sennit.workers.output import redact_output
+
+        redact_output()
     status = main(sys.argv[1:])
     from sennit.workers.shutdown import leave
 

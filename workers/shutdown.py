@@ -4,9 +4,10 @@ import asyncio
 import logging
 import os
 import signal
-import sys
 import threading
 from typing import Any, NoReturn
+
+from sennit.workers.output import write_out
 
 AFTER_DRAIN = 4.0
 """Seconds that activities have to react to their cancellation after the drain. With the default drain of 25 s a process
@@ -48,8 +49,7 @@ def leave(code: int) -> NoReturn:
     The interpreter's own shutdown is skipped: the SDK's core may still have threads in Python, which would abort it.
     """
     logging.shutdown()
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
+    write_out()
     os._exit(code)
 
 

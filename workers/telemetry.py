@@ -2,7 +2,6 @@
 
 import logging
 import os
-import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 from urllib.parse import unquote
@@ -21,6 +20,7 @@ from temporalio.runtime import (
 )
 
 from sennit.activities.toolbox.redaction import is_secret_name, redact, remember
+from sennit.workers.output import log_stream
 from sennit.workers.settings import ListenAddress, LogForm, WrongSetting
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def start_log(form: LogForm, level: str, env: Mapping[str, str] = os.environ, st
     Unless `form` says otherwise, each is a JSON object on a line if the stream is not a terminal. Entries made in an
     activity or a workflow have `run` (workflow id), `run_id` and `node` (activity id).
     """
-    out = stream or sys.stderr
+    out = stream or log_stream()
     as_json = form == "json" or (form == "auto" and not out.isatty())
     first: list[Processor] = [
         structlog.stdlib.add_log_level,

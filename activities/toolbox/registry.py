@@ -55,7 +55,7 @@ class Registry:
         self.absences = {**others, prefix: reason} if reason else others
 
     def leave_out(self, reasons: Mapping[str, str], prefix: str | None = None) -> None:
-        """Say of tools that somebody declares why they are not offered: with a `prefix`, of all whose names begin so."""
+        """Say why tools that somebody declares are not offered; with a `prefix`, of all whose names begin so."""
         kept = {name: why for name, why in self.left_out.items() if prefix is None or not name.startswith(prefix)}
         self.left_out = {**kept, **reasons}
 

@@ -1,12 +1,17 @@
 """No server keeps a worker's event loop from its other work, whatever bytes it sends, in chunks of whatever size."""
 
 import json
+import sys
 from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
 import pytest
 from doubles.event_loop_lag import byte_server, measured_lag
 
-from sennit.activities.http.download import download
+from sennit.activities.http.client import Request
+from sennit.activities.http.download import download, exchange
+from sennit.activities.limits import MAX_OPENAPI_BYTES
 from sennit.activities.providers.http_provider import HttpProvider
 from sennit.activities.providers.model import ModelRequest, ProviderError, ReplyForm
 from sennit.activities.providers.openai import OpenAI
@@ -79,3 +84,59 @@ async def test_a_page_delays_nobody(shape: str, size: int, monkeypatch: pytest.M
         with suppress(ToolError):
             await download(url, 1_000_000)
     assert lag.seconds < MAX_LAG_SECONDS
+
+
+@pytest.mark.parametrize("size", [1, 100_000])
+@pytest.mark.parametrize("shape", SHAPES)
+async def test_a_document_of_openapi_delays_nobody(shape: str, size: int) -> None:
+    with byte_server(SHAPES[shape][:60_000], size, kind="application/json") as url, measured_lag() as lag:
+        with suppress(ToolError):
+            await exchange(Request("GET", url), MAX_OPENAPI_BYTES)
+    assert lag.seconds < MAX_LAG_SECONDS
+
+
+SEVERAL = ("line breaks", "comments", "one line", "small events", "one event of many lines", "deep json")
+
+
+async def lag_of_sessions(declared: dict[str, Any]) -> float:
+    """Return how long one server keeps the event loop that all MCP sessions share from the others."""
+    pytest.importorskip("mcp", reason="needs the extra mcp")
+    from sennit.activities.toolbox.configuration import Secrets
+    from sennit.activities.toolbox.mcp.configuration import ServerDeclaration
+    from sennit.activities.toolbox.mcp.session import Session, SessionThread
+
+    session = Session("my", ServerDeclaration.model_validate({**declared, "start_timeout": "3s"}), Secrets({}))
+
+    async def listed() -> float:
+        with measured_lag() as lag, suppress(ToolError):
+            await session.list_offers()
+        return lag.seconds
+
+    return await SessionThread().start(listed())
+
+
+@pytest.mark.parametrize("size", [1, 100_000])
+@pytest.mark.parametrize("kind", ["text/event-stream", "application/json"])
+@pytest.mark.parametrize("shape", SEVERAL)
+async def test_an_mcp_server_over_http_delays_no_other(shape: str, kind: str, size: int) -> None:
+    with byte_server(SHAPES[shape][:60_000], size, kind=kind) as url:
+        assert await lag_of_sessions({"url": f"{url}/mcp"}) < MAX_LAG_SECONDS
+
+
+PRINTS = """
+import pathlib, sys
+body, size = pathlib.Path(sys.argv[1]).read_bytes(), int(sys.argv[2])
+for start in range(0, len(body), size):
+    sys.stdout.buffer.write(body[start:start + size])
+    sys.stdout.buffer.flush()
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("size", [1, 100_000])
+@pytest.mark.parametrize("shape", SEVERAL)
+async def test_an_mcp_server_on_stdio_delays_no_other(tmp_path: Path, shape: str, size: int) -> None:
+    body = SHAPES[shape] if size > 1 else SHAPES[shape][:60_000]
+    (tmp_path / "body").write_bytes(body * 5)
+    declared = {"command": sys.executable, "args": ["-c", PRINTS, str(tmp_path / "body"), str(size)]}
+    assert await lag_of_sessions(declared) < MAX_LAG_SECONDS

@@ -118,8 +118,8 @@ class _Operation:
 
 @dataclass(frozen=True, slots=True)
 class _Definition:
-    """A schema that operations share, as plans have it, the names of those that it refers to itself, and why no tool can
-    have it, if that is so.
+    """A schema that operations share, as plans have it; the names of those that it refers to; and why no tool can have
+    it, if that is so.
     """
 
     schema: Any
@@ -311,8 +311,13 @@ class _Document:
         if name not in self._definitions:
             converted = self._schema(schema)
             references = tuple(dict.fromkeys(_references(converted)))
-            alone = {**converted, "$defs": dict.fromkeys(references, {})} if isinstance(converted, dict) else converted
-            problem = next((f"{place_of(where)}: {why}" for where, why in unknown_keywords(alone, ("$defs", name))), "")
+            alone = converted
+            if isinstance(converted, dict):  # each of those that it refers to is checked alone
+                alone = {**converted, "$defs": {reference: {} for reference in references}}
+            problem = ""
+            for where, why in unknown_keywords(alone, ("$defs", name)):
+                problem = f"{place_of(where)}: {why}"
+                break
             self._definitions[name] = _Definition(converted, references, problem)
         return self._definitions[name]
 
@@ -338,7 +343,7 @@ class _Document:
         if not path.startswith("/") or urlsplit(url)[:2] != urlsplit(server)[:2]:
             raise _Unfit(f"its path {operation.path!r} does not begin with /, or leads to another host")
         if any(unquote(part) in (".", "..") for part in re.split(r"[/\\]", urlsplit(url).path)):
-            raise _Unfit(f"its path {operation.path!r} has . or .. in it, and would leave its place at the server")
+            raise _Unfit(f"its path {operation.path!r} has . or .. in it, and would leave its place")
         return url
 
     def _server(self, operation: _Operation) -> str:

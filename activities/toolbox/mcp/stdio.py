@@ -188,6 +188,6 @@ async def _drain(output: asyncio.StreamReader) -> None:
 async def _has_ended(process: Process, seconds: float) -> bool:
     """Wait for the end of the process itself: `wait` would also wait for whoever else holds its output."""
     deadline = asyncio.get_running_loop().time() + seconds
-    while process.returncode is None and asyncio.get_running_loop().time() < deadline:
+    while process.returncode is None and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110
         await asyncio.sleep(_POLL_SECONDS)
     return process.returncode is not None

@@ -16,13 +16,54 @@ from sennit.activities.toolbox.redaction import MASK, Redactor, mask, remember
 SECRET = 'sk-"quoted"\\and-long'
 
 
-NAMES = """
-    OPENAI_API_KEY OPENAI_API_KEY_2 HF_TOKEN HF_TOKEN_READ APP_SECRET CLIENT_SECRET_V2 AWS_SECRET_ACCESS_KEY my_api_key
-    SIGNING_KEY ENCRYPTION_KEY_OLD SECRET_KEY_BASE MASTER_KEY SSH_PRIVATE_KEY LICENSE_KEY KEY apiKey x-api-key APIKEY
-    DB_PASSWORD_RO REDIS_PASS DB_PASS_2 MYSQL_PWD PGPASSWORD PASSPHRASE KEY_PASSPHRASE GITHUB_PAT GITHUB_PAT_CI TOKEN
-    TOKEN_GITHUB API_TOKENS GITHUBTOKEN authToken clientSecret Proxy-Authorization BASIC_AUTH NPM_AUTH JWT_OLD
-    SESSION_COOKIE GCP_CREDENTIALS_JSON SENTRY_DSN SLACK_WEBHOOK WEBHOOK_URL WIFI_PSK HMAC_V1 OAUTH_CLIENT BEARER
-""".split()
+NAMES = [
+    "OPENAI_API_KEY",
+    "OPENAI_API_KEY_2",
+    "HF_TOKEN",
+    "HF_TOKEN_READ",
+    "APP_SECRET",
+    "CLIENT_SECRET_V2",
+    "AWS_SECRET_ACCESS_KEY",
+    "my_api_key",
+    "SIGNING_KEY",
+    "ENCRYPTION_KEY_OLD",
+    "SECRET_KEY_BASE",
+    "MASTER_KEY",
+    "SSH_PRIVATE_KEY",
+    "LICENSE_KEY",
+    "KEY",
+    "apiKey",
+    "x-api-key",
+    "APIKEY",
+    "DB_PASSWORD_RO",
+    "REDIS_PASS",
+    "DB_PASS_2",
+    "MYSQL_PWD",
+    "PGPASSWORD",
+    "PASSPHRASE",
+    "KEY_PASSPHRASE",
+    "GITHUB_PAT",
+    "GITHUB_PAT_CI",
+    "TOKEN",
+    "TOKEN_GITHUB",
+    "API_TOKENS",
+    "GITHUBTOKEN",
+    "authToken",
+    "clientSecret",
+    "Proxy-Authorization",
+    "BASIC_AUTH",
+    "NPM_AUTH",
+    "JWT_OLD",
+    "SESSION_COOKIE",
+    "GCP_CREDENTIALS_JSON",
+    "SENTRY_DSN",
+    "SLACK_WEBHOOK",
+    "WEBHOOK_URL",
+    "WIFI_PSK",
+    "HMAC_V1",
+    "OAUTH_CLIENT",
+    "BEARER",
+]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -42,8 +83,25 @@ def test_an_operator_names_other_secrets() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["MAX_TOKENS", "TOKENIZER", "TOKENIZERS_PARALLELISM", "KEYBOARD", "PATH", "PWD", "SECRETARY", "MONKEY", "COMPASS"]
-    + ["SSH_AUTH_SOCK", "TLS_KEY_FILE", "PASSED", "PATTERN", "AUTHOR", "TOKENS_PER_MINUTE", "PINNED", "SALTED_NUTS"],
+    [
+        "MAX_TOKENS",
+        "TOKENIZER",
+        "TOKENIZERS_PARALLELISM",
+        "KEYBOARD",
+        "PATH",
+        "PWD",
+        "SECRETARY",
+        "MONKEY",
+        "COMPASS",
+        "SSH_AUTH_SOCK",
+        "TLS_KEY_FILE",
+        "PASSED",
+        "PATTERN",
+        "AUTHOR",
+        "TOKENS_PER_MINUTE",
+        "PINNED",
+        "SALTED_NUTS",
+    ],
 )
 def test_the_value_of_another_variable_stays(name: str) -> None:
     assert Redactor({name: "hunter2222"}).clean("hunter2222") == "hunter2222"

@@ -257,7 +257,7 @@ async def test_a_path_never_leaves_its_place_at_the_server(tmp_path: Path, path:
     document = {**DOCUMENT, "paths": {path: {"get": {"operationId": "look"}}}}
     tools, left_out = await read(tmp_path, document, url="https://api.good.com/tenant/7")
     assert tools == {}
-    assert left_out == {"t_look": f"its path {path!r} has . or .. in it, and would leave its place at the server"}
+    assert left_out == {"t_look": f"its path {path!r} has . or .. in it, and would leave its place"}
 
 
 async def test_a_schema_that_all_operations_share_is_converted_once(
