@@ -4,7 +4,7 @@ import asyncio
 import json
 import time
 from asyncio.subprocess import PIPE
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -62,10 +62,10 @@ class HeadersCommand(httpx2.Auth):
     async def _current(self) -> Mapping[str, str]:
         if self._headers is None or time.monotonic() >= self._ends:
             printed = await self._printed()
-            for value in (self._headers or {}).values():
-                forget(value)
-            for value in printed.headers.values():
-                remember(value)
+            for secret in _secrets_in(self._headers or {}):
+                forget(secret)
+            for secret in _secrets_in(printed.headers):
+                remember(secret)
             self._headers = printed.headers
             self._ends = time.monotonic() + max(printed.expires_in - _EARLY_SECONDS, 0.0)
         return self._headers
@@ -95,6 +95,12 @@ class HeadersCommand(httpx2.Auth):
         if status != 0:
             raise CommandFailed(f"headers_command: {self.command[0]} ended with {status}")
         return _read(output)
+
+
+def _secrets_in(headers: Mapping[str, str]) -> Iterator[str]:
+    for value in headers.values():
+        yield value
+        yield value.rpartition(" ")[2]  # behind a scheme such as Bearer
 
 
 def _read(output: bytes) -> _Printed:

@@ -26,6 +26,7 @@ from sennit.activities.storage.patience import PatientStore
 from sennit.activities.storage.run_context import ArtifactReader
 from sennit.activities.toolbox import Registry, Tool, threads
 from sennit.activities.toolbox import tool as register
+from sennit.activities.toolbox.errors import McpToolChanged
 from sennit.workflows.messages.contracts import NodeReply
 from sennit.workflows.messages.node_calls import GateNodeCall, NodeCall
 from sennit.workflows.plan.digests import digest_in
@@ -198,6 +199,40 @@ async def outcome(runner: NodeRunner, *, lost: bool = False, **fields: Any) -> N
 
 def answer(args: Nothing) -> str:
     return args.query
+
+
+@pytest.mark.parametrize(
+    ("checked", "problem"),
+    [
+        ({}, None),
+        ({"description": "another", "version": "2"}, None),
+        ({"effect": "read"}, "search: its server has changed its effect since this run began, and nothing was called"),
+        ({"schema": {"type": "object"}}, "search: its server has changed its schema since this run began"),
+    ],
+)
+async def test_a_tool_that_its_server_has_changed_is_not_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, checked: dict[str, Any], problem: str | None
+) -> None:
+    called: list[str] = []
+
+    def search(args: Nothing) -> str:
+        called.append(args.query)
+        return args.query
+
+    runner = runner_with(tmp_path, search, effect="write")
+    now = replace(runner.registry.get("search"), may_change=True)
+    runner.registry.exchange(["search"], [now])
+
+    async def run_context(_: ArtifactReader, run_prefix: str, digest: str) -> Any:
+        return SimpleNamespace(tools={"search": {**now.describe(), **checked}})
+
+    monkeypatch.setattr(ArtifactReader, "run_context", run_context)
+    if problem is None:
+        await outcome(runner)
+    else:
+        with pytest.raises(McpToolChanged, match=problem):
+            await outcome(runner)
+    assert called == ([] if problem else ["a"])
 
 
 async def test_the_wait_for_a_thread_is_not_the_time_of_the_node(tmp_path: Path) -> None:
