@@ -124,3 +124,21 @@ async def test_where_nobody_listens_nothing_was_sent(client: HttpClient, unused_
 @pytest.mark.parametrize("answer", [head(2_000) + b"word " * 400, head(len(PACKED), "gzip") + PACKED])
 async def test_a_beginning_is_read_however_long_the_rest_is(client: HttpClient, answer: bytes) -> None:
     assert await read(client, answer, most=7) == b"word wo"
+
+
+async def test_no_cookie_is_kept(client: HttpClient) -> None:
+    heads: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for _ in range(2):
+            heads.append(await reader.readuntil(b"\r\n\r\n"))
+            writer.write(b"HTTP/1.1 200 OK\r\nSet-Cookie: who=me; Path=/\r\nContent-Length: 0\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        for _ in range(2):
+            async with client.send(Request("GET", url)) as answer:
+                await answer.read()
+    assert len(heads) == 2
+    assert not [head for head in heads if b"cookie" in head.lower()]
