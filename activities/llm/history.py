@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from sennit.activities.limits import MAX_HISTORY_TOKENS
 from sennit.activities.llm.models import Models
 from sennit.activities.prompts.outputs import fenced
-from sennit.activities.providers.model import BYTES_A_TOKEN, Message, ModelRequest, tokens_of
+from sennit.activities.providers.model import Message, ModelRequest, tokens_of
 from sennit.activities.storage.run_context import ArtifactReader
+from sennit.workflows.plan.language.limits import BYTES_A_TOKEN
 from sennit.workflows.plan.language.nodes import ChatTurn
 
 HISTORY_SHARE = 2

@@ -312,9 +312,7 @@ class HttpProvider:
             error.usage = builder.usage()
             raise
 
-    async def _fill(
-        self, builder: ReplyBuilder, body: dict[str, Any], field: str, ends: float, room: int
-    ) -> None:
+    async def _fill(self, builder: ReplyBuilder, body: dict[str, Any], field: str, ends: float, room: int) -> None:
         """Send a body, whose limit stands in `field`, and read what comes. The account is told before and after."""
         request = builder.request
         sent = Usage(tokens_in(len(_written(body))), calls=1)
