@@ -203,8 +203,8 @@ class Engine:
         await self._hear_of_cancelled_calls()
 
     async def _hear_of_cancelled_calls(self) -> None:
-        """Wait a moment for the model calls and sub-agents that were cancelled, so that the report has what they have used. A worker
-        that is gone says nothing.
+        """Wait a moment for the model calls and sub-agents that were cancelled, so that the report has what they have
+        used. A worker that is gone says nothing.
         """
         if not self.dispatcher.owes_usage():
             return

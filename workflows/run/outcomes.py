@@ -224,8 +224,8 @@ class InFlight:
     """One activity under way: the units it runs, and in which generations. Suspended, they start again later.
 
     If `is_followed`, the second unit is the step of a program that follows the first, if that has a value. `subagent`
-    is the name of the sub-agent that it runs, `is_paid` says that it spends tokens, and `looks_up` says that it only learns what became of a write. `told`
-    has what its `attempt` has told of units before its end.
+    is the name of the sub-agent that it runs, `is_paid` says that it spends tokens, and `looks_up` that it only learns
+    what became of a write. `told` has what its `attempt` has told of units before its end.
     """
 
     units: tuple[int, ...]

@@ -130,7 +130,7 @@ class Budget:
             self.seen += used.calls
 
     def put_off(self, unit: int, generation: int) -> None:
-        """A model call or a sub-agent was cancelled. What it has used is to be told; until then its reservation stays."""
+        """A model call or a sub-agent was cancelled. Until it tells what it has used, its reservation stays."""
         wanted = self.reserved.pop(unit, None)
         self.grants.pop(unit, None)
         if wanted is not None:
