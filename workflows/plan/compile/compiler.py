@@ -44,6 +44,7 @@ from sennit.workflows.plan.language.references import (
     resolve,
 )
 from sennit.workflows.plan.language.summary import summary_of
+from sennit.workflows.plan.language.text import text_bytes
 
 Keep = Callable[[Any], tuple[str, int]]
 Fallen = tuple[str, int, dict[str, Any]]
@@ -186,7 +187,7 @@ class PlanCompiler:
         texts = [work.prompt, json.dumps(work.output_schema) if work.output_schema else ""]
         known = [str(each) for each in references_in(work.prompt) if each.node in self._values]
         texts += [as_text(self._input(reference)) for reference in known]
-        return SYSTEM_TOKENS + tokens_in(sum(len(text.encode("utf-8", "replace")) for text in texts))
+        return SYSTEM_TOKENS + tokens_in(sum(map(text_bytes, texts)))
 
     def _effect(self, work: AgentNode) -> str:
         """Return what a sub-agent may do; it asks for what it writes itself."""
