@@ -36,5 +36,5 @@ async def test_sleeps_and_time_limits_of_a_program_do_not_go_by_the_clock_of_a_w
         async for event in handle.fetch_history_events()
         if event.event_type == begun
     ]
-    assert timers[0] <= 0.5, "the sleep"
+    assert min(timers) <= 0.5, "the sleep: the timer that tells lists rings later"
     assert 25 < max(timers) <= 30, "the time limit"
