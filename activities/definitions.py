@@ -140,12 +140,14 @@ class Activities:
             store, self._library, registry, llm, programs, places.index, documents, threads, self._timings
         )
 
-    def warm_up(self) -> None:
-        """Start what the first program would wait for, and load the prices that the first model call needs. Without it,
-        these start it.
-        """
+    def load_prices(self) -> None:
+        """Load the prices that the first model call would wait for, if some role has a model."""
         if self._models.has_servers:
             prices.load()
+
+    def warm_up(self) -> None:
+        """Start what the first program would wait for, and load the prices. Without it, that program starts it."""
+        self.load_prices()
         try:
             self._scripts.warm_up()
         except InterpreterCrashed as error:

@@ -107,6 +107,7 @@ MAX_PROGRAM_CALLS: Final = 10_000  # of one program: its session is stored after
 MAX_PROGRAM_LEVELS: Final = 20  # of tasks that programs start in tasks
 MAX_PROGRAM_MESSAGE_CHARACTERS: Final = 360  # of what a program raises, in the error of its node: its line follows
 MAX_PROMPT_PROBLEMS: Final = 20  # of a draft that its planner reads; later ones often follow from these
+MAX_QUOTED_MODELS: Final = 50  # that one script names: the price of each is looked up before the run
 MAX_REPLY_TOKENS: Final = 131_072
 """Of a reply without a limit of its own: the longest that models give. A server that writes on has lost its end."""
 MAX_REPLAYED_ENDS: Final = 32  # that a script is told in a step whose snapshot is not stored

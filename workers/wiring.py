@@ -88,7 +88,7 @@ def load_work(role: Role, settings: WorkerSettings, identity: str) -> RoleWork:
         "sandbox": host.sandbox() if sandboxed else (),
     }
     note = find_confinement().missing if role.serves("tools", "llm") else ""
-    warm_up = host.warm_up if role.serves("tools") else None
+    warm_up = host.warm_up if role.serves("tools") else host.load_prices
     return RoleWork(workflows, activities, host.store, tool_threads, note, warm_up)
 
 

@@ -11,7 +11,6 @@ from typing import Any
 from sennit.activities.programs.checkouts import processors
 from sennit.activities.programs.dialect import classes_of, endless_loop
 from sennit.activities.programs.rewriting import for_monty
-from sennit.activities.providers.prices import price_of
 from sennit.workflows.plan.language.problems import Problem, Where
 from sennit.workflows.plan.language.text import one_line
 from sennit.workflows.plan.programs.program_plan import wrong_in
@@ -65,11 +64,11 @@ def _doubts(script: str, tools: Mapping[str, Any]) -> list[tuple[str, Where, str
 
 
 def _quote(
-    script: str, effects: Mapping[str, str], models: Mapping[str, str], inputs: Mapping[str, Any]
+    script: str, effects: Mapping[str, str], prices: Mapping[str, tuple[int, int]], inputs: Mapping[str, Any]
 ) -> tuple[Any, ...]:
-    """Return a program's quote. `models` are those of the roles."""
+    """Return a program's quote. `prices` are those of the roles and of the models that the script names."""
     tools = {name: {"effect": effect} for name, effect in effects.items()}
-    return quote_of(script, tools, lambda name: price_of(models.get(name, name)), inputs).in_short()
+    return quote_of(script, tools, prices.get, inputs).in_short()
 
 
 def _planned(

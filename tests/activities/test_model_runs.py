@@ -161,7 +161,7 @@ async def test_a_node_that_was_marked_before_its_worker_died_is_not_charged_twic
     host = host_with(models, artifacts, cache)
     reply = await again.run(host.llm()[1], LlmNodeCall.model_validate_json(sent))
     await models.close()
-    assert (reply.nodes[0].usage, len(server.asked)) == ((105, 3, 0, 2), 1), "with what an earlier attempt used"
+    assert (reply.nodes[0].usage, len(server.asked)) == ((105, 3, 0, 2, 0), 1), "with what an earlier attempt used"
 
 
 async def test_no_more_calls_are_under_way_than_the_provider_takes_in_a_minute(
