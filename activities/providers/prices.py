@@ -148,7 +148,18 @@ def price_list(settings: ModelSettings) -> dict[str, tuple[int, int]]:
         model = settings.models(role)[0]
         names[role] = names.get(model, model)
     names |= {f"{provider}:{model}": f"{provider}:{model}" for provider, known in _listed.items() for model in known}
-    return {name: price for name, model in names.items() if (price := price_of(model)) is not None}
+    prices = {name: _quoted_price(model) for name, model in names.items()}
+    return {name: price for name, price in prices.items() if price is not None}
+
+
+def _quoted_price(model: str) -> tuple[int, int] | None:
+    """Return `price_of` a model. The data file comes before the extra here, with the same prices: a command that only
+    checks a plan need not wait until the extra is loaded.
+    """
+    provider, _, name = model.partition(":")
+    own = _listed_price(_listed.get(provider, {}), {}, name, 0)
+    found = own or _listed_price(_DATA.get(provider, {}), {}, name, 0)
+    return found[:2] if found is not None else price_of(model)
 
 
 def _is_official(settings: ModelSettings, provider: str) -> bool:

@@ -269,10 +269,6 @@ class Book:
         self.begun: list[tuple[Usage, Usage]] = []
         self.ended: list[Usage] = []
 
-    def room(self, sent: Usage, wanted: int) -> int | None:
-        del sent, wanted
-        return None
-
     async def begin(self, sent: Usage, most: Usage) -> None:
         self.begun.append((sent, most))
 

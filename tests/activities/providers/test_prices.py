@@ -142,3 +142,12 @@ async def test_anthropic_is_asked_to_keep_what_the_next_call_begins_with(bench: 
     bench.server.rules.reverse()
     await bench.ask(system="Be terse.")
     assert bench.sent["system"] == "Be terse."
+
+
+def test_a_list_of_prices_does_not_wait_for_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load() -> None:
+        raise AssertionError("it takes a second")
+
+    monkeypatch.setattr(prices, "_library", load)
+    prices._library_model.cache_clear()
+    assert price_list(ModelSettings.read({"SENNIT_MODEL": "openai", "OPENAI_API_KEY": "k"}))["worker"] is not None
