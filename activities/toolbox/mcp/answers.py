@@ -19,7 +19,6 @@ from mcp_types import (
     TextResourceContents,
 )
 from pydantic import BaseModel, ValidationError
-from pydantic_core import from_json
 
 from sennit.activities.limits import MAX_RESULT_CHARACTERS
 from sennit.activities.toolbox.definition import JsonSchema
@@ -110,9 +109,14 @@ def output_of(answer: CallToolResult, schema: JsonSchema | None, warn: Callable[
 def _json_in(text: str) -> Any:
     """Return the JSON that a text is, None if it is none."""
     try:
-        return from_json(text)
-    except ValueError:
+        return json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError):
         return None
+
+
+def _no_number(name: str) -> None:
+    """Raise ValueError: NaN and infinities are no JSON."""
+    raise ValueError(name)
 
 
 def _reason(text: str, structured: Any) -> str:
