@@ -15,7 +15,7 @@ def _sentence(message: str, most: int = MAX_MESSAGE_CHARACTERS) -> str:
     no half of one is left.
     """
     if len(message) > 8 * most:
-        message = f"{message[: 4 * most]} {message[-4 * most :]}"
+        message = f"{message[: 4 * most]} [...] {message[-4 * most :]}"
     return both_ends(redact(message), most)
 
 

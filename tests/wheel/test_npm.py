@@ -46,8 +46,8 @@ def own_package(folder: Path, package: str) -> Path:
 
 
 async def each_once(folder: Path, declared: dict[str, Any], calls: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Call each tool of these servers once, in the order of `calls` and without arguments after that. Return by name its
-    output, or its error.
+    """Call each tool of these servers once, in the order of `calls` and without arguments after that. Return its output
+    by its name, or its error.
     """
     (folder / "mcp.json").write_text(json.dumps({"mcpServers": declared}))
     registry = Registry()

@@ -134,6 +134,7 @@ async def test_no_cookie_is_kept(client: HttpClient) -> None:
             heads.append(await reader.readuntil(b"\r\n\r\n"))
             writer.write(b"HTTP/1.1 200 OK\r\nSet-Cookie: who=me; Path=/\r\nContent-Length: 0\r\n\r\n")
         writer.close()
+        await writer.wait_closed()
 
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"

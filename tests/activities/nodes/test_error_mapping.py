@@ -13,8 +13,8 @@ from sennit.activities.nodes.error_mapping import failure
         ("half \ud800 a\tcharacter\n\x1b[31m", "half a character"),
         ("\udfff", "LookupError"),
         ("", "LookupError"),
-        ("\ud800" * 9_000 + "x", "…"),
-        ("é" * 600, "é" * (MAX_FAILURE_CHARACTERS - 1) + "…"),
+        ("\ud800" * 9_000 + "x", "[...] x"),
+        ("é" * 600 + "!", "é" * ((MAX_FAILURE_CHARACTERS - 7) * 2 // 3) + " [...] " + "é" * 164 + "!"),
     ],
 )
 def test_any_text_keeps_the_type_and_can_be_sent(said: str, message: str) -> None:

@@ -5,9 +5,11 @@ from sennit.activities.toolbox.errors import HttpStatusError, ToolError, ToolMod
 
 def test_a_message_is_one_printable_line_of_at_most_500_characters() -> None:
     assert str(ToolError("first\nsecond\t\x1b[31mred\x00")) == "first second red"
-    long = str(ToolError("word " * 1000))
+    long = str(ToolError("begins " + "word " * 1000 + "and ends"))
     assert len(long) <= 500
-    assert long.endswith("…")
+    assert long.startswith("begins word")
+    assert long.endswith("word and ends")
+    assert " [...] " in long
 
 
 def test_a_failure_is_not_retryable_unless_it_says_so_and_survives_pickling() -> None:

@@ -79,6 +79,8 @@ def one_line(text: str, limit: int | None = None) -> str:
 
 def both_ends(text: str, limit: int) -> str:
     """Return `text` as `one_line` does; of a longer one its beginning and its end, where errors say what went wrong."""
+    if len(text) > 8 * limit:  # to clean all of it would take long
+        text = f"{text[: 4 * limit]}{_LEFT_OUT}{text[-4 * limit :]}"
     line = one_line(text)
     if len(line) <= limit:
         return line

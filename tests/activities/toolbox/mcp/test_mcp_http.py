@@ -4,7 +4,7 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +30,29 @@ class Server:
         self.events = False
         self.heads: list[str] = []
         self.called = 0
+        self._serving: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[int]:
-        async with await asyncio.start_server(self._serve, "127.0.0.1", 0) as server:
+        """Give the port; at the end nobody is served any more."""
+        async with await asyncio.start_server(self._accept, "127.0.0.1", 0) as server:
             yield server.sockets[0].getsockname()[1]
+        for task in self._serving:
+            task.cancel()
+        await asyncio.gather(*self._serving, return_exceptions=True)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._serving.add(asyncio.create_task(self._serve(reader, writer)))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await self._exchange(reader, writer)
+        finally:
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+
+    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         self.heads.append(head)
         size = next(
@@ -50,7 +66,6 @@ class Server:
         fields = f"Content-Type: {kind}\r\nSet-Cookie: who=me; Path=/\r\nConnection: close\r\nMcp-Session-Id: s1\r\n"
         writer.write(f"HTTP/1.1 {status} X\r\n{fields}Content-Length: {len(body)}\r\n\r\n{body}".encode())
         await writer.drain()
-        writer.close()
 
     def _answer(self, head: str, message: dict[str, Any]) -> tuple[int, str]:
         if self.token and f"authorization: Bearer {self.token}\r\n".lower() not in head.lower():
