@@ -12,7 +12,7 @@ from sennit.activities.nodes.content_key import host_key, result_key
 from sennit.activities.nodes.context import NodeContext
 from sennit.activities.nodes.effect_ledger import EffectLedger, Write
 from sennit.activities.nodes.replies import Marker, keep
-from sennit.activities.storage.artifacts import ArtifactStore, BodyMissing, decode, digest_of
+from sennit.activities.storage.artifacts import ArtifactStore, BodyMissing, decode, digest_of, key_of
 from sennit.activities.storage.garbage import is_claimed
 from sennit.activities.toolbox.errors import UnknownOutcome
 from sennit.workflows.messages.contracts import NodeReply
@@ -106,6 +106,18 @@ class Origins:
             if not await is_claimed(self.store, home):
                 raise UnknownOutcome(f"{write.tool}: what run {origin} has written is not known any more")
         return None, ""
+
+    async def has_begun(self, run: str, home: str, key: str, docs: str | None) -> bool:
+        """Whether a write of a program has begun in a run, or a person has given its result there. Raises
+        StoreUnavailable.
+        """
+        for generation in range(await self._latest(home, key), 0, -1):
+            intent = f"{digest_of(f'{run}/{key}/{generation}'.encode())}.intent"
+            if await self.store.marked(home, intent) is not None:
+                return True
+            if await self.store.marked(home, key_of([key, generation, docs, "result"])) is not None:
+                return True
+        return False
 
     async def of_subagent(self, context: NodeContext) -> list[str]:
         """Return the origins of a node's sub-agent: those that the origins of this run had in this place."""

@@ -15,10 +15,12 @@ from sennit.activities.limits import (
 )
 from sennit.activities.nodes.context import NodeContext, NodeOutput
 from sennit.activities.nodes.error_mapping import CallFailed, OutputRefused, ProgramFailed, kind_of, message_of
+from sennit.activities.nodes.origins import Origins
 from sennit.activities.nodes.replies import encode_output, reply_to
 from sennit.activities.nodes.server_time import millis_now
 from sennit.activities.nodes.short_calls import Bounds, MakeCall, Recorded, ShortCalls
 from sennit.activities.programs.interpreter import Interpreter, SnapshotLost
+from sennit.activities.programs.made_writes import SeenMarks, WriteClaims
 from sennit.activities.programs.material import whole_of
 from sennit.activities.programs.pages import Compiler, Part, StepContext, next_step, page_of, part_of, taken_over
 from sennit.activities.programs.session import (
@@ -64,6 +66,7 @@ class Programs:
     compiler: Compiler
     providers: tuple[str, ...]
     snapshots: Snapshots = field(default_factory=Snapshots)
+    seen: SeenMarks = field(default_factory=SeenMarks)
 
     async def advance(
         self, context: NodeContext, make: MakeCall | None = None, recorded: Recorded | None = None
@@ -86,7 +89,13 @@ class Programs:
         script = await self.library.shared(prefix, session.script)
         tools = {entry["name"]: entry for entry in run_context.catalogue}
         around = Surroundings(
-            script, tools, self.providers, call.left, partial(self.interpreter.classes, script), prefix
+            script,
+            tools,
+            self.providers,
+            call.left,
+            partial(self.interpreter.classes, script),
+            prefix,
+            WriteClaims(Origins(self.library.store), context, self.seen),
         )
         step = StepContext(context, around, partial(part_of, self.compiler, context, run_context), recorded)
         calls = None
@@ -110,7 +119,7 @@ class Programs:
         log = list(session.log(progress.printed))
         if not progress.snapshot:
             return NodeOutput(await self._value(prefix, words, progress, log), at=progress.clock, log=tuple(log))
-        self._wait(words, progress)
+        await self._wait(words, progress)
         end: NodeReply | None = None
         sleeps = min(session.open) < 0  # and is told so before what ends later
         taken = dict[str, NodeReply]()
@@ -186,7 +195,7 @@ class Programs:
                 return progress, end
             log += printed
             progress = later
-            self._wait(words, progress)
+            await self._wait(words, progress)
         return progress, None
 
     async def _called(
@@ -211,9 +220,11 @@ class Programs:
         ends = dict(sorted(ends.items(), key=lambda each: (each[1].at, each[0])))
         return await self._ended(prefix, session, ends)
 
-    def _wait(self, words: Words, progress: Advance, wrong: str = _NOTHING_ENDS) -> dict[str, int]:
-        """Note what a script waits for, and what it waits for no longer. Return the numbers of its open calls by their
-        keys. Raises ProgramFailed, with what is `wrong`, if it waits for nothing.
+    async def _wait(self, words: Words, progress: Advance, wrong: str = _NOTHING_ENDS) -> dict[str, int]:
+        """Note what a script waits for, and what it waits for no longer, and claim the writes that it has called.
+
+        Return the numbers of its open calls by their keys. Raises ProgramFailed, with what is `wrong`, if it waits for
+        nothing.
         """
         session, waits = words.session, dict.fromkeys(progress.waits)
         words.given_up += [call.node for number, call in session.open.items() if number not in waits]
@@ -222,6 +233,7 @@ class Programs:
         session.keep_open(waits)
         if progress.snapshot and not session.open:
             raise ProgramFailed(wrong)
+        await words.claim_writes()
         return {call.key: number for number, call in session.open.items()}
 
     async def _value(self, prefix: str, words: Words, progress: Advance, log: Sequence[str]) -> Any:
@@ -346,12 +358,12 @@ class Programs:
         kept = Advance(session.where(), tuple(session.open)) if session.snapshot else None
         progress = kept or await self._start(session, words)
         for turn in [list(fed) for step in steps for _, fed in groupby(step.fed, attrgetter("turn"))]:
-            numbers = self._wait(words, progress, _OTHER_CALLS)
+            numbers = await self._wait(words, progress, _OTHER_CALLS)
             if not progress.snapshot or any(end.key not in numbers for end in turn):
                 raise ProgramFailed(_OTHER_CALLS)
             ended = await self._ended(prefix, session, {numbers[end.key]: end for end in turn})
             progress = await self.interpreter.resume(progress.snapshot, ended, words.answer)
-        numbers = self._wait(words, progress, _OTHER_CALLS)
+        numbers = await self._wait(words, progress, _OTHER_CALLS)
         if not progress.snapshot or sorted(numbers) != sorted(call.key for call in last.open.values()):
             raise ProgramFailed(_OTHER_CALLS)
         return progress.snapshot, numbers

@@ -72,7 +72,8 @@ class Session(BaseModel):
     """One session of a script: `function`, or the `stages` of a pipeline, called with `arguments`; those are only in
     the first of a chain of sessions.
 
-    `key` is what its calls are known by, `path` how people know the task. `node` is the id of its program node, and
+    `key` is what its calls are known by, `program` that of the program whose task it is, and `path` how people know the
+    task. `node` is the id of its program node, and
     `stems` what the ids of its calls begin with, from which call on: a step that ran again begins new ones.
     `clock` is the time in milliseconds at which it began, and `since` that at which it began again, or in a run that
     forks others: of those and of this are `runs`, each with the time from which on its UUIDs count. `again` says that
@@ -88,6 +89,7 @@ class Session(BaseModel):
     arguments: dict[str, Any] = {}
     stages: tuple[str, ...] = ()
     key: str
+    program: str = ""
     path: str = ""
     depth: int = 0
     phase: str = ""
@@ -139,6 +141,11 @@ class Session(BaseModel):
             raise LookupError(ordinal)
         stem = next(stem for first, stem in reversed(self.stems) if first <= ordinal)
         return f"{stem}_{ordinal}"
+
+    @property
+    def program_key(self) -> str:
+        """The key of the program whose session this is, or of which it is a task."""
+        return self.program or self.key
 
     @property
     def step_id(self) -> str:

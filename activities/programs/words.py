@@ -3,15 +3,17 @@
 Arguments are data: a `$` in them is text, and material for a model or a person never becomes part of a prompt.
 """
 
+import asyncio
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sennit.activities.limits import MAX_PROGRAM_CALLS, MAX_PROGRAM_LEVELS
 from sennit.activities.nodes.error_mapping import ProgramFailed
 from sennit.activities.programs.dialect import Classes
+from sennit.activities.programs.made_writes import Claimant, EqualWrites, WriteClaims
 from sennit.activities.programs.material import (
     CallLimits,
     Refused,
@@ -57,7 +59,8 @@ _MATERIAL = "material_"
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What a run lets its scripts use: its script, the tools of its catalogue, the model providers, what its budget has
-    left, the classes of the script, and what tells the run from others. `bodies` are to be stored, by their digests.
+    left, the classes of the script, what tells the run from others, and how its writes are claimed. `bodies` are to be
+    stored, by their digests.
     """
 
     script: str
@@ -66,7 +69,15 @@ class Surroundings:
     left: dict[str, int] = field(default_factory=dict)
     classes: Callable[[], Classes] = dict
     run: str = ""
+    claims: WriteClaims | None = None
     bodies: dict[str, bytes] = field(default_factory=dict)
+
+
+class WantedWrite(NamedTuple):
+    """A write that a script has called: which writes are equal to it, and the how manyth of its session it is."""
+
+    equal: EqualWrites
+    ordinal: int
 
 
 class Words:
@@ -84,11 +95,42 @@ class Words:
         self.marks: dict[str, str] = {}  # what the scheduler knows it by
         self.materials: dict[str, dict[str, str]] = {}  # the digests of what it refers to
         self.limits: dict[str, dict[str, int]] = {}  # those of its time, and of how many inputs it has open
+        self.writes: dict[str, WantedWrite] = {}  # those that have not been claimed yet
         self.given_up: list[str] = []  # the calls that nobody waits for any more
         self.took = 0.0  # the seconds for which the script has run
         self.counts = counts
         self.around = around
         self._recorded = list(recorded)
+
+    async def claim_writes(self) -> None:
+        """Have each new write known by its number among equal ones, in the order in which the script has made them.
+
+        Until then a write is known by its call, as everything else is. Raises StoreUnavailable.
+        """
+        wanted, self.writes = self.writes, {}
+        claims = self.around.claims
+        if claims is None or not wanted:
+            return
+        # Equal writes have numbers in the order of their calls, and those that differ need not wait for each other.
+        by_digest = dict[str, list[str]]()
+        for name, write in wanted.items():
+            by_digest.setdefault(write.equal.digest, []).append(name)
+
+        async def claim(names: list[str]) -> None:
+            for name in names:
+                write, claimant = wanted[name], Claimant(self.session.script, self.keys[name])
+                number = await claims.claim(write.equal, claimant, write.ordinal)
+                self.keys[name] = write.equal.key(number)
+
+        await asyncio.gather(*map(claim, by_digest.values()))
+
+        # Whoever asks for a write from now on asks by that key: the scheduler, and the script that waits for it.
+        numbers = {made.node: number for number, made in self.session.open.items()}
+        for name in wanted:
+            self.marks[name] = self.keys[name][:KEY_CHARACTERS]
+            if name in numbers:
+                made = self.session.open[numbers[name]]
+                self.session.open[numbers[name]] = made._replace(key=self.keys[name])
 
     def answer(self, call: Call) -> Ended | Sleep | None:
         """Return the answer to a call, or None if it is open now. Raises ProgramFailed."""
@@ -203,7 +245,12 @@ class Words:
         arguments = tool_arguments(tool.get("schema") or {}, args, kwargs)
         node = made_node(ToolNode, id=self._next, kind="tool", tool=name, args=mapped(literal(arguments), self._named))
         shape: Shape = "ref" if tool.get("large") else ""
-        return self._add(node, call, packed(arguments), shown(arguments), function=name, shape=shape)
+        what = packed(arguments)
+        made = self._add(node, call, what, shown(arguments), function=name, shape=shape)
+        if tool.get("effect", "write") == "write":
+            equal = EqualWrites.of(self.session.program_key, name, what)
+            self.writes[node.id] = WantedWrite(equal, self.counts.next(equal.digest[:16]))
+        return made
 
     def _part(self, call: Call, ref: Any, a: int = 0, b: int | None = None) -> None:
         if not isinstance(ref, Ref) or not all(type(place) in (int, type(None)) for place in (a, b)):
@@ -241,7 +288,7 @@ class Words:
         session.tasks[name] = count = session.tasks.get(name, 0) + 1
         path = self._place(call, f"{as_known(self.around.script, name)}#{count}")
         about_it = {"stages": stages, "arguments": arguments, "key": key, "path": path, "clock": call.clock}
-        about_it |= {"since": session.since, "runs": session.runs}
+        about_it |= {"program": session.program_key, "since": session.since, "runs": session.runs}
         about_it |= {"again": session.again, "retold": session.retold}
         child = Session(script=session.script, function=function, depth=session.depth + 1, **about_it)
         begun = self._stored(child.model_dump(mode="json", exclude_defaults=True))

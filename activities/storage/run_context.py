@@ -167,6 +167,11 @@ class ArtifactReader:
         self._sharing = asyncio.Lock()
         self._shared = BoundedCache[tuple[str, str], _Output](MAX_KEPT_VALUES_BYTES, lambda output: output.decoded)
 
+    @property
+    def store(self) -> ArtifactStore:
+        """Where it reads from."""
+        return self._store
+
     async def run_context(self, run_prefix: str, digest: str) -> RunContext:
         """Return a run's run_context. Raises BodyMissing or StoreUnavailable."""
         return RunContext.model_validate_json(await self._store.get(run_prefix, digest))

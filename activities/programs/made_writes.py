@@ -1,0 +1,179 @@
+"""Which of the writes that were made a write of a script is: numbers among equal writes, and claims on them.
+
+A write of a program is known by its tool, its arguments, and its number among the equal ones, whichever coroutine or
+task makes it. So a script that was edited, or that a fork runs, takes over a write that an earlier script has made,
+wherever it makes it now, once for each time it was made.
+
+Which number a call has is decided here, before it is put on a page, by marks in the store that only the first writer
+can set. The program and each of its tasks are sessions of their own, on workers of their own: of two that want the same
+number, one gets it and the other looks on. A call that claims again, after a crash or when its script runs over what is
+recorded, finds its own claim. Claims hold for one script: the next one begins to claim from the first write on.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from sennit.activities.limits import MAX_KNOWN_CLAIMS
+from sennit.activities.nodes.context import NodeContext
+from sennit.activities.nodes.origins import Origins
+from sennit.activities.storage.artifacts import decode, digest_of, encode, key_of
+
+
+class Claimant(NamedTuple):
+    """A call that wants a write: its script, and what tells it from all other calls of that script."""
+
+    script: str
+    call: str
+
+
+@dataclass(frozen=True, slots=True)
+class EqualWrites:
+    """The writes of one program that have the same tool and equal arguments."""
+
+    digest: str
+
+    @classmethod
+    def of(cls, program: str, tool: str, arguments: object) -> "EqualWrites":
+        """Return those that are equal to a call of this tool."""
+        return cls(key_of([program, tool, arguments]))
+
+    def key(self, number: int) -> str:
+        """Return what one of them is known by, in the plan, in the ledger of effects, and in forks of the run."""
+        return key_of(["write", self.digest, number])
+
+    def taken(self, number: int) -> str:
+        """Return the name of the mark that says which call has taken this number first, of whatever script."""
+        return digest_of(f"write {self.digest} {number}".encode())
+
+    def claimed(self, number: int, script: str) -> str:
+        """Return the name of the mark that says which call of a later script has claimed this number."""
+        return digest_of(f"claim {self.digest} {number} {script}".encode())
+
+
+@dataclass(slots=True)
+class WriteClaims:
+    """Claims writes for the scripts of one run, of which `context` is a step.
+
+    Marks that were seen are kept in `seen`, because they never change.
+    """
+
+    origins: Origins
+    context: NodeContext
+    seen: "SeenMarks"
+
+    async def claim(self, writes: EqualWrites, claimant: Claimant, ordinal: int) -> int:
+        """Return the number of the write that a call makes: the `ordinal`-th of the equal ones in its session.
+
+        Writes come first that were made, are in flight, or of which nobody knows whether they were made: of these the
+        one that this very call made when the script ran before, then the others in order. Then come those that were
+        called and not made, and then a new one. Safe to repeat. Raises StoreUnavailable.
+        """
+        if not self.context.call.origins:
+            number = await self._next(writes, claimant, ordinal)
+            if number is not None:
+                return number
+        while True:
+            number = await self._choose(writes, claimant)
+            if await self._holds(writes, claimant, number):
+                return number
+
+    async def _next(self, writes: EqualWrites, claimant: Claimant, ordinal: int) -> int | None:
+        """Return the first number that no other call of this script has, None if another script has taken one.
+
+        The calls of this session before this one hold as many numbers, and none is ever given back: so no number below
+        the ordinal is free.
+        """
+        number = ordinal
+        while True:
+            holder = await self._take(writes, claimant, number)
+            if holder == claimant:
+                return number
+            if holder.script != claimant.script:
+                return None
+            number += 1
+
+    async def _choose(self, writes: EqualWrites, claimant: Claimant) -> int:
+        """Return the number that suits the call best of those that no other call of this script holds."""
+        own, others = list[int](), list[int]()
+        number = 1
+        while takers := await self._takers(writes, number):
+            holder = await self._holder(writes, claimant.script, number, takers[0])
+            if holder == claimant.call:
+                return number
+            if not holder:
+                was_own = any(taker is not None and taker.call == claimant.call for taker in takers)
+                (own if was_own else others).append(number)
+            number += 1
+        free = own + others
+        for each in free:
+            if await self._has_begun(writes.key(each)):
+                return each
+        return free[0] if free else number
+
+    async def _takers(self, writes: EqualWrites, number: int) -> list[Claimant | None]:
+        """Return who took a number first in this run, and in each that it forks; nothing if none of them has it."""
+        name = writes.taken(number)
+        found = [await self._taker(home, name) for _, home in self._homes()]
+        return found if any(found) else []
+
+    async def _taker(self, home: str, name: str) -> Claimant | None:
+        body = await self.seen.mark(self.origins, home, name)
+        return Claimant(*decode(body)) if body is not None else None
+
+    async def _holder(self, writes: EqualWrites, script: str, number: int, taker: Claimant | None) -> str:
+        """Return which call of a script holds a number, "" if none does."""
+        if taker is None:
+            return ""
+        if taker.script == script:
+            return taker.call
+        body = await self.seen.mark(self.origins, self.context.run_prefix, writes.claimed(number, script))
+        return decode(body) if body is not None else ""
+
+    async def _holds(self, writes: EqualWrites, claimant: Claimant, number: int) -> bool:
+        """Claim a number, and return whether the call holds it: another one may have come first."""
+        taker = await self._take(writes, claimant, number)
+        if taker.script == claimant.script:
+            return taker == claimant
+        name, body = writes.claimed(number, claimant.script), encode(claimant.call)
+        return await self.origins.store.mark(self.context.run_prefix, name, body) == body
+
+    async def _take(self, writes: EqualWrites, claimant: Claimant, number: int) -> Claimant:
+        """Take a number unless it is taken in this run, and return who has it."""
+        body = await self.origins.store.mark(self.context.run_prefix, writes.taken(number), encode(claimant))
+        return Claimant(*decode(body))
+
+    async def _has_begun(self, key: str) -> bool:
+        """Whether a write was made, is in flight or is in doubt: in this run, or in one that it forks."""
+        for run, home in self._homes():
+            if await self.origins.has_begun(run, home, key, self.context.checked.docs):
+                return True
+        return False
+
+    def _homes(self) -> Sequence[tuple[str, str]]:
+        """Return this run and those that it forks, each with where it keeps what it stores."""
+        context = self.context
+        namespace = context.run_prefix.rpartition("/")[0]
+        own = (context.call.run, context.run_prefix)
+        return [own, *((origin, f"{namespace}/{origin}") for origin in context.call.origins)]
+
+
+@dataclass(slots=True)
+class SeenMarks:
+    """Marks that this worker has read lately. They never change, so long lists of equal writes are read once."""
+
+    _bodies: OrderedDict[tuple[str, str], bytes] = field(default_factory=OrderedDict)
+
+    async def mark(self, origins: Origins, home: str, name: str) -> bytes | None:
+        """Return what a mark holds, None if it is not set. Raises StoreUnavailable."""
+        place = (home, name)
+        if place in self._bodies:
+            self._bodies.move_to_end(place)
+            return self._bodies[place]
+        body = await origins.store.marked(home, name)
+        if body is not None:
+            self._bodies[place] = body
+            if len(self._bodies) > MAX_KNOWN_CLAIMS:
+                self._bodies.popitem(last=False)
+        return body

@@ -1,0 +1,134 @@
+"""Which number a write has among equal ones: whoever asks, however often, and whatever was made before."""
+
+import asyncio
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from doubles.stores import new_store
+
+from sennit.activities.nodes.context import NodeContext
+from sennit.activities.nodes.origins import Origins
+from sennit.activities.programs.made_writes import Claimant, EqualWrites, SeenMarks, WriteClaims
+from sennit.activities.storage.artifacts import ArtifactStore, digest_of, key_of
+
+PAID = EqualWrites.of("main", "pay", {"bill": 1})
+
+
+@dataclass
+class _Call:
+    run: str
+    origins: tuple[str, ...] = ()
+
+
+@dataclass
+class _Checked:
+    docs: str | None = None
+
+
+@dataclass
+class _Context:
+    call: _Call
+    run_prefix: str
+    checked: _Checked = field(default_factory=_Checked)
+
+
+@dataclass
+class Run:
+    """A run of which every claim is made by a worker of its own."""
+
+    store: ArtifactStore
+    name: str = "run"
+    origins: tuple[str, ...] = ()
+
+    async def claim(self, script: str, call: str, ordinal: int = 1) -> int:
+        context = cast("NodeContext", _Context(_Call(self.name, self.origins), f"space/{self.name}"))
+        claims = WriteClaims(Origins(self.store), context, SeenMarks())
+        return await claims.claim(PAID, Claimant(script, call), ordinal)
+
+    async def begin(self, number: int) -> None:
+        intent = f"{digest_of(f'{self.name}/{PAID.key(number)}/1'.encode())}.intent"
+        await self.store.mark(f"space/{self.name}", intent, b"{}")
+
+    async def answer(self, number: int) -> None:
+        """A person gives the result of a write that has failed."""
+        await self.store.mark(f"space/{self.name}", key_of([PAID.key(number), 1, None, "result"]), b"{}")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return Run(new_store(tmp_path))
+
+
+async def test_a_call_that_claims_again_has_the_same_number(run: Run) -> None:
+    assert [await run.claim("one", call) for call in ("a", "b", "a", "b", "c")] == [1, 2, 1, 2, 3]
+
+
+async def test_of_calls_that_claim_at_once_each_has_a_number_of_its_own(run: Run) -> None:
+    for script in ("one", "two", "three"):
+        calls = [f"{script} {number}" for number in range(20)]
+        numbers = await asyncio.gather(*(run.claim(script, call) for call in calls))
+        assert sorted(numbers) == list(range(1, 21))
+        assert [await run.claim(script, call) for call in calls] == numbers
+        for number in numbers:
+            await run.begin(number)
+
+
+async def test_another_script_takes_over_in_order_what_was_made(run: Run) -> None:
+    for number, call in enumerate(("a", "b", "c", "d"), 1):
+        assert await run.claim("one", call) == number
+    await run.begin(2)  # the first has failed, with a ToolError: it was not made
+    await run.answer(3)
+    assert [await run.claim("two", call) for call in ("e", "f")] == [2, 3]
+    assert [await run.claim("two", call) for call in ("g", "h", "i")] == [1, 4, 5], "what was not made, then a new one"
+
+
+async def test_a_call_keeps_its_own_write_while_equal_ones_change_places(run: Run) -> None:
+    for number, call in enumerate(("a", "b", "c"), 1):
+        await run.claim("one", call)
+        await run.begin(number)
+    assert [await run.claim("two", call) for call in ("c", "a", "b")] == [3, 1, 2]
+    assert [await run.claim("three", call) for call in ("x", "a", "b")] == [1, 2, 3]
+    assert [await run.claim("one", call) for call in ("a", "b", "c")] == [1, 2, 3], "the first script again"
+
+
+async def test_a_fork_takes_over_from_all_runs_that_it_forks(run: Run) -> None:
+    for number, call in enumerate(("a", "b"), 1):
+        await run.claim("one", call)
+        await run.begin(number)
+    second = Run(run.store, "second", ("run",))
+    assert [await second.claim("two", call) for call in ("x", "y", "z")] == [1, 2, 3]
+    await second.begin(3)
+    third = Run(run.store, "third", ("second", "run"))
+    assert [await third.claim("three", call) for call in ("u", "v", "w", "x")] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_random_scripts_never_make_more_than_the_most_that_one_has_called(run: Run, seed: int) -> None:
+    """Calls are added, dropped and renamed from script to script; some fail, and any claims again at any time."""
+    chance = random.Random(seed)
+    made: set[int] = set()
+    for script in range(5):
+        count = chance.randint(0, 8)
+        calls = [chance.choice(["", f"{script} "]) + str(number) for number in range(count)]
+        again = calls + chance.choices(calls, k=3) if calls else []
+        chance.shuffle(again)
+        found = dict(zip(again, await asyncio.gather(*(run.claim(str(script), call) for call in again)), strict=True))
+        numbers = Counter(found.values())
+        assert set(numbers.values()) <= {1}, "no two calls of a script have the same write"
+        taken_over = made.intersection(numbers)
+        assert len(taken_over) == min(len(made), len(set(calls))), "what was made comes first"
+        for number in numbers:
+            if chance.random() < 0.7:
+                await run.begin(number)
+                made.add(number)
+
+
+def test_equal_writes_are_told_from_others() -> None:
+    other: list[Any] = [("other", "pay", {"bill": 1}), ("main", "note", {"bill": 1}), ("main", "pay", {"bill": 2})]
+    assert len({PAID.digest, *(EqualWrites.of(*each).digest for each in other)}) == 4
+    assert EqualWrites.of("main", "pay", {"a": 1, "b": 2}) == EqualWrites.of("main", "pay", {"b": 2, "a": 1})
+    assert PAID.key(1) != PAID.key(2)
