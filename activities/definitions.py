@@ -178,6 +178,7 @@ class Activities:
             self._short_activity(contracts.CHECK_ANSWER, lambda *call: checker.check_answer(*call)),
             self._short_activity(contracts.LOAD_PLAN, lambda *call: checker.load(*call)),
             self._short_activity(contracts.CONCLUDE, lambda *call: self._concluder.conclude(*call)),
+            self._short_activity(contracts.LEDGER, lambda *call: self._nodes.ledger(*call)),
             self._short_activity(contracts.PREPARE_AGENT, lambda *call: self._nodes.subagent_request(*call)),
         ]
         return [self.prepare, self.outputs, self.group, *short, *nodes]

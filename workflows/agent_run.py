@@ -27,13 +27,14 @@ with workflow.unsafe.imports_passed_through():
     from sennit.workflows.plan.limits import MAX_CARRIED_BYTES
     from sennit.workflows.plan.scheduling.events import CostCharged
     from sennit.workflows.plan.scheduling.snapshot import dump
+    from sennit.workflows.plan.scheduling.termination import any_unknown
     from sennit.workflows.run.engine import Engine, start_engine
     from sennit.workflows.run.outage import Outage
     from sennit.workflows.run.plan_drafts import PlanDrafts
     from sennit.workflows.run.queries import QueryHandlers
     from sennit.workflows.run.search_attributes import blocker
     from sennit.workflows.run.setup import RunSetup, parse_input, raise_if_invalid, run_prefix_of, with_usage
-    from sennit.workflows.run.subagent_status import SubagentStatus
+    from sennit.workflows.run.subagent_status import FIRST_EVENTS, SubagentStatus
     from sennit.workflows.run.task_order import last_in_this_task
     from sennit.workflows.run.timer import milliseconds
     from sennit.workflows.run.update_handlers import UpdateHandlers
@@ -76,6 +77,10 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         self._subagent_status.resync_after_reset()
         self._was_reset = asyncio.Event()
         workflow.register_random_seed_callback(self._reset)
+        if self._carry is not None:
+            self._has_forgotten = self._carry.was_reset
+        else:  # a reset to the first task comes before the callback is registered
+            self._has_forgotten = workflow.info().get_current_history_length() > FIRST_EVENTS
 
     @workflow.run
     async def run(self, request: Any = None, *more: Any) -> RunReport:
@@ -144,6 +149,8 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         parts = self._setup, self._subagent_status, self._changed, self._journal
         self._engine = engine = start_engine(request, checked, *parts, more=more, carry=self._carry)
         self._setup.phase = "planning" if more else "running"
+        if self._has_forgotten:
+            engine.read_ledger()
         return engine
 
     async def _plan(self, request: RunRequest, prepared: PreparedRun) -> Engine:
@@ -230,6 +237,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             log=engine.log.steps,
             log_cut=engine.log.cut,
             events=self._journal.next,
+            was_reset=self._has_forgotten,
         )
         following = request.model_copy(update={"carry": carry})
         if message_bytes(following) > MAX_CARRIED_BYTES:  # the plan is in the store; only a copied form misses it
@@ -250,6 +258,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         if engine is not None:
             if engine.status is None:
                 await engine.stop("cancelled")
+            await engine.has_read_ledger()
             engine.status = "cancelled"  # also if it had ended, and only its report was to come
             self._draw(self._shown)
         self._journal.ended("cancelled")
@@ -265,6 +274,9 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         if engine.frozen is not None:
             return await self._end_frozen(engine)
         self._setup.phase = "concluding"
+        await engine.has_read_ledger()
+        if engine.status == "done" and any_unknown(engine.state):  # a write of before a reset
+            engine.status = "partial"
         found = Conclusion()
         if engine.status in ("done", "partial"):
             found = await self._conclude(engine)
@@ -339,6 +351,9 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             await self._was_reset.wait()
             self._was_reset.clear()
             await last_in_this_task()
+            self._has_forgotten = True
+            if self._engine is not None:
+                self._engine.read_ledger()
             self._journal.reset()
             workflow.upsert_memo({WAITS_FOR: workflow.memo_value(WAITS_FOR, None)})
 
@@ -371,7 +386,13 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         return self._shown_of(self._engine)
 
     def _shown_of(self, engine: Engine) -> ShownRun:
-        return ShownRun(engine.state, workflow.info().workflow_id, engine.blocked_children, self._halted_by)
+        return ShownRun(
+            engine.state,
+            workflow.info().workflow_id,
+            engine.blocked_children,
+            self._halted_by,
+            forgotten=engine.forgotten,
+        )
 
     @property
     def _halted_by(self) -> tuple[BlockedOn, ...]:

@@ -50,6 +50,7 @@ MAX_TENANT_BYTES: Final = 64
 MAX_PAGE_NODES: Final = 500  # of one page of the query `plan`
 MAX_PASSED_ON: Final = 20  # Of what a sub-agent waits for, what its parent shows
 MAX_KEPT_REPLIES: Final = 2_000  # that a run remembers for its queries
+MAX_LEDGER_LINES: Final = 4_000  # writes that a run is told of after a reset, of about 150 bytes each
 MAX_RUN_WARNINGS: Final = 20  # of one run
 MAX_OUTAGE_CHARACTERS: Final = 400  # of the cause of an outage
 MAX_BROKEN_CHARACTERS: Final = 120  # of the error that has frozen a run, which its board and lists show

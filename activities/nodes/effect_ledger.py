@@ -9,7 +9,7 @@ the place of another.
 import asyncio
 import json
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,16 +19,18 @@ from sennit.activities.nodes.context import NodeContext
 from sennit.activities.nodes.error_mapping import OutputRefused, kind_of, message_of
 from sennit.activities.nodes.replies import preview_of
 from sennit.activities.nodes.server_time import seconds_now
-from sennit.activities.storage.artifacts import ArtifactStore, StoreUnavailable, digest_of
+from sennit.activities.storage.artifacts import MARKERS, ArtifactStore, StoreUnavailable, digest_of
 from sennit.activities.toolbox import Tool, ToolError
 from sennit.activities.toolbox.errors import AlreadyWritten, ToolResultError, UnknownOutcome
-from sennit.workflows.messages.contracts import NodeReply
+from sennit.workflows.messages.contracts import LedgerLine, NodeReply
 from sennit.workflows.plan.language.facts import FactTooLarge
+from sennit.workflows.plan.scheduling.events import WriteStatus
 
 UNSURE: Final = "whether it took effect is not known"
 WRITTEN: Final = "it has taken effect"
 _AFTER: Final = (ToolResultError, OutputRefused, FactTooLarge, StoreUnavailable)
 """Errors that come only after the effect."""
+_INTENT: Final = ".intent"
 _POLL_SECONDS: Final = 0.2
 _STORING_SECONDS: Final = 1.0
 """What a call in flight gets on top of its time, to store its result."""
@@ -40,18 +42,27 @@ Ask = Callable[[], Awaitable[NodeReply | None]]
 
 class Intent(BaseModel):
     """What an attempt is about to write: the digest of tool and arguments, their beginning to be shown, and when the
-    call is over at the latest, by the server's time: another worker compares it with its own.
+    call is over at the latest, by the server's time: another worker compares it with its own. `node` is the path of the
+    node that writes, in its `generation`, and `call` what it is known by. `at` is when the attempt began. Versions before
+    do not say these.
     """
 
     owner: str
     digest: str
     text: str
     until: float
+    tool: str = ""
+    node: str = ""
+    call: str = ""
+    generation: int = 1
+    at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A call of a tool that writes. `key` is its idempotency key, and `seconds` are what it may take."""
+    """A call of a tool that writes. `key` is its idempotency key, and `seconds` are what it may take. `node`, `call`
+    and `generation` say whose it is.
+    """
 
     key: str
     tool: str
@@ -59,12 +70,17 @@ class Write:
     text: str
     seconds: float
     idempotent: bool
+    node: str = ""
+    call: str = ""
+    generation: int = 1
 
     @classmethod
     def of(cls, context: NodeContext, tool: Tool, arguments: Mapping[str, Any]) -> "Write":
         """Return the write that a node makes with these arguments."""
         digest, text = arguments_digest(tool.name, arguments), preview_of(arguments)
-        return cls(context.idempotency_key, tool.name, digest, text, context.seconds, tool.idempotent)
+        unit = context.unit
+        whose = (unit.path, context.key, unit.generation)
+        return cls(context.idempotency_key, tool.name, digest, text, context.seconds, tool.idempotent, *whose)
 
     @property
     def marker(self) -> str:
@@ -73,8 +89,18 @@ class Write:
 
     def intent(self) -> Intent:
         """Return the intent of an attempt that begins now."""
-        until = seconds_now() + self.seconds + _STORING_SECONDS
-        return Intent(owner=secrets.token_hex(8), digest=self.digest, text=self.text, until=until)
+        now = seconds_now()
+        return Intent(
+            owner=secrets.token_hex(8),
+            digest=self.digest,
+            text=self.text,
+            until=now + self.seconds + _STORING_SECONDS,
+            tool=self.tool,
+            node=self.node,
+            call=self.call,
+            generation=self.generation,
+            at=now,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +153,40 @@ class EffectLedger:
             if await self.store.marked(self.run_prefix, name) == body:
                 await self.store.unmark(self.run_prefix, name)
             raise
+
+    async def written(self) -> list[LedgerLine]:
+        """Return all writes of the run that have begun, in the order in which they began, and what became of them:
+        also those that the run has forgotten because it was reset. Raises StoreUnavailable.
+        """
+        found: list[tuple[float, LedgerLine]] = []
+        async for marker, intent in self._all():
+            found.append((intent.at, await self._line(intent, marker)))
+        return [line for _, line in sorted(found, key=lambda each: (each[0], each[1].node))]
+
+    async def intents(self) -> AsyncIterator[Intent]:
+        """Yield the intents of all writes of the run that have begun. Raises StoreUnavailable."""
+        async for _, intent in self._all():
+            yield intent
+
+    async def _all(self) -> AsyncIterator[tuple[str, Intent]]:
+        """Yield all intents of the run, each with the name of the marker that holds its outcome."""
+        namespace, _, run = self.run_prefix.rpartition("/")
+        async for each in self.store.list_objects(namespace, run):
+            if each.run_prefix != self.run_prefix or not each.name.endswith(_INTENT):
+                continue
+            marker = each.name.removeprefix(MARKERS).removesuffix(_INTENT)
+            body = await self.store.marked(self.run_prefix, f"{marker}{_INTENT}")
+            if body is not None:
+                yield marker, Intent.model_validate_json(body)
+
+    async def _line(self, intent: Intent, marker: str) -> LedgerLine:
+        """Return what became of a write that has begun."""
+        status: WriteStatus = "unknown"
+        if await self.store.marked(self.run_prefix, marker) is not None:
+            status = "made"
+        elif seconds_now() <= intent.until:
+            status = "in flight"
+        return LedgerLine(node=intent.node, call=intent.call, generation=intent.generation, status=status)
 
     async def has_begun(self, write: Write) -> bool:
         """Whether an attempt has begun the write, and not taken that back."""

@@ -43,7 +43,8 @@ from sennit.activities.storage.timings import CallTimings
 from sennit.activities.toolbox import Registry, Tool, ToolContext
 from sennit.activities.toolbox.errors import BadOutput, ToolError, UnknownOutcome
 from sennit.activities.toolbox.redaction import redact
-from sennit.workflows.messages.contracts import NodeError, NodeReply, SubagentRequest
+from sennit.workflows.limits import MAX_LEDGER_LINES
+from sennit.workflows.messages.contracts import LedgerCall, LedgerReply, NodeError, NodeReply, SubagentRequest
 from sennit.workflows.messages.node_calls import (
     AgentNodeCall,
     GateNodeCall,
@@ -255,6 +256,16 @@ class NodeRunner:
         if reply is not None:
             return reply.model_copy(update={"error": None})  # it was made, whatever it has returned
         return NodeReply(error=NodeError(type=NOT_WRITTEN, message="it was not begun, or had no effect"))
+
+    async def ledger(self, run_prefix: str, call: LedgerCall) -> LedgerReply:
+        """Return what became of all writes that have begun in a run. Safe to repeat. Raises StoreUnavailable."""
+        del call
+
+        async def nothing(_: str) -> None:
+            return None
+
+        lines = await EffectLedger(self.store, run_prefix, nothing).written()
+        return LedgerReply(lines=tuple(lines[:MAX_LEDGER_LINES]))
 
     async def subagent_request(self, run_prefix: str, call: AgentNodeCall) -> SubagentRequest:
         """Return what a node's sub-agent is started with: outputs that its goal refers to are named in it, and given

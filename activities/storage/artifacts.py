@@ -89,9 +89,9 @@ class ArtifactStore(Protocol):
         """Set a marker whatever it holds: the last writer wins, and no reader misses it. Raises StoreUnavailable."""
         ...
 
-    def list_objects(self, namespace: str) -> AsyncIterator[StoredObject]:
-        """Yield all that lies in a namespace, sorted so that what belongs to a run and its sub-agents comes in a row:
-        their prefixes begin with the same first run id. Raises StoreUnavailable.
+    def list_objects(self, namespace: str, run: str = "") -> AsyncIterator[StoredObject]:
+        """Yield all that lies in a namespace, or what belongs to one `run` of it, sorted so that what belongs to a run
+        and its sub-agents comes in a row: their prefixes begin with the same first run id. Raises StoreUnavailable.
         """
         ...
 

@@ -152,10 +152,13 @@ class DirectoryStore:
     async def replace_marker(self, run_prefix: str, key: str, body: bytes) -> None:
         await self._run(len(body), files.replace, f"{run_prefix}/{MARKERS}{key}", body)
 
-    async def list_objects(self, namespace: str) -> AsyncIterator[StoredObject]:
+    async def list_objects(self, namespace: str, run: str = "") -> AsyncIterator[StoredObject]:
         """Follows no link, and passes over what is no run's folder."""
-        for run in await self._run(INLINE_BYTES + 1, files.folders_in, namespace):
-            for found in await self._run(INLINE_BYTES + 1, files.objects, f"{namespace}/{run}"):
+        folders = await self._run(INLINE_BYTES + 1, files.folders_in, namespace)
+        for folder in folders:
+            if run and folder != run:
+                continue
+            for found in await self._run(INLINE_BYTES + 1, files.objects, f"{namespace}/{folder}"):
                 yield found
 
     async def delete(self, run_prefix: str, names: Sequence[str]) -> None:

@@ -116,8 +116,8 @@ class PatientStore:
     async def replace_marker(self, run_prefix: str, key: str, body: bytes) -> None:
         await self._call(lambda: self._store.replace_marker(run_prefix, key, body))
 
-    def list_objects(self, namespace: str) -> AsyncIterator[StoredObject]:
-        return self._store.list_objects(namespace)
+    def list_objects(self, namespace: str, run: str = "") -> AsyncIterator[StoredObject]:
+        return self._store.list_objects(namespace, run)
 
     async def delete(self, run_prefix: str, names: Sequence[str]) -> None:
         await self._call(lambda: self._store.delete(run_prefix, names))

@@ -179,17 +179,17 @@ class S3Store:
             await obstore.put_async(self._bucket, f"{run_prefix}/{MARKERS}{key}", body, use_multipart=False)
         await self._see_id()
 
-    async def list_objects(self, namespace: str) -> AsyncIterator[StoredObject]:
+    async def list_objects(self, namespace: str, run: str = "") -> AsyncIterator[StoredObject]:
         """A listing may be late: it can have objects that are gone, and lack the newest."""
-        pages = obstore.list(self._bucket, prefix=namespace)
+        pages = obstore.list(self._bucket, prefix=f"{namespace}/{run}" if run else namespace)
         while True:
             async with self._asking():
                 page = await anext(pages, None)
             if page is None:
                 return
             for each in page:
-                run, _, name = each["path"].removeprefix(f"{namespace}/").partition("/")
-                yield StoredObject(f"{namespace}/{run}", name, each["size"], each["last_modified"].timestamp())
+                folder, _, name = each["path"].removeprefix(f"{namespace}/").partition("/")
+                yield StoredObject(f"{namespace}/{folder}", name, each["size"], each["last_modified"].timestamp())
 
     async def delete(self, run_prefix: str, names: Sequence[str]) -> None:
         for first in range(0, len(names), _AT_ONCE):

@@ -2,6 +2,7 @@
 
 import json
 import uuid
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from doubles.resets import EVERYTHING, reset, scheduled
 from doubles.runs import approve, call, happens, insist, status_of, until
 from doubles.tools import calls
 from temporalio.api.history.v1 import HistoryEvent
-from temporalio.client import Client, WorkflowUpdateFailedError
+from temporalio.client import Client, WorkflowFailureError, WorkflowUpdateFailedError
 
 from sennit.testing.models import ModelServer
 
@@ -70,6 +71,71 @@ async def test_a_write_after_a_reset_is_the_recorded_one_or_is_refused(
     await insist(again, "answer", {"node": "end", "value": "yes"})
     assert (await again.result())["answer"] == [{"paid": second}, "yes"]
     assert called(cache, handle) == ["w~1", "w~2"]
+
+
+GIVEN_UP = ("skip_node", "finish", "answer", "cancel")
+
+
+@pytest.mark.parametrize("how", GIVEN_UP)
+async def test_a_write_that_was_made_before_a_reset_is_told_if_it_is_given_up(
+    client: Client, start: Start, how: str
+) -> None:
+    """The run itself has forgotten it: it was reset to before, and does not come so far again."""
+    wants = {"ref": "$g", "op": "eq", "value": "yes"}
+    nodes = [
+        {"id": "g", "kind": "gate", "question": "Pay?"},
+        call("w", "note", args={"text": uuid.uuid4().hex}, needs=["g"], when=wants),
+        {"id": "end", "kind": "gate", "question": "End?", "needs": ["g"]},
+        {"id": "all", "kind": "join", "inputs": ["w", "end"], "policy": "settled"},
+    ]
+    handle = await start(plan={"nodes": nodes, "answer": "$all"}, approval="never")
+    await insist(handle, "answer", {"node": "g", "value": "yes"})
+    await until(handle, lambda view: view["nodes"][1]["status"] == "succeeded")
+    again = await reset(client, handle, answered, without=EVERYTHING)
+    told = [{"node": "w", "status": "made"}]
+    view = await until(again, lambda view: view["writes"] == told and bool(view["blocked"]))
+    assert [item["node"] for item in view["blocked"]] == ["g"]
+    if how == "cancel":
+        await again.cancel()
+        with pytest.raises(WorkflowFailureError):
+            await again.result()
+        assert await (await again.describe()).memo_value("sennit_writes") == told
+        return
+    if how == "finish":
+        await insist(again, "finish", {})
+    else:
+        if how == "skip_node":
+            await insist(again, "skip_node", {"node": "w"})
+        await insist(again, "answer", {"node": "g", "value": "no"})
+        await until(again, lambda view: [item["node"] for item in view["blocked"]] == ["end"])
+        await insist(again, "answer", {"node": "end", "value": "yes"})
+    report = await again.result()
+    assert report["writes"] == told
+
+
+def asks(question: str, view: dict[str, Any]) -> bool:
+    return bool(view["blocked"]) and question in view["blocked"][0]["question"]
+
+
+async def test_a_write_that_a_program_made_before_a_reset_is_told_until_it_makes_it_again(
+    client: Client, start: Start, cache: Path
+) -> None:
+    mark = uuid.uuid4().hex
+    script = f'async def main():\n    await ask("Pay?")\n    await note(text="{mark}")\n    return await ask("End?")\n'
+    plan = {"nodes": [{"id": "main", "kind": "program", "script": script}], "answer": "$main"}
+    handle = await start(plan=plan, approval="never")
+    asked = await until(handle, lambda view: bool(view["blocked"]))
+    await insist(handle, "answer", {"node": asked["blocked"][0]["node"], "value": "yes"})
+    await until(handle, partial(asks, "End?"))
+    again = await reset(client, handle, answered, without=EVERYTHING)
+    view = await until(again, lambda view: bool(view["writes"]) and bool(view["blocked"]))
+    assert [line["status"] for line in view["writes"]] == ["made"]
+    for question in ("Pay?", "End?"):
+        view = await until(again, partial(asks, question))
+        await insist(again, "answer", {"node": view["blocked"][0]["node"], "value": "yes"})
+    report = await again.result()
+    assert (report["status"], report["writes"]) == ("done", []), "its status tells that it was made"
+    assert lines(cache, "notes.txt", mark) == 1
 
 
 async def test_a_write_in_flight_is_waited_for_after_a_reset(client: Client, start: Start, cache: Path) -> None:

@@ -23,7 +23,7 @@ from sennit.workflows.messages.node_calls import (
 )
 from sennit.workflows.messages.request import RunRequest
 from sennit.workflows.plan.language.limits import NO_USAGE, Limits, Usage
-from sennit.workflows.plan.scheduling.events import Question
+from sennit.workflows.plan.scheduling.events import Question, WriteStatus
 
 In = TypeVar("In", bound=BaseModel, covariant=True)
 Out = TypeVar("Out", bound=BaseModel, covariant=True)
@@ -200,6 +200,7 @@ class ScriptCall(CheckCall):
 
     node: NodePath
     script: str
+    repeat_writes: bool = False
 
 
 class AnswerCall(CheckCall):
@@ -214,6 +215,27 @@ class LoadCall(Message):
 
     run: str
     plan: Digest
+
+
+class LedgerCall(Message):
+    """Asks the ledger of effects which writes of a run have begun, and what became of them."""
+
+    run: str
+
+
+class LedgerLine(Message):
+    """What became of a write: its node's path and generation, and what the node is known by whatever its path."""
+
+    node: str
+    call: str = ""
+    generation: int = 1
+    status: WriteStatus
+
+
+class LedgerReply(Message):
+    """The writes of a run, in the order in which they began."""
+
+    lines: tuple[LedgerLine, ...] = ()
 
 
 NOT_RUN = "NotRun"
@@ -360,6 +382,7 @@ CHECK_REPLAN = Call("check_replan", ReplanCall, CheckResult)
 CHECK_TOOL_CALLS = Call("check_tool_calls", ToolLoopCall, CheckResult)
 CHECK_SCRIPT = Call("check_script", ScriptCall, CheckResult)
 CHECK_ANSWER = Call("check_answer", AnswerCall, CheckResult)
+LEDGER = Call("ledger", LedgerCall, LedgerReply)
 LOAD_PLAN = Call("load_plan", LoadCall, CheckResult)
 CONCLUDE = Call("conclude", ConcludeCall, Conclusion)
 TOOL = Call("tool", ToolNodeCall, GroupReply)
@@ -372,7 +395,7 @@ PROGRAM = Call("program", ProgramNodeCall, GroupReply)
 GATE = Call("gate", GateNodeCall, GroupReply)
 GROUP = Call("group", GroupCall, GroupReply)
 CALLS = (
-    PREPARE, PLAN, CHECK_PLAN, CHECK_REPLAN, CHECK_TOOL_CALLS, CHECK_SCRIPT, CHECK_ANSWER, LOAD_PLAN, CONCLUDE,
+    PREPARE, PLAN, CHECK_PLAN, CHECK_REPLAN, CHECK_TOOL_CALLS, CHECK_SCRIPT, CHECK_ANSWER, LEDGER, LOAD_PLAN, CONCLUDE,
     TOOL, WRITE, LLM, JOIN, PROGRAM, GATE, PREPARE_AGENT, AGENT,
     GROUP,
 )  # fmt: skip

@@ -56,6 +56,7 @@ class ContinuedState(Message):
     """What one run passes to the next when it continues as new; people never write it.
 
     `execution_plan` is there if programs have added nodes to the plan. `events` is the number of the next event.
+    A run that `was_reset` reads in the ledger of effects what it has forgotten.
     """
 
     run_prefix: str
@@ -72,6 +73,7 @@ class ContinuedState(Message):
     log: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     log_cut: int = 0
     events: int = 1
+    was_reset: bool = False
 
 
 class RunInput(Frozen):
@@ -126,10 +128,12 @@ class RunRequest(RunInput):
     It is of no use to another run, nor to the same one again.
 
     `origins` are the names of the artifacts of runs that this one forks, the latest first: calls that it makes as they
-    did are not made, but have their results.
+    did are not made, but have their results. A write that they may have made with another text asks a person first,
+    whatever `approval` is, unless the run is to `repeat_writes`.
     """
 
     grant: str = Field(default="", max_length=100)
+    repeat_writes: bool = Field(default=False, strict=True)
     material: str = Field(default="", max_length=200)
     origins: tuple[RunName, ...] = Field(default=(), max_length=MAX_ORIGINS)
     run_prefix: str = Field(default="", max_length=100)

@@ -33,6 +33,7 @@ from sennit.workflows.plan.scheduling.events import (
     EndStatus,
     Event,
     Expand,
+    LedgerRead,
     LookUp,
     NodeEnded,
     NodesAppended,
@@ -43,10 +44,11 @@ from sennit.workflows.plan.scheduling.events import (
     Start,
     StopRequested,
     TimeAdvanced,
+    Written,
 )
 from sennit.workflows.plan.scheduling.snapshot import load
 from sennit.workflows.plan.scheduling.state import RUNNING, RunState
-from sennit.workflows.plan.scheduling.step import step
+from sennit.workflows.plan.scheduling.step import step, unit_of
 from sennit.workflows.plan.scheduling.termination import is_asleep
 from sennit.workflows.run.dispatcher import Dispatcher
 from sennit.workflows.run.drain import Drain
@@ -65,6 +67,9 @@ from sennit.workflows.views.writes import writes_of
 LAST_WORDS = timedelta(seconds=5)
 """How long a run that is over waits for the usage of calls that it has cancelled. Workers hear of that within a second.
 """
+
+FIRST_LEDGER_PAUSE, LAST_LEDGER_PAUSE = timedelta(seconds=1), timedelta(seconds=30)
+"""Between two looks at the ledger of effects, while a write is in flight that the run does not wait for."""
 
 
 class Engine:
@@ -93,6 +98,10 @@ class Engine:
         self.updates = 0
         self._changed = changed
         self._journal = journal
+        self._setup = setup
+        self._must_read_ledger = False
+        self._ledger: asyncio.Task[None] | None = None
+        self.forgotten: tuple[Written, ...] = ()  # writes from before a reset, of nodes that there are not yet
         self.subagents = subagents
         self._awake = self._is_outdated = False
         self._alarm = DeadlineTimer(self.wake)
@@ -153,7 +162,7 @@ class Engine:
     @property
     def quiet(self) -> bool:
         """Whether nothing is in flight: the only instants at which a run may continue as new."""
-        busy = self.dispatcher.busy or self.extender.busy or self.subagents.busy
+        busy = self.dispatcher.busy or self.extender.busy or self.subagents.busy or self._ledger is not None
         return not (busy or self.state.running or self.state.streaming) and workflow.all_handlers_finished()
 
     def judge(self, update: Update) -> Verdict:
@@ -221,6 +230,7 @@ class Engine:
         if self.frozen is not None:
             self._turn_frozen()
             return
+        self._begin_to_read_ledger()
         now = milliseconds()
         if drains := self._drain.update(self.state, self.dispatcher, self.updates, now):
             self._step(drains)
@@ -330,6 +340,50 @@ class Engine:
     def limit(self, limits: Limits) -> None:
         """Set the limits of the whole run, from now on."""
         self.post(BudgetRaised(limits.amounts(), round(limits.time * 1000) if limits.time is not None else None))
+
+    def read_ledger(self) -> None:
+        """Have the run learn, with its next turn, what it has written and forgotten because it was reset.
+
+        The callback of a reset calls this, and no event loop runs in that.
+        """
+        self._must_read_ledger = True
+        self.wake()
+
+    def _begin_to_read_ledger(self) -> None:
+        if self._must_read_ledger and self._ledger is None:
+            self._must_read_ledger = False
+            self._ledger = asyncio.create_task(self._read_ledger())
+            self._ledger.add_done_callback(self._has_read_ledger)
+
+    async def _read_ledger(self) -> None:
+        """Ask until nothing is in flight that was begun before the reset, and that this run does not wait for."""
+        pause = FIRST_LEDGER_PAUSE
+        while True:
+            lines = await self._setup.ledger()
+            known = tuple(Written(line.node, line.call, line.generation, line.status) for line in lines)
+            self.forgotten = tuple(each for each in known if unit_of(self.state, each) is None)
+            self.post(LedgerRead(known))
+            if not any(each.status == "in flight" and not self._runs(each) for each in known):
+                return
+            await workflow.sleep(pause, summary="a write that was in flight before the reset")
+            pause = min(2 * pause, LAST_LEDGER_PAUSE)
+
+    def _runs(self, write: Written) -> bool:
+        """Whether this run waits for the end of a write itself."""
+        unit = unit_of(self.state, write)
+        return unit is not None and self.state.status[unit] == RUNNING
+
+    def _has_read_ledger(self, task: asyncio.Task[None]) -> None:
+        self._ledger = None
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self.warnings[f"what was written before the reset is not known: {error}"] = None
+        self.wake()
+
+    async def has_read_ledger(self) -> None:
+        """Return when the ledger of effects has been read, if the run was reset."""
+        self._begin_to_read_ledger()
+        await workflow.wait_condition(lambda: self._ledger is None)
 
     def fail(self, error: BaseException) -> None:
         """End `run` with this error, and cancel what runs. Has no effect on a run that ends already."""

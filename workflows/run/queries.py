@@ -145,7 +145,7 @@ def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, An
     state = engine.state
     start, limit = _page(request)
     agents = engine.subagents.lines(state, view.id)
-    shown = ShownRun(state, view.id, engine.blocked_children, view.blocked)
+    shown = ShownRun(state, view.id, engine.blocked_children, view.blocked, forgotten=engine.forgotten)
     nodes: list[NodeView] = []
     size = 2 * sum(text_bytes(item.shown) for item in shown.blocked)
     seats = engine.dispatcher.seats

@@ -15,6 +15,7 @@ from sennit.workflows.messages.activity_options import service_options
 from sennit.workflows.messages.contracts import (
     CHECK_PLAN,
     CONCLUDE,
+    LEDGER,
     LOAD_PLAN,
     PLAN,
     PREPARE,
@@ -23,6 +24,8 @@ from sennit.workflows.messages.contracts import (
     CheckResult,
     ConcludeCall,
     Conclusion,
+    LedgerCall,
+    LedgerLine,
     LoadCall,
     PlanCall,
     PrepareCall,
@@ -129,6 +132,10 @@ class RunSetup:
         """Return the verdict on a draft, or on a part of one. `fields` are those of the call."""
         sent = call.takes(run=self.run_prefix, run_context=self.run_context, **fields)
         return await self._do(call, sent, summary, waits=waits)
+
+    async def ledger(self) -> tuple[LedgerLine, ...]:
+        """Return what the ledger of effects has of this run."""
+        return (await self._do(LEDGER, LedgerCall(run=self.run_prefix), "read what was written")).lines
 
     async def conclude(self, state: RunState, plan: str, inline: tuple[Any, str] | None) -> Conclusion:
         """Return the answer: the last node's reply if that is the whole answer, else bound from the store.

@@ -6,6 +6,7 @@ from types import MappingProxyType
 
 from sennit.workflows.messages.result import BlockedOn, WriteLine
 from sennit.workflows.messages.views import SubagentView, ended_of
+from sennit.workflows.plan.scheduling.events import Written
 from sennit.workflows.plan.scheduling.state import STATUS_NAMES, RunState
 from sennit.workflows.plan.scheduling.termination import handled
 from sennit.workflows.views.nodes import is_counted_by_calls, status_of, visible_units
@@ -16,7 +17,7 @@ from sennit.workflows.views.writes import writes_of
 
 class ShownRun:
     """The state of the run called `run`, until its next step. `children` say what its sub-agents wait for, and `outage`
-    what its planning does.
+    what its planning does. `forgotten` are writes that it made before it was reset, by nodes that there are not yet.
     """
 
     def __init__(
@@ -25,11 +26,14 @@ class ShownRun:
         run: str = "",
         children: Mapping[int, SubagentView] = MappingProxyType({}),
         outage: Sequence[BlockedOn] = (),
+        *,
+        forgotten: Sequence[Written] = (),
     ) -> None:
         self.state = state
         self.run = run
         self.children = children
         self._outage = outage
+        self._forgotten = forgotten
 
     @cached_property
     def units(self) -> list[int]:
@@ -88,8 +92,10 @@ class ShownRun:
 
     @cached_property
     def writes(self) -> tuple[WriteLine, ...]:
-        """The writes that were cut off, or of which nobody knows whether they were made."""
-        return writes_of(self.state)
+        """The writes that were cut off, or of which nobody knows whether they were made, and those that were made
+        before a reset.
+        """
+        return writes_of(self.state, forgotten=self._forgotten)
 
     @cached_property
     def quote(self) -> str:

@@ -1,12 +1,13 @@
 """What became of writes, where the status of their nodes does not tell."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sennit.workflows.limits import MAX_NAMED_WRITES, MAX_WRITES
 from sennit.workflows.messages.result import WriteLine
 from sennit.workflows.plan.language.text import format_names
-from sennit.workflows.plan.scheduling.events import Effect, WriteStatus
+from sennit.workflows.plan.scheduling.events import Effect, WriteStatus, Written
 from sennit.workflows.plan.scheduling.state import SUCCEEDED, RunState
+from sennit.workflows.plan.scheduling.step import unit_of
 
 ORDER: tuple[WriteStatus, ...] = ("unknown", "in flight", "made", "not made")
 _SAYS: dict[WriteStatus, str] = {
@@ -17,15 +18,20 @@ _SAYS: dict[WriteStatus, str] = {
 }
 
 
-def writes_of(state: RunState, *, all_made: bool = False) -> tuple[WriteLine, ...]:
+def writes_of(state: RunState, *, all_made: bool = False, forgotten: Sequence[Written] = ()) -> tuple[WriteLine, ...]:
     """Return the writes that were cut off, or of which nobody knows whether they were made, which come first; with
-    `all_made` also those of which the status of their nodes tells that this run has made them.
+    `all_made` also those of which the status of their nodes tells that this run has made them. Those are `forgotten`
+    that were made before a reset, by nodes that there were not when the ledger of effects was read.
     """
     found = [
         WriteLine(node=_name(state, unit, each), status=each.status)
         for unit in sorted(state.effects)
         for each in state.effects[unit]
     ]
+    for write in forgotten:
+        if unit_of(state, write) is None:
+            name = write.path if write.generation == 1 else f"{write.path}~{write.generation}"
+            found.append(WriteLine(node=name, status=write.status))
     if all_made:
         found += [WriteLine(node=state.full_path(unit), status="made") for unit in _made(state)]
     return tuple(sorted(found, key=lambda line: ORDER.index(line.status))[:MAX_WRITES])

@@ -60,6 +60,7 @@ def complete(state: RunState, unit: int, outcome: Outcome) -> None:
         state.status[unit] = DELEGATED
         state.mark(state.spec_of(unit).successor)
     elif outcome.digest is not None:
+        _forget_made(state, unit)
         succeed(state, unit, outcome)
     elif outcome.again:
         if outcome.objections:
@@ -285,8 +286,28 @@ def fate_of(outcome: Outcome) -> WriteStatus | None:
     return "unknown" if error == UNKNOWN_OUTCOME else None
 
 
+def note_written(state: RunState, unit: int, generation: int, status: WriteStatus) -> None:
+    """Note what the ledger of effects says of a write, unless the run knows that by itself."""
+    if state.generation[unit] == generation and state.status[unit] in (SUCCEEDED, RUNNING):
+        return
+    if status != "in flight" and not any(each[::2] == (generation, "") for each in state.effects.get(unit, ())):
+        _note(state, unit, generation, status)
+
+
+def _forget_made(state: RunState, unit: int) -> None:
+    """A write that has a result now was made before its run was reset: from now on its status tells that."""
+    made = Effect(state.generation[unit], "made")
+    known = tuple(each for each in state.effects.get(unit, ()) if each != made)
+    if known:
+        state.effects[unit] = known
+    else:
+        state.effects.pop(unit, None)
+
+
 def _note(state: RunState, unit: int, generation: int, status: WriteStatus, below: str = "") -> None:
-    state.effects[unit] = (*state.effects.get(unit, ()), Effect(generation, status, below))
+    effect, known = Effect(generation, status, below), state.effects.get(unit, ())
+    if effect not in known:
+        state.effects[unit] = (*known, effect)
 
 
 def _note_below(state: RunState, unit: int, generation: int, outcome: Outcome) -> None:

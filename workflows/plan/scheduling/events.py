@@ -246,6 +246,22 @@ class BudgetRaised:
     millis: int | None = None
 
 
+class Written(NamedTuple):
+    """A write that the ledger of effects knows of: by the path of its node and by the call's key, in a generation."""
+
+    path: str
+    key: str
+    generation: int
+    status: WriteStatus
+
+
+@dataclass(slots=True)
+class LedgerRead:
+    """The ledger of effects has been read after a reset: it knows writes that the run may have forgotten."""
+
+    writes: tuple[Written, ...]
+
+
 @dataclass(slots=True)
 class CostCharged:
     """Usage outside the nodes: the planner's calls."""
@@ -276,6 +292,7 @@ Event = (
     | ProgramEdited
     | BudgetRaised
     | CostCharged
+    | LedgerRead
     | StopRequested
 )
 

@@ -60,6 +60,7 @@ def dump(state: RunState) -> str:
     body["items"] = [[node, items.start, len(items)] for node, items in state.items.items()]
     body["locks"] = [[name, lock.mode, *lock.holders] for name, lock in state.locks.items() if lock.holders]
     body["last_end"] = state.last_end
+    body["started"] = [state.now - state.started[unit] if state.started[unit] else None for unit in units]
     body["timings"] = astuple(state.timings)
     if state.effects:
         body["effects"] = list(state.effects.items())
@@ -110,7 +111,7 @@ def load(graph: Graph, text: str) -> RunState:
     ready.renew(state, {queue: Rate(*counts) for queue, *counts in body.get("rates", ())})
     for name, mode, *holders in body["locks"]:
         state.locks[name] = Lock(mode, dict.fromkeys(holders))
-    state.started = dict.fromkeys(units, state.now)
+    _load_started(state, units, body)
     for unit in units:
         if state.queued[unit]:
             ready.queue(state, unit)
@@ -123,6 +124,18 @@ def _is_manifest_of_now(state: RunState, unit: int) -> bool:
     inputs = joins.parts_of(state, unit) if not state.is_item(unit) else ()
     is_flat = not any(joins.is_manifest(state.digest[node] or "") for node in inputs)
     return bool(inputs) and is_flat and joins.is_manifest(reference) and reference == joins.manifest(state, unit)
+
+
+def _load_started(state: RunState, units: list[int], body: dict[str, Any]) -> None:
+    """Read when units last started, which is written as how long ago that was. The version before did not write it:
+    there they started now.
+    """
+    ages = body.get("started")
+    if ages is None:
+        state.started = dict.fromkeys(units, state.now)
+        return
+    for unit, age in zip(units, ages, strict=True):
+        state.started[unit] = state.now - age if age is not None else 0
 
 
 def _load_requests(state: RunState, body: dict[str, Any]) -> None:

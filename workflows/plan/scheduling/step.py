@@ -10,7 +10,7 @@ from collections.abc import Callable
 from heapq import heappop
 from typing import Any
 
-from sennit.workflows.plan.compile.execution_plan import shown_script
+from sennit.workflows.plan.compile.execution_plan import KEY_CHARACTERS, shown_script
 from sennit.workflows.plan.limits import MAX_MEMBERS
 from sennit.workflows.plan.scheduling import (
     admission,
@@ -37,6 +37,7 @@ from sennit.workflows.plan.scheduling.events import (
     Event,
     Expand,
     InputsRead,
+    LedgerRead,
     NodeEnded,
     NodesAppended,
     Outcome,
@@ -48,6 +49,7 @@ from sennit.workflows.plan.scheduling.events import (
     Start,
     StopRequested,
     TimeAdvanced,
+    Written,
 )
 from sennit.workflows.plan.scheduling.state import (
     DELEGATED,
@@ -100,6 +102,8 @@ def step(state: RunState, event: Event, now: int | None = None) -> list[Decision
 
 def _wind_up(state: RunState, event: Event) -> None:
     """Take the ends of the writes that are in flight when a run ends. The last one ends it."""
+    if isinstance(event, LedgerRead):
+        _read_ledger(state, event)
     if not state.running:
         return
     if isinstance(event, StopRequested) and event.status == "cancelled":
@@ -108,6 +112,14 @@ def _wind_up(state: RunState, event: Event) -> None:
         _end_node(state, event)
     if not state.running:
         state.out.append(End(state.end_status))
+
+
+def _read_ledger(state: RunState, event: LedgerRead) -> None:
+    """Note what became of writes that were made before the run was reset, where the run does not know it."""
+    for write in event.writes:
+        unit = unit_of(state, write)
+        if unit is not None:
+            completion.note_written(state, unit, write.generation, write.status)
 
 
 def _work_off(state: RunState) -> None:
@@ -188,6 +200,12 @@ def _end_program(state: RunState, step: int, outcome: Outcome) -> None:
 def _failed_by_itself(outcome: Outcome) -> bool:
     """Whether a script has come to its end by an error of its own; after any other failure it may still go on."""
     return outcome.error is not None and outcome.error[0] == termination.PROGRAM_FAILED
+
+
+def unit_of(state: RunState, write: Written) -> int | None:
+    """Return the unit that has made a write, as the run knows it now; None if it has not come so far again."""
+    by_key = state.graph.by_key.get(write.key[:KEY_CHARACTERS])
+    return by_key if by_key is not None else state.find(write.path)
 
 
 def _advance_time(state: RunState, _: TimeAdvanced) -> None:
@@ -402,5 +420,6 @@ _HANDLERS: dict[type[Any], Callable[[RunState, Any], None]] = {
     ProgramEdited: _edit,
     BudgetRaised: _raise_budget,
     CostCharged: _charge,
+    LedgerRead: _read_ledger,
     StopRequested: _stop,
 }
