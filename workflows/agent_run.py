@@ -351,11 +351,11 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             await self._was_reset.wait()
             self._was_reset.clear()
             await last_in_this_task()
+            self._journal.reset()
+            workflow.upsert_memo({WAITS_FOR: workflow.memo_value(WAITS_FOR, None)})
             self._has_forgotten = True
             if self._engine is not None:
                 self._engine.read_ledger()
-            self._journal.reset()
-            workflow.upsert_memo({WAITS_FOR: workflow.memo_value(WAITS_FOR, None)})
 
     def _changed(self) -> None:
         """Draw the board at the end of a turn, at most once a second unless hardly anything runs."""

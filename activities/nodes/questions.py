@@ -74,7 +74,9 @@ async def unapproved(context: NodeContext, store: ArtifactStore, tool: Tool, wor
         shown = await _beginning(_visible(preview.text), store, context)
     else:
         shown = await _arguments(arguments, store, context)
-    return Question(problem + shown, asked.digest, asked.target, _arguments_of(tool))
+    caution = context.checked.cautions.get(context.unit.id, "")
+    before = f"{_visible(caution)}\n\n" if caution else ""
+    return Question(before + problem + shown, asked.digest, asked.target, _arguments_of(tool))
 
 
 def _arguments_of(tool: Tool) -> dict[str, list[str]] | None:

@@ -86,6 +86,7 @@ class Programs:
         begun = None if node.step is None else await load(self.library, prefix, node.step.session)
         session = await self._session(context, node, begun)
         run_context = await self.library.run_context(prefix, context.checked.run_context)
+        session.repeat_writes |= run_context.repeat_writes or context.checked.repeat_writes
         script = await self.library.shared(prefix, session.script)
         tools = {entry["name"]: entry for entry in run_context.catalogue}
         around = Surroundings(

@@ -13,19 +13,31 @@ recorded, finds its own claim. Claims hold for one script: the next one begins t
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from sennit.activities.limits import MAX_KNOWN_CLAIMS
 from sennit.activities.nodes.context import NodeContext
+from sennit.activities.nodes.effect_ledger import EffectLedger
 from sennit.activities.nodes.origins import Origins
 from sennit.activities.storage.artifacts import decode, digest_of, encode, key_of
 
 
 class Claimant(NamedTuple):
-    """A call that wants a write: its script, and what tells it from all other calls of that script."""
+    """A call that wants a write: its program, its script, and what tells it from all other calls of that script."""
 
+    program: str
     script: str
     call: str
+
+
+class Caution(NamedTuple):
+    """What a person has to know of a write before it is made: that the script before has written, and when. It `asks`
+    whatever the run's policy is if nobody can tell whether the new script means the same write.
+    """
+
+    text: str
+    asks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +55,15 @@ class EqualWrites:
         """Return what one of them is known by, in the plan, in the ledger of effects, and in forks of the run."""
         return key_of(["write", self.digest, number])
 
-    def taken(self, number: int) -> str:
-        """Return the name of the mark that says which call has taken this number first, of whatever script."""
-        return digest_of(f"write {self.digest} {number}".encode())
 
-    def claimed(self, number: int, script: str) -> str:
-        """Return the name of the mark that says which call of a later script has claimed this number."""
-        return digest_of(f"claim {self.digest} {number} {script}".encode())
+def _taken(key: str) -> str:
+    """Return the name of the mark that says which call has taken a write first, of whatever script."""
+    return digest_of(f"write {key}".encode())
+
+
+def _claimed(key: str, script: str) -> str:
+    """Return the name of the mark that says which call of a later script has claimed a write."""
+    return digest_of(f"claim {key} {script}".encode())
 
 
 @dataclass(slots=True)
@@ -99,7 +113,7 @@ class WriteClaims:
         own, others = list[int](), list[int]()
         number = 1
         while takers := await self._takers(writes, number):
-            holder = await self._holder(writes, claimant.script, number, takers[0])
+            holder = await self._holder(writes.key(number), claimant.script, takers[0])
             if holder == claimant.call:
                 return number
             if not holder:
@@ -114,21 +128,20 @@ class WriteClaims:
 
     async def _takers(self, writes: EqualWrites, number: int) -> list[Claimant | None]:
         """Return who took a number first in this run, and in each that it forks; nothing if none of them has it."""
-        name = writes.taken(number)
-        found = [await self._taker(home, name) for _, home in self._homes()]
+        found = [await self._taker(home, writes.key(number)) for _, home in self._homes()]
         return found if any(found) else []
 
-    async def _taker(self, home: str, name: str) -> Claimant | None:
-        body = await self.seen.mark(self.origins, home, name)
+    async def _taker(self, home: str, key: str) -> Claimant | None:
+        body = await self.seen.mark(self.origins, home, _taken(key))
         return Claimant(*decode(body)) if body is not None else None
 
-    async def _holder(self, writes: EqualWrites, script: str, number: int, taker: Claimant | None) -> str:
-        """Return which call of a script holds a number, "" if none does."""
+    async def _holder(self, key: str, script: str, taker: Claimant | None) -> str:
+        """Return which call of a script holds a write, "" if none does."""
         if taker is None:
             return ""
         if taker.script == script:
             return taker.call
-        body = await self.seen.mark(self.origins, self.context.run_prefix, writes.claimed(number, script))
+        body = await self.seen.mark(self.origins, self.context.run_prefix, _claimed(key, script))
         return decode(body) if body is not None else ""
 
     async def _holds(self, writes: EqualWrites, claimant: Claimant, number: int) -> bool:
@@ -136,13 +149,53 @@ class WriteClaims:
         taker = await self._take(writes, claimant, number)
         if taker.script == claimant.script:
             return taker == claimant
-        name, body = writes.claimed(number, claimant.script), encode(claimant.call)
+        name, body = _claimed(writes.key(number), claimant.script), encode(claimant.call)
         return await self.origins.store.mark(self.context.run_prefix, name, body) == body
 
     async def _take(self, writes: EqualWrites, claimant: Claimant, number: int) -> Claimant:
         """Take a number unless it is taken in this run, and return who has it."""
-        body = await self.origins.store.mark(self.context.run_prefix, writes.taken(number), encode(claimant))
+        body = await self.origins.store.mark(self.context.run_prefix, _taken(writes.key(number)), encode(claimant))
         return Claimant(*decode(body))
+
+    async def caution(self, writes: EqualWrites, claimant: Claimant, tool: str, number: int) -> Caution | None:
+        """Return what a person has to know of a write that was claimed, None for nothing.
+
+        A write that no script before has called is new. If an equal one was made, it is one more. If another write of
+        the tool was made that the new script has not called yet, it may be the same one with another text. Raises
+        StoreUnavailable.
+        """
+        takers = await self._takers(writes, number)
+        if takers[0] != claimant or any(takers[1:]):
+            return None
+        place = (self.context.run_prefix, claimant.script, tool)
+        if place in self.seen.nothing_waits:
+            return None
+        equal = [writes.key(each) for each in range(1, number)]
+        waiting = None
+        for _, home in self._homes():
+            async for intent in EffectLedger(self.origins.store, home, _nothing).intents():
+                if intent.call in equal and await self._is_of_another(home, intent.call, claimant):
+                    return Caution(f"already written at {_clock(intent.at)} by the old script")
+                if waiting is None and intent.tool == tool and await self._waits(home, intent.call, claimant):
+                    waiting = intent
+        if waiting is None:
+            self.seen.note_nothing_waits(place)
+            return None
+        text = f"the old script wrote {tool} {waiting.text} at {_clock(waiting.at)}; write this as well?"
+        return Caution(text, asks=True)
+
+    async def _is_of_another(self, home: str, key: str, claimant: Claimant) -> bool:
+        """Whether another script has made a write, here or in a run that this one forks."""
+        taker = await self._taker(home, key)
+        return taker is not None and (home != self.context.run_prefix or taker.script != claimant.script)
+
+    async def _waits(self, home: str, key: str, claimant: Claimant) -> bool:
+        """Whether a write that an earlier script of the program has made was not called by this one yet."""
+        first = await self._taker(home, key)
+        if first is None or first.program != claimant.program:
+            return False
+        taker = await self._taker(self.context.run_prefix, key)
+        return not await self._holder(key, claimant.script, taker)
 
     async def _has_begun(self, key: str) -> bool:
         """Whether a write was made, is in flight or is in doubt: in this run, or in one that it forks."""
@@ -163,7 +216,15 @@ class WriteClaims:
 class SeenMarks:
     """Marks that this worker has read lately. They never change, so long lists of equal writes are read once."""
 
+    nothing_waits: OrderedDict[tuple[str, str, str], None] = field(default_factory=OrderedDict)
+    """By run, script and tool: what the scripts before have written the script has called by now."""
     _bodies: OrderedDict[tuple[str, str], bytes] = field(default_factory=OrderedDict)
+
+    def note_nothing_waits(self, place: tuple[str, str, str]) -> None:
+        """Note that no write waits to be taken over, which stays so."""
+        self.nothing_waits[place] = None
+        if len(self.nothing_waits) > MAX_KNOWN_CLAIMS:
+            self.nothing_waits.popitem(last=False)
 
     async def mark(self, origins: Origins, home: str, name: str) -> bytes | None:
         """Return what a mark holds, None if it is not set. Raises StoreUnavailable."""
@@ -177,3 +238,12 @@ class SeenMarks:
             if len(self._bodies) > MAX_KNOWN_CLAIMS:
                 self._bodies.popitem(last=False)
         return body
+
+
+async def _nothing(_: str) -> None:
+    """Say nothing of what a marker holds."""
+
+
+def _clock(at: float) -> str:
+    """Return a time of day as people read it."""
+    return f"{datetime.fromtimestamp(at, UTC):%H:%M} UTC" if at else "an unknown time"

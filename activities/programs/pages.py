@@ -153,22 +153,27 @@ async def page_of(
     labels, limits, made = dict[str, str](), dict[str, dict[str, int]](), dict[str, NodeSpec]()
     marks, call_sites, keys = dict[str, str](), dict[str, str](), dict[str, str]()
     materials, given_up = dict[str, dict[str, str]](), list[str]()
+    cautions, asks = dict[str, str](), dict[str, bool]()
     for _, each in parts:
         words, session = each.words, each.words.session
         labels |= {**words.labels, each.step.id: f"{session.path or session.function} step {session.number + 1}"}
         limits, made, marks = limits | words.limits, made | each.made, marks | words.marks
         call_sites, keys, materials = call_sites | words.call_sites, keys | words.keys, materials | words.materials
         given_up += words.given_up
+        for name, caution in words.cautions.items():
+            cautions[name], asks[name] = caution.text, caution.asks and not session.repeat_writes
     specs = _specs(nodes, labels, places, limits, lambda plan: compiler(plan, run_context, _no_fallback), made)
     for spec in specs:
         spec.key, spec.call_site = marks.get(spec.id, ""), call_sites.get(spec.id, "")
         is_made = spec.kind != "program" and spec.id in ends
         spec.in_place = is_made and not (is_put_back(ends[spec.id]) or ends[spec.id].taken_over)
         spec.maker = places[makers[spec.id]] if spec.id in makers else -1
+        spec.approval |= asks.get(spec.id, False)
     packed = ExecutionPlan(specs, []).pack()
     if len(packed) > MAX_PAGE_BYTES:
         raise ProgramFailed(f"{len(nodes):,} calls at once are too many; give a part of them to tasks")
-    digest = await library.keep(context.run_prefix, _stored_page(context, nodes, packed, keys, materials))
+    stored = _stored_page(context, nodes, packed, keys, materials)
+    digest = await library.keep(context.run_prefix, stored.model_copy(update={"cautions": cautions}))
     left = tuple(name for name in dict.fromkeys(given_up) if name not in ends or ends[name].more)
     told = pack_ends(specs, ends)
     return PlanPage(plan=digest, known=tuple(known), specs=packed, past=part.past, given_up=left, ends=told)

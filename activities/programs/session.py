@@ -79,7 +79,8 @@ class Session(BaseModel):
     forks others: of those and of this are `runs`, each with the time from which on its UUIDs count. `again` says that
     the run may know calls that it makes from when it ran before, and `retold` that a step has been made again, or the
     program in another plan: when calls ended may be noted that this session is told of later. `fed` are the ends that
-    the script was told in this step, in order. `counts` are how often equal calls were made, those counted longer ago
+    the script was told in this step, in order.
+    With `repeat_writes` no write asks because an earlier script may have made it. `counts` are how often equal calls were made, those counted longer ago
     in `counted`, as (digest, length). `saved` is the last step with which a `snapshot` was stored, and
     `saved_read` how many bytes the script had read by then.
     """
@@ -115,6 +116,7 @@ class Session(BaseModel):
     runs: list[tuple[int, str]] = []
     again: bool = False
     retold: bool = False
+    repeat_writes: bool = False
 
     def begin(self, node: str, *, mark: str = "") -> None:
         """Have the next ids begin with the id of the program's node; with a `mark`, of a step that ran again, with that

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from sennit.activities.limits import MAX_PROGRAM_CALLS, MAX_PROGRAM_LEVELS
 from sennit.activities.nodes.error_mapping import ProgramFailed
 from sennit.activities.programs.dialect import Classes
-from sennit.activities.programs.made_writes import Claimant, EqualWrites, WriteClaims
+from sennit.activities.programs.made_writes import Caution, Claimant, EqualWrites, WriteClaims
 from sennit.activities.programs.material import (
     CallLimits,
     Refused,
@@ -78,6 +78,7 @@ class WantedWrite(NamedTuple):
 
     equal: EqualWrites
     ordinal: int
+    tool: str
 
 
 class Words:
@@ -96,6 +97,7 @@ class Words:
         self.materials: dict[str, dict[str, str]] = {}  # the digests of what it refers to
         self.limits: dict[str, dict[str, int]] = {}  # those of its time, and of how many inputs it has open
         self.writes: dict[str, WantedWrite] = {}  # those that have not been claimed yet
+        self.cautions: dict[str, Caution] = {}  # what a person has to know of a write before it is made
         self.given_up: list[str] = []  # the calls that nobody waits for any more
         self.took = 0.0  # the seconds for which the script has run
         self.counts = counts
@@ -118,19 +120,30 @@ class Words:
 
         async def claim(names: list[str]) -> None:
             for name in names:
-                write, claimant = wanted[name], Claimant(self.session.script, self.keys[name])
-                number = await claims.claim(write.equal, claimant, write.ordinal)
-                self.keys[name] = write.equal.key(number)
+                write, claimant = wanted[name], self._claimant(name)
+                numbers[name] = await claims.claim(write.equal, claimant, write.ordinal)
 
+        numbers = dict[str, int]()
         await asyncio.gather(*map(claim, by_digest.values()))
 
+        # Only now it is known what the calls of this step leave of what the script before has written.
+        for name, number in numbers.items():
+            write = wanted[name]
+            caution = await claims.caution(write.equal, self._claimant(name), write.tool, number)
+            if caution is not None:
+                self.cautions[name] = caution
+        self.keys |= {name: wanted[name].equal.key(number) for name, number in numbers.items()}
+
         # Whoever asks for a write from now on asks by that key: the scheduler, and the script that waits for it.
-        numbers = {made.node: number for number, made in self.session.open.items()}
         for name in wanted:
             self.marks[name] = self.keys[name][:KEY_CHARACTERS]
-            if name in numbers:
-                made = self.session.open[numbers[name]]
-                self.session.open[numbers[name]] = made._replace(key=self.keys[name])
+        for place, made in self.session.open.items():
+            if made.node in wanted:
+                self.session.open[place] = made._replace(key=self.keys[made.node])
+
+    def _claimant(self, name: str) -> Claimant:
+        """Return who claims a write that has not been claimed yet."""
+        return Claimant(self.session.program_key, self.session.script, self.keys[name])
 
     def answer(self, call: Call) -> Ended | Sleep | None:
         """Return the answer to a call, or None if it is open now. Raises ProgramFailed."""
@@ -249,7 +262,7 @@ class Words:
         made = self._add(node, call, what, shown(arguments), function=name, shape=shape)
         if tool.get("effect", "write") == "write":
             equal = EqualWrites.of(self.session.program_key, name, what)
-            self.writes[node.id] = WantedWrite(equal, self.counts.next(equal.digest[:16]))
+            self.writes[node.id] = WantedWrite(equal, self.counts.next(equal.digest[:16]), name)
         return made
 
     def _part(self, call: Call, ref: Any, a: int = 0, b: int | None = None) -> None:
@@ -289,7 +302,7 @@ class Words:
         path = self._place(call, f"{as_known(self.around.script, name)}#{count}")
         about_it = {"stages": stages, "arguments": arguments, "key": key, "path": path, "clock": call.clock}
         about_it |= {"program": session.program_key, "since": session.since, "runs": session.runs}
-        about_it |= {"again": session.again, "retold": session.retold}
+        about_it |= {"again": session.again, "retold": session.retold, "repeat_writes": session.repeat_writes}
         child = Session(script=session.script, function=function, depth=session.depth + 1, **about_it)
         begun = self._stored(child.model_dump(mode="json", exclude_defaults=True))
         node = ProgramNode(id=self._next, kind="program", step=Step(number=1, session=begun))

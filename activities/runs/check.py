@@ -176,7 +176,9 @@ class PlanChecker:
         spec = replace(base.spec(call.node), script="", quote=quote)
         packed = ExecutionPlan([spec], []).pack()
         fields = {name: getattr(base, name) for name in StoredPlan.model_fields}  # a copy would keep what is cached
-        edited = StoredPlan.model_construct(**fields | {"plan": plan, "execution_plan": packed})
+        edited = StoredPlan.model_construct(
+            **fields | {"plan": plan, "execution_plan": packed, "repeat_writes": call.repeat_writes}
+        )
         warnings = tuple(str(_of_script(doubt)) for doubt in doubts)
         kept = await self.library.keep(run.prefix, edited)
         return CheckResult(plan=kept, execution_plan=packed, warnings=warnings)

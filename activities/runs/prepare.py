@@ -71,6 +71,7 @@ class RunPreparer:
             history=history,
             instructions=request.instructions,
             priced=call.priced,
+            repeat_writes=request.repeat_writes,
         )
         digest = await self.library.keep(run_prefix, run_context)
         if problem := _unasked(call) or self._unknown_tools(call, run_context):

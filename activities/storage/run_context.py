@@ -52,6 +52,7 @@ class RunContext(BaseModel):
     history: str = ""
     instructions: str = ""
     priced: bool = False
+    repeat_writes: bool = False
 
     def settings_of(self, role: str) -> CallSettings:
         """Return the settings of a role's calls in this run."""
@@ -68,7 +69,8 @@ class StoredPlan(BaseModel):
     """A plan that passed every check, with bound inputs: all that binding a node's arguments needs.
 
     Of a page of a program, `keys` are what the calls are known by instead of their ids, and `materials` the digests of
-    values that a node refers to by names of its own.
+    values that a node refers to by names of its own; `cautions` say what an earlier script has written. With
+    `repeat_writes` nobody is asked about that.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -88,6 +90,8 @@ class StoredPlan(BaseModel):
     warnings: tuple[str, ...] = ()
     keys: dict[str, str] = {}
     materials: dict[str, dict[str, str]] = {}
+    cautions: dict[str, str] = {}
+    repeat_writes: bool = False
 
     def node(self, name: str) -> Node:
         return self._nodes[name]

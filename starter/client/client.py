@@ -123,6 +123,7 @@ class Sennit:
         id: str | None = None,  # noqa: A002  # the name it has as `--id`
         again: bool = False,
         title: str = "",
+        repeat_writes: bool = False,
         **options: Unpack[RunOptions],
     ) -> Run[RunReport]:
         """Start a run that does again what a run did that is over, and return it: what it calls as that did is taken
@@ -130,12 +131,15 @@ class Sennit:
 
         `origin` comes from `origin`, and may have another script; `Run.fork` does both. What is None is as it was in
         that run. But on the local stack its folder is not opened again, and its writes need approval unless `approval`
-        is given: anybody may have written its input. For `id`, `again` and what is raised see `start`.
+        is given: anybody may have written its input. A write that the run may have made with another text asks a
+        person, whatever `approval` is, unless `repeat_writes` is True. For `id`, `again` and what is raised see `start`.
         """
         folder = {"docs": docs_folder(docs, must_exist=self.server.is_local)} if docs else {}
         chosen = {name: value for name, value in options.items() if value is not None} | folder
         inputs = {**origin.inputs, **(options.get("inputs") or {})}
         fields = {**origin.request, **chosen, "inputs": inputs, "origins": list(origin.homes)}
+        if repeat_writes:
+            fields["repeat_writes"] = True
         request = build_request(plan=origin.plan, **fields)
         title = title or fields.get("title") or ""
         name = str(fields.get("goal") or (origin.plan or {}).get("goal") or "") or title or origin.name

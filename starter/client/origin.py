@@ -23,7 +23,17 @@ from sennit.workflows.plan.programs.program_plan import program_plan
 from sennit.workflows.plan.programs.reply import PROGRAM as PROGRAM_NODE
 from sennit.workflows.plan.programs.reply import program_plan_of
 
-_NOT_TAKEN_OVER = ("plan", "plan_packed", "origins", "material", "depth", "run_prefix", "carry", "grant")
+_NOT_TAKEN_OVER = (
+    "plan",
+    "plan_packed",
+    "origins",
+    "material",
+    "depth",
+    "run_prefix",
+    "carry",
+    "grant",
+    "repeat_writes",
+)
 """What is not in the request of a fork as it was."""
 RESET = "reset"
 

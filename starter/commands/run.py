@@ -31,6 +31,7 @@ def add_arguments(parser: Parser) -> None:
             help="another script (default: its last one), - for standard input",
         )
         parser.add_argument("--node", metavar="NODE", default="", help="the program's id in a plan of several")
+        parser.add_argument("--repeat-writes", action="store_true", help="do not ask about writes of the old script")
         add_start_arguments(parser, replans=True, docs=True)
         return
     parser.describe(
@@ -78,7 +79,8 @@ async def _fork(args: argparse.Namespace, terminal: Terminal) -> Exit:
         inputs = read_inputs(args.input, declared, partial=True)
         missing = {name: spec for name, spec in declared.items() if name not in origin.inputs}
         read_inputs([word for word in args.input if word.partition("=")[0] in missing], missing)
-        return {"origin": origin, "inputs": inputs, "title": title_of(script)}
+        found = {"origin": origin, "inputs": inputs, "title": title_of(script)}
+        return found | ({"repeat_writes": True} if args.repeat_writes else {})
 
     return await launch(args, terminal, docs=args.docs, fork=begin)
 

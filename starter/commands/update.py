@@ -63,6 +63,8 @@ def add_arguments(parser: Parser) -> None:
     if command == "approve":
         parser.add_argument("--digest", metavar="DIGEST", help="what you have read, as `sennit status` shows it")
         parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="change an argument")
+    if command == "edit":
+        parser.add_argument("--repeat-writes", action="store_true", help="do not ask about writes of the old script")
     if command in ("retry", "answer"):
         parser.add_argument("--repeat-effect", action="store_true", help="repeat a write that succeeded")
 
@@ -99,7 +101,9 @@ def fields_of(args: argparse.Namespace) -> dict[str, Any]:
     """Return the update's fields; raises Refused."""
     if args.command == "update":
         return read_fields(args.name, args.fields)
-    fields = {name: getattr(args, name, None) for name in ("node", "reason", "repeat_effect", "digest")}
+    fields = {
+        name: getattr(args, name, None) for name in ("node", "reason", "repeat_effect", "digest", "repeat_writes")
+    }
     fields = {name: value for name, value in fields.items() if value}
     if changed := getattr(args, "set", None):
         pairs(changed, "--set")  # their form; `run` reads the values when it knows the tool

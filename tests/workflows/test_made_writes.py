@@ -78,7 +78,7 @@ async def test_an_edit_and_a_fork_write_nothing_twice(start: Start, cache: Path,
         handle = await start(plan=program(_script(way, mark, FAILS)), approval="never")
         await until(handle, blocked)
         changed = CHANGES[change](_script(way, mark, ENDS))
-        await insist(handle, "edit_program", {"script": changed})
+        await insist(handle, "edit_program", {"script": changed, "repeat_writes": True})
         report = await handle.result()
         assert report["status"] == "done", (change, report)
         assert _written(cache, mark) == dict.fromkeys(_bills(change), 1), change
@@ -89,7 +89,7 @@ async def test_an_edit_and_a_fork_write_nothing_twice(start: Start, cache: Path,
         await origin.result()
         again = program(CHANGES[change](_script(way, mark, ENDS)))
         homes = [origin.first_execution_run_id]
-        fork = await start(plan=again, approval="never", origins=homes)
+        fork = await start(plan=again, approval="never", origins=homes, repeat_writes=True)
         report = await fork.result()
         assert report["status"] == "done", (change, report)
         assert _written(cache, mark) == dict.fromkeys(_bills(change), 1), change
@@ -124,3 +124,27 @@ async def test_equal_writes_are_taken_over_once_for_each_time_they_were_made(
     await insist(handle, "edit_program", {"script": changed.replace("done", "all_done")})
     assert (await handle.result())["status"] == "done"
     assert _written(cache, mark) == {"1": made}
+
+
+CHANGED = """
+async def main():
+    await note(text="MARK old")
+    return (await END)["value"]
+"""
+
+
+async def test_a_write_with_another_text_asks_whatever_the_policy_is(start: Start, cache: Path) -> None:
+    mark = "changed-text"
+    script = CHANGED.replace("MARK", mark)
+    handle = await start(plan=program(script.replace("END", FAILS)), approval="never")
+    await until(handle, blocked)
+    await insist(handle, "edit_program", {"script": script.replace("old", "new").replace("END", ENDS)})
+    view = await until(handle, lambda view: blocked(view) and view["blocked"][0]["why"] == "approval")
+    [asked] = view["blocked"]
+    assert asked["shown"].startswith("the old script wrote note {")
+    assert "; write this as well?" in asked["shown"]
+    assert _written(cache, mark) == {"old": 1}
+    await insist(handle, "approve", asked["example"])
+    report = await handle.result()
+    assert (report["status"], report["answer"]) == ("done", 7)
+    assert _written(cache, mark) == {"old": 1, "new": 1}

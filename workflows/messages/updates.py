@@ -115,6 +115,7 @@ class EditProgram(NodeUpdate):
     example = '{"node": "main", "script": "async def main():\\n    return 1"}'
     node: Annotated[str, AfterValidator(_unit)] = Field(default="main", min_length=1, description="id of the program")
     script: str = Field(max_length=MAX_SCRIPT_CHARACTERS, description="the whole script")
+    repeat_writes: bool = Field(default=False, strict=True, description="do not ask about writes of the old script")
 
 
 class RaiseBudget(Update, Limits):

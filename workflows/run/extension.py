@@ -110,11 +110,12 @@ class PlanExtender:
             if not overtaken and not any(state.status[node] in (RUNNING, SUCCEEDED) for node in awaited):
                 return checked
 
-    async def edit(self, unit: int, script: str) -> CheckResult:
+    async def edit(self, unit: int, script: str, *, repeat_writes: bool) -> CheckResult:
         """Check another script for a program. Who edits at the same time comes after this has been taken over."""
         async with self._turn:
             node = self._engine.state.path(unit)
-            return await self._check_at(CHECK_SCRIPT, unit, "check the script", node=node, script=script)
+            fields = {"node": node, "script": script} | ({"repeat_writes": True} if repeat_writes else {})
+            return await self._check_at(CHECK_SCRIPT, unit, "check the script", **fields)
 
     async def check_answer(self, unit: int, answer: JsonValue) -> CheckResult:
         """Check what a person gives as the result of a call."""

@@ -105,7 +105,7 @@ class UpdateHandlers:
     async def _checked_by_worker(self, engine: Engine, update: Update, event: Event | None) -> CheckResult | None:
         """Return the verdict on what only a worker can check: a script, and the form of a model's result."""
         if isinstance(event, ProgramEdited) and isinstance(update, EditProgram):
-            return await engine.extender.edit(event.unit, update.script)
+            return await engine.extender.edit(event.unit, update.script, repeat_writes=update.repeat_writes)
         if isinstance(event, Answered) and engine.state.kind_of(event.unit) == "llm":
             return await engine.extender.check_answer(event.unit, event.value)
         return None

@@ -11,11 +11,14 @@ import pytest
 from doubles.stores import new_store
 
 from sennit.activities.nodes.context import NodeContext
+from sennit.activities.nodes.effect_ledger import Intent
 from sennit.activities.nodes.origins import Origins
-from sennit.activities.programs.made_writes import Claimant, EqualWrites, SeenMarks, WriteClaims
+from sennit.activities.programs.made_writes import Caution, Claimant, EqualWrites, SeenMarks, WriteClaims
 from sennit.activities.storage.artifacts import ArtifactStore, digest_of, key_of
 
 PAID = EqualWrites.of("main", "pay", {"bill": 1})
+OTHER = EqualWrites.of("main", "pay", {"bill": 2})
+AT = 1_800_000_000 + 6 * 3600 + 120  # 14:02
 
 
 @dataclass
@@ -44,14 +47,21 @@ class Run:
     name: str = "run"
     origins: tuple[str, ...] = ()
 
-    async def claim(self, script: str, call: str, ordinal: int = 1) -> int:
+    async def claim(self, script: str, call: str, ordinal: int = 1, *, equal: EqualWrites = PAID) -> int:
         context = cast("NodeContext", _Context(_Call(self.name, self.origins), f"space/{self.name}"))
         claims = WriteClaims(Origins(self.store), context, SeenMarks())
-        return await claims.claim(PAID, Claimant(script, call), ordinal)
+        return await claims.claim(equal, Claimant("main", script, call), ordinal)
 
-    async def begin(self, number: int) -> None:
-        intent = f"{digest_of(f'{self.name}/{PAID.key(number)}/1'.encode())}.intent"
-        await self.store.mark(f"space/{self.name}", intent, b"{}")
+    async def caution(self, script: str, call: str, number: int, equal: EqualWrites = PAID) -> Caution | None:
+        context = cast("NodeContext", _Context(_Call(self.name, self.origins), f"space/{self.name}"))
+        claims = WriteClaims(Origins(self.store), context, SeenMarks())
+        return await claims.caution(equal, Claimant("main", script, call), "pay", number)
+
+    async def begin(self, number: int, equal: EqualWrites = PAID) -> None:
+        key = equal.key(number)
+        intent = Intent(owner="", digest="", text='{"bill": 1}', until=0, tool="pay", call=key, at=AT)
+        name = f"{digest_of(f'{self.name}/{key}/1'.encode())}.intent"
+        await self.store.mark(f"space/{self.name}", name, intent.model_dump_json().encode())
 
     async def answer(self, number: int) -> None:
         """A person gives the result of a write that has failed."""
@@ -125,6 +135,29 @@ async def test_random_scripts_never_make_more_than_the_most_that_one_has_called(
             if chance.random() < 0.7:
                 await run.begin(number)
                 made.add(number)
+
+
+async def test_a_write_with_another_text_asks_while_one_of_the_script_before_waits(run: Run) -> None:
+    assert await run.claim("one", "a") == 1
+    assert await run.caution("one", "a", 1) is None, "there is no script before"
+    await run.begin(1)
+    for each in (Run(run.store, "fork", ("run",)), run):
+        assert await each.claim("two", "a", equal=OTHER) == 1
+        caution = await each.caution("two", "a", 1, OTHER)
+        text = 'the old script wrote pay {"bill": 1} at 14:02 UTC; write this as well?'
+        assert caution == Caution(text, asks=True)
+        assert await each.caution("two", "a", 1, OTHER) == caution, "a step that is made again asks it again"
+        assert await each.claim("two", "b") == 1
+        assert await each.caution("two", "b", 1) is None, "it is the one that was made"
+        assert await each.caution("two", "a", 1, OTHER) is None, "and nothing waits any more"
+
+
+async def test_one_more_equal_write_says_that_one_was_made(run: Run) -> None:
+    assert await run.claim("one", "a") == 1
+    await run.begin(1)
+    assert [await run.claim("two", call) for call in ("b", "c")] == [1, 2]
+    assert await run.caution("two", "b", 1) is None
+    assert await run.caution("two", "c", 2) == Caution("already written at 14:02 UTC by the old script")
 
 
 def test_equal_writes_are_told_from_others() -> None:
