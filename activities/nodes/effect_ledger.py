@@ -43,8 +43,8 @@ Ask = Callable[[], Awaitable[NodeReply | None]]
 class Intent(BaseModel):
     """What an attempt is about to write: the digest of tool and arguments, their beginning to be shown, and when the
     call is over at the latest, by the server's time: another worker compares it with its own. `node` is the path of the
-    node that writes, in its `generation`, and `call` what it is known by. `at` is when the attempt began. Versions before
-    do not say these.
+    node that writes, in its `generation`, and `call` what it is known by. `at` is when the attempt began. The
+    version before does not say these.
     """
 
     owner: str

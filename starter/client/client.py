@@ -132,7 +132,8 @@ class Sennit:
         `origin` comes from `origin`, and may have another script; `Run.fork` does both. What is None is as it was in
         that run. But on the local stack its folder is not opened again, and its writes need approval unless `approval`
         is given: anybody may have written its input. A write that the run may have made with another text asks a
-        person, whatever `approval` is, unless `repeat_writes` is True. For `id`, `again` and what is raised see `start`.
+        person, whatever `approval` is, unless `repeat_writes` is True. For `id`, `again` and what is raised see
+        `start`.
         """
         folder = {"docs": docs_folder(docs, must_exist=self.server.is_local)} if docs else {}
         chosen = {name: value for name, value in options.items() if value is not None} | folder
