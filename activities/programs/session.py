@@ -80,9 +80,9 @@ class Session(BaseModel):
     the run may know calls that it makes from when it ran before, and `retold` that a step has been made again, or the
     program in another plan: when calls ended may be noted that this session is told of later. `fed` are the ends that
     the script was told in this step, in order.
-    With `repeat_writes` no write asks because an earlier script may have made it. `counts` are how often
-    equal calls were made, those counted longer ago in `counted`, as (digest, length). `saved` is the last step with which a `snapshot` was stored, and
-    `saved_read` how many bytes the script had read by then.
+    With `repeat_writes` no write asks because an earlier script may have made it. `counts` are how often equal calls
+    were made, those counted longer ago in `counted`, as (digest, length). `saved` is the last step with which a
+    `snapshot` was stored, and `saved_read` how many bytes the script had read by then.
     """
 
     script: str
