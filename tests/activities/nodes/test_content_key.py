@@ -48,8 +48,9 @@ def test_what_a_call_reads_of_the_run_itself_is_part_of_its_key() -> None:
         (tool("a"), {"docs": "/other"}),
         (llm("a"), {"models": {"worker": ["other"]}}),
         (llm("a"), {"settings": {"worker": CallSettings(seed=1)}}),
+        (llm("a"), {"instructions": "Be brief."}),
     ],
-    ids=["documents", "models", "settings"],
+    ids=["documents", "models", "settings", "instructions"],
 )
 def test_what_serves_a_call_is_part_of_its_key(
     node: dict[str, Any], fields: dict[str, Any], keys: dict[str, str]
@@ -70,7 +71,7 @@ def test_only_settings_that_are_set_are_part_of_a_key() -> None:
     assert key(stored(llm("a", settings={"temperature": 0.2, "seed": None})), "a") == warm
 
 
-@pytest.mark.parametrize("field", ["goal", "material"])
+@pytest.mark.parametrize("field", ["goal", "material", "history"])
 @pytest.mark.parametrize("role", ["worker", "joiner"])
 def test_a_model_call_for_another_goal_is_other_work(field: str, role: str) -> None:
     """A sub-agent that is started anew after a reset finds the calls of the one before, which may have had another."""
