@@ -49,12 +49,14 @@ MAX_ISOLATED_CALLS: Final = 4  # at once in a worker: each has a process of its 
 MAX_KEPT_CAPABILITIES_BYTES: Final = 1 << 20
 """Of each kind of what a worker has learned of the models of one server: parameters, schemas, lengths of contexts."""
 MAX_KEPT_CHECKS_BYTES: Final = 4 << 20  # of what a worker has found in the types of scripts
+MAX_KEPT_CLAIMS_BYTES: Final = 8 << 20  # of claims on writes, in the memory of a worker: about 10,000
 MAX_KEPT_CLASSES_BYTES: Final = 4 << 20  # of the fields of the classes of scripts, in the memory of a worker
 MAX_KEPT_DEFINITIONS_BYTES: Final = 32 << 20
 """Of what the top level of scripts has left, in the memory of a worker: 15 MB may come from one line."""
 MAX_KEPT_INDEXES_BYTES: Final = 32 << 20  # of the names of files that are in search indexes: 20,000 in each
 MAX_KEPT_PLANS_BYTES: Final = 96 << 20
 """Of checked plans, decoded, in the memory of a worker: one of 10,000 nodes takes up to 60 MiB."""
+MAX_KEPT_PRICES_BYTES: Final = 1 << 20  # of the prices that the extra knows, one for each model
 MAX_KEPT_READINGS_BYTES: Final = 16 << 20  # of what a worker has read in scripts
 MAX_KEPT_SCRIPTS_BYTES: Final = 16 << 20  # of scripts as the interpreter takes them, in the memory of a worker
 MAX_KEPT_SIGNATURES_BYTES: Final = 1 << 20  # of the parameters of the words that programs know
@@ -65,7 +67,6 @@ MAX_KEPT_TYPES_BYTES: Final = 32 << 20  # of the types of what tools return: 1,0
 MAX_KEPT_UNITS_BYTES: Final = 4 << 20  # of the paths of nodes, taken apart
 MAX_KEPT_VALUES_BYTES: Final = 96 << 20
 """Of outputs that many calls read a part of, decoded, in the memory of a worker. A longer output is read for each."""
-MAX_KNOWN_CLAIMS: Final = 20_000  # Claims on writes that a worker remembers, of about 200 bytes each
 MAX_KNOWN_SCHEMAS: Final = 1000  # Schemas that a server has refused and that a worker remembers
 MAX_LINE_CHARACTERS: Final = 120  # of a planner's line in a warning
 MAX_LOG_CHARACTERS: Final = 64 << 10  # of what one session of a script logs: the workflow keeps so much of all

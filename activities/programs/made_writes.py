@@ -10,17 +10,17 @@ number, one gets it and the other looks on. A call that claims again, after a cr
 recorded, finds its own claim. Claims hold for one script: the next one begins to claim from the first write on.
 """
 
-from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from sennit.activities.limits import MAX_KNOWN_CLAIMS
+from sennit.activities.limits import MAX_KEPT_CLAIMS_BYTES
 from sennit.activities.nodes.context import NodeContext
 from sennit.activities.nodes.effect_ledger import EffectLedger
 from sennit.activities.nodes.origins import Origins
 from sennit.activities.storage.artifacts import decode, digest_of, encode, key_of
+from sennit.workflows.plan.bounded_cache import BoundedCache
 
 
 class Claimant(NamedTuple):
@@ -168,7 +168,7 @@ class WriteClaims:
         if takers[0] != claimant or any(takers[1:]):
             return None
         place = (self.context.run_prefix, claimant.script, tool)
-        if place in self.seen.nothing_waits:
+        if self.seen.nothing_waits(place):
             return None
         equal = [writes.key(each) for each in range(1, number)]
         waiting = None
@@ -212,31 +212,32 @@ class WriteClaims:
         return [own, *((origin, f"{namespace}/{origin}") for origin in context.call.origins)]
 
 
-@dataclass(slots=True)
 class SeenMarks:
     """Marks that this worker has read lately. They never change, so long lists of equal writes are read once."""
 
-    nothing_waits: OrderedDict[tuple[str, str, str], None] = field(default_factory=OrderedDict)
-    """By run, script and tool: what the scripts before have written the script has called by now."""
-    _bodies: OrderedDict[tuple[str, str], bytes] = field(default_factory=OrderedDict)
+    def __init__(self) -> None:
+        self._quiet: BoundedCache[tuple[str, str, str], bool] = BoundedCache(MAX_KEPT_CLAIMS_BYTES)
+        self._bodies: BoundedCache[tuple[str, str], bytes] = BoundedCache(MAX_KEPT_CLAIMS_BYTES)
+
+    def nothing_waits(self, place: tuple[str, str, str]) -> bool:
+        """Whether a script has called all that the scripts before it have written with a tool: place is the run, the
+        script and the tool.
+        """
+        return place in self._quiet
 
     def note_nothing_waits(self, place: tuple[str, str, str]) -> None:
         """Note that no write waits to be taken over, which stays so."""
-        self.nothing_waits[place] = None
-        if len(self.nothing_waits) > MAX_KNOWN_CLAIMS:
-            self.nothing_waits.popitem(last=False)
+        self._quiet.put(place, True)
 
     async def mark(self, origins: Origins, home: str, name: str) -> bytes | None:
         """Return what a mark holds, None if it is not set. Raises StoreUnavailable."""
         place = (home, name)
-        if place in self._bodies:
-            self._bodies.move_to_end(place)
-            return self._bodies[place]
+        body = self._bodies.get(place)
+        if body is not None:
+            return body
         body = await origins.store.marked(home, name)
         if body is not None:
-            self._bodies[place] = body
-            if len(self._bodies) > MAX_KNOWN_CLAIMS:
-                self._bodies.popitem(last=False)
+            self._bodies.put(place, body)
         return body
 
 

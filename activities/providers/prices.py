@@ -5,12 +5,14 @@
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
+from sennit.activities.limits import MAX_KEPT_PRICES_BYTES
 from sennit.activities.providers.settings import ModelSettings, OwnPrice, Prices
+from sennit.workflows.plan.bounded_cache import BoundedCache
 from sennit.workflows.plan.language.limits import Usage
 from sennit.workflows.plan.language.nodes import Role
 
@@ -23,6 +25,9 @@ _TODO = (
     "output cost, 0 for a local model"
 )
 _listed: dict[str, Mapping[str, OwnPrice]] = {}
+_PRICE_BYTES = 400
+"""Of what the extra says of one model, beside its name."""
+_KEPT: BoundedCache[tuple[str, str], Any] = BoundedCache(MAX_KEPT_PRICES_BYTES, lambda _: _PRICE_BYTES)
 
 
 def use(prices: Prices) -> None:
@@ -101,9 +106,12 @@ def _library() -> Any:
         return None
 
 
-@lru_cache(1024)
 def _library_model(provider: str, name: str) -> Any:
     """Return what the extra knows of a model's price, None if that is nothing."""
+    return _KEPT.get_or_make((provider, name), lambda: _looked_up(provider, name))
+
+
+def _looked_up(provider: str, name: str) -> Any:
     library = _library()
     if library is None:
         return None

@@ -10,6 +10,7 @@ from sennit.activities.providers import prices
 from sennit.activities.providers.prices import DEFAULTS, Price, price_list, price_of, prices_of
 from sennit.activities.providers.settings import ModelSettings
 from sennit.testing.model_rules import Reply
+from sennit.workflows.plan.bounded_cache import BoundedCache
 
 USUAL = f"openai:{DEFAULTS['openai']}"
 
@@ -31,13 +32,16 @@ def test_each_role_has_the_price_of_its_first_model_where_one_is_known(
     assert listed["openai:gpt-5"] == price_of("openai:gpt-5")
 
 
-@pytest.fixture
-def table_alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Prices where the extra is not installed."""
+def without(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget what the extra has said, and have it not installed."""
+    monkeypatch.setattr(prices, "_KEPT", BoundedCache(1 << 20, lambda _: 1))
     monkeypatch.setattr(prices, "_library", lambda: None)
-    prices._library_model.cache_clear()
-    yield
-    prices._library_model.cache_clear()
+
+
+@pytest.fixture
+def table_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prices where the extra is not installed."""
+    without(monkeypatch)
 
 
 @pytest.fixture
@@ -75,10 +79,8 @@ def test_the_extra_knows_the_models_of_the_table_at_the_same_prices(monkeypatch:
     names = [f"{provider}:{name}" for provider in ("openai", "anthropic") for name in prices._DATA[provider]]
     known = {name: prices.prices_of(name) for name in names}
     assert prices._library_model("openai", "gpt-4o") is not None
-    prices._library_model.cache_clear()
-    monkeypatch.setattr(prices, "_library", lambda: None)
+    without(monkeypatch)
     differing = [name for name in names if known[name] != prices.prices_of(name)]
-    prices._library_model.cache_clear()
     assert differing == []
 
 
@@ -148,6 +150,6 @@ def test_a_list_of_prices_does_not_wait_for_the_extra(monkeypatch: pytest.Monkey
     def load() -> None:
         raise AssertionError("it takes a second")
 
+    without(monkeypatch)
     monkeypatch.setattr(prices, "_library", load)
-    prices._library_model.cache_clear()
     assert price_list(ModelSettings.read({"SENNIT_MODEL": "openai", "OPENAI_API_KEY": "k"}))["worker"] is not None
