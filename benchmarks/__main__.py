@@ -3,7 +3,7 @@ a goal. `make bench-peers` times other libraries in the same run.
 
 Everything is measured in this run, on this machine, on dev servers with their database on disk. `make bench ARGS=page`
 writes the figures into `docs/performance.md`; `ARGS=agents` times agents, `ARGS=faults` what a failing model server
-costs, `ARGS=formats` when each form of plans starts its first node: see these modules. `ARGS="parts ratios"` measures
+costs, see these modules. `ARGS="parts ratios"` measures
 one part alone.
 """
 
@@ -20,7 +20,7 @@ from typing import Any
 from temporalio.client import WorkflowFailureError
 
 from benchmarks import board, capacity, hostile, library, programs, step, throughput
-from benchmarks.agents import comparison, faults, formats
+from benchmarks.agents import comparison, faults
 from benchmarks.performance import run
 from benchmarks.performance.scale import p95
 from benchmarks.shapes import wide
@@ -71,7 +71,6 @@ if __name__ == "__main__":
         "page": partial(run.parts, to_page=True),
         "agents": comparison.main,
         "faults": faults.main,
-        "formats": formats.main,
         "throughput": throughput.main,
         "capacity": capacity.main,
         "programs": programs.main,

@@ -13,7 +13,15 @@ from sennit.activities.nodes.context import NodeContext, NodeOutput
 from sennit.activities.prompts import joiner, roles
 from sennit.activities.prompts.outputs import Budget, exceeds, fenced, fill_prompt, refers_to_goal
 from sennit.activities.providers.errors import ContextTooLong
-from sennit.activities.providers.model import REPLY_ROOM, Message, ModelReply, ModelRequest, ToolRequest, tokens_of
+from sennit.activities.providers.model import (
+    CALL_MARGIN_SECONDS,
+    REPLY_ROOM,
+    Message,
+    ModelReply,
+    ModelRequest,
+    ToolRequest,
+    tokens_of,
+)
 from sennit.activities.storage.run_context import ArtifactReader, RunContext
 from sennit.activities.toolbox.read_output import offered
 from sennit.workflows.messages.node_calls import LlmNodeCall
@@ -107,6 +115,8 @@ class ModelCalls:
             seconds=_call_seconds(context.spec.timeout / 1000),
             settings=settings,
             max_output_tokens=settings.max_tokens,
+            first_token_timeout=work.first_token_timeout,
+            idle_timeout=work.idle_timeout,
         )
 
     async def _prompt_format(
@@ -179,7 +189,7 @@ async def _settled_results(context: NodeContext, reference: str) -> list[dict[st
 
 def _call_seconds(limit: float) -> float:
     """Return the seconds of a call: less than the node's, so that the call fails with its own error."""
-    return max(limit - 1.0, limit / 2)
+    return max(limit - CALL_MARGIN_SECONDS, limit / 2)
 
 
 def _transcript(messages: list[Message], reply: ModelReply) -> dict[str, Any]:
@@ -195,10 +205,12 @@ def _transcript(messages: list[Message], reply: ModelReply) -> dict[str, Any]:
             ident = f"{call.id or 'call'}_{count}"
         taken.add(ident)
         calls.append(replace(call, id=ident))
-    messages = [*messages, Message("assistant", reply.text, tuple(calls), thinking=reply.thinking)]
+    turn = Message("assistant", reply.text, tuple(calls), thinking=reply.thinking, origin=reply.origin)
+    messages = [*messages, turn]
     return {"messages": [asdict(message) for message in messages], "calls": [asdict(call) for call in calls]}
 
 
 def _message(item: dict[str, Any]) -> Message:
     calls = tuple(ToolRequest(**call) for call in item["calls"])
-    return Message(item["role"], item["text"], calls, item["call_id"], tuple(item.get("thinking", ())))
+    thinking, origin = tuple(item.get("thinking", ())), item.get("origin", "")
+    return Message(item["role"], item["text"], calls, item["call_id"], thinking, origin)

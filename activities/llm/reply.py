@@ -18,8 +18,8 @@ from sennit.activities.prompts.outputs import Result
 from sennit.activities.providers.errors import SchemaMismatch
 from sennit.activities.providers.model import ModelReply, ReplyForm
 from sennit.workflows.plan.edits.merge import Delta
-from sennit.workflows.plan.language.text import IN_TICKS, format_names
-from sennit.workflows.plan.planner_format.json_text import Unreadable, decode_whole
+from sennit.workflows.plan.language.text import IN_TICKS, format_names, format_value
+from sennit.workflows.plan.planner_format.json_text import Unreadable, begins_with_json, find_json
 from sennit.workflows.plan.planner_format.lines import LineReader
 from sennit.workflows.plan.planner_format.values import Tools
 from sennit.workflows.plan.planner_format.written_calls import calls_of
@@ -34,6 +34,16 @@ _ACTION = re.compile(
     r"^[^\S\n]*+action(?:\s*+:\s*+(?:replan[^\S\n]*+$|[\w.]++\s*+[(\[{])|\s++input\s*+:)",
     re.IGNORECASE | re.MULTILINE,
 )
+_ANSWER_TAG = re.compile(
+    r"(?s)\s*<(?P<tag>answer|final_answer|response|output)>(?P<inside>.*)</(?P=tag)>\s*", re.IGNORECASE
+)
+_ANSWER_LABEL = re.compile(
+    r"\A\s*+(?:[#*_]{0,4}\s*+(?:final answer|answer|assistant)[*_]{0,2}\s*+:[*_]{0,2}"
+    r"|#{1,6}\s*+(?:response|answer):?[^\S\n]*+\n)\s*+",
+    re.IGNORECASE,
+)
+_NEXT_TURNS = re.compile(r"(?s)\n\s*\n(?:User|Human): .*\n(?:Assistant|AI): .*\Z")
+_MIDST = "the joiner's reply has its JSON in the midst of text; write one JSON object and nothing else"
 _BARE_CALL = "the joiner's reply is a bare call; write lines under `replan`, or the answer in words"
 
 
@@ -58,6 +68,7 @@ def read_reply(
     """
     if not text.strip():
         raise Unreadable("the joiner's reply is empty")
+    text, note = _answer_alone(text)
     reader = LineReader(tools or {}, known or list(results), list(results), writes)
     data, around = _json_in(text)
     if _is_call(text, tools or {}):
@@ -70,7 +81,24 @@ def read_reply(
         raise Unreadable("the joiner's reply names an action; write the answer in words, or one JSON object")
     if reader.is_line_in(text):
         raise Unreadable(_BARE_CALL)
-    return JoinerReply({"answer": text.strip(), "evidence": []})
+    return JoinerReply({"answer": text.strip(), "evidence": []}, warnings=note)
+
+
+def _answer_alone(text: str) -> tuple[str, tuple[str, ...]]:
+    """Return an answer in words without its label or the tag around it, and without a conversation that the model has
+    made up behind it, with a warning of that.
+    """
+    tagged = _ANSWER_TAG.fullmatch(text)
+    if tagged is not None:
+        text = tagged["inside"]
+    label = _ANSWER_LABEL.match(text)
+    if label is not None and text[label.end() :].strip():
+        text = text[label.end() :]
+    made_up = _NEXT_TURNS.search(text)
+    if made_up is None or not text[: made_up.start()].strip():
+        return text, ()
+    note = f"{format_value(made_up[0].strip()[:80])} behind the answer is a made-up conversation, and was left out"
+    return text[: made_up.start()], (note,)
 
 
 def _is_call(text: str, tools: Tools) -> bool:
@@ -82,22 +110,33 @@ def _is_call(text: str, tools: Tools) -> bool:
 
 
 def _json_in(text: str) -> tuple[Any, str]:
-    """Return (JSON, text around it) of a reply that is JSON, bare or as its only fenced block.
+    """Return (JSON, text around it) of a reply that is JSON, bare or as its only fenced block, with no more than a
+    label before it and words behind it.
 
     Raises Unreadable for an object that is broken, or that stands in the midst of text.
     """
     fences, around, is_open = fenced_in(text)
     if is_open or not fences:
         fences, around = [text], ""
+    has_form = _FORM.search(_IN_TICKS.sub("", text)) is not None
+    if len(fences) > 1 or _FORM.search(_IN_TICKS.sub("", around)):
+        if has_form:
+            raise Unreadable(_MIDST)
+        return None, ""
     whole = fences[0].strip()
-    if len(fences) == 1 and whole.startswith(("{", "[")) and not _FORM.search(_IN_TICKS.sub("", around)):
-        try:
-            return decode_whole(whole), around.strip()
-        except Unreadable as error:
-            if _OBJECT.match(whole) or _FORM.search(whole):
-                raise Unreadable(f"the joiner's reply is no whole answer: {error}") from None
-    elif _FORM.search(_IN_TICKS.sub("", text)):
-        raise Unreadable("the joiner's reply has its JSON in the midst of text; write one JSON object and nothing else")
+    begins = begins_with_json(whole)
+    try:
+        found = find_json(whole)
+    except Unreadable as error:
+        if begins and (_OBJECT.search(whole) or has_form):
+            raise Unreadable(f"the joiner's reply is no whole answer: {error}") from None
+        found = None
+    if found is not None and begins and found.has_words_behind:
+        return found.value, f"{around}{found.behind}".strip()
+    if found is not None and begins:
+        raise Unreadable("the joiner's reply is no whole answer: more stands behind the JSON")
+    if has_form:
+        raise Unreadable(_MIDST)
     return None, ""
 
 
@@ -105,6 +144,7 @@ def read_object(
     data: Mapping[str, Any], results: Mapping[str, Result], reader: LineReader, tools: Tools | None
 ) -> JoinerReply:
     """Return what an object with `answer` or `replan` says; `reader` is for new lines. Raises Unreadable."""
+    data = _unwrapped(data)
     answer, replan = data.get("answer"), data.get("replan")
     empty = answer is None or (isinstance(answer, str) and not answer.strip())
     if odd := [name for name in data if name not in ("answer", "evidence", "replan") and isinstance(data[name], dict)]:
@@ -123,9 +163,20 @@ def read_object(
     return JoinerReply(output, warnings=warnings)
 
 
+def _unwrapped(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a joiner's object with the names of its fields as they are asked for, without an object around it."""
+    fields = {name.strip().lower(): value for name, value in data.items()}
+    if len(fields) < len(data):
+        return data
+    (inner,) = fields.values() if len(fields) == 1 else (None,)
+    if isinstance(inner, dict) and "replan" not in fields and {"answer", "replan"} & inner.keys():
+        return inner
+    return fields
+
+
 def _delta(request: Any, reader: LineReader) -> JoinerReply:
     fields = request if isinstance(request, dict) else {"nodes": request}
-    nodes = fields.get("nodes")
+    nodes = fields.get("nodes", fields.get("lines"))
     if isinstance(nodes, list) and nodes and all(isinstance(line, str) for line in nodes):
         nodes = "\n".join(nodes)
     if isinstance(nodes, str) and nodes.strip():

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from sennit.activities.providers import structured
+from sennit.activities.providers.call_arguments import CallArguments
 from sennit.activities.providers.model import Message, ModelRequest, Stop, parameters_of
 from sennit.activities.providers.reply_builder import ReplyBuilder
 from sennit.activities.providers.settings import Server
@@ -46,6 +47,7 @@ class Anthropic:
     path: ClassVar[str] = "/v1/messages"
     models_path: ClassVar[str] = "/v1/models"
     schema: ClassVar[str] = "output_config"
+    fields: ClassVar[frozenset[str]] = frozenset(("type", "content"))
     optional: ClassVar[Mapping[str, str]] = {
         "cache_control": "cache_control|cache control",
         "top_p": r"\btop_p\b",
@@ -84,8 +86,6 @@ class Anthropic:
         if settings.effort is not None and "effort" not in without:
             self._effort(body, settings.effort)
         self._tools(body, request)
-        if request.form is not None and request.callable and "thinking" not in body:
-            body["tool_choice"] = {"type": "any"}
         if request.output_schema is not None and self.schema not in without:
             schema = structured.closed_schema(structured.wrapped(request.output_schema))
             body.setdefault("output_config", {})["format"] = {"type": "json_schema", "schema": schema}
@@ -111,17 +111,20 @@ class Anthropic:
 
     def take(self, reply: ReplyBuilder, data: Any) -> bool:
         """Take an event by its type; unknown ones and pings are signs of life."""
-        kind = data["type"]
+        kind = data.get("type")
         if kind == "message_start":
-            self._usage(reply, data["message"].get("usage") or {})
-            reply.served_by(data["message"].get("model"))
+            message = data.get("message") or {}
+            self._usage(reply, message.get("usage") or {})
+            reply.served_by(message.get("model"))
         elif kind == "content_block_start":
-            self._block(reply, data["index"], data["content_block"])
+            self._begin_block(reply, data["index"], data["content_block"])
         elif kind == "content_block_delta":
             self._delta(reply, data["index"], data["delta"])
         elif kind == "message_delta":
             self._usage(reply, data.get("usage") or {})
             self._stop(reply, data["delta"].get("stop_reason"))
+        elif kind == "message":  # the whole once more, or in the place of events
+            self._repeated(reply, data)
         return bool(kind == "message_stop")
 
     def _tools(self, body: dict[str, Any], request: ModelRequest) -> None:
@@ -142,11 +145,32 @@ class Anthropic:
             ]
 
     def take_whole(self, reply: ReplyBuilder, data: Any) -> None:
-        for index, block in enumerate(data["content"]):
+        content = data["content"]
+        if isinstance(content, str):
+            content = [{"type": "text", "text": content}]
+        for index, block in enumerate(content):
             self._block(reply, index, block)
         self._usage(reply, data.get("usage") or {})
         reply.served_by(data.get("model"))
         self._stop(reply, data.get("stop_reason"))
+
+    def _repeated(self, reply: ReplyBuilder, message: dict[str, Any]) -> None:
+        if not reply.begun:
+            self.take_whole(reply, message)
+            return
+        blocks = message.get("content") or ()
+        reply.complete_text("".join(block.get("text") or "" for block in blocks if block.get("type") == "text"))
+        self._stop(reply, message.get("stop_reason"))
+
+    def _begin_block(self, reply: ReplyBuilder, index: int, block: dict[str, Any]) -> None:
+        """Take the beginning of a block. It is empty, or some gateways repeat it in the first delta."""
+        kind = block.get("type")
+        text = block.get("text") or block.get("thinking") or ""
+        if kind == "tool_use" and block.get("input"):
+            text = json.dumps(block["input"], ensure_ascii=False)
+        if text:
+            reply.begun_blocks[index] = text
+        self._block(reply, index, block)
 
     def _block(self, reply: ReplyBuilder, index: int, block: dict[str, Any]) -> None:
         kind = block["type"]
@@ -161,13 +185,19 @@ class Anthropic:
 
     def _delta(self, reply: ReplyBuilder, index: int, delta: dict[str, Any]) -> None:
         kind = delta["type"]
+        began = reply.begun_blocks.pop(index, "")
         if kind == "text_delta":
-            reply.add_text(delta["text"])
+            reply.add_text(delta["text"].removeprefix(began))
         elif kind == "input_json_delta":
+            if began and delta["partial_json"]:
+                reply.calls[index].arguments = CallArguments()
+            elif began:
+                reply.begun_blocks[index] = began
             reply.add_call(index, arguments=delta["partial_json"])
         elif kind in ("thinking_delta", "signature_delta") and index in reply.thinking:
             name = kind.removesuffix("_delta")
-            reply.thinking[index][name] = reply.thinking[index].get(name, "") + delta[name]
+            piece = delta[name].removeprefix(began) if name == "thinking" else delta[name]
+            reply.thinking[index][name] = (reply.thinking[index].get(name) or "") + piece
             reply.add_thought(delta.get("thinking", ""))
 
     def _stop(self, reply: ReplyBuilder, reason: str | None) -> None:

@@ -41,12 +41,17 @@ class CallArguments:
         end = self._end_in(piece)
         if end is not None:
             self._closed = True
-            self._whole = not piece[end:].strip() and _is_object(str(self))
+            self._whole = not piece[end:].strip() and is_object(str(self))
 
     @property
     def whole(self) -> bool:
         """Whether they are one JSON object from beginning to end."""
         return self._whole
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether they are an object without a field."""
+        return self._whole and str(self).strip() == "{}"
 
     def _end_in(self, piece: str) -> int | None:
         """Return where in this piece the first bracket has been closed, None if that is still to come."""
@@ -68,7 +73,8 @@ class CallArguments:
         return None
 
 
-def _is_object(text: str) -> bool:
+def is_object(text: str) -> bool:
+    """Whether a text is one JSON object from beginning to end."""
     try:
         return isinstance(decode_whole(text), dict)
     except Unreadable:

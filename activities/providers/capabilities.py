@@ -1,16 +1,21 @@
-"""What a server's models take, learned from the real calls that were refused: remembered with the reason for as long as
-the process lives.
+"""What a server's models take, learned from calls that were refused.
+
+A refusal teaches only what it says: of this server, this model and this parameter. It is believed once a call without
+the parameter has gone through. After an hour it is forgotten, so that a server that was changed, or a refusal that was
+about something else after all, costs one more refused call and nothing else.
 """
 
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Set
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sennit.activities.limits import MAX_KEPT_CAPABILITIES_BYTES
 from sennit.activities.providers.model import ModelRequest
+from sennit.activities.providers.returned_fields import unreturned
 from sennit.activities.providers.settings import Server
 from sennit.activities.providers.wire_format import Without
 from sennit.workflows.plan.bounded_cache import BoundedCache
@@ -19,18 +24,20 @@ UNKNOWN = re.compile(
     r"support|unavailable|"
     r"\b(un|not )(known|recogni[sz]ed|expected|allowed|permitted|enabled)|\bextra (inputs|fields)|requires --"
 )
-NEVER = re.compile(r"support|requires --|\bnot (allowed|permitted|enabled)")
+NEVER = re.compile(
+    r"\bnot (currently )?(supported|allowed|permitted|enabled|implemented)|unsupported|n[o']t support|requires --"
+    r"|(role|roles) must alternate|failed to compile \w* ?(schema|grammar)|\bno endpoints\b.{0,40}support"
+)
 """What an error of the server's own must say to be a refusal: all else may be of this moment."""
+FORGOTTEN_AFTER = 3600.0
+"""Seconds for which a refusal counts."""
 _OF_SCHEMA = re.compile(r"\bschema\b|propert|pattern|keyword|grammar|feature")
 _SAYS_NOTHING = re.compile(
     r"(?:invalid|bad|request|error|type|param(?:eter)?s?|arguments?|value|input|un(?:supported|known|processable)"
     r"|entity|validation|http|in|the|an?|is|or|[\W\d_])*"
 )
 _LENGTHS = ("max_model_len", "context_length", "max_context_length", "context_window", "n_ctx")
-ONE_CALL = "parallel calls"
-"""What a model lacks that makes one call a turn: a plan of calls ends at once."""
 _CONSEQUENCES = {
-    ONE_CALL: "makes one call a turn, so plans are written in lines",
     "tools": "takes no tools, so calls are written as text",
     "response_format": "takes no schema, so it is asked for JSON in words",
     "output_config": "takes no schema, so it is asked for JSON in words",
@@ -49,37 +56,104 @@ def _nothing_known() -> BoundedCache[Any, Any]:
     return BoundedCache(MAX_KEPT_CAPABILITIES_BYTES)
 
 
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """What a refusal says: these parameters are not taken, or, if `wanted`, may not be left out. `reason` is for
+    people, `text` the refusal in small letters.
+    """
+
+    refused: frozenset[str] = frozenset()
+    reason: str = ""
+    text: str = ""
+    wanted: bool = False
+
+    def applied(self, without: Without) -> Without:
+        """Return what the next call does without."""
+        return without - self.refused if self.wanted else without | self.refused
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known of one parameter of one model, and since when."""
+
+    reason: str
+    wanted: bool
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Ends:
+    """How a model's replies have ended."""
+
+    with_reason: bool = False
+    without_reason: int = 0
+
+
 @dataclass(slots=True)
 class Capabilities:
     """What one server's models are known to refuse, by model, and how many tokens their context has."""
 
     server: Server
     schema: str
-    _refused: BoundedCache[str, dict[str, str]] = field(default_factory=_nothing_known)
-    _schemas: BoundedCache[tuple[str, bytes], str] = field(default_factory=_nothing_known)
+    clock: Callable[[], float] = time.monotonic
+    _known: BoundedCache[str, dict[str, _Known]] = field(default_factory=_nothing_known)
+    _schemas: BoundedCache[tuple[str, bytes], float] = field(default_factory=_nothing_known)
     _contexts: BoundedCache[str, int] = field(default_factory=_nothing_known)
     _rooms: BoundedCache[str, int] = field(default_factory=_nothing_known)
     _longest: BoundedCache[str, int] = field(default_factory=_nothing_known)
+    _ends: BoundedCache[str, _Ends] = field(default_factory=_nothing_known)
 
     def without(self, request: ModelRequest) -> Without:
-        """Return the parameters that the request's model is known to refuse, for any call or for this schema.
+        """Return the parameters that the request's model is known to refuse, for any call or for this schema, and the
+        fields of earlier turns that its server has not asked for.
 
         No schema is sent where there is none, nor beside tools but to official servers: others hold the reply to it so
         tightly that the model can call no tool.
         """
-        unknown = frozenset(self._refused.get(request.model) or ())
+        known = self._of(request.model)
+        refused = frozenset(name for name, entry in known.items() if not entry.wanted)
+        wanted = frozenset(name for name, entry in known.items() if entry.wanted)
+        left_out = refused | (unreturned(self.server.url, request.messages) - wanted)
         unheld = request.output_schema is None or (bool(request.tools) and not self.server.official)
         in_words = unheld and request.form is None
-        return unknown | {self.schema} if in_words or _schema_key(request) in self._schemas else unknown
+        refused_at = self._schemas.get(_schema_key(request))
+        if in_words or (refused_at is not None and not self._is_past(refused_at)):
+            return left_out | {self.schema}
+        return left_out
 
-    def learn(self, request: ModelRequest, refused: Set[str], reason: str, text: str = "") -> None:
-        """Remember what was refused, and why. Of schemas it is this one, unless `text` is about unknown parameters."""
-        if self.schema in refused and (not UNKNOWN.search(text) or _OF_SCHEMA.search(text)):
-            self._schemas.put(_schema_key(request), reason)
+    def _of(self, model: str) -> dict[str, _Known]:
+        """Return what is known of a model, without what is forgotten by now."""
+        known = self._known.get(model) or {}
+        return {name: entry for name, entry in known.items() if not self._is_past(entry.since)}
+
+    def _is_past(self, since: float) -> bool:
+        """Whether something was learned too long ago."""
+        return self.clock() - since >= FORGOTTEN_AFTER
+
+    def learn(self, request: ModelRequest, lesson: Lesson) -> None:
+        """Remember what was refused, and why. Of schemas it is this one, unless the text is about unknown
+        parameters.
+        """
+        refused, now = lesson.refused, self.clock()
+        if self.schema in refused and (not UNKNOWN.search(lesson.text) or _OF_SCHEMA.search(lesson.text)):
+            self._schemas.put(_schema_key(request), now)
             refused = refused - {self.schema}
-        known = self._refused.get(request.model) or {}
-        learned = {name: reason for name in sorted(refused) if name not in known}
-        self._refused.put(request.model, {**known, **learned})
+        if refused:
+            learned = {name: _Known(lesson.reason, lesson.wanted, now) for name in sorted(refused)}
+            self._known.put(request.model, {**self._of(request.model), **learned})
+
+    def gives_no_reason(self, model: str) -> bool:
+        """Whether the server's replies of this model end without a reason: none has had one, and it was asked again."""
+        ends = self._ends.get(model)
+        return ends is not None and ends.without_reason > 0 and not ends.with_reason
+
+    def learn_reason(self, model: str, *, given: bool, ended: bool) -> None:
+        """Note how a reply ended: with a reason, or with the last event alone."""
+        ends = self._ends.get(model) or _Ends()
+        if given and not ends.with_reason:
+            self._ends.put(model, replace(ends, with_reason=True))
+        elif ended and not given:
+            self._ends.put(model, replace(ends, without_reason=ends.without_reason + 1))
 
     def context(self, model: str) -> int:
         """Return how many tokens prompt and reply may have together; 0 where nobody has said so."""
@@ -107,8 +181,8 @@ class Capabilities:
 
     def left_out(self, request: ModelRequest, without: Without) -> tuple[str, ...]:
         """Return a sentence on each setting of the request that was not sent, with the reason if it was refused."""
-        refused = self._refused.get(request.model) or {}
-        reasons = {name: f" ({refused[name]})" if name in refused else "" for name in request.settings.names}
+        known = self._of(request.model)
+        reasons = {name: f" ({known[name].reason})" if name in known else "" for name in request.settings.names}
         names = [name for name in request.settings.names if name in without and name in _CONSEQUENCES]
         return tuple(f"{request.model} {_CONSEQUENCES[name]}{reasons[name]}" for name in names)
 
@@ -123,10 +197,16 @@ class Capabilities:
 
     def notes(self, model: str) -> list[str]:
         """Return a sentence for people on each thing that is done differently for a model, with the reason."""
-        refused = self._refused.get(model) or {}
-        found = [f"{model} {_CONSEQUENCES[name]} ({why})" for name, why in refused.items() if name in _CONSEQUENCES]
+        notes = list[str]()
+        for name, entry in self._of(model).items():
+            if name in _CONSEQUENCES:
+                notes.append(f"{model} {_CONSEQUENCES[name]} ({entry.reason})")
+            elif entry.wanted:
+                notes.append(f"{model} is given its `{name}` back ({entry.reason})")
         context = self._contexts.get(model)
-        return found + ([f"{model} has a context of {context:,} tokens, and prompts are cut to it"] if context else [])
+        if context:
+            notes.append(f"{model} has a context of {context:,} tokens, and prompts are cut to it")
+        return notes
 
 
 def _schema_key(request: ModelRequest) -> tuple[str, bytes]:

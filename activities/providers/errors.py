@@ -5,18 +5,21 @@ Messages quote the server in at most 200 characters, and never a key.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic_core import from_json
 
 from sennit.activities.http.client import HttpError, retry_after
+from sennit.activities.limits import MAX_WAIT_SECONDS
 from sennit.activities.providers.model import ProviderError
 from sennit.activities.providers.settings import Server
 from sennit.activities.toolbox.redaction import redact
 from sennit.workflows.plan.language.text import cut
 
 QUOTED = 200
+NOT_IMPLEMENTED = 501
 _RETRIED = frozenset({408, 409, 425, 429})
 _TOO_LONG = re.compile(
     r"context[_ ](length|window|size)|prompt is too long|input is too long|too many (input )?tokens|"
@@ -36,7 +39,34 @@ _NO_MODEL = re.compile(
     r"model[_ ]not[_ ]found|model .{0,120}(not found|does not exist|not supported|unknown)|no such model"
     r"|(unknown|invalid|unrecogni[sz]ed) model\b|model not exist|is not a valid model|model .{0,120}is not available"
 )
+_NO_TOOL_USE = re.compile(r"tool use|tool call|function call")
 _USED_UP = re.compile(r"insufficient_quota|billing|credit balance|exceeded your current quota")
+_USED_UP_CODES = ("insufficient_quota", "exceeded_current_quota", "insufficient_balance")
+_WRONG_KEY = re.compile(r"api key not valid|api_key_invalid|\b(?:invalid|incorrect|wrong|missing) api[ _-]?key")
+_DECLINED = re.compile(
+    r"\bflagged\b|moderation|content[_ ](filter|management policy)|usage polic|data_inspection_failed"
+)
+_THROTTLED = re.compile(r"throttl|tokens, please wait|rate[_ ]limit|too many requests")
+_SLIP = re.compile(r"tool_use_failed|json_validate_failed|failed to call a function|failed to generate json")
+"""The model wrote what its server could not read: nothing is wrong with the call, and the next reply may be right."""
+_WAIT = re.compile(
+    r"(?:try again|retry|retried|wait|available|reset\w*) ?(?:in|after|for)? (?:about |at least )?"
+    r"(?:(?P<hours>\d+)h)?(?:(?P<minutes>\d+)m(?!s))?(?P<number>\d+(?:\.\d+)?)? ?(?P<unit>ms|milli|m(?!s)|s|h)?"
+    r"|retry_?delay\W{1,4}(?P<delay>\d+(?:\.\d+)?)s"
+)
+_UNITS = {"ms": 0.001, "milli": 0.001, "m": 60.0, "h": 3600.0}
+_MOST_OUTPUT = re.compile(
+    rf"max[_ ]\w*tokens.{{0,60}}(?:less than or equal to|<=|at most|exceeds?(?: the)?(?: limit| maximum)?(?: of)?)"
+    rf" {_NUMBER}"
+    rf"|supports at most {_NUMBER} (?:completion|output) tokens|can only afford {_NUMBER}"
+    rf"|{_NUMBER},? which is the maximum allowed number of output tokens"
+)
+_OF_PROMPT = re.compile(r"context|\binputs?\b|prompt")
+_OWN_WORDS = re.compile(
+    r"(?s)\b(?:raw|failed_generation|generated_text|got|received|input)['\"]?\s?[=:].*+"
+    r"|(?<!\w)(['\"`])(?:(?!\1).){25,}\1(?!\w)"
+)
+"""What a refusal repeats of the prompt or of a model's reply: it names nothing that the server does not take."""
 _STATUS_OF = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -49,7 +79,39 @@ _STATUS_OF = {
     "insufficient_quota": 429,
     "timeout_error": 504,
     "overloaded_error": 529,
+    "exceed_context_size_error": 400,
+    "context_length_exceeded": 400,
+    "invalid_api_key": 401,
+    "model_not_found": 404,
+    "tokens": 429,
+    "requests": 429,
+    "invalid_argument": 400,
+    "unauthenticated": 401,
+    "permission_denied": 403,
+    "not_found": 404,
+    "resource_exhausted": 429,
+    "unavailable": 503,
+    "deadline_exceeded": 504,
+    "validationexception": 400,
+    "accessdeniedexception": 403,
+    "throttlingexception": 429,
 }
+"""Of OpenAI, Anthropic, llama.cpp, Google and Bedrock, in small letters."""
+_STATUS_IN_WORDS = (
+    (_WRONG_KEY, 401),
+    (re.compile(r"insufficient (balance|credit|quota)"), 402),
+    (re.compile(r"unexpected endpoint"), 404),
+    (_THROTTLED, 429),
+    (_TOO_LONG, 400),
+)
+"""Where an error in a stream has no status: what its words mean."""
+_PLACES_OF_STATUS = ("code", "status", "status_code", "statusCode", "http_code", "error_code", "type")
+_PLACES_OF_WORDS = (
+    "message", "detail", "msg", "status_msg", "error_msg", "error_message", "errorMessage", "error_description",
+    "reason", "description", "title", "error",
+)  # fmt: skip
+_ERROR_FIELDS = ("error", "errors", "exception", "fault", "Error")
+_WORDS_OF_ERROR = ("message", "detail", "msg", "status_msg", "error_msg", "error_message", "errorMessage")
 
 
 class KeyRefused(ProviderError):
@@ -70,11 +132,17 @@ class ContextTooLong(ProviderError):
 
 
 class CallRefused(ProviderError):
-    """The server does not take the call as it is. `text` is its answer in lower case."""
+    """The server does not take the call as it is. `text` is its answer in lower case, without what it repeats of the
+    call; `parameters` are those that it names in a field of its own. `most_output` is the longest reply that it
+    allows, 0 where it has not said so.
+    """
+
+    most_output = 0
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.text = message.lower()
+        self.parameters: tuple[str, ...] = ()
 
 
 class QuotaUsedUp(ProviderError):
@@ -88,7 +156,9 @@ class RateLimited(ProviderError):
 
 
 class ServerFailed(ProviderError):
-    """The server is overloaded or broken just now. `text` is its answer in lower case."""
+    """The server is overloaded or broken just now. `text` is its answer in lower case, without what it repeats of the
+    call or of the reply.
+    """
 
     pressure = 1.0
     text = ""
@@ -160,37 +230,57 @@ def error_without_answer(server: Server, error: HttpError) -> ProviderError:
 def error_of(server: Server, model: str, status: int, headers: Mapping[str, str], body: str) -> ProviderError:
     """Return what a refusal means: its type, one sentence with what to do, whether and when to try again.
 
-    408, 409, 425, 429 and 5xx are tried again, unless the account is used up; every other status is final.
+    408, 409, 425, 429 and 5xx are tried again, unless the account is used up; every other status is final, unless the
+    words say that the rate is limited, or that the model has slipped.
     """
-    code, message = _code_and_message(body)
+    refusal = _refusal_in(body)
     wait = retry_after(headers)
-    text = f"{code} {message}".lower()[:2000]
-    quote = f": {quoted(message)}" if message else ""
+    if wait is None:
+        wait = _wait_in(body)
+    code = refusal.code.lower()
+    text = f"{refusal.code} {refusal.message}".lower()[:2000]
+    quote = f": {quoted(refusal.message)}" if refusal.message else ""
     where = f"{server.provider} at {server.shown}"
-    if _used_up(status, code.lower(), text):
+
+    # What is about the account or the key comes first: nothing else of the call matters then.
+    most_output = 0 if _OF_PROMPT.search(text) else _tokens_in(_MOST_OUTPUT, text)
+    if _used_up(status, code, text) and not (status == 402 and most_output):
         return QuotaUsedUp(f"{where} has no quota left for this account ({status}){quote}")
-    if status in (401, 403):
+    if status in (400, 403, 422) and _DECLINED.search(text):
+        return ModelRefused(f"{where} declined the call ({status}){quote}")
+    if status in (401, 403) or (status == 400 and _WRONG_KEY.search(text)):
         todo = f"check {server.key_variable}" if server.key else f"set {server.key_variable}"
         return KeyRefused(f"{where} refuses the key ({status}); {todo}{quote}")
-    if status == 429:
+
+    # What may pass.
+    if status == 429 or (status == 400 and _THROTTLED.search(text)):
         return RateLimited(f"{where} limits the rate ({status}){quote}", retryable=True, retry_after=wait)
-    if status in _RETRIED or status >= 500:
+    if status in _RETRIED or (status >= 500 and status != NOT_IMPLEMENTED):
         failed = ServerFailed(f"{where} failed ({status}){quote}", retryable=True, retry_after=wait)
-        failed.text = text
+        failed.text = without_own_words(text)
         return failed
-    if status == 413 or (status in (400, 422) and _TOO_LONG.search(text)):
+    if _SLIP.search(text):
+        return BadReply(f"{where} could not read the model's words ({status}){quote}", retryable=True)
+
+    # What is about the call.
+    if status == 413 or (status in (400, 422) and not most_output and _TOO_LONG.search(text)):
         long = ContextTooLong(f"the call is too long for {model} ({status}){quote}")
-        long.context, long.prompt = (_tokens_in(words, body[:4000].lower()) for words in (_CONTEXT, _PROMPT))
+        long.context = _tokens_in(_CONTEXT, body[:4000].lower())
+        long.prompt = _tokens_in(_PROMPT, body[:4000].lower())
         return long
-    if _NO_MODEL.search(text) or (status == 404 and model.partition(":")[2].lower() in text):
+    if not _NO_TOOL_USE.search(text) and (
+        _NO_MODEL.search(text) or (status == 404 and model.partition(":")[2].lower() in text)
+    ):
         todo = "change SENNIT_MODEL, or `model` in the plan"
         return UnknownModel(f"{where} has no model {model.partition(':')[2]!r} ({status}); {todo}{quote}")
     if status in (404, 405) or 300 <= status < 400:
         refused = CallRefused(f"{where} has nothing at this address ({status}); check {server.url_variable}{quote}")
-        refused.text = f"{status} not found {text}"
+        text = f"{status} not found {text}"
     else:
         refused = CallRefused(f"{where} refuses the call ({status}){quote}")
-        refused.text = text
+    refused.text = without_own_words(text)
+    refused.parameters = refusal.parameters
+    refused.most_output = most_output
     return refused
 
 
@@ -199,17 +289,90 @@ def _used_up(status: int, code: str, text: str) -> bool:
     if status == 402:
         return True
     if status == 429:
-        return "insufficient_quota" in code and "rate_limit" not in code
+        return any(name in code for name in _USED_UP_CODES) and "rate_limit" not in code
     return status < 404 and bool(_USED_UP.search(text))
+
+
+def _wait_in(body: str) -> float | None:
+    """Return the seconds for which a refusal asks in words, at most a minute; None if it asks for none."""
+    for found in _WAIT.finditer(body[:4000].lower()):
+        if found["delay"]:
+            seconds = float(found["delay"])
+        elif found["number"] or found["minutes"] or found["hours"]:
+            seconds = float(found["number"] or 0) * _UNITS.get(found["unit"] or "s", 1.0)
+            seconds += 60 * int(found["minutes"] or 0) + 3600 * int(found["hours"] or 0)
+        else:
+            continue
+        return min(seconds, MAX_WAIT_SECONDS)
+    return None
+
+
+def without_own_words(text: str) -> str:
+    """Return a refusal without what it repeats of the prompt or of a reply."""
+    return _OWN_WORDS.sub(" ", text)
+
+
+def is_error(data: Any, fields: Collection[str]) -> bool:
+    """Whether an event, or a whole answer, is an error: it says so, or it has words for people and none of the
+    `fields` of a reply. Other events without these fields are signs of life.
+    """
+    if not isinstance(data, dict):
+        return False
+    if "error" in (data.get("type"), data.get("object"), data.get("event")):
+        return True
+    if any(_error_in(place) for place in _places(data)):
+        return True
+    if any(data.get(name) for name in fields):
+        return False
+    return any(isinstance(data.get(name), str | list) and data[name] for name in _WORDS_OF_ERROR)
+
+
+def _places(data: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return an event, its choices and their messages: in each of them some gateway puts an error."""
+    places = [data]
+    choices = data.get("choices")
+    for choice in choices if isinstance(choices, list) else ():
+        if isinstance(choice, dict):
+            places += [choice, *(choice[name] for name in ("delta", "message") if isinstance(choice.get(name), dict))]
+    return places
+
+
+def _error_in(place: dict[str, Any]) -> Any:
+    """Return the error that stands in a part of an event, None if there is none."""
+    for name in _ERROR_FIELDS:
+        if place.get(name):
+            return place[name]
+    told = place.get("base_resp")  # of MiniMax, in every answer
+    if isinstance(told, dict) and told.get("status_code"):
+        return told
+    return None
 
 
 def error_within(server: Server, model: str, data: Any) -> ProviderError:
     """Return what an error inside a stream means, which comes after a status of 200."""
-    error = data.get("error", data) if isinstance(data, dict) else {}
-    kinds = [error.get(name) for name in ("code", "type")] if isinstance(error, dict) else []
-    status = next((kind for kind in kinds if isinstance(kind, int) and 400 <= kind < 600), None)
-    known = next((_STATUS_OF[kind] for kind in kinds if isinstance(kind, str) and kind in _STATUS_OF), 500)
-    return error_of(server, model, status or known, {}, error if isinstance(error, str) else json.dumps(error))
+    error = data
+    for place in _places(data) if isinstance(data, dict) else ():
+        if (inner := _error_in(place)) is not None:
+            error = inner
+            break
+    if isinstance(error, list) and error:
+        error = error[0]
+    body = error if isinstance(error, str) else json.dumps(error)
+    return error_of(server, model, _status_within(error, body), {}, body)
+
+
+def _status_within(error: Any, body: str) -> int:
+    """Return the status that an error without one amounts to: by its codes, by its words, else 500."""
+    fields = error if isinstance(error, dict) else {}
+    kinds = [str(fields[name]).lower() for name in _PLACES_OF_STATUS if fields.get(name)]
+    for kind in kinds:
+        if kind.isascii() and kind.isdecimal() and len(kind) == 3 and 400 <= int(kind) < 600:
+            return int(kind)
+    for kind in kinds:
+        if kind in _STATUS_OF:
+            return _STATUS_OF[kind]
+    text = body.lower()
+    return next((status for words, status in _STATUS_IN_WORDS if words.search(text)), 500)
 
 
 def quoted(text: str) -> str:
@@ -229,15 +392,49 @@ def _tokens_in(patterns: re.Pattern[str], text: str) -> int:
     return int(next(filter(None, found.groups())).replace(",", "")) if found else 0
 
 
-def _code_and_message(body: str) -> tuple[str, str]:
-    """Return code and message of an error body of any of the usual forms."""
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """What an error body says: its codes, its words, and the parameters that a field of it names."""
+
+    code: str = ""
+    message: str = ""
+    parameters: tuple[str, ...] = ()
+
+
+def _refusal_in(body: str) -> _Refusal:
+    """Return what an error body of any of the usual forms says."""
     try:
         data = from_json(body)
     except ValueError:
-        return "", title_of(body)
-    error = data.get("error", data) if isinstance(data, dict) else data
+        return _Refusal(message=title_of(body))
+    if isinstance(data, list) and len(data) == 1:  # of Google
+        data = data[0]
+    error = data.get("error") or data.get("errors") or data if isinstance(data, dict) else data
     if not isinstance(error, dict):
-        return "", str(error)
-    code = " ".join(str(error[name]) for name in ("code", "type", "param") if error.get(name))
-    message = next((error[name] for name in ("message", "detail", "error") if error.get(name)), "")
-    return code, message if isinstance(message, str) else json.dumps(message)
+        return _Refusal(message=str(error), parameters=_located(error))
+    code = " ".join(str(error[name]) for name in ("code", "type", "status", "param") if error.get(name))
+    message = next((error[name] for name in _PLACES_OF_WORDS if error.get(name)), "")
+    named = (error["param"],) if isinstance(error.get("param"), str) else ()
+    written = message if isinstance(message, str) else json.dumps(_without_input(message))
+    return _Refusal(code, written, (*named, *_located(message)))
+
+
+def _located(problems: Any) -> tuple[str, ...]:
+    """Return the parameters in pydantic's list of problems: the name behind `body` of each place."""
+    found = list[str]()
+    for problem in problems if isinstance(problems, list) else ():
+        place = problem.get("loc") if isinstance(problem, dict) else None
+        if isinstance(place, list) and len(place) > 1 and place[0] == "body":
+            found.append(str(place[1]))
+    return tuple(found)
+
+
+def _without_input(problems: Any) -> Any:
+    """Return pydantic's list of problems without the values that were sent."""
+    if not isinstance(problems, list):
+        return problems
+    kept = ("type", "loc", "msg", "message")
+    return [
+        {name: problem[name] for name in kept if name in problem} if isinstance(problem, dict) else problem
+        for problem in problems
+    ]

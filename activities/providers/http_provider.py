@@ -7,8 +7,9 @@ take is remembered for itself alone.
 
 import asyncio
 import json
+import math
 import re
-from collections.abc import AsyncIterator, Set
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,7 +26,7 @@ from sennit.activities.limits import (
     MAX_REPLY_TOKENS,
     MAX_TURNS,
 )
-from sennit.activities.providers.capabilities import NEVER, ONE_CALL, Capabilities, says_nothing
+from sennit.activities.providers.capabilities import Capabilities, Lesson
 from sennit.activities.providers.errors import (
     BadReply,
     CallRefused,
@@ -41,6 +42,7 @@ from sennit.activities.providers.errors import (
     error_of,
     error_within,
     error_without_answer,
+    is_error,
     quoted,
     title_of,
 )
@@ -51,8 +53,10 @@ from sennit.activities.providers.model import (
     ModelRequest,
     ProviderError,
 )
+from sennit.activities.providers.negotiation import LEAST_ROOM, Negotiation
 from sennit.activities.providers.prices import DEFAULTS, with_cost
 from sennit.activities.providers.reply_builder import Counts, ReplyBuilder, cut_after
+from sennit.activities.providers.returned_fields import of_same_model
 from sennit.activities.providers.settings import Server
 from sennit.activities.providers.sse import EventParser
 from sennit.activities.providers.text_calls import in_text
@@ -67,17 +71,17 @@ SHOWN_MODELS = 8
 _NOTHING = "no first piece of the reply in time"
 _EVENTS = "text/event-stream"
 _BLANK = b" \t\r\n\xef\xbb\xbf"
+_LAST_EVENTS = ("[DONE]", "DONE", '"[DONE]"')
+_IS_ALIVE = re.compile(r"\s*(:.*|\W*(ping|keep-?alive|heartbeat|processing)\W*)?", re.IGNORECASE | re.DOTALL)
+"""Data of an event that says no more than that the server lives: none, or a comment that a gateway has wrapped."""
 _CHARGED = (BadReply, ModelTimeout, ReplyCut, ReplyTooLarge)
 """Failures of calls that a server has begun to answer, or may have."""
-ENDS_PLAN = ("join", "answer")
 MORE_ROOM = 4
 """How many times as long a reply may be as the one before, which was cut."""
 _LONGEST = re.compile(
     r"max_(?:completion_)?tokens.{0,60}?(?:> |at most |less than or equal to |maximum (?:value )?(?:is |of ))([\d,]+)"
 )
 _NEEDS_LIMIT = re.compile(r"max_(?:completion_)?tokens.{0,40}(?:required|missing|must be (?:set|given|specified))")
-LEAST_ROOM = 128
-"""Tokens that a reply must have left in the context: a prompt that leaves less is too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,28 @@ class Limits:
     reading: float = 50.0
     bytes: int = MAX_ANSWER_BYTES
 
+    def of_server(self, server: Server) -> "Limits":
+        """Return the limits as the operator has set them for a server. A limit that is set takes in the prompt."""
+        limits = self
+        if server.first_token_timeout is not None:
+            limits = replace(limits, first=server.first_token_timeout, reading=math.inf)
+        if server.idle_timeout is not None:
+            limits = replace(limits, idle=server.idle_timeout)
+        return limits
+
+    def of(self, request: ModelRequest) -> "Limits":
+        """Return the limits for a call, which may have its own. If the plan says how long it may take, that counts
+        alone.
+        """
+        first, idle = self.first, self.idle
+        if request.is_timed:  # the time to read the prompt is within it
+            first = idle = request.seconds
+        if request.first_token_timeout is not None:
+            first = request.first_token_timeout
+        if request.idle_timeout is not None:
+            idle = request.idle_timeout
+        return replace(self, first=first, idle=idle)
+
 
 class HttpProvider:
     """Serves model calls from one server in one wire format."""
@@ -99,7 +125,7 @@ class HttpProvider:
     def __init__(self, wire: WireFormat, server: Server, limits: Limits | None = None) -> None:
         self._wire = wire
         self._server = server
-        self._limits = limits or Limits()
+        self._limits = limits or Limits().of_server(server)
         headers = {**wire.headers(server), "accept-encoding": "identity"}
         self._client = HttpClient(headers, proxies=not server.local, connect=self._limits.connect)
         self.known = Capabilities(server, wire.schema)
@@ -117,51 +143,33 @@ class HttpProvider:
         """Answer one call within `request.seconds`. Raises ProviderError."""
         self._check_key()
         ends = asyncio.get_running_loop().time() + request.seconds
-        without, room, trials = self.known.without(request), 0, iter(tuple[Without, ...]())
-        learned = without
+        request, notes = of_same_model(request)
+        call = Negotiation(request, self.known, self._wire, self._body)
         while True:
             try:
-                reply = await self._ask(request, without, ends, room)
-            except ContextTooLong as error:
-                room = self._smaller(request.model, error, room)
+                reply = await self._ask(request, call.without, ends, call.room)
             except OutputCut as cut:
                 self._give_more_room(request, cut)
-            except (CallRefused, ServerFailed) as refused:
-                if self._learns_limit(request, room, refused.text):
+            except (ContextTooLong, CallRefused, ServerFailed) as refused:
+                if isinstance(refused, CallRefused) and self._learns_limit(request, call.room, refused):
                     continue
-                if named := self._named(request, without, refused):
-                    self.known.learn(request, named, str(refused).partition("): ")[2], refused.text)
-                    without = learned = without | named
-                    continue
-                if isinstance(refused, CallRefused) and without == learned and says_nothing(refused.text):
-                    trials = iter(self._trials(request, without))
-                if (trial := next(trials, None)) is None:
-                    raise
-                without = trial
+                call.take(refused)
             except SchemaMismatch:
-                self._learn_unheeded(request, without)
+                call.confirm()
+                if self._wire.schema not in call.without:  # it was given, and not heeded: next time in words
+                    self.known.learn(request, Lesson(frozenset({self._wire.schema}), "it did not keep to one"))
                 raise
             else:
-                if self._is_plan(request, without) and _ends_after_one(reply):
-                    self.known.learn(request, {ONE_CALL}, f"{reply.calls[0].name} was all that it called")
-                    without = learned = without | {ONE_CALL}
-                    continue
-                return self._finished(request, reply, without, learned)
+                call.confirm()
+                return self._finished(request, reply, call.without, notes)
 
-    def _finished(self, request: ModelRequest, reply: ModelReply, without: Without, learned: Without) -> ModelReply:
+    def _finished(self, request: ModelRequest, reply: ModelReply, without: Without, notes: Sequence[str]) -> ModelReply:
         """Return a reply with what people are told of the call, and remember what it has shown of the server."""
-        if without != learned:
-            self.known.learn(request, without - learned, "it refused a call, and did not say why", "unknown")
         if reply.stop == "length":  # a planner's, which is asked once more by whoever reads it
             with suppress(OutputCut):
                 self._give_more_room(request, cut_after(reply))
         left_out = self.known.left_out(request, without | {*self._wire.lacks})
-        return replace(reply, warnings=(*reply.warnings, *left_out))
-
-    def _learn_unheeded(self, request: ModelRequest, without: Without) -> None:
-        """Remember that a schema was given, and not heeded: the next time it stands in words."""
-        if self._wire.schema not in without:
-            self.known.learn(request, {self._wire.schema}, "it did not keep to one")
+        return replace(reply, warnings=(*notes, *reply.warnings, *left_out))
 
     def _limit(self, request: ModelRequest, room: int = 0) -> int | None:
         """Return the tokens that a reply may have, or None where the server decides: what the call says, else what this
@@ -189,59 +197,26 @@ class HttpProvider:
         self.known.learn_room(request.model, room)
         request.progress(f"cut at {cut.written:,} tokens; asked again with room for {room:,}")
 
-    def _learns_limit(self, request: ModelRequest, room: int, refusal: str) -> bool:
+    def _learns_limit(self, request: ModelRequest, room: int, refused: CallRefused) -> bool:
         """Whether a refusal says that replies need a limit, or that the model gives no reply so long."""
-        asked, found = self._limit(request, room), _LONGEST.search(refusal)
+        asked, found = self._limit(request, room), _LONGEST.search(refused.text)
         if asked is None:
-            needs_one = _NEEDS_LIMIT.search(refusal) is not None
+            needs_one = _NEEDS_LIMIT.search(refused.text) is not None
             if needs_one:
                 self.known.learn_room(request.model, REPLY_ROOM)
             return needs_one
-        longest = int(found[1].replace(",", "") or 0) if found is not None else 0
+        longest = refused.most_output
+        if not longest and found is not None:
+            longest = int(found[1].replace(",", "") or 0)
         if not 0 < longest < asked:
             return False
         self.known.learn_longest(request.model, longest)
         return True
 
-    def _named(self, request: ModelRequest, without: Without, refused: CallRefused | ServerFailed) -> Set[str]:
-        """Return what a refusal names of the parameters in the call. An error of the server's own must also say that it
-        does not take them.
-        """
-        if isinstance(refused, ServerFailed) and not NEVER.search(refused.text):
-            return frozenset()
-        named = {name for name, words in self._wire.optional.items() if re.search(words, refused.text)}
-        return {name for name in named if self._changes(request, without, name)}
-
-    def _changes(self, request: ModelRequest, without: Without, name: str) -> bool:
-        """Whether a call that does without a parameter is another one."""
-        return self._body(request, without | {name}) != self._body(request, without)
-
-    def _is_plan(self, request: ModelRequest, without: Without) -> bool:
-        """Whether the reply is to be a plan in calls of functions."""
-        return request.role == "planner" and bool(self._held(request, without).callable)
-
-    def _trials(self, request: ModelRequest, without: Without) -> list[Without]:
-        """Return what to leave out where a refusal names nothing: each parameter in turn, then all of them."""
-        each = [without | {name} for name in self._wire.optional if self._changes(request, without, name)]
-        return [*each, frozenset().union(*each)] if len(each) > 1 else each
-
-    def _smaller(self, model: str, error: ContextTooLong, before: int) -> int:
-        """Return how many tokens are left for the reply beside a prompt that fits. Raises the error where none does."""
-        if not error.context:
-            raise error
-        self.known.learn_context(model, error.context)
-        room = error.context - error.prompt if error.prompt else error.context // 4
-        if room < LEAST_ROOM or (before and room >= before):
-            raise error
-        return room
-
     def _held(self, request: ModelRequest, without: Without) -> ModelRequest:
         """Return the request as it asks for its form, if it has one that the server may take."""
         if request.form is None:
             return request
-        if request.form.functions:
-            lines = {"tools", ONE_CALL} & without
-            return replace(request, form=None) if lines else replace(request, system=request.form.system)
         if self._wire.schema not in without:
             return replace(request, system=request.form.system, output_schema=request.form.schema)
         return request
@@ -296,16 +271,18 @@ class HttpProvider:
 
     async def _ask(self, request: ModelRequest, without: Without, ends: float, room: int) -> ModelReply:
         """Make one call, and those that go on with its reply; with `room`, it may have so many tokens at most."""
-        plan, is_limited = self._is_plan(request, without), request.max_output_tokens is not None
+        is_limited = request.max_output_tokens is not None
         request = replace(request, max_output_tokens=self._limit(request, room))
         wrapped, field = self._wire.schema not in without, self._wire.limit_field(self._server, without)
-        builder = ReplyBuilder(request, 0, wrapped=wrapped, plans=plan, is_limited=is_limited)
+        builder = ReplyBuilder(request, 0, wrapped=wrapped, is_limited=is_limited)
+        builder.unreasoned = self.known.gives_no_reason(request.model)
         for _ in range(MAX_TURNS):
             said = (builder.turn(),) if builder.stop == "pause" else ()
             body = self._body(replace(request, messages=(*request.messages, *said)), without)
             await self._fill(builder, body, field, ends, room)
             if builder.stop != "pause":
                 break
+        self.known.learn_reason(request.model, given=bool(builder.reason), ended=builder.closed)
         try:
             return builder.reply()
         except ProviderError as error:
@@ -332,7 +309,10 @@ class HttpProvider:
         await request.account.begin(with_cost(sent, request.model), with_cost(most, request.model))
         builder.resume(sent.input_tokens)
         builder.counts = self._counts.get_or_make(request.model, Counts)
-        first = asyncio.get_running_loop().time() + self._limits.first + sent.input_tokens / self._limits.reading
+        silence = self._limits.of(request)
+        first = asyncio.get_running_loop().time() + silence.first
+        if request.first_token_timeout is None:
+            first += sent.input_tokens / self._limits.reading
         used = NO_USAGE
         try:
             await self._read(builder, _written(body), first if body.get("stream") else ends, ends)
@@ -373,7 +353,9 @@ class HttpProvider:
             builder.cost = price(number_in(answer.headers.get("x-litellm-response-cost")), None)
             begins = await self._beginning(answer, builder, min(first, ends))
             if begins.startswith((b"{", b"[")):
+                builder.heard = True
                 self._take(builder, self._json(begins + await answer.read(ends)), whole=True)
+                builder.closed = builder.unreasoned = True  # JSON that is whole has no end that could be missing
             elif not await self._stream(answer, begins, builder, first, ends) and answer.kind != _EVENTS:
                 kind = quoted(answer.kind) or "nothing named"
                 page = quoted(title_of(begins.decode("utf-8", "replace")))
@@ -401,36 +383,75 @@ class HttpProvider:
     async def _stream(self, answer: Answer, begins: bytes, builder: ReplyBuilder, first: float, ends: float) -> bool:
         """Read events to the last; once the reply is complete, a missing end is no loss. Return whether one came."""
         loop = asyncio.get_running_loop()
-        parser, turns, deadline, why, taken = EventParser(), Turns(), first, _NOTHING, False
+        idle = self._limits.of(builder.request).idle
+        parser, turns, deadline, why = EventParser(), Turns(), first, _NOTHING
         chunk = begins
         try:
             while chunk:
                 lines = parser.lines
                 for data in parser.feed(chunk):
                     await turns.give_way()
-                    taken = True
-                    if data == "[DONE]" or self._take(builder, self._json(data)):
-                        builder.close()
+                    if self._take_event(builder, data, is_error=parser.is_error):
                         return True
-                    if builder.is_too_long():
-                        return True
-                if not taken:
+                if not builder.in_progress:
                     self._check_idle(builder, parser.idle_bytes)
-                if builder.reason:
-                    deadline = loop.time() + LAST_SECONDS
-                elif parser.lines > lines and (soon := loop.time() + self._limits.idle) > deadline:
-                    deadline, why = soon, f"no next piece of the reply within {self._limits.idle:g} s"
+                # A comment, or an event without data, shows that the server lives: every line counts.
+                now = loop.time()
+                if not builder.may_go_on:
+                    deadline = now + LAST_SECONDS
+                elif parser.lines > lines and (builder.in_progress or now + idle > deadline):
+                    deadline, why = now + idle, f"no next piece of the reply within {idle:g} s"
                 chunk = await answer.chunk(min(deadline, ends), why if deadline < ends else "the reply took too long")
+            for data in parser.close():
+                if self._is_whole(data) and self._take_event(builder, data, is_error=parser.is_error):
+                    return True
         except UnicodeDecodeError:
             raise BadReply(f"the reply of {builder.request.model} is not UTF-8", retryable=True) from None
         except HttpError as error:
-            if not builder.reason or error.cause not in ("timeout", "cut"):
+            if not builder.ended or error.cause not in ("timeout", "cut"):
                 raise
-        return taken
+        return builder.heard
+
+    def _take_event(self, builder: ReplyBuilder, data: str, *, is_error: bool) -> bool:
+        """Take an event; return whether nothing more is to be read."""
+        builder.heard = True
+        if is_error:
+            raise error_within(self._server, builder.request.model, _json_or_text(data))
+        if data.startswith("{"):
+            for event in self._events(data):
+                if event is None or self._take(builder, event):
+                    builder.close()
+                    return True
+            return builder.is_too_long()
+        if data.strip() in _LAST_EVENTS:
+            builder.close()
+            return True
+        if _IS_ALIVE.fullmatch(data):
+            return False
+        self._take(builder, self._json(data))
+        return False
+
+    def _events(self, data: str) -> list[Any]:
+        """Return the JSON of an event, None for the last one. Some servers send no empty line between two of them."""
+        try:
+            return [from_json(data)]
+        except ValueError:
+            pieces = [piece for piece in data.split("\n") if piece.strip()]
+        if len(pieces) == 1:
+            return [self._json(data)]
+        try:
+            return [None if piece.strip() in _LAST_EVENTS else self._json(piece) for piece in pieces]
+        except BadReply:
+            return [self._json(data)]
+
+    def _is_whole(self, data: str) -> bool:
+        """Whether the last event of a stream that was closed behind it came to its end."""
+        return not data.startswith("{") or data.rstrip().endswith(("}", *_LAST_EVENTS))
 
     def _take(self, builder: ReplyBuilder, data: Any, *, whole: bool = False) -> bool:
-        if isinstance(data, dict) and (data.get("error") or "error" in (data.get("type"), data.get("object"))):
+        if is_error(data, self._wire.fields):
             raise error_within(self._server, builder.request.model, data)
+        builder.in_event = False
         try:
             if not whole:
                 return self._wire.take(builder, data)
@@ -441,10 +462,16 @@ class HttpProvider:
         return True
 
     def _json(self, body: bytes | str) -> Any:
+        """Return JSON from the server. Halves of characters, which strict readers refuse, stay as they are."""
         try:
             return from_json(body)
         except ValueError:
-            raise BadReply(f"{self._server.shown} sent what is no JSON", retryable=True) from None
+            pass
+        try:
+            return json.loads(body)
+        except (ValueError, RecursionError):
+            text = body if isinstance(body, str) else body.decode("utf-8", "replace")
+            raise BadReply(f"{self._server.shown} sent what is no JSON: {quoted(text)[:80]}", retryable=True) from None
 
     async def _refusal(self, answer: Answer, model: str, ends: float) -> ProviderError:
         """Return what a status other than 200 means; its body is read for a moment, as far as it comes."""
@@ -465,9 +492,11 @@ def _with_system_in_turns(request: ModelRequest) -> ModelRequest:
     return replace(request, system="", history=(replace(first, text=f"{request.system}\n\n{first.text}"), *later))
 
 
-def _ends_after_one(reply: ModelReply) -> bool:
-    """Whether one call that ends no plan is all of a reply."""
-    return reply.stop == "tools" and len(reply.calls) == 1 and reply.calls[0].name not in ENDS_PLAN
+def _json_or_text(data: str) -> Any:
+    try:
+        return from_json(data)
+    except ValueError:
+        return data
 
 
 def _written(body: dict[str, Any]) -> bytes:

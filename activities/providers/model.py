@@ -21,6 +21,9 @@ worst case; few replies are longer, with what the model thinks.
 THINKING_TOKENS = 8192
 """Room beside `max_output_tokens` before a reply is cut here: some servers do not count the model's thinking."""
 
+CALL_MARGIN_SECONDS = 1.0
+"""By how much a call ends before the activity that makes it, so that it fails with its own error."""
+
 Stop = Literal["end", "tools", "length", "pause"]
 """Why a reply ended: it is complete, it asks for tools, it was cut at its limit, or it goes on in another call, which
 no provider returns.
@@ -48,19 +51,21 @@ class ProviderError(Exception):
 @dataclass(frozen=True, slots=True)
 class ToolRequest:
     """A model asks for one call of a tool. `arguments` is an object as a rule; text that is no JSON object comes as
-    the model wrote it, for validation to refuse.
+    the model wrote it, for validation to refuse. `fields` are what else its server has sent with the call.
     """
 
     id: str
     name: str
     arguments: Any
+    fields: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
     """One turn after the prompt. `calls` are those of an assistant, `call_id` is the call that a tool answers.
 
-    `thinking` is that of the assistant's reply, given back as it came: some models refuse a turn without it.
+    `thinking` is that of the assistant's reply, as blocks or as fields of its message, given back as it came: some
+    models refuse a turn without it. `origin` is the model that gave it, and no other gets it.
     """
 
     role: Literal["assistant", "tool", "user"]
@@ -68,6 +73,7 @@ class Message:
     calls: tuple[ToolRequest, ...] = ()
     call_id: str = ""
     thinking: tuple[dict[str, Any], ...] = ()
+    origin: str = ""
 
 
 class Account(Protocol):
@@ -105,15 +111,13 @@ class NoAccount:
 
 @dataclass(frozen=True, slots=True)
 class ReplyForm:
-    """The form that a server holds a reply to: a schema, or calls of `functions`, which are then the reply and are made
-    by nobody. `system` then stands in the place of the request's.
+    """The schema that a server holds a reply to. `system` then stands in the place of the request's.
 
     Where the server takes none, the call goes out without the form.
     """
 
-    schema: dict[str, Any] | None
+    schema: dict[str, Any]
     system: str
-    functions: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +131,10 @@ class ModelRequest:
     `settings` are what is asked of the model beside that; `max_output_tokens` is the longest reply that may be asked
     for, and None leaves that to the server.
 
-    `seconds` is the longest the whole call may take: long, unless the plan says otherwise. `progress` is told in words
-    how far the call is; `on_text` is given each piece of `ModelReply.text` as it arrives, `on_call` each call of a
-    form's functions, in order, once it is whole; they must not block. `account` is told before anything goes out that
-    is paid for, and when it has ended.
+    `seconds` is the longest the whole call may take: long, unless the plan says otherwise. `first_token_timeout` and
+    `idle_timeout` are the longest silences before the first event and between two, in the place of the worker's own.
+    `progress` is told in words how far the call is; `on_text` is given each piece of `ModelReply.text` as it arrives;
+    they must not block. `account` is told before anything goes out that is paid for, and when it has ended.
     """
 
     role: Role
@@ -149,16 +153,20 @@ class ModelRequest:
     settings: CallSettings = NO_SETTINGS
     max_output_tokens: int | None = None
     seconds: float = CALL_SECONDS
+    first_token_timeout: float | None = None
+    idle_timeout: float | None = None
     on_text: Callable[[str], None] = lambda _: None
-    on_call: Callable[[ToolRequest], None] = lambda _: None
     account: Account = field(default_factory=NoAccount)
 
     @property
     def callable(self) -> tuple[dict[str, Any], ...]:
-        """What the model may call: a planner calls nothing but the functions of its form."""
-        if self.role != "planner":
-            return self.tools
-        return self.form.functions if self.form is not None else ()
+        """What the model may call: a planner calls nothing."""
+        return self.tools if self.role != "planner" else ()
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether the plan says how long the call may take: then silence is no reason to end it sooner."""
+        return self.seconds < CALL_SECONDS - CALL_MARGIN_SECONDS
 
 
 def tokens_of(*texts: str) -> int:
@@ -183,9 +191,9 @@ class ModelReply:
     """`output` is the JSON value the node gets: text, or an object when the role or a schema asks for one.
 
     `text` is what the model wrote, without its thoughts unless it plans, `calls` the tools it asks for, `thinking` what
-    `Message` must give back with them, `model` is what the server says that it has
-    asked, `first_token_ms` the time from sending the request to the first piece of the reply. `warnings` tell people
-    what was done otherwise than they asked.
+    `Message` must give back with them, `origin` is the model that was asked, `model` what the server says that it has
+    asked. `first_token_ms` is the time from sending the request to the first piece of the reply. `warnings` tell people
+    what was done otherwise than they asked, what was mended in the reply, and what may be wrong with it.
     """
 
     output: Any
@@ -194,6 +202,7 @@ class ModelReply:
     calls: tuple[ToolRequest, ...] = ()
     thinking: tuple[dict[str, Any], ...] = ()
     stop: Stop = "end"
+    origin: str = ""
     model: str = ""
     first_token_ms: int = 0
     warnings: tuple[str, ...] = ()

@@ -5,10 +5,12 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from sennit.activities.providers import structured
-from sennit.activities.providers.model import Message, ModelRequest, Stop, function_of
+from sennit.activities.providers.call_arguments import CallArguments, is_object
+from sennit.activities.providers.model import Message, ModelRequest, Stop, ToolRequest, function_of
 from sennit.activities.providers.reply_builder import Call, ReplyBuilder
+from sennit.activities.providers.returned_fields import merged
 from sennit.activities.providers.settings import Server
-from sennit.activities.providers.wire_format import NO_STREAM, NO_SYSTEM, NO_TOOLS, Without, count, price
+from sennit.activities.providers.wire_format import NO_SCHEMA, NO_STREAM, NO_SYSTEM, NO_TOOLS, Without, count, price
 
 _STOPS: dict[str, Stop] = {
     **dict.fromkeys(("stop", "eos", "eos_token", "stop_sequence", "end_turn", "complete"), "end"),
@@ -27,12 +29,18 @@ _SETTINGS = {
     "effort": "reasoning_effort",
 }
 """How the format calls a setting."""
+_MESSAGE_FIELDS = frozenset(
+    ("role", "content", "tool_calls", "function_call", "refusal", "name", "annotations", "audio", "logprobs")
+)
+_CALL_FIELDS = frozenset(("id", "type", "index", "function", "name", "arguments"))
+_TEXT_PARTS = ("text", "output_text")
 
 
 class OpenAI:
     """The format. Servers differ in what they leave out and what they refuse; every known way is read."""
 
     path: ClassVar[str] = "/chat/completions"
+    fields: ClassVar[frozenset[str]] = frozenset(("choices", "usage", "x_groq", "prompt_filter_results"))
     models_path: ClassVar[str] = "/models"
     schema: ClassVar[str] = "response_format"
     optional: ClassVar[Mapping[str, str]] = {
@@ -43,8 +51,7 @@ class OpenAI:
         "effort": r"reasoning.?effort|\beffort\b",
         "stop": r"\bstop\b",
         "max_tokens": "max_tokens|max_completion_tokens",
-        "response_format": "response_format|json.schema|parse grammar|generate parser",
-        "tool_choice": "tool_choice|parallel_tool_calls",
+        "response_format": NO_SCHEMA,
         "stream": NO_STREAM,
         "system": NO_SYSTEM,
         "tools": NO_TOOLS,
@@ -72,8 +79,6 @@ class OpenAI:
             body["stream_options"] = {"include_usage": True}
         if request.callable:
             body["tools"] = [{"type": "function", "function": function_of(entry)} for entry in request.callable]
-            if request.form is not None and "tool_choice" not in without:
-                body |= {"tool_choice": "required", "parallel_tool_calls": True}
         if request.output_schema is not None and self.schema not in without:
             schema = structured.wrapped(request.output_schema)
             if request.form is not None and server.official:  # it holds replies to strict schemas alone
@@ -91,41 +96,91 @@ class OpenAI:
     def take(self, reply: ReplyBuilder, data: Any) -> bool:
         """Take a chunk. The stream ends with `[DONE]`, which is no JSON and never comes here."""
         self._usage(reply, data.get("usage"))
+        groq = data.get("x_groq")
+        if isinstance(groq, dict):
+            self._usage(reply, groq.get("usage"))
         reply.served_by(data.get("model"))
         for choice in data.get("choices") or ():
-            if choice.get("index"):
-                continue
-            self._message(reply, choice.get("delta") or choice.get("message") or {})
-            self._stop(reply, choice.get("finish_reason"))
+            # One choice was asked for. Its index is 0, and with some servers another one.
+            index = choice.get("index") or 0
+            if reply.choice is None:
+                reply.choice = index
+            if index == reply.choice:
+                self._choice(reply, choice)
         return False
 
     def take_whole(self, reply: ReplyBuilder, data: Any) -> None:
         """Take a completion; its message has the form of a chunk's delta."""
-        self.take(reply, {"choices": data["choices"], "usage": data.get("usage"), "model": data.get("model")})
+        self.take(reply, {**data, "choices": data["choices"]})
+
+    def _choice(self, reply: ReplyBuilder, choice: dict[str, Any]) -> None:
+        """Take a piece of the reply. The last one may hold the whole message beside it, or in its place."""
+        self._usage(reply, choice.get("usage"))
+        delta, message = choice.get("delta"), choice.get("message")
+        reason = choice.get("finish_reason")
+        if delta and reason and reply.is_repeated(_text_in(delta)):
+            message, delta = delta, None
+        if delta:
+            self._message(reply, delta)
+        if message and reply.begun:
+            self._repeated(reply, message)
+        elif message:
+            self._message(reply, message)
+        self._stop(reply, reason)
 
     def _message(self, reply: ReplyBuilder, message: dict[str, Any]) -> None:
-        content = message.get("content")
-        if isinstance(content, list):
-            content = "".join(part.get("text") or "" for part in content if isinstance(part, dict))
-        reply.add_text(content or "")
-        reply.add_thought(message.get("reasoning_content") or message.get("reasoning") or "")
+        reply.add_text(_text_in(message))
+        thought = message.get("reasoning_content") or message.get("reasoning") or ""
+        reply.add_thought(thought if isinstance(thought, str) else json.dumps(thought))
+        self._fields(reply, message)
         if message.get("refusal"):
             reply.refusal = f"{reply.refusal or ''}{message['refusal']}"
         for piece in message.get("tool_calls") or ():
             self._call(reply, piece)
+        if function := message.get("function_call"):  # as servers had it before there were tools
+            self._call(reply, {"index": "function", "function": function})
+
+    def _repeated(self, reply: ReplyBuilder, message: dict[str, Any]) -> None:
+        """Take what the whole message has beyond the pieces that have come before it."""
+        reply.complete_text(_text_in(message))
+        for call in message.get("tool_calls") or ():
+            function = call.get("function") or call
+            if not reply.has_call(call.get("id") or "", function.get("name") or "", _written(function["arguments"])):
+                self._call(reply, {**call, "index": ("repeated", call.get("index"))})
+
+    def _fields(self, reply: ReplyBuilder, message: dict[str, Any]) -> None:
+        """Keep what else the server has sent with the turn: it may want that back."""
+        if len(message) <= len(_MESSAGE_FIELDS & message.keys()):
+            return
+        for name, value in message.items():
+            if name not in _MESSAGE_FIELDS and value:
+                fields = reply.thinking.setdefault(0, {})
+                fields[name] = merged(fields.get(name), value, name)
 
     def _call(self, reply: ReplyBuilder, piece: dict[str, Any]) -> None:
         """Take a piece of a call. Servers that give no index, or one index to all calls, begin each with its name, and
         with an id of its own or once the arguments of the one before are whole.
         """
-        function = piece.get("function") or {}
+        function = piece.get("function") or piece
         name, call_id = function.get("name") or "", piece.get("id") or ""
+        arguments = _written(function.get("arguments") or "")
         index = piece.get("index")
         place = reply.places.get(index)
-        if place is None or (name and _is_another(reply.calls[place], name, call_id)):
+        begun = reply.calls[place] if place is not None else None
+        if begun is None:
             place = reply.places[index] = len(reply.calls)
-        arguments = function.get("arguments") or ""
-        reply.add_call(place, name=name, call_id=call_id, arguments=_written(arguments))
+        elif _is_rest_of_name(reply.request, begun, name):
+            begun.name += name
+        elif name and _is_another(begun, name, call_id, arguments):
+            place = reply.places[index] = len(reply.calls)
+        elif arguments and begun.arguments.is_empty:  # a gateway has begun with an empty object
+            begun.arguments = CallArguments()
+        assert place is not None
+        reply.add_call(place, name=name, call_id=call_id, arguments=arguments)
+        for key, value in piece.items():
+            if key not in _CALL_FIELDS and value and piece is not function:
+                fields = reply.calls[place].fields
+                fields[key] = merged(fields.get(key), value, key)
 
     def _stop(self, reply: ReplyBuilder, reason: str | None) -> None:
         if reason and reason.lower() in _FILTERS:
@@ -163,26 +218,58 @@ def _messages(request: ModelRequest, without: Without) -> list[dict[str, Any]]:
         prompt = f"{prompt}\n\n{structured.schema_instruction(request.output_schema)}"
     first = [{"role": "system", "content": request.system}] if request.system else []
     turns = (*request.history, Message("user", prompt), *request.messages)
-    return [*first, *map(_turn, turns)]
+    return [*first, *(_turn(turn, without) for turn in turns)]
 
 
-def _turn(message: Message) -> dict[str, Any]:
+def _turn(message: Message, without: Without) -> dict[str, Any]:
     if message.role == "tool":
         return {"role": "tool", "tool_call_id": message.call_id, "content": message.text}
     turn: dict[str, Any] = {"role": message.role, "content": message.text}
+    for fields in message.thinking:
+        turn |= {name: value for name, value in fields.items() if name not in without}
     if message.calls:
-        turn["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": _written(call.arguments)}}
-            for call in message.calls
-        ]
+        turn["tool_calls"] = [_called(call, without) for call in message.calls]
     return turn
 
 
-def _is_another(call: Call, name: str, call_id: str) -> bool:
-    """Whether a piece with a name begins another call than this one."""
+def _called(call: ToolRequest, without: Without) -> dict[str, Any]:
+    function = {"name": call.name, "arguments": _written(call.arguments)}
+    fields = {name: value for name, value in call.fields.items() if name not in without}
+    return {"id": call.id, "type": "function", "function": function, **fields}
+
+
+def _text_in(message: dict[str, Any]) -> str:
+    """Return the text of a message: of a list of parts, what is neither a thought nor of another kind."""
+    content = message.get("content")
+    if isinstance(content, list):
+        parts = [part for part in content if isinstance(part, dict) and part.get("type", "text") in _TEXT_PARTS]
+        return "".join(part.get("text") or "" for part in parts)
+    if isinstance(content, dict):  # JSON that the server has read already
+        return json.dumps(content, ensure_ascii=False)
+    return content or ""
+
+
+def _is_rest_of_name(request: ModelRequest, call: Call, name: str) -> bool:
+    """Whether a name goes on with the one that a call has so far, which is no tool's."""
+    if not name or call.arguments:
+        return False
+    known = [entry["name"] for entry in request.callable]
+    return call.name not in known and f"{call.name}{name}" in known
+
+
+def _is_another(call: Call, name: str, call_id: str, arguments: str) -> bool:
+    """Whether a piece with a name begins another call than this one. Some servers repeat the name with each piece, and
+    some give each piece an id of its own.
+    """
+    if call_id and call_id == call.id:
+        return False
+    if name != call.name:
+        return True
     if call_id and call.id:
-        return call_id != call.id
-    return name != call.name or call.arguments.whole
+        return not call.arguments or call.arguments.whole
+    if call.arguments.is_empty:  # a gateway may begin so, and the arguments come behind it
+        return is_object(arguments)
+    return call.arguments.whole
 
 
 def _written(arguments: Any) -> str:

@@ -1,15 +1,14 @@
 """A reply while it arrives."""
 
-import heapq
 import json
 import math
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from sennit.activities.limits import MAX_MODEL_CHARACTERS, MAX_REPLY_TOKENS, MAX_TOKEN_BYTES
-from sennit.activities.providers import structured
+from sennit.activities.providers import structured, surrogates
 from sennit.activities.providers.call_arguments import CallArguments
 from sennit.activities.providers.errors import BadReply, ModelRefused, OutputCut, ReplyCut
 from sennit.activities.providers.model import (
@@ -24,13 +23,21 @@ from sennit.activities.providers.model import (
 )
 from sennit.activities.providers.prices import with_cost
 from sennit.workflows.plan.language.limits import Usage, tokens_in
-from sennit.workflows.plan.language.text import one_line, text_bytes, without_thoughts
-from sennit.workflows.plan.planner_format.json_text import Unreadable, decode_whole
-from sennit.workflows.plan.planner_format.written_calls import calls_of
+from sennit.workflows.plan.language.text import one_line, text_bytes, without_frame, without_thoughts
+from sennit.workflows.plan.planner_format.json_text import Unreadable, decode, decode_whole
+from sennit.workflows.plan.planner_format.written_calls import asked_in, calls_of
 
 LEAST_SHARE = 3
 """A server's count of tokens is believed if it is the estimate divided by this, or more."""
 PACE_AFTER = 1.0
+PROGRESS_SECONDS = 0.1
+LEAST_REPEATED = 16
+"""Characters of a last piece that is taken for all pieces once more: shorter ones may be alike by chance."""
+LEAST_CUT_PROMPT = 1_000
+"""Tokens of a prompt, estimated, from which on a far lower count of the server is reported."""
+_NO_REASON = frozenset(("", "null", "none", "unspecified", "finish_reason_unspecified", "in_progress", "not_finished"))
+"""What some servers write where the reply goes on."""
+_ALONE = "half of a character came without the other, and is shown as \ufffd"
 
 
 @dataclass(slots=True)
@@ -40,6 +47,7 @@ class Call:
     id: str = ""
     name: str = ""
     arguments: CallArguments = field(default_factory=CallArguments)
+    fields: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -75,17 +83,21 @@ class Counts:
 class ReplyBuilder:
     """Gathers the pieces of one reply; reports each to the request's listeners. `sent` is about how many tokens the
     request has, `wrapped` says that the schema given to the server has the wanted one inside, `is_limited` that the
-    call has a limit of its own. `places` are the calls that the server's own indices mean now.
+    call has a limit of its own. `places` are the calls that the server's own indices mean now, `choice` is the index of
+    the only choice that is read. `closed` says that the server has sent its last event. `unreasoned` says that this
+    server never gives a reason for an end.
     """
 
     request: ModelRequest
     sent: int
     wrapped: bool = False
-    plans: bool = False
     is_limited: bool = False
     overran: bool = False
+    unreasoned: bool = False
     stop: Stop | None = None
     reason: str = ""
+    closed: bool = False
+    heard: bool = False
     model: str = ""
     refusal: str | None = None
     input_tokens: int | None = None
@@ -93,77 +105,154 @@ class ReplyBuilder:
     cached_tokens: int = 0
     kept_tokens: int = 0
     cost: float | None = None
+    choice: int | None = None
     calls: dict[int, Call] = field(default_factory=dict)
-    places: dict[int | None, int] = field(default_factory=dict)
+    places: dict[Any, int] = field(default_factory=dict)
     thinking: dict[int, dict[str, Any]] = field(default_factory=dict)
     is_charged: bool = False
     """Whether the server may charge for the call although it has told nothing of it."""
     counts: Counts = field(default_factory=Counts)
+    notes: dict[str, None] = field(default_factory=dict)
+    begun_blocks: dict[int, str] = field(default_factory=dict)
+    """Of Anthropic's blocks, the text with which each has begun until its first delta came."""
     _text: list[str] = field(default_factory=list)
+    _half: str = ""
+    _thought: bool = False
+    _goes_on: bool = False
+    _ended_early: bool = False
+    _beside: bool = False
+    in_event: bool = False
+    """Whether the event that is read now has brought a piece of the reply."""
     _earlier: list[dict[str, Any]] = field(default_factory=list)
     _bytes: int = 0
-    _thought: bool = False
-    _waiting: list[int] = field(default_factory=list)
     _sent: float = field(default_factory=time.monotonic)
     _first: float | None = None
     _began: float | None = None
+    _reported: float = 0.0
+
+    @property
+    def begun(self) -> bool:
+        """Whether anything of the reply itself has come."""
+        return bool(self._text or self.calls)
+
+    @property
+    def in_progress(self) -> bool:
+        """Whether a piece of the reply, or of a thought before it, has come."""
+        return self._bytes > 0
 
     def add_text(self, piece: str) -> None:
-        if piece:
-            self._arrived(piece)
-            self._text.append(piece)
-            self.request.on_text(piece)
+        if not piece:
+            return
+        self._arrived(piece)
+        size = len(piece)
+        if self._half or not piece.isascii():
+            size = text_bytes(piece)
+            piece = self._with_whole_characters(piece)
+        self._text.append(piece)
+        self.request.on_text(piece)
+        self._report_progress(size)
+
+    def _with_whole_characters(self, piece: str) -> str:
+        """Return a piece with the half of a character that the one before has left, without the half at its end."""
+        piece, self._half = f"{self._half}{piece}", ""
+        if surrogates.ends_in_half(piece):
+            piece, self._half = piece[:-1], piece[-1]
+        return self._joined(piece)
+
+    def _joined(self, text: str) -> str:
+        text, alone = surrogates.joined(text)
+        if alone:
+            self.notes[_ALONE] = None
+        return text
+
+    def is_repeated(self, piece: str) -> bool:
+        """Whether a last piece is no more than all pieces before it once more."""
+        return len(piece) >= LEAST_REPEATED and len(self._text) > 1 and piece == "".join(self._text)
+
+    def complete_text(self, whole: str) -> None:
+        """Take a whole message behind its pieces: what it has beyond them is new. Raises BadReply if it is another."""
+        written = "".join(self._text)
+        if whole.startswith(written):
+            self.add_text(whole[len(written) :])
+        elif whole.strip() and whole.strip() != written.strip():
+            raise BadReply(f"{self.request.model} sent a text in pieces, and another one as a whole", retryable=True)
+
+    def has_call(self, call_id: str, name: str, arguments: str) -> bool:
+        """Whether a call has come: by its id, or alike."""
+        for call in self.calls.values():
+            if call_id and call.id == call_id:
+                return True
+            if call.name == name and str(call.arguments) == arguments:
+                return True
+        return False
 
     def add_call(self, index: int, *, name: str = "", call_id: str = "", arguments: str = "") -> None:
         """Take a piece of the call at `index`."""
-        self._arrived(arguments)
-        call = self.calls.get(index)
-        if call is None:
-            call = self.calls[index] = Call()
-            heapq.heappush(self._waiting, index)
+        self._arrived(arguments if index in self.calls else arguments or name)
+        call = self.calls.setdefault(index, Call())
         call.id = call.id or call_id
         call.name = call.name or name
         call.arguments.add(arguments)
-        if self.plans:
-            self._pass_on(last=False)
-
-    def _pass_on(self, *, last: bool) -> None:
-        """Give the listener each call that is whole now: the next has begun, or its arguments end."""
-        while self._waiting:
-            place = self._waiting[0]
-            call = self.calls[place]
-            if not (last or len(self._waiting) > 1 or call.arguments.whole):
-                return
-            heapq.heappop(self._waiting)
-            self.request.on_call(_tool_request(place, call))
+        self._report_progress(text_bytes(arguments))
 
     def add_thought(self, piece: str) -> None:
         """Count a piece that is not part of the reply."""
-        self._thought |= bool(piece)
-        self._report_progress(piece)
+        if piece:
+            self._thought = True
+            self._report_progress(text_bytes(piece))
 
     def _arrived(self, piece: str) -> None:
         if self._first is None:
             self._first = time.monotonic()
-        self._report_progress(piece)
+        self.in_event = self.in_event or bool(piece)
+        if self.reason and piece.strip():
+            self._goes_on = self._ended_early = True
 
-    def _report_progress(self, piece: str) -> None:
+    def _report_progress(self, size: int) -> None:
+        """Count the bytes of a piece, and tell now and then how far the reply is."""
         now = time.monotonic()
         self._began = now if self._began is None else self._began
-        self._bytes += text_bytes(piece)
-        tokens, seconds = self._bytes // 4, now - self._began
+        self._bytes += size
+        if now - self._reported >= PROGRESS_SECONDS:
+            self._reported = now
+            self._tell_progress(now)
+
+    def _tell_progress(self, now: float) -> None:
+        tokens, seconds = self._bytes // 4, now - (self._began or now)
         pace = f", {tokens / seconds:,.0f} a second" if seconds >= PACE_AFTER else ""
         self.request.progress(f"about {tokens:,} tokens so far{pace}")
 
     def end(self, reason: str, known: Mapping[str, Stop]) -> None:
-        """Take the server's word for why the reply ended. One that is not known is no end: the reply counts as cut."""
-        self.reason = reason
-        self.stop = known.get(reason.lower())
+        """Take the server's word for why the reply ended. One that is not known is no end: the reply counts as cut.
+
+        Some servers give a reason with every piece, so a reason counts until the reply goes on. The limit counts
+        whatever follows it, and the first of two reasons counts where nothing came between them.
+        """
+        word = reason.strip().lower().removeprefix("finishreason.")
+        if word in _NO_REASON or self.stop == "length":
+            return
+        if self.reason and not self._goes_on and known.get(word) != "length":
+            return
+        self.reason, self.stop = reason, known.get(word)
+        self._goes_on, self._beside = False, self.in_event
 
     def close(self) -> None:
-        """The server said that nothing more comes. Without a reason the reply is whole."""
-        if not self.reason:
-            self.stop = self.stop or "end"
+        """The server has sent its last event."""
+        self.closed = True
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether more may come in spite of a reason: a piece stood beside it or has come behind one, or another call
+        may follow.
+        """
+        if not self.reason or not self.begun:
+            return True
+        return self._ended_early or self._beside or bool(self.calls) or self.stop == "tools"
+
+    @property
+    def ended(self) -> bool:
+        """Whether the server has said that the reply is whole, so that an end of the connection is no loss."""
+        return bool(self.reason) and not self._ended_early
 
     def served_by(self, model: Any) -> None:
         """Take the server's word for which model replies, if that is a name."""
@@ -173,7 +262,8 @@ class ReplyBuilder:
     def resume(self, begun: int) -> None:
         """Go on with the reply in another call, which begins with the text and thoughts so far: see `turn`."""
         self._earlier += self._blocks()
-        self.thinking, self.stop, self.reason = {}, None, ""
+        self.thinking, self.stop, self.reason, self.closed = {}, None, "", False
+        self._ended_early = self._goes_on = self._beside = False
         self.input_tokens, self.output_tokens, self.sent, self._bytes = None, None, begun, 0
         self.cached_tokens, self.kept_tokens = 0, 0
 
@@ -200,36 +290,70 @@ class ReplyBuilder:
 
     def reply(self) -> ModelReply:
         """Return the finished reply. Raises ModelRefused, OutputCut, ReplyCut, BadReply or SchemaMismatch."""
+        self._finish()
         text, calls = self._whole()
+        model = self.request.model
         if not calls and self.request.role != "planner":
             text, calls = self._written(text)
-        if calls and not (self.plans if self.request.role == "planner" else self.request.tools):
+        if calls and not self.request.callable:
             name = calls[0].name
-            raise BadReply(f"{self.request.model} asks for the tool {name!r:.80}, and none was offered", retryable=True)
+            raise BadReply(f"{model} asks for the tool {name!r:.80}, and none was offered", retryable=True)
+        if self.stop == "tools" and not calls and self.request.callable:
+            raise BadReply(f"{model} ended its reply to call a tool, and called none", retryable=True)
+        if not calls and is_blank(text):
+            thought = self._thought or self.thinking or any(not is_blank(piece) for piece in self._text)
+            what = "holds a thought and no answer" if thought else "is empty"
+            raise BadReply(f"the reply of {model} {what}", retryable=True)
         schema = self.request.output_schema
-        if not text and not calls:
-            what = "holds a thought and no answer" if self._text else "is empty"
-            raise BadReply(f"the reply of {self.request.model} {what}", retryable=True)
-        if self.plans and calls:
-            self._pass_on(last=self.stop != "length")
-            text = written_plan(calls)
         value: Any = text
         if schema is not None and not calls:
             value = structured.parse_json(text, schema, in_wrap=self.wrapped)
+        self._note_cut_prompt()
+        for note in self.notes:
+            self.request.progress(note)
         return ModelReply(
             value,
             self.usage(),
             text=text,
             calls=calls,
-            thinking=(*self._earlier, *self._blocks()),
+            thinking=surrogates.joined_within((*self._earlier, *self._blocks())),
             stop="tools" if calls and self.stop != "length" else self.stop or "end",
+            origin=model,
             model=self.model,
             first_token_ms=round(((self._first or self._sent) - self._sent) * 1000),
+            warnings=tuple(self.notes),
         )
+
+    def _finish(self) -> None:
+        """Take what no further piece has completed, and report the progress that was not yet told."""
+        if self._bytes:
+            self._tell_progress(time.monotonic())
+        if self._half:
+            self._text.append(self._joined(self._half))
+            self._half = ""
+
+    def _note_cut_prompt(self) -> None:
+        """Note that the server has counted far fewer tokens than were sent: servers with a short context cut prompts
+        and do not say so.
+        """
+        if self.input_tokens is None:
+            return
+        sent = self._prompt_tokens()
+        is_round = self.input_tokens > 0 and self.input_tokens % 1024 == 0
+        share = LEAST_SHARE / 2 if is_round else LEAST_SHARE
+        if sent >= LEAST_CUT_PROMPT and self.input_tokens * share < sent:
+            counted = f"{self.request.model} counted {self.input_tokens:,} tokens of a prompt with about {sent:,}"
+            todo = "its server may have cut the prompt; give the model a longer context, or set SENNIT_CONTEXT"
+            self.notes[f"{counted}: {todo}"] = None
+
+    def _prompt_tokens(self) -> int:
+        """Return about how many tokens the texts of the request have."""
+        messages = (message.text for message in (*self.request.history, *self.request.messages))
+        return tokens_of(self.request.system, self.request.prompt, *messages)
 
     def _whole(self) -> tuple[str, tuple[ToolRequest, ...]]:
         """Return text and calls of a reply that ended as one does; a planner's may be cut at its limit. Raises
-        ModelRefused, ReplyCut, OutputCut.
+        ModelRefused, ReplyCut, OutputCut, BadReply.
         """
         text, model = self._said(), self.request.model
         for place, call in [*self.calls.items()]:  # a server repeats the name once more at the end
@@ -238,12 +362,38 @@ class ReplyBuilder:
                 del self.calls[place]
         if self.refusal is not None:
             raise ModelRefused(f"{model} declined to answer: {self.refusal or text or 'without a word'}")
-        if self.stop in (None, "pause"):
-            why = f"was broken off: {self.reason[:60]!r}" if self.reason else "ended in its middle"
+        if why := self._breach():
             raise ReplyCut(f"the reply of {model} {why}", retryable=True)
-        if self.stop == "length" and (self.request.role != "planner" or not (text or self.plans)):
+        if self.stop == "length" and (self.request.role != "planner" or not text):
             raise self._cut(text)
-        return text, tuple(_tool_request(index, self.calls[index]) for index in sorted(self.calls))
+        return text, self._requests()
+
+    def _breach(self) -> str:
+        """Return why the reply is no whole one, "" if it is one."""
+        if self.reason and self.stop in (None, "pause"):
+            return f"was broken off: {self.reason[:60]!r}"
+        if self._ended_early and not self.closed:
+            return "ended in its middle"
+        if self.stop is None and not self.closed:
+            return "ended in its middle"
+        if self.stop is None and not self.unreasoned:
+            return "came without a reason why it ends, so that it may be half of one"
+        return ""
+
+    def _requests(self) -> tuple[ToolRequest, ...]:
+        """Return the calls that were made. Raises BadReply where a call that writes is not plain."""
+        effects = {entry["name"]: entry.get("effect") for entry in self.request.callable}
+        requests = list[ToolRequest]()
+        for place in sorted(self.calls):
+            call = self.calls[place]
+            found, alone = _tool_requests(place, call)
+            if alone:
+                self.notes[_ALONE] = None
+            if effects.get(call.name) == "write" and (alone or len(found) != 1 or is_repeated(str(call.arguments))):
+                what = "half of a character" if alone else "more than one object of arguments"
+                raise BadReply(f"{self.request.model} calls {call.name} with {what}; call it again", retryable=True)
+            requests += found
+        return tuple(requests)
 
     def _cut(self, text: str) -> OutputCut:
         """Return the error of a reply that ended at a limit, with what helps."""
@@ -266,7 +416,9 @@ class ReplyBuilder:
     def _said(self) -> str:
         """Return the text without thoughts. A planner's has them: its reader drops them, and says if one is open."""
         written = "".join(self._text)
-        text = written if self.request.role == "planner" else without_thoughts(written)
+        if self.request.role == "planner":
+            return written
+        text = without_thoughts(without_frame(written))
         return text if text == written else text.strip()
 
     def _written(self, text: str) -> tuple[str, tuple[ToolRequest, ...]]:
@@ -274,6 +426,8 @@ class ReplyBuilder:
         tools = {str(entry["name"]): parameters_of(entry) for entry in self.request.tools}
         try:
             words, calls = calls_of(text, tools)
+            if not calls and (asked := asked_in(words, tools)):
+                raise Unreadable(f"it asks for {asked} in words; call it as a tool, or write the answer alone")
         except Unreadable as error:
             raise BadReply(f"the reply of {self.request.model} is no answer: {error}", retryable=True) from None
         return words, tuple(ToolRequest(f"call_{call.number - 1}", call.name, call.arguments) for call in calls)
@@ -282,14 +436,12 @@ class ReplyBuilder:
         """Return what the server counted, and what it says that the call costs. What it did not count, or only as it
         began, is estimated at three bytes a token, and so is a count of less than a third of that.
 
-        Before the first sign of a reply it is a call without tokens.
+        Before the first event of a reply it is a call without tokens. Of a stream that was cut, it is what came of it.
         """
         is_begun = self._bytes or self.calls or self.input_tokens is not None
         if not is_begun and not self.is_charged:
             return Usage(calls=1)
-        turns = (*self.request.history, *self.request.messages)
-        asked = (self.request.system, self.request.prompt, *(message.text for message in turns))
-        sent = _believed(self.input_tokens, tokens_of(*asked))
+        sent = _believed(self.input_tokens, self._prompt_tokens())
         sent = self.counts.sent(self.sent) if self.input_tokens is None else sent
         estimated = tokens_in(self._bytes)
         if self.output_tokens is None:
@@ -315,16 +467,57 @@ def _believed(reported: int | None, estimated: int) -> int:
     return estimated if reported is None or reported * LEAST_SHARE < estimated else reported
 
 
-def written_plan(calls: Iterable[ToolRequest]) -> str:
-    """Return the calls of a plan as text, for people and for the model that is shown what was wrong."""
-    lines = [{"n": number, "tool": call.name, "arguments": call.arguments} for number, call in enumerate(calls, 1)]
-    return json.dumps({"calls": lines}, ensure_ascii=False)
+def is_blank(text: str) -> bool:
+    """Whether a text shows nothing: space, and characters without a form such as the zero-width space."""
+    return not any(char.isprintable() and not char.isspace() for char in text)
 
 
-def _tool_request(index: int, call: Call) -> ToolRequest:
-    written = str(call.arguments)
+def is_repeated(arguments: str) -> bool:
+    """Whether the arguments of a call are several objects."""
+    return len(_objects_in(arguments)) > 1
+
+
+def _tool_requests(index: int, call: Call) -> tuple[list[ToolRequest], int]:
+    """Return the calls that one call of the server means, and how many halves of a character stood alone in it.
+
+    Servers that mix up their indices write the arguments of two calls into one: two different objects are two calls,
+    and two equal ones are one that was sent twice. Arguments that cannot be read come as the model wrote them.
+    """
+    ident, (text, alone) = call.id or f"call_{index}", surrogates.joined_in_json(str(call.arguments))
+    objects = _objects_in(text)
+    if not objects:
+        return [ToolRequest(ident, call.name, _arguments_in(text), call.fields)], alone
+    different = {json.dumps(arguments, sort_keys=True): arguments for arguments in objects}
+    requests = list[ToolRequest]()
+    for number, arguments in enumerate(different.values(), 1):
+        name = ident if number == 1 else f"{ident}_{number}"
+        requests.append(ToolRequest(name, call.name, arguments, call.fields))
+    return requests, alone
+
+
+def _objects_in(text: str) -> list[dict[str, Any]]:
+    """Return the objects that a text consists of, one behind the other; none if anything else is in it."""
+    objects, at = list[dict[str, Any]](), 0
+    text = text.strip()
+    while at < len(text):
+        try:
+            value, at = decode(text, at)
+        except Unreadable:
+            return []
+        if not isinstance(value, dict):
+            return []
+        objects.append(value)
+        while at < len(text) and text[at].isspace():
+            at += 1
+    return objects
+
+
+def _arguments_in(text: str) -> Any:
+    """Return the arguments of a call as JSON, also where the server has encoded them twice; else as written."""
     try:
-        arguments = decode_whole(written.strip() or "{}")
+        arguments = decode_whole(text.strip() or "{}")
+        if isinstance(arguments, str):
+            arguments = decode_whole(arguments)
     except Unreadable:
-        arguments = written
-    return ToolRequest(call.id or f"call_{index}", call.name, arguments)
+        return text
+    return arguments

@@ -12,20 +12,19 @@ from pathlib import Path
 from typing import Literal, Self, get_args
 from urllib.parse import urlsplit
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from sennit.activities.limits import MAX_PRICE
 from sennit.activities.toolbox.configuration import without_credentials
 from sennit.activities.toolbox.redaction import remember
 from sennit.workflows.messages.queues import PROVIDERS, models_in, rates_in
 from sennit.workflows.plan.language.call_settings import NO_SETTINGS, CallSettings
+from sennit.workflows.plan.language.limits import Duration
 from sennit.workflows.plan.language.nodes import Role
 from sennit.workflows.plan.language.validation_messages import describe_errors
 
-PlanFormat = Literal["auto", "lines", "tools", "program"]
-"""How planners write: in lines, as calls of functions that the model's server reads, in JSON that it holds to a schema
-of the run's tools, or a script.
-"""
+PlanFormat = Literal["auto", "lines", "program"]
+"""How planners write: in lines, or a script."""
 
 OwnPrice = Sequence[int] | Mapping[str, int]
 """A price as in `prices.toml`, or by the names `input`, `output`, `cached` and `cache_write`."""
@@ -38,6 +37,7 @@ OFFICIAL = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.ant
 LEAST_CONTEXT = 1_000
 """Tokens: prompts of this package have no room in less."""
 
+_DURATION: TypeAdapter[float] = TypeAdapter(Duration)
 _KEY = re.compile(r"[\x21-\x7e]+")
 _SETTINGS = "SENNIT_MODEL_SETTINGS"
 _PRICED = {"input", "output", "cached", "cache_write"}
@@ -46,13 +46,16 @@ _PRICED = {"input", "output", "cached", "cache_write"}
 @dataclass(frozen=True, slots=True)
 class Server:
     """Where a provider's API is. `key` is empty for servers that need none. `context` is how many tokens its models'
-    contexts have at least; 0 says nothing of that.
+    contexts have at least; 0 says nothing of that. `first_token_timeout` and `idle_timeout` are the longest silences,
+    in seconds, before a reply and within it, where the operator has set them.
     """
 
     provider: str
     url: str = field(repr=False)
     key: str = field(default="", repr=False)
     context: int = 0
+    first_token_timeout: float | None = None
+    idle_timeout: float | None = None
 
     def __post_init__(self) -> None:
         remember(self.key)
@@ -134,7 +137,7 @@ def _plan_format(env: Mapping[str, str]) -> PlanFormat:
     for known in formats:
         if known == written:
             return known
-    raise ValueError(f"SENNIT_PLAN_FORMAT={written!r}: is no format of plans; give auto, lines, tools or program")
+    raise ValueError(f"SENNIT_PLAN_FORMAT={written!r}: is no format of plans; give auto, lines or program")
 
 
 def _prices(env: Mapping[str, str]) -> Prices:
@@ -220,6 +223,17 @@ def _context(env: Mapping[str, str]) -> int:
     return int(written or 0)
 
 
+def _seconds(variable: str, env: Mapping[str, str]) -> float | None:
+    """Return the seconds that a variable has as a duration, None where it is not set."""
+    written = env.get(variable, "").strip()
+    if not written:
+        return None
+    try:
+        return _DURATION.validate_python(written)
+    except ValidationError:
+        raise ValueError(f"{variable}={written!r}: is not a duration; write one such as 30s, 5m or 1h") from None
+
+
 def _server(provider: str, env: Mapping[str, str]) -> Server:
     key = env.get(f"{provider.upper()}_API_KEY", "").strip()
     if key and not _KEY.fullmatch(key):
@@ -227,7 +241,8 @@ def _server(provider: str, env: Mapping[str, str]) -> Server:
     variable = f"{provider.upper()}_BASE_URL"
     url = env.get(variable, "").strip().rstrip("/") or OFFICIAL[provider]
     url = url.removesuffix("/v1") if provider == "anthropic" else url
-    server = Server(provider, url, key, _context(env) if url != OFFICIAL[provider] else 0)
+    silences = (_seconds("SENNIT_FIRST_TOKEN_TIMEOUT", env), _seconds("SENNIT_IDLE_TIMEOUT", env))
+    server = Server(provider, url, key, _context(env) if url != OFFICIAL[provider] else 0, *silences)
     try:
         parts = urlsplit(url)
         good = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port)

@@ -4,20 +4,23 @@ from collections.abc import Iterator
 
 
 class EventParser:
-    """Gives the data of the same events however the bytes are cut; an event without its empty line at the end is none.
+    """Gives the data of the same events however the bytes are cut.
 
-    Lines end with LF, CRLF or CR. Comments, names, ids and retry times are left out, but `lines` counts them too:
-    servers send them to show that they live. `idle_bytes` is how many bytes have come that were no data of an event; a
+    Lines end with LF, CRLF or CR. Comments, ids and retry times are left out, but `lines` counts them too: servers send
+    them to show that they live. `is_error` says of the event that was given last whether its name is `error`; llama.cpp
+    sends such an event as a field `error`. `idle_bytes` is how many bytes have come that were no data of an event; a
     comment is not kept while it arrives. Raises UnicodeDecodeError.
     """
 
     def __init__(self) -> None:
         self.lines = 0
         self.idle_bytes = 0
+        self.is_error = False
         self._rest = bytearray()
         self._after_cr = False
         self._first = True
         self._data: list[str] = []
+        self._names_error = False
 
     def feed(self, chunk: bytes) -> Iterator[str]:
         """Yield the data of the events that `chunk` completes."""
@@ -35,6 +38,13 @@ class EventParser:
             else:
                 self._rest += piece
 
+    def close(self) -> Iterator[str]:
+        """Yield the event that the end of the stream has left without its empty line: some servers send none."""
+        line = bytes(self._rest)
+        self._rest.clear()
+        yield from self._line(line)
+        yield from self._line(b"")
+
     def _line(self, line: bytes) -> Iterator[str]:
         self.lines += 1
         text = line.decode()
@@ -42,12 +52,17 @@ class EventParser:
             text, self._first = text.removeprefix("\ufeff"), False
         if not text:
             self.idle_bytes += 1
-            if self._data:
-                yield "\n".join(self._data)
-            self._data = []
+            data, self._data = self._data, []
+            if data:
+                self.is_error, self._names_error = self._names_error, False
+                yield "\n".join(data)
+            self._names_error = False
             return
         field, _, value = text.partition(":")
-        if field == "data":
-            self._data.append(value.removeprefix(" "))
+        value = value.removeprefix(" ")
+        if field in ("data", "error"):
+            self._data.append(value)
         else:
             self.idle_bytes += len(line)
+        if field == "error" or (field == "event" and value.strip() == "error"):
+            self._names_error = True

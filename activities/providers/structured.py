@@ -11,6 +11,7 @@ Schema = dict[str, Any]
 
 WRAP = "value"
 _KEY = re.compile(r"[\"'\u201d]\w+[\"'\u201d]\s*:")
+_EXAMPLE = re.compile(r"\b(?:for )?example\b|\bfor instance\b|\be\.g\.|\bmy (?:final )?answer is\b", re.IGNORECASE)
 _FENCE = re.compile(r"```\w*\s*")
 
 
@@ -100,8 +101,12 @@ def parse_json(text: str, schema: Schema, *, in_wrap: bool) -> Any:
             continue
         if end < len(piece):
             continue
-        if _KEY.search(text.replace(piece, "", 1)):
+        around = text.replace(piece, "", 1)
+        if _KEY.search(around):
             why = "; more JSON stands beside the first"
+            break
+        if _EXAMPLE.search(around):
+            why = "; what stands there is an example; write the answer alone"
             break
         wrap = in_wrap and schema.get("type") != "object" and isinstance(value, dict) and list(value) == [WRAP]
         return value[WRAP] if wrap else value

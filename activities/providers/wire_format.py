@@ -8,17 +8,29 @@ from sennit.activities.providers.model import ModelRequest
 from sennit.activities.providers.reply_builder import ReplyBuilder
 from sennit.activities.providers.settings import Server
 
+_NOT = r"(\bnot\b|n't|\bun|\bno\b|\bonly\b|disabled|unavailable|requires? --)"
+_CAPABLE = r"(support|enabled|implement|permitted|allowed|recogni[sz]ed|accept|available|known|expected|require)"
+_TOOLS = r"\b(?:tools|(?:tool|function)[ _](?:use|call(?:ing|s)?|choice))\b(?!\[|\.\d|\.\[)"
 NO_SYSTEM = (
-    r"system (role|message|prompt|instruction)|role\W+system|developer instruction|only user and assistant roles"
-    r"|roles must alternate"
+    r"system (role|message|prompt|instruction)|role\W+system|developer instruction|only '?user'? and '?assistant'?"
+    r"|roles must alternate|role\W{1,3} does not support\W+system"
 )
 NO_TOOLS = (
-    r"(?s)\A(?!.*\btools?[\[.]\d).*("
-    r"(\btools?\b|function.?call).{0,80}(support|require|permitted|enabled|unknown|unrecogni)"
-    r"|(support|unrecogni|unexpected|unknown|extra |not permitted).{0,80}(\btools?\b|function.?call))"
+    rf"{_TOOLS}.{{0,60}}{_NOT}.{{0,25}}{_CAPABLE}|{_NOT}.{{0,25}}{_CAPABLE}.{{0,40}}{_TOOLS}"
+    rf"|extra (inputs|fields).{{0,40}}{_TOOLS}|{_TOOLS}.{{0,40}}extra (inputs|fields)"
+    rf"|{_TOOLS}\W.{{0,60}}requires --|invalid '?tools'?: empty"
 )
-"""Of one tool by its place, such as `tools[0]`, nothing is said here of all."""
-NO_STREAM = r"\bstream(ing)?\b"
+"""What says that a model or a server takes no tools. Of one tool or one call in particular, such as `tools[0]` or a
+part of a `functionCall`, nothing is said here.
+"""
+NO_STREAM = (
+    rf"\bstream(ing)?\b.{{0,40}}{_NOT}.{{0,25}}{_CAPABLE}|{_NOT}.{{0,25}}{_CAPABLE}.{{0,40}}\bstream(ing)?\b"
+    r"|to stream this"
+)
+NO_SCHEMA = (
+    r"response_?format|json.schema|parse grammar|generate parser|structured outputs?|guided (decoding|json)"
+    r"|generationconfig.{0,60}schema|schema in generationconfig|schema grammar"
+)
 
 
 Without = frozenset[str]
@@ -30,12 +42,13 @@ class WireFormat(Protocol):
     says in small letters, those that are missed least first. A setting has its own name there.
 
     `schema` is the parameter among them that carries the wanted schema. `lacks` are the settings that no model of this
-    format takes.
+    format takes. `fields` are those by which a piece of a reply is known.
     """
 
     path: ClassVar[str]
     models_path: ClassVar[str]
     schema: ClassVar[str]
+    fields: ClassVar[frozenset[str]]
     optional: ClassVar[Mapping[str, str]]
     lacks: ClassVar[tuple[str, ...]]
 

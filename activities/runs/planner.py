@@ -1,7 +1,6 @@
 """Asks a model for a plan of the run's goal."""
 
 import asyncio
-import json
 import logging
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -23,9 +22,9 @@ from sennit.activities.llm.models import OFFLINE, Models
 from sennit.activities.nodes.attempts import Attempts
 from sennit.activities.nodes.error_mapping import kind_of, message_of
 from sennit.activities.programs.reading import Read, Unreadable, ask, problem_of
-from sennit.activities.prompts import plan_functions, planner, program, roles
+from sennit.activities.prompts import planner, program, roles
 from sennit.activities.providers.errors import ContextTooLong
-from sennit.activities.providers.model import Message, ModelReply, ModelRequest, ReplyForm, ToolRequest
+from sennit.activities.providers.model import Message, ModelReply, ModelRequest
 from sennit.activities.runs.check import PlanChecker
 from sennit.activities.runs.model_choice import disallowed_models
 from sennit.activities.storage.artifacts import ArtifactStore, encode
@@ -94,12 +93,10 @@ class Planner:
                 system=_with_own(own, system),
                 settings=settings,
                 max_output_tokens=settings.max_tokens,
-                form=self._form(run_context.catalogue, own),
                 messages=await self._repair(run_prefix, call),
                 progress=writing.progress,
                 account=attempts,
                 on_text=writing.take,
-                on_call=writing.call,
             )
             names = run_context.models.get("planner") or OFFLINE
             reply, told = await self._reply(request, names, attempts.number, run_prefix, run_context.history)
@@ -150,11 +147,6 @@ class Planner:
         except Unreadable as error:
             return {"nodes": []}, [str(problem_of(error))]
         return plan, problems
-
-    def _form(self, catalogue: Sequence[dict[str, Any]], own: Sequence[str | None]) -> ReplyForm | None:
-        if self.models.plan_format != "tools":
-            return None
-        return ReplyForm(None, _with_own(own, plan_functions.system()), plan_functions.functions(catalogue))
 
     async def _planned(
         self, run_prefix: str, reply: ModelReply, plan: dict[str, Any], *, problems: Sequence[str] = (), **fields: Any
@@ -214,9 +206,7 @@ def _facts(call: PlanCall, run_context: RunContext) -> list[str]:
 
 
 def _read(reply: ModelReply, reader: LineReader) -> LineReader:
-    """Return a reader that has read a whole reply: its calls if it has some, else its text."""
-    for call in reply.calls:
-        reader.call(call.name, call.arguments)
+    """Return a reader that has read a whole reply."""
     reader.feed(reply.text)
     reader.close()
     return reader
@@ -241,7 +231,6 @@ class _Writing:
     stream: "_Stream"
     line: str = ""
     rest: str = ""
-    count: int = 0
 
     def take(self, text: str) -> None:
         *lines, self.rest = f"{self.rest}{text}".split("\n")
@@ -249,12 +238,6 @@ class _Writing:
             (one_line(line, MAX_LINE_CHARACTERS) for line in reversed(lines) if _LINE.match(line)), self.line
         )
         self.stream.take(text)
-
-    def call(self, call: ToolRequest) -> None:
-        self.count += 1
-        arguments = json.dumps(call.arguments, ensure_ascii=False)
-        self.line = one_line(f"{self.count}. {call.name} {arguments}", MAX_LINE_CHARACTERS)
-        self.stream.call(call)
 
     def progress(self, words: str) -> None:
         self.report(f"{self.line} · {words}" if self.line else words)
@@ -275,10 +258,6 @@ class _Stream:
     def take(self, text: str) -> None:
         if self.on_nodes is not None:
             self._give(self.reader.feed(text))
-
-    def call(self, call: ToolRequest) -> None:
-        if self.on_nodes is not None:
-            self._give(self.reader.call(call.name, call.arguments))
 
     def _give(self, nodes: Nodes) -> None:
         if nodes and not self.reader.restarted:

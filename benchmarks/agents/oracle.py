@@ -63,7 +63,7 @@ class Oracle:
         """Return what the model says."""
         question = next(each for each in questions() if each.goal in asked.text)
         planner = "You plan work" in asked.system
-        text, calls = _planned(question, asked) if planner else self._turn(question, asked)
+        text, calls = (plan(question), ()) if planner else self._turn(question, asked)
         written = -(-len(text) // CHARACTERS) + sum(1 + -(-len(json.dumps(c.arguments)) // CHARACTERS) for c in calls)
         read = (len(asked.text) + len(json.dumps(asked.body.get("tools", "")))) // CHARACTERS
         self.said.append(Said(time.time(), text, read, written))
@@ -125,19 +125,6 @@ def plan(question: Question) -> str:
     numbers = lines(question)
     written = [line(call, numbers) for call in question.planned]
     return "\n".join([*written, _answer(len(written) + 1, question.planned, numbers)])
-
-
-def _planned(question: Question, asked: Asked) -> tuple[str, tuple[Asks, ...]]:
-    """Return a plan in the form that is asked for: calls of functions, or lines."""
-    numbers = lines(question)
-    made = [
-        Asks(call.tool, {name: renumbered(text, numbers) for name, text in call.args.items()})
-        for call in question.planned
-    ]
-    results = [renumbered(f"${call.number}", numbers) for call in question.planned]
-    if "join" in asked.tools:
-        return "", (*made, Asks("join", {"results": results}))
-    return plan(question), ()
 
 
 def more(question: Question) -> str:

@@ -15,7 +15,7 @@ from sennit.activities.definitions import Activities, WorkerPaths
 from sennit.activities.llm.models import Models
 from sennit.activities.providers.http_provider import HttpProvider
 from sennit.activities.providers.openai import OpenAI
-from sennit.activities.providers.settings import ModelSettings, PlanFormat, Server
+from sennit.activities.providers.settings import ModelSettings, Server
 from sennit.activities.toolbox import load_tools
 from sennit.testing.models import model_server
 from sennit.workflows.messages import queues
@@ -24,11 +24,8 @@ pytestmark = pytest.mark.timeout(600)
 AT_ONCE = 8
 
 
-@pytest.mark.parametrize(("plan_format", "half"), [("lines", 0), ("tools", 1)])
-async def test_all_are_right(
-    client: Client, artifacts: Path, cache: Path, tmp_path: Path, plan_format: PlanFormat, half: int
-) -> None:
-    """Each way to plan has half of the questions of every shape."""
+@pytest.mark.parametrize("half", [0, 1])
+async def test_all_are_right(client: Client, artifacts: Path, cache: Path, tmp_path: Path, half: int) -> None:
     docs = tmp_path / "docs"
     docs.mkdir()
     every = questions(docs)[half::2]
@@ -36,7 +33,7 @@ async def test_all_are_right(
     async with model_server(key=KEY) as server:
         server.on("", scripted.reply)
         remote = HttpProvider(OpenAI(), Server("openai", server.openai_url, KEY), QUICK)
-        settings = ModelSettings.read({"SENNIT_MODEL": "openai:test-model", "SENNIT_PLAN_FORMAT": plan_format})
+        settings = ModelSettings.read({"SENNIT_MODEL": "openai:test-model"})
         paths = WorkerPaths(artifacts, cache, None, (Path("/"),))
         models = Models({"openai": remote}, settings)
         async with serving(client, Activities(paths, load_tools([]), models, identity="tests", approval="never")):

@@ -13,7 +13,7 @@ from sennit.activities.http.client import Request
 from sennit.activities.http.download import download, exchange
 from sennit.activities.limits import MAX_OPENAPI_BYTES
 from sennit.activities.providers.http_provider import HttpProvider
-from sennit.activities.providers.model import ModelRequest, ProviderError, ReplyForm
+from sennit.activities.providers.model import ModelRequest, ProviderError
 from sennit.activities.providers.openai import OpenAI
 from sennit.activities.providers.settings import Server
 from sennit.activities.toolbox.errors import ToolError
@@ -52,7 +52,6 @@ SHAPES = {
 }
 PLANS = ("small events", "pieces of one call", "calls")
 NOTE = {"name": "note", "schema": {"type": "object"}}
-FORMS = {"worker": None, "planner": ReplyForm(None, "Plan.", ({"name": "note", "parameters": {"type": "object"}},))}
 SIZES = (1, 7, 100_000)
 
 every_shape = pytest.mark.parametrize("shape", SHAPES)
@@ -65,9 +64,7 @@ every_size = pytest.mark.parametrize("size", SIZES)
 async def test_a_model_server_delays_nobody(shape: str, size: int, role: Role) -> None:
     if role == "planner" and shape not in PLANS:
         pytest.skip("all roles read this alike")
-    request = ModelRequest(
-        role=role, model="openai:m", goal="x", prompt="x", template="x", seconds=60.0, tools=(NOTE,), form=FORMS[role]
-    )
+    request = ModelRequest(role=role, model="openai:m", goal="x", prompt="x", template="x", seconds=60.0, tools=(NOTE,))
     with byte_server(SHAPES[shape], size) as url, measured_lag() as lag:
         remote = HttpProvider(OpenAI(), Server("openai", f"{url}/v1", ""))
         with suppress(ProviderError):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from sennit.testing.model_rules import Asked, Call, Reply
+from sennit.testing.model_rules import Asked, Reply
 
 SEED, EACH = 20_261_123, 20
 SSE = {"content-type": "text/event-stream"}
@@ -151,7 +151,7 @@ class Scripted:
 
     def _good(self, question: Question, asked: Asked) -> Reply:
         if "You plan work" in asked.system:
-            return _plan(question, asked)
+            return _plan(question)
         if aside := self._aside(question, asked):
             fact, value = question.asides[aside]
             return Reply(_valued(value, asked) if fact in asked.text else UNKNOWN)
@@ -165,10 +165,7 @@ def _valued(value: Any, asked: Asked) -> str:
     return json.dumps({"value": value}) if asked.schema is not None else str(value)
 
 
-def _plan(question: Question, asked: Asked) -> Reply:
-    if "join" in asked.tools:
-        calls = [Call(tool, args) for tool, args in (*question.steps, ("join", {"results": question.results}))]
-        return Reply(calls=tuple(calls))
+def _plan(question: Question) -> Reply:
     written = [
         f"{place}. {tool}({', '.join(f'{name}={json.dumps(value)}' for name, value in args.items())})"
         for place, (tool, args) in enumerate(question.steps, 1)

@@ -9,6 +9,7 @@ from sennit.activities.providers.http_provider import HttpProvider, Limits
 from sennit.activities.providers.model import ModelReply, ModelRequest
 from sennit.testing.models import ModelServer
 from sennit.workflows.plan.language.call_settings import CallSettings
+from sennit.workflows.plan.language.limits import CALL_SECONDS
 
 KEY = "sk-canary-93f1c07e"
 QUICK = Limits(connect=2.0, first=1.0, idle=0.5)
@@ -33,7 +34,7 @@ class Bench:
 
     async def ask(self, prompt: str = "Hello", **fields: Any) -> ModelReply:
         """Make a call with these fields of a request, and of its settings."""
-        given = {"role": "worker", "seconds": 4.0, **fields}
+        given = {"role": "worker", "seconds": CALL_SECONDS, **fields}
         names = [name for name in given if name in CallSettings.model_fields and name != "system"]
         given["settings"] = CallSettings(**{name: given.pop(name) for name in names})
         model = f"{self.format}:{given.pop('model', 'test-model')}"

@@ -1,4 +1,4 @@
-"""The tables of docs/replies.md, and damage to what stands in them."""
+"""The tables of `reply_forms.md`, which docs/replies.md has as rules, and damage to what stands in them."""
 
 import os
 import random
@@ -9,7 +9,7 @@ from pathlib import Path
 DAMAGED = int(os.environ.get("SENNIT_DAMAGED_REPLIES", "10000"))
 """How many damaged replies each of the suite's readers reads. The full count is 100000, with `--timeout 900`."""
 
-PAGE = Path(__file__).parents[2] / "docs" / "replies.md"
+PAGE = Path(__file__).with_suffix(".md")
 
 
 def rows(section: str) -> list[tuple[str, str, str]]:

@@ -1,7 +1,6 @@
 """Single calls of a real model: what streams, what it costs, and what stops it."""
 
 import asyncio
-import json
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -9,12 +8,11 @@ from typing import Any
 import pytest
 from doubles.runs import happens
 from models.conftest import Caller
-from models.llama import FREE_SECONDS, MODEL, Llama
+from models.llama import FREE_SECONDS, Llama
 
-from sennit.activities.prompts import plan_functions
 from sennit.activities.providers.errors import ContextTooLong, ModelTimeout, OutputCut, ReplyCut, SchemaMismatch
 from sennit.activities.providers.http_provider import HttpProvider, Limits
-from sennit.activities.providers.model import ProviderError, ReplyForm, ToolRequest
+from sennit.activities.providers.model import ProviderError
 from sennit.activities.providers.openai import OpenAI
 from sennit.activities.providers.settings import Server
 from sennit.activities.toolbox import load_tools
@@ -151,19 +149,3 @@ async def test_what_a_killed_server_had_written_is_counted(packages: Path, tmp_p
     assert caught.value.usage.calls == 1
     assert caught.value.usage.input_tokens > 10
     assert caught.value.usage.output_tokens >= len("".join(doomed_caller.pieces)) // 3
-
-
-async def test_a_plan_in_calls_of_functions_has_calls_that_the_server_has_read(caller: Caller) -> None:
-    """The server's grammar leaves the model no way but to call some of the functions."""
-    functions = plan_functions.functions([entry for entry in CATALOGUE if entry["name"] == "calculate"])
-    called: list[ToolRequest] = []
-    form = ReplyForm(None, "You plan work by calling functions.", functions=functions)
-    reply = await caller.ask(
-        "What is 6 times 7?", role="planner", form=form, max_output_tokens=300, on_call=called.append
-    )
-    names = {function["name"] for function in functions}
-    if reply.calls:
-        assert {call.name for call in called} <= {call.name for call in reply.calls} <= names
-        assert list(json.loads(reply.text)) == ["calls"]
-    else:
-        assert reply.stop == "length" or "one call a turn" in str(caller.remote.known.notes(MODEL))

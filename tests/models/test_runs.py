@@ -156,7 +156,7 @@ async def test_a_run_goes_on_when_its_server_was_killed_and_is_back(run: Start, 
     assert result["usage"]["calls"] > 4
 
 
-@pytest.mark.parametrize("run", ["lines", "tools", "program"], indirect=True)
+@pytest.mark.parametrize("run", ["lines", "program"], indirect=True)
 async def test_a_question_ends_in_an_answer_or_names_what_was_wrong(run: Start) -> None:
     """What so small a model plans is nonsense as a rule; then nothing is told as an answer."""
     handle = await run(goal="What is 6 times 7?", tools=["calculate"], on_failure="fail")

@@ -71,7 +71,7 @@ def test_a_planner_that_does_not_learn_ends_the_run_with_a_sentence(
     assert (done.returncode, done.stdout) == (1, ""), done.stderr
     assert closing(done).startswith(f"  PlannerFailed: the planner wrote no plan that can run: {message}")
     assert wrote in " ".join(closing(done).split())
-    assert "SENNIT_PLAN_FORMAT=tools" in closing(done)
+    assert "SENNIT_PLAN_FORMAT=program" in closing(done)
     assert 2 <= len(model.asked(goal)) <= 3
 
 

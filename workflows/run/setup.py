@@ -44,7 +44,7 @@ from sennit.workflows.run.task_order import behind_the_run
 
 _SCHEDULE = SearchAttributeKey.for_keyword("TemporalScheduledById")
 """What the server itself writes on a run that one of its schedules starts."""
-BETTER_PLANS = "What may help: another model as the planner, or SENNIT_PLAN_FORMAT=tools for the workers."
+BETTER_PLANS = "What may help: another model as the planner, or SENNIT_PLAN_FORMAT=program for the workers."
 In = TypeVar("In", bound=BaseModel)
 Out = TypeVar("Out", bound=BaseModel)
 

@@ -75,7 +75,7 @@ def test_a_provider_may_have_a_rate() -> None:
         ({"SENNIT_RATES": "openai=1.5"}, "SENNIT_RATES='openai=1.5': is no rate"),
         (
             {"SENNIT_PLAN_FORMAT": "yaml"},
-            "SENNIT_PLAN_FORMAT='yaml': is no format of plans; give auto, lines, tools or",
+            "SENNIT_PLAN_FORMAT='yaml': is no format of plans; give auto, lines or program",
         ),
         ({"SENNIT_CONTEXT": "4k"}, "SENNIT_CONTEXT='4k': give a number of tokens, at least 1,000"),
         ({"SENNIT_CONTEXT": "999"}, "SENNIT_CONTEXT='999': give a number of tokens"),

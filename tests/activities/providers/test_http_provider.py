@@ -9,6 +9,7 @@ from doubles.model_bench import Bench, MakeRemote
 
 from sennit.activities.limits import MAX_KEPT_CAPABILITIES_BYTES
 from sennit.activities.providers import prices
+from sennit.activities.providers.capabilities import Lesson
 from sennit.activities.providers.errors import (
     BadReply,
     CallRefused,
@@ -176,7 +177,7 @@ def test_refused_schemas_are_forgotten_in_the_end(make_remote: MakeRemote) -> No
     remote = make_remote("openai", "http://models.test/v1")
     requests = [ModelRequest("worker", "openai:m", "", "", "", output_schema={"const": n}) for n in range(3_000)]
     for request in requests:
-        remote.known.learn(request, {"response_format"}, "")
+        remote.known.learn(request, Lesson(frozenset({"response_format"})))
     assert remote.known._schemas.bytes <= MAX_KEPT_CAPABILITIES_BYTES
     assert remote.known.without(requests[-1]) == {"response_format"}
     assert remote.known.without(requests[0]) == set()

@@ -34,8 +34,8 @@ def stream(bench: Bench, reason: str | None, *, end: bool = True, text: str = "T
 
 
 ENDS = {
-    "openai": ["stop", "STOP", "eos", "eos_token", "stop_sequence", "end_turn", "tool_calls", "function_call", None],
-    "anthropic": ["end_turn", "stop_sequence", "tool_use", None],
+    "openai": ["stop", "STOP", "eos", "eos_token", "stop_sequence", "end_turn", "tool_calls", "function_call"],
+    "anthropic": ["end_turn", "stop_sequence", "tool_use"],
 }
 CUT = {
     "openai": ["insufficient_system_resource", "abort", "error", "repetition", "RECITATION", "pause_turn"],
@@ -47,7 +47,7 @@ AT_LIMIT = {
 }
 
 
-async def test_a_known_reason_is_an_end_and_so_is_none_with_a_last_event(bench: Bench) -> None:
+async def test_a_known_reason_is_an_end(bench: Bench) -> None:
     for reason in ENDS[bench.format]:
         bench.server.rules.clear()
         bench.server.on("", stream(bench, reason))

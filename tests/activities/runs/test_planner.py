@@ -28,6 +28,7 @@ async def test_lines_become_a_draft_in_the_plan_language(desk: Desk) -> None:
 
 async def test_people_see_the_lines_as_they_come_and_how_fast(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sennit.activities.providers.reply_builder.PACE_AFTER", 0.2)
+    monkeypatch.setattr("sennit.activities.providers.reply_builder.PROGRESS_SECONDS", 0.0)
     desk.server.on("", Reply(f"Thought: two searches.\n{LINES}", rate=24))
     seen: list[str] = []
 

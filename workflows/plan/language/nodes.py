@@ -168,7 +168,8 @@ class ModelCall(Work):
 
     `prompt` may hold references; `output_schema` asks for JSON of that shape. `settings` override those of the run and
     of the role. `messages` are turns before the prompt; `instructions` hold for each turn of the loop, beside those of
-    the run.
+    the run. The call fails after a silence of `first_token_timeout` before its reply begins, or of `idle_timeout`
+    within it.
     """
 
     kind: Literal["llm"]
@@ -183,6 +184,8 @@ class ModelCall(Work):
     messages: ChatTurns = Field(default=(), max_length=200)
     instructions: str = Field(default="", max_length=32_000)
     turn: Turn | None = None
+    first_token_timeout: Duration | None = None
+    idle_timeout: Duration | None = None
 
     @model_serializer(mode="wrap")
     def _without_unset(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:

@@ -19,9 +19,17 @@ _RETURNS = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 DIRECTION_MARKS = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _HIDDEN = re.compile(rf"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufeff\ud800-\udfff{DIRECTION_MARKS}]")
 
-_TAGS = r"(?:(?:seed|mm):)?(?:think|thinking|thoughts?|reasoning|reflection|scratchpad)"
+_PREFIX = r"(?:[a-z]{1,12}[:_])?"
+_TAGS = rf"{_PREFIX}(?:think|thinking|thoughts?|thought_?process|reasoning|reflection|scratchpad)"
+_FIRST_TAGS = rf"{_PREFIX}(?:analysis|planning|reason|rationale|cot|chain_of_thought|inner_?monologue|deliberation)"
+"""Words that a text may have as tags of its own too: they open a thought only where a reply begins with them."""
 _PAIRS = {
     "[think]": "[/think]",
+    "[thinking]": "[/thinking]",
+    "[thought]": "[/thought]",
+    "[reasoning]": "[/reasoning]",
+    "&lt;think&gt;": "&lt;/think&gt;",
+    "&lt;thinking&gt;": "&lt;/thinking&gt;",
     "◁think▷": "◁/think▷",
     "<|start_thinking|>": "<|end_thinking|>",
     "<|begin_of_thought|>": "<|end_of_thought|>",
@@ -33,7 +41,7 @@ IN_TICKS = r"(?<!`)(?P<ticks>`{1,8})(?!`).*?(?<!`)(?P=ticks)(?!`)"
 """Code in a row. It ends with as many backticks: their number is bounded, so that few are searched for in vain."""
 _IN_QUOTES = r"\"(?:[^\"\\]|\\.)*\""
 _ANY_TAG = (
-    rf"(?P<opens><{_TAGS}>|{'|'.join(map(re.escape, _PAIRS))})"
+    rf"(?P<opens><{_TAGS}>|{'|'.join(map(re.escape, _PAIRS))})|(?P<first><{_FIRST_TAGS}>)"
     rf"|(?P<closes>{_CLOSING})|(?P<final>(?:<\|start\|>assistant)?<\|channel\|>final[^<\n]*(?:<\|constrain\|>\w+)?<\|message\|>)"
     r"|(?P<aside>(?:<\|start\|>assistant)?<\|channel\|>(?![^<\n]*\bto=)[^<\n]*<\|message\|>)"
     r"|(?P<frame><\|(?:return|end|(?:START|END)_(?:RESPONSE|TEXT)|CHATBOT_TOKEN|(?:begin|end)_of_solution)\|>"
@@ -50,6 +58,33 @@ _FENCE_IN_THOUGHT = re.compile(rf"\s*+(?P<marks>```++|~~~++)(?:{_CLOSING})", re.
 
 
 _LEFT_OUT = " [...] "
+_SHOWN_THOUGHT = re.compile(r"(?s)\A\s*+Thinking\.\.\.[^\S\n]*+\n.*?\n\.\.\.done thinking\.[^\S\n]*+(?:\n|\Z)")
+"""How the command line of Ollama shows a thought."""
+_TURN_NAMES = r"(?:assistant|model)"
+_TURN_BEGINS = re.compile(
+    rf"\A\s*+(?:(?:<\|begin_of_text\|>|<bos>|<s>|<\|begin_of_box\|>)\s*+"
+    rf"|<\|im_start\|>{_TURN_NAMES}\s*+|<start_of_turn>{_TURN_NAMES}\s*+"
+    rf"|<\|start_header_id\|>{_TURN_NAMES}<\|end_header_id\|>\s*+)+",
+)
+TURN_ENDS = (
+    r"<\|(?:im_end|eom_id|eot_id|eot|end|endoftext|end_of_text|return|call|END_OF_TURN_TOKEN|END_RESPONSE|end_of_box)\|>"
+    r"|</s>|<end_of_turn>|<eos>|\[END FINAL RESPONSE\]|<\uff5cend\u2581of\u2581sentence\uff5c>"
+)
+"""Special tokens with which chat templates end a turn."""
+_NEXT_TURN = re.compile(
+    rf"(?s)(?:{TURN_ENDS})\s*+(?:<\|im_start\|>|<start_of_turn>|<\|start_header_id\|>)(?:user|system|tool)\b.*+\Z"
+)
+_AT_END = re.compile(rf"(?<!\s)(?:\s*+(?:{TURN_ENDS}))++\s*+\Z")
+
+
+def without_frame(text: str) -> str:
+    """Return a reply without the special tokens with which a chat template begins and ends it, and without a next turn
+    that the model has made up behind them.
+    """
+    if "<" not in text and "[" not in text:
+        return text
+    begun = _TURN_BEGINS.sub("", text)
+    return _AT_END.sub("", _NEXT_TURN.sub("", begun))
 
 
 def clean(text: str) -> str:
@@ -189,12 +224,15 @@ class ThoughtFilter:
             if found is None:
                 break
             at, blank = found.end(), blank and not kept[-1].strip()
+            self._begun |= bool(kept[-1].strip()) and bool(found["first"])
             if found["code"]:
                 kept.append(found[0])
             elif (found["closes"] or found["final"]) and not self._begun:
                 kept, was_thought = [], True
             elif found["closes"]:
                 self._stray = found[0]
+                kept.append(found[0])
+            elif found["first"] and self._begun:
                 kept.append(found[0])
             elif not found["frame"] and not found["final"]:
                 self._open(found)
@@ -225,6 +263,7 @@ class ThoughtFilter:
 
 def without_thoughts(text: str) -> str:
     """Return the text of a whole reply without thoughts; nothing if nobody can tell what of it is one."""
+    text = _SHOWN_THOUGHT.sub("", text)
     thoughts, kept = ThoughtFilter(), list[str]()
     for row in text.splitlines(keepends=True):
         rest, was_thought = thoughts.take(row)

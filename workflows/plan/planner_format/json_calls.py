@@ -13,7 +13,7 @@ from sennit.workflows.plan.planner_format.calls import COMMON, InnerCall
 from sennit.workflows.plan.planner_format.json_text import Unreadable, decode, decode_whole
 from sennit.workflows.plan.planner_format.values import Arguments, Scope
 
-_TOOL = ("tool", "name", "tool_name")
+_TOOL = ("tool", "name", "tool_name", "function")
 _ARGUMENTS = ("arguments", "args", "parameters", "input")
 _ASIDE = ("id", "tool_call_id", "type", "index", "thought", "reason", "reasoning", "description")
 _NEXT = re.compile(

@@ -2,6 +2,8 @@
 
 import json
 import re
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from sennit.workflows.plan.language.json_checks import first_violation
@@ -63,6 +65,50 @@ def decode_whole(text: str) -> Any:
     if end < len(written):
         raise Unreadable("more stands behind the JSON")
     return value
+
+
+_LABEL = re.compile(r"(?:[A-Za-z][\w ]{0,30}:|json)?[\s`*]*+(?=[{\[])", re.IGNORECASE)
+_WRAP = re.compile(
+    r"(?s)\s*<(?P<tag>answer|final_answer|output|json|result|response)>(?P<inside>.*)</(?P=tag)>\s*", re.IGNORECASE
+)
+_LEFT_OVER = re.compile(r"[\s`~}\]]*+")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundJson:
+    """The first object or list in a text, and what stands `before` and `behind` it."""
+
+    value: Any
+    before: str
+    behind: str
+
+    @property
+    def has_words_behind(self) -> bool:
+        """Whether no more than words stand behind the JSON, or closing brackets that are too many."""
+        rest = self.behind[_LEFT_OVER.match(self.behind).end() :]  # type: ignore[union-attr]
+        return "{" not in rest and '":' not in rest
+
+
+def begins_with_json(text: str) -> bool:
+    """Whether a text begins with an object or a list, behind no more than a label or the tag around it."""
+    wrap = _WRAP.fullmatch(text)
+    return _LABEL.match(wrap["inside"].strip() if wrap is not None else text.strip()) is not None
+
+
+def find_json(text: str) -> FoundJson | None:
+    """Return the first object or list in what a model wrote, None if there is none. Planners, joiners and workers are
+    read by it. Raises Unreadable if it is broken.
+    """
+    wrap = _WRAP.fullmatch(text)
+    text = wrap["inside"].strip() if wrap is not None else text.strip()
+    if text.startswith("{{") and text.endswith("}}"):  # as templates escape braces
+        with suppress(Unreadable):
+            return FoundJson(decode_whole(text[1:-1]), "", "")
+    starts = [place for place in (text.find("{"), text.find("[")) if place >= 0]
+    if not starts:
+        return None
+    value, end = decode(text, min(starts))
+    return FoundJson(value, text[: min(starts)], text[end:])
 
 
 def flaw(text: str) -> str:

@@ -7,7 +7,7 @@ What may be either is refused with both ways to write it.
 import re
 from collections.abc import Callable
 
-from sennit.workflows.plan.language.text import format_name
+from sennit.workflows.plan.language.text import format_name, format_value
 from sennit.workflows.plan.limits import MAX_LINE_NUMBER
 from sennit.workflows.plan.planner_format.json_text import Unreadable
 
@@ -19,6 +19,15 @@ _REFERENCE = re.compile(
     re.ASCII,
 )
 _INSIDE = re.compile(rf"\s*(?P<head>\d{{1,9}}|{_NAME})(?P<path>(?:{_STEP}|\.\d{{1,6}})*)\s*", re.ASCII)
+_LINE_WORD = r"(?:(?:n|e|step|line|task|node|result|output|results? of|output of)[ _#-]?)?"
+_PLACEHOLDER = re.compile(
+    rf"\A\s*(?:\{{\s*{_LINE_WORD}(?P<alone>\d{{1,3}})(?:[._]?\w+)?\s*\}}|<\s*{_LINE_WORD}(?P<angled>\d{{1,3}})[^<>]{{0,20}}>)\s*\Z"
+    rf"|\{{\{{\s*{_LINE_WORD}(?P<doubled>\d{{1,3}})[^{{}}]{{0,40}}\}}\}}"
+    r"|\b(?:results?|outputs?) (?:of|from) (?:line|step|task|call) #?(?P<said>\d{1,3})\b"
+    r"|\A\s*<[A-Za-z][\w']*(?: [\w'.-]+){1,8}>\s*\Z",
+    re.IGNORECASE,
+)
+"""What stands for the result of a line in other systems: a number in braces, or words that describe the value."""
 _SUBSCRIPT = re.compile(r"\[(?:-|\*|\w*:|[a-z]+\])")
 _LETTER = re.compile(r"[^\W\d_]")
 
@@ -44,6 +53,7 @@ def resolve(text: str, id_of: Callable[[str], str | None]) -> str:
     """Return `text` with references by line as references by node. `id_of` gives the node of a line above, by number
     or name. Raises Unreadable.
     """
+    _refuse_placeholder(text, id_of)
     if "$" not in text:
         return text
     alone = _REFERENCE.fullmatch(text.strip()) is not None
@@ -60,6 +70,15 @@ def resolve(text: str, id_of: Callable[[str], str | None]) -> str:
         return _numbered(found, id_of, in_words=in_words)
 
     return _REFERENCE.sub(put, text)
+
+
+def _refuse_placeholder(text: str, id_of: Callable[[str], str | None]) -> None:
+    """Raise Unreadable for a text that means the result of a line and does not refer to it: nobody would fill it in."""
+    for found in _PLACEHOLDER.finditer(text):
+        number = found["alone"] or found["angled"] or found["doubled"] or found["said"]
+        if number is None or id_of(number) is not None:
+            todo = f"write ${number}" if number else "write $ and the number of the line that gives it"
+            raise Unreadable(f"{format_value(found[0])} is no reference, and would be taken as it is; {todo}")
 
 
 def _braced(found: re.Match[str], id_of: Callable[[str], str | None]) -> str:

@@ -1,8 +1,7 @@
 """The planner's wire format: LLMCompiler's numbered lines (arXiv 2312.04511), read while they are being written.
 
 `2. read(path=${1.items[0].path})` is the node `n2`, and `$1` in it means `n1`. docs/replies.md has the grammar. A reply
-that is JSON is read, once it is whole, as calls in JSON or as a plan in the plan language. Calls that the server has
-read are lines by their order.
+that is JSON is read, once it is whole, as calls in JSON or as a plan in the plan language.
 
 A call is what the grammar says, and everything else is text. Where text looks like a call of a known tool, the plan is
 not read, and an error says what to write instead. The result does not depend on how the text was cut into pieces, and
@@ -14,22 +13,22 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
-from sennit.workflows.plan.language.text import ThoughtFilter, format_name, format_value
+from sennit.workflows.plan.language.text import ThoughtFilter, format_name, format_value, without_frame
 from sennit.workflows.plan.planner_format.call_text import CallText
 from sennit.workflows.plan.planner_format.calls import Node
-from sennit.workflows.plan.planner_format.json_calls import JsonCall, begins_json, call_in, calls_or_plan
-from sennit.workflows.plan.planner_format.json_text import Unreadable, flaw
+from sennit.workflows.plan.planner_format.json_calls import JsonCall, begins_json, calls_or_plan
+from sennit.workflows.plan.planner_format.json_text import Unreadable
 from sennit.workflows.plan.planner_format.plan_builder import PlanBuilder
 from sennit.workflows.plan.planner_format.values import Tools
 from sennit.workflows.plan.planner_format.written_calls import mark_of_call, written_calls
 
 _NUMBER = (
-    r"(?:step\s++)?+(?P<number>\d{1,9}+)(?:[.):\]\uff0e\uff09\uff1a]++|\s++[\u2013\u2014-](?=\s)|(?=\s))[*`]{0,3}+\s*+"
+    r"(?:(?:step|line|task)\s++)?+(?P<number>\d{1,9}+)"
+    r"(?:[.):\]|\uff0e\uff09\uff1a]++|\ufe0f?\u20e3|\s++[\u2013\u2014\u2192-](?=\s)|(?=\s))[*`]{0,3}+\s*+"
 )
 _LEAD = (
-    r"(?P<space>[\s\ufeff\u200b]*+)(?:[-+*\u2022]\s++)?+[*`]{0,3}+"
+    r"(?P<space>[\s\ufeff\u200b]*+)(?:[-+*\u2022]\s++(?:\[ ?\]\s++(?=\d))?+)?+[*`]{0,3}+"
     rf"(?:[(\[]?+{_NUMBER})?+(?:[#$]?+(?P<target>[A-Za-z][A-Za-z0-9_]{{0,39}}+|\d{{1,9}}+)\s*+=\s*+)?[*`]{{0,3}}+"
 )
 _NAME = r"(?P<name>[A-Za-z_][A-Za-z0-9_.-]{0,79}+)"
@@ -44,7 +43,23 @@ _NUMBERED = re.compile(
 _MEANT = re.compile(r"\s*+(?:[\"'\u201c$)\uff09]|\w+\s*=)")
 _THOUGHT = re.compile(r"[\s*]*+(?:thoughts?|thinking|reasoning)\s*:", re.IGNORECASE)
 _COMMENT = re.compile(r"\s*+(?:#|//)")
-_CROSSED = re.compile(r"~~|<!--|-->|/\*|\*/|</?(?!plan>|s>)[A-Za-z][\w:-]*+(?:\s[^<>]*+)?/?>", re.IGNORECASE)
+_CROSSED = re.compile(
+    r"~~|<!--|-->|/\*|\*/|</?(?!(?:plan|output|answer|response|result)>|s>)[A-Za-z][\w:-]*+(?:\s[^<>]*+)?/?>",
+    re.IGNORECASE,
+)
+_ASIDE = re.compile(r"\s*+(?:[\u2013\u2014]|--|->|=>|\u2192|[:,(\[*])")
+"""What may begin a remark behind a call."""
+_REMARK_ROW = re.compile(r"(?:[ ]{2,}|\t)\s*+(?:[-*>\u2022]\s|[A-Z][\w ]{0,20}:\s)")
+_CHANGES = re.compile(
+    r"\b(?:no|not|never|none|nothing|cannot|\w+n['\u2019]t|skip\w*|cancel\w*|stop\w*|instead|rather|option\w*|maybe|"
+    r"perhaps|only|if|unless|until|when\w*|once|while|after\w*|before|then|first|last|later|wait\w*|depend\w*|need\w*|"
+    r"requir\w*|repeat\w*|again|each|every|for|or|else|otherwise|alternativ\w*|except\w*|fail\w*|errors?|wrong|"
+    r"remov\w*|replac\w*|ignor\w*|drop\w*|done|ran|was|were|did|has|had|would|could|should|might|may|avoid\w*|"
+    r"without|example|draft|dummy|hypothe\w*|old\w*|previous\w*|earlier|above|below|see|todo|\w+ed)\b|\$|[(\[{<=#?]",
+    re.IGNORECASE,
+)
+"""Words by which a remark may say more than what its call is for: an order, a condition, a doubt."""
+_NO_DEPENDENCIES = re.compile(r"\W*(?:no dependenc\w+|depends on:? (?:none|nothing))\W*", re.IGNORECASE)
 _FENCE = re.compile(r"(?:```|~~~)[\w-]*")
 _END = re.compile(r"[<\[]?[|/]?END(?:[ _-]OF[ _-]PLAN)?[|]?[>\]]?", re.IGNORECASE)
 _ENDS_PLAN = ("answer", "join")
@@ -74,7 +89,6 @@ class LineReader:
         self._start = partial(PlanBuilder, tools, known, gathered, writes)
         self._thoughts = ThoughtFilter()
         self._rest: list[str] = []
-        self._called = False
         self.restarted = False
         """Whether nodes were given that turned out to be none: of a thought, or of words beside calls."""
         self._returned = 0
@@ -111,10 +125,8 @@ class LineReader:
     def feed(self, piece: str) -> list[Node]:
         """Take the next piece of the reply; return the nodes that it completes, none after the first error.
 
-        Each comes after those it refers to. Half surrogate pairs become `?`. Text beside calls is none of the plan.
+        Each comes after those it refers to. Half surrogate pairs become `?`.
         """
-        if self._called:
-            return []
         if not piece.isascii():
             piece = piece.encode("utf-8", "replace").decode()
         first, *others = piece.split("\n")
@@ -124,29 +136,8 @@ class LineReader:
             self._rest = [other]
         return self._new_nodes()
 
-    def call(self, name: str, arguments: Any) -> list[Node]:
-        """Take the next whole call that the server has read; return the nodes that it makes, none after the first
-        error. The calls of a reply are its plan, and `join` is their end.
-        """
-        if not self._called:
-            self._begin()
-        self._called = True
-        number = self._made.last + 1
-        call = call_in({"n": number, "tool": name, "arguments": arguments}, number)
-        if self._made.answer:
-            self._made.fail(f"line {number}: {name} is called behind `join`, which ends the plan; call it before")
-        elif call is None or not isinstance(call.arguments, dict):
-            why = flaw(str(arguments)) or "write them as its schema says"
-            self._made.broken(number, f"the arguments of {name} are no JSON object: {why}")
-        else:
-            self._add(call)
-        return self._new_nodes()
-
     def close(self) -> list[Node]:
         """Say that the reply has ended; return the nodes of the rest."""
-        if self._called:
-            self._made.finish()
-            return self._new_nodes()
         self._row("".join(self._rest))
         self._rest = []
         if self._call is not None:
@@ -184,7 +175,7 @@ class LineReader:
         if begun is not None:
             self._scan(self._placed(begun[0], row), row, begun[1])
         elif not self._begins_calls(row):
-            self._words(row.strip())
+            self._words(row.strip(), is_remark=bool(_REMARK_ROW.match(row)))
 
     def _interrupts(self, call: _OpenCall, begun: _OpenCall) -> bool:
         """Whether an open call has no end, because the next one begins. Triple quotes may hold any row."""
@@ -273,11 +264,18 @@ class LineReader:
 
     def _behind(self, rest: str) -> str:
         """Return what is wrong with the rest of a row behind a call: nothing if it is the plan's end or a comment."""
-        text = rest.strip(_NOISE)
+        text = without_frame(rest).strip(_NOISE)
         if not text or _END.fullmatch(text) or (_COMMENT.match(text) and not self._mentioned(text)):
+            return ""
+        if _NO_DEPENDENCIES.fullmatch(text) or (_ASIDE.match(text) and self._is_remark(text)):
             return ""
         part = "write one call a line, all arguments in its brackets, a comment behind #, and a part of its result"
         return f"{format_value(rest.strip())} stands behind the call; {part} in a later line, as ${{1.name}}"
+
+    def _is_remark(self, text: str) -> bool:
+        """Whether words say no more than what a call is for."""
+        words = re.sub(r"\A[\s\W]*", "", text).strip(" )]*_")
+        return not (_CHANGES.search(words) or self._mentioned(text) or any(sign.isdigit() for sign in words))
 
     def _fail(self, call: _OpenCall, wrong: str) -> None:
         self._call, self._broken = None, True
@@ -296,8 +294,9 @@ class LineReader:
                 return known
         return ""
 
-    def _words(self, text: str) -> None:
+    def _words(self, text: str, *, is_remark: bool) -> None:
         """Take a row that is no line: a fence, the end of the plan, a comment, a thought, or other words."""
+        text = without_frame(text)
         shown, numbered = format_value(text), _NUMBERED.match(text)
         number = int(numbered[1] or numbered[2]) if numbered else self._made.last + 1
         if not text.strip(_NOISE) or _FENCE.fullmatch(text):
@@ -310,6 +309,8 @@ class LineReader:
             )
         elif _CROSSED.search(text):
             self._made.fail(f"{shown} may strike out lines or put them in a comment; write the lines of the plan alone")
+        elif is_remark and self._made.begun and self._is_remark(text):
+            return
         elif not (self._ended or self._broken or _THOUGHT.match(text) or (_COMMENT.match(text) and not numbered)):
             self._made.leave_out(number if numbered else None, shown)
 

@@ -13,6 +13,8 @@ from sennit.workflows.plan.planner_format.json_text import Unreadable
 from sennit.workflows.plan.planner_format.line_references import resolve
 from sennit.workflows.plan.planner_format.values import Arguments, Scope, Tools, arguments_of, parse_call
 
+_BRACKETED = re.compile(r"(?<![\w\])}.])\[(\d{1,3})\]", re.ASCII)
+"""A number in brackets, which may be a mark of a source, or be meant as the result of a line."""
 _HASH = re.compile(r"#([A-Za-z]\w{0,39})", re.ASCII)
 
 
@@ -105,6 +107,9 @@ class PlanBuilder:
     def _resolve(self, text: str) -> str:
         if self._results:  # `#E1` for `E1 = ...`
             text = _HASH.sub(lambda found: f"${found[1]}" if found[1] in self._results else found[0], text)
+        for found in _BRACKETED.finditer(text):
+            if int(found[1]) in self._ids:
+                self.warn(f"{found[0]} is taken as it is; the result of line {found[1]} would be ${found[1]}")
         return resolve(text, self._id)
 
     def _id(self, name: str) -> str | None:

@@ -1,6 +1,7 @@
 """The values in a call's arguments: JSON, Python literals, references, expressions of them, and single words."""
 
 import ast
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
@@ -13,6 +14,7 @@ from sennit.workflows.plan.planner_format.call_text import DOLLAR, with_dollars
 from sennit.workflows.plan.planner_format.json_text import Unreadable
 
 Tools = Mapping[str, json_schema.Schema]
+_NODE = re.compile(r"n\d{1,9}", re.ASCII)
 _CONSTANTS = {"true": True, "false": False, "null": None}
 _NOT_IN_EXPRESSIONS = (
     ast.JoinedStr, ast.Lambda, ast.Starred, ast.List, ast.Dict, ast.Set, ast.ListComp, ast.SetComp, ast.DictComp,
@@ -157,7 +159,7 @@ class _Reader:
             ):
                 text = format_value(with_dollars(ast.unparse(node)))
                 raise Unreadable(f"{text} is no value; write a text in double quotes, with references such as $1 in it")
-            if isinstance(part, ast.Name) and part.id in self.scope.results:
+            if isinstance(part, ast.Name) and (part.id in self.scope.results or _NODE.fullmatch(part.id)):
                 part.id = f"{DOLLAR}{part.id}"
         return with_dollars(ast.unparse(node))
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from sennit.workflows.plan.language import json_schema
-from sennit.workflows.plan.language.text import format_value
+from sennit.workflows.plan.language.text import TURN_ENDS, format_value
 from sennit.workflows.plan.planner_format.call_text import CallText
 from sennit.workflows.plan.planner_format.json_calls import JsonCall, call_in
 from sennit.workflows.plan.planner_format.json_text import Unreadable, decode, decode_whole, flaw
@@ -29,16 +29,13 @@ _TAGS = (
     r"|<(?:start|end)_function_call>|<\|tool_call>|<tool_call\|>|\[/?TOOL_CALLS\]|functools(?=\s*\[)"
     r"|Action:\s*+```(?:json)?\s*+(?=\[)"
 )
-_ENDS = (
-    r"<\|(?:im_end|eom_id|eot_id|eot|end|endoftext|end_of_text|return|call|END_OF_TURN_TOKEN|END_RESPONSE)\|>"
-    r"|</s>|<end_of_turn>|<eos>|\[END FINAL RESPONSE\]|<\uff5cend\u2581of\u2581sentence\uff5c>"
-)
+_ENDS = TURN_ENDS
 _MARKS = (
     r"<\|/?(?:tool_calls?(?:_begin|_start|_section_begin)?|python_tag|python_start|START_ACTION|tools_prefix)\|>"
     r"|<\uff5ctool\u2581calls?\u2581begin\uff5c>|<\uff5cDSML\uff5c(?:function|tool)_calls>"
     r"|<(?:minimax|seed):tool_call>|<start_function_call>|<\|tool_call>|\[TOOL_CALLS\]"
     r"|(?:<\|start\|>assistant(?:<\|channel\|>commentary)?|<\|channel\|>commentary|(?<!\s)|(?<=`\s))"
-    r"\s*+to=functions\.(?=\w)"
+    r"\s*+to=functions\.(?=\w)|<\|channel\|>commentary\s++to=(?=\w)"
 )
 _MARK = re.compile(
     rf"(?<!`)(?:{_MARKS})|^[^\S\n]*+(?:{_TAGS}|<function(?:=|\sname=)|<invoke name=|```tool_code(?=\n))"
@@ -66,6 +63,8 @@ _PARAMETER = re.compile(
 _GEMMA = re.compile(r"\s*+(?:<\|tool_call>|<start_function_call>)?+\s*+call:")
 _QUOTED = re.compile(r"<escape>(.*?)<escape>|<\|\"\|>(.*?)<\|\"\|>", re.DOTALL)
 _PYTHON = re.compile(r"\s*+[\[,]?+\s*+(?P<name>[A-Za-z_][\w.]{0,79})\(")
+_PRINTED = re.compile(r"(?<=```tool_code\n)print\((.*\))\)(?=\s*```)")
+"""How Gemini writes a call in code."""
 _LIST_ENDS = re.compile(r"\s*+,?+\s*+\]")
 _AS_WRITTEN = Scope(lambda _: "", {}, lambda text: text, {}, ())
 
@@ -114,6 +113,8 @@ def _objects_at(text: str, at: int, _name: str, tools: Tools) -> Found:
     """Calls as JSON, each with its name and arguments."""
     value, end = decode(text, at)
     found = list[tuple[str, Any]]()
+    if isinstance(value, dict) and list(value) == ["tool_calls"]:
+        value = value["tool_calls"]
     for item in value if isinstance(value, list) else [value]:
         call = call_in(item, 0)
         if call is not None and not call.fields:
@@ -133,7 +134,7 @@ class Form(NamedTuple):
 
 
 FORMS = {
-    "Qwen Coder, Llama": Form(re.compile(rf"<function(?:=|\sname=\"){_N}\"?>\s*"), _tags_at),
+    "Qwen Coder, Llama": Form(re.compile(rf"<function(?:=\"?|\sname=\"){_N}\"?>\s*"), _tags_at),
     "MiniMax, DeepSeek DSML": Form(re.compile(rf"<(?:\uff5cDSML\uff5c)?invoke name=\"{_N}\">\s*"), _tags_at),
     "GLM": Form(re.compile(rf"{_N}\s*(?=<arg_key>|</tool_call>)"), _tags_at),
     "DeepSeek": Form(re.compile(rf"(?:function)?(?:{_SEP})?{_N}(?:{_SEP})?\s*(?:```json\s*)?(?=\{{)"), _json_at),
@@ -150,6 +151,48 @@ FORMS = {
     "LFM2, Llama 4": Form(re.compile(r"(?=\[?\s*[A-Za-z_][\w.]{0,79}\()(?P<name>)"), _python_at),
     "Hermes, Command-R": Form(re.compile(r"(?=[\[{])(?P<name>)"), _objects_at),
 }  # fmt: skip
+
+
+_ARGUMENTS_OF = re.compile(
+    r"[\"'](?:arguments|args|parameters|input|action_?input|tool_?input|kwargs|tool_uses)[\"']\s*+:", re.IGNORECASE
+)
+_ASKED = re.compile(
+    r"^[^\w\n`]{0,8}(?:(?:action|call|calling|tool|function|tool_call|function_call)s?[^\w\n]{1,6}|functions\.)*"
+    r"(?P<name>[\w.-]{1,80}+)[^\w\n`(\[{]{0,6}(?:[(\[{]\s*+(?:[\"'{\[\u201c]|\w{1,40}\s*+[=:]|\)))",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A row that begins with a name and arguments in brackets, whatever stands around the name."""
+_ACTION = re.compile(
+    r"^[\s*#>]*+action[*\s]*+:[*\s`\"']*+(?P<name>[\w.-]{1,80}+)|\bFUNCTION\W{1,4}(?P<marked>[\w.-]{1,80}+)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_TAGGED = re.compile(
+    r"<[\w:-]*(?:call|tool|function|invoke|action)[\w:-]*\b[^<>\n]{0,200}>?(?:\s*+<[\w:-]+>)?\s*+\"?(?P<name>[\w.-]{1,80})",
+    re.IGNORECASE,
+)
+_TAG_NAME = re.compile(
+    r"<[\w:-]*(?:call|tool|function|invoke|action)[\w:-]*\s[^<>\n]{0,80}?=[\"']?(?P<name>[\w.-]{1,80})"
+)
+_FORMS_OF_ASKING = (_ASKED, _ACTION, _TAGGED, _TAG_NAME)
+
+
+def asked_in(text: str, tools: Tools) -> str:
+    """Return the tool that a text asks for in a way that is none of a chat template's, "" if it asks for none.
+
+    It looks for the names of tools where a call would have them: before brackets at the beginning of a row, behind
+    `Action:`, in a tag, and in JSON that is the whole text. A tool that a sentence mentions is none that it asks for.
+    """
+    shown = _CODE.sub("", text) if not _FENCED.match(text.lstrip()) else text
+    for form in _FORMS_OF_ASKING:
+        for found in form.finditer(shown):
+            names = [name.removeprefix("functions.") for name in found.groupdict().values() if name]
+            asked = next((name for name in names if name in tools), "")
+            if asked:
+                return asked
+    whole = _FENCED.sub("", text.strip()).strip("`").strip()
+    if whole.startswith(("{", "[")) and _ARGUMENTS_OF.search(whole):
+        return next((name for name in tools if re.search(rf"[\"'](?:functions\.)?{re.escape(name)}[\"']", whole)), "")
+    return ""
 
 
 def mark_of_call(text: str) -> int | None:
@@ -181,6 +224,7 @@ def calls_of(text: str, tools: Tools) -> tuple[str, list[JsonCall]]:
 
 def written_calls(text: str, tools: Tools) -> tuple[list[JsonCall], str]:
     """Return (calls, text behind them) of a text that begins with a mark. Raises Unreadable; nothing else."""
+    text = _PRINTED.sub(r"\1", text)
     calls, at, why = list[JsonCall](), 0, ""
     if _GEMMA.match(text):  # whose texts stand between special tokens
         text = _QUOTED.sub(lambda found: json.dumps(found[1] if found[2] is None else found[2]), text)

@@ -1,0 +1,385 @@
+"""Streams as servers send them: each is read for what it means, or the model is asked again."""
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Any, NamedTuple
+
+import pytest
+from doubles.model_bench import QUICK, MakeRemote
+from doubles.raw_server import (
+    CALLED,
+    DONE,
+    STOP,
+    Answer,
+    RawServer,
+    Script,
+    block,
+    called,
+    chunk,
+    event,
+    raw_server,
+    said,
+)
+
+from sennit.activities.providers.errors import OutputCut
+from sennit.activities.providers.http_provider import HttpProvider, Limits
+from sennit.activities.providers.model import Message, ModelReply, ModelRequest, ProviderError
+
+NILE = "The Nile is 6,650 km long."
+HALF, REST = "The Nile is ", "6,650 km long."
+SEARCH = {"name": "search", "parameters": {"type": "object", "properties": {"query": {"type": "string"}}}}
+SEND = {"name": "send", "effect": "write", "parameters": {"type": "object", "properties": {"text": {"type": "string"}}}}
+TOOLS: tuple[dict[str, Any], ...] = (SEARCH, SEND)
+ARGS_A, ARGS_B = '{"query": "a"}', '{"query": "b"}'
+SEARCH_A = {"function": {"name": "search", "arguments": ARGS_A}}
+A, B = ("search", {"query": "a"}), ("search", {"query": "b"})
+START = block("message_start", message={"usage": {"input_tokens": 9, "output_tokens": 1}})
+END = block("message_delta", delta={"stop_reason": "end_turn"}, usage={"output_tokens": 4}) + block("message_stop")
+
+
+class Opened(NamedTuple):
+    """A server with a script, and a provider before it."""
+
+    server: RawServer
+    remote: HttpProvider
+    model: str
+
+    async def ask(self, **fields: Any) -> ModelReply:
+        return await self.remote.complete(ModelRequest("worker", self.model, "g", "p", "p", **fields))
+
+
+Open = Callable[..., Awaitable[Opened]]
+
+
+@pytest.fixture
+async def opened(make_remote: MakeRemote) -> AsyncIterator[Open]:
+    """Open servers; they are closed at the end."""
+    async with AsyncExitStack() as stack:
+
+        async def open_(answer: Answer | Script, wire: str = "openai", limits: Limits = QUICK) -> Opened:
+            server = await stack.enter_async_context(raw_server(answer))
+            path = "/v1" if wire == "openai" else ""
+            return Opened(server, make_remote(wire, f"{server.url}{path}", "", limits), f"{wire}:test-model")
+
+        yield open_
+
+
+ERRORS = {
+    "a field `error`": (said(HALF), b'error: {"code": 500, "message": "failed to decode"}\n\n', DONE),
+    "an event `error`": (said(HALF), event({"message": "overloaded", "code": 503}, "error"), DONE),
+    "an event `error` in words": (said(HALF), event("upstream is gone", "error"), DONE),
+    "`detail` alone": (said(HALF), event({"detail": "CUDA out of memory"}), DONE),
+    "`msg` alone": (said(HALF), event({"code": 500, "msg": "worker died"}), DONE),
+    "in the choice": (said(HALF), event({"choices": [{"delta": {}, "error": {"code": 502, "message": "bad"}}]}), DONE),
+    "in the delta": (said(HALF), chunk({"error": {"message": "bad"}}), DONE),
+    "as a list": (said(HALF), event([{"error": {"message": "bad"}}]), DONE),
+    "beside no choices": (said(HALF), event({"choices": [], "error": {"message": "bad"}}), DONE),
+    "as `fault`": (said(HALF), event({"fault": {"faultstring": "policy"}}), DONE),
+    "as a status of MiniMax": (event({"choices": None, "base_resp": {"status_code": 1000, "status_msg": "x"}}), DONE),
+}
+
+
+@pytest.mark.parametrize("form", ERRORS)
+async def test_an_error_in_a_stream_is_one_whatever_follows_it(opened: Open, form: str) -> None:
+    found = await opened(Script(ERRORS[form]))
+    with pytest.raises(ProviderError) as caught:
+        await found.ask()
+    assert (type(caught.value).__name__, caught.value.retryable) in (("ServerFailed", True), ("BadReply", True))
+    has_begun = ERRORS[form][0] == said(HALF)
+    assert (caught.value.usage.input_tokens > 0) == has_begun, "what came of it is charged"
+
+
+STATUSES = [
+    ({"error": {"code": "401", "message": "Invalid API key"}}, "KeyRefused"),
+    ({"error": {"code": 429, "message": "slow down"}}, "RateLimited"),
+    ({"error": {"status": "RESOURCE_EXHAUSTED", "message": "slow down"}}, "RateLimited"),
+    ({"base_resp": {"status_code": 1002, "status_msg": "rate limit reached"}, "choices": None}, "RateLimited"),
+    ({"base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}}, "QuotaUsedUp"),
+    ({"error": {"type": "ThrottlingException", "message": "Too many tokens, please wait"}}, "RateLimited"),
+    ({"error": "Unexpected endpoint or method. (POST /chat/completions)"}, "CallRefused"),
+    ({"error": {"message": "prompt is too long: 9 tokens > 4 maximum", "type": "invalid"}}, "ContextTooLong"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("data", "kind"), STATUSES)
+async def test_an_error_in_a_stream_has_the_status_that_it_names(opened: Open, data: Any, kind: str) -> None:
+    found = await opened(Script((event(data), DONE)))
+    with pytest.raises(ProviderError) as caught:
+        await found.ask()
+    assert type(caught.value).__name__ == kind
+
+
+REPEATED = {"index": 0, "message": {"role": "assistant", "content": NILE}, "finish_reason": "stop"}
+MORE = {"index": 0, "message": {"role": "assistant", "content": f"{NILE} Surely."}, "finish_reason": "stop"}
+TEXTS: dict[str, tuple[bytes | float, ...]] = {
+    "a reason with every piece, and a pause": (said(HALF, "stop"), 2.5, said(REST, "stop"), DONE),
+    "an empty reason with every piece": (said(HALF, ""), said(REST, ""), STOP, DONE),
+    "`null` in words with every piece": (said(HALF, "null"), said(REST, "null"), STOP, DONE),
+    "the whole once more, without a delta": (said(HALF), said(REST), event({"choices": [REPEATED]}), DONE),
+    "the whole once more, beside a delta": (
+        said(HALF), said(REST), event({"choices": [{**REPEATED, "delta": {}}]}), DONE),
+    "the whole once more, as a delta": (said(HALF), said(REST), said(NILE, "stop"), DONE),
+    "the whole, of which a piece is lost": (said(HALF), event({"choices": [REPEATED]}), DONE),
+    "thoughts among the parts of the content": (
+        chunk({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]}),
+        chunk({"content": [{"type": "reasoning", "text": "hm"}, {"type": "text", "text": NILE}]}), STOP, DONE,
+    ),
+    "a comment that a gateway has wrapped": (b"data: : PROCESSING\n\n", said(NILE), STOP, DONE),
+    "empty data": (b"data:\n\n", said(NILE), b"data: \n\n", STOP, DONE),
+    "no empty line between events": (b"".join((said(NILE), STOP, DONE)).replace(b"\n\n", b"\n"),),
+    "no line break behind the last event": (said(NILE), STOP.rstrip()),
+    "another index than 0": tuple(piece.replace(b'"index": 0', b'"index": 1') for piece in (said(NILE), STOP, DONE)),
+    "halves of a character in two pieces": (said("ok \ud83d"), said("\ude00"), STOP, DONE),
+    "a number that JSON does not have": (
+        said(NILE).replace(b'"index": 0', b'"index": 0, "logprob": -Infinity'), STOP, DONE),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", TEXTS)
+async def test_a_text_is_read_however_it_is_sent(opened: Open, form: str) -> None:
+    found = await opened(Script(TEXTS[form]), limits=Limits(connect=2.0, first=5.0, idle=5.0))
+    reply = await found.ask()
+    assert reply.text == ("ok 😀" if "character" in form else NILE)
+    assert (reply.calls, reply.warnings) == ((), ())
+
+
+BLOCKS = {
+    "a block that begins with its first delta": (
+        START, block("content_block_start", index=0, content_block={"type": "text", "text": HALF}),
+        block("content_block_delta", index=0, delta={"type": "text_delta", "text": HALF}),
+        block("content_block_delta", index=0, delta={"type": "text_delta", "text": REST}), END,
+    ),
+    "the whole message at the end": (
+        START, block("content_block_start", index=0, content_block={"type": "text", "text": ""}),
+        block("content_block_delta", index=0, delta={"type": "text_delta", "text": NILE}),
+        block("message", content=[{"type": "text", "text": NILE}]), END,
+    ),
+    "an event without a type": (
+        START, block("content_block_start", index=0, content_block={"type": "text", "text": NILE}),
+                                event({"amazon-bedrock-invocationMetrics": {"inputTokenCount": 9}}), END),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", BLOCKS)
+async def test_blocks_are_read_however_they_are_sent(opened: Open, form: str) -> None:
+    assert (await (await opened(Script(BLOCKS[form]), "anthropic")).ask()).text == NILE
+
+
+async def test_a_call_whose_arguments_begin_its_block_is_one_call(opened: Open) -> None:
+    begins = {"type": "tool_use", "id": "x", "name": "search", "input": {"query": "a"}}
+    delta = {"type": "input_json_delta", "partial_json": ARGS_A}
+    stop = block("message_delta", delta={"stop_reason": "tool_use"}, usage={}) + block("message_stop")
+    pieces = (
+        block("content_block_start", index=0, content_block=begins),
+        block("content_block_delta", index=0, delta=delta),
+    )
+    found = await opened(Script((START, *pieces, stop)), "anthropic")
+    reply = await found.ask(tools=TOOLS)
+    assert [(call.name, call.arguments) for call in reply.calls] == [A]
+
+
+CALLS = {
+    "a reason with each call, and seconds between them": (
+        (called(0, "search", ARGS_A, "tool_calls", id="1"), 2.5,
+         called(1, "search", ARGS_B, "tool_calls", id="2"), DONE), [A, B]),
+    "a reason behind the first call, and seconds": (
+        (called(0, "search", ARGS_A, id="1"), STOP, 2.5, called(1, "search", ARGS_B, id="2"), STOP, DONE),
+        [A, B]),
+    "two objects in one call": ((called(0, "search", ARGS_A + ARGS_B), CALLED, DONE), [A, B]),
+    "one object twice": ((called(0, "search", ARGS_A), called(0, "", ARGS_A), CALLED, DONE), [A]),
+    "an empty object first": (
+        (called(0, "search", "{}"), called(0, "", '{"query": '), called(0, "", '"a"}'), CALLED, DONE), [A]),
+    "encoded twice": ((called(0, "search", json.dumps(ARGS_A)), CALLED, DONE), [A]),
+    "an id of its own for each piece": (
+        (called(0, "search", "", id="1"), called(0, "", '{"query": ', id="2"), called(0, "", '"a"}', id="3"),
+         CALLED, DONE), [A]),
+    "a name in two pieces": ((called(0, "sea"), called(0, "rch", ARGS_A), CALLED, DONE), [A]),
+    "in the whole message alone": (
+        (event({"choices": [{"message": {"tool_calls": [{"function": {"name": "search", "arguments": {"query": "a"}}}]},
+                             "finish_reason": "tool_calls"}]}), DONE), [A]),
+    "in the whole message once more": (
+        (called(0, "search", ARGS_A, id="1"),
+         event({"choices": [{"message": {"tool_calls": [{"id": "1", **SEARCH_A}]}, "finish_reason": "stop"}]}), DONE),
+        [A]),
+    "of a server before tools, beside a text": (
+        (chunk({"content": "I search.", "function_call": {"name": "search", "arguments": '{"query": '}}),
+         chunk({"function_call": {"arguments": '"a"}'}}), chunk(reason="function_call"), DONE), [A]),
+    "halves of a character": (
+        (called(0, "search", '{"query": "\ud83d'), called(0, "", '\ude00"}'), CALLED, DONE),
+        [("search", {"query": "😀"})]),
+    "halves that are written as escapes": (
+        (called(0, "search", '{"query": "\\ud83d'), called(0, "", '\\ude00"}'), CALLED, DONE),
+        [("search", {"query": "😀"})]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", CALLS)
+async def test_calls_are_read_however_they_are_sent(opened: Open, form: str) -> None:
+    pieces, wanted = CALLS[form]
+    found = await opened(Script(pieces), limits=Limits(connect=2.0, first=5.0, idle=5.0))
+    reply = await found.ask(tools=TOOLS)
+    assert [(call.name, call.arguments) for call in reply.calls] == wanted
+    assert len({call.id for call in reply.calls}) == len(wanted)
+    assert reply.warnings == ()
+
+
+AGAIN = {
+    "half a text, and the last event": ((said(HALF), DONE), "without a reason"),
+    "an odd end, and then a stop": ((said(HALF), chunk(reason="error"), STOP, DONE), "was broken off: 'error'"),
+    "a reason with each piece, and no last event": ((said(HALF, "stop"), said("6,6", "stop")), "ended in its middle"),
+    "a call that does not come": ((said("I will search.", "tool_calls"), DONE), "called none"),
+    "blanks behind a thought": (
+        (chunk({"reasoning_content": "hm"}), said("\n\n \u200b"), STOP, DONE),
+        "holds a thought",
+    ),
+    "blanks": ((said(" \u200b\n"), STOP, DONE), "is empty"),
+    "a whole text that is another": (
+        (said(HALF), said("7"), event({"choices": [REPEATED]}), DONE),
+        "another one as a whole",
+    ),
+    "a write with half of a character": (
+        (called(1, "send", '{"text": "\ud83d"}'), CALLED, DONE),
+        "half of a character",
+    ),
+    "a write with two objects": (
+        (called(1, "send", '{"text": "a"}{"text": "a"}'), CALLED, DONE),
+        "more than one object",
+    ),
+}
+
+
+@pytest.mark.parametrize("form", AGAIN)
+async def test_the_model_is_asked_again_where_nobody_can_tell(opened: Open, form: str) -> None:
+    pieces, words = AGAIN[form]
+    found = await opened(Script(pieces))
+    with pytest.raises(ProviderError, match=words) as caught:
+        await found.ask(tools=TOOLS)
+    assert caught.value.retryable
+
+
+async def test_a_limit_counts_whatever_follows_it(opened: Open) -> None:
+    with pytest.raises(OutputCut, match="was cut at"):
+        await (await opened(Script((said(HALF, "length"), STOP, DONE)))).ask()
+
+
+async def test_a_message_that_stops_after_half_is_asked_for_again(opened: Open) -> None:
+    start = block("content_block_start", index=0, content_block={"type": "text", "text": HALF})
+    found = await opened(Script((START, start, block("message_stop"))), "anthropic")
+    with pytest.raises(ProviderError, match="without a reason"):
+        await found.ask()
+
+
+async def test_a_server_that_never_gives_a_reason_is_believed_when_it_was_asked_again(opened: Open) -> None:
+    found = await opened(Script((said(NILE), DONE)))
+    with pytest.raises(ProviderError, match="without a reason") as caught:
+        await found.ask()
+    assert caught.value.retryable
+    assert [(await found.ask()).text for _ in range(2)] == [NILE, NILE]
+
+
+async def test_a_server_that_has_given_a_reason_is_never_believed_without_one(opened: Open) -> None:
+    def answer(_body: Any, count: int) -> Script:
+        return Script((said(NILE), *([STOP] if count == 1 else []), DONE))
+
+    found = await opened(answer)
+    assert (await found.ask()).text == NILE
+    for _ in range(3):
+        with pytest.raises(ProviderError, match="without a reason"):
+            await found.ask()
+
+
+async def test_a_lone_half_of_a_character_is_replaced_and_noted(opened: Open) -> None:
+    found = await opened(Script((said("a \ud83d b"), STOP, DONE)))
+    reply = await found.ask()
+    assert reply.text == "a \ufffd b"
+    assert "half of a character" in reply.warnings[0]
+    read = await (await opened(Script((called(0, "search", '{"query": "\\ud83d"}'), CALLED, DONE)))).ask(tools=TOOLS)
+    assert (read.calls[0].arguments, len(read.warnings)) == ({"query": "\ufffd"}, 1)
+
+
+async def test_comments_and_empty_data_show_that_a_server_lives(opened: Open) -> None:
+    waits = [piece for _ in range(3) for piece in (0.4, b": still here\n\n", 0.4, b"data:\n\n")]
+    found = await opened(Script((*waits, said(NILE), STOP, DONE)))
+    assert (await found.ask()).text == NILE
+
+
+async def test_the_time_of_a_node_counts_alone_and_its_own_silences_before_those_of_the_worker(opened: Open) -> None:
+    limits = Limits(connect=2.0, first=1.0, idle=0.5, reading=10_000.0)
+    found = await opened(Script((1.5, said(HALF), 1.5, said(REST), STOP, DONE)), limits=limits)
+    with pytest.raises(ProviderError, match="no first piece"):
+        await found.ask()
+    assert (await found.ask(seconds=20.0)).text == NILE
+    assert (await found.ask(first_token_timeout=5.0, idle_timeout=5.0)).text == NILE
+    with pytest.raises(ProviderError, match="no next piece"):
+        await found.ask(seconds=20.0, idle_timeout=0.3)
+
+
+async def test_a_prompt_that_the_server_has_cut_is_noted(opened: Open) -> None:
+    counted = event({"choices": [], "usage": {"prompt_tokens": 4096, "completion_tokens": 9}})
+    found = await opened(Script((said(NILE), STOP, counted, DONE)))
+    notes = (await found.ask(system="word " * 9000)).warnings
+    assert "counted 4,096 tokens of a prompt with about 15,00" in notes[0]
+    assert (await found.ask(system="word " * 3000)).warnings == ()
+
+
+# --- what a server wants back
+
+THOUGHT = chunk({"reasoning_content": "I must "}) + chunk({"reasoning_content": "search."})
+SIGNED = called(0, "search", ARGS_A, id="1", extra_content={"google": {"thought_signature": "c2ln"}})
+ASKS = called(0, "search", ARGS_A, id="1")
+
+
+def refusal(words: str) -> Script:
+    return Script((json.dumps({"error": {"message": words}}).encode(),), 400, "application/json")
+
+
+def wants_thoughts(body: dict[str, Any], _count: int) -> Script:
+    turns = [turn for turn in body["messages"] if turn["role"] == "assistant"]
+    if any(turn.get("reasoning_content") != "I must search." for turn in turns):
+        return refusal("The `reasoning_content` in the thinking mode must be passed back to the API.")
+    return Script((said(NILE), STOP, DONE)) if turns else Script((THOUGHT, ASKS, CALLED, DONE))
+
+
+def wants_signatures(body: dict[str, Any], _count: int) -> Script:
+    turns = [turn for turn in body["messages"] if turn["role"] == "assistant"]
+    signed = [call.get("extra_content") for turn in turns for call in turn["tool_calls"]]
+    if not all(signed):
+        return refusal("Function call is missing a thought_signature in functionCall parts.")
+    return Script((said(NILE), STOP, DONE)) if turns else Script((SIGNED, CALLED, DONE))
+
+
+def refuses_thoughts(body: dict[str, Any], _count: int) -> Script:
+    turns = [turn for turn in body["messages"] if turn["role"] == "assistant"]
+    if any("reasoning_content" in turn for turn in turns):
+        return refusal("property 'reasoning_content' is unsupported")
+    return Script((said(NILE), STOP, DONE)) if turns else Script((THOUGHT, ASKS, CALLED, DONE))
+
+
+async def turn_after(found: Opened, reply: ModelReply, **fields: Any) -> ModelReply:
+    """Make the second turn of a tool loop."""
+    turn = Message("assistant", reply.text, reply.calls, thinking=reply.thinking, origin=reply.origin)
+    results = [Message("tool", "found", call_id=call.id) for call in reply.calls]
+    return await found.remote.complete(
+        ModelRequest("worker", fields.get("model", found.model), "g", "p", "p", tools=TOOLS, messages=(turn, *results))
+    )
+
+
+@pytest.mark.parametrize(
+    ("server", "requests"), [(wants_thoughts, 5), (wants_signatures, 4), (refuses_thoughts, 4)]
+)  # fmt: skip
+async def test_the_second_turn_has_what_the_server_wants_back(opened: Open, server: Answer, requests: int) -> None:
+    found = await opened(server)
+    for _ in range(2):
+        assert (await turn_after(found, await found.ask(tools=TOOLS))).text == NILE
+    assert len(found.server.asked) == requests, "what a refusal has taught is remembered"
+    assert all("tools" in body for body in found.server.asked), "no refusal of a field is one of tools"
+
+
+async def test_thoughts_of_another_model_are_dropped_with_a_note(opened: Open) -> None:
+    found = await opened(wants_signatures)
+    first = await found.ask(tools=TOOLS)
+    sent = await opened(Script((said(NILE), STOP, DONE)))
+    reply = await turn_after(sent, first, model="openai:other")
+    assert reply.warnings == ("openai:other goes on with turns of openai:test-model, without the thoughts of these",)
+    assert "extra_content" not in json.dumps(sent.server.asked[0])
