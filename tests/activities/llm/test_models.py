@@ -1,5 +1,6 @@
 """Which model serves which role, what is refused at start, and when the next of a list takes over."""
 
+import math
 import re
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -11,6 +12,7 @@ from doubles.model_bench import KEY
 
 from sennit.activities.llm.metrics import CallMeter
 from sennit.activities.llm.models import Models
+from sennit.activities.providers.http_provider import Limits
 from sennit.activities.providers.limiter import Limiter, ProviderBusy
 from sennit.activities.providers.model import ModelReply, ModelRequest, ProviderError
 from sennit.activities.providers.prices import DEFAULTS, price_of, unpriced, with_cost
@@ -87,6 +89,8 @@ def test_a_provider_may_have_a_rate() -> None:
             {"SENNIT_MODEL_SETTINGS": "[judge]\ntemp = 2"},
             "SENNIT_MODEL_SETTINGS in [judge]: unknown field `temp`",
         ),
+        ({"SENNIT_IDLE_TIMEOUT": "60"}, "SENNIT_IDLE_TIMEOUT='60': is not a duration; write one such as 30s, 5m"),
+        ({"SENNIT_FIRST_TOKEN_TIMEOUT": "0s"}, "SENNIT_FIRST_TOKEN_TIMEOUT='0s': is not a duration"),
         ({"SENNIT_PRICES": "/nowhere/prices.toml"}, "SENNIT_PRICES='/nowhere/prices.toml': cannot be read: "),
         ({"OPENAI_BASE_URL": "localhost:8000"}, "OPENAI_BASE_URL="),
         ({"OPENAI_BASE_URL": "http://"}, "OPENAI_BASE_URL="),
@@ -320,3 +324,10 @@ async def test_every_call_is_counted_with_its_cost_and_pressure() -> None:
     calls = [("ok", 3500), ("RateLimited", 0), ("ProviderBusy", 0)]
     assert meter.calls == [("openai:gpt-4o", outcome, cost) for outcome, cost in calls]
     assert meter.pressure == [2.0, 2.0]
+
+
+def test_the_silences_of_settings_are_those_of_every_server() -> None:
+    env = {"SENNIT_FIRST_TOKEN_TIMEOUT": "5m", "SENNIT_IDLE_TIMEOUT": "90s"}
+    limits = [Limits().of_server(server) for server in ModelSettings.read(env).servers.values()]
+    assert {(found.first, found.idle, found.reading) for found in limits} == {(300.0, 90.0, math.inf)}
+    assert Limits().of_server(ModelSettings.read({}).servers["openai"]) == Limits()

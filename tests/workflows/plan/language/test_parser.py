@@ -105,6 +105,9 @@ SHAPES: list[tuple[Any, str, str, str]] = [
     (plan(tool(timeout=30)), "value", "nodes[0].timeout", "500ms, 30s, 5m, 24h"),
     (plan(tool(timeout="0s")), "value", "nodes[0].timeout", "at least 1ms and at most 30d"),
     (plan(tool(timeout="31d")), "value", "nodes[0].timeout", "at most 30d"),
+    (plan(llm(idle_timeout=60)), "value", "nodes[0].idle_timeout", "500ms, 30s, 5m, 24h"),
+    (plan(llm(first_token_timeout="soon")), "value", "nodes[0].first_token_timeout", "500ms, 30s, 5m, 24h"),
+    (plan(tool(idle_timeout="60s")), "unknown_field", "nodes[0].idle_timeout", "is not a field"),
     (
         plan(tool(on_error="ignore")),
         "form",
