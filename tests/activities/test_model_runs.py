@@ -443,16 +443,14 @@ async def test_tools_are_told_in_words_where_a_server_takes_none(running: Runnin
 
 
 async def test_what_was_learned_of_a_planner_is_shown_with_its_run(running: Running, server: ModelServer) -> None:
-    server.refuse["stream"] = "first does not support streaming"
+    server.on(lambda asked: bool(asked.system), Reply(status=400, text="System role not supported"))
     server.on("You plan work", '1. llm("Hello")\n2. answer($1)')
     server.on("", "Hi.")
     async with running() as run:
         handle = await run(goal="Say hello.")
         result = await handle.result()
         view = await handle.query("plan")
-    note = (
-        "openai:first does not stream, so nothing starts before its reply is whole (first does not support streaming)"
-    )
+    note = "openai:first takes no system role, so its instructions stand in the prompt (System role not supported)"
     assert result["warnings"].count(note) == 1
     assert note in view["warnings"]
 
