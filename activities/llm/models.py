@@ -171,7 +171,7 @@ class Models:
 
 def _masked(reply: ModelReply) -> ModelReply:
     """Return a reply without this worker's secrets: a server may repeat the key that it was sent."""
-    calls = tuple(replace(call, arguments=mask(call.arguments)) for call in reply.calls)
+    calls = tuple(replace(call, arguments=mask(call.arguments), fields=mask(call.fields)) for call in reply.calls)
     return replace(reply, output=mask(reply.output), text=mask(reply.text), calls=calls, thinking=mask(reply.thinking))
 
 
