@@ -472,8 +472,9 @@ def test_the_pages_about_the_source_name_files_that_exist(page: str) -> None:
     assert not [name for name in names if not (ROOT / name).exists()]
 
 
-def test_the_page_about_security_names_tests_that_exist() -> None:
-    names = TEST_NAME.findall((ROOT / "SECURITY.md").read_text())
+@pytest.mark.parametrize("page", ["docs/guarantees.md", "SECURITY.md"])
+def test_the_pages_name_tests_that_exist(page: str) -> None:
+    names = TEST_NAME.findall((ROOT / page).read_text())
     assert names
     assert not [f"{file}::{test}" for file, test in names if not re.search(rf"def {test}\(", (ROOT / file).read_text())]
 
