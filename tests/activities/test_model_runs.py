@@ -118,7 +118,9 @@ async def test_an_attempt_that_the_budget_does_not_cover_is_not_made(running: Ru
         result = await handle.result()
         costs = await handle.query("costs")
     assert len(server.asked) == 1
-    assert "BudgetExceeded: the budget does not cover another attempt" in str(result["nodes"][0]["error"])
+    error = str(result["nodes"][0]["error"])
+    assert "BudgetExceeded: its prompt takes about" in error
+    assert "the budget has 20 left for it" in error
     assert costs["budget"]["tokens"]["spent"] == 980
     assert costs["nodes"][0]["node"] == "n1"
     assert (result["usage"]["input_tokens"], result["usage"]["output_tokens"]) == (900, 80)

@@ -68,7 +68,8 @@ async def test_workers_call_models_and_show_it_in_their_metrics(
     finally:
         processes.kill()
     assert result["answer"] == ["first answer", "second answer"]
-    assert result["usage"] == {"input_tokens": 212, "output_tokens": 5, "calls": 3, "cost_usd": 0.000581}
+    usage = {"input_tokens": 212, "output_tokens": 5, "calls": 3, "cached_tokens": 0, "cost_usd": 0.000581}
+    assert result["usage"] == usage
     assert 'sennit_model_calls_total{outcome="ok",provider="openai"' in exported
     assert 'sennit_model_calls_total{outcome="RateLimited",provider="openai"' in exported
     assert 'sennit_model_tokens_total{direction="output",model="openai:gpt-4o"' in exported

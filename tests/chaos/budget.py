@@ -13,10 +13,12 @@ from sennit.testing.models import ModelServer
 
 def most(asked: Asked) -> int:
     """Return the tokens that a call may take: about what it sends, and all that it lets the model write, or what a call
-    without a limit is booked with.
+    without a limit is booked with. A worker measures a call before it sets that limit.
     """
-    sent = json.dumps(asked.body, ensure_ascii=False, separators=(",", ":")).encode()
-    return -(-len(sent) // 3) + int(asked.body.get("max_tokens", OPEN_REPLY_TOKENS))
+    body = dict(asked.body)
+    limit = int(body.pop("max_tokens", OPEN_REPLY_TOKENS))
+    sent = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+    return -(-len(sent) // 3) + limit
 
 
 def wrong_usage(seen: Watch, model: ModelServer, disturbances: int) -> Iterator[str]:
