@@ -38,6 +38,7 @@ from sennit.starter.client.outcome import (
     writes_at_end,
 )
 from sennit.starter.client.output import read_output, read_outputs, with_whole_answer
+from sennit.starter.client.repairs import plan_repairs
 from sennit.starter.client.request import ForkOptions
 from sennit.starter.client.server_errors import error_of, retry_outages, unless_stopped
 from sennit.workflows.limits import MAX_PAGE_NODES
@@ -177,6 +178,16 @@ class Run(Decisions, Generic[T]):
                 return await self.view()
         except (TimeoutError, SennitError):
             return None
+
+    async def repairs(self) -> int:
+        """Return how often the planner of the run's goal was shown what is wrong with its plan. Needs no worker. Raises
+        SennitError.
+        """
+        try:
+            found = await self._latest.describe()
+        except RPCError as error:
+            raise error_of(error) from None
+        return await plan_repairs(self._client, self.id, _first_run_of(found))
 
     async def script(self, node: str = "") -> ScriptView:
         """Return a program of the run, with what each line has called. Raises Refused, or another SennitError."""

@@ -32,6 +32,7 @@ COMMANDS = {
     "approve": ("update", "approve a waiting write, program or large replan"),
     "reject": ("update", "reject a waiting write, program or large replan"),
     "finish": ("update", "end a run now with what it has"),
+    "eval": ("eval", "answer a file of cases, and compare models by right answers, time and cost"),
     "plan": ("plan", "check a plan or a program, or draw a plan; needs no server"),
     "tools": ("tools", "list the available tools; needs no server"),
     "setup": ("setup", "prepare a namespace, create the artifact store, limit the rate of model providers"),
@@ -45,7 +46,7 @@ HEADINGS = {
     "demo": "start runs",
     "list": "look at runs",
     "cancel": "act on runs",
-    "plan": "plans and tools",
+    "eval": "plans and tools",
     "setup": "operate",
 }
 """The first command of each group in the list of commands, and what the group is for."""

@@ -97,28 +97,31 @@ def add_start_arguments(parser: argparse.ArgumentParser, *, replans: bool = Fals
     add_run_arguments(parser, replans=replans, docs=docs)
 
 
-def add_run_arguments(parser: argparse.ArgumentParser, *, replans: bool = False, docs: bool = False) -> None:
-    """Add the flags that say how a run is done."""
+def add_run_arguments(
+    parser: argparse.ArgumentParser, *, replans: bool = False, docs: bool = False, model: bool = True
+) -> None:
+    """Add the flags that say how a run is done. Without `model` the command has a flag of its own for it."""
     add = parser.add_argument
     if docs:
         add("--docs", metavar="DIR", help="folder of documents to search and read")
     if replans:
         replans_help = "how often a model may add to the plan (default: 2)"
-        add("--max-replans", type=_whole(0, 20), metavar="N", help=replans_help)
+        add("--max-replans", type=whole(0, 20), metavar="N", help=replans_help)
     add("--on-failure", choices=("park", "partial", "fail"), help="what a failed node leads to (default: park)")
     add("--approval", choices=("writes", "never"), help="what needs approval (default: writes)")
     plan_help = "ask before a program's first step, with its script and quote"
     add("--approve-plan", action="store_true", default=None, help=plan_help)
     approve_help = "ask before a model adds more than N nodes to the plan at once (default: never ask)"
-    add("--approve-replans-above", type=_whole(0, MAX_NODES), metavar="N", help=approve_help)
-    add("--window", type=_whole(1, 500), metavar="N", help="most activities in flight (default: 100)")
-    add("--in-flight", type=_whole(1, MAX_NODES), metavar="N", help="most nodes in flight (default: 1,024)")
+    add("--approve-replans-above", type=whole(0, MAX_NODES), metavar="N", help=approve_help)
+    add("--window", type=whole(1, 500), metavar="N", help="most activities in flight (default: 100)")
+    add("--in-flight", type=whole(1, MAX_NODES), metavar="N", help="most nodes in flight (default: 1,024)")
     add("--fuse", choices=("auto", "on", "off"), help="whether short calls share an activity (default: auto)")
     budget_help = "what the run may spend: tokens, cost_usd, calls, nodes, time; for example tokens=20000,time=10m"
     add("--budget", type=typed(read_limits), metavar="tokens=N,...", help=budget_help)
     add("--tenant", metavar="NAME", help="who the run is for; queues serve tenants in turn")
     model_help = "the model of every role, such as openai:NAME (default: as the workers are set)"
-    add("--model", type=typed(_models), metavar="NAME", help=model_help)
+    if model:
+        add("--model", type=typed(model_names), metavar="NAME", help=model_help)
     instructions_help = "what all models of the run are told beside their task"
     add("--instructions", metavar="TEXT", help=instructions_help)
     set_help = "a setting of every model call, over those of the roles; may be repeated; for example temperature=0"
@@ -157,7 +160,7 @@ def _names(text: str) -> list[str]:
     return list(filter(None, text.split(",")))
 
 
-def _models(text: str) -> str:
+def model_names(text: str) -> str:
     """Return the names of models; raises ValueError about one that no provider has."""
     models_in(text)
     return text
@@ -175,7 +178,7 @@ def typed(reader: Callable[[str], Any]) -> Callable[[str], Any]:
     return read
 
 
-def _whole(least: int, most: int) -> Callable[[str], int]:
+def whole(least: int, most: int) -> Callable[[str], int]:
     def read(text: str) -> int:
         if not re.fullmatch(r"\d{1,9}", text, re.ASCII) or not least <= int(text) <= most:
             raise ValueError(f"{text!r} is not a whole number from {least} to {most}")

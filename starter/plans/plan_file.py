@@ -161,10 +161,20 @@ class PlanFile:
 
 def read_plan(path: str) -> PlanFile:
     """Return the plan file at `path`, `-` for standard input; raises BadPlan if it cannot be read."""
+    if path.endswith(PROGRAM):
+        return _program(path, _decode(path, _read(path)) or "\n", Path(path))
+    file = read_data(path)
+    file.check_bounds()
+    _put_together(file, Path(path).parent)
+    return file
+
+
+def read_data(path: str) -> PlanFile:
+    """Return the file at `path` as plain data that knows its lines, whatever it holds; raises BadPlan if it cannot be
+    read.
+    """
     name = "stdin" if path == "-" else path
     text = _decode(name, _read(path))
-    if path.endswith(PROGRAM):
-        return _program(name, text or "\n", Path(path))
     is_json = path.endswith(".json") or (not path.endswith((".yaml", ".yml")) and text.lstrip()[:1] == "{")
     try:
         yaml = None if is_json else YamlText(text)
@@ -172,10 +182,7 @@ def read_plan(path: str) -> PlanFile:
     except BadSyntax as wrong:
         place = f"{name}:{wrong.line}" if wrong.line else name
         raise BadPlan(f"{place}: {one_line(str(wrong))}") from None
-    file = PlanFile(name, data, yaml)
-    file.check_bounds()
-    _put_together(file, Path(path).parent)
-    return file
+    return PlanFile(name, data, yaml)
 
 
 def read_script(path: str) -> str:

@@ -1,0 +1,93 @@
+"""An evaluation as text: a line for each case and model, then the figures of each model, then what has changed."""
+
+from sennit.starter.evaluation.results import CaseResult, Change, Evaluation, Figures
+from sennit.starter.terminal.text import columns
+
+_HEAD = ("case", "model", "right", "seconds", "cost", "tokens", "plan", "repairs")
+
+
+def table(evaluation: Evaluation, width: int) -> str:
+    """Return the whole evaluation for a person."""
+    rows = [_HEAD, *(_row(result) for result in evaluation.results)]
+    # What a wrong answer lacks stands behind its row: the other rows have nothing there.
+    abouts = ["", *(result.why for result in evaluation.results)]
+    blocks = [_without_empty(rows, abouts, width)]
+    blocks.append("\n".join(_sentence(figures) for figures in evaluation.figures))
+    blocks += [_comparison(change) for change in evaluation.changes]
+    return "\n\n".join(blocks)
+
+
+def _row(result: CaseResult) -> tuple[str, ...]:
+    right = "yes" if result.right else "no"
+    return (
+        result.case,
+        result.model,
+        result.status if result.is_open or result.status == "refused" else right,
+        _seconds(result.seconds),
+        _dollars(result.cost_usd),
+        f"{result.tokens:,}",
+        _plan(result.width, result.depth),
+        str(result.repairs),
+    )
+
+
+def _without_empty(rows: list[tuple[str, ...]], abouts: list[str], width: int) -> str:
+    """Return the rows as lines, without the columns in which no case has anything, such as that of the only model."""
+    kept = [column for column in zip(*rows, strict=True) if any(column[1:])]
+    return columns(list(zip(*kept, strict=True)), abouts, width)
+
+
+def _sentence(figures: Figures) -> str:
+    """Return the figures of a model in a line."""
+    share = 100 * figures.right / figures.cases
+    parts = [
+        f"{figures.right} of {figures.cases} right ({share:.0f} %)",
+        f"p50 {_seconds(figures.p50_seconds)} s, p95 {_seconds(figures.p95_seconds)} s",
+        _dollars(figures.cost_usd),
+        f"{figures.tokens:,} tokens in {figures.calls:,} calls",
+        f"plans {_plan(figures.width, figures.depth)} on average",
+        f"{figures.repairs} repairs",
+    ]
+    if figures.open:
+        parts.insert(1, f"{figures.open} not over")
+    if figures.judge_cost_usd:
+        parts.append(f"{_dollars(figures.judge_cost_usd)} for the judge")
+    name = f"{figures.model}: " if figures.model else ""
+    return name + " · ".join(parts)
+
+
+def _comparison(change: Change) -> str:
+    """Return what has changed for a model."""
+    before, now = change.before, change.now
+    name = f" of {before.model or 'the models of the workers'}" if before.model != now.model else ""
+    model = f"{now.model}, " if now.model else ""
+    times = [f"{_seconds(each.p50_seconds)}, {_seconds(each.p95_seconds)}" for each in (before, now)]
+    lines = [
+        f"{model}{now.cases} cases against the earlier result{name}:",
+        f"  right    {before.right} -> {now.right}",
+        f"  p50, p95 {times[0]} -> {times[1]} s",
+        f"  cost     {_dollars(before.cost_usd)} -> {_dollars(now.cost_usd)}",
+        f"  tokens   {before.tokens:,} -> {now.tokens:,}",
+        f"  plans    {_plan(before.width, before.depth)} -> {_plan(now.width, now.depth)}",
+        f"  repairs  {before.repairs} -> {now.repairs}",
+    ]
+    if change.better:
+        lines.append(f"  now right: {', '.join(change.better)}")
+    if change.worse:
+        lines.append(f"  no more right: {', '.join(change.worse)}")
+    return "\n".join(lines)
+
+
+def _seconds(seconds: float | None) -> str:
+    return "?" if seconds is None else f"{seconds:.1f}"
+
+
+def _dollars(cost: float) -> str:
+    return f"${cost:.4f}"
+
+
+def _plan(width: float | None, depth: float | None) -> str:
+    """Return how wide and how deep a plan is, as `4x2`; a `?` if nobody knows."""
+    if width is None or depth is None:
+        return "?"
+    return f"{width:g}x{depth:g}"
