@@ -18,7 +18,6 @@ from sennit.workflows.plan.language.limits import parse_duration
 
 AT_ONCE = 4
 EXAMPLES = """\
-sennit eval examples/evaluations/corpus.yaml
 sennit eval cases.yaml --model openai:A --model openai:B --output json > today.json
 sennit eval cases.yaml --model openai:A --id tuesday --against today.json"""
 
@@ -82,11 +81,11 @@ def exit_of(evaluation: Evaluation) -> Exit:
     """
     if any(result.is_open for result in evaluation.results):
         return Exit.OPEN
-    if evaluation.changes:
-        is_worse = any(change.worse for change in evaluation.changes)
-        return Exit.FAILED if is_worse else Exit.ANSWER
+    for change in evaluation.changes:
+        if change.worse:
+            return Exit.FAILED
     is_right = all(result.right for result in evaluation.results)
-    return Exit.ANSWER if is_right else Exit.FAILED
+    return Exit.ANSWER if is_right or evaluation.changes else Exit.FAILED
 
 
 class _Progress:

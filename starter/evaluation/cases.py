@@ -190,6 +190,8 @@ def _problems(error: ValidationError) -> Iterator[Problem]:
     """Yield pydantic's errors as problems at their places in the file."""
     for item in error.errors(include_url=False):
         where = item["loc"]
+        if item["type"] == "too_short" and item["input"]:
+            continue  # A list is also too short when only its items are wrong.
         if item["type"] == "missing":
             yield Problem("missing_field", where[:-1], f"`{where[-1]}` is missing")
         elif item["type"] == "extra_forbidden":

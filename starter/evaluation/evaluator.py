@@ -15,7 +15,7 @@ from sennit.starter.evaluation.cases import Case, CaseSet
 from sennit.starter.evaluation.judge import judge
 from sennit.starter.evaluation.results import CaseResult
 from sennit.starter.terminal.layers import layers_of
-from sennit.workflows.messages.result import RunReport, UsageReport
+from sennit.workflows.messages.result import RunReport, RunStatus, UsageReport
 from sennit.workflows.messages.views import RunView
 from sennit.workflows.plan.language.text import format_names, one_line
 
@@ -126,7 +126,8 @@ class Evaluator:
         if expect.judge and not failures:
             verdict = await judge(self.sennit, attempt.run, attempt.case.task, expect.judge, report.answer, self.judge)
             verdict_fields = {"judge_run": verdict.run, "judge_cost_usd": verdict.cost_usd}
-            failures += [verdict.failure] if verdict.failure else []
+            if verdict.failure:
+                failures.append(verdict.failure)
 
         plan = await _plan_size(run)
         ended, _ = await self.sennit.look_up(run.id)
@@ -148,7 +149,9 @@ class Evaluator:
 
 def _open(attempt: Attempt, view: RunView) -> CaseResult:
     """Return the result of a run that goes on."""
+    status: RunStatus = "running"
     if view.status == "blocked":
+        status = "blocked"
         nodes = format_names([item.node for item in view.blocked], 3)
         why = f"it waits for you at {nodes}; see: {shlex.join(['sennit', 'status', attempt.run])}"
     else:
@@ -157,7 +160,7 @@ def _open(attempt: Attempt, view: RunView) -> CaseResult:
         case=attempt.case.name,
         model=attempt.model,
         run=attempt.run,
-        status="blocked" if view.status == "blocked" else "running",
+        status=status,
         right=False,
         why=why,
         **_used(view.usage),
@@ -167,8 +170,9 @@ def _open(attempt: Attempt, view: RunView) -> CaseResult:
 def _ending(report: RunReport) -> str:
     """Return how a run ended that has no whole answer."""
     problem = f": {one_line(report.problem, 300)}" if report.problem else ""
-    name = "its answer is only a part" if report.status == "partial" else f"it is {report.status}"
-    return f"{name}{problem}"
+    if report.status == "partial":
+        return f"its answer is only a part{problem}"
+    return f"the run is {report.status}{problem}"
 
 
 def _used(usage: UsageReport) -> dict[str, Any]:

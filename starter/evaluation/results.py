@@ -1,6 +1,7 @@
 """Results of an evaluation, and the figures of each model. Pure."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any, Literal
@@ -90,31 +91,51 @@ class Evaluation(Frozen):
     changes: tuple[Change, ...] = ()
 
 
+_Results = Mapping[str, Mapping[str, CaseResult]]
+"""Results by model and case."""
+
+
 def evaluation_of(name: str, results: Sequence[CaseResult], earlier: Evaluation | None = None) -> Evaluation:
     """Return the evaluation that these results make, compared with an earlier one if there is one."""
-    models = list(dict.fromkeys(result.model for result in results))
-    figures = tuple(figures_of(model, [each for each in results if each.model == model]) for model in models)
-    changes = tuple(_changes(models, results, earlier)) if earlier is not None else ()
-    return Evaluation(set=name, figures=figures, results=tuple(results), changes=changes)
+    by_model = _by_model(results)
+    figures = [figures_of(model, list(cases.values())) for model, cases in by_model.items()]
+    changes: list[Change] = []
+    if earlier is not None:
+        changes = _changes(by_model, _by_model(earlier.results))
+    return Evaluation(set=name, figures=tuple(figures), results=tuple(results), changes=tuple(changes))
 
 
 def figures_of(model: str, results: Sequence[CaseResult]) -> Figures:
     """Return the figures of one model's results."""
-    times = sorted(each.seconds for each in results if each.seconds is not None)
+    totals: Counter[str] = Counter()
+    cost, judge_cost = 0.0, 0.0
+    times: list[float] = []
+    widths: list[int] = []
+    depths: list[int] = []
+    for result in results:
+        totals["right"] += result.right
+        totals["open"] += result.is_open
+        totals["tokens"] += result.tokens
+        totals["calls"] += result.calls
+        totals["repairs"] += result.repairs
+        cost += result.cost_usd
+        judge_cost += result.judge_cost_usd
+        if result.seconds is not None:
+            times.append(result.seconds)
+        if result.width is not None and result.depth is not None:
+            widths.append(result.width)
+            depths.append(result.depth)
+    times.sort()
     return Figures(
         model=model,
         cases=len(results),
-        right=sum(each.right for each in results),
-        open=sum(each.is_open for each in results),
         p50_seconds=percentile(times, 0.5),
         p95_seconds=percentile(times, 0.95),
-        cost_usd=round(sum(each.cost_usd for each in results), 6),
-        tokens=sum(each.tokens for each in results),
-        calls=sum(each.calls for each in results),
-        width=_mean([each.width for each in results]),
-        depth=_mean([each.depth for each in results]),
-        repairs=sum(each.repairs for each in results),
-        judge_cost_usd=round(sum(each.judge_cost_usd for each in results), 6),
+        cost_usd=round(cost, 6),
+        judge_cost_usd=round(judge_cost, 6),
+        width=_mean(widths),
+        depth=_mean(depths),
+        **totals,
     )
 
 
@@ -135,33 +156,47 @@ def read_earlier(name: str, text: str) -> Evaluation:
         raise Refused(f"--against {one_line(name, 60)}: it is no result of an evaluation: {why}; {way}") from None
 
 
-def _changes(models: Sequence[str], results: Sequence[CaseResult], earlier: Evaluation) -> list[Change]:
+def _by_model(results: Sequence[CaseResult]) -> dict[str, dict[str, CaseResult]]:
+    """Return the results of each model by case, in their order."""
+    found: dict[str, dict[str, CaseResult]] = {}
+    for result in results:
+        found.setdefault(result.model, {})[result.case] = result
+    return found
+
+
+def _changes(now: _Results, before: _Results) -> list[Change]:
     """Return the changes of each model. One that the earlier evaluation does not have is compared with the only model
     that it has, if it has only one.
     """
-    known = list(dict.fromkeys(each.model for each in earlier.results))
     changes: list[Change] = []
-    for model in models:
+    for model, cases in now.items():
         other = model
-        if model not in known and len(known) == 1:
-            other = known[0]
-        before = {each.case: each for each in earlier.results if each.model == other}
-        now = {each.case: each for each in results if each.model == model}
-        if before.keys() & now.keys():
-            changes.append(_change(model, other, before, now))
+        if model not in before and len(before) == 1:
+            (other,) = before
+        earlier = before.get(other, {})
+        if earlier.keys() & cases.keys():
+            changes.append(_change(model, other, earlier, cases))
     return changes
 
 
 def _change(model: str, other: str, before: Mapping[str, CaseResult], now: Mapping[str, CaseResult]) -> Change:
     shared = [case for case in now if case in before]
+    better: list[str] = []
+    worse: list[str] = []
+    for case in shared:
+        if now[case].right and not before[case].right:
+            better.append(case)
+        elif before[case].right and not now[case].right:
+            worse.append(case)
     return Change(
         before=figures_of(other, [before[case] for case in shared]),
         now=figures_of(model, [now[case] for case in shared]),
-        better=tuple(case for case in shared if now[case].right and not before[case].right),
-        worse=tuple(case for case in shared if before[case].right and not now[case].right),
+        better=tuple(better),
+        worse=tuple(worse),
     )
 
 
-def _mean(values: Sequence[int | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return round(fmean(known), 2) if known else None
+def _mean(values: Sequence[int]) -> float | None:
+    if not values:
+        return None
+    return round(fmean(values), 2)

@@ -1,20 +1,36 @@
-"""An evaluation as text: a line for each case and model, then the figures of each model, then what has changed."""
+"""An evaluation as text: a line for each case and model, then why some are not right, then the figures of each model
+and what has changed.
+"""
 
 from sennit.starter.evaluation.results import CaseResult, Change, Evaluation, Figures
-from sennit.starter.terminal.text import columns
+from sennit.starter.terminal.text import columns, fit
+from sennit.workflows.plan.language.references import as_text
+from sennit.workflows.plan.language.text import one_line
 
 _HEAD = ("case", "model", "right", "seconds", "cost", "tokens", "plan", "repairs")
+_SHOWN_ANSWER = 100
+"""Columns of a wrong answer."""
 
 
 def table(evaluation: Evaluation, width: int) -> str:
     """Return the whole evaluation for a person."""
     rows = [_HEAD, *(_row(result) for result in evaluation.results)]
-    # What a wrong answer lacks stands behind its row: the other rows have nothing there.
-    abouts = ["", *(result.why for result in evaluation.results)]
-    blocks = [_without_empty(rows, abouts, width)]
+    blocks = [_without_empty(rows, width)]
+    wrong = [_reason(result) for result in evaluation.results if not result.right]
+    if wrong:
+        blocks.append("\n".join(["not right:", *wrong]))
     blocks.append("\n".join(_sentence(figures) for figures in evaluation.figures))
     blocks += [_comparison(change) for change in evaluation.changes]
     return "\n\n".join(blocks)
+
+
+def _reason(result: CaseResult) -> str:
+    """Return why a case is not right, whole: it may name a command. Then comes the beginning of its answer."""
+    model = f" ({result.model})" if result.model else ""
+    line = f"  {result.case}{model}: {one_line(result.why)}"
+    if result.answer is None:
+        return line
+    return f"{line}\n    it says: {fit(as_text(result.answer), _SHOWN_ANSWER)}"
 
 
 def _row(result: CaseResult) -> tuple[str, ...]:
@@ -31,10 +47,10 @@ def _row(result: CaseResult) -> tuple[str, ...]:
     )
 
 
-def _without_empty(rows: list[tuple[str, ...]], abouts: list[str], width: int) -> str:
+def _without_empty(rows: list[tuple[str, ...]], width: int) -> str:
     """Return the rows as lines, without the columns in which no case has anything, such as that of the only model."""
     kept = [column for column in zip(*rows, strict=True) if any(column[1:])]
-    return columns(list(zip(*kept, strict=True)), abouts, width)
+    return columns(list(zip(*kept, strict=True)), [""] * len(rows), width)
 
 
 def _sentence(figures: Figures) -> str:
