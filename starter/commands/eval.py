@@ -65,8 +65,9 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     try:
         results = await evaluator.evaluate(attempts, args.at_once, shown.show)
     except (asyncio.CancelledError, SennitError):
+        same = "the same command without --again" if args.again else "the same command"
         terminal.notice(
-            f"{shown.done} of {len(attempts)} cases are over; what has begun goes on, and the same command too"
+            f"{shown.done} of {len(attempts)} cases are over, and the runs that have begun go on; {same} goes on"
         )
         raise
 

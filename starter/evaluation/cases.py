@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field, JsonValue, ValidationError
 
 from sennit.starter.client.errors import Refused
-from sennit.starter.client.request import checked_goal, slug
+from sennit.starter.client.request import checked_goal, docs_folder, slug
 from sennit.starter.evaluation.expectations import Expectation
 from sennit.starter.limits import MAX_CASE_NAME_CHARACTERS, MAX_CASES
 from sennit.starter.plans.plan_file import PlanFile, read_data, read_plan
@@ -166,11 +166,12 @@ class _CaseReader:
             self._report("inputs", f"these inputs are missing: {format_names(missing)}", "inputs")
 
     def _folder_of(self, docs: str, field: str) -> str:
+        """Return the folder as an absolute path. One that is written so may be on the machine of the workers."""
         folder = self._folder / Path(docs).expanduser()
-        if not folder.is_dir():
+        if not Path(docs).expanduser().is_absolute() and not folder.is_dir():
             where = (*self._where, field) if field else ("docs",)
             self.problems.append(Problem("docs", where, f"there is no folder {format_name(str(folder))}"))
-        return str(folder.resolve())
+        return docs_folder(str(folder), must_exist=False)
 
     def _report(self, code: str, message: str, *place: str) -> None:
         self.problems.append(Problem(code, (*self._where, *place), message))

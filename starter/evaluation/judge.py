@@ -5,7 +5,7 @@ from hashlib import sha256
 from typing import Any
 
 from sennit.starter.client.client import Sennit
-from sennit.starter.client.errors import InvalidRequest, Refused
+from sennit.starter.client.errors import Refused
 from sennit.workflows.plan.language.references import as_text
 from sennit.workflows.plan.language.text import one_line
 
@@ -51,7 +51,7 @@ async def judge(sennit: Sennit, run: str, task: str, rubric: str, answer: Any, m
             program=SCRIPT, inputs=inputs, id=name, title=title, model=model, on_failure="fail", max_replans=0
         )
         report = await started.report()
-    except (InvalidRequest, Refused) as refused:
+    except Refused as refused:
         return Verdict(name, f"it was not judged: {one_line(str(refused), 300)}")
 
     verdict = report.answer
