@@ -28,5 +28,6 @@ MAX_SHOWN_BYTES: Final = 64 * 1024  # of an output that a terminal is given at o
 MAX_SHOWN_LOG: Final = 20  # lines of a run's log on the screen
 MAX_SHOWN_WRITES: Final = 20  # of a run on the screen; its report, as JSON, has 500
 MAX_SLUG_CHARACTERS: Final = 40  # of a goal in a workflow id
+MAX_VIEW_SECONDS: Final = 15.0  # for a worker to show the plan of a run that an evaluation measures
 MAX_WORKFLOW_NAME_CHARACTERS: Final = 200  # of a workflow id before what a fork adds to it
 MAX_YAML_LEVELS: Final = 100  # of a plan file: the reader is recursive

@@ -15,11 +15,14 @@ from sennit.starter.evaluation.table import table
 from sennit.starter.limits import MAX_CASES_AT_ONCE
 from sennit.starter.terminal.console import Terminal
 from sennit.workflows.plan.language.limits import parse_duration
+from sennit.workflows.plan.language.nodes import OnFailure
 
 AT_ONCE = 4
+ON_FAILURE: OnFailure = "partial"
+"""What a failed node leads to: nobody is there to repair it."""
 EXAMPLES = """\
-sennit eval cases.yaml --model openai:A --model openai:B --output json > today.json
-sennit eval cases.yaml --model openai:A --id tuesday --against today.json"""
+sennit eval cases.yaml --model openai:A --model openai:B --output json
+sennit eval cases.yaml --model openai:A --id tuesday --against monday.json"""
 
 
 def add_arguments(parser: Parser) -> None:
@@ -42,7 +45,7 @@ def add_arguments(parser: Parser) -> None:
     add("--against", metavar="FILE", help="compare with an earlier result, as --output json wrote it")
     limit_help = "leave a case that takes longer (exit code 4); its run goes on"
     add("--timeout", type=typed(parse_duration), metavar="30s", help=limit_help)
-    add_run_arguments(parser, replans=True, model=False)
+    add_run_arguments(parser, replans=True, model=False, on_failure=ON_FAILURE)
 
 
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
@@ -55,9 +58,8 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
         earlier = _earlier(args.against, [case.name for case in cases.cases])
     prefix = checked_new_id(args.id) if args.id is not None else cases.name
     attempts = attempts_of(cases, args.models, prefix)
-    # Nobody is there to repair a case: one that fails has failed.
     options = run_options(args)
-    options["on_failure"] = args.on_failure or "partial"
+    options["on_failure"] = args.on_failure or ON_FAILURE
 
     sennit = await connect(args, terminal, renew="always")
     evaluator = Evaluator(sennit, options, args.judge, args.again, args.timeout)

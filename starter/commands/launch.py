@@ -4,7 +4,7 @@ import argparse
 import os
 import re
 from collections.abc import Awaitable, Callable
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from pydantic import ValidationError
 
@@ -22,6 +22,7 @@ from sennit.workflows.messages.queues import models_in
 from sennit.workflows.messages.result import RunReport
 from sennit.workflows.plan.language.call_settings import CallSettings
 from sennit.workflows.plan.language.limits import Limits, parse_duration
+from sennit.workflows.plan.language.nodes import OnFailure
 from sennit.workflows.plan.language.validation_messages import describe_errors
 from sennit.workflows.plan.limits import MAX_NODES
 
@@ -98,16 +99,24 @@ def add_start_arguments(parser: argparse.ArgumentParser, *, replans: bool = Fals
 
 
 def add_run_arguments(
-    parser: argparse.ArgumentParser, *, replans: bool = False, docs: bool = False, model: bool = True
+    parser: argparse.ArgumentParser,
+    *,
+    replans: bool = False,
+    docs: bool = False,
+    model: bool = True,
+    on_failure: OnFailure = "park",
 ) -> None:
-    """Add the flags that say how a run is done. Without `model` the command has a flag of its own for it."""
+    """Add the flags that say how a run is done. Without `model` the command has a flag of its own for it; `on_failure`
+    is what the command does without that flag.
+    """
     add = parser.add_argument
     if docs:
         add("--docs", metavar="DIR", help="folder of documents to search and read")
     if replans:
         replans_help = "how often a model may add to the plan (default: 2)"
         add("--max-replans", type=whole(0, 20), metavar="N", help=replans_help)
-    add("--on-failure", choices=("park", "partial", "fail"), help="what a failed node leads to (default: park)")
+    failure_help = f"what a failed node leads to (default: {on_failure})"
+    add("--on-failure", choices=get_args(OnFailure), help=failure_help)
     add("--approval", choices=("writes", "never"), help="what needs approval (default: writes)")
     plan_help = "ask before a program's first step, with its script and quote"
     add("--approve-plan", action="store_true", default=None, help=plan_help)

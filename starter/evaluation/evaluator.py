@@ -14,13 +14,11 @@ from sennit.starter.client.run import Run
 from sennit.starter.evaluation.cases import Case, CaseSet
 from sennit.starter.evaluation.judge import judge
 from sennit.starter.evaluation.results import CaseResult
+from sennit.starter.limits import MAX_VIEW_SECONDS
 from sennit.starter.terminal.layers import layers_of
 from sennit.workflows.messages.result import RunReport, RunStatus, UsageReport
 from sennit.workflows.messages.views import RunView
 from sennit.workflows.plan.language.text import format_names, one_line
-
-LONGEST_VIEW = 15.0
-"""Seconds in which a worker shows the plan of a run that is over; without it the plan's size is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +180,7 @@ def _used(usage: UsageReport) -> dict[str, Any]:
 async def _plan_size(run: Run[RunReport]) -> dict[str, int]:
     """Return the width and depth of the plan of a run, nothing if no worker shows it in time."""
     try:
-        async with asyncio.timeout(LONGEST_VIEW):
+        async with asyncio.timeout(MAX_VIEW_SECONDS):
             layers = layers_of((await run.view()).nodes)
     except (TimeoutError, SennitError):
         return {}
