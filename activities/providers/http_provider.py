@@ -393,7 +393,9 @@ class HttpProvider:
                     await turns.give_way()
                     if self._take_event(builder, data, is_error=parser.is_error):
                         return True
-                if not builder.in_progress:
+                if builder.in_progress:
+                    builder.check_blanks(idle)
+                else:
                     self._check_idle(builder, parser.idle_bytes)
                 # A comment, or an event without data, shows that the server lives: every line counts.
                 now = loop.time()

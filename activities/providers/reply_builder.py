@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sennit.activities.limits import MAX_MODEL_CHARACTERS, MAX_REPLY_TOKENS, MAX_TOKEN_BYTES
+from sennit.activities.limits import MAX_BLANKS, MAX_MODEL_CHARACTERS, MAX_REPLY_TOKENS, MAX_TOKEN_BYTES
 from sennit.activities.providers import structured, surrogates
 from sennit.activities.providers.call_arguments import CallArguments
 from sennit.activities.providers.errors import BadReply, ModelRefused, OutputCut, ReplyCut
@@ -35,6 +35,9 @@ LEAST_REPEATED = 16
 """Characters of a last piece that is taken for all pieces once more: shorter ones may be alike by chance."""
 LEAST_CUT_PROMPT = 1_000
 """Tokens of a prompt, estimated, from which on a far lower count of the server is reported."""
+LEAST_BLANK_PIECES = 32
+"""Pieces of blanks from which on they count as silence, however short they are: a few stand before a long pause."""
+_BLANKS = " \t\r\n\v\f\x00\u00a0\u200b\u200c\u200d\u2060\u3000\ufeff"
 _NO_REASON = frozenset(("", "null", "none", "unspecified", "finish_reason_unspecified", "in_progress", "not_finished"))
 """What some servers write where the reply goes on."""
 _ALONE = "half of a character came without the other, and is shown as \ufffd"
@@ -80,6 +83,30 @@ class Counts:
 
 
 @dataclass(slots=True)
+class BlankRun:
+    """The blanks with which a reply ends so far: how many there are, in how many pieces, and since when."""
+
+    characters: int = 0
+    pieces: int = 0
+    since: float = 0.0
+
+    def take(self, piece: str) -> None:
+        """Take the next piece of the reply."""
+        end = piece.rstrip(_BLANKS)
+        if end or not self.pieces:
+            self.characters, self.pieces, self.since = 0, 0, time.monotonic()
+        if len(end) < len(piece):
+            self.characters += len(piece) - len(end)
+            self.pieces += 1
+
+    def is_endless(self, idle: float) -> bool:
+        """Whether nothing else is to be expected: there are too many, or they came for as long as silence may last."""
+        if self.characters > MAX_BLANKS:
+            return True
+        return self.pieces >= LEAST_BLANK_PIECES and time.monotonic() - self.since > idle
+
+
+@dataclass(slots=True)
 class ReplyBuilder:
     """Gathers the pieces of one reply; reports each to the request's listeners. `sent` is about how many tokens the
     request has, `wrapped` says that the schema given to the server has the wanted one inside, `is_limited` that the
@@ -115,6 +142,7 @@ class ReplyBuilder:
     notes: dict[str, None] = field(default_factory=dict)
     begun_blocks: dict[int, str] = field(default_factory=dict)
     """Of Anthropic's blocks, the text with which each has begun until its first delta came."""
+    _blanks: BlankRun = field(default_factory=BlankRun)
     _text: list[str] = field(default_factory=list)
     _half: str = ""
     _thought: bool = False
@@ -144,6 +172,7 @@ class ReplyBuilder:
         if not piece:
             return
         self._arrived(piece)
+        self._blanks.take(piece)
         size = len(piece)
         if self._half or not piece.isascii():
             size = text_bytes(piece)
@@ -193,12 +222,14 @@ class ReplyBuilder:
         call.id = call.id or call_id
         call.name = call.name or name
         call.arguments.add(arguments)
+        self._blanks.take(arguments or name)
         self._report_progress(text_bytes(arguments))
 
     def add_thought(self, piece: str) -> None:
         """Count a piece that is not part of the reply."""
         if piece:
             self._thought = True
+            self._blanks.take(piece)
             self._report_progress(text_bytes(piece))
 
     def _arrived(self, piece: str) -> None:
@@ -287,6 +318,13 @@ class ReplyBuilder:
             return False
         self.stop, self.overran = "length", True
         return True
+
+    def check_blanks(self, idle: float) -> None:
+        """Raise BadReply if nothing but blanks comes any more, for more than `idle` seconds or without an end."""
+        if self._blanks.is_endless(idle):
+            count = f"{self._blanks.characters:,} blanks"
+            wrong = f"goes on with blanks and nothing else, and was ended after {count}"
+            raise BadReply(f"the reply of {self.request.model} {wrong}", retryable=True)
 
     def reply(self) -> ModelReply:
         """Return the finished reply. Raises ModelRefused, OutputCut, ReplyCut, BadReply or SchemaMismatch."""
@@ -405,13 +443,22 @@ class ReplyBuilder:
                 f"the whole reply of {model} was thinking: it was cut at {tokens} without an answer; {todo}"
             )
         else:
-            begins = f" ({' '.join(text.split())[:80]!r} ...)" if text else ""
-            todo = (
-                "raise `max_tokens`, or ask for less" if self.is_limited else "its server gives no more; ask for less"
-            )
+            begins = f" ({' '.join(text[:400].split())[:80]!r} ...)" if text else ""
+            todo = self._todo_after_cut()
             cut = OutputCut(f"the reply of {model} was cut at {tokens}; {todo}{begins}")
         cut.written, cut.growable = written, not self.overran
         return cut
+
+    def _todo_after_cut(self) -> str:
+        """Return what helps where a reply was cut."""
+        limit = self.request.max_output_tokens
+        if self.overran and limit is not None:
+            return f"it was ended here, far above its limit of {limit:,} tokens, which its server does not heed"
+        if self.overran:
+            return "it was ended here, for no model's reply is that long; ask for less"
+        if self.is_limited:
+            return "raise `max_tokens`, or ask for less"
+        return "its server gives no more; ask for less"
 
     def _said(self) -> str:
         """Return the text without thoughts. A planner's has them: its reader drops them, and says if one is open."""

@@ -383,3 +383,58 @@ async def test_thoughts_of_another_model_are_dropped_with_a_note(opened: Open) -
     reply = await turn_after(sent, first, model="openai:other")
     assert reply.warnings == ("openai:other goes on with turns of openai:test-model, without the thoughts of these",)
     assert "extra_content" not in json.dumps(sent.server.asked[0])
+
+
+BLANKS = " \n" * 100
+
+
+def called_with(blanks: str) -> bytes:
+    return called(0, arguments=blanks)
+
+
+ENDLESS = {
+    "behind half a text": (said('{"km": 1'), said(BLANKS)),
+    "behind half of a call": (called(0, "search", '{"query": '), called_with(BLANKS)),
+    "behind nothing": (said(""), said(BLANKS)),
+    "of no width": (said("The Nile"), said("\u200b" * 200)),
+    "in one piece": (said("The Nile"), said("The Nile" + " " * 10_000)),
+    "in a thought": (chunk({"reasoning_content": "hm"}), chunk({"reasoning_content": BLANKS})),
+}
+
+
+@pytest.mark.parametrize("form", ENDLESS)
+async def test_a_reply_that_goes_on_with_blanks_is_soon_ended(opened: Open, form: str) -> None:
+    begins, blanks = ENDLESS[form]
+    found = await opened(Script((begins, *[blanks] * 400, STOP, DONE)))
+    with pytest.raises(ProviderError, match="goes on with blanks and nothing else, and was ended") as caught:
+        await found.ask(tools=TOOLS)
+    assert caught.value.retryable
+    assert caught.value.usage.output_tokens <= 15_000, "what came of it is charged, and most has not come"
+
+
+async def test_a_reply_that_goes_on_with_blanks_is_ended_when_silence_would_be(opened: Open) -> None:
+    slow = [piece for _ in range(100) for piece in (said(" "), 0.02)]
+    found = await opened(Script((said("The Nile"), *slow, STOP, DONE)), limits=Limits(connect=2.0, first=5.0, idle=0.7))
+    with pytest.raises(ProviderError, match="goes on with blanks and nothing else, and was ended") as caught:
+        await found.ask()
+    assert caught.value.retryable
+
+
+async def test_blanks_within_a_reply_are_part_of_it(opened: Open) -> None:
+    wide = f"The{' ' * 3_000}Nile"
+    assert (await (await opened(Script((said(wide[:1_500]), said(wide[1_500:]), STOP, DONE)))).ask()).text == wide
+    spaced = [piece for sign in "abcdefgh" * 8 for piece in (said(sign), said(" " * 500))]
+    assert len((await (await opened(Script((*spaced, STOP, DONE)))).ask()).text) == 64 * 501
+    # One blank, and a long pause in which the server shows that it lives, is no end.
+    alive = [piece for _ in range(12) for piece in (b": alive\n\n", 0.1)]
+    found = await opened(
+        Script((said("The "), *alive, said("Nile"), STOP, DONE)), limits=Limits(connect=2.0, first=5.0, idle=0.7)
+    )
+    assert (await found.ask()).text == "The Nile"
+
+
+async def test_a_reply_without_an_end_is_cut_and_the_error_does_not_blame_the_server(opened: Open) -> None:
+    found = await opened(Script(([said("river " * 1_000)] * 300)))
+    with pytest.raises(OutputCut, match="it was ended here, far above its limit of 100 tokens") as caught:
+        await found.ask(max_output_tokens=100)
+    assert not caught.value.growable
