@@ -31,6 +31,7 @@ WRITTEN: Final = "it has taken effect"
 _AFTER: Final = (ToolResultError, OutputRefused, FactTooLarge, StoreUnavailable)
 """Errors that come only after the effect."""
 _INTENT: Final = ".intent"
+_BELOW: Final = ".below"
 _POLL_SECONDS: Final = 0.2
 _STORING_SECONDS: Final = 1.0
 """What a call in flight gets on top of its time, to store its result."""
@@ -56,6 +57,17 @@ class Intent(BaseModel):
     call: str = ""
     generation: int = 1
     at: float = 0.0
+
+
+class SubagentLedger(BaseModel):
+    """Where a sub-agent keeps its writes: the run prefix that it has below its parent's node, in a generation. `call`
+    is what the node is known by.
+    """
+
+    run_prefix: str
+    node: str
+    call: str
+    generation: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,29 +167,64 @@ class EffectLedger:
             raise
 
     async def written(self) -> list[LedgerLine]:
-        """Return all writes of the run that have begun, in the order in which they began, and what became of them:
-        also those that the run has forgotten because it was reset. Raises StoreUnavailable.
+        """Return all writes of the run and its sub-agents that have begun, in the order in which they began, and what
+        became of them: also those that the run has forgotten because it was reset. Raises StoreUnavailable.
         """
+        dated = await self._dated()
+        return [line for _, line in sorted(dated, key=lambda each: (each[0], each[1].node, each[1].below))]
+
+    async def _dated(self) -> list[tuple[float, LedgerLine]]:
+        """Return all writes of the run and its sub-agents, each with when it began."""
         found: list[tuple[float, LedgerLine]] = []
-        async for marker, intent in self._all():
-            found.append((intent.at, await self._line(intent, marker)))
-        return [line for _, line in sorted(found, key=lambda each: (each[0], each[1].node))]
+        async for name in self._names():
+            if name.endswith(_BELOW):
+                found += await self._written_below(name)
+            intent = await self._intent(name)
+            if intent is not None:
+                found.append((intent.at, await self._line(intent, name.removesuffix(_INTENT))))
+        return found
+
+    async def note_subagent(self, below: SubagentLedger) -> None:
+        """Note where a sub-agent keeps its writes, before it begins. Safe to repeat. Raises StoreUnavailable."""
+        name = f"{digest_of(below.run_prefix.encode())}{_BELOW}"
+        await self.store.mark(self.run_prefix, name, below.model_dump_json().encode())
+
+    async def _written_below(self, marker: str) -> list[tuple[float, LedgerLine]]:
+        """Return the writes of a sub-agent, and of those below it, each with when it began, as writes of its node."""
+        body = await self.store.marked(self.run_prefix, marker)
+        if body is None:
+            return []
+        below = SubagentLedger.model_validate_json(body)
+        namespace, _, _ = self.run_prefix.rpartition("/")
+        ledger = EffectLedger(self.store, f"{namespace}/{below.run_prefix}", self.recorded)
+        found = []
+        for at, line in await ledger._dated():
+            name = line.node if line.generation == 1 else f"{line.node}~{line.generation}"
+            path = f"{name}.{line.below}" if line.below else name
+            place = {"node": below.node, "call": below.call, "generation": below.generation, "below": path}
+            found.append((at, line.model_copy(update=place)))
+        return found
 
     async def intents(self) -> AsyncIterator[Intent]:
         """Yield the intents of all writes of the run that have begun. Raises StoreUnavailable."""
-        async for _, intent in self._all():
-            yield intent
+        async for name in self._names():
+            intent = await self._intent(name)
+            if intent is not None:
+                yield intent
 
-    async def _all(self) -> AsyncIterator[tuple[str, Intent]]:
-        """Yield all intents of the run, each with the name of the marker that holds its outcome."""
+    async def _names(self) -> AsyncIterator[str]:
+        """Yield the names of all markers of the run, without those of its sub-agents."""
         namespace, _, run = self.run_prefix.rpartition("/")
         async for each in self.store.list_objects(namespace, run):
-            if each.run_prefix != self.run_prefix or not each.name.endswith(_INTENT):
-                continue
-            marker = each.name.removeprefix(MARKERS).removesuffix(_INTENT)
-            body = await self.store.marked(self.run_prefix, f"{marker}{_INTENT}")
-            if body is not None:
-                yield marker, Intent.model_validate_json(body)
+            if each.run_prefix == self.run_prefix and each.name.startswith(MARKERS):
+                yield each.name.removeprefix(MARKERS)
+
+    async def _intent(self, name: str) -> Intent | None:
+        """Return the intent in the marker of this name, None if it holds another thing or was taken back."""
+        if not name.endswith(_INTENT):
+            return None
+        body = await self.store.marked(self.run_prefix, name)
+        return Intent.model_validate_json(body) if body is not None else None
 
     async def _line(self, intent: Intent, marker: str) -> LedgerLine:
         """Return what became of a write that has begun."""

@@ -10,7 +10,7 @@ from functools import partial
 
 from sennit.activities.nodes.content_key import host_key, result_key
 from sennit.activities.nodes.context import NodeContext
-from sennit.activities.nodes.effect_ledger import EffectLedger, Write
+from sennit.activities.nodes.effect_ledger import EffectLedger, SubagentLedger, Write
 from sennit.activities.nodes.replies import Marker, keep
 from sennit.activities.storage.artifacts import ArtifactStore, BodyMissing, decode, digest_of, key_of
 from sennit.activities.storage.garbage import is_claimed
@@ -157,6 +157,13 @@ class Origins:
             reply = await keep(self.store, context.run_prefix, decode(body), wanted, inline=inline)
             reply = reply.model_copy(update={"error": wrong}) if wrong is not None else reply
         return reply.model_copy(update={"attempt": 0, "usage": NO_USAGE, "taken_over": True, "at": at})
+
+
+def subagent_ledger(context: NodeContext) -> SubagentLedger:
+    """Return where the sub-agent of a node keeps its writes."""
+    generation = context.unit.generation
+    home = prefix_below(context.call.run, _place(context, generation))
+    return SubagentLedger(run_prefix=home, node=context.unit.path, call=context.key, generation=generation)
 
 
 def told_at(key: str) -> str:

@@ -18,7 +18,7 @@ from sennit.activities.nodes.context import NodeContext, NodeOutput
 from sennit.activities.nodes.effect_ledger import EffectLedger, Write
 from sennit.activities.nodes.error_mapping import NodeTimeout, kind_of, message_of
 from sennit.activities.nodes.in_flight import finish
-from sennit.activities.nodes.origins import Origins
+from sennit.activities.nodes.origins import Origins, subagent_ledger
 from sennit.activities.nodes.pace import turn
 from sennit.activities.nodes.questions import question_of, unapproved, unapproved_program
 from sennit.activities.nodes.replies import (
@@ -260,11 +260,7 @@ class NodeRunner:
     async def ledger(self, run_prefix: str, call: LedgerCall) -> LedgerReply:
         """Return what became of all writes that have begun in a run. Safe to repeat. Raises StoreUnavailable."""
         del call
-
-        async def nothing(_: str) -> None:
-            return None
-
-        lines = await EffectLedger(self.store, run_prefix, nothing).written()
+        lines = await EffectLedger(self.store, run_prefix, _unrecorded).written()
         return LedgerReply(lines=tuple(lines[:MAX_LEDGER_LINES]))
 
     async def subagent_request(self, run_prefix: str, call: AgentNodeCall) -> SubagentRequest:
@@ -279,6 +275,7 @@ class NodeRunner:
         if taken is not None:
             return SubagentRequest(taken=taken)
         origins = await self.origins.of_subagent(context)
+        await EffectLedger(self.store, run_prefix, _unrecorded).note_subagent(subagent_ledger(context))
         await context.binder.load(context.unit)
         run_context = await self.library.run_context(run_prefix, context.checked.run_context)
         goal, material = bind_goal(node.goal, context.binder.lookup)
@@ -401,6 +398,10 @@ class NodeRunner:
         reply = reply_of(context, output, digest_of(body), len(body))
         await self.store.put(context.run_prefix, body)
         return reply
+
+
+async def _unrecorded(_: str) -> None:
+    """Tell of no outcome: who lists the writes of a ledger asks its markers only whether they are there."""
 
 
 def _content_key(context: NodeContext, refs: dict[str, str], tool: Tool | None, generation: int) -> str:

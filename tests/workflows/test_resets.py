@@ -138,6 +138,32 @@ async def test_a_write_that_a_program_made_before_a_reset_is_told_until_it_makes
     assert lines(cache, "notes.txt", mark) == 1
 
 
+async def test_a_write_that_a_sub_agent_below_a_sub_agent_made_before_a_reset_is_told_by_its_path(
+    client: Client, begin: Start, model_server: ModelServer
+) -> None:
+    """Each of them keeps its writes below a run prefix of its own, of which the run that was reset knows nothing."""
+    inner = [call("w", "note", args={"text": uuid.uuid4().hex})]
+    outer = [{"id": "in", "kind": "agent", "goal": "Inner."}]
+    model_server.on("You plan work.*Outer", json.dumps({"nodes": outer, "answer": "$in"}))
+    model_server.on("You plan work.*Inner", json.dumps({"nodes": inner, "answer": "$w"}))
+    nodes = [
+        {"id": "g", "kind": "gate", "question": "Go?"},
+        {"id": "sub", "kind": "agent", "goal": "Outer.", "needs": ["g"]},
+        {"id": "end", "kind": "gate", "question": "End?", "needs": ["sub"]},
+    ]
+    handle = await begin(plan={"nodes": nodes, "answer": ["$sub", "$end"]}, approval="never")
+    await insist(handle, "answer", {"node": "g", "value": "yes"})
+    await until(handle, partial(asks, "End?"))
+    again = await reset(client, handle, answered, without=EVERYTHING)
+    told = [{"node": "sub.in.w", "status": "made"}]
+    await until(again, lambda view: view["writes"] == told and asks("Go?", view))
+    await insist(again, "answer", {"node": "g", "value": "yes"})
+    view = await until(again, partial(asks, "End?"))
+    assert view["writes"] == [], "the status of the sub-agent tells that they were made"
+    await insist(again, "finish", {})
+    assert (await again.result())["writes"] == []
+
+
 async def test_a_write_in_flight_is_waited_for_after_a_reset(client: Client, start: Start, cache: Path) -> None:
     text = f"plain-{uuid.uuid4().hex}"
     nodes = [call("q"), call("w", "post", args={"text": text, "seconds": SECONDS}, timeout="30s", needs=["q"])]

@@ -224,11 +224,14 @@ class LedgerCall(Message):
 
 
 class LedgerLine(Message):
-    """What became of a write: its node's path and generation, and what the node is known by whatever its path."""
+    """What became of a write: its node's path and generation, and what the node is known by whatever its path. A write
+    of a sub-agent is told by its path `below` the node.
+    """
 
     node: str
     call: str = ""
     generation: int = 1
+    below: str = ""
     status: WriteStatus
 
 

@@ -15,7 +15,7 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from sennit.workflows.limits import MAX_KEPT_REPLIES, MAX_RUN_WARNINGS
-from sennit.workflows.messages.contracts import CheckResult, NodeReply, PlanPage
+from sennit.workflows.messages.contracts import CheckResult, LedgerLine, NodeReply, PlanPage
 from sennit.workflows.messages.ends import CallEnd
 from sennit.workflows.messages.request import ContinuedState, RunRequest, has_plan
 from sennit.workflows.messages.result import RunStatus, WriteLine
@@ -360,7 +360,7 @@ class Engine:
         pause = FIRST_LEDGER_PAUSE
         while True:
             lines = await self._setup.ledger()
-            known = tuple(Written(line.node, line.call, line.generation, line.status) for line in lines)
+            known = tuple(_written(line) for line in lines)
             self.forgotten = tuple(each for each in known if unit_of(self.state, each) is None)
             self.post(LedgerRead(known))
             if not any(each.status == "in flight" and not self._runs(each) for each in known):
@@ -492,6 +492,11 @@ class Engine:
             return
         self._alarm.set(self.state)
         await workflow.wait_condition(lambda: self._awake)
+
+
+def _written(line: LedgerLine) -> Written:
+    """Return a write as the scheduler takes it."""
+    return Written(line.node, line.call, line.generation, line.status, line.below)
 
 
 def start_engine(

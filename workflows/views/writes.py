@@ -31,6 +31,7 @@ def writes_of(state: RunState, *, all_made: bool = False, forgotten: Sequence[Wr
     for write in forgotten:
         if unit_of(state, write) is None:
             name = write.path if write.generation == 1 else f"{write.path}~{write.generation}"
+            name = f"{name}.{write.below}" if write.below else name
             found.append(WriteLine(node=name, status=write.status))
     if all_made:
         found += [WriteLine(node=state.full_path(unit), status="made") for unit in _made(state)]

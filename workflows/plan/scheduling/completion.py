@@ -14,6 +14,7 @@ from sennit.workflows.plan.scheduling.events import (
     Outcome,
     Question,
     WriteStatus,
+    Written,
 )
 from sennit.workflows.plan.scheduling.state import (
     BLOCKED,
@@ -286,18 +287,22 @@ def fate_of(outcome: Outcome) -> WriteStatus | None:
     return "unknown" if error == UNKNOWN_OUTCOME else None
 
 
-def note_written(state: RunState, unit: int, generation: int, status: WriteStatus) -> None:
+def note_written(state: RunState, unit: int, write: Written) -> None:
     """Note what the ledger of effects says of a write, unless the run knows that by itself."""
-    if state.generation[unit] == generation and state.status[unit] in (SUCCEEDED, RUNNING):
+    if state.generation[unit] == write.generation and state.status[unit] in (SUCCEEDED, RUNNING):
         return
-    if status != "in flight" and not any(each[::2] == (generation, "") for each in state.effects.get(unit, ())):
-        _note(state, unit, generation, status)
+    known = state.effects.get(unit, ())
+    is_known = any((each.generation, each.below) == (write.generation, write.below) for each in known)
+    if write.status != "in flight" and not is_known:
+        _note(state, unit, write.generation, write.status, write.below)
 
 
 def _forget_made(state: RunState, unit: int) -> None:
-    """A write that has a result now was made before its run was reset: from now on its status tells that."""
-    made = Effect(state.generation[unit], "made")
-    known = tuple(each for each in state.effects.get(unit, ()) if each != made)
+    """A write that has a result now was made before its run was reset: from now on its status tells that. The same
+    holds for the writes of a sub-agent.
+    """
+    made = (state.generation[unit], "made")
+    known = tuple(each for each in state.effects.get(unit, ()) if (each.generation, each.status) != made)
     if known:
         state.effects[unit] = known
     else:

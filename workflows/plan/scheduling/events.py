@@ -247,12 +247,15 @@ class BudgetRaised:
 
 
 class Written(NamedTuple):
-    """A write that the ledger of effects knows of: by the path of its node and by the call's key, in a generation."""
+    """A write that the ledger of effects knows of: by the path of its node and by the call's key, in a generation, and
+    by its path `below` the node if a sub-agent makes it.
+    """
 
     path: str
     key: str
     generation: int
     status: WriteStatus
+    below: str = ""
 
 
 @dataclass(slots=True)

@@ -119,7 +119,7 @@ def _read_ledger(state: RunState, event: LedgerRead) -> None:
     for write in event.writes:
         unit = unit_of(state, write)
         if unit is not None:
-            completion.note_written(state, unit, write.generation, write.status)
+            completion.note_written(state, unit, write)
 
 
 def _work_off(state: RunState) -> None:
