@@ -14,8 +14,8 @@ MAX_ANSWER_BYTES_IN_REPORT: Final = 64 * 1024
 """Of an answer in the report of a run; the whole one lies in the artifact store."""
 MAX_BEGINNING_CHARACTERS: Final = 200  # of a reply that cannot be read: so much of it stands in the error
 MAX_BLANKS: Final = 4 * 1024
-"""Characters without a form, one behind the other, in a model's reply. Models that have lost their end write blank lines
-for ever; deep tables and code have some hundreds.
+"""Characters without a form, one behind the other, in a model's reply. Models that have lost their end write blank
+lines for ever; deep tables and code have some hundreds.
 """
 MAX_BODY_BYTES: Final = 16 * 1024 * 1024  # of one artifact: workers hold several in memory at once
 MAX_BYTES_BEFORE_REPLY: Final = 256 * 1024

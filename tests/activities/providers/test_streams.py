@@ -434,7 +434,7 @@ async def test_blanks_within_a_reply_are_part_of_it(opened: Open) -> None:
 
 
 async def test_a_reply_without_an_end_is_cut_and_the_error_does_not_blame_the_server(opened: Open) -> None:
-    found = await opened(Script(([said("river " * 1_000)] * 300)))
+    found = await opened(Script([said("river " * 1_000)] * 300))
     with pytest.raises(OutputCut, match="it was ended here, far above its limit of 100 tokens") as caught:
         await found.ask(max_output_tokens=100)
     assert not caught.value.growable
