@@ -43,6 +43,7 @@ PASSED_THROUGH = (
     "sennit.workflows.messages.ends",
     "sennit.workflows.messages.request",
     "sennit.workflows.messages.result",
+    "sennit.workflows.messages.text_stream",
     "sennit.workflows.messages.updates",
     "sennit.workflows.messages.views",
 )

@@ -69,3 +69,7 @@ MAX_GATE_ANSWER_CHARACTERS: Final = 64 * 1024  # of a person's answer: the histo
 MAX_DRAWN_AT_ONCE: Final = 200  # Nodes of a board that is drawn at each change: to draw takes time for each node
 MAX_UPDATE_BYTES: Final = MAX_PAYLOAD_BYTES // 2
 """Of an update that a worker takes: what it answers a query with may have it again, beside other things."""
+MAX_BATCH_CHARACTERS: Final = 32 * 1024  # of the text of models that a worker sends at once, or a client reads
+MAX_LOG_CHARACTERS: Final = 128 * 1024  # of the text of models that the stream of a run keeps for who comes late
+MAX_STREAMED_TEXTS: Final = 500  # whose length the stream of a run knows
+MAX_POLLS: Final = 1_500  # of one run of a stream, before it continues as new: the server takes 2,000 updates

@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from sennit.activities.llm.history import Histories, History, messages_of
 from sennit.activities.llm.inputs import PromptInputs, joins, prompt_inputs
+from sennit.activities.llm.live_text import LiveTexts
 from sennit.activities.llm.models import OFFLINE, Models
 from sennit.activities.llm.reply import JoinerFormat, PromptFormat
 from sennit.activities.nodes.context import NodeContext, NodeOutput
@@ -41,6 +42,7 @@ class ModelCalls:
 
     models: Models
     library: ArtifactReader
+    texts: LiveTexts = field(default_factory=LiveTexts)
 
     async def run(self, context: NodeContext, work: ModelCall) -> NodeOutput:
         """Return the model's output, or a request for more nodes: what a joiner adds, or the tool calls of a turn with
@@ -74,14 +76,16 @@ class ModelCalls:
         form = None if tools else prompt.form
         request = self._request(context, work, prompt)
         request = replace(request, history=history.turns, messages=tuple(messages), tools=tools, form=form)
-        reply = await self._complete(context, request, models)
-        if not (reply.calls and tools):
-            output = prompt.read(reply, context.attempts.progress)
-            return replace(output, warnings=(*output.warnings, *history.warnings, *reply.warnings))
-        transcript = _transcript(messages, reply)
-        if work.context.over == "reference":
-            transcript["outputs"] = inputs.places
-        return NodeOutput(transcript, reply.usage, "calls", warnings=(*history.warnings, *reply.warnings))
+        async with self.texts.writing(context, answer_only=joins(work)) as text:
+            reply = await self._complete(context, replace(request, on_text=text.add), models)
+            if reply.calls and tools:
+                output = NodeOutput(_transcript(messages, reply), reply.usage, "calls")
+            else:
+                output = prompt.read(reply, context.attempts.progress)
+            text.end(output)
+        if output.more == "calls" and work.context.over == "reference":
+            output.output["outputs"] = inputs.places
+        return replace(output, warnings=(*output.warnings, *history.warnings, *reply.warnings))
 
     async def _complete(self, context: NodeContext, request: ModelRequest, models: Sequence[str]) -> ModelReply:
         request = replace(request, prompt=roles.with_fault(request.prompt, context.attempts.fault))

@@ -7,7 +7,7 @@ names, the passwords of those that are URLs, and what `remember` was told.
 import os
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 from html.entities import codepoint2name
@@ -55,6 +55,10 @@ _KEY = re.compile(r"\b(?:sk|pk|key)-(?=[\w*.-]{0,99}[\d*])[\w*.-]{8,}")  # as mo
 _URL = re.compile(
     r"(?P<before>\b[a-z][a-z0-9+.-]{0,30}://[^\s/:@?#]{0,200}:)(?P<password>[^\s/@]{1,500})(?=@)", re.IGNORECASE
 )
+_SPELLING_CHARACTERS = 24
+"""Characters of one character, however it is spelled."""
+_HALF_SPELLING = rf"[\\%&][\\%&#;\w]{{0,{_SPELLING_CHARACTERS}}}\Z"
+_ONE_HALF_SPELLING = re.compile(_HALF_SPELLING)
 _ESCAPES = {"\n": "n", "\r": "r", "\t": "t"}
 _PIECE = re.compile(r"[A-Za-z0-9]+")
 
@@ -100,6 +104,11 @@ def mask(value: Any, written: str | None = None) -> Any:
     return value if written is not None and not redactor.may_hold(written) else redactor.mask(value)
 
 
+def safe_length(text: str) -> int:
+    """Return how many characters of a text that goes on can be masked for good: behind them a secret may begin."""
+    return _current_redactor().safe_length(text)
+
+
 _current: tuple[dict[bytes, bytes], int, "Redactor"] | None = None
 
 
@@ -119,7 +128,7 @@ class Redactor:
     in base64, also inside a longer text that was encoded. Values under 6 characters are left alone, and words under 8.
     """
 
-    __slots__ = ("_pieces", "_values")
+    __slots__ = ("_beginnings", "_pieces", "_secrets", "_values")
 
     def __init__(self, env: Mapping[str, str], known: Iterable[str] = ()) -> None:
         secrets = {secret for secret in (*_secrets_of(env), *known) if _is_long(secret)}
@@ -127,6 +136,8 @@ class Redactor:
         encoded = [core for secret in longest_first for core in _base64_cores(secret)]
         forms = [*map(_any_spelling, longest_first), *map(_any_alphabet, encoded)]
         self._values = re.compile("|".join(forms)) if forms else None
+        self._secrets = longest_first, encoded
+        self._beginnings: list[_Beginning] | None = None  # made when a text that goes on is masked for the first time
         pieces = {max(_PIECE.findall(text), key=len, default="") for text in (*longest_first, *encoded)}
         self._pieces = () if any(len(piece) < _LEAST_PIECE for piece in pieces) else tuple(sorted(pieces))
 
@@ -146,6 +157,24 @@ class Redactor:
             return {self.mask(key): self.mask(item) for key, item in value.items()}
         return value
 
+    def safe_length(self, text: str) -> int:
+        """Return how many characters of a text that goes on can be masked for good: behind them a secret may begin."""
+        if self._values is None:
+            return len(text)
+        if self._beginnings is None:
+            secrets, encoded = self._secrets
+            spelled = [[_one_spelling(letter) for letter in secret] for secret in secrets]
+            spelled += [[_any_alphabet(letter, padded=False) for letter in core] for core in encoded]
+            self._beginnings = [_Beginning(letters) for letters in spelled]
+        safe = min(beginning.place_in(text) for beginning in self._beginnings)
+
+        # A whole secret that ends behind this place is not cut in two.
+        longest = max(beginning.longest for beginning in self._beginnings)
+        for found in self._values.finditer(text, max(0, safe - longest)):
+            if found.start() < safe < found.end():
+                return found.start()
+        return safe
+
     def _without_values(self, text: str) -> str:
         if self._values is None or not self.may_hold(text):
             return text
@@ -154,6 +183,32 @@ class Redactor:
     def may_hold(self, text: str) -> bool:
         """Look for a part of each secret that no spelling changes: ten times as fast as looking for the spellings."""
         return not self._pieces or any(piece in text for piece in self._pieces)
+
+
+class _Beginning:
+    """Finds the beginning of one secret, however it is spelled, at the end of a text."""
+
+    def __init__(self, letters: Sequence[str]) -> None:
+        self.longest = _SPELLING_CHARACTERS * len(letters)
+        self._letters = [re.compile(letter) for letter in letters]
+        self._first = re.compile(rf"{letters[0]}|{_HALF_SPELLING}")
+
+    def place_in(self, text: str) -> int:
+        """Return where the secret may begin that the end of the text is a part of; the text's length if nowhere."""
+        for found in self._first.finditer(text, max(0, len(text) - self.longest)):
+            if self._may_go_on(text, found.start()):
+                return found.start()
+        return len(text)
+
+    def _may_go_on(self, text: str, at: int) -> bool:
+        for letter in self._letters:
+            if at == len(text):
+                return True
+            found = letter.match(text, at)
+            if found is None:
+                return _ONE_HALF_SPELLING.match(text, at) is not None
+            at = found.end()
+        return False  # it is whole
 
 
 def _secrets_of(env: Mapping[str, str]) -> Iterator[str]:
@@ -170,7 +225,11 @@ def _is_long(secret: str) -> bool:
 
 
 def _any_spelling(secret: str) -> str:
-    return "".join(_SPELLINGS.get_or_make(letter, partial(_spellings, letter)) for letter in secret)
+    return "".join(map(_one_spelling, secret))
+
+
+def _one_spelling(letter: str) -> str:
+    return _SPELLINGS.get_or_make(letter, partial(_spellings, letter))
 
 
 _SPELLINGS = BoundedCache[str, str](MAX_KEPT_SPELLINGS_BYTES)
@@ -204,8 +263,9 @@ def _base64_cores(secret: str) -> Iterator[str]:
         yield code[-(-8 * before // 6) : end // 6] + ("." if end % 6 else "")
 
 
-def _any_alphabet(core: str) -> str:
+def _any_alphabet(core: str, *, padded: bool = True) -> str:
     """Return a pattern for base64 in the usual and the URL-safe alphabet, also percent-encoded; a final `.` stands for
     a character that holds only the last bits."""
     other = {"+": r"(?:[+-]|%2[bB])", "/": r"(?:\\{0,7}/|_|%2[fF])", ".": r"(?:[A-Za-z0-9+/_-]|%2[bBfF])?"}
-    return "".join(other.get(letter, letter) for letter in core) + "(?:=|%3[dD]){0,2}"
+    pattern = "".join(other.get(letter, letter) for letter in core)
+    return f"{pattern}(?:=|%3[dD]){{0,2}}" if padded else pattern

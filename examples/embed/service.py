@@ -68,26 +68,33 @@ async def start(request: Request, id: str, job: Job) -> Started:  # noqa: A002
     return Started(id=run.id)
 
 
-def sent(event: RunEvent) -> str:
-    return f"id: {event.number}\nevent: {event.kind}\ndata: {event.model_dump_json(exclude_defaults=True)}\n\n"
+def sent(event: RunEvent, position: int) -> str:
+    """Write an event as a browser reads it. Its id is where it goes on: after an event, and a position in the texts."""
+    body = event.model_dump_json(exclude_defaults=True)
+    return f"id: {event.number}.{position}\nevent: {event.kind}\ndata: {body}\n\n"
 
 
 @app.get("/runs/{id}/events")
-async def events(request: Request, id: str, last_event_id: int = Header(0)) -> Response:  # noqa: A002
-    """Send events as they come. A browser that connects again names the last one that it has had. It would connect
-    again for ever; 204 says that the run is over and nothing follows.
+async def events(request: Request, id: str, last_event_id: str = Header("0")) -> Response:  # noqa: A002
+    """Send events as they come, and what models write while they write. A browser that connects again names the last
+    one that it has had. It would connect again for ever; 204 says that the run is over and nothing follows.
     """
+    number, _, place = last_event_id.partition(".")
+    if not (number.isdecimal() and (place or "0").isdecimal()):
+        return JSONResponse({"problem": "Last-Event-ID is none of this run's"}, 422)
     run, goes_on = await sennit_of(request).look_up(id)
-    found = run.events(after=last_event_id)
+    found = run.events(after=int(number), position=int(place or 0))
     first = None if goes_on else await anext(found, None)
     if first is None and not goes_on:
         return Response(status_code=204)
 
     async def lines() -> AsyncIterator[str]:
+        position = int(place or 0)
         if first is not None:
-            yield sent(first)
+            yield sent(first, position)
         async for event in found:
-            yield sent(event)
+            position = event.position or position
+            yield sent(event, position)
 
     return StreamingResponse(lines(), media_type="text/event-stream")
 

@@ -41,6 +41,7 @@ from sennit.starter.client.output import read_output, read_outputs, with_whole_a
 from sennit.starter.client.repairs import plan_repairs
 from sennit.starter.client.request import ForkOptions
 from sennit.starter.client.server_errors import error_of, retry_outages, unless_stopped
+from sennit.starter.client.texts import TextListener
 from sennit.workflows.limits import MAX_PAGE_NODES
 from sennit.workflows.messages.result import RunReport
 from sennit.workflows.messages.views import RunEvent, RunView, ScriptView
@@ -332,7 +333,9 @@ class Run(Decisions, Generic[T]):
                 on_silence(str(error))
         return None, view
 
-    async def events(self, *, after: int = 0, follow: bool = True) -> AsyncGenerator[RunEvent, None]:
+    async def events(
+        self, *, after: int = 0, follow: bool = True, texts: bool = True, position: int = 0
+    ) -> AsyncGenerator[RunEvent, None]:
         """Yield what has happened in the run, from the beginning or `after` the event of that number, and then what
         happens, until the run is over. Its last event is `ended`. It waits as long as the run does, also for a person.
         Without `follow` it waits for nothing: it yields what has happened by now.
@@ -340,7 +343,43 @@ class Run(Decisions, Generic[T]):
         Each event is a fact that the run has recorded, and keeps its number whatever becomes of workers and readers.
         Numbers rise; after a reset the events that it took back are followed by `reset`, with higher numbers. Without a
         worker there is nothing new, and once the run is over it is NoAnswer. Raises ServerUnreachable.
+
+        With `texts`, what models write comes piece by piece as `text`, and `discarded` for what is no output: see
+        `RunEvent`. A reader that comes again goes on at the `position` of the last piece that it had.
         """
+        facts = self._facts(after=after, follow=follow)
+        listener: TextListener | None = None
+        upcoming: asyncio.Future[RunEvent | None] | None = None
+        try:
+            if texts and follow and not await unless_stopped(retry_outages(self._is_over), self._stopped):
+                listener = TextListener(self._client, self.id, position)
+            while True:
+                # Texts do not wait for a worker that answers for the run.
+                upcoming = asyncio.ensure_future(anext(facts, None))
+                if listener is not None:
+                    async for text in listener.until(upcoming):
+                        yield text
+                event = await upcoming
+
+                # All text comes before the end of the run.
+                if listener is not None and (event is None or event.kind == "ended"):
+                    for text in await listener.rest():
+                        yield text
+                    listener = None
+                if event is None:
+                    return
+                if listener is not None:
+                    listener.number = event.number
+                yield event
+        finally:
+            if upcoming is not None:
+                upcoming.cancel()
+                await asyncio.gather(upcoming, return_exceptions=True)
+            if listener is not None:
+                await listener.close()
+
+    async def _facts(self, *, after: int, follow: bool) -> AsyncGenerator[RunEvent, None]:
+        """Yield what the run has recorded, and what the server says of running nodes."""
         reader = EventReader(self._client, self.id, self._last)
         pause = FAST
         while True:
@@ -354,6 +393,22 @@ class Run(Decisions, Generic[T]):
             pause = FAST if events else min(pause * 1.25, SLOW)
             if not reader.is_over:
                 await asyncio.sleep(pause)
+
+    async def texts(self, *, position: int = 0) -> AsyncGenerator[RunEvent, None]:
+        """Yield what models write for the run while they write, and nothing else, until the run is over: the events
+        `text` and `discarded` of `events`. Raises SennitError if the server stays away.
+        """
+        ended = asyncio.ensure_future(self.outcome())
+        listener = TextListener(self._client, self.id, position)
+        try:
+            async for text in listener.until(ended):
+                yield text
+            await ended
+            for text in await listener.rest():
+                yield text
+        finally:
+            ended.cancel()
+            await listener.close()
 
     async def fork(self, script: str = "", *, node: str = "", **options: Unpack[ForkOptions]) -> "Run[RunReport]":
         """Start a run that does again what this one did, which is over, and return it: what it calls as this did is

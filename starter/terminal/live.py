@@ -29,9 +29,9 @@ from sennit.starter.terminal.render import (
 )
 from sennit.starter.terminal.text import fit, padded
 from sennit.workflows.messages.result import BlockedOn, RunReport
-from sennit.workflows.messages.views import ENDED_STATUSES, NodeView, RunView
+from sennit.workflows.messages.views import ENDED_STATUSES, NodeView, RunEvent, RunView
 from sennit.workflows.plan.language.limits import duration_text
-from sennit.workflows.plan.language.text import one_line
+from sennit.workflows.plan.language.text import clean, one_line
 
 _RUN_STYLES = {"done": "bold green", "failed": "bold red", "cancelled": "bold red"} | dict.fromkeys(
     ("blocked", "partial"), "bold yellow"
@@ -39,6 +39,8 @@ _RUN_STYLES = {"done": "bold green", "failed": "bold red", "cancelled": "bold re
 _OTHER_LINES = 4  # lines of the screen that are neither nodes nor what the run waits for
 _QUESTIONS = 5
 _SHOWN_LINES = 5
+_TEXT_LINES = 6
+"""Lines of the screen for what a model writes just now: the last of it."""
 _BAR = 24
 
 
@@ -53,6 +55,7 @@ class LiveTable:
         self._since: dict[str, float] = {}
         self._view: RunView | None = None
         self._note = ""
+        self._texts: dict[str, str] = {}  # by node, the one that was written last at the end
         self._spinner = Spinner("dots")
         self._live: Live | None = None
         self._paused = self._closed = False
@@ -74,6 +77,12 @@ class LiveTable:
 
     def blocked(self, item: BlockedOn) -> None:
         """Do nothing: what a run waits for is part of the table."""
+
+    def text(self, event: RunEvent) -> None:
+        """Show what a model writes for a node, and no longer what was discarded."""
+        before = self._texts.pop(event.node, "")
+        if event.kind == "text":
+            self._texts[event.node] = before[: event.offset] + event.text
 
     def note(self, text: str) -> None:
         self._note = one_line(text)
@@ -125,6 +134,7 @@ class LiveTable:
         status = status_text(view)
         head = fit("· " + " · ".join(filter(None, facts)), width - len(status) - 1)
         below = [Text(line, style) for line, style in self._waiting_lines(view, width)]
+        below += self._text_lines(view, width)
         taken = sum(-(-max(cell_len(line.plain), 1) // width) for line in below)
         rows = self._rows(view, width, max(self._console.height - _OTHER_LINES - taken, 4))
         return Group(Text.assemble((status, _RUN_STYLES.get(view.status, "bold")), f" {head}"), *rows, *below)
@@ -144,6 +154,17 @@ class LiveTable:
             yield self._note, "yellow"
         if view.progress and not view.blocked:
             yield fit(f"{view.phase}: {one_line(view.progress)}", width), "dim"
+
+    def _text_lines(self, view: RunView, width: int) -> list[Text]:
+        """Return the last lines of the text that a model writes for a node which has not ended."""
+        ended = {node.id for node in view.nodes if node.status in ENDED_STATUSES}
+        writing = [node for node in self._texts if node not in ended]
+        if not writing or view.phase == "ended":
+            return []
+        node = writing[-1]
+        text = clean(self._texts[node][-_TEXT_LINES * width :])
+        lines = Text(text).wrap(self._console, width)
+        return [Text(fit(f"{node} writes:", width), "dim"), *lines[-_TEXT_LINES:]]
 
     def _rows(self, view: RunView, width: int, room: int) -> Iterator[Text]:
         bands = bands_of(view.nodes, room)

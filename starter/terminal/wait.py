@@ -2,7 +2,9 @@
 
 import asyncio
 import shlex
-from typing import Any
+from collections.abc import Coroutine
+from contextlib import aclosing, suppress
+from typing import Any, TypeVar
 
 from sennit.starter.client.errors import Exit, SennitError
 from sennit.starter.client.outcome import RunOutcome
@@ -15,6 +17,8 @@ from sennit.starter.terminal.live import LiveTable
 from sennit.starter.terminal.prompt import Typist
 from sennit.starter.terminal.render import answer_text, counts_text, report_of, status_text
 from sennit.workflows.messages.result import RunReport
+
+T = TypeVar("T")
 
 
 def screen_for(terminal: Terminal) -> Screen:
@@ -33,6 +37,8 @@ async def wait_for_run(run: Run[Any], terminal: Terminal, *, wait: bool = False,
     ask = Typist(terminal).ask if terminal.has_person and not wait else None
     _begin(run, screen, terminal)
     following = Follower(run, screen, ask, wait=wait).follow(limit)
+    if isinstance(screen, LiveTable):
+        following = _with_texts(run, screen, following)
     try:
         outcome = await (with_events(run, terminal, following) if terminal.output == "jsonl" else following)
     except (asyncio.CancelledError, SennitError):
@@ -44,6 +50,23 @@ async def wait_for_run(run: Run[Any], terminal: Terminal, *, wait: bool = False,
     if isinstance(outcome, RunOutcome):
         return _write_outcome(outcome, terminal)
     return _write_open(run, outcome, terminal)
+
+
+async def _with_texts(run: Run[Any], table: LiveTable, following: Coroutine[Any, Any, T]) -> T:
+    """Show what models write while somebody follows the run; return what the follower has found."""
+
+    async def show() -> None:
+        with suppress(SennitError):  # the follower says what is wrong
+            async with aclosing(run.texts()) as texts:
+                async for event in texts:
+                    table.text(event)
+
+    showing = asyncio.create_task(show())
+    try:
+        return await following
+    finally:
+        showing.cancel()
+        await asyncio.gather(showing, return_exceptions=True)
 
 
 def detach(run: Run[Any], terminal: Terminal) -> Exit:

@@ -95,6 +95,13 @@ class FakeRun:
         if follow:
             await self.over.wait()
 
+    async def texts(self, *, position: int = 0) -> AsyncGenerator[RunEvent, None]:
+        del position
+        for event in self._happened:
+            if event.kind in ("text", "discarded"):
+                yield event
+        await self.over.wait()
+
     async def outcome(self) -> RunOutcome:
         if self._gone:
             raise self._gone

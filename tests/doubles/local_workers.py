@@ -23,6 +23,7 @@ from sennit.workflows.agent_run import AgentRun
 from sennit.workflows.look_up import LookUp
 from sennit.workflows.messages import queues
 from sennit.workflows.read_outputs import ReadOutputs
+from sennit.workflows.run_stream import RunStream
 
 CACHED = 200
 Handle = WorkflowHandle[Any, Any]
@@ -43,7 +44,7 @@ async def serving(
     host: Activities,
     *,
     cached: int = CACHED,
-    workflows: Sequence[type] = (AgentRun, LookUp, ReadOutputs),
+    workflows: Sequence[type] = (AgentRun, LookUp, ReadOutputs, RunStream),
     runner: WorkflowRunner | None = None,
     interceptors: Sequence[Interceptor] = (),
 ) -> AsyncIterator[None]:

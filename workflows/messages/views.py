@@ -75,6 +75,8 @@ EventKind = Literal[
     "planned",
     "started",
     "progress",
+    "text",
+    "discarded",
     "succeeded",
     "failed",
     "skipped",
@@ -97,6 +99,10 @@ class RunEvent(Message):
 
     `progress` and `lost_worker` are what the server knows of a node while it runs, and no history keeps them. They come
     once, to whoever listens, with the number of the event before.
+
+    `text` is what a model writes for an `attempt` of a node, piece by piece; `offset` is how many characters of it come
+    before. `discarded` says why what an attempt has written is no output; what it writes then begins at 0 again.
+    `position` is from where a reader goes on after either.
     """
 
     number: int
@@ -110,6 +116,9 @@ class RunEvent(Message):
     update: str = ""
     by: str = ""
     status: RunStatus | Literal["replaced"] | None = None
+    attempt: int = 0
+    offset: int = 0
+    position: int = 0
 
 
 class EventPage(Message):

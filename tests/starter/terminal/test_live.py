@@ -9,6 +9,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from sennit.starter.terminal.live import LiveTable
+from sennit.workflows.messages.views import RunEvent
 
 Make = Callable[..., Any]
 
@@ -88,3 +89,30 @@ def test_whatever_nodes_say_the_picture_keeps_its_shape(
     assert max(map(cell_len, lines)) <= columns
     assert "[bold]" in captured.get() or columns == 20
     assert "\x1b[2J" not in captured.get()
+
+
+def test_what_a_model_writes_is_shown_until_its_node_ends(make_terminal: Make) -> None:
+    table = LiveTable(make_terminal(tty=True, colour="never"))
+    table.started(make_run())
+    table.show(make_view(make_node("a", "running"), make_node("b", "running")))
+
+    def drawn() -> str:
+        with table._console.capture() as captured:
+            table._console.print(table._draw())
+        return captured.get()
+
+    def written(text: str, offset: int, kind: Any = "text") -> None:
+        table.text(RunEvent(number=1, at=1.0, kind=kind, node="a", attempt=1, offset=offset, text=text))
+
+    written("The Nile\nis ", 0)
+    written("long.\x1b[2J", 12)
+    assert "a writes:" in drawn()
+    assert "is long." in drawn()
+    assert "\x1b[2J" not in drawn()
+    written("refused", 0, "discarded")
+    assert "a writes:" not in drawn()
+    written("many " * 500, 0)
+    assert sum(line.startswith("many") for line in drawn().splitlines()) == 6, "the last lines of it"
+    table.show(make_view(make_node("a", "succeeded"), make_node("b", "running")))
+    assert "a writes:" not in drawn()
+    table.close()
