@@ -79,11 +79,13 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
 
 
 def exit_of(evaluation: Evaluation) -> Exit:
-    """Return 4 if a run is not over. Else 0 if every answer is right, or if the evaluation is compared with an earlier
-    one and no case that was right then is wrong now; else 1.
+    """Return 4 if a run is not over, else 1 if a run was refused. Else 0 if every answer is right, or if the evaluation
+    is compared with an earlier one and no case that was right then is wrong now; else 1.
     """
     if any(result.is_open for result in evaluation.results):
         return Exit.OPEN
+    if any(result.status == "refused" for result in evaluation.results):
+        return Exit.FAILED
     for change in evaluation.changes:
         if change.worse:
             return Exit.FAILED

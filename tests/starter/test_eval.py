@@ -1,6 +1,7 @@
 """`sennit eval` with models behind a server: two models side by side, a judge, a killed command, a repaired plan."""
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -34,6 +35,13 @@ cases:
 - {name: tides, plan: tides.yaml, expect: {contains: tides, judge: It names the moon.}}
 - {name: twice, program: twice.py, inputs: {n: 4}, expect: {equals: 8}}
 """
+AT_A_TERMINAL = """\
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from sennit.__main__ import main
+main()
+"""
+"""The command as a terminal starts it: a suite that runs in the background has it inherit an ignored SIGINT."""
 HELLO, TIDES = "Say hello", "Write about tides"
 Found = tuple[CliUser, ModelProcess]
 
@@ -110,22 +118,33 @@ def test_a_changed_case_is_not_taken_for_the_old_one(found: Found, folder: Path)
     assert person.sennit("eval", str(cases), "--again").returncode == 0
 
 
-def test_a_killed_evaluation_goes_on_and_asks_no_model_twice(found: Found, folder: Path) -> None:
+@pytest.mark.parametrize(("by", "code"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)])
+def test_an_evaluation_that_is_stopped_goes_on_and_asks_no_model_twice(
+    found: Found, folder: Path, by: signal.Signals, code: int
+) -> None:
     person, model = found
-    (folder / "cases.yaml").write_text(
-        "name: slow\ncases:\n- {name: count, plan: slow.yaml, expect: {equals: counted}}\n"
-    )
-    command = [sys.executable, "-m", "sennit", "eval", str(folder / "cases.yaml"), "--model", "openai:test-model"]
-    with subprocess.Popen(command, env=person.env, stderr=subprocess.DEVNULL) as killed:
+    name = f"stopped-by-{by.name.lower()}"
+    asked = len(model.asked("Count slowly"))
+    case = "{name: count, plan: slow.yaml, expect: {equals: counted}}"
+    (folder / "cases.yaml").write_text(f"name: {name}\ncases:\n- {case}\n")
+    command = ["eval", str(folder / "cases.yaml"), "--model", "openai:test-model"]
+    with subprocess.Popen(
+        [sys.executable, "-c", AT_A_TERMINAL, *command], env=person.env, stderr=subprocess.PIPE, text=True
+    ) as stopped:
         ends = time.monotonic() + LONGEST
-        while not model.asked("Count slowly"):
+        while len(model.asked("Count slowly")) == asked:
             assert time.monotonic() < ends
             time.sleep(0.1)
-        killed.kill()
-    done = person.sennit(*command[3:], "--output", "json")
+        stopped.send_signal(by)
+        _, said = stopped.communicate()
+    assert stopped.returncode == code
+    notice = "0 of 1 cases are over, and the runs that have begun go on; the same command goes on\n"
+    assert (notice in said) is (by is signal.SIGINT)
+
+    done = person.sennit(*command, "--output", "json")
     assert done.returncode == 0, done.stderr
     assert evaluation(done)["results"][0]["answer"] == "counted"
-    assert len(model.asked("Count slowly")) == 1
+    assert len(model.asked("Count slowly")) == asked + 1
 
 
 def test_a_case_that_takes_too_long_is_left_and_waits_to_be_found(found: Found, folder: Path) -> None:

@@ -51,6 +51,8 @@ def test_exit_codes() -> None:
     assert exit_of(evaluation_of("s", [bad])) is Exit.FAILED
     assert exit_of(evaluation_of("s", [bad], evaluation_of("s", [bad]))) is Exit.ANSWER
     assert exit_of(evaluation_of("s", [bad], evaluation_of("s", [good]))) is Exit.FAILED
+    refused = result("a", right=False, status="refused")
+    assert exit_of(evaluation_of("s", [refused], evaluation_of("s", [bad]))) is Exit.FAILED
     assert exit_of(evaluation_of("s", [result("a", right=False, status="running")])) is Exit.OPEN
 
 
