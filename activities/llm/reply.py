@@ -42,7 +42,7 @@ _ANSWER_LABEL = re.compile(
     r"|#{1,6}\s*+(?:response|answer):?[^\S\n]*+\n)\s*+",
     re.IGNORECASE,
 )
-_NEXT_TURNS = re.compile(r"(?s)\n\s*\n(?:User|Human): .*\n(?:Assistant|AI): .*\Z")
+_NEXT_TURNS = re.compile(r"(?s)\n[^\S\n]*+\n(?:User|Human): .*\n(?:Assistant|AI): .*\Z")
 _MIDST = "the joiner's reply has its JSON in the midst of text; write one JSON object and nothing else"
 _BARE_CALL = "the joiner's reply is a bare call; write lines under `replan`, or the answer in words"
 

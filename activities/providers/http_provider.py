@@ -191,8 +191,10 @@ class HttpProvider:
         if request.max_output_tokens is not None or not cut.growable or (asked and cut.written * 2 < asked):
             raise cut
         most = self._wire.longest(request.model) or self.known.context(request.model) or MAX_REPLY_TOKENS
+        # What a model gives at the most is no limit to raise: the reply would be cut there again, and again be paid.
+        most = min(most, self.known.longest(request.model) or most)
         room = min(max(cut.written * MORE_ROOM, REPLY_ROOM), most)
-        if asked is not None and room <= asked:
+        if room <= (asked or cut.written):
             raise cut
         self.known.learn_room(request.model, room)
         request.progress(f"cut at {cut.written:,} tokens; asked again with room for {room:,}")
@@ -201,6 +203,11 @@ class HttpProvider:
         """Whether a refusal says that replies need a limit, or that the model gives no reply so long."""
         asked, found = self._limit(request, room), _LONGEST.search(refused.text)
         if asked is None:
+            # Some servers take their own default for asked, and refuse that: as too long, or as more than is paid for.
+            if refused.most_output:
+                self.known.learn_longest(request.model, refused.most_output)
+                self.known.learn_room(request.model, refused.most_output)
+                return True
             needs_one = _NEEDS_LIMIT.search(refused.text) is not None
             if needs_one:
                 self.known.learn_room(request.model, REPLY_ROOM)

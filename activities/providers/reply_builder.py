@@ -530,7 +530,10 @@ def _tool_requests(index: int, call: Call) -> tuple[list[ToolRequest], int]:
     Servers that mix up their indices write the arguments of two calls into one: two different objects are two calls,
     and two equal ones are one that was sent twice. Arguments that cannot be read come as the model wrote them.
     """
-    ident, (text, alone) = call.id or f"call_{index}", surrogates.joined_in_json(str(call.arguments))
+    text, alone = surrogates.joined_in_json(str(call.arguments))
+    call.name, alone_in_name = surrogates.joined(call.name)
+    ident, alone_in_id = surrogates.joined(call.id or f"call_{index}")
+    alone += alone_in_name + alone_in_id
     objects = _objects_in(text)
     if not objects:
         return [ToolRequest(ident, call.name, _arguments_in(text), call.fields)], alone

@@ -3,6 +3,8 @@
 import json
 import random
 import re
+import time
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +24,9 @@ from sennit.activities.providers.reply_builder import ReplyBuilder
 from sennit.workflows.messages.contracts import conclusion_of
 from sennit.workflows.plan.language.json_schema import violations
 from sennit.workflows.plan.language.limits import Usage
+from sennit.workflows.plan.language.text import without_frame, without_thoughts
 from sennit.workflows.plan.planner_format.json_text import Unreadable
+from sennit.workflows.plan.planner_format.written_calls import asked_in, calls_of
 
 PASSAGES = {
     "items": [
@@ -379,3 +383,17 @@ def test_a_joiner_is_asked_for_the_json_that_it_is_told_of() -> None:
     assert form.schema is not None
     assert [list(violations(reply, form.schema)) for reply in (told, more)] == [[], []]
     assert list(violations({"anwser": "The Nile."}, form.schema))
+
+
+@pytest.mark.parametrize("filling", ["\n", " \n", "a\n", "> \n", "\n\n\t", "<a ", "[ ", "` "])
+def test_a_long_reply_is_read_in_a_time_that_grows_with_its_length(filling: str) -> None:
+    """A pattern that looks at each rest of a text would hold a worker's loop for minutes."""
+    text = f"The Nile{filling * (60_000 // len(filling))}is long."
+    began = time.process_time()
+    with suppress(Unreadable):
+        read_reply(text, {}, TOOLS)
+    with suppress(Unreadable):
+        calls_of(text, TOOLS)
+    asked_in(text, TOOLS)
+    without_thoughts(without_frame(text))
+    assert time.process_time() - began < 2

@@ -1,14 +1,15 @@
 """A refusal teaches only what it says: of one parameter of one model, once confirmed, for an hour."""
 
+import asyncio
 import json
 from typing import Any
 
 import pytest
 from doubles.model_bench import QUICK, MakeRemote
-from doubles.raw_server import DONE, STOP, Answer, Script, raw_server, said
+from doubles.raw_server import DONE, STOP, Answer, Script, event, raw_server, said
 
 from sennit.activities.providers import capabilities
-from sennit.activities.providers.errors import CallRefused, ServerFailed, error_of
+from sennit.activities.providers.errors import CallRefused, OutputCut, ServerFailed, error_of
 from sennit.activities.providers.http_provider import HttpProvider
 from sennit.activities.providers.model import ModelRequest, ProviderError
 from sennit.activities.providers.settings import Server
@@ -193,3 +194,30 @@ MEANT = [
 def test_words_count_where_the_status_misleads(status: int, body: Any, kind: str, retryable: bool) -> None:
     error: ProviderError = error_of(Server("openai", "http://x/v1"), "openai:m", status, {}, json.dumps(body))
     assert (type(error).__name__, error.retryable) == (kind, retryable)
+
+
+async def test_a_reply_that_is_cut_at_the_longest_of_its_model_is_not_asked_for_again(make_remote: MakeRemote) -> None:
+    def answered(body: dict[str, Any], _count: int) -> Script:
+        most = body.get("max_tokens") or body.get("max_completion_tokens") or 1_000
+        if most > 2_048:
+            return refusal(f"max_tokens is too large: {most}. This model supports at most 2048 completion tokens")
+        used = {"prompt_tokens": 9, "completion_tokens": most, "total_tokens": 9 + most}
+        return Script((said("The Nile " * 50, "length"), event({"choices": [], "usage": used}), DONE))
+
+    async with raw_server(answered) as server:
+        remote = make_remote("openai", f"{server.url}/v1", "", QUICK)
+        with pytest.raises(OutputCut, match="was cut at 2,048 tokens; its server gives no more"):
+            await asyncio.wait_for(ask(remote), 10)
+    assert len(server.asked) == 3, "cut at 1,000, refused for 4,096, and cut at 2,048"
+
+
+async def test_a_reply_may_be_as_long_as_the_account_can_pay_for(make_remote: MakeRemote) -> None:
+    def answered(body: dict[str, Any], _count: int) -> Script:
+        if body.get("max_tokens", 65_536) > 1_200:
+            words = "This request requires more credits, or fewer max_tokens. You requested up to 65536 tokens"
+            return refusal(f"{words}, but can only afford 1200.", 402)
+        return answer(body)
+
+    async with raw_server(answered) as server:
+        reply = await ask(make_remote("openai", f"{server.url}/v1", "", QUICK))
+    assert (reply.text, server.asked[-1]["max_tokens"]) == ('{"km": 1}', 1_200)

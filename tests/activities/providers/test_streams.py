@@ -296,6 +296,9 @@ async def test_a_lone_half_of_a_character_is_replaced_and_noted(opened: Open) ->
     assert "half of a character" in reply.warnings[0]
     read = await (await opened(Script((called(0, "search", '{"query": "\\ud83d"}'), CALLED, DONE)))).ask(tools=TOOLS)
     assert (read.calls[0].arguments, len(read.warnings)) == ({"query": "\ufffd"}, 1)
+    named = Script((called(0, "sea\ud83d", ARGS_A, id="c\ud83d"), CALLED, DONE))
+    (call,) = (await (await opened(named)).ask(tools=TOOLS)).calls
+    assert (call.id, call.name) == ("c\ufffd", "sea\ufffd"), "a name that no tool has is refused by its name"
 
 
 async def test_comments_and_empty_data_show_that_a_server_lives(opened: Open) -> None:

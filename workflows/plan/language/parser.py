@@ -165,6 +165,8 @@ def _unknown_field(where: Where, data: Any) -> str:
     for part in where[:-1]:
         here = here[part]
     thing, fields = _fields_of(where[:-1], here if isinstance(here, dict) else {})
+    if field in CallSettings.model_fields and "settings" in fields:
+        return f"{format_name(field)} is not a field of {thing}; write it under `settings`: {{{field}: ...}}"
     hint = did_you_mean(field, fields) or f"; it has {format_names(fields)}"
     return f"{format_name(field)} is not a field of {thing}{hint}"
 

@@ -163,7 +163,7 @@ _ASKED = re.compile(
 )
 """A row that begins with a name and arguments in brackets, whatever stands around the name."""
 _ACTION = re.compile(
-    r"^[\s*#>]*+action[*\s]*+:[*\s`\"']*+(?P<name>[\w.-]{1,80}+)|\bFUNCTION\W{1,4}(?P<marked>[\w.-]{1,80}+)",
+    r"^(?:[^\S\n]|[*#>])*+action[*\s]*+:[*\s`\"']*+(?P<name>[\w.-]{1,80}+)|\bFUNCTION\W{1,4}(?P<marked>[\w.-]{1,80}+)",
     re.IGNORECASE | re.MULTILINE,
 )
 _TAGGED = re.compile(

@@ -366,3 +366,13 @@ def test_a_wrong_setting_or_turn_of_a_model_call_is_named(fields: dict[str, Any]
     with pytest.raises(InvalidPlan) as caught:
         parse_plan({"nodes": [{"id": "a", "kind": "llm", "prompt": "x", **fields}]})
     assert message in "\n".join(map(str, caught.value.problems))
+
+
+def test_a_setting_that_stands_on_a_node_is_sent_to_its_place() -> None:
+    node = {"id": "a", "kind": "llm", "prompt": "Sum up.", "max_tokens": 16_000, "temperature": 0}
+    with pytest.raises(InvalidPlan) as caught:
+        parse_plan({"nodes": [node], "answer": "$a"})
+    assert [problem.message for problem in caught.value.problems] == [
+        "`max_tokens` is not a field of a node of kind llm; write it under `settings`: {max_tokens: ...}",
+        "`temperature` is not a field of a node of kind llm; write it under `settings`: {temperature: ...}",
+    ]
