@@ -2,10 +2,12 @@
 
 import json
 import re
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from sennit.activities.providers.errors import SchemaMismatch
-from sennit.workflows.plan.planner_format.json_text import Unreadable, decode
+from sennit.workflows.plan.planner_format.json_text import FoundJson, Unreadable, decode_whole, find_json
 
 Schema = dict[str, Any]
 
@@ -83,31 +85,49 @@ def schema_instruction(schema: Schema) -> str:
 
 
 def parse_json(text: str, schema: Schema, *, in_wrap: bool) -> Any:
-    """Return the JSON value in a reply: all of it, inside a code fence, or what stands between words.
+    """Return the JSON value in a reply: all of it, inside a code fence or tags, or what stands between words.
 
     `in_wrap` says that the server was given `wrapped(schema)`. Raises SchemaMismatch, which says where it breaks.
     """
+    try:
+        value = _value_in(text)
+    except Unreadable as error:
+        why = f"; {error}" if str(error) else ""
+        shown = " ".join(text[:1_000].split())[:160]
+        raise SchemaMismatch(f"the model's output is not JSON: {shown!r}{why}", retryable=True) from None
+    is_wrap = in_wrap and schema.get("type") != "object" and isinstance(value, dict) and list(value) == [WRAP]
+    return value[WRAP] if is_wrap else value
+
+
+def _value_in(text: str) -> Any:
+    """Return the only JSON value of a reply. Raises Unreadable, without a word if there is none."""
+    # A number, a text or a word of JSON stands alone: between words it would be a guess.
     head, _, inside = text.strip().partition("\n")
-    fenced = inside.endswith("```") and _FENCE.fullmatch(head)
-    tried = [text, inside.removesuffix("```") if fenced else ""]
-    starts = [(text.find(opening), closing) for opening, closing in ("{}", "[]") if opening in text]
-    tried += [text[start : text.rfind(closing) + 1] for start, closing in sorted(starts)]
-    why = ""
-    for piece in filter(None, map(str.strip, tried)):
-        try:
-            value, end = decode(piece)
-        except Unreadable as error:
-            why = why or (f"; {error}" if piece[0] in "{[" else "")
-            continue
-        if end < len(piece):
-            continue
-        around = text.replace(piece, "", 1)
-        if _KEY.search(around):
-            why = "; more JSON stands beside the first"
-            break
-        if _EXAMPLE.search(around):
-            why = "; what stands there is an example; write the answer alone"
-            break
-        wrap = in_wrap and schema.get("type") != "object" and isinstance(value, dict) and list(value) == [WRAP]
-        return value[WRAP] if wrap else value
-    raise SchemaMismatch(f"the model's output is not JSON: {' '.join(text.split())[:160]!r}{why}", retryable=True)
+    is_fenced = inside.endswith("```") and _FENCE.fullmatch(head) is not None
+    with suppress(Unreadable):
+        return decode_whole(inside.removesuffix("```") if is_fenced else text)
+
+    found = _object_or_list_in(text)
+    if found is None:
+        raise Unreadable
+    around = f"{found.before} {found.behind}"
+    opening = "{" if isinstance(found.value, dict) else "["
+    if _KEY.search(around) or opening in found.behind or not found.has_words_behind:
+        raise Unreadable("more JSON stands beside the first")
+    if _EXAMPLE.search(around):
+        raise Unreadable("what stands there is an example; write the answer alone")
+    return found.value
+
+
+def _object_or_list_in(text: str) -> FoundJson | None:
+    """Return the first object or list of a reply; an object also behind square brackets that are words."""
+    try:
+        return find_json(text)
+    except Unreadable:
+        start = text.find("{")
+        if not 0 <= text.find("[") < start:
+            raise
+        with suppress(Unreadable):
+            found = find_json(text[start:])
+            return replace(found, before=text[:start]) if found is not None else None
+        raise

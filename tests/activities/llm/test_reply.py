@@ -21,11 +21,13 @@ from sennit.activities.prompts.outputs import Result
 from sennit.activities.providers.errors import SchemaMismatch
 from sennit.activities.providers.model import ModelReply, ModelRequest, ProviderError
 from sennit.activities.providers.reply_builder import ReplyBuilder
+from sennit.activities.providers.structured import parse_json
 from sennit.workflows.messages.contracts import conclusion_of
 from sennit.workflows.plan.language.json_schema import violations
 from sennit.workflows.plan.language.limits import Usage
 from sennit.workflows.plan.language.text import without_frame, without_thoughts
 from sennit.workflows.plan.planner_format.json_text import Unreadable
+from sennit.workflows.plan.planner_format.lines import LineReader
 from sennit.workflows.plan.planner_format.written_calls import asked_in, calls_of
 
 PASSAGES = {
@@ -397,3 +399,45 @@ def test_a_long_reply_is_read_in_a_time_that_grows_with_its_length(filling: str)
     asked_in(text, TOOLS)
     without_thoughts(without_frame(text))
     assert time.process_time() - began < 2
+
+
+FRAMES = {
+    "bare": "{}",
+    "behind a label": "Here it is: {}",
+    "behind a bold label": "**JSON:** {}",
+    "in a fence": "Here it is:\n```json\n{}\n```",
+    "in a fence of tildes": "~~~\n{}\n~~~",
+    "in a tag": "<answer>{}</answer>",
+    "in a tag of its own rows": "<output>\n{}\n</output>",
+    "in a fence in a tag": "<result>```json\n{}\n```</result>",
+    "in ticks": "`{}`",
+    "behind a byte order mark": "\ufeff{}",
+    "before words": "{}\n\nI hope this helps.",
+    "with a bracket too many": "{}}",
+}
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_planner_joiner_and_worker_find_the_same_json(frame: str) -> None:
+    def framed(value: Any) -> str:
+        return FRAMES[frame].replace("{}", json.dumps(value), 1)
+
+    answer = {"answer": "The Nile."}
+    assert read_reply(framed(answer), RESULTS, TOOLS).output == {**answer, "evidence": []}
+    assert parse_json(framed(answer), {"type": "object"}, in_wrap=False) == answer
+    planner = LineReader(TOOLS)
+    planner.feed(framed({"calls": [{"n": 1, "tool": "search", "arguments": {"query": "a"}}], "answer": "$1"}))
+    planner.close()
+    assert planner.errors == []
+    assert (planner.plan["nodes"][0]["tool"], planner.plan["nodes"][0]["args"]) == ("search", {"query": "a"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"a": 1} {"a": 2}', "[1] and [2]", '[1] and {"a": 1}', 'For example {"a": 1}', "See {this}.", '{"a": 1', "42 km"],
+)
+def test_a_worker_says_one_value_or_is_asked_again(text: str) -> None:
+    with pytest.raises(SchemaMismatch, match="is not JSON") as caught:
+        parse_json(text, {}, in_wrap=False)
+    assert caught.value.retryable
+    assert parse_json('As [noted], {"a": 1}', {}, in_wrap=False) == {"a": 1}

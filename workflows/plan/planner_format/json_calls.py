@@ -21,6 +21,15 @@ _NEXT = re.compile(
     r"(?=\{|\[\s*+(?:[{\]]|\Z))"
 )
 
+_FRAMED = re.compile(
+    r"[\s\ufeff]*+(?:[*_#]{0,4}[A-Za-z][\w ]{0,30}:[\s*_]*+|<(?:answer|output|json|plan|result|response)>\s*+)?+"
+    r"(?:```\w*\s*+|`)?+(?=\[?\s*+\{\s*+[\"'\u201c]?(?:calls|tool_calls|plan|nodes|n|tool)[\"'\u201d]?\s*+:)",
+    re.IGNORECASE,
+)
+_FRAME_ENDS = re.compile(
+    r"\A\s*+(?:```|~~~|`)?+\s*+(?:</(?:answer|output|json|plan|result|response)>)?+", re.IGNORECASE
+)
+
 
 @dataclass(frozen=True, slots=True)
 class JsonCall:
@@ -52,6 +61,12 @@ def begins_json(row: str) -> bool:
     return _NEXT.match(row) is not None
 
 
+def frame_before_calls(row: str) -> int:
+    """Return how long the label, tag or quote before JSON is in a row that has calls or a plan in it, else 0."""
+    framed = _FRAMED.match(row)
+    return framed.end() if framed is not None else 0
+
+
 def calls_or_plan(text: str) -> tuple[list[JsonCall], Any, str]:
     """Return (calls, plan, text behind them) of a text that begins with JSON: all calls of one object or list or of
     several objects, or None and a plan in the plan language. Raises Unreadable; nothing else.
@@ -63,7 +78,7 @@ def calls_or_plan(text: str) -> tuple[list[JsonCall], Any, str]:
         if found["number"] and not (isinstance(value, dict) and value.setdefault("n", number) == number):
             raise Unreadable(f"what stands behind the number {number} is not one call with that number")
         values.append(value)
-    behind = text[at:].strip().removeprefix("```").strip()
+    behind = _FRAME_ENDS.sub("", text[at:]).strip()
     value = values[0] if len(values) == 1 else values
     calls = calls_in(value)
     if len(values) > 1 and calls is None:

@@ -67,7 +67,9 @@ def decode_whole(text: str) -> Any:
     return value
 
 
-_LABEL = re.compile(r"(?:[A-Za-z][\w ]{0,30}:|json)?[\s`*]*+(?=[{\[])", re.IGNORECASE)
+_LABEL = re.compile(
+    r"[\s\ufeff]*+(?:[*_#]{0,4}[A-Za-z][\w ]{0,30}:)?[\s`*_]*+(?:json\b)?[\s`*_]*+(?=[{\[])", re.IGNORECASE
+)
 _WRAP = re.compile(
     r"(?s)\s*<(?P<tag>answer|final_answer|output|json|result|response)>(?P<inside>.*)</(?P=tag)>\s*", re.IGNORECASE
 )

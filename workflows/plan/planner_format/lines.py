@@ -17,7 +17,7 @@ from functools import partial
 from sennit.workflows.plan.language.text import ThoughtFilter, format_name, format_value, without_frame
 from sennit.workflows.plan.planner_format.call_text import CallText
 from sennit.workflows.plan.planner_format.calls import Node
-from sennit.workflows.plan.planner_format.json_calls import JsonCall, begins_json, calls_or_plan
+from sennit.workflows.plan.planner_format.json_calls import JsonCall, begins_json, calls_or_plan, frame_before_calls
 from sennit.workflows.plan.planner_format.json_text import Unreadable
 from sennit.workflows.plan.planner_format.plan_builder import PlanBuilder
 from sennit.workflows.plan.planner_format.values import Tools
@@ -231,6 +231,8 @@ class LineReader:
 
     def _begins_calls(self, row: str) -> bool:
         """Whether a row is the first of JSON, or of calls in the way of a chat template, and not of lines."""
+        if not self._made.begun:
+            row = row[frame_before_calls(row) :]
         mark = mark_of_call(row)
         listed = _LISTED.match(row)
         whole = begins_json(row) or (listed and self._made.known_call(listed["name"]))
