@@ -453,7 +453,8 @@ class ReplyBuilder:
         """Return what helps where a reply was cut."""
         limit = self.request.max_output_tokens
         if self.overran and limit is not None:
-            return f"it was ended here, far above its limit of {limit:,} tokens, which its server does not heed"
+            heedless = f"it was ended here, far above its limit of {limit:,} tokens, which its server does not heed"
+            return f"{heedless}; raise `max_tokens`, or ask for less"
         if self.overran:
             return "it was ended here, for no model's reply is that long; ask for less"
         if self.is_limited:
