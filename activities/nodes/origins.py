@@ -10,7 +10,7 @@ from functools import partial
 
 from sennit.activities.nodes.content_key import host_key, result_key
 from sennit.activities.nodes.context import NodeContext
-from sennit.activities.nodes.effect_ledger import EffectLedger, SubagentLedger, Write
+from sennit.activities.nodes.effect_ledger import EffectLedger, Intent, SubagentLedger, Write
 from sennit.activities.nodes.replies import Marker, keep
 from sennit.activities.storage.artifacts import ArtifactStore, BodyMissing, decode, digest_of, key_of
 from sennit.activities.storage.garbage import is_claimed
@@ -112,12 +112,21 @@ class Origins:
         StoreUnavailable.
         """
         for generation in range(await self._latest(home, key), 0, -1):
-            intent = f"{digest_of(f'{run}/{key}/{generation}'.encode())}.intent"
-            if await self.store.marked(home, intent) is not None:
+            if await self.store.marked(home, _intent(run, key, generation)) is not None:
                 return True
             if await self.store.marked(home, key_of([key, generation, docs, "result"])) is not None:
                 return True
         return False
+
+    async def begun_at(self, run: str, home: str, key: str) -> float:
+        """Return when a write of a program has begun in a run, in its latest generation, 0 if it has not. Raises
+        StoreUnavailable.
+        """
+        for generation in range(await self._latest(home, key), 0, -1):
+            body = await self.store.marked(home, _intent(run, key, generation))
+            if body is not None:
+                return Intent.model_validate_json(body).at
+        return 0.0
 
     async def of_subagent(self, context: NodeContext) -> list[str]:
         """Return the origins of a node's sub-agent: those that the origins of this run had in this place."""
@@ -189,6 +198,11 @@ def _place(context: NodeContext, generation: int) -> str:
     name, path = context.unit.id, context.unit.path
     place = context.checked.keys[name][:KEY_CHARACTERS] if name in context.checked.keys else path
     return place if generation == 1 else f"{place}~{generation}"
+
+
+def _intent(run: str, key: str, generation: int) -> str:
+    """Return the name of the marker with the intent of a write."""
+    return f"{digest_of(f'{run}/{key}/{generation}'.encode())}.intent"
 
 
 def _again(key: str, generation: int) -> str:

@@ -212,10 +212,17 @@ class NodeRunner:
         """Return what a write returns, or has returned; `sennit.activities.nodes.effect_ledger` says when it is made.
 
         One that needs approval and has none for these values asks instead, unless the ledger knows that it has begun.
+        One that an earlier script has made in another order asks before it is taken over.
         """
         await context.binder.load(context.unit)
         arguments = context.arguments(work)
         write = Write.of(context, tool, arguments)
+        confirms = context.checked.confirms.get(context.unit.id)
+        if confirms is not None and await self.store.marked(context.run_prefix, confirms) is None:
+            question = await unapproved(context, self.store, tool, work)
+            if question is not None:
+                return NodeReply(question=question)
+            await self.store.mark(context.run_prefix, confirms, b"{}")
         taken, earlier_key = await self.origins.write(context, write)
         if taken is not None:
             return taken

@@ -125,7 +125,8 @@ class Programs:
         sleeps = min(session.open) < 0  # and is told so before what ends later
         taken = dict[str, NodeReply]()
         if takes_over(session, context):
-            taken = await taken_over(step.part(words, words.nodes), words, step.recorded)
+            asked = [name for name, caution in words.cautions.items() if caution.confirms and not session.repeat_writes]
+            taken = await taken_over(step.part(words, words.nodes), words, step.recorded, asked)
         elif calls is not None and not (session.again or sleeps):
             try:
                 progress, end = await self._go_on(step, context, words, progress, calls, log)
@@ -187,6 +188,7 @@ class Programs:
                 break
             before, made, given_up = words.session.standing(), len(words.nodes), len(words.given_up)
             ended = await self._called(context, words.session, calls, names, turn)
+            await words.order.hear()
             later = await self.interpreter.resume(progress.snapshot, ended, words.answer)
             printed = words.session.log(later.printed)
             if not later.snapshot:
@@ -240,6 +242,7 @@ class Programs:
     async def _value(self, prefix: str, words: Words, progress: Advance, log: Sequence[str]) -> Any:
         """Return what a script that has ended gives. Raises CallFailed, ProgramFailed."""
         session = words.session
+        await words.order.leave(progress.clock)
         if progress.error is not None:
             failure = failure_of(progress.error, session, words.around.script)
             failure.log = tuple(log)
@@ -300,6 +303,7 @@ class Programs:
         await note_told(self.library, prefix, session, told_before(session, context))
         opened, fed = dict(session.open), dict(ends)
         ended = await self._ended(prefix, session, ends)
+        await words.order.hear()
         resume = partial(self.interpreter.resume, answer=words.answer, since=session.since)
         try:
             progress = await resume(self.snapshots.find(prefix, session), ended)
@@ -363,6 +367,7 @@ class Programs:
             if not progress.snapshot or any(end.key not in numbers for end in turn):
                 raise ProgramFailed(_OTHER_CALLS)
             ended = await self._ended(prefix, session, {numbers[end.key]: end for end in turn})
+            await words.order.hear()
             progress = await self.interpreter.resume(progress.snapshot, ended, words.answer)
         numbers = await self._wait(words, progress, _OTHER_CALLS)
         if not progress.snapshot or sorted(numbers) != sorted(call.key for call in last.open.values()):

@@ -33,11 +33,13 @@ class Claimant(NamedTuple):
 
 class Caution(NamedTuple):
     """What a person has to know of a write before it is made: that the script before has written, and when. It `asks`
-    whatever the run's policy is if nobody can tell whether the new script means the same write.
+    whatever the run's policy is if nobody can tell whether the new script means the same write. A write that was made
+    asks before it is taken over; then `confirms` names the mark that says that a person has agreed.
     """
 
     text: str
     asks: bool = False
+    confirms: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,11 @@ def _taken(key: str) -> str:
 def _claimed(key: str, script: str) -> str:
     """Return the name of the mark that says which call of a later script has claimed a write."""
     return digest_of(f"claim {key} {script}".encode())
+
+
+def _left(script: str, key: str) -> str:
+    """Return the name of the mark that says which writes a task was told of."""
+    return digest_of(f"wrote {key} {script}".encode())
 
 
 @dataclass(slots=True)
@@ -181,8 +188,44 @@ class WriteClaims:
         if waiting is None:
             self.seen.note_nothing_waits(place)
             return None
-        text = f"the old script wrote {tool} {waiting.text} at {_clock(waiting.at)}; write this as well?"
-        return Caution(text, asks=True)
+        # It says why it asks: a script with a new write in front of the old ones asks too, and means no other text.
+        made = f"the old script wrote {tool} {waiting.text} at {_clock(waiting.at)}"
+        why = "the new one has not called that yet, so this may be the same write with another text"
+        return Caution(f"{made}; {why}. Write this as well?", asks=True)
+
+    async def made_at(self, key: str) -> float:
+        """Return when a write was made first, in this run or in one that it forks, 0 if that is not known. Raises
+        StoreUnavailable.
+        """
+        # A fork that takes a write over notes it as begun, at a later time than the run that has made it.
+        times = [await self.origins.begun_at(run, home, key) for run, home in self._homes()]
+        return min((at for at in times if at), default=0.0)
+
+    async def out_of_order(self, claimant: Claimant, key: str, resource: str, last: float) -> Caution | None:
+        """Return what a person has to know of a write that an earlier script has made before the `last` one of which
+        the new script was told, None if that is not so, or if they have agreed. Raises StoreUnavailable.
+        """
+        at = await self.made_at(key)
+        if not at or at >= last:
+            return None
+        mark = digest_of(f"confirmed {key} {claimant.script}".encode())
+        by_others = [await self._is_of_another(home, key, claimant) for _, home in self._homes()]
+        if not any(by_others) or await self.origins.store.marked(self.context.run_prefix, mark) is not None:
+            return None
+        made = f"the old script wrote this at {_clock(at)}, before the write to {resource} at {_clock(last)}"
+        text = f"{made} that the new one makes first. It will not be written again. Go on with it as it is?"
+        return Caution(text, asks=True, confirms=mark)
+
+    async def left_by_task(self, script: str, key: str) -> dict[str, tuple[float, float]]:
+        """Return when the last write to each resource was made of which a task knew when it began, and when it ended.
+        Raises StoreUnavailable.
+        """
+        body = await self.origins.store.marked(self.context.run_prefix, _left(script, key))
+        return {resource: (last, at) for resource, (last, at) in decode(body).items()} if body is not None else {}
+
+    async def leave_by_task(self, script: str, key: str, wrote: dict[str, tuple[float, float]]) -> None:
+        """Leave what `left_by_task` returns. Safe to repeat. Raises StoreUnavailable."""
+        await self.origins.store.mark(self.context.run_prefix, _left(script, key), encode(wrote))
 
     async def _is_of_another(self, home: str, key: str, claimant: Claimant) -> bool:
         """Whether another script has made a write, here or in a run that this one forks."""

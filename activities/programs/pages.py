@@ -111,12 +111,18 @@ def part_of(
     return page
 
 
-async def taken_over(page: StoredPlan, words: Words, recorded: Recorded | None) -> dict[str, NodeReply]:
-    """Return how those of the new calls have ended that are recorded in the runs that are forked."""
+async def taken_over(
+    page: StoredPlan, words: Words, recorded: Recorded | None, asked: Sequence[str] = ()
+) -> dict[str, NodeReply]:
+    """Return how those of the new calls have ended that are recorded in the runs that are forked.
+
+    Those of which a person is `asked` are for their own activities.
+    """
     if recorded is None:
         return {}
-    found = await asyncio.gather(*(recorded(page, name) for name in words.keys))
-    return {name: reply for name, reply in zip(words.keys, found, strict=True) if reply is not None}
+    names = [name for name in words.keys if name not in asked]
+    found = await asyncio.gather(*(recorded(page, name) for name in names))
+    return {name: reply for name, reply in zip(names, found, strict=True) if reply is not None}
 
 
 def next_step(context: NodeContext, words: Words, waited: Sequence[str]) -> ProgramNode:
@@ -153,7 +159,7 @@ async def page_of(
     labels, limits, made = dict[str, str](), dict[str, dict[str, int]](), dict[str, NodeSpec]()
     marks, call_sites, keys = dict[str, str](), dict[str, str](), dict[str, str]()
     materials, given_up = dict[str, dict[str, str]](), list[str]()
-    cautions, asks = dict[str, str](), dict[str, bool]()
+    cautions, asks, confirms = dict[str, str](), dict[str, bool](), dict[str, str]()
     for _, each in parts:
         words, session = each.words, each.words.session
         labels |= {**words.labels, each.step.id: f"{session.path or session.function} step {session.number + 1}"}
@@ -162,6 +168,8 @@ async def page_of(
         given_up += words.given_up
         for name, caution in words.cautions.items():
             cautions[name], asks[name] = caution.text, caution.asks and not session.repeat_writes
+            if caution.confirms and asks[name]:
+                confirms[name] = caution.confirms
     specs = _specs(nodes, labels, places, limits, lambda plan: compiler(plan, run_context, _no_fallback), made)
     for spec in specs:
         spec.key, spec.call_site = marks.get(spec.id, ""), call_sites.get(spec.id, "")
@@ -169,11 +177,14 @@ async def page_of(
         spec.in_place = is_made and not (is_put_back(ends[spec.id]) or ends[spec.id].taken_over)
         spec.maker = places[makers[spec.id]] if spec.id in makers else -1
         spec.approval |= asks.get(spec.id, False)
+        spec.confirms = spec.id in confirms
     packed = ExecutionPlan(specs, []).pack()
     if len(packed) > MAX_PAGE_BYTES:
         raise ProgramFailed(f"{len(nodes):,} calls at once are too many; give a part of them to tasks")
     stored = _stored_page(context, nodes, packed, keys, materials)
-    digest = await library.keep(context.run_prefix, stored.model_copy(update={"cautions": cautions}))
+    digest = await library.keep(
+        context.run_prefix, stored.model_copy(update={"cautions": cautions, "confirms": confirms})
+    )
     left = tuple(name for name in dict.fromkeys(given_up) if name not in ends or ends[name].more)
     told = pack_ends(specs, ends)
     return PlanPage(plan=digest, known=tuple(known), specs=packed, past=part.past, given_up=left, ends=told)

@@ -38,7 +38,21 @@ JOIN_FAILED = "JoinFailed: "
 _PIPELINE = "__pipeline"
 _TAIL = 64
 _ERRORS, _ERROR_CHARACTERS = 50, 200
-_MOVING = ("open", "fed", "noted", "counts", "tasks", "errors", "made", "read", "phase", "logged")
+_MOVING = (
+    "open",
+    "fed",
+    "noted",
+    "counts",
+    "tasks",
+    "errors",
+    "made",
+    "read",
+    "phase",
+    "logged",
+    "writing",
+    "heard",
+    "wrote",
+)
 _DIGITS = 9
 """Of the number of a call."""
 
@@ -53,6 +67,29 @@ class OpenCall(NamedTuple):
     node: str
     key: str
     shape: Shape = ""
+
+
+class Writing(NamedTuple):
+    """A write to a resource, or a task that may write, of whose end the script was not told yet: its key, and that of
+    the call whose end tells the script. `last` is when the latest write to the resource was made of which the script
+    had been told when it made the call.
+    """
+
+    resource: str = ""
+    key: str = ""
+    told_by: str = ""
+    last: float = 0.0
+
+
+class Heard(NamedTuple):
+    """A write of whose end a script is `told` at that time of its clock: when it was made, and when the `last` one was
+    of which the script had been told when it made the call.
+    """
+
+    told: int
+    resource: str
+    at: float
+    last: float
 
 
 class Fed(NamedTuple):
@@ -80,9 +117,11 @@ class Session(BaseModel):
     the run may know calls that it makes from when it ran before, and `retold` that a step has been made again, or the
     program in another plan: when calls ended may be noted that this session is told of later. `fed` are the ends that
     the script was told in this step, in order.
-    With `repeat_writes` no write asks because an earlier script may have made it. `counts` are how often equal calls
-    were made, those counted longer ago in `counted`, as (digest, length). `saved` is the last step with which a
-    `snapshot` was stored, and `saved_read` how many bytes the script had read by then.
+    With `repeat_writes` no write asks because an earlier script may have made it. `writing` are writes that an
+    earlier script may have made, by their nodes, `heard` those of whose ends the script is told, and `wrote` says
+    when the last one was made to each resource; a task has `inherited` that from the session that started it.
+    `counts` are how often equal calls were made, those counted longer ago in `counted`, as (digest, length). `saved`
+    is the last step with which a `snapshot` was stored, and `saved_read` how many bytes the script had read by then.
     """
 
     script: str
@@ -117,6 +156,10 @@ class Session(BaseModel):
     again: bool = False
     retold: bool = False
     repeat_writes: bool = False
+    writing: dict[str, Writing] = {}
+    heard: list[Heard] = []
+    wrote: dict[str, float] = {}
+    inherited: dict[str, float] = {}
 
     def begin(self, node: str, *, mark: str = "") -> None:
         """Have the next ids begin with the id of the program's node; with a `mark`, of a step that ran again, with that

@@ -33,6 +33,7 @@ from sennit.activities.programs.reading import Unreadable
 from sennit.activities.programs.schemas import Schema, schema_of
 from sennit.activities.programs.session import Counts, OpenCall, Session, Shape
 from sennit.activities.programs.values import Call, Ended, NotJson, Ref, Sleep, mapped, packed
+from sennit.activities.programs.write_order import WriteOrder
 from sennit.activities.storage.artifacts import digest_of, encode, key_of
 from sennit.activities.toolbox.read_output import PART, SLEEP
 from sennit.workflows.plan.compile.execution_plan import KEY_CHARACTERS
@@ -102,6 +103,7 @@ class Words:
         self.took = 0.0  # the seconds for which the script has run
         self.counts = counts
         self.around = around
+        self.order = WriteOrder(session, around.claims, around.tools)
         self._recorded = list(recorded)
 
     async def claim_writes(self) -> None:
@@ -129,7 +131,10 @@ class Words:
         # Only now it is known what the calls of this step leave of what the script before has written.
         for name, number in numbers.items():
             write = wanted[name]
-            caution = await claims.caution(write.equal, self._claimant(name), write.tool, number)
+            claimant, key = self._claimant(name), write.equal.key(number)
+            caution = await claims.caution(write.equal, claimant, write.tool, number)
+            caution = caution or await self.order.caution(name, claimant, key)
+            self.order.claim(name, key)
             if caution is not None:
                 self.cautions[name] = caution
         self.keys |= {name: wanted[name].equal.key(number) for name, number in numbers.items()}
@@ -262,6 +267,7 @@ class Words:
         made = self._add(node, call, what, shown(arguments), function=name, shape=shape)
         if tool.get("effect", "write") == "write":
             equal = EqualWrites.of(self.session.program_key, name, what)
+            self.order.call(node, call.clock)
             self.writes[node.id] = WantedWrite(equal, self.counts.next(equal.digest[:16]), name)
         return made
 
@@ -303,11 +309,14 @@ class Words:
         about_it = {"stages": stages, "arguments": arguments, "key": key, "path": path, "clock": call.clock}
         about_it |= {"program": session.program_key, "since": session.since, "runs": session.runs}
         about_it |= {"again": session.again, "retold": session.retold, "repeat_writes": session.repeat_writes}
+        wrote = self.order.start(call.clock)
+        about_it |= {"wrote": wrote, "inherited": wrote}
         child = Session(script=session.script, function=function, depth=session.depth + 1, **about_it)
         begun = self._stored(child.model_dump(mode="json", exclude_defaults=True))
         node = ProgramNode(id=self._next, kind="program", step=Step(number=1, session=begun))
         self.marks[node.id] = f"{key[:KEY_CHARACTERS]}.{session.script[:KEY_CHARACTERS]}"
         self._enter(node, f"{shortened(path)}:{self._line(call)}", about)
+        self.order.started(node.id, key)
         return node.id
 
     def _parallel(self, call: Call, tickets: list[str], *, limit: Any = None) -> Ended | None:
@@ -350,7 +359,9 @@ class Words:
         if width:
             self.limits[self._next] = {"width": width}
         node = made_node(JoinNode, id=self._next, kind="join", inputs=tuple(nodes), policy=policy)
-        self._wait(call, self._add(node, call, what, f"of {len(nodes)}", shape=shape))
+        made = self._add(node, call, what, f"of {len(nodes)}", shape=shape)
+        self._wait(call, made)
+        self.order.join(policy, nodes, made.key)
         return None
 
     def _phase(self, _call: Call, name: str) -> Ended:

@@ -68,9 +68,10 @@ class RunContext(BaseModel):
 class StoredPlan(BaseModel):
     """A plan that passed every check, with bound inputs: all that binding a node's arguments needs.
 
-    Of a page of a program, `keys` are what the calls are known by instead of their ids, and `materials` the digests of
-    values that a node refers to by names of its own; `cautions` say what an earlier script has written. With
-    `repeat_writes` nobody is asked about that.
+    Of a page of a program, `keys` are what the calls are known by instead of their ids, and `materials` the digests
+    of values that a node refers to by names of its own; `cautions` say what an earlier script has written. `confirms`
+    are writes that were made and ask before they are taken over, each with the mark that says that a person has
+    agreed. With `repeat_writes` nobody is asked about that.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -91,6 +92,7 @@ class StoredPlan(BaseModel):
     keys: dict[str, str] = {}
     materials: dict[str, dict[str, str]] = {}
     cautions: dict[str, str] = {}
+    confirms: dict[str, str] = {}
     repeat_writes: bool = False
 
     def node(self, name: str) -> Node:

@@ -142,7 +142,7 @@ async def test_a_write_with_another_text_asks_whatever_the_policy_is(start: Star
     view = await until(handle, lambda view: blocked(view) and view["blocked"][0]["why"] == "approval")
     [asked] = view["blocked"]
     assert asked["shown"].startswith("the old script wrote note {")
-    assert "; write this as well?" in asked["shown"]
+    assert "so this may be the same write with another text. Write this as well?" in asked["shown"]
     assert _written(cache, mark) == {"old": 1}
     await insist(handle, "approve", asked["example"])
     report = await handle.result()

@@ -144,7 +144,8 @@ async def test_a_write_with_another_text_asks_while_one_of_the_script_before_wai
     for each in (Run(run.store, "fork", ("run",)), run):
         assert await each.claim("two", "a", equal=OTHER) == 1
         caution = await each.caution("two", "a", 1, OTHER)
-        text = 'the old script wrote pay {"bill": 1} at 14:02 UTC; write this as well?'
+        why = "the new one has not called that yet, so this may be the same write with another text"
+        text = f'the old script wrote pay {{"bill": 1}} at 14:02 UTC; {why}. Write this as well?'
         assert caution == Caution(text, asks=True)
         assert await each.caution("two", "a", 1, OTHER) == caution, "a step that is made again asks it again"
         assert await each.claim("two", "b") == 1

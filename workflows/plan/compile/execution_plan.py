@@ -58,6 +58,8 @@ class NodeSpec:
     effect: str = "pure"
     approval: bool = False
     """Whether a person has to approve it."""
+    confirms: bool = False
+    """Whether they have to, although a program has made it before its script was edited."""
     timeout: int = 30_000
     attempts: int = 4
     priority: int = 3

@@ -25,7 +25,16 @@ from sennit.workflows.plan.scheduling.events import ExpansionRequest, NodesAppen
 from sennit.workflows.plan.scheduling.joins import is_open
 from sennit.workflows.plan.scheduling.ready import queue, rate_of
 from sennit.workflows.plan.scheduling.reset import reset
-from sennit.workflows.plan.scheduling.state import CANCELLED, FAILED, OVERTIME, PENDING, RUNNING, SKIPPED, RunState
+from sennit.workflows.plan.scheduling.state import (
+    CANCELLED,
+    FAILED,
+    OVERTIME,
+    PENDING,
+    RUNNING,
+    SKIPPED,
+    SUCCEEDED,
+    RunState,
+)
 
 _MARK = re.compile(r"_g[0-9a-f]{6}(?=_)")
 """In the ids of what a program calls when a step of it has run again. People see ids without it, if they are free."""
@@ -129,6 +138,7 @@ def _taken_over(state: RunState, specs: list[NodeSpec], after: int) -> list[Node
 
     What has failed is made again, in the same generation, so that the ledger of effects knows it, and a task with
     another script runs again. A call that was cancelled, but may not have stopped, is made again by a node of its own.
+    A write of which a person is asked once more waits for their word; the ledger of effects has its result.
     """
     graph, first = state.graph, len(state.graph.specs)
     places, fresh = list[int](), list[NodeSpec]()
@@ -142,7 +152,10 @@ def _taken_over(state: RunState, specs: list[NodeSpec], after: int) -> list[Node
         places.append(found)
         is_other, generation = graph.specs[found].key != spec.key, state.generation[found]
         graph.rename(found, spec, after)
-        if is_other or state.status[found] == FAILED:
+        is_asked = spec.confirms and state.status[found] == SUCCEEDED
+        if is_asked:
+            state.approved.pop(found, None)
+        if is_other or is_asked or state.status[found] == FAILED:
             reset(state, found)
             state.generation[found] = generation + (spec.kind == "program")
         else:
