@@ -24,6 +24,7 @@ live; each byte may be a chunk of its own, and takes some 30 microseconds then.
 """
 MAX_CELL_COLUMNS: Final = 200  # of one cell, before the table is fitted to its width
 MAX_COMPARED_BYTES: Final = 16 * 1024 * 1024  # of a file that a write is compared with before a person approves it
+MAX_CALL_MEDIA_BYTES: Final = 20 * 1024 * 1024  # of all media of one model call: providers take 20 to 50 MB a request
 MAX_CALL_TOKENS: Final = 1_000_000_000  # of one call; what a server counts beyond is none of its counts
 MAX_COST_USD: Final = 10_000  # of one call: whatever is more is no price
 MAX_CUT_ERROR_CHARACTERS: Final = 60
@@ -79,6 +80,7 @@ MAX_LOGGED_CHARACTERS: Final = 2_000  # of one line of a script's log
 MAX_LOST_THREADS: Final = 50
 """Threads that calls may hold after they were given up; with more, the process should be replaced."""
 MAX_MARKED_BYTES: Final = 4 * 1024  # of an output that lies in the marker of its node: one file and not two
+MAX_MEDIA_BYTES: Final = 10 * 1024 * 1024  # of one image, PDF or recording; an artifact may have 16 MiB
 MAX_MEMORY_BYTES: Final = 64 << 20  # of the values of one script
 MAX_MESSAGE_CHARACTERS: Final = 500  # of a tool's error: what a person or a model reads
 MAX_MODEL_CHARACTERS: Final = 200  # of the name of a model, as a server says it

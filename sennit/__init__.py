@@ -10,6 +10,7 @@ TYPE_CHECKING = False  # type checkers take this name as true; importing `typing
 
 __all__ = [
     "InvalidRequest",
+    "MediaFile",
     "NoAnswer",
     "NoOutput",
     "NoResult",
@@ -36,7 +37,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from sennit.activities.toolbox import Preview, ToolContext, ToolError, documents_root, open_inside, tool
+    from sennit.activities.toolbox import MediaFile, Preview, ToolContext, ToolError, documents_root, open_inside, tool
     from sennit.starter.client.client import Sennit
     from sennit.starter.client.errors import (
         InvalidRequest,

@@ -13,16 +13,19 @@ from sennit.activities.llm.reply import JoinerFormat, PromptFormat
 from sennit.activities.nodes.context import NodeContext, NodeOutput
 from sennit.activities.prompts import joiner, roles
 from sennit.activities.prompts.outputs import Budget, exceeds, fenced, fill_prompt, refers_to_goal
-from sennit.activities.providers.errors import ContextTooLong
+from sennit.activities.providers.errors import ContextTooLong, MediaRefused
+from sennit.activities.providers.media import part_of, why_not
 from sennit.activities.providers.model import (
     CALL_MARGIN_SECONDS,
     REPLY_ROOM,
+    MediaPart,
     Message,
     ModelReply,
     ModelRequest,
     ToolRequest,
     tokens_of,
 )
+from sennit.activities.storage.media import load_media
 from sennit.activities.storage.run_context import ArtifactReader, RunContext
 from sennit.activities.toolbox.read_output import offered
 from sennit.workflows.messages.node_calls import LlmNodeCall
@@ -52,6 +55,8 @@ class ModelCalls:
         """
         models = (work.model,) if work.model else context.checked.models.get(work.role) or OFFLINE
         if all(name.partition(":")[0] in OFFLINE for name in models):
+            if work.media:
+                raise MediaRefused(f"`media`: {models[0]} takes no images, PDFs and audio; {why_not(models[0])}")
             prompt = PromptFormat(prompt=str(context.binder.bound(f"{work.prompt} ")).rstrip())
             reply = await self._complete(context, self._request(context, work, prompt), models)
             return prompt.read(reply, context.attempts.progress)
@@ -69,13 +74,14 @@ class ModelCalls:
     ) -> NodeOutput:
         """Make one call with a prompt cut to a context of `window` tokens, if that is known."""
         history = await self._history(context, work, models)
-        budget = await self._budget(context, work, inputs, window, history)
+        media = await self._media(context, work)
+        budget = await self._budget(context, work, inputs, window, history, media)
         messages = await self._earlier_turns(context, work)
         tools = await self._tools(context, work, inputs.places if exceeds(inputs.values, budget.tokens) else ())
         prompt = await self._prompt_format(context, work, inputs, budget)
         form = None if tools else prompt.form
         request = self._request(context, work, prompt)
-        request = replace(request, history=history.turns, messages=tuple(messages), tools=tools, form=form)
+        request = replace(request, history=history.turns, messages=tuple(messages), media=media, tools=tools, form=form)
         async with self.texts.writing(context, answer_only=joins(work)) as text:
             reply = await self._complete(context, replace(request, on_text=text.add), models)
             if reply.calls and tools:
@@ -99,6 +105,17 @@ class ModelCalls:
             histories = Histories(self.models, self.library)
             found = await histories.before(request, models, context.run_prefix, context.checked.history)
         return replace(found, turns=(*found.turns, *messages_of(work.messages)))
+
+    async def _media(self, context: NodeContext, work: ModelCall) -> tuple[MediaPart, ...]:
+        """Return what the model is shown: what came with the run's goal, for a call that is given its goal, then its
+        own media. Raises BadMedia, BindError, BodyMissing, StoreUnavailable.
+        """
+        values: list[Any] = []
+        if joins(work) or refers_to_goal(work.prompt):
+            values += [media.model_dump() for media in context.checked.attached]
+        values += context.binder.bound(list(work.media))
+        loaded = await load_media(self.library.store, context.run_prefix, values) if values else []
+        return tuple(part_of(media, data) for media, data in loaded)
 
     async def _run_context(self, context: NodeContext) -> RunContext:
         return await self.library.run_context(context.run_prefix, context.checked.run_context)
@@ -170,7 +187,13 @@ class ModelCalls:
         return [_message(item) for item in body["messages"]] + answers
 
     async def _budget(
-        self, context: NodeContext, work: ModelCall, inputs: PromptInputs, window: int, history: History
+        self,
+        context: NodeContext,
+        work: ModelCall,
+        inputs: PromptInputs,
+        window: int,
+        history: History,
+        media: Sequence[MediaPart],
     ) -> Budget:
         """Return how much of the outputs the model is given."""
         tokens = work.context.tokens
@@ -178,7 +201,8 @@ class ModelCalls:
             bare = await self._prompt_format(context, work, inputs, Budget(0))
             tools = tokens_of(json.dumps(await self._tools(context, work, ())))
             reply = context.checked.settings_of(work).max_tokens or REPLY_ROOM
-            left = window - min(reply, window // REPLY_SHARE) - tools - history.tokens
+            seen = sum(part.tokens for part in media)
+            left = window - min(reply, window // REPLY_SHARE) - tools - history.tokens - seen
             tokens = min(tokens, max(LEAST_TOKENS, left - tokens_of(bare.system) - tokens_of(bare.prompt)))
             if tokens < work.context.tokens and exceeds(inputs.values, tokens):
                 context.attempts.progress(f"cut to {tokens:,} tokens: the model's context has {window:,}")

@@ -8,9 +8,10 @@ from sennit.activities.llm.metrics import CallMeter
 from sennit.activities.nodes.tracing import model_call
 from sennit.activities.providers import prices
 from sennit.activities.providers.anthropic import Anthropic
-from sennit.activities.providers.errors import KeyRefused, QuotaUsedUp, SchemaMismatch, UnknownModel
+from sennit.activities.providers.errors import KeyRefused, MediaRefused, QuotaUsedUp, SchemaMismatch, UnknownModel
 from sennit.activities.providers.http_provider import HttpProvider
 from sennit.activities.providers.limiter import Limiter
+from sennit.activities.providers.media import check_taken
 from sennit.activities.providers.model import ModelReply, ModelRequest, Provider, ProviderError
 from sennit.activities.providers.offline import Offline
 from sennit.activities.providers.openai import OpenAI
@@ -29,7 +30,7 @@ OFFLINE = ("offline",)
 TRIES = 2
 """Attempts that a model gets before the next of its list."""
 
-_TAKEN_OVER_AT_ONCE = (KeyRefused, QuotaUsedUp, UnknownModel)
+_TAKEN_OVER_AT_ONCE = (KeyRefused, MediaRefused, QuotaUsedUp, UnknownModel)
 _WIRES: Mapping[str, type[WireFormat]] = {"openai": OpenAI, "anthropic": Anthropic}
 
 
@@ -95,8 +96,8 @@ class Models:
     async def complete(self, request: ModelRequest, names: Sequence[str], attempt: int = 1) -> ModelReply:
         """Answer a call by one of `names`: each in turn has two attempts, and the last one all that are left.
 
-        A model that is unknown, or whose key or quota is refused, gives way to the next at once. The reply has its
-        cost and fits the schema. Raises ProviderError.
+        A model that is unknown, that takes no such media, or whose key or quota is refused, gives way to the next at
+        once. The reply has its cost and fits the schema. Raises ProviderError.
         """
         first = min((attempt - 1) // TRIES, len(names) - 1)
         for name in names[first:-1]:
@@ -149,6 +150,7 @@ class Models:
             with limiter.admitted():
                 if request.model == name:
                     request = replace(request, model=await provider.default_model())
+                check_taken(request)
                 await request.account.begin(
                     NO_USAGE, NO_USAGE
                 )  # what was cut off before is paid, whoever serves it now

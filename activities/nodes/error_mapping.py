@@ -14,6 +14,7 @@ from sennit.activities.providers.model import ProviderError
 from sennit.activities.storage.artifacts import BodyMissing
 from sennit.activities.storage.garbage import OriginMissing
 from sennit.activities.toolbox import ToolError
+from sennit.activities.toolbox.media import BadMedia
 from sennit.activities.toolbox.redaction import redact
 from sennit.activities.toolbox.stack import stack_of
 from sennit.workflows.messages.converter import StackedError
@@ -67,6 +68,7 @@ class GrantTooSmall(Exception):
 
 
 _FINAL = (
+    BadMedia,
     BindError,
     BodyMissing,
     BudgetExceeded,

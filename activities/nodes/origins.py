@@ -14,6 +14,7 @@ from sennit.activities.nodes.effect_ledger import EffectLedger, Intent, Subagent
 from sennit.activities.nodes.replies import Marker, keep
 from sennit.activities.storage.artifacts import ArtifactStore, BodyMissing, decode, digest_of, key_of
 from sennit.activities.storage.garbage import is_claimed
+from sennit.activities.storage.media import copy_media
 from sennit.activities.toolbox.errors import UnknownOutcome
 from sennit.workflows.messages.contracts import NodeReply
 from sennit.workflows.messages.node_calls import AgentNodeCall, GateNodeCall
@@ -163,7 +164,12 @@ class Origins:
             await self.store.put(context.run_prefix, body)
         else:
             (wanted, inline), wrong = context.wanted, reply.error
-            reply = await keep(self.store, context.run_prefix, decode(body), wanted, inline=inline)
+            output = decode(body)
+            try:
+                await copy_media(self.store, home, context.run_prefix, output, body)
+            except BodyMissing:
+                return None
+            reply = await keep(self.store, context.run_prefix, output, wanted, inline=inline)
             reply = reply.model_copy(update={"error": wrong}) if wrong is not None else reply
         return reply.model_copy(update={"attempt": 0, "usage": NO_USAGE, "taken_over": True, "at": at})
 

@@ -37,6 +37,7 @@ from sennit.activities.nodes.short_calls import ProgramRunner
 from sennit.activities.prompts.outputs import bind_goal, refers_to_goal
 from sennit.activities.storage.artifacts import ArtifactStore, digest_of, reference_to
 from sennit.activities.storage.documents import DocumentRule
+from sennit.activities.storage.media import with_media_kept
 from sennit.activities.storage.patience import stops_for_the_store
 from sennit.activities.storage.run_context import ArtifactReader, StoredPlan
 from sennit.activities.storage.timings import CallTimings
@@ -175,6 +176,10 @@ class NodeRunner:
         output, epoch, prefix = await self._within_timeout(context, work), context.call.epoch, context.run_prefix
         await turn()
         output, body = timed(context, output), encode_output(output.output)
+        if isinstance(context.work, ToolCall):
+            kept = await with_media_kept(self.store, prefix, output.output, body)
+            if kept is not output.output:
+                output, body = replace(output, output=kept), encode_output(kept)
         apart |= bool(output.more) or len(body) > MAX_MARKED_BYTES or self.origins.notes(context, output.more)
         reply = reply_of(context, output, digest_of(body) if apart else reference_to(body, key), len(body))
         if apart:
@@ -184,12 +189,12 @@ class NodeRunner:
         found = await self.store.mark(prefix, key, marker)
         if found == marker:
             return reply
-        kept = Marker.read(found)
-        if kept.epoch == epoch and kept.reply.ref is not None:
-            return kept.reply
+        earlier = Marker.read(found)
+        if earlier.epoch == epoch and earlier.reply.ref is not None:
+            return earlier.reply
         # An earlier plan's cancelled call may mark while this one runs: its facts and usage are not those of this call.
-        is_same = kept.reply.ref is not None and digest_in(kept.reply.ref) == digest_of(body)
-        return reply.model_copy(update={"ref": kept.reply.ref if is_same else await self.store.put(prefix, body)})
+        is_same = earlier.reply.ref is not None and digest_in(earlier.reply.ref) == digest_of(body)
+        return reply.model_copy(update={"ref": earlier.reply.ref if is_same else await self.store.put(prefix, body)})
 
     async def _advanced(self, context: NodeContext) -> NodeReply:
         """Advance a program. It needs no marker: made again, the same advance comes to the same calls."""

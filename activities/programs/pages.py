@@ -216,6 +216,7 @@ def _stored_page(
         settings=checked.settings,
         history=checked.history,
         instructions=checked.instructions,
+        attached=checked.attached,
         keys=keys,
         materials=materials,
     )

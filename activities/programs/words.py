@@ -208,6 +208,7 @@ class Words:
         max_turns: int = 8,
         messages: Sequence[dict[str, Any]] = (),
         instructions: str = "",
+        media: Any = (),
         **settings: Any,
     ) -> None:
         if unknown := [name for name in settings if name not in CallSettings.model_fields]:
@@ -234,10 +235,14 @@ class Words:
             fields["messages"] = messages
         if instructions:
             fields["instructions"] = instructions
+        shown = [media] if isinstance(media, dict | Ref) else list(media)
         text = f"{literal(text_of('prompt', prompt))}{places and chr(10)}{places}"
+        self.materials |= {self._next: digests} if digests else {}
+        key = [prompt, known, fields, packed(shown)] if shown else [prompt, known, fields]
+        if shown:
+            fields = {**fields, "media": mapped(literal(shown), self._named)}
         node = made_node(LlmNode, id=self._next, kind="llm", prompt=text, **fields)
-        self.materials |= {node.id: digests} if digests else {}
-        self._wait(call, self._add(node, call, [prompt, known, fields], prompt))
+        self._wait(call, self._add(node, call, key, prompt))
 
     def _agent(
         self, call: Call, goal: str, tools: Sequence[str] | None = None, budget: dict[str, Any] | None = None

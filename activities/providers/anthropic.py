@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from sennit.activities.providers import structured
 from sennit.activities.providers.call_arguments import CallArguments
-from sennit.activities.providers.model import Message, ModelRequest, Stop, parameters_of
+from sennit.activities.providers.model import MediaPart, Message, ModelRequest, Stop, parameters_of
 from sennit.activities.providers.reply_builder import ReplyBuilder
 from sennit.activities.providers.settings import Server
 from sennit.activities.providers.wire_format import NO_STREAM, NO_SYSTEM, NO_TOOLS, Without, count
@@ -232,15 +232,26 @@ def _messages(request: ModelRequest, without: Without) -> list[dict[str, Any]]:
     prompt = request.prompt
     if request.output_schema is not None and Anthropic.schema in without:
         prompt = f"{prompt}\n\n{structured.schema_instruction(request.output_schema)}"
+    asked = Message("user", prompt)
     turns: list[dict[str, Any]] = []
-    for message in (*request.history, Message("user", prompt), *request.messages):
+    for message in (*request.history, asked, *request.messages):
         role = "assistant" if message.role == "assistant" else "user"
         blocks = _blocks(message)
+        if message is asked:  # the provider advises to show images and documents before what is asked of them
+            blocks = [*map(_media_block, request.media), *blocks]
         if turns and turns[-1]["role"] == role:
             turns[-1]["content"] += blocks
         else:
             turns.append({"role": role, "content": blocks})
     return turns
+
+
+def _media_block(media: MediaPart) -> dict[str, Any]:
+    source = {"type": "base64", "media_type": media.content_type, "data": media.data}
+    if media.kind == "image":
+        return {"type": "image", "source": source}
+    named = {"title": media.name} if media.name else {}
+    return {"type": "document", "source": source, **named}
 
 
 def _blocks(message: Message) -> list[dict[str, Any]]:

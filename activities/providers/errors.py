@@ -145,6 +145,10 @@ class CallRefused(ProviderError):
         self.parameters: tuple[str, ...] = ()
 
 
+class MediaRefused(ProviderError):
+    """The model takes no images, PDFs or audio of that kind. Names the model and what it does not take."""
+
+
 class QuotaUsedUp(ProviderError):
     """The account has no money or quota left: waiting does not help."""
 

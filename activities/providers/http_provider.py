@@ -299,7 +299,10 @@ class HttpProvider:
     async def _fill(self, builder: ReplyBuilder, body: dict[str, Any], field: str, ends: float, room: int) -> None:
         """Send a body, whose limit stands in `field`, and read what comes. The account is told before and after."""
         request = builder.request
-        sent = Usage(tokens_in(len(_written(body))), calls=1)
+        # A model does not read the base64 of an image, but the image.
+        encoded = sum(len(media.data) for media in request.media)
+        read = sum(media.tokens for media in request.media)
+        sent = Usage(tokens_in(len(_written(body)) - encoded) + read, calls=1)
         context = self.known.context(request.model)
         limit = body.get(field)
         if limit is not None and context and not room:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal, Protocol
 from sennit.activities.toolbox.redaction import redact
 from sennit.workflows.plan.language.call_settings import NO_SETTINGS, CallSettings
 from sennit.workflows.plan.language.limits import CALL_SECONDS, NO_USAGE, Usage, tokens_in
+from sennit.workflows.plan.language.media import MediaKind, MediaType, kind_of
 from sennit.workflows.plan.language.nodes import Role
 from sennit.workflows.plan.language.text import text_bytes
 
@@ -46,6 +47,23 @@ class ProviderError(Exception):
         self.retryable = retryable
         self.retry_after = retry_after
         self.usage = NO_USAGE
+
+
+@dataclass(frozen=True, slots=True)
+class MediaPart:
+    """An image, a PDF or a recording beside a prompt. `data` is its bytes in base64, `tokens` about what a model reads
+    of it.
+    """
+
+    content_type: MediaType
+    data: str
+    tokens: int
+    name: str = ""
+
+    @property
+    def kind(self) -> MediaKind:
+        """What people call it."""
+        return kind_of(self.content_type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +143,8 @@ class ModelRequest:
     """One call. `prompt` is the bound text; `template` is the same before references to outputs were replaced.
 
     `inputs` maps each referenced node id to its whole output, in the order of the references. `history` are the turns
-    before the prompt, and `messages` those after it. `tools` are catalogue entries `{name, description, parameters}`
+    before the prompt, and `messages` those after it; `media` is shown with the prompt.
+    `tools` are catalogue entries `{name, description, parameters}`
     (the `schema` of a catalogue is read as `parameters`): what a planner may plan with, for every other role what the
     model may call in its reply.
     `settings` are what is asked of the model beside that; `max_output_tokens` is the longest reply that may be asked
@@ -149,6 +168,7 @@ class ModelRequest:
     progress: Callable[[str], None] = lambda _: None
     history: tuple[Message, ...] = ()
     messages: tuple[Message, ...] = ()
+    media: tuple[MediaPart, ...] = ()
     system: str = ""
     settings: CallSettings = NO_SETTINGS
     max_output_tokens: int | None = None

@@ -11,6 +11,7 @@ from typing import Any
 
 from sennit.activities.providers.capabilities import NEVER, Capabilities, Lesson, says_nothing
 from sennit.activities.providers.errors import CallRefused, ContextTooLong, ServerFailed
+from sennit.activities.providers.media import refused_media
 from sennit.activities.providers.model import ModelRequest
 from sennit.activities.providers.returned_fields import field_names
 from sennit.activities.providers.wire_format import WireFormat, Without
@@ -53,6 +54,11 @@ class Negotiation:
             self._lessons.append(lesson)
             self.without = lesson.applied(self.without)
             return
+
+        # The model takes no such media: nothing is left out of a call that people would miss.
+        lacking = refused_media(self.request, str(refused), refused.text)
+        if lacking is not None:
+            raise lacking from None
 
         # Not a word on why: each parameter in turn.
         if self._trials is None and isinstance(refused, CallRefused) and says_nothing(refused.text):

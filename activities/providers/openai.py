@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from sennit.activities.providers import structured
 from sennit.activities.providers.call_arguments import CallArguments, is_object
-from sennit.activities.providers.model import Message, ModelRequest, Stop, ToolRequest, function_of
+from sennit.activities.providers.model import MediaPart, Message, ModelRequest, Stop, ToolRequest, function_of
 from sennit.activities.providers.reply_builder import Call, ReplyBuilder
 from sennit.activities.providers.returned_fields import merged
 from sennit.activities.providers.settings import Server
@@ -20,6 +20,7 @@ _STOPS: dict[str, Stop] = {
 """Of OpenAI, and of the engines and gateways that pass on their own words. `abort`, `error`, `repetition`,
 `insufficient_system_resource` and whatever comes later are no end of a reply.
 """
+_SOUNDS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
 _FILTERS = ("content_filter", "safety")
 _SETTINGS = {
     "temperature": "temperature",
@@ -217,8 +218,22 @@ def _messages(request: ModelRequest, without: Without) -> list[dict[str, Any]]:
     if request.output_schema is not None and OpenAI.schema in without:
         prompt = f"{prompt}\n\n{structured.schema_instruction(request.output_schema)}"
     first = [{"role": "system", "content": request.system}] if request.system else []
-    turns = (*request.history, Message("user", prompt), *request.messages)
-    return [*first, *(_turn(turn, without) for turn in turns)]
+    asked: dict[str, Any] = {"role": "user", "content": prompt}
+    if request.media:
+        asked["content"] = [{"type": "text", "text": prompt}, *map(_part, request.media)]
+    earlier = [_turn(turn, without) for turn in request.history]
+    later = [_turn(turn, without) for turn in request.messages]
+    return [*first, *earlier, asked, *later]
+
+
+def _part(media: MediaPart) -> dict[str, Any]:
+    """Return media as a part of a turn: a file is a PDF alone, and sound has its format instead of its type."""
+    if media.kind == "audio":
+        return {"type": "input_audio", "input_audio": {"data": media.data, "format": _SOUNDS[media.content_type]}}
+    url = f"data:{media.content_type};base64,{media.data}"
+    if media.kind == "image":
+        return {"type": "image_url", "image_url": {"url": url}}
+    return {"type": "file", "file": {"filename": media.name or "document.pdf", "file_data": url}}
 
 
 def _turn(message: Message, without: Without) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from sennit.activities.programs.pages import PlanTooLarge, page_after, page_of_p
 from sennit.activities.programs.reading import Read, Unreadable, ask, problem_of
 from sennit.activities.prompts.planner import with_line_numbers
 from sennit.activities.runs.absent_tools import absent_tools
+from sennit.activities.runs.attachments import media_problems
 from sennit.activities.runs.model_choice import (
     called_models,
     disallowed_models,
@@ -229,6 +230,7 @@ class PlanChecker:
         catalogue = list(run_context.tools.values()) if every_tool else run_context.catalogue
         problems = problems_of(plan, catalogue, models=self.models.providers, links=links)
         problems += input_problems(plan, run_context.inputs)
+        problems += media_problems(run_context.models, plan, bind_inputs(plan, run_context.inputs))
         problems += [found async for found in self._program_problems(plan, run_context.catalogue)]
         problems += unapprovable(plan) if run_context.approve_plan else ()
         problems += price_problems(run_context.models, plan) if run_context.priced else ()
@@ -327,6 +329,7 @@ def _stored(run: Run, plan: Plan, execution_plan: str, warnings: tuple[str, ...]
         settings=run.context.settings,
         history=run.context.history,
         instructions=run.context.instructions,
+        attached=run.context.attached,
         warnings=warnings,
     )
 

@@ -199,6 +199,12 @@ def _facts(call: PlanCall, run_context: RunContext) -> list[str]:
         facts.append(f"Today is {date.fromisoformat(call.today):%A}, {call.today}.")
     if run_context.docs:
         facts.append(f"The folder of documents is `{Path(run_context.docs).name}`.")
+    if run_context.attached:
+        files = ", ".join(f"{media.name} ({media.kind})" for media in run_context.attached)
+        facts.append(
+            f"Attached to the goal: {files}. A call of a model whose prompt has `$goal` in it is shown these files, "
+            "and so is the call that answers. You are not, and tools cannot read them."
+        )
     if call.budget is not None:
         limits = call.budget.model_dump(mode="json", exclude_none=True)
         facts.append(f"The run may spend: {', '.join(f'{name} {limit}' for name, limit in limits.items())}.")

@@ -1,5 +1,6 @@
 """Opens a run: fixes its tools, models and documents, and checks the plan that it brings."""
 
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 from sennit.activities.llm.models import OFFLINE, Models
 from sennit.activities.providers.prices import price_to_add
 from sennit.activities.runs.absent_tools import absent_tools
+from sennit.activities.runs.attachments import Attachments, unseen
 from sennit.activities.runs.check import PlanChecker, Run, refused
 from sennit.activities.runs.model_choice import needs_default_models
 from sennit.activities.storage.documents import DocumentRule
@@ -17,6 +19,7 @@ from sennit.activities.toolbox.registry import absence_of
 from sennit.workflows.messages import queues
 from sennit.workflows.messages.contracts import CheckResult, PrepareCall, PreparedRun
 from sennit.workflows.plan.checking.validation import parse_plan
+from sennit.workflows.plan.language.media import Media
 from sennit.workflows.plan.language.nodes import ApprovalPolicy
 from sennit.workflows.plan.language.packing import unpack_plan
 from sennit.workflows.plan.language.problems import OFFERED, InvalidPlan, Problem
@@ -39,8 +42,9 @@ class RunPreparer:
         """Store the run_context, with the approval that the run has and the digest of the turns before it, and check
         the plan that it may bring.
 
-        The models are chosen here, once, so that every worker calls the same. Raises DocsNotFound, StoreUnavailable,
-        ProviderError when a model must be chosen and cannot, and McpUnavailable for a tool that may be there later.
+        The models are chosen here, once, so that every worker calls the same. Raises DocsNotFound, BadMedia,
+        StoreUnavailable, ProviderError when a model must be chosen and cannot, and McpUnavailable for a tool that may
+        be there later.
         """
         folder = self.documents.folder(call.request.docs, scheduled=call.scheduled)
         request, plan = call.request, call.request.plan
@@ -55,9 +59,12 @@ class RunPreparer:
             models = await self.models.chosen(request.model) if chooses else self.models.wanted(request.model)
         except ValueError as error:
             models, rejected = self.models.wanted(), CheckResult(problems=(str(error),))
+        attached = await Attachments(self.library, self.documents).keep(run_prefix, call)
+        has_plan = plan is not None
+        media = {name: media.model_dump(mode="json") for name, media in attached.items()} if has_plan else {}
         run_context = RunContext(
             goal=request.goal,
-            inputs=request.inputs,
+            inputs={**request.inputs, **media},
             docs=str(folder) if folder else None,
             approval=approval,
             approve_plan=request.approve_plan,
@@ -70,6 +77,7 @@ class RunPreparer:
             material=await self.library.adopt(run_prefix, request.material) if request.material else "",
             history=history,
             instructions=request.instructions,
+            attached=() if has_plan else tuple(attached.values()),
             priced=call.priced,
             repeat_writes=request.repeat_writes,
         )
@@ -78,6 +86,8 @@ class RunPreparer:
             return PreparedRun(run_context=digest, checked=CheckResult(problems=(problem,)))
         if plan is None and request.approve_plan and self.models.plan_format != "program":
             problem = "approve_plan: only programs can be approved. Start the workers with SENNIT_PLAN_FORMAT=program"
+            return PreparedRun(run_context=digest, checked=CheckResult(problems=(problem,)))
+        if problem := self._unseen(attached, models) if plan is None else "":
             return PreparedRun(run_context=digest, checked=CheckResult(problems=(problem,)))
         every = {name for names in models.values() for name in names}
         if plan is None and call.priced and (missing := price_to_add(every)):
@@ -89,6 +99,12 @@ class RunPreparer:
             _wait_for_tools_of(plan, call, run_context)
         checked = rejected or await self.checker.check_draft(Run(run_prefix, digest, run_context), plan or {})
         return PreparedRun(run_context=digest, checked=checked)
+
+    def _unseen(self, attached: Mapping[str, Media], models: Mapping[Any, Sequence[str]]) -> str:
+        """Return why what is attached to a goal would be seen by nobody, "" if it will be."""
+        if attached and self.models.plan_format == "program":
+            return "attachments: a planner that writes programs cannot pass them on; use `sennit run` with a program"
+        return unseen(attached, models)
 
     def _unknown_tools(self, call: PrepareCall, run_context: RunContext) -> str:
         """Return what is wrong with the tools that a run is to use. Raises McpUnavailable for those that may come."""

@@ -24,16 +24,29 @@ class DocumentRule:
         """
         if asked is None:
             return self.default
-        path = Path(asked)
-        if not path.is_absolute():
-            raise DocsNotFound(f"docs folder {asked!r} is not an absolute path (worker {self.worker})")
-        whole = path.resolve()
-        is_default = self.default is not None and whole == self.default.resolve()
-        roots = () if is_default else (*self.roots, *(() if scheduled else self.grants.docs))
-        if not is_default and not any(whole.is_relative_to(root.resolve()) for root in roots):
-            local = self.grants.path is not None and not scheduled
-            way = "; its user opens it with `--docs` of `sennit ask` or `sennit run`" if local else ""
-            raise DocsNotFound(f"docs folder {asked} is outside SENNIT_DOCS_ROOTS of worker {self.worker}{way}")
+        whole = self._allowed("docs folder", asked, "--docs", scheduled=scheduled)
         if not whole.is_dir():
             raise DocsNotFound(f"docs folder {asked} is not there on worker {self.worker}")
+        return whole
+
+    def attached(self, asked: str, *, scheduled: bool = False) -> Path:
+        """Return the file of an attachment: the same holds for it as for a folder. Raises DocsNotFound."""
+        whole = self._allowed("attached file", asked, "--attach", scheduled=scheduled)
+        if not whole.is_file():
+            raise DocsNotFound(f"attached file {asked} is not there on worker {self.worker}")
+        return whole
+
+    def _allowed(self, what: str, asked: str, flag: str, *, scheduled: bool) -> Path:
+        path = Path(asked)
+        if not path.is_absolute():
+            raise DocsNotFound(f"{what} {asked!r} is not an absolute path (worker {self.worker})")
+        whole = path.resolve()
+        default = [self.default] if self.default is not None else []
+        granted = [] if scheduled else self.grants.docs
+        is_default = whole in [folder.resolve() for folder in default]
+        roots = [*self.roots, *granted, *(default if flag == "--attach" else [])]
+        if not is_default and not any(whole.is_relative_to(root.resolve()) for root in roots):
+            local = self.grants.path is not None and not scheduled
+            way = f"; its user opens it with `{flag}` of `sennit ask` or `sennit run`" if local else ""
+            raise DocsNotFound(f"{what} {asked} is outside SENNIT_DOCS_ROOTS of worker {self.worker}{way}")
         return whole

@@ -17,6 +17,7 @@ from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.edits.call_keys import call_keys
 from sennit.workflows.plan.language import dependencies
 from sennit.workflows.plan.language.call_settings import NO_SETTINGS, CallSettings
+from sennit.workflows.plan.language.media import Media
 from sennit.workflows.plan.language.nodes import ApprovalPolicy, ModelCall, Node, Plan
 from sennit.workflows.plan.language.references import BindError, parse_reference
 
@@ -34,7 +35,8 @@ class RunContext(BaseModel):
     """Fixed when a run opens: goal, inputs, documents, the catalogue of the allowed tools, and the models of each role
     in order of preference, with the settings of its calls. `absences` say why tools are not there, by the beginning of
     their names. `material` is the digest of what a sub-agent's goal names: texts of nobody in particular. `history` is
-    that of the turns before this run, and `instructions` are told to all its models.
+    that of the turns before this run, and `instructions` are told to all its models. `attached` are images, PDFs and
+    recordings that came with the goal.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -51,6 +53,7 @@ class RunContext(BaseModel):
     material: str = ""
     history: str = ""
     instructions: str = ""
+    attached: tuple[Media, ...] = ()
     priced: bool = False
     repeat_writes: bool = False
 
@@ -88,6 +91,7 @@ class StoredPlan(BaseModel):
     settings: dict[str, CallSettings] = {}
     history: str = ""
     instructions: str = ""
+    attached: tuple[Media, ...] = ()
     warnings: tuple[str, ...] = ()
     keys: dict[str, str] = {}
     materials: dict[str, dict[str, str]] = {}
@@ -101,7 +105,8 @@ class StoredPlan(BaseModel):
     @property
     def asked(self) -> list[str]:
         """What the calls that are given the run's goal are known by beside their own text."""
-        return [self.goal, self.material, *([self.history] if self.history else [])]
+        seen = [media.artifact for media in self.attached]
+        return [self.goal, self.material, *([self.history] if self.history else []), *seen]
 
     def find(self, name: str) -> Node | None:
         return self._nodes.get(name)

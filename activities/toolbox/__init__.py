@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         UnknownTool,
     )
     from sennit.activities.toolbox.loader import load_tools
+    from sennit.activities.toolbox.media import MediaFile
     from sennit.activities.toolbox.paths import documents_root, open_inside
     from sennit.activities.toolbox.registry import Registry, tool
 
@@ -28,6 +29,7 @@ _HOMES = {
         "ToolArgumentError", "ToolDefinitionError", "ToolError", "ToolModuleError", "ToolSetupError", "UnknownTool",
     ),
     "loader": ("load_tools",),
+    "media": ("MediaFile",),
     "paths": ("documents_root", "open_inside"),
     "registry": ("Registry", "tool"),
 }  # fmt: skip
@@ -35,6 +37,7 @@ _PLACES = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Effect",
+    "MediaFile",
     "Preview",
     "Registry",
     "Tool",

@@ -24,6 +24,7 @@ from sennit.starter.client.request import (
     ForkOptions,
     RunOptions,
     StartOptions,
+    attached_files,
     build_request,
     check_same,
     checked_id,
@@ -94,7 +95,8 @@ class Sennit:
         Path), and return it.
 
         `inputs` are those that a plan declares, or the arguments of a program's `main`. `title` names a run without a
-        goal. `result` is the type of the answer, such as a pydantic model: see `Run.result`.
+        goal. `attachments` are shown to models that are given the goal, or are inputs of the plan. `result` is the type
+        of the answer, such as a pydantic model: see `Run.result`.
 
         With `id` at most one run is started, however often this is called: a run of that id that goes on is joined,
         and one that is over is returned as it ended, unless `again` starts a new one. Raises InvalidRequest for a
@@ -105,12 +107,14 @@ class Sennit:
         program, docs = options.pop("program", ""), options.pop("docs", None)
         chosen_id, again = options.pop("id", None), options.pop("again", False)
         folder = docs_folder(docs, must_exist=self.server.is_local) if docs else None
+        files = attached_files(options.pop("attachments", None) or {}, must_exist=self.server.is_local)
         if program:
             script = script_of(program)
-            plan, title = program_plan(script, options.get("inputs") or {}), title or title_of(script)
+            given = {**(options.get("inputs") or {}), **files}
+            plan, title = program_plan(script, given), title or title_of(script)
         elif plan is not None:
             plan = with_modules(plan)
-        request = build_request(goal=goal, plan=plan, docs=folder, **options)
+        request = build_request(goal=goal, plan=plan, docs=folder, attachments=files, **options)
         name = goal or str((plan or {}).get("goal") or "") or title
         workflow_id = chosen_id if chosen_id is not None else new_id(name)
         return await self._begin(request, workflow_id, name, title, plan, request, again=again, result=result)
@@ -169,12 +173,14 @@ class Sennit:
         again: bool,
         result: type[Any] | None = None,
     ) -> Run[Any]:
-        """Start the run. Its user allows it what they have `chosen` themselves: to read a folder, and to write without
-        asking.
+        """Start the run. Its user allows it what they have `chosen` themselves: to read a folder or a file, and to
+        write without asking.
         """
         checked_new_id(workflow_id)
         if chosen.get("docs"):
             open_folder(self.server, chosen["docs"])
+        for file in chosen.get("attachments", {}).values():
+            open_folder(self.server, file)
         if chosen.get("approval") == "never" and (secret := allow_writes(self.server, workflow_id)):
             request = {**request, "grant": secret}
         request, memo = with_memo(request, summary(title or name), plan)

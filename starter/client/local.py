@@ -25,7 +25,7 @@ async def join_local_stack(
 
 
 def open_folder(server: TemporalServer, folder: str) -> None:
-    """Let the runs of the local stack, if that is the server, read a folder that its user names.
+    """Let the runs of the local stack, if that is the server, read a folder, or a file, that its user names.
 
     What a run's input says of itself allows nothing: a web page or another program may have written it.
     """

@@ -67,11 +67,13 @@ class ForkOptions(RunOptions, total=False):
 
 class StartOptions(ForkOptions, total=False):
     """What `Sennit.start` takes, beside the type of the result. `continues` is the id of a run whose conversation goes
-    on; `history` are turns `{role, content}` of a conversation that no run has kept.
+    on; `history` are turns `{role, content}` of a conversation that no run has kept. `attachments` are files with
+    images, PDFs or recordings, as the workers see them: of a plan by the names of its inputs, of a goal by any names.
     """
 
     continues: str | None
     history: Sequence[dict[str, Any]] | None
+    attachments: Mapping[str, str | Path] | None
     goal: str
     plan: dict[str, Any] | None
     program: str | Path
@@ -194,6 +196,20 @@ def docs_folder(docs: str, *, must_exist: bool) -> str:
     if must_exist and not path.is_dir():
         raise InvalidRequest(f"--docs {docs}: {'is not a folder' if path.exists() else 'there is no such folder'}")
     return str(path)
+
+
+def attached_files(files: Mapping[str, str | Path], *, must_exist: bool) -> dict[str, str]:
+    """Return attached files by absolute paths; raises InvalidRequest for one that must exist on this machine and does
+    not.
+    """
+    found: dict[str, str] = {}
+    for name, file in files.items():
+        path = Path(os.path.abspath(Path(file).expanduser()))  # noqa: PTH100  # a link stays a link: roots may name it
+        if must_exist and not path.is_file():
+            problem = "is not a file" if path.exists() else "there is no such file"
+            raise InvalidRequest(f"--attach {file}: {problem}")
+        found[name] = str(path)
+    return found
 
 
 def new_id(goal: str) -> str:

@@ -21,6 +21,7 @@ from sennit.workflows.plan.limits import MAX_GOAL_BYTES
 EXAMPLES = """\
 sennit ask "How high is Mont Blanc?" --docs examples/corpus
 sennit ask "And the Matterhorn?" --docs examples/corpus --continue RUN
+sennit ask "What does the sign say?" --attach sign.jpg
 sennit ask "Is nuclear power needed?" --program debate"""
 QUESTION = (
     "Which of the Nile, the Amazon, the Yangtze and the Mississippi is the longest, "
@@ -39,6 +40,8 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--program", metavar="NAME", help=program_help)
     continue_help = "go on with the conversation of this run, which has its answer"
     parser.add_argument("--continue", dest="continues", metavar="RUN", help=continue_help)
+    attach_help = "an image, PDF or recording that the models are shown with the goal; repeatable"
+    parser.add_argument("--attach", action="append", default=[], metavar="FILE", help=attach_help)
     add_start_arguments(parser, replans=True, docs=True)
 
 
@@ -47,10 +50,19 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     if args.command == "demo":
         return await _demo(args, terminal)
     goal = checked_goal(_read_stdin() if args.goal == "-" else args.goal)
-    what = program_for(args.program, goal) if args.program is not None else {"goal": goal}
+    what: dict[str, Any] = program_for(args.program, goal) if args.program is not None else {"goal": goal}
+    if args.attach:
+        if args.program is not None:
+            raise Refused("--attach: programs of the library take no files; use `sennit run` with a program that does")
+        what["attachments"] = _numbered(args.attach)
     if args.continues is not None:
         what["continues"] = checked_id(args.continues)
     return await launch(args, terminal, **what, docs=args.docs)
+
+
+def _numbered(files: list[str]) -> dict[str, str]:
+    """Return the files that are attached to a goal, by names that say their order."""
+    return {f"file_{number:02d}": file for number, file in enumerate(files, 1)}
 
 
 async def _demo(args: argparse.Namespace, terminal: Terminal) -> Exit:

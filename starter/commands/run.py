@@ -15,6 +15,7 @@ from sennit.starter.plans.plan_check import check_plan
 from sennit.starter.plans.plan_file import PlanFile, read_plan, read_script
 from sennit.starter.terminal.console import Terminal
 from sennit.workflows.plan.language.nodes import Plan
+from sennit.workflows.plan.language.text import nearest_or_known
 from sennit.workflows.plan.programs.program_plan import title_of
 
 
@@ -38,6 +39,8 @@ def add_arguments(parser: Parser) -> None:
         "PLAN", "sennit run plan.yaml --input city=Rome\nsennit run research.py --input topic=tides --id nightly-1"
     )
     parser.add_argument("plan", metavar="PLAN", help="plan.yaml, plan.json, program.py, or - for standard input")
+    attach_help = "an input that is an image, PDF or recording; repeatable"
+    parser.add_argument("--attach", action="append", default=[], metavar="NAME=FILE", help=attach_help)
     parser.add_argument("--quote", action="store_true", help="print what a program can cost, and start nothing")
     add_start_arguments(parser, docs=True)
 
@@ -54,9 +57,14 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     if args.quote:
         return await _quote(args, file, terminal)
     plan = await checked_for(args, file, terminal)
-    inputs = read_inputs(args.input, plan.inputs)
+    files = pairs(args.attach, "--attach")
+    for name in files:
+        if name not in plan.inputs:
+            raise Refused(f"--attach {name[:60]}: there is no such input{nearest_or_known(name, plan.inputs)}")
+    inputs = read_inputs(args.input, {name: spec for name, spec in plan.inputs.items() if name not in files})
     title = plan.goal or file.title or ("plan" if args.plan == "-" else Path(args.plan).stem)
-    what = {"program": file.script} if file.script else {"plan": file.data}
+    what: dict[str, Any] = {"program": file.script} if file.script else {"plan": file.data}
+    what |= {"attachments": files} if files else {}
     return await launch(args, terminal, **what, inputs=inputs, docs=args.docs, title=title)
 
 

@@ -45,7 +45,7 @@ class GrantFile:
         self._path = path
 
     def open_folder(self, folder: str) -> None:
-        """Let the runs of this stack read a folder."""
+        """Let the runs of this stack read a folder, or a file that is attached to one."""
         with self._changing() as granted:
             granted.docs = [*(old for old in granted.docs if old != folder), folder][-MAX_GRANTED_FOLDERS:]
 

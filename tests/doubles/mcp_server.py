@@ -75,9 +75,12 @@ async def note_slowly(text: str) -> str:
     return note(text)
 
 
+DOT = b"\x89PNG\r\n\x1a\n and all that comes behind it"
+
+
 @server.tool(annotations=READS, structured_output=False)
 def picture() -> list[str | Image]:
-    return ["a dot", Image(data=b"\x89PNG", format="png")]
+    return ["a dot", Image(data=b"\x89PNG", format="png"), Image(data=DOT, format="png")]
 
 
 @server.tool(structured_output=False)

@@ -24,6 +24,7 @@ from sennit.workflows.plan.language.text import format_name, text_bytes
 from sennit.workflows.plan.language.validation_messages import Frozen, describe_errors
 from sennit.workflows.plan.limits import (
     DEFAULT_IN_FLIGHT,
+    MAX_CALL_MEDIA,
     MAX_JSON_LEVELS,
     MAX_NODES,
     MAX_PACKED_BYTES,
@@ -87,6 +88,9 @@ class RunInput(Frozen):
     `instructions` are told to every model of the run and of its sub-agents. `continues` is the id of a run whose
     conversation this one goes on with; `history` are turns of a conversation that nobody has kept.
 
+    `attachments` are files of images, PDFs and recordings where the workers run, by absolute paths: those of a plan by
+    the names of its inputs, and those of a goal are shown to the models that are given the goal.
+
     `window` is how many activities are under way at once, `in_flight` how many nodes and items: several short calls
     share an activity as `fuse` says, or the plan where that is not given.
 
@@ -105,6 +109,9 @@ class RunInput(Frozen):
     instructions: str = Field(default="", max_length=32_000)
     continues: str = Field(default="", max_length=MAX_CONTINUED_ID_CHARACTERS)
     history: ChatTurns = Field(default=(), max_length=MAX_CONTINUED_TURNS)
+    attachments: dict[str, Annotated[str, Field(max_length=4096)]] = Field(
+        default_factory=dict, max_length=MAX_CALL_MEDIA
+    )
     approval: ApprovalPolicy = "writes"
     approve_plan: bool = Field(default=False, strict=True)
     on_failure: OnFailure | None = None

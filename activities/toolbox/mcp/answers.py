@@ -20,13 +20,15 @@ from mcp_types import (
 )
 from pydantic import BaseModel, ValidationError
 
-from sennit.activities.limits import MAX_RESULT_CHARACTERS
+from sennit.activities.limits import MAX_MEDIA_BYTES, MAX_RESULT_CHARACTERS
 from sennit.activities.toolbox.definition import JsonSchema
 from sennit.activities.toolbox.errors import McpToolFailed, McpUnavailable, ToolError, UnknownOutcome
 from sennit.activities.toolbox.mcp.stdio import ANSWERED
+from sennit.activities.toolbox.media import BadMedia, MediaFile, decoded
 from sennit.workflows.plan.language.json_schema import violations
 from sennit.workflows.plan.language.problems import place_of
 from sennit.workflows.plan.language.validation_messages import first_error
+from sennit.workflows.plan.limits import MAX_CALL_MEDIA
 
 _NO_RESOURCE: Final = -32002
 _FAULTS_OF_THE_CALL: Final = (INVALID_PARAMS, METHOD_NOT_FOUND, _NO_RESOURCE)
@@ -35,12 +37,13 @@ _FAULTS_OF_THE_CALL: Final = (INVALID_PARAMS, METHOD_NOT_FOUND, _NO_RESOURCE)
 class McpText(BaseModel):
     """The result of a tool that has no schema of its output, or the content of a resource.
 
-    `links` are URIs of resources; `left_out` names pictures, sounds and other bytes; `truncated` when the text had
-    more than 1,000,000 characters.
+    `links` are URIs of resources; `media` are its images, PDFs and sounds, which a model call takes as `media`;
+    `left_out` names other bytes; `truncated` when the text had more than 1,000,000 characters.
     """
 
     text: str
     links: list[str]
+    media: list[MediaFile] = []
     left_out: list[str]
     truncated: bool
 
@@ -95,6 +98,8 @@ def output_of(answer: CallToolResult, schema: JsonSchema | None, warn: Callable[
         return plain
     problem = next(violations(structured, schema), None)
     if problem is None:
+        if plain.media:
+            warn(f"{len(plain.media)} images, PDFs or sounds beside its structured output are left out")
         return structured
     if answer.structured_content is not None:
         where, sentence = problem
@@ -126,7 +131,8 @@ def _reason(text: str, structured: Any) -> str:
 
 
 def _plain(answer: CallToolResult) -> McpText:
-    texts, links, left_out = [], [], []
+    texts, links = list[str](), list[str]()
+    bytes_of = _Bytes()
     for block in answer.content:
         if isinstance(block, TextContent):
             texts.append(block.text)
@@ -136,32 +142,58 @@ def _plain(answer: CallToolResult) -> McpText:
             links.append(str(block.resource.uri))
             if isinstance(block.resource, TextResourceContents):
                 texts.append(block.resource.text)
+            else:
+                bytes_of.take(block.resource.mime_type, block.resource.blob, _file_name(str(block.resource.uri)))
         else:
-            left_out.append(_bytes(block.mime_type, block.data))
-    return text_of(texts, links, left_out)
+            bytes_of.take(block.mime_type, block.data)
+    return text_of(texts, links, bytes_of.left_out, bytes_of.media)
 
 
 def content_of(contents: Iterable[TextResourceContents | BlobResourceContents]) -> McpText:
     """Return what a resource holds, as far as it is text."""
-    texts, links, left_out = [], [], []
+    texts, links = list[str](), list[str]()
+    bytes_of = _Bytes()
     for each in contents:
         links.append(str(each.uri))
         if isinstance(each, TextResourceContents):
             texts.append(each.text)
         else:
-            left_out.append(_bytes(each.mime_type, each.blob))
-    return text_of(texts, links, left_out)
+            bytes_of.take(each.mime_type, each.blob, _file_name(str(each.uri)))
+    return text_of(texts, links, bytes_of.left_out, bytes_of.media)
 
 
-def text_of(texts: Iterable[str], links: list[str], left_out: list[str]) -> McpText:
+def text_of(texts: Iterable[str], links: list[str], left_out: list[str], media: Iterable[MediaFile] = ()) -> McpText:
     text = "\n".join(texts)
     return McpText(
         text=text[:MAX_RESULT_CHARACTERS],
         links=links[:100],
+        media=list(media),
         left_out=left_out[:100],
         truncated=len(text) > MAX_RESULT_CHARACTERS,
     )
 
 
-def _bytes(kind: str | None, data: str) -> str:
-    return f"{kind or 'unknown type'}, {len(data) * 3 // 4} bytes"
+class _Bytes:
+    """The bytes in an answer: media that models take, as far as a node may keep it, and what is left out."""
+
+    def __init__(self) -> None:
+        self.media: list[MediaFile] = []
+        self.left_out: list[str] = []
+        self._room = MAX_MEDIA_BYTES
+
+    def take(self, content_type: str | None, data: str, name: str = "") -> None:
+        """Take bytes of a type that the server says; what they are, they say themselves."""
+        size = len(data) * 3 // 4
+        try:
+            media: MediaFile | None = MediaFile.of(decoded(data, ""), name)
+        except BadMedia:
+            media = None
+        if media is None or size > self._room or len(self.media) == MAX_CALL_MEDIA:
+            self.left_out.append(f"{content_type or 'unknown type'}, {size} bytes")
+        else:
+            self._room -= size
+            self.media.append(media)
+
+
+def _file_name(uri: str) -> str:
+    return uri.rpartition("/")[2][:100]

@@ -50,14 +50,19 @@ def stage_place(node: MapNode, position: int) -> Where:
 
 
 def arguments_of(node: Node) -> list[tuple[Where, Any]]:
-    """Return (place in the node, value) of what is bound before a node acts: `args`, `prompt`, `goal`, `arguments`, a
-    gate's `question`.
+    """Return (place in the node, value) of what is bound before a node acts: `args`, `prompt`, `media`, `goal`,
+    `arguments`, a gate's `question`.
     """
     if node.kind == "gate":
         return [(("question",), node.question)]
     if node.kind == "program":
         return [(("arguments",), node.arguments)]
-    return [_bound(where, work) for where, work in works_of(node)]
+    found: list[tuple[Where, Any]] = []
+    for where, work in works_of(node):
+        found.append(_bound(where, work))
+        if work.kind == "llm" and work.media:
+            found.append(((*where, "media"), work.media))
+    return found
 
 
 def _bound(where: Where, work: ToolCall | ModelCall | AgentNode) -> tuple[Where, Any]:

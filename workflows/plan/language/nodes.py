@@ -23,10 +23,14 @@ from pydantic import (
 from sennit.workflows.plan.language.call_settings import CallSettings
 from sennit.workflows.plan.language.conditions import Condition
 from sennit.workflows.plan.language.limits import Duration, Limits
+from sennit.workflows.plan.language.media import EXAMPLE as EXAMPLE_OF_MEDIA
+from sennit.workflows.plan.language.media import as_media
+from sennit.workflows.plan.language.references import parse_reference
 from sennit.workflows.plan.language.text import format_value, text_bytes
 from sennit.workflows.plan.language.validation_messages import Frozen, by_kind, word_or
 from sennit.workflows.plan.limits import (
     MAX_ATTEMPTS,
+    MAX_CALL_MEDIA,
     MAX_GOAL_BYTES,
     MAX_NODES,
     MAX_SCRIPT_CHARACTERS,
@@ -159,7 +163,18 @@ class ToolCall(Work):
     args: dict[str, JsonValue] = Field(default_factory=dict)
 
 
-_OPTIONAL = ("settings", "messages", "instructions")
+def _media(value: Any) -> Any:
+    """Return a value that may stand for media: a reference alone, or media."""
+    if isinstance(value, str) and parse_reference(value) is not None:
+        return value
+    if as_media(value) is not None:
+        return value
+    raise ValueError(f"is a reference to media, such as $shot.image, or {EXAMPLE_OF_MEDIA}")
+
+
+MediaValue = Annotated[JsonValue, AfterValidator(_media)]
+
+_OPTIONAL = ("settings", "messages", "instructions", "media")
 """Fields of a model call that are left out where nothing is set."""
 
 
@@ -168,7 +183,8 @@ class ModelCall(Work):
 
     `prompt` may hold references; `output_schema` asks for JSON of that shape. `settings` override those of the run and
     of the role. `messages` are turns before the prompt; `instructions` hold for each turn of the loop, beside those of
-    the run. The call fails after a silence of `first_token_timeout` before its reply begins, or of `idle_timeout`
+    the run. `media` are images, PDFs and recordings that the model is shown with the prompt, by reference as a rule.
+    The call fails after a silence of `first_token_timeout` before its reply begins, or of `idle_timeout`
     within it.
     """
 
@@ -183,6 +199,7 @@ class ModelCall(Work):
     settings: CallSettings | None = None
     messages: ChatTurns = Field(default=(), max_length=200)
     instructions: str = Field(default="", max_length=32_000)
+    media: tuple[MediaValue, ...] = Field(default=(), max_length=MAX_CALL_MEDIA)
     turn: Turn | None = None
     first_token_timeout: Duration | None = None
     idle_timeout: Duration | None = None

@@ -23,7 +23,7 @@ RUN_PROGRAM = "run_program"
 """Runs another program as a task. A client puts that program beside the script, and writes its `task` here."""
 AS_TASKS = ("llm", "agent", "ask")
 """Words that `task` starts, as it starts tools."""
-_BEFORE = "messages=(), instructions=None"
+_BEFORE = "messages=(), instructions=None, media=()"
 _SETTINGS = ", ".join(f"{name}=None" for name in CallSettings.model_fields)
 SIGNATURES = {
     "llm": f'prompt, *material, schema=None, role="worker", model=None, tools=(), max_turns=8, {_BEFORE}, {_SETTINGS}',
@@ -75,8 +75,8 @@ ZeroDivisionError
 _CALL_ERRORS = """
 AddressRefused AlreadyWritten BadOutput BadReply CalculationFailed CallRefused ContentRefused ContextTooLong
 DocsNotFound DocumentNotFound DocumentUnreadable ExpressionRefused FetchFailed HttpStatusError IndexUnusable KeyRefused
-McpToolFailed McpUnavailable ModelRefused ModelTimeout OfflineCannot OutputCut PathRefused ProviderBusy QuotaUsedUp
-RateLimited ReplyCut ReplyTooLarge SandboxFailed SandboxLimit SchemaMismatch ServerFailed ServerUnreachable
+McpToolFailed McpUnavailable MediaRefused ModelRefused ModelTimeout OfflineCannot OutputCut PathRefused ProviderBusy
+QuotaUsedUp RateLimited ReplyCut ReplyTooLarge SandboxFailed SandboxLimit SchemaMismatch ServerFailed ServerUnreachable
 ToolArgumentError ToolError ToolResultError TooManyFiles UnknownModel UnknownOutcome UnknownTool
 """
 _UNUSABLE = """

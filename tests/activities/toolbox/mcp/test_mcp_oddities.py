@@ -17,7 +17,7 @@ pytest.importorskip("mcp", reason="needs the extra mcp")
 from sennit.activities.toolbox.mcp.tools import McpServers
 
 SERVER = str(Path(__file__).parents[3] / "doubles" / "odd_mcp_server.py")
-PLAIN = {"links": [], "left_out": [], "truncated": False}
+PLAIN = {"links": [], "media": [], "left_out": [], "truncated": False}
 
 
 def odd(folder: Path, *args: str, **fields: Any) -> Registry:

@@ -1,6 +1,7 @@
 """Tools of real MCP servers: one written for these tests, over both transports, and those that people use."""
 
 import asyncio
+import base64
 import gzip
 import json
 import os
@@ -138,10 +139,15 @@ def test_what_a_server_calls_read_only_is_a_write_until_the_operator_believes_it
 
 async def test_results_are_structured_or_text(tools: dict[str, Tool], context: ToolContext) -> None:
     assert await tools["my_add"].call({"a": 2, "b": 3}, context) == {"total": 5}
-    plain = {"links": [], "left_out": [], "truncated": False}
+    plain = {"links": [], "media": [], "left_out": [], "truncated": False}
     assert await tools["my_echo"].call({"text": "hé"}, context) == {"text": "hé", **plain}
     pictured = await tools["my_picture"].call({}, context)
-    assert pictured == {**plain, "text": "a dot", "left_out": ["image/png, 6 bytes"]}
+    (media,) = pictured.pop("media")
+    assert base64.b64decode(media["data"]).startswith(b"\x89PNG\r\n")
+    assert (media["media"], media["name"]) == ("image/png", "")
+    del plain["media"]
+    assert pictured == {**plain, "text": "a dot", "left_out": ["image/png, 6 bytes"]}, "what is no image is left out"
+    plain["media"] = []
     long = await tools["my_echo"].call({"text": "x" * 1000, "times": 1500}, context)
     assert (len(long["text"]), long["truncated"]) == (1_000_000, True)
 
