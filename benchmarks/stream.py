@@ -1,4 +1,4 @@
-"""`make bench ARGS=stream`: how soon a client has the first token of a model, and what a piece costs without clients."""
+"""`make bench ARGS=stream`: how soon a client has the first token of a model, and what a piece costs that nobody reads."""
 
 import asyncio
 import statistics
