@@ -1,4 +1,4 @@
-"""`make bench ARGS=stream`: how soon a client has the first token of a model, and what a piece costs that nobody reads."""
+"""`make bench ARGS=stream`: how soon a client has the first token of a model, and what an unread piece costs."""
 
 import asyncio
 import statistics
