@@ -38,10 +38,11 @@ def test_a_tool_is_described_with_arguments_and_output() -> None:
     entry = next(entry for entry in CATALOGUE if entry["name"] == "search")
     assert format_tools([entry]) == (
         "search(query: string, k: integer = 3)\n"
-        "  Search the documents folder and return the passages that answer the query best.\n"
+        "  Search the documents folder and return the passages that answer the query best; `not_read` names the files "
+        "that were not searched, or only in part. It reads text, Markdown, HTML, PDF, and CSV and TSV row by row.\n"
         "  query: Words or a question\n"
         "  k: How many passages to return at most\n"
-        "  gives {query: string, count: integer, "
+        "  gives {query: string, count: integer, not_read: [string], "
         "items: [{path: string, title: string, passage: string, score: number}]}"
     )
 

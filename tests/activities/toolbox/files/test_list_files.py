@@ -84,5 +84,5 @@ def test_missing_documents_are_named_with_the_worker_or_with_what_to_set(context
     nowhere = tmp_path / "nowhere"
     with pytest.raises(DocsNotFound, match=rf"'{nowhere}' does not exist on worker .+ \(pid {os.getpid()}\)"):
         files(replace(context, docs=nowhere))
-    with pytest.raises(DocsNotFound, match="--docs DIR or SENNIT_DOCS"):
+    with pytest.raises(DocsNotFound, match="no documents: name a folder with --docs"):
         files(replace(context, docs=None))
