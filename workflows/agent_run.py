@@ -77,10 +77,9 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         self._subagent_status.resync_after_reset()
         self._was_reset = asyncio.Event()
         workflow.register_random_seed_callback(self._reset)
-        if self._carry is not None:
-            self._has_forgotten = self._carry.was_reset
-        else:  # a reset to the first task comes before the callback is registered
-            self._has_forgotten = workflow.info().get_current_history_length() > FIRST_EVENTS
+        # A reset to the first task comes before the callback is registered.
+        is_later = workflow.info().get_current_history_length() > FIRST_EVENTS
+        self._has_forgotten = is_later or (self._carry is not None and self._carry.was_reset)
 
     @workflow.run
     async def run(self, request: Any = None, *more: Any) -> RunReport:
@@ -159,7 +158,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         engine = self._engine
         if engine is None:
             return self._begin(request, checked)
-        if engine.state.ended:  # somebody has finished the run, or its time was up
+        if engine.state.ended or engine.is_frozen:  # somebody has finished the run, or its time was up
             return engine
         self._checked = checked
         self._setup.phase = "running"

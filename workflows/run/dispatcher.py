@@ -326,7 +326,7 @@ class Dispatcher:
                 effects = self._subagent_status.effects_of(flight.subagent)
                 ends = [(replace(outcome, effects=effects), reply) for outcome, reply in ends]
                 used = self._subagent_status.usage_of(flight.subagent)
-                if any(used):  # it was cancelled
+                if used is not None:  # it was cancelled
                     ends = [(replace(outcome, usage=used), NodeReply(usage=used)) for outcome, _ in ends]
             if flight.is_suspended:
                 spec = self._state.spec_of(flight.units[0])

@@ -187,7 +187,7 @@ class Engine:
 
     def writes(self, *, all_made: bool = False) -> tuple[WriteLine, ...]:
         """Return what became of writes, as `writes_of` does; of a frozen run also of those that have ended since."""
-        known = writes_of(self.state, all_made=all_made)
+        known = writes_of(self.state, all_made=all_made, forgotten=self.forgotten)
         return known if self.frozen is None else self.frozen.writes(known)
 
     async def run(self) -> bool:
@@ -387,7 +387,7 @@ class Engine:
 
     def fail(self, error: BaseException) -> None:
         """End `run` with this error, and cancel what runs. Has no effect on a run that ends already."""
-        if not self.state.ended and self._status_of_frozen is None:
+        if not self.state.ended and self.frozen is None:
             self._broken = error
             self.post(StopRequested("failed"))
 

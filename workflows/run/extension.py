@@ -161,6 +161,8 @@ class PlanExtender:
         async with self._turn:
             checked = await self._extended(event.unit, reply)
             if not engine.expects(event):
+                used = outcome_of(reply).usage  # what it was granted is free again
+                engine.post(replace(event, outcome=Outcome(error=("Cancelled", "it was given up"), usage=used)))
                 return
             if is_replan and event.unit not in engine.state.expansion_requests:
                 engine.dispatcher.replans = max(0, engine.dispatcher.replans - 1)

@@ -21,7 +21,7 @@ from sennit.workflows.limits import (
 from sennit.workflows.messages.message import message_bytes
 from sennit.workflows.messages.result import BlockedOn, RunStatus, WriteLine
 from sennit.workflows.messages.views import SubagentView
-from sennit.workflows.plan.language.limits import NO_USAGE, Usage
+from sennit.workflows.plan.language.limits import Usage
 from sennit.workflows.plan.scheduling.events import WriteStatus
 from sennit.workflows.plan.scheduling.state import RUNNING, RunState
 from sennit.workflows.views.shown_run import ShownRun
@@ -71,9 +71,9 @@ class SubagentStatus:
         """
         return self._effects.pop(name, ())
 
-    def usage_of(self, name: str) -> Usage:
-        """Return what a sub-agent that was cancelled has used, as far as it has said so."""
-        return self._usage.pop(name, NO_USAGE)
+    def usage_of(self, name: str) -> Usage | None:
+        """Return what a sub-agent that was cancelled has used, None if it has not said so."""
+        return self._usage.pop(name, None)
 
     def ended(self, name: str) -> None:
         run, last = self._runs.pop(name, None), self._last.pop(name, None)

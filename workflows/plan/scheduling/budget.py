@@ -133,7 +133,7 @@ class Budget:
         """A model call or a sub-agent was cancelled. Until it tells what it has used, its reservation stays."""
         wanted = self.reserved.pop(unit, None)
         self.grants.pop(unit, None)
-        if wanted is not None:
+        if wanted is not None and any(astuple(wanted)):
             self.late[unit, generation] = wanted
 
     def settle_late(self, unit: int, generation: int, usage: Usage | None) -> None:

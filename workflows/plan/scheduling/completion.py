@@ -50,6 +50,8 @@ def live(status: int) -> bool:
 def complete(state: RunState, unit: int, outcome: Outcome) -> None:
     """Take the outcome of a unit that has stopped running."""
     state.expansion_requests.pop(unit, None)
+    if outcome.digest is not None:
+        _forget_made(state, unit)  # before what a sub-agent tells of now
     _note_below(state, unit, state.generation[unit], outcome)
     if outcome.written and unit in state.approved:
         state.approved[unit] = state.approved[unit]._replace(written=outcome.written)
@@ -61,7 +63,6 @@ def complete(state: RunState, unit: int, outcome: Outcome) -> None:
         state.status[unit] = DELEGATED
         state.mark(state.spec_of(unit).successor)
     elif outcome.digest is not None:
-        _forget_made(state, unit)
         succeed(state, unit, outcome)
     elif outcome.again:
         if outcome.objections:
@@ -291,6 +292,8 @@ def note_written(state: RunState, unit: int, write: Written) -> None:
     """Note what the ledger of effects says of a write, unless the run knows that by itself."""
     if state.generation[unit] == write.generation and state.status[unit] in (SUCCEEDED, RUNNING):
         return
+    if state.generation[unit] > write.generation and write.status == "unknown":
+        return  # it runs in a later generation only because a person has decided about this one
     known = state.effects.get(unit, ())
     is_known = any((each.generation, each.below) == (write.generation, write.below) for each in known)
     if write.status != "in flight" and not is_known:

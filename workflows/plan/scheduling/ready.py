@@ -283,12 +283,12 @@ def _lacking(state: RunState, unit: int) -> str:
 
 
 def _wait_for_budget(state: RunState, unit: int, lacking: str) -> None:
-    """Let a unit wait for more of a limit. Programs are in the order of the calls that they lack: where the first lacks
-    some, all do.
+    """Let a unit wait for more of a limit. Programs are in the order of the calls that they need, whatever the budget
+    has left by now: where the first lacks some, all do.
     """
     order, rank, _ = waiter(state, unit)
-    if lacking == LEAST_CALLS:
-        order = missing_calls(state, unit)
+    if lacking == LEAST_CALLS and state.budget is not None:
+        order = missing_calls(state, unit) + state.budget.left("calls")
     heappush(state.waiting_budget.setdefault(lacking, []), (order, rank, unit))
 
 
@@ -312,15 +312,18 @@ def _wake_first(state: RunState, limit: str) -> None:
             continue
         if state.heap and state.heap[0] < waiter(state, unit):
             return
+        # A grant depends on how many wait: it is worked out as it will be when the unit starts, or nobody would.
+        first = heappop(waiting)
         lacking = _lacking(state, unit)
         if lacking == limit:
+            heappush(waiting, first)
             return
-        heappop(waiting)
         if not lacking:
             heappush(state.heap, waiter(state, unit))
-            return
+            break
         _wait_for_budget(state, unit, lacking)
-    del state.waiting_budget[limit]
+    if not waiting:
+        del state.waiting_budget[limit]
 
 
 def unpaid(state: RunState) -> list[int]:

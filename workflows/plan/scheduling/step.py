@@ -81,15 +81,17 @@ def step(state: RunState, event: Event, now: int | None = None) -> list[Decision
     state.status.touched.clear()
     kind = type(event)
     unit = getattr(event, "unit", None)
-    if not (state.begun or kind in _EARLY) or (unit is not None and unit not in state.status):  # dropped meanwhile
+    if isinstance(event, NodeEnded) and state.budget is not None:  # also of a unit that was dropped
+        state.budget.settle_late(event.unit, event.generation, event.outcome.usage)
+    is_dropped = unit is not None and unit not in state.status
+    if not (state.begun or kind in _EARLY) or (is_dropped and (state.ended or kind is not NodeEnded)):
         return out
     state.out = out
-    if isinstance(event, NodeEnded) and state.budget is not None:
-        state.budget.settle_late(event.unit, event.generation, event.outcome.usage)
     if state.ended:
         _wind_up(state, event)
         return out
-    _HANDLERS[kind](state, event)
+    if not is_dropped:
+        _HANDLERS[kind](state, event)
     _work_off(state)
     if isinstance(event, NodeEnded) and event.more:
         return out

@@ -37,9 +37,12 @@ FIRST_PAUSE, LONGEST_PAUSE = 30_000, 600_000
 
 
 def idle(state: RunState) -> bool:
-    """Whether nothing runs, is ready, sleeps or waits for a person, and no more nodes are to come."""
+    """Whether nothing runs, is ready, sleeps or waits for a person, and no more nodes are to come. What waits for
+    budget may start once a cancelled call has told what it has used.
+    """
     moves = state.ended or state.running or state.waiting or state.heap or state.streaming
-    return state.begun and not moves and not is_asleep(state)
+    is_owed = state.budget is not None and state.budget.late and ready.unpaid(state)
+    return state.begun and not moves and not is_asleep(state) and not is_owed
 
 
 def is_asleep(state: RunState) -> bool:
@@ -83,8 +86,12 @@ def _answers_nothing(state: RunState) -> bool:
     """Whether all that the answer is made of was skipped because it had failed."""
     stack = list(state.graph.execution_plan.answer)
     leaves: list[int] = []
+    seen: dict[int, None] = {}
     while stack:
         unit = stack.pop()
+        if unit in seen:
+            continue
+        seen[unit] = None
         inputs = [] if state.is_item(unit) else joins.inputs_of(state, unit)
         if inputs and state.status[unit] == SUCCEEDED:
             stack += inputs

@@ -156,13 +156,18 @@ def _disturb(run: Play, chance: random.Random, count: int) -> None:
         run.fail(name)
 
 
+def _owed(state: RunState) -> list[tuple[int, int]]:
+    """Return the cancelled calls that have not told yet what they used, with their generations."""
+    return list(state.budget.late) if state.budget is not None else []
+
+
 def _finish(run: Play, seed: int) -> None:
-    """End all that runs, and the writes in flight that were cut off."""
-    while run.state.running:
+    """End all that runs, the writes in flight that were cut off, and the model calls that were cancelled."""
+    while run.state.running or _owed(run.state):
         effects = [(unit, each) for unit, found in run.state.effects.items() for each in found]
         in_flight = [(unit, each.generation) for unit, each in effects if each.status == "in flight"]
         running = [(unit, run.state.generation[unit]) for unit in run.state.units_in(RUNNING)]
-        unit, generation = (running or in_flight)[0]
+        unit, generation = (running or in_flight or _owed(run.state))[0]
         run.act(NodeEnded(unit, generation, Outcome("x", usage=Usage(5, calls=1))))
         _check_waits(run.state, seed)
 
