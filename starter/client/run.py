@@ -396,8 +396,10 @@ class Run(Decisions, Generic[T]):
 
     async def texts(self, *, position: int = 0) -> AsyncGenerator[RunEvent, None]:
         """Yield what models write for the run while they write, and nothing else, until the run is over: the events
-        `text` and `discarded` of `events`. Raises SennitError if the server stays away.
+        `text` and `discarded` of `events`. A run that is over has none. Raises SennitError if the server stays away.
         """
+        if await unless_stopped(retry_outages(self._is_over), self._stopped):
+            return
         ended = asyncio.ensure_future(self.outcome())
         listener = TextListener(self._client, self.id, position)
         try:

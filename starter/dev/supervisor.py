@@ -29,12 +29,14 @@ from sennit.starter.dev.workers import (
     worker_environment,
 )
 from sennit.starter.limits import MAX_IDLE_POLL_SECONDS
+from sennit.workflows.messages.text_stream import STREAM_TYPE
 
 LOCK_PATIENCE = 5.0  # seconds: clients that ask whether a supervisor runs hold its lock for an instant
 FIRST_COLLECTION = 60.0  # seconds after the workers are ready: a first run needs the machine for itself
 SWEEP_PAUSE = 30.0  # seconds
 HOUR, DAY = 3_600.0, 86_400.0  # seconds
-RUNS = "ExecutionStatus='Running'"
+RUNS = f"ExecutionStatus='Running' AND WorkflowType != '{STREAM_TYPE}'"
+"""Without the streams of texts: one stays for a while after whoever listened, and keeps nothing from a stop."""
 
 
 class Supervisor:
@@ -188,7 +190,7 @@ class Supervisor:
 
 
 async def anything_runs(client: Client, which: str = "") -> bool | None:
-    """Return whether a workflow, of those that `which` finds, runs; None when the server does not say."""
+    """Return whether a run, of those that `which` finds, runs; None when the server does not say."""
     try:
         async with asyncio.timeout(5):
             return (await client.count_workflows(f"{RUNS} AND ({which})" if which else RUNS)).count > 0

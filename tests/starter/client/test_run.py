@@ -33,3 +33,20 @@ async def test_a_server_that_fails_while_writes_are_looked_up_is_a_sentence(
     monkeypatch.setattr(client_run, "looked_up", fails)
     with pytest.raises(ServerUnreachable, match="the Temporal server does not let us in: no longer"):
         await run.result()
+
+
+async def test_nobody_listens_to_a_run_that_is_over() -> None:
+    """A listener would start a stream, which runs on without it."""
+
+    async def describe() -> Any:
+        return SimpleNamespace(status=WorkflowExecutionStatus.COMPLETED)
+
+    async def starts_a_stream(*_: Any, **__: Any) -> Any:
+        raise AssertionError("a stream was started")
+
+    handle = SimpleNamespace(describe=describe)
+    client = SimpleNamespace(
+        get_workflow_handle=lambda *_, **__: handle, execute_update_with_start_workflow=starts_a_stream
+    )
+    run: Run[Any] = Run(cast("Any", client), "agent-a", "id", fork=cast("Any", None))
+    assert [text async for text in run.texts()] == []
