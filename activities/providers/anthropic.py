@@ -10,7 +10,7 @@ from sennit.activities.providers.call_arguments import CallArguments
 from sennit.activities.providers.model import MediaPart, Message, ModelRequest, Stop, parameters_of
 from sennit.activities.providers.reply_builder import ReplyBuilder
 from sennit.activities.providers.settings import Server
-from sennit.activities.providers.wire_format import NO_STREAM, NO_SYSTEM, NO_TOOLS, Without, count
+from sennit.activities.providers.wire_format import LEAST_THINKING, NO_STREAM, NO_SYSTEM, NO_TOOLS, Without, count
 from sennit.workflows.plan.language.call_settings import Effort
 
 _STOPS: dict[str, Stop] = {
@@ -36,7 +36,6 @@ _LONGEST_ELSEWHERE = 32_000
 _BUDGETS = {"low": 2_048, "medium": 8_192, "high": 24_576}
 """The tokens of thinking that an effort stands for, with models that take no words for it."""
 _BY_BUDGET = re.compile(r"claude-(3-7|(opus|sonnet|haiku)-4(-[0-5])?(-\d{8})?\Z)")
-_LEAST_THINKING = 1_024
 
 
 class Anthropic:
@@ -105,8 +104,8 @@ class Anthropic:
         elif not _BY_BUDGET.match(body["model"]):
             body["thinking"] = {"type": "adaptive"}
             body["output_config"] = {"effort": effort}
-        elif body["max_tokens"] > _LEAST_THINKING:
-            tokens = max(_LEAST_THINKING, min(_BUDGETS[effort], body["max_tokens"] // 2))
+        elif body["max_tokens"] > LEAST_THINKING:
+            tokens = max(LEAST_THINKING, min(_BUDGETS[effort], body["max_tokens"] // 2))
             body["thinking"] = {"type": "enabled", "budget_tokens": tokens}
 
     def take(self, reply: ReplyBuilder, data: Any) -> bool:

@@ -60,7 +60,7 @@ from sennit.activities.providers.returned_fields import of_same_model
 from sennit.activities.providers.settings import Server
 from sennit.activities.providers.sse import EventParser
 from sennit.activities.providers.text_calls import in_text
-from sennit.activities.providers.wire_format import WireFormat, Without, price
+from sennit.activities.providers.wire_format import LEAST_THINKING, WireFormat, Without, price
 from sennit.workflows.plan.bounded_cache import BoundedCache
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage, tokens_in
 
@@ -314,7 +314,7 @@ class HttpProvider:
             limit = granted if limit is None else min(limit, granted)
             builder.is_limited = True
         if limit is not None:
-            body = {**body, field: limit}
+            body = _with_limit(body, field, limit)
         most = sent._replace(output_tokens=limit if limit is not None else OPEN_REPLY_TOKENS)
         await request.account.begin(with_cost(sent, request.model), with_cost(most, request.model))
         builder.resume(sent.input_tokens)
@@ -494,6 +494,22 @@ class HttpProvider:
             body = b""
         text = body.decode("utf-8", "replace")
         return error_of(self._server, model, answer.status, answer.headers, text)
+
+
+def _with_limit(body: dict[str, Any], field: str, limit: int) -> dict[str, Any]:
+    """Return a body whose reply may have so many tokens. Thinking that has a number of them stays below that: a server
+    refuses more, and half is left to the answer as where the thinking was asked for.
+    """
+    body = {**body, field: limit}
+    thinking = body.get("thinking")
+    budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
+    if budget is None or budget <= limit // 2:
+        return body
+    if limit <= LEAST_THINKING:
+        del body["thinking"]
+    else:
+        body["thinking"] = {**body["thinking"], "budget_tokens": max(LEAST_THINKING, limit // 2)}
+    return body
 
 
 def _with_system_in_turns(request: ModelRequest) -> ModelRequest:

@@ -8,6 +8,8 @@ from sennit.activities.providers.model import ModelRequest
 from sennit.activities.providers.reply_builder import ReplyBuilder
 from sennit.activities.providers.settings import Server
 
+LEAST_THINKING = 1_024
+"""Tokens of thinking that a server takes at the least, where it is told their number."""
 _NOT = r"(\bnot\b|n't|\bun|\bno\b|\bonly\b|disabled|unavailable|requires? --)"
 _CAPABLE = r"(support|enabled|implement|permitted|allowed|recogni[sz]ed|accept|available|known|expected|require)"
 _TOOLS = r"\b(?:tools|(?:tool|function)[ _](?:use|call(?:ing|s)?|choice))\b(?!\[|\.\d|\.\[)"

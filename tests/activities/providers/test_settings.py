@@ -6,7 +6,9 @@ import pytest
 from doubles.model_bench import Bench
 
 from sennit.activities.providers.errors import OutputCut
+from sennit.activities.providers.model import NoAccount
 from sennit.testing.model_rules import Asked, Reply
+from sennit.workflows.plan.language.limits import Usage
 
 openai = pytest.mark.parametrize("bench", ["openai"], indirect=True)
 anthropic = pytest.mark.parametrize("bench", ["anthropic"], indirect=True)
@@ -44,6 +46,36 @@ async def test_effort_is_what_anthropics_model_calls_it(
     assert (bench.sent["thinking"], bench.sent.get("output_config", {}).get("effort")) == (thinking, word)
     assert bench.sent["stop_sequences"] == ["END"]
     assert reply.warnings == (f"anthropic:{model} takes no `seed`, so it was not sent",)
+
+
+class Granting(NoAccount):
+    """Grants every call so many tokens."""
+
+    def __init__(self, tokens: int) -> None:
+        self.tokens = tokens
+
+    def room(self, sent: Usage, wanted: int) -> int | None:
+        return min(self.tokens, wanted)
+
+
+@anthropic
+@pytest.mark.parametrize(
+    ("granted", "thinking"),
+    [
+        (60_000, {"type": "enabled", "budget_tokens": 24_576}),
+        (6_000, {"type": "enabled", "budget_tokens": 3_000}),
+        (1_500, {"type": "enabled", "budget_tokens": 1_024}),
+        (1_000, None),
+    ],
+)
+async def test_thinking_stays_below_what_a_budget_leaves_to_a_reply(
+    bench: Bench, granted: int, thinking: dict[str, Any] | None
+) -> None:
+    bench.server.models = ("claude-sonnet-4-5",)
+    account = Granting(granted)
+    await bench.ask(model="claude-sonnet-4-5", account=account, effort="high", max_output_tokens=64_000)
+    assert bench.sent["max_tokens"] == granted
+    assert bench.sent.get("thinking") == thinking
 
 
 @anthropic
