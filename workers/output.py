@@ -7,12 +7,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, TextIO
 
-from sennit.activities.toolbox.redaction import redact
+from sennit.activities.toolbox.redaction import redact, safe_length
 
 _STDOUT: Final = 1
 _STDERR: Final = 2
 _CHUNK: Final = 64 * 1024
 _MAX_LINE_BYTES: Final = 64 * 1024  # a longer line is written in parts
+_LONGEST_WAIT: Final = 16 * _MAX_LINE_BYTES
+"""For which the beginning of a secret is kept back."""
 _LAST_SECONDS: Final = 2.0  # for the last lines at the end of the process
 
 
@@ -65,7 +67,9 @@ def write_out() -> None:
 
 
 def _pump(read: int, kept: int) -> None:
-    """Write on each line once it is whole, so that no secret is cut in two."""
+    """Write on each line once it is whole, so that no secret is cut in two. Whatever becomes of what is written, the
+    pipe is read to its end: a process whose pipe is full would stand still.
+    """
     rest = b""
     with suppress(OSError):
         while chunk := os.read(read, _CHUNK):
@@ -73,13 +77,24 @@ def _pump(read: int, kept: int) -> None:
             for line in lines:
                 _write(kept, line + b"\n")
             if len(rest) > _MAX_LINE_BYTES:
-                _write(kept, rest)
-                rest = b""
-        _write(kept, rest)
+                rest = _write_part(kept, rest)
+    _write(kept, rest)
+
+
+def _write_part(kept: int, line: bytes) -> bytes:
+    """Write of a line that goes on what can be masked for good, and return what waits for more."""
+    text = line.decode("utf-8", "surrogateescape")
+    safe = safe_length(text)
+    if not safe and len(line) > _LONGEST_WAIT:  # nothing that long is one secret
+        safe = len(text)
+    _write(kept, text[:safe].encode("utf-8", "surrogateescape"))
+    return text[safe:].encode("utf-8", "surrogateescape")
 
 
 def _write(kept: int, line: bytes) -> None:
+    """Write a line without secrets. One that cannot be written, as to a full disk, is lost."""
     text = redact(line.decode("utf-8", "surrogateescape"))
     written = memoryview(text.encode("utf-8", "surrogateescape"))
-    while written:
-        written = written[os.write(kept, written) :]
+    with suppress(OSError):
+        while written:
+            written = written[os.write(kept, written) :]

@@ -42,6 +42,7 @@ _NO_SECRETS = ("PWD", "OLDPWD", NAMES_VARIABLE)
 _LEAST = 6  # shorter values are words like "true" or "test", and masking those would spoil every line
 _LEAST_WORD = 8  # of letters alone, because people give local servers keys like "ollama"
 _LEAST_PIECE = 3
+_LEAST_LINE = 16  # of a secret of several lines: shorter ones may be any words
 _COLOUR = r"(?:\x1b\[[0-9;]*+m)*+"
 _HEADER = re.compile(
     r"(?P<name>authorization|(?<!(?-i:[A-Z0-9])_)api[-_]key)"  # behind OPENAI_API_KEY may stand what is wrong with it
@@ -125,13 +126,16 @@ class Redactor:
     """Masks the secrets of `env` and those that are `known`.
 
     A secret is found as it is and as libraries write it: quoted by JSON or Python, percent-encoded, escaped for HTML,
-    in base64, also inside a longer text that was encoded. Values under 6 characters are left alone, and words under 8.
+    in base64, also inside a longer text that was encoded. One of several lines, such as a key in PEM, is found by each
+    line of 16 characters too. Values under 6 characters are left alone, and words under 8.
     """
 
     __slots__ = ("_beginnings", "_pieces", "_secrets", "_values")
 
     def __init__(self, env: Mapping[str, str], known: Iterable[str] = ()) -> None:
-        secrets = {secret for secret in (*_secrets_of(env), *known) if _is_long(secret)}
+        found = [*_secrets_of(env), *known]
+        lines = [line for secret in found for line in _secret_lines(secret)]
+        secrets = {secret for secret in (*found, *lines) if _is_long(secret)}
         longest_first = sorted(secrets, key=lambda secret: (-len(secret), secret))
         encoded = [core for secret in longest_first for core in _base64_cores(secret)]
         forms = [*map(_any_spelling, longest_first), *map(_any_alphabet, encoded)]
@@ -218,6 +222,16 @@ def _secrets_of(env: Mapping[str, str]) -> Iterator[str]:
             yield value.strip()
         for url in _URL.finditer(value):
             yield url["password"]
+
+
+def _secret_lines(secret: str) -> list[str]:
+    """Return the lines of a secret that has several, as a key in PEM: it is printed, and read, line by line. What it
+    begins and ends with is the same in all.
+    """
+    lines = [line.strip() for line in secret.splitlines()]
+    if len(lines) < 2:
+        return []
+    return [line for line in lines if len(line) >= _LEAST_LINE and not line.startswith("-----")]
 
 
 def _is_long(secret: str) -> bool:

@@ -1,7 +1,13 @@
 """What a tool prints, or a process that it starts, has no secrets in it when it reaches the log."""
 
+import os
 import subprocess
 import sys
+import threading
+
+import pytest
+
+from sennit.workers import output
 
 CODE = """
 import os, subprocess, sys
@@ -29,3 +35,38 @@ def test_what_a_process_and_its_children_print_is_redacted() -> None:
     assert ended.stdout.count(b"x") >= 200_000, "what comes last is not lost"
     assert b"to stderr [redacted]" in ended.stderr
     assert b"a line of the log\n" in ended.stderr
+
+
+def _pumped(parts: list[bytes], kept: int) -> None:
+    """Have these parts pass through a pump, which reads one after the other, to its end."""
+    read, write = os.pipe()
+    pump = threading.Thread(target=output._pump, args=(read, kept), daemon=True)
+    pump.start()
+    for part in parts:
+        os.write(write, part)
+    os.close(write)
+    pump.join(10)
+    assert not pump.is_alive()
+    os.close(read)
+
+
+def test_a_secret_in_a_long_line_is_not_cut_in_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_API_KEY", "hunter2222")
+    monkeypatch.setattr(output, "_MAX_LINE_BYTES", 100)
+    shown, kept = os.pipe()
+    _pumped([b"x" * 100 + b"hunt"], kept)
+    assert os.read(shown, 1000) == b"x" * 100 + b"hunt", "what comes last is not lost"
+    for cut in range(1, 10):
+        secret = b"hunter2222"
+        rest = output._write_part(kept, b"x" * 100 + secret[:cut])
+        output._write(kept, rest + secret[cut:] + b"\n")
+        assert os.read(shown, 1000) == b"x" * 100 + b"[redacted]\n"
+    os.close(kept)
+    os.close(shown)
+
+
+def test_a_line_that_cannot_be_written_does_not_stop_whoever_prints() -> None:
+    read, kept = os.pipe()
+    os.close(read)  # every write fails with EPIPE
+    _pumped([b"lost\n" * 1000] * 100, kept)
+    os.close(kept)

@@ -213,3 +213,13 @@ def test_errors_of_tools_say_no_secret_of_the_worker(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("SHOP_TOKEN", SECRET)
     failed = failure(ValueError(f"GET /orders?key={SECRET} failed"))
     assert (failed.message, failed.type) == (f"GET /orders?key={MASK} failed", "ValueError")
+
+
+def test_a_key_of_several_lines_is_masked_line_by_line() -> None:
+    lines = ["MIIEvQIBADANBgkqhkiG9w0B", "AQEFAASCBKcwggSjAgEAAoIB", "short=="]
+    key = "\n".join(["-----BEGIN PRIVATE KEY-----", *lines, "-----END PRIVATE KEY-----"])
+    redactor = Redactor({"SIGNING_KEY": key})
+    assert redactor.clean(f"the key: {key}") == f"the key: {MASK}"
+    for line in lines[:2]:
+        assert redactor.clean(f"  {line}\n") == f"  {MASK}\n"
+    assert redactor.clean("-----BEGIN PRIVATE KEY-----") == "-----BEGIN PRIVATE KEY-----"
