@@ -9,6 +9,7 @@ from sennit.activities.storage.artifacts import ArtifactStore
 from sennit.activities.toolbox.media import BadMedia, checked_type, decoded, is_file, type_of
 from sennit.workflows.plan.language.media import Media, as_media
 from sennit.workflows.plan.language.text import format_value
+from sennit.workflows.plan.limits import MAX_CALL_MEDIA
 
 _Change = Callable[[dict[str, Any]], Awaitable[Any]]
 _FILE = (b'"media":"', b'"data":"')
@@ -61,20 +62,32 @@ async def copy_media(store: ArtifactStore, home: str, run_prefix: str, output: A
 async def load_media(store: ArtifactStore, run_prefix: str, values: list[Any]) -> list[tuple[Media, str]]:
     """Return media with its bytes in base64, as every provider wants them. A value is media or a list of such.
 
-    Raises BadMedia for any other value, and for more bytes than a call may have, BodyMissing and StoreUnavailable.
+    Its size is that of its bytes, whatever the value says. Raises BadMedia for any other value, for more files or bytes
+    than a call may have, BodyMissing and StoreUnavailable.
     """
     wanted = [_checked(value) for value in _flat(values)]
-    total = sum(media.bytes for media in wanted)
+    if len(wanted) > MAX_CALL_MEDIA:
+        many = f"{len(wanted):,} files; at most {MAX_CALL_MEDIA}"
+        raise BadMedia(f"the media of the call has {many}: ask in several calls")
+    _check_total(sum(media.bytes for media in wanted))  # before anything is read
+    loaded: list[tuple[Media, str]] = []
+    total = 0
+    for media in wanted:
+        body = await store.get(run_prefix, media.artifact)
+        total += len(body)
+        _check_total(total)
+        if type_of(body) != media.media:  # a value may have been made up: any artifact of the run has a digest
+            raise BadMedia(f"the artifact {media.artifact} is no {media.media}")
+        true = media.model_copy(update={"bytes": len(body)})
+        loaded.append((true, base64.b64encode(body).decode()))
+    return loaded
+
+
+def _check_total(total: int) -> None:
+    """Raise BadMedia for more bytes than a call may have."""
     if total > MAX_CALL_MEDIA_BYTES:
         size = f"{total:,} bytes; at most {MAX_CALL_MEDIA_BYTES:,}"
         raise BadMedia(f"the media of the call has {size}: make it smaller, or ask in several calls")
-    loaded: list[tuple[Media, str]] = []
-    for media in wanted:
-        body = await store.get(run_prefix, media.artifact)
-        if type_of(body) != media.media:  # a value may have been made up: any artifact of the run has a digest
-            raise BadMedia(f"the artifact {media.artifact} is no {media.media}")
-        loaded.append((media, base64.b64encode(body).decode()))
-    return loaded
 
 
 async def _changed(
