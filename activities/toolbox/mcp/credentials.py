@@ -84,7 +84,7 @@ class HeadersCommand(httpx2.Auth):
         assert process.stdout is not None
         try:
             async with asyncio.timeout(_SECONDS):
-                output = await process.stdout.read(MAX_ERROR_BYTES)
+                output = await _to_end(process.stdout, MAX_ERROR_BYTES)
                 status = await process.wait()
         except TimeoutError:
             raise CommandFailed(f"headers_command: no end within {_SECONDS:g} s") from None
@@ -95,6 +95,17 @@ class HeadersCommand(httpx2.Auth):
         if status != 0:
             raise CommandFailed(f"headers_command: {self.command[0]} ended with {status}")
         return _read(output)
+
+
+async def _to_end(stream: asyncio.StreamReader, limit: int) -> bytes:
+    """Return what comes until the end of a stream, `limit` bytes of it at most: one read gives what is there by now."""
+    output = b""
+    while len(output) < limit:
+        chunk = await stream.read(limit - len(output))
+        if not chunk:
+            break
+        output += chunk
+    return output
 
 
 def _secrets_in(headers: Mapping[str, str]) -> Iterator[str]:

@@ -16,6 +16,7 @@ from sennit.activities.toolbox.errors import McpCredentialsRefused
 from sennit.activities.toolbox.redaction import redact
 
 pytest.importorskip("mcp", reason="needs the extra mcp")
+from sennit.activities.toolbox.mcp.credentials import HeadersCommand
 from sennit.activities.toolbox.mcp.tools import McpServers
 
 PLAIN = {"name": "plain", "inputSchema": {"type": "object"}}
@@ -142,6 +143,13 @@ async def test_a_command_prints_headers_anew_when_they_are_refused(tmp_path: Pat
         with pytest.raises(McpCredentialsRefused, match="check that command"):
             await registry.get("h_plain").call({}, context)
     assert server.called == 2
+
+
+async def test_headers_may_be_printed_piece_by_piece() -> None:
+    pieces = ['{"headers": {"Authori', 'zation": "Bearer of-pieces"}', "}"]
+    code = f"import time\nfor piece in {pieces!r}:\n    print(piece, end='', flush=True)\n    time.sleep(0.1)"
+    printed = await HeadersCommand([sys.executable, "-c", code], {})._printed()
+    assert printed.headers == {"Authorization": "Bearer of-pieces"}
 
 
 @pytest.mark.parametrize(
