@@ -31,6 +31,7 @@ PACKAGES = ("workflows", "activities", "workers", "starter")
 INHERITED = ("SENNIT_", "OPENAI_", "ANTHROPIC_", "OTEL_", "SSL_CERT_")
 OF_THE_CLIENT = frozenset({"SENNIT_STATE", "SENNIT_IDLE_STOP", "SENNIT_TEMPORAL_CLI", "SENNIT_HEALTH_PORT"})
 PATHS = ("DOCS", "DOCS_ROOTS", "HTTP_TOOLS", "MCP", "PRICES", "TOOLS_PATH", "WRITE_ROOT")
+MODEL_SETTINGS = "SENNIT_MODEL_SETTINGS"  # a file, or the settings themselves
 
 
 class Workers(Child):
@@ -113,7 +114,10 @@ def worker_environment(state: StateDir, address: str, health_port: int, environ:
 def with_absolute_paths(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the variables with their paths made absolute, for a process that works in another folder."""
     absolute = dict(environ)
-    for name in (*(f"SENNIT_{name}" for name in PATHS), "SSL_CERT_FILE", "SSL_CERT_DIR"):
+    names = [*(f"SENNIT_{name}" for name in PATHS), "SSL_CERT_FILE", "SSL_CERT_DIR"]
+    if "=" not in environ.get(MODEL_SETTINGS, ""):
+        names.append(MODEL_SETTINGS)
+    for name in names:
         if absolute.get(name):
             parts = [os.path.expanduser(part) for part in absolute[name].split(os.pathsep) if part]  # noqa: PTH111
             absolute[name] = os.pathsep.join(str(Path(part).absolute()) for part in parts)

@@ -109,6 +109,16 @@ def test_paths_relative_to_the_client_become_absolute(tmp_path: Path, monkeypatc
     }
 
 
+def test_a_file_of_model_settings_becomes_absolute_and_settings_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    named = with_absolute_paths({"SENNIT_MODEL_SETTINGS": "models.toml"})
+    assert named == {"SENNIT_MODEL_SETTINGS": f"{tmp_path}/models.toml"}
+    written = {"SENNIT_MODEL_SETTINGS": "temperature = 0.2\nstop = 'a:b'"}
+    assert with_absolute_paths(written) == written
+
+
 def test_workers_are_led_to_this_server_only() -> None:
     client = {"TEMPORAL_API_KEY": "k", "TEMPORAL_PROFILE": "prod", "OPENAI_API_KEY": "o", "SENNIT_HEALTH_PORT": "1"}
     assert worker_environment(StateDir(Path("/s")), "127.0.0.1:7233", 9, client) == {
