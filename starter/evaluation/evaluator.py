@@ -12,7 +12,7 @@ from sennit.starter.client.errors import Refused, SennitError, ServerUnreachable
 from sennit.starter.client.request import RunOptions, checked_new_id, slug
 from sennit.starter.client.run import Run
 from sennit.starter.evaluation.cases import Case, CaseSet
-from sennit.starter.evaluation.judge import judge
+from sennit.starter.evaluation.judge import Judge, Verdict
 from sennit.starter.evaluation.results import CaseResult
 from sennit.starter.limits import MAX_VIEW_SECONDS
 from sennit.starter.terminal.layers import layers_of
@@ -49,7 +49,7 @@ def attempts_of(cases: CaseSet, models: Sequence[str], prefix: str) -> list[Atte
 @dataclass(frozen=True, slots=True)
 class Evaluator:
     """How cases are answered. `judge` is the model that judges, None for the one that the workers are set to; `limit`
-    is for how many seconds a case is waited for. With `again`, runs that are over are started anew.
+    is for how many seconds a case is waited for, and then its judge. With `again`, runs that are over are started anew.
     """
 
     sennit: Sennit
@@ -122,7 +122,10 @@ class Evaluator:
             failures += expect.failures(report.answer)
         # A judge costs money: it is asked only about an answer that may be right.
         if expect.judge and not failures:
-            verdict = await judge(self.sennit, attempt.run, attempt.case.task, expect.judge, report.answer, self.judge)
+            judge = Judge(self.sennit, self.judge, self.options, self._follow)
+            verdict = await judge.judge(attempt.run, attempt.case.task, expect.judge, report.answer)
+            if verdict.is_open:
+                return _unjudged(attempt, report, verdict)
             verdict_fields = {"judge_run": verdict.run, "judge_cost_usd": verdict.cost_usd}
             if verdict.failure:
                 failures.append(verdict.failure)
@@ -162,6 +165,22 @@ def _open(attempt: Attempt, view: RunView) -> CaseResult:
         right=False,
         why=why,
         **_used(view.usage),
+    )
+
+
+def _unjudged(attempt: Attempt, report: RunReport, verdict: Verdict) -> CaseResult:
+    """Return the result of a run that is over, and whose judge goes on."""
+    return CaseResult(
+        case=attempt.case.name,
+        model=attempt.model,
+        run=attempt.run,
+        status="running",
+        right=False,
+        why=verdict.failure,
+        answer=report.answer,
+        **_used(report.usage),
+        judge_run=verdict.run,
+        judge_cost_usd=verdict.cost_usd,
     )
 
 
