@@ -83,7 +83,7 @@ class ModelCalls:
         request = self._request(context, work, prompt)
         request = replace(request, history=history.turns, messages=tuple(messages), media=media, tools=tools, form=form)
         async with self.texts.writing(context, answer_only=joins(work)) as text:
-            reply = await self._complete(context, replace(request, on_text=text.add), models)
+            reply = await self._complete(context, replace(request, on_text=text.add, on_restart=text.discard), models)
             if reply.calls and tools:
                 output = NodeOutput(_transcript(messages, reply), reply.usage, "calls")
             else:

@@ -103,8 +103,8 @@ class Models:
         for name in names[first:-1]:
             try:
                 return await self._answer(replace(request, model=name))
-            except _TAKEN_OVER_AT_ONCE:
-                continue
+            except _TAKEN_OVER_AT_ONCE as error:
+                request.on_restart(f"another model is asked: {error}")
         return await self._answer(replace(request, model=names[-1]))
 
     def context(self, names: Sequence[str]) -> int:

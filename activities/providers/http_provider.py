@@ -150,10 +150,12 @@ class HttpProvider:
                 reply = await self._ask(request, call.without, ends, call.room)
             except OutputCut as cut:
                 self._give_more_room(request, cut)
+                request.on_restart(f"the model is asked again: {cut}")
             except (ContextTooLong, CallRefused, ServerFailed) as refused:
-                if isinstance(refused, CallRefused) and self._learns_limit(request, call.room, refused):
-                    continue
-                call.take(refused)
+                is_learned = isinstance(refused, CallRefused) and self._learns_limit(request, call.room, refused)
+                if not is_learned:
+                    call.take(refused)
+                request.on_restart(f"the model is asked again: {refused}")
             except SchemaMismatch:
                 call.confirm()
                 if self._wire.schema not in call.without:  # it was given, and not heeded: next time in words

@@ -34,7 +34,8 @@ class Bench:
 
     async def ask(self, prompt: str = "Hello", **fields: Any) -> ModelReply:
         """Make a call with these fields of a request, and of its settings."""
-        given = {"role": "worker", "seconds": CALL_SECONDS, **fields}
+        usual = {"role": "worker", "seconds": CALL_SECONDS, "on_text": self.pieces.append}
+        given = {**usual, **fields}
         names = [name for name in given if name in CallSettings.model_fields and name != "system"]
         given["settings"] = CallSettings(**{name: given.pop(name) for name in names})
         model = f"{self.format}:{given.pop('model', 'test-model')}"
@@ -44,7 +45,6 @@ class Bench:
                 goal=prompt,
                 prompt=prompt,
                 template=prompt,
-                on_text=self.pieces.append,
                 progress=self.progress.append,
                 **given,
             )

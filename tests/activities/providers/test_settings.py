@@ -127,7 +127,10 @@ async def test_a_reply_that_the_servers_own_limit_cuts_is_given_more_room(bench:
         Reply(text="more of it", stop="length", usage=(9, 4096)),
     )
     bench.server.on("", "the whole reply")
-    assert (await bench.ask()).output == "the whole reply"
+    listened: list[str] = []
+    reply = await bench.ask(on_text=listened.append, on_restart=lambda _: listened.clear())
+    assert reply.output == "the whole reply"
+    assert "".join(listened) == "the whole reply", "what was cut is no part of it"
     assert [asked.body.get("max_tokens") for asked in bench.server.asked] == [None, 4096, 16_384]
     assert "cut at 4,096 tokens; asked again with room for 16,384" in bench.progress
     bench.server.asked.clear()
