@@ -5,7 +5,7 @@ has begun: when their artifacts are deleted, nothing is lost.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus
@@ -19,6 +19,7 @@ from sennit.workflows.limits import MAX_CONTINUED_TURNS
 from sennit.workflows.messages.contracts import PrepareCall
 from sennit.workflows.plan.language.nodes import ChatTurn
 from sennit.workflows.plan.language.references import as_text
+from sennit.workflows.plan.limits import MAX_TURN_CHARACTERS
 
 _NOTE = "conversation"
 """What a run's digest of the turns before it is noted under."""
@@ -85,8 +86,8 @@ class Conversation:
                 raise ConversationGone(f"continues: the turns before {name} are gone; start a new conversation")
             before = kept
         question = asked.get("goal") or asked.get("title") or as_text(asked.get("inputs") or {})
-        turns = [("user", str(question)), ("assistant", as_text(await self._whole_answer(home, name, report)))]
-        made = [ChatTurn(role=role, content=text).model_dump(mode="json") for role, text in turns]
+        answer = as_text(await self._whole_answer(home, name, report))
+        made = [_turn(name, "user", str(question)), _turn(name, "assistant", answer)]
         if len(before) + len(made) > MAX_CONTINUED_TURNS:
             many = f"has {len(before) + len(made):,} turns; at most {MAX_CONTINUED_TURNS:,}"
             raise ConversationGone(f"continues: the conversation of {name} {many}; start a new one")
@@ -100,6 +101,17 @@ class Conversation:
             return await self.library.value(home, report["answer_ref"])
         except BodyMissing:
             raise ConversationGone(f"continues: the answer of {name} is gone; start a new conversation") from None
+
+
+def _turn(name: str, role: Literal["user", "assistant"], text: str) -> dict[str, Any]:
+    """Return a turn of the run `name`. Raises ConversationGone if a model could not read it once more."""
+    about = "answer" if role == "assistant" else "question"
+    if not text:
+        raise ConversationGone(f"continues: the {about} of {name} is empty; start a new conversation")
+    if len(text) > MAX_TURN_CHARACTERS:
+        size = f"{len(text):,} characters; at most {MAX_TURN_CHARACTERS:,}"
+        raise ConversationGone(f"continues: the {about} of {name} has {size}; start a new conversation")
+    return ChatTurn(role=role, content=text).model_dump(mode="json")
 
 
 async def _described(client: Client, name: str) -> WorkflowExecutionDescription:
