@@ -65,13 +65,7 @@ def complete(state: RunState, unit: int, outcome: Outcome) -> None:
     elif outcome.digest is not None:
         succeed(state, unit, outcome)
     elif outcome.again:
-        if outcome.objections:
-            state.objections[unit] = outcome.objections
-        if outcome.needs:
-            state.prompts[unit] = outcome.needs
-        if outcome.error is not None:
-            state.alone[unit] = True
-        put_back(state, unit)
+        _start_again(state, unit, outcome)
     elif outcome.skipped:
         end_without_value(state, unit, SKIPPED, ("Skipped", "its condition was false"))
     elif _is_lost(state, unit, outcome) and unit not in state.resumed:
@@ -79,6 +73,17 @@ def complete(state: RunState, unit: int, outcome: Outcome) -> None:
         put_back(state, unit)
     else:
         fail(state, unit, *(outcome.error or ("Failed", "no reason given")))
+
+
+def _start_again(state: RunState, unit: int, outcome: Outcome) -> None:
+    """Start a unit once more, with what its activity has found out about it."""
+    if outcome.objections:
+        state.objections[unit] = outcome.objections
+    if outcome.needs:
+        state.prompts[unit] = outcome.needs
+    if outcome.error is not None:
+        state.alone[unit] = True
+    put_back(state, unit)
 
 
 def _ask(state: RunState, unit: int, question: Question) -> None:
