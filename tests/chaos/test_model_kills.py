@@ -22,13 +22,13 @@ from sennit.workflows.messages.converter import connect
 pytestmark = pytest.mark.chaos
 LIMIT = 100.0
 AMPLE = {"tokens": 100_000}
-THOUGHTS = "".join(f"Thought: step {index} needs some care\n" for index in range(12))
+THOUGHTS = "".join(f"Thought: step {index} needs some care\n" for index in range(45))
 PLAN = f'1. nap(value="a")\n2. nap(value="$1.value")\n3. nap(value="c", seconds=30)\n{THOUGHTS}'
-SLOWLY = " ".join(f"word{index}" for index in range(60))
+SLOWLY = " ".join(f"word{index}" for index in range(300))
 
 
 def scripted(model: ModelServer) -> None:
-    """Plans and answers for every goal below; what is slow takes some two seconds."""
+    """Plans and answers for every goal below. Slow replies take some ten seconds: they overlap on a busy machine."""
     model.on("You plan work.*Steady", Reply(PLAN.replace(", seconds=30", "") + "4. answer($2, $3)", rate=40))
     model.on("You put results together.*Steady", "It is c.")
     model.on("You plan work.*Fickle", Reply(f"{PLAN}4. answer($3)", rate=40), '1. nap(value="b")\n2. answer($1)')
@@ -36,7 +36,7 @@ def scripted(model: ModelServer) -> None:
     model.on("Say it quickly", "quick")
     model.on("Say it slowly", Reply(SLOWLY, rate=30))
     model.on("How much", Reply("", calls=(Call("calculate", {"expression": "6 * 7"}),)), results=0)
-    model.on("How much", Reply("It is 42.", first_token=2.0), results=1)
+    model.on("How much", Reply("It is 42.", first_token=10.0), results=1)
 
 
 def kind_of(asked: Asked) -> str:
