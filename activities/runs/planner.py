@@ -196,7 +196,7 @@ def _facts(call: PlanCall, run_context: RunContext) -> list[str]:
     """Return what a planner is told of the run, in sentences."""
     facts: list[str] = []
     if call.today:
-        facts.append(f"Today is {date.fromisoformat(call.today):%A}, {call.today}.")
+        facts.append(f"Today is {date.fromisoformat(call.today):%a}, {call.today}.")
     if run_context.docs:
         facts.append(f"The folder of documents is `{Path(run_context.docs).name}`.")
     if run_context.attached:
