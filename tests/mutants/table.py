@@ -310,7 +310,7 @@ MUTANTS = (
     Mutant(
         "in flight: a reset cuts writes off",
         "activities/nodes/in_flight.py",
-        "                if _worker_stops(again=cancelled):",
+        "                if worker_stops(again=cancelled):",
         "                if True:",
         ("tests/activities/nodes/test_in_flight.py::test_it_is_cut_off_only_when_its_worker_stops",),
     ),

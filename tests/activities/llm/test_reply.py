@@ -232,7 +232,7 @@ def test_new_lines_without_an_answer_get_one_over_all_results() -> None:
         ("", "empty"),
         (" \n", "empty"),
         ('{"answer": "cut', "no whole answer: the JSON breaks at line 1"),
-        ('```json\n{"replan": {"why": ', "JSON in the midst of text"),
+        ('```json\n{"replan": {"why": ', "the JSON breaks at line 2"),
         ({"replan": {"why": "more"}}, "asks for another plan and writes none"),
         ({"replan": True}, "asks for another plan and writes none"),
         ({"replan": ["x"]}, "cannot be read: the reply holds no plan"),
