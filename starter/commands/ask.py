@@ -20,9 +20,7 @@ from sennit.workflows.plan.limits import MAX_GOAL_BYTES
 
 EXAMPLES = """\
 sennit ask "How high is Mont Blanc?" --docs examples/corpus
-sennit ask "And the Matterhorn?" --docs examples/corpus --continue RUN
-sennit ask "What does the sign say?" --attach sign.jpg
-sennit ask "Is nuclear power needed?" --program debate"""
+sennit ask "And the Matterhorn?" --docs examples/corpus --continue RUN"""
 QUESTION = (
     "Which of the Nile, the Amazon, the Yangtze and the Mississippi is the longest, "
     "and how much longer is it than the shortest?"

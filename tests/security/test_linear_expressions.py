@@ -20,6 +20,7 @@ CORES = [core for secret in SECRETS for core in redaction._base64_cores(secret)]
 LOCAL: dict[str, list[Any]] = {
     "forms": [[*map(redaction._any_spelling, SECRETS), *map(redaction._any_alphabet, CORES)]],
     "closing": ["</think>"],
+    "inner": ["reasoning_content"],
     "args": [SimpleNamespace(find="x")],
     "name": [NAME],
     "module": ["helpers"],

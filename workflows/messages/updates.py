@@ -111,8 +111,8 @@ class EditProgram(NodeUpdate):
     """Gives a program another script. It runs again from its start; calls that it makes again keep their results."""
 
     name = "edit_program"
-    about = 'Give a program another script: {"node": "main", "script": "async def main():\\n    return 1"}'
-    example = '{"node": "main", "script": "async def main():\\n    return 1"}'
+    about = 'Give a program another script: {"script": "async def main():\\n    return 1"}'
+    example = '{"script": "async def main():\\n    return 1"}'
     node: Annotated[str, AfterValidator(_unit)] = Field(default="main", min_length=1, description="id of the program")
     script: str = Field(max_length=MAX_SCRIPT_CHARACTERS, description="the whole script")
     repeat_writes: bool = Field(default=False, strict=True, description="do not ask about writes of the old script")
