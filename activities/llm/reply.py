@@ -42,7 +42,8 @@ _ANSWER_LABEL = re.compile(
     r"|#{1,6}\s*+(?:response|answer):?[^\S\n]*+\n)\s*+",
     re.IGNORECASE,
 )
-_NEXT_TURNS = re.compile(r"(?s)\n[^\S\n]*+\n(?:User|Human): .*\n(?:Assistant|AI): .*\Z")
+_NEXT_QUESTION = re.compile(r"\n[^\S\n]*+\n(?:User|Human): ")
+_NEXT_REPLY = re.compile(r"\n(?:Assistant|AI): ")
 _MIDST = "the joiner's reply has its JSON in the midst of text; write one JSON object and nothing else"
 _BARE_CALL = "the joiner's reply is a bare call; write lines under `replan`, or the answer in words"
 
@@ -94,10 +95,13 @@ def _answer_alone(text: str) -> tuple[str, tuple[str, ...]]:
     label = _ANSWER_LABEL.match(text)
     if label is not None and text[label.end() :].strip():
         text = text[label.end() :]
-    made_up = _NEXT_TURNS.search(text)
+    made_up = _NEXT_QUESTION.search(text)
     if made_up is None or not text[: made_up.start()].strip():
         return text, ()
-    note = f"{format_value(made_up[0].strip()[:80])} behind the answer is a made-up conversation, and was left out"
+    if _NEXT_REPLY.search(text, made_up.end()) is None:
+        return text, ()
+    beginning = format_value(text[made_up.start() :].strip()[:80])
+    note = f"{beginning} behind the answer is a made-up conversation, and was left out"
     return text[: made_up.start()], (note,)
 
 

@@ -56,7 +56,7 @@ _WAIT = re.compile(
 )
 _UNITS = {"ms": 0.001, "milli": 0.001, "m": 60.0, "h": 3600.0}
 _MOST_OUTPUT = re.compile(
-    rf"max[_ ]\w*tokens.{{0,60}}(?:less than or equal to|<=|at most|exceeds?(?: the)?(?: limit| maximum)?(?: of)?)"
+    rf"max[_ ]\w{{0,30}}tokens.{{0,60}}(?:less than or equal to|<=|at most|exceeds?(?: the)?(?: limit| maximum)?(?: of)?)"
     rf" {_NUMBER}"
     rf"|supports at most {_NUMBER} (?:completion|output) tokens|can only afford {_NUMBER}"
     rf"|{_NUMBER},? which is the maximum allowed number of output tokens"

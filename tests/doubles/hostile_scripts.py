@@ -141,5 +141,7 @@ HOSTILE: dict[str, Hostile] = {
     ),
     "levels": Hostile(main("x = []", "for _ in range(5_000): x = [x]", "return x"), "fails", "levels"),
     "a text": Hostile(main("return 'x' * 10 ** 10"), "fails", "64 MB"),
-    "a pattern": Hostile(main("import re", "return re.match('(a+)+$', 'a' * 40 + 'b') is None"), "fails", "backtracking"),
+    "a pattern": Hostile(
+        main("import re", "return re.match('(a+)+$', 'a' * 40 + 'b') is None"), "fails", "backtracking"
+    ),
 }

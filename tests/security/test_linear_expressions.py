@@ -21,6 +21,8 @@ LOCAL: dict[str, list[Any]] = {
     "forms": [[*map(redaction._any_spelling, SECRETS), *map(redaction._any_alphabet, CORES)]],
     "closing": ["</think>"],
     "inner": ["reasoning_content"],
+    "letters": [[redaction._any_spelling(letter) for letter in "s3c"]],
+    "letter": [redaction._any_spelling("s")],
     "args": [SimpleNamespace(find="x")],
     "name": [NAME],
     "module": ["helpers"],
