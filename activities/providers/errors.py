@@ -50,13 +50,14 @@ _THROTTLED = re.compile(r"throttl|tokens, please wait|rate[_ ]limit|too many req
 _SLIP = re.compile(r"tool_use_failed|json_validate_failed|failed to call a function|failed to generate json")
 """The model wrote what its server could not read: nothing is wrong with the call, and the next reply may be right."""
 _WAIT = re.compile(
-    r"(?:try again|retry|retried|wait|available|reset\w*) ?(?:in|after|for)? (?:about |at least )?"
+    r"(?:try again|retry|retried|wait|available|reset\w{0,10}) ?(?:in|after|for)? (?:about |at least )?"
     r"(?:(?P<hours>\d+)h)?(?:(?P<minutes>\d+)m(?!s))?(?P<number>\d+(?:\.\d+)?)? ?(?P<unit>ms|milli|m(?!s)|s|h)?"
     r"|retry_?delay\W{1,4}(?P<delay>\d+(?:\.\d+)?)s"
 )
 _UNITS = {"ms": 0.001, "milli": 0.001, "m": 60.0, "h": 3600.0}
 _MOST_OUTPUT = re.compile(
-    rf"max[_ ]\w{{0,30}}tokens.{{0,60}}(?:less than or equal to|<=|at most|exceeds?(?: the)?(?: limit| maximum)?(?: of)?)"
+    r"max[_ ]\w{0,30}tokens.{0,60}"
+    r"(?:less than or equal to|<=|at most|exceeds?(?: the)?(?: limit| maximum)?(?: of)?)"
     rf" {_NUMBER}"
     rf"|supports at most {_NUMBER} (?:completion|output) tokens|can only afford {_NUMBER}"
     rf"|{_NUMBER},? which is the maximum allowed number of output tokens"
