@@ -50,7 +50,7 @@ class Anthropic:
     optional: ClassVar[Mapping[str, str]] = {
         "cache_control": "cache_control|cache control",
         "top_p": r"\btop_p\b",
-        "temperature": r"temperature(?!.*\btop_p\b)",
+        "temperature": r"temperature(?!.{0,200}\btop_p\b)",
         "effort": r"\beffort\b|thinking\.(type|enabled|adaptive|disabled)|budget_tokens|(support|adaptive) thinking",
         "stop": "stop_sequences",
         "output_config": "output_config|output_format|json_schema",

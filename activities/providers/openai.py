@@ -48,7 +48,7 @@ class OpenAI:
         "stream_options": "stream_options|include_usage",
         "seed": r"\bseed\b",
         "top_p": r"\btop_p\b",
-        "temperature": r"temperature(?!.*\btop_p\b)",
+        "temperature": r"temperature(?!.{0,200}\btop_p\b)",
         "effort": r"reasoning.?effort|\beffort\b",
         "stop": r"\bstop\b",
         "max_tokens": "max_tokens|max_completion_tokens",
