@@ -74,7 +74,7 @@ TURN_ENDS = (
 _NEXT_TURN = re.compile(
     rf"(?s)(?:{TURN_ENDS})\s*+(?:<\|im_start\|>|<start_of_turn>|<\|start_header_id\|>)(?:user|system|tool)\b.*+\Z"
 )
-_AT_END = re.compile(rf"(?<!\s)(?:\s*+(?:{TURN_ENDS}))++\s*+\Z")
+_ENDS_OF_TURNS = re.compile(rf"(?<!\s)(?:\s*+(?:{TURN_ENDS}))++\s*+")
 
 
 def without_frame(text: str) -> str:
@@ -84,7 +84,10 @@ def without_frame(text: str) -> str:
     if "<" not in text and "[" not in text:
         return text
     begun = _TURN_BEGINS.sub("", text)
-    return _AT_END.sub("", _NEXT_TURN.sub("", begun))
+    whole = _NEXT_TURN.sub("", begun)
+
+    # Each row of tokens is read once; a pattern that ends at the end would begin again at each of them.
+    return _ENDS_OF_TURNS.sub(lambda found: "" if found.end() == len(whole) else found[0], whole)
 
 
 def clean(text: str) -> str:
