@@ -49,7 +49,7 @@ _CROSSED = re.compile(
 )
 _ASIDE = re.compile(r"\s*+(?:[\u2013\u2014]|--|->|=>|\u2192|[:,(\[*])")
 """What may begin a remark behind a call."""
-_REMARK_ROW = re.compile(r"(?:[ ]{2,}|\t)\s*+(?:[-*>\u2022]\s|[A-Z][\w ]{0,20}:\s)")
+_REMARK_ROW = re.compile(r"(?:[ ]{2,}+|\t)\s*+(?:[-*>\u2022]\s|[A-Z][\w ]{0,20}:\s)")
 _CHANGES = re.compile(
     r"\b(?:no|not|never|none|nothing|cannot|\w+n['\u2019]t|skip\w*|cancel\w*|stop\w*|instead|rather|option\w*|maybe|"
     r"perhaps|only|if|unless|until|when\w*|once|while|after\w*|before|then|first|last|later|wait\w*|depend\w*|need\w*|"
