@@ -183,8 +183,8 @@ def asked_in(text: str, tools: Tools) -> str:
     `Action:`, in a tag, and in JSON that is the whole text. A tool that a sentence mentions is none that it asks for.
     """
     shown = _CODE.sub("", text) if not _FENCED.match(text.lstrip()) else text
-    for form in _FORMS_OF_ASKING:
-        for found in form.finditer(shown):
+    for question in _FORMS_OF_ASKING:
+        for found in question.finditer(shown):
             names = [name.removeprefix("functions.") for name in found.groupdict().values() if name]
             asked = next((name for name in names if name in tools), "")
             if asked:
