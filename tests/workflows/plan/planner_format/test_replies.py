@@ -49,7 +49,7 @@ def test_the_page_holds_all_forms() -> None:
 
 
 HEAD = re.compile(r"(?<!\w)(search|read|calculate)\s*\(\s*[\"'](\w+)")
-SKIPPED = re.compile("\"\"\"|'''|think|channel|\\\\", re.IGNORECASE)
+SKIPPED = re.compile("\"\"\"|'''|think|<plan|<analy|<reason|<reflect|<thought|channel|\\\\", re.IGNORECASE)
 """What lets a text hold a call without meaning it: longer quotes, thoughts, escapes."""
 GOOD = [reply for reply, result, _ in ROWS if result != "refused"]
 
