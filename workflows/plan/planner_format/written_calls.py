@@ -142,8 +142,7 @@ FORMS = {
     "Mistral": Form(re.compile(rf"{_N}\s*(?:\[CALL_ID\]\w*\s*)?(?:\[ARGS\]\s*)?(?=\{{)"), _json_at),
     "harmony": Form(
         re.compile(
-            r"(?:<\|start\|>assistant(?:<\|channel\|>\w+)?|<\|channel\|>\w+|(?<!\s)|(?<=`\s))"
-            rf"\s*+to={_N}\s*+(?:<\|channel\|>\w+)?\s*+"
+            rf"(?:<\|start\|>assistant)?(?:<\|channel\|>\w+)?\s*+to={_N}\s*+(?:<\|channel\|>\w+)?\s*+"
             r"(?:(?:<\|constrain\|>)?json)?\s*+<\|message\|>\s*+"
         ),
         _json_at,
