@@ -9,6 +9,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import chain
 from typing import Any, NamedTuple
 
 from sennit.workflows.plan.language import json_schema
@@ -173,7 +174,6 @@ _TAGGED = re.compile(
 _TAG_NAME = re.compile(
     r"<[\w:-]*(?:call|tool|function|invoke|action)[\w:-]*\s[^<>\n]{0,80}?=[\"']?(?P<name>[\w.-]{1,80})"
 )
-_FORMS_OF_ASKING = (_ASKED, _ACTION, _TAGGED, _TAG_NAME)
 
 
 def asked_in(text: str, tools: Tools) -> str:
@@ -183,12 +183,12 @@ def asked_in(text: str, tools: Tools) -> str:
     `Action:`, in a tag, and in JSON that is the whole text. A tool that a sentence mentions is none that it asks for.
     """
     shown = _CODE.sub("", text) if not _FENCED.match(text.lstrip()) else text
-    for question in _FORMS_OF_ASKING:
-        for found in question.finditer(shown):
-            names = [name.removeprefix("functions.") for name in found.groupdict().values() if name]
-            asked = next((name for name in names if name in tools), "")
-            if asked:
-                return asked
+    asked = chain(_ASKED.finditer(shown), _ACTION.finditer(shown), _TAGGED.finditer(shown), _TAG_NAME.finditer(shown))
+    for found in asked:
+        names = [name.removeprefix("functions.") for name in found.groupdict().values() if name]
+        tool = next((name for name in names if name in tools), "")
+        if tool:
+            return tool
     whole = _FENCED.sub("", text.strip()).strip("`").strip()
     if whole.startswith(("{", "[")) and _ARGUMENTS_OF.search(whole):
         return next((name for name in tools if re.search(rf"[\"'](?:functions\.)?{re.escape(name)}[\"']", whole)), "")
