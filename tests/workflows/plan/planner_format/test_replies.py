@@ -49,7 +49,11 @@ def test_the_page_holds_all_forms() -> None:
 
 
 HEAD = re.compile(r"(?<!\w)(search|read|calculate)\s*\(\s*[\"'](\w+)")
-SKIPPED = re.compile("\"\"\"|'''|think|<plan|<analy|<reason|<reflect|<thought|channel|\\\\", re.IGNORECASE)
+THOUGHT = (
+    "<(?:thoughts?|thought_?process|reasoning|reflection|scratchpad|analysis|planning|reason|rationale|cot|"
+    r"chain_of_thought|inner_?monologue|deliberation)\b"
+)
+SKIPPED = re.compile(f"\"\"\"|'''|think|{THOUGHT}|channel|\\\\", re.IGNORECASE)
 """What lets a text hold a call without meaning it: longer quotes, thoughts, escapes."""
 GOOD = [reply for reply, result, _ in ROWS if result != "refused"]
 
