@@ -88,7 +88,12 @@ def load_work(role: Role, settings: WorkerSettings, identity: str) -> RoleWork:
         "sandbox": host.sandbox() if sandboxed else (),
     }
     note = find_confinement().missing if role.serves("tools", "llm") else ""
-    warm_up = host.warm_up if role.serves("tools") else host.load_prices
+    # Only tools and models need what is loaded here: a worker that runs workflows alone starts without it.
+    warm_up: Callable[[], None] | None = None
+    if role.serves("tools"):
+        warm_up = host.warm_up
+    elif role.serves("llm"):
+        warm_up = host.load_prices
     return RoleWork(workflows, activities, host.store, tool_threads, note, warm_up)
 
 

@@ -131,9 +131,9 @@ def test_an_evaluation_that_is_stopped_goes_on_and_asks_no_model_twice(
     with subprocess.Popen(
         [sys.executable, "-c", AT_A_TERMINAL, *command], env=person.env, stderr=subprocess.PIPE, text=True
     ) as stopped:
-        ends = time.monotonic() + LONGEST
+        deadline = time.monotonic() + LONGEST
         while len(model.asked("Count slowly")) == asked:
-            assert time.monotonic() < ends
+            assert time.monotonic() < deadline
             time.sleep(0.1)
         stopped.send_signal(by)
         _, said = stopped.communicate()
