@@ -158,7 +158,7 @@ _ARGUMENTS_OF = re.compile(
     r"[\"'](?:arguments|args|parameters|input|action_?input|tool_?input|kwargs|tool_uses)[\"']\s*+:", re.IGNORECASE
 )
 _ASKED = re.compile(
-    r"^[^\w\n`]{0,8}(?:(?:action|call|calling|tool|function|tool_call|function_call)s?[^\w\n]{1,6}|functions\.)*"
+    r"^[^\w\n`]{0,8}(?:(?:action|call|calling|tool|function|tool_call|function_call)s?[^\w\n]{1,6})*"
     r"(?P<name>[\w.-]{1,80}+)[^\w\n`(\[{]{0,6}(?:[(\[{]\s*+(?:[\"'{\[\u201c]|\w{1,40}\s*+[=:]|\)))",
     re.IGNORECASE | re.MULTILINE,
 )
