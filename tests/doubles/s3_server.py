@@ -5,7 +5,7 @@ import http.server
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 KEY, SECRET = "AKIDFORTESTS", "nobody-may-read-this"
 BUCKET = "artifacts"
@@ -25,6 +25,10 @@ class S3Proxy(http.server.ThreadingHTTPServer):
         self.port, self.fault, self.late = port, _no_fault, 1.0
         self.requests: list[str] = []
         self.answers: dict[str, tuple[int, list[tuple[str, str]], bytes]] = {}
+        self.conditional = threading.Lock()
+        """Held while a conditional write is made. S3 looks and writes in one; moto does so in two steps, between which
+        another thread may write.
+        """
 
     fault: Fault
 
@@ -52,7 +56,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if fault == "late":
             time.sleep(self.server.late)
         known = self.server.answers.get(self.path) if fault == "repeat" else None
-        status, headers, reply = known or self._forward(body, fault)
+        with self.server.conditional if "If-None-Match" in self.headers else nullcontext():
+            status, headers, reply = known or self._forward(body, fault)
         if fault == "lose":
             self.close_connection = True
             return
