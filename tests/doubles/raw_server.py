@@ -33,11 +33,13 @@ class RawServer:
     asked: list[dict[str, Any]] = field(default_factory=list)
     url: str = ""
     open: set[asyncio.Task[Any]] = field(default_factory=set)
+    writers: list[asyncio.StreamWriter] = field(default_factory=list)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self.open.add(task)
+        self.writers.append(writer)
         try:
             await self._answer(reader, writer)
         finally:
@@ -79,6 +81,11 @@ async def raw_server(answer: Answer | Script) -> AsyncIterator[RawServer]:
         for task in server.open:
             task.cancel()
         await asyncio.gather(*server.open, return_exceptions=True)
+
+        # A client that has gone without reading leaves bytes behind, for which a transport that was closed would wait.
+        for writer in server.writers:
+            writer.transport.abort()
+        await asyncio.sleep(0)
 
 
 def event(data: Any, name: str = "") -> bytes:
