@@ -145,11 +145,16 @@ class HttpProvider:
         ends = asyncio.get_running_loop().time() + request.seconds
         request, notes = of_same_model(request)
         call = Negotiation(request, self.known, self._wire, self._body)
+        was_cut = False
         while True:
+            # Other calls may learn of more room while this one is under way: what was sent tells why a reply was cut.
+            limit = self._limit(request, call.room)
             try:
                 reply = await self._ask(request, call.without, ends, call.room)
             except OutputCut as cut:
-                self._give_more_room(request, cut)
+                if was_cut or not is_far_below(cut, limit):
+                    self._give_more_room(request, cut, limit)
+                was_cut = True
                 request.on_restart(f"the model is asked again: {cut}")
             except (ContextTooLong, CallRefused, ServerFailed) as refused:
                 is_learned = isinstance(refused, CallRefused) and self._learns_limit(request, call.room, refused)
@@ -163,13 +168,13 @@ class HttpProvider:
                 raise
             else:
                 call.confirm()
+                if reply.stop == "length":  # a planner's, which is asked once more by whoever reads it
+                    with suppress(OutputCut):
+                        self._give_more_room(request, cut_after(reply), limit)
                 return self._finished(request, reply, call.without, notes)
 
     def _finished(self, request: ModelRequest, reply: ModelReply, without: Without, notes: Sequence[str]) -> ModelReply:
-        """Return a reply with what people are told of the call, and remember what it has shown of the server."""
-        if reply.stop == "length":  # a planner's, which is asked once more by whoever reads it
-            with suppress(OutputCut):
-                self._give_more_room(request, cut_after(reply))
+        """Return a reply with what people are told of the call."""
         left_out = self.known.left_out(request, without | {*self._wire.lacks})
         return replace(reply, warnings=(*notes, *reply.warnings, *left_out))
 
@@ -185,12 +190,12 @@ class HttpProvider:
         longest = self.known.longest(model)
         return min(*bounds, longest) if longest else min(bounds)
 
-    def _give_more_room(self, request: ModelRequest, cut: OutputCut) -> None:
+    def _give_more_room(self, request: ModelRequest, cut: OutputCut, asked: int | None) -> None:
         """Have a reply that was cut be longer when it is asked for again. Raises the error where the call has a limit
-        of its own, and where the server gave less than was asked for: it would be cut at the same place.
+        of its own, and where the server gave less than the limit that it was `asked` with: it would be cut at the same
+        place.
         """
-        asked = self._limit(request)
-        if request.max_output_tokens is not None or not cut.growable or (asked and cut.written * 2 < asked):
+        if request.max_output_tokens is not None or not cut.growable or is_far_below(cut, asked):
             raise cut
         most = self._wire.longest(request.model) or self.known.context(request.model) or MAX_REPLY_TOKENS
         # What a model gives at the most is no limit to raise: the reply would be cut there again, and again be paid.
@@ -531,3 +536,8 @@ def _json_or_text(data: str) -> Any:
 
 def _written(body: dict[str, Any]) -> bytes:
     return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def is_far_below(cut: OutputCut, limit: int | None) -> bool:
+    """Whether a reply was cut long before the limit that the call was sent with. The limit is not why, then."""
+    return limit is not None and cut.written * 2 < limit

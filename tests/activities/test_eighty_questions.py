@@ -41,7 +41,7 @@ async def test_all_are_right(client: Client, artifacts: Path, cache: Path, tmp_p
             reports = await asyncio.gather(*(ask(client, slots, docs, question) for question in every))
         await models.close()
     lost = [
-        (question.goal, report["status"], report["answer"], [line["error"] for line in report["nodes"]])
+        (question.goal, report["status"], report["answer"], [line.get("error") for line in report["nodes"]])
         for question, report in zip(every, reports, strict=True)
         if report["status"] != "done" or report["answer"] != f"{question.answer} [1]"
     ]

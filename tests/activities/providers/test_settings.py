@@ -146,6 +146,29 @@ async def test_a_server_that_gives_less_than_it_is_asked_for_is_not_asked_again(
     assert (caught.value.retryable, len(bench.server.asked)) == (False, 2)
 
 
+@openai
+async def test_a_reply_that_is_cut_once_far_below_its_limit_is_asked_for_once_more(bench: Bench) -> None:
+    replies = iter([Reply(text="the beg", stop="length", usage=(9, 11)), Reply(text="the whole reply")])
+    bench.server.on("", lambda _: next(replies))
+    assert (await bench.ask(max_output_tokens=4_096)).output == "the whole reply"
+    assert [asked.body.get("max_tokens") for asked in bench.server.asked] == [4_096, 4_096]
+
+
+@openai
+async def test_what_a_call_was_sent_with_tells_why_it_was_cut(bench: Bench) -> None:
+    """Another call learns of more room while this one is under way."""
+
+    def cut_while_another_learns(asked: Asked) -> Reply:
+        if "max_tokens" in asked.body:
+            return Reply(text="the whole reply")
+        bench.remote.known.learn_room("openai:test-model", 4_096)
+        return Reply(text="the beg", stop="length", usage=(9, 11))
+
+    bench.server.on("", cut_while_another_learns)
+    assert (await bench.ask()).output == "the whole reply"
+    assert [asked.body.get("max_tokens") for asked in bench.server.asked] == [None, 4_096]
+
+
 async def test_a_model_that_only_thinks_until_it_is_cut_is_told_apart(bench: Bench) -> None:
     bench.server.on("", Reply(text="<think>so many words", stop="length", usage=(9, 300)))
     with pytest.raises(OutputCut, match=r"the whole reply of .* was thinking: it was cut at 300 tokens .*`effort`"):
