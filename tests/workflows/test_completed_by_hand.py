@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from doubles.local_workers import Start, serving, starting
-from doubles.runs import call, insist
+from doubles.resets import reset, scheduled
+from doubles.runs import call, insist, until
 from temporalio import activity
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.client import Interceptor as ClientInterceptor
@@ -82,7 +83,7 @@ RUNS: dict[str, dict[str, Any]] = {
     "check_plan": {"goal": "Look"},
 }
 CHECKS = ("check_replan", "check_tool_calls", "check_script", "check_answer")
-OTHERWISE = ("write", "group", "load_plan", "conclude", *CHECKS)
+OTHERWISE = ("write", "group", "load_plan", "conclude", "ledger", *CHECKS)
 
 
 def test_no_kind_of_activity_is_forgotten() -> None:
@@ -145,6 +146,21 @@ async def test_rubbish_in_the_place_of_the_answer(begin: Start, hand: Hand) -> N
         report = await (await begin(plan={"nodes": [call("a"), call("b")], "answer": ["$a", "$b"]})).result()
         assert report["status"] == "partial", hand.result
         assert SENTENCE in str(report)
+
+
+async def test_rubbish_in_the_place_of_what_was_written_before_a_reset(
+    client: Client, begin: Start, hand: Hand
+) -> None:
+    hand.kind = "ledger"
+    for hand.result in ("junk", {"lines": [{}]}):
+        nodes = [call("a"), {"id": "g", "kind": "gate", "question": "Which?"}]
+        handle = await begin(plan={"nodes": nodes, "answer": "$g"})
+        await until(handle, lambda view: view["status"] == "blocked")
+        again = await reset(client, handle, scheduled("a"))
+        await insist(again, "answer", {"node": "g", "value": "this"})
+        report = await again.result()
+        assert (report["status"], report["answer"]) == ("done", "this"), hand.result
+        assert f"what was written before the reset is not known: {SENTENCE}" in report["warnings"]
 
 
 async def test_rubbish_in_the_place_of_a_plan_to_go_on_with(

@@ -356,22 +356,23 @@ class Engine:
             self._ledger.add_done_callback(self._has_read_ledger)
 
     async def _read_ledger(self) -> None:
-        """Ask until nothing is in flight that was begun before the reset, and that this run does not wait for."""
+        """Ask until nothing is in flight that was begun before the reset, and that this run does not wait for.
+
+        What the run waited for when it asked decides whether it asks again. What it waits for when the reply comes
+        would not do: a worker may take the reply together with the end of a write, or with a person's update, and a
+        replay may take each by itself.
+        """
         pause = FIRST_LEDGER_PAUSE
         while True:
+            running = dict.fromkeys(self.state.units_in(RUNNING))
             lines = await self._setup.ledger()
             known = tuple(_written(line) for line in lines)
             self.forgotten = tuple(each for each in known if unit_of(self.state, each) is None)
             self.post(LedgerRead(known))
-            if not any(each.status == "in flight" and not self._runs(each) for each in known):
+            if not any(each.status == "in flight" and unit_of(self.state, each) not in running for each in known):
                 return
             await workflow.sleep(pause, summary="a write that was in flight before the reset")
             pause = min(2 * pause, LAST_LEDGER_PAUSE)
-
-    def _runs(self, write: Written) -> bool:
-        """Whether this run waits for the end of a write itself."""
-        unit = unit_of(self.state, write)
-        return unit is not None and self.state.status[unit] == RUNNING
 
     def _has_read_ledger(self, task: asyncio.Task[None]) -> None:
         self._ledger = None

@@ -26,6 +26,10 @@ from sennit.workflows.messages.updates import UPDATES
 Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
 
 OF_NODE = [update.name for update in UPDATES if "node" in update.model_fields]
+OF_A_NODE = '{"node": "n7"'
+BEGINNINGS = {"edit_program": '{"script": "async def main()'}
+"""How the example of an update begins, where its node has a default."""
+
 WAITING = {
     "nodes": [
         {"id": "g", "kind": "gate", "question": "How many?", "schema": {"type": "integer"}},
@@ -61,7 +65,7 @@ async def waiting(start: Start) -> WorkflowHandle[Any, Any]:
 
 async def test_an_update_of_a_wrong_shape_is_refused_with_an_example(waiting: WorkflowHandle[Any, Any]) -> None:
     for name in OF_NODE:
-        example = f'for example {{"node": "{"main" if name == "edit_program" else "n7"}"'
+        example = f"for example {BEGINNINGS.get(name, OF_A_NODE)}"
         shapes: dict[str, Any] = {"nothing": None, "a list": [], "text": "x", "a number": 7, "true or false": True}
         for shape, wrong in shapes.items():
             message = await refusal(waiting, name, wrong)

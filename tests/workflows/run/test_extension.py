@@ -277,7 +277,7 @@ async def test_another_plan_starts_over_and_counts_what_the_first_has_spent() ->
     await settle()
     engine._turn()
     assert engine.state.units_in(RUNNING) == [0, 1]
-    assert (tuple(engine.usage), engine.dispatcher.epoch) == ((1, 2, 3, 1), 2)
+    assert (engine.usage, engine.dispatcher.epoch) == (Usage(1, 2, 3, 1), 2)
     assert [reply and reply.ref for reply in engine.wasted] == ["A", None, None, None, None]
     engine._note(0, NodeReply(ref="A"))
     assert engine.wasted == [None] * 4, "a node of this plan has found the same output"

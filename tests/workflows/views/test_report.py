@@ -79,7 +79,11 @@ async def test_a_timer_says_what_ends_with_it(start: Start) -> None:
         async for event in handle.fetch_history_events()
         if event.HasField("timer_started_event_attributes")
     ]
-    assert list(dict.fromkeys(expected)) == ["j ends waiting", "the parked run ends"]
+    of_lists = "telling lists how far the run is"
+    assert list(dict.fromkeys(each for each in expected if each != of_lists)) == [
+        "j ends waiting",
+        "the parked run ends",
+    ]
 
 
 def test_of_long_values_a_parent_has_the_beginning_and_the_command_to_read_on() -> None:
