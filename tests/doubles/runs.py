@@ -8,7 +8,7 @@ from typing import Any
 
 from doubles.tools import calls
 from temporalio.api.sdk.v1 import WorkflowMetadata
-from temporalio.client import WorkflowHandle, WorkflowUpdateFailedError
+from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError, WorkflowHandle, WorkflowUpdateFailedError
 from temporalio.service import RPCError
 
 View = dict[str, Any]
@@ -17,7 +17,9 @@ LONGEST_PAUSE = 0.25
 
 
 async def until(handle: WorkflowHandle[Any, Any], holds: Callable[[View], bool], *, limit: float = LONGEST) -> View:
-    """Ask the query `plan` until the condition holds; returns the view. Raises TimeoutError with the last view."""
+    """Ask the query `plan` until the condition holds; returns the view. Raises TimeoutError with the last view, and
+    RuntimeError with the cause where the run has failed.
+    """
     view: View = {}
     pause = 0.03
     try:
@@ -30,10 +32,21 @@ async def until(handle: WorkflowHandle[Any, Any], holds: Callable[[View], bool],
                     continue
                 if holds(view):
                     return view
+                if view["status"] == "failed" and (await handle.describe()).status == WorkflowExecutionStatus.FAILED:
+                    raise RuntimeError("the run has failed") from await failure_of(handle)
                 await asyncio.sleep(pause)
                 pause = min(1.3 * pause, LONGEST_PAUSE)  # each look costs a query, and without a cache a replay
     except TimeoutError:
         raise TimeoutError(f"the run never got there; last seen: {str(view)[:2_000]}") from None
+
+
+async def failure_of(handle: WorkflowHandle[Any, Any]) -> BaseException | None:
+    """Return why a run has failed."""
+    try:
+        await handle.result()
+    except WorkflowFailureError as failed:
+        return failed.cause
+    return None
 
 
 async def happens(holds: Callable[[], bool], *, limit: float = LONGEST) -> None:

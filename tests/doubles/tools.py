@@ -134,7 +134,7 @@ async def count(args: Count) -> Counted:
 
 
 class Note(Frozen):
-    text: Annotated[str, Field(max_length=10_000)]
+    text: Annotated[str, Field(min_length=1)]
 
 
 @tool(effect="write")

@@ -81,7 +81,7 @@ async def test_a_person_changes_an_argument_which_is_checked_like_any(start: Sta
         with pytest.raises(WorkflowUpdateFailedError) as refused:
             await insist(handle, "approve", {**item["example"], "args": args})
         assert why in str(refused.value.cause)
-    await insist(handle, "approve", {**item["example"], "args": {"text": "x" * 10_001}})
+    await insist(handle, "approve", {**item["example"], "args": {"text": ""}})
     other = await again(handle, item)
     assert other["shown"].startswith("These changes do not fit: ")
     assert other["example"] == item["example"]
