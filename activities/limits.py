@@ -172,6 +172,5 @@ MAX_URL_CHARACTERS: Final = 2048  # of an address: as much as servers and proxie
 MAX_VALUE_BYTES: Final = 1024 * 1024  # of a value that enters or leaves a script: larger ones are references
 MAX_WAIT_SECONDS: Final = 60.0  # for which a server makes anybody wait before the next attempt
 MAX_WARNING_CHARACTERS: Final = 500  # of a warning about a node
-MAX_WHY_CHARACTERS: Final = 500  # of the reason for which a joiner asks for more nodes
 MAX_WORDING_CHARACTERS: Final = 400  # of a run's own value that the offline rules read as words of the prompt
 MAX_WRITTEN_CHARACTERS: Final = 2_000_000  # of one write of a file

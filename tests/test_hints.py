@@ -55,12 +55,6 @@ def asked(schema: Any) -> Play:
     return play
 
 
-def replan() -> Play:
-    play = one_node("llm")
-    play.expansion_request("w")
-    return play
-
-
 def failed_map(effect: str) -> Play:
     play = Play(node("a"), each("m", "a", effect=effect), answer="m")
     play.begin()
@@ -100,7 +94,6 @@ def out_of_budget() -> Play:
         *(asked(schema) for schema in SCHEMAS),
         one_node(approval=True, effect="write"),
         writes_of_a_map(),
-        replan(),
         failed("Boom"),
         failed("UnknownOutcome", effect="write"),
         failed_map("read"),
@@ -128,7 +121,7 @@ class Advised(Simulation):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_what_is_suggested_is_taken_in_any_state(seed: int) -> None:
-    run = Advised(seed, Habits(edits=10, failing=25, expansion_requests=20 * (seed % 2)))
+    run = Advised(seed, Habits(edits=10, failing=25))
     run.run()
     assert run.refused == ()
 

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sennit.activities.limits import MAX_EXECUTION_PLAN_BYTES, MAX_SHOWN_PROBLEMS, MAX_WHY_CHARACTERS
+from sennit.activities.limits import MAX_EXECUTION_PLAN_BYTES, MAX_SHOWN_PROBLEMS
 from sennit.activities.llm.models import Models
 from sennit.activities.nodes.binding import parse_unit, work_at
 from sennit.activities.programs.interpreter import Interpreter
@@ -158,8 +158,7 @@ class PlanChecker:
             return CheckResult(problems=tuple(with_line_numbers(problem, names) for problem in checked.problems))
         if same_plan(base, merged):
             return refused((Problem("same_plan", (), "the new nodes only repeat calls that were made already"),))
-        more = forecast.tokens(merged.nodes) - forecast.tokens(base.nodes)
-        return checked.model_copy(update={"why": delta.why[:MAX_WHY_CHARACTERS], "tokens": more})
+        return checked
 
     async def check_script(self, run_prefix: str, call: ScriptCall) -> CheckResult:
         """Check another script for a program, and keep the program with it as a plan of its own."""

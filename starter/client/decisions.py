@@ -26,14 +26,14 @@ class Decisions:
         self._client = client
 
     async def approve(self, node: str, *, digest: str = "", args: Mapping[str, JsonValue] | None = None) -> str:
-        """Let a write run with the values that were shown, those of `args` changed; or a large replan go on. With
+        """Let a write run with the values that were shown, those of `args` changed. With
         `digest` it is refused if the write is not the one that was shown. As every decision it returns the run's
         sentence about it, and raises what `update` raises.
         """
         return await self.update("approve", **_set_fields(node=node, digest=digest, args=dict(args or {})))
 
     async def reject(self, node: str, reason: str = "") -> str:
-        """Refuse a write, which then fails with this reason, or a large replan."""
+        """Refuse a write, which then fails with this reason."""
         return await self.update("reject", **_set_fields(node=node, reason=reason))
 
     async def answer(self, node: str, value: JsonValue, *, repeat_effect: bool = False) -> str:

@@ -35,8 +35,6 @@ class RunOptions(TypedDict, total=False):
     """How a run is done. None means the default. `budget` has the fields of Limits; queues serve `tenant`s in turn;
     `model` serves every role; `settings` has the fields of CallSettings, for every model call; `instructions` are told
     to all models; with `approve_plan` a person approves each program before its first step.
-
-    A replan that adds more nodes than `approve_replans_above` waits for a person.
     """
 
     inputs: dict[str, Any] | None
@@ -52,7 +50,6 @@ class RunOptions(TypedDict, total=False):
     fuse: Fuse | None
     budget: dict[str, Any] | None
     max_replans: int | None
-    approve_replans_above: int | None
     tenant: str | None
 
 

@@ -120,8 +120,6 @@ def add_run_arguments(
     add("--approval", choices=("writes", "never"), help="what needs approval (default: writes)")
     plan_help = "ask before a program's first step, with its script and quote"
     add("--approve-plan", action="store_true", default=None, help=plan_help)
-    approve_help = "ask before a model adds more than N nodes to the plan at once (default: never ask)"
-    add("--approve-replans-above", type=whole(0, MAX_NODES), metavar="N", help=approve_help)
     add("--window", type=whole(1, 500), metavar="N", help="most activities in flight (default: 100)")
     add("--in-flight", type=whole(1, MAX_NODES), metavar="N", help="most nodes in flight (default: 1,024)")
     add("--fuse", choices=("auto", "on", "off"), help="whether short calls share an activity (default: auto)")

@@ -91,14 +91,6 @@ async def _raise_the_budget(handle: Handle) -> None:
     await handle.result()
 
 
-async def _refuse_and_approve(handle: Handle) -> None:
-    await until(handle, lambda view: view["status"] == "blocked")
-    await handle.execute_update("reject", {"node": "n2", "reason": "another one"})
-    await until(handle, lambda view: view["status"] == "blocked")
-    await handle.execute_update("approve", {"node": "n2"})
-    await handle.result()
-
-
 def _layers(layers: int, width: int) -> list[dict[str, Any]]:
     return [
         call(f"n{layer}_{place}", needs=[f"n{layer - 1}_{place}"] if layer else [])
@@ -197,9 +189,6 @@ REQUESTS: dict[str, Shape] = {
         _skip_the_loop,
     ),
     "replanned": ({"goal": "Replanned?", "budget": {"calls": 20}}, _to_the_end),
-    "approved-replan": (
-        {"goal": "Approved?", "budget": {"calls": 20}, "approve_replans_above": 0}, _refuse_and_approve
-    ),
     "tool-loop": (
         {"plan": {"nodes": [{"id": "n7", "kind": "llm", "prompt": "How much?", "tools": ["calculate"]}]}},
         _to_the_end,

@@ -33,7 +33,6 @@ def check_structure(state: RunState, *, more: bool = False) -> None:
         return
     assert not [*state.work, *state.revised, *state.stale]
     _check_totals(state)
-    _check_expansion_requests(state)
     for node in range(len(state.graph.specs)):
         _check_node(state, node)
     if state.begun and idle(state) and not more:
@@ -57,7 +56,7 @@ def _check_totals(state: RunState) -> None:
         assert (state.locks[name].mode, len(state.locks[name].holders)) == (modes[0], len(modes))
     assert all(not lock.holders for name, lock in state.locks.items() if name not in held)
     for queue, rate in state.rates.items():
-        calling = [state.spec_of(unit) for unit in running if unit not in state.expansion_requests]
+        calling = [state.spec_of(unit) for unit in running]
         calls = [spec for spec in calling if spec.calls_model and spec.queue == queue]
         assert len(calls) == rate.running <= rate.limit
         late = [unit for _, _, unit in rate.waiting if state.queued[unit]]
@@ -73,14 +72,6 @@ def _leaving(state: RunState) -> list[int]:
     assert len(dict.fromkeys(found)) == len(found)
     assert not any(state.status[unit] == RUNNING for unit in found)
     return found
-
-
-def _check_expansion_requests(state: RunState) -> None:
-    for unit, request in state.expansion_requests.items():
-        if request.approved:
-            assert state.status[unit] == RUNNING or state.queued[unit]
-        else:
-            assert state.status[unit] == WAITING
 
 
 def _check_node(state: RunState, node: int) -> None:
@@ -99,7 +90,7 @@ def _check_node(state: RunState, node: int) -> None:
         assert left or (spec.source >= 0 and state.status[spec.source] not in (*ENDED, BLOCKED))
     elif status == DELEGATED:
         assert state.status[spec.successor] in (PENDING, RUNNING, WAITING, DELEGATED, IN_DOUBT)
-    elif status == WAITING and node not in state.expansion_requests:
+    elif status == WAITING:
         assert node in state.questions or not (spec.approval or spec.fills)
         assert spec.kind == "gate" or spec.approval
         assert all(need == SUCCEEDED for need in needs)

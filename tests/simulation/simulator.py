@@ -5,7 +5,7 @@ only; when it ends, when people act and when the process dies depends on the sch
 """
 
 import random
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import pairwise
 
@@ -49,9 +49,8 @@ class Habits:
 
     With `tells` all calls that may share an activity do, and of a hundred such activities so many tell of some calls
     before their end; of a hundred of these calls the result `corrects` so many. `early` lets joins close before all
-    their inputs have ended; `repairs` is how often a parked run is helped. With `grows` the plan comes in pieces. Of a
-    hundred models `expansion_requests` ask for another node, which a person has to approve. With `looks` somebody looks
-    at the run between every two events.
+    their inputs have ended; `repairs` is how often a parked run is helped. With `grows` the plan comes in pieces. With
+    `looks` somebody looks at the run between every two events.
     """
 
     edits: int = 0
@@ -62,7 +61,6 @@ class Habits:
     early: bool = True
     most: int = 14
     grows: int = 0
-    expansion_requests: int = 0
     tells: int = 0
     corrects: int = 0
     looks: bool = False
@@ -161,14 +159,8 @@ class Simulation:
             if (unit, generation) in told:
                 self._correct(unit, generation)
                 continue
-            found, page = self._extended(unit, generation, outcome)
-            found = self.world.expansion_request(self.state, keys, found, self.habits.expansion_requests)
-            self.world.deliver(self.state, unit, generation, found)
-            ended = NodeEnded(unit, generation, found, len(keys) > 1)
-            if page is not None:
-                self._grow(page, ended)
-            else:
-                self._act(ended)
+            self.world.deliver(self.state, unit, generation, outcome)
+            self._act(NodeEnded(unit, generation, outcome, len(keys) > 1))
         if len(keys) > 1 and not self.story.end:
             self._act(TimeAdvanced())
 
@@ -193,17 +185,6 @@ class Simulation:
         is_as_told = unit in state.status and state.status[unit] in ENDED and state.generation[unit] == generation
         if is_as_told and unit in self.world.records and self.random.random() * 100 < self.habits.corrects:
             self._act(NodeEnded(unit, generation, self.world.correct(state, unit), more=True, corrects=True))
-
-    def _extended(self, unit: int, generation: int, outcome: Outcome) -> tuple[Outcome, ExecutionPlan | None]:
-        """Return how the check of an approved request ends: with another node in the plan, or with objections."""
-        key = unit, generation
-        if key not in self.world.live or key not in self.world.requested:
-            return outcome, None
-        if chance("objections", self.world.seed, self.state.path(unit)) < 30:
-            return Outcome(again=True, attempts=0, objections=("it does not fit",)), None
-        name = f"{self.state.path(unit)}_more{len(self.state.graph.specs)}"
-        page = ExecutionPlan([NodeSpec(name, "tool", needs=[unit], skip_on_error=True)], [])
-        return replace(outcome, attempts=0), page
 
     def _answer(self, unit: int) -> None:
         path = self.state.path(unit)

@@ -95,23 +95,9 @@ def test_every_result_is_made_of_what_results_say_and_not_of_what_was_told_befor
     assert "SENNIT_SEED" in os.environ or corrected > 10
 
 
-def test_requests_for_more_nodes_change_nothing_else_whatever_people_answer() -> None:
-    """Approved, refused, or approved and found not to fit: all that was planned ends as without them."""
-    habits = Habits(early=False, repairs=0)
-    added = 0
-    for seed in seeds(19)[:400]:
-        asking = play(seed, Habits(**{**vars(habits), "expansion_requests": 40, "crashes": 20}), order=1)
-        plain = play(seed, habits, order=2)
-        added += len(asking.statuses) - len(plain.statuses)
-        assert asking.end == plain.end, seed
-        assert {path: asking.digests[path] for path in plain.digests} == plain.digests, seed
-        assert {path: asking.statuses[path] for path in plain.statuses} == plain.statuses, seed
-    assert "SENNIT_SEED" in os.environ or added > 100
-
-
-def test_whatever_people_do_while_requests_wait_every_result_is_made_of_what_is_there() -> None:
+def test_whatever_people_do_every_result_is_made_of_what_is_there() -> None:
     for seed in seeds(23)[:400]:
-        crashed = Habits(edits=30, stops=1, failing=20, expansion_requests=50, crashes=20)
+        crashed = Habits(edits=30, stops=1, failing=20, crashes=20)
         calm = Habits(**{**vars(crashed), "crashes": 0})
         one, two = play(seed, crashed), play(seed, calm)
         assert (one.end, one.statuses, one.digests) == (two.end, two.statuses, two.digests), seed

@@ -1,7 +1,6 @@
 """A world in which calls happen: what is in flight, and what each call comes to, decided by its inputs alone."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from zlib import crc32
 
 from sennit.workflows.plan.fusion.rules import why_alone
@@ -9,8 +8,6 @@ from sennit.workflows.plan.scheduling import joins
 from sennit.workflows.plan.scheduling.events import (
     Cancel,
     Decision,
-    Expand,
-    ExpansionRequest,
     LookUp,
     Outcome,
     Question,
@@ -53,7 +50,6 @@ class World:
         self.zombies: list[Key] = []
         self.used: dict[str, bool] = {}
         self.records: dict[int, tuple[tuple[str, ...], Outcome]] = {}
-        self.requested: dict[Key, tuple[str, ...]] = {}
         self.asking: dict[Key, bool] = {}
         self.cut_off: dict[Key, tuple[str, ...]] = {}
         self.joined: dict[Key, Outcome] = {}
@@ -66,11 +62,6 @@ class World:
             if isinstance(decision, Start):
                 begin = self._ask if decision.asks else self._start
                 started.append(begin(state, decision.units))
-            elif isinstance(decision, Expand):
-                key = decision.unit, state.generation[decision.unit]
-                assert state.expansion_requests[decision.unit].approved
-                self.live[key] = self.requested[key]
-                started.append((key,))
             elif isinstance(decision, Cancel):
                 key = decision.unit, decision.generation
                 assert key in self.live, f"cancelled what does not run: {key}"
@@ -121,9 +112,6 @@ class World:
             spec, locks = state.spec_of(unit), state.locks_of(unit)
             assert len(units) == 1 or not why_alone(state.graph, state.node_of(unit), spec, locks)
             assert key not in self.live, f"{name} runs already"
-            if self.requested.pop(key, None) is not None:
-                assert state.objections[unit], f"{name} is asked again without the reason"
-                del self.used[name]
             assert name not in self.used, f"{name} is started twice"
             self.used[name] = True
             check_may_start(state, unit, inside)
@@ -201,20 +189,6 @@ class World:
             return asked
         return None if approved is None or approved.covers(asked) else asked
 
-    def expansion_request(self, state: RunState, keys: Activity, outcome: Outcome, wishing: int) -> Outcome:
-        """Return an outcome as a request for more nodes, for so many in a hundred models. None asks twice in vain."""
-        unit, key = keys[0][0], keys[0]
-        plain = len(keys) == 1 and not state.is_item(unit) and state.spec_of(unit).kind in ("tool", "llm")
-        if not plain or key not in self.live or key in self.requested or state.objections.get(unit):
-            return outcome
-        if (
-            outcome.digest is None
-            or chance("expansion_requests", self.seed, state.path(unit), self.live[key]) >= wishing
-        ):
-            return outcome
-        self.requested[key] = self.live[key]
-        return replace(outcome, expansion_request=ExpansionRequest(outcome.digest, 1))
-
     def deliver(self, state: RunState, unit: int, generation: int, outcome: Outcome) -> None:
         """Note that an outcome reaches the scheduler now."""
         key = unit, generation
@@ -224,7 +198,7 @@ class World:
                 self.zombies.append(key)
             return
         inputs = self.live.pop(key, None)
-        if inputs is None or outcome.expansion_request is not None or outcome.objections:
+        if inputs is None or outcome.objections:
             return
         if outcome.question is not None:
             if not self.asking.pop((unit, generation), False):

@@ -91,19 +91,6 @@ async def test_a_goal_is_answered_with_evidence_after_a_failure_and_a_replan(fou
     assert person.leaks(KEY) == []
 
 
-def test_a_large_replan_waits_for_approval(found: Found) -> None:
-    person, model = found
-    done = person.sennit("ask", GOAL, "--id", "careful", "--approve-replans-above", "1")
-    assert (done.returncode, done.stdout) == (4, "")
-    question = 'n4: replan: may it add 2 more nodes, about 1,001 tokens? the page is down: n5 search "Amazon river" k=1'
-    assert f"{question}; n6 joiner $goal\n    sennit approve careful n4  # or reject\n" in done.stderr
-    asked = len(model.asked(GOAL))
-    assert "n4 waiting" in " ".join(person.sennit("status", "careful").stdout.split())
-    assert person.sennit("approve", "careful", "n4").stdout == "the nodes that n4 asks for are added\n"
-    assert person.sennit("watch", "careful").stdout.startswith("The Nile [1], by 250 km [2].")
-    assert len(model.asked(GOAL)) == asked + 1
-
-
 async def test_so_it_is_in_a_sub_agent(found: Found, tmp_path: Path) -> None:
     person, _ = found
     (tmp_path / "plan.json").write_text(json.dumps(AS_AGENT))

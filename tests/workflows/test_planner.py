@@ -205,11 +205,10 @@ async def test_the_time_of_a_run_holds_for_its_planning_too(begin: Start, model_
 
 
 async def test_a_request_that_leads_nowhere_goes_back_to_the_joiner(begin: Start, model_server: ModelServer) -> None:
-    """Nobody is asked about it."""
     model_server.on(PLANNER, GOOD)
     again = '{"replan": {"why": "again", "nodes": "4. nap(value=\\"6,650 km long\\")\\n5. answer($4)"}}'
     model_server.on(JOINER, again, "Not known.")
-    handle = await begin(goal="Which is longer?", budget={"calls": 10}, approve_replans_above=0)
+    handle = await begin(goal="Which is longer?", budget={"calls": 10})
     report = await handle.result()
     assert (report["status"], report["answer"]) == ("done", "Not known.")
     assert (await handle.query("costs"))["budget"]["calls"]["spent"] == report["usage"]["calls"] == 3

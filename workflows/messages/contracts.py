@@ -95,10 +95,6 @@ class CheckResult(Message):
     """What follows the base, if the plan goes on from there unchanged."""
     awaits: tuple[str, ...] = ()
     """Old nodes whose facts the plan needs, but whose outputs did not come with the call."""
-    why: str = ""
-    """The joiner's reason for a replan."""
-    tokens: int = 0
-    """The forecast of what a replan adds."""
 
 
 class PreparedRun(Message):

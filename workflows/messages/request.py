@@ -118,7 +118,8 @@ class RunInput(Frozen):
     park_for: Duration = 86_400.0
     budget: Limits | None = None
     max_replans: int = Field(default=2, strict=True, ge=0, le=20)
-    approve_replans_above: int | None = Field(default=None, strict=True, ge=0, le=MAX_NODES)
+    approve_replans_above: JsonValue = None
+    """No setting any more: requests and schedules of earlier versions may carry it, and the run warns of it."""
     window: int = Field(default=100, strict=True, ge=1, le=500)
     in_flight: int = Field(default=DEFAULT_IN_FLIGHT, strict=True, ge=1, le=MAX_NODES)
     fuse: Fuse | None = None

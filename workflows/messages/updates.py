@@ -82,7 +82,7 @@ class Answer(NodeUpdate):
 
 
 class Approve(NodeUpdate):
-    """Lets a write run with the values that were shown, or a large replan into the plan.
+    """Lets a write run with the values that were shown.
 
     With `digest` it is refused if the write is not the one that was shown. `node` may be a map, or a model that calls
     tools: then all its writes that wait are approved together, and `digest` is needed. `args` take the place of a
@@ -90,7 +90,7 @@ class Approve(NodeUpdate):
     """
 
     name = "approve"
-    about = 'Let a waiting write or large replan go on: {"node": "n7", "digest": "3f2a9c01b4d7e85a6c21"}'
+    about = 'Let a waiting write go on: {"node": "n7", "digest": "3f2a9c01b4d7e85a6c21"}'
     example = '{"node": "n7", "digest": "3f2a9c01b4d7e85a6c21"}'
     digest: str = Field(default="", max_length=100, description="which write was shown")
     args: dict[str, JsonValue] = Field(default_factory=dict, max_length=50, description="changed arguments")
@@ -98,10 +98,10 @@ class Approve(NodeUpdate):
 
 
 class Reject(NodeUpdate):
-    """Refuses a write: it fails with type Rejected and the reason. The model of a large replan is asked again."""
+    """Refuses a write: it fails with type Rejected and the reason."""
 
     name = "reject"
-    about = 'Refuse a waiting write or large replan: {"node": "n7", "reason": "wrong file"}'
+    about = 'Refuse a waiting write: {"node": "n7", "reason": "wrong file"}'
     example = '{"node": "n7", "reason": "wrong file"}'
     reason: str = Field(default="", max_length=500)
     by: str = Field(default="", max_length=100, description="who decides")

@@ -32,7 +32,6 @@ from sennit.workflows.plan.scheduling.events import (
     End,
     EndStatus,
     Event,
-    Expand,
     LedgerRead,
     LookUp,
     NodeEnded,
@@ -70,6 +69,10 @@ LAST_WORDS = timedelta(seconds=5)
 
 FIRST_LEDGER_PAUSE, LAST_LEDGER_PAUSE = timedelta(seconds=1), timedelta(seconds=30)
 """Between two looks at the ledger of effects, while a write is in flight that the run does not wait for."""
+
+REPLANS_ARE_NOT_ASKED_ABOUT = (
+    "`approve_replans_above` is not a setting any more, so nobody was asked about replans; bound them with `budget`"
+)
 
 
 class Engine:
@@ -420,8 +423,6 @@ class Engine:
         for decision in decisions:
             if isinstance(decision, Start):
                 self.dispatcher.start(decision)
-            elif isinstance(decision, Expand):
-                self.extender.resume(decision.unit)
             elif isinstance(decision, Cancel):
                 self.dispatcher.cancel(decision.unit, decision.generation)
             elif isinstance(decision, LookUp):
@@ -527,7 +528,6 @@ def start_engine(
         window=request.window,
         park_for=round(request.park_for * 1000),
         on_failure=request.on_failure,
-        approve_above=request.approve_replans_above,
         rates=setup.rates,
         forks=bool(request.origins),
         in_flight=request.in_flight,
@@ -536,6 +536,8 @@ def start_engine(
     engine = Engine(state, *parts)
     engine.dispatcher.replans = 0 if has_plan(request) else request.max_replans
     engine.follow(request)
+    if request.approve_replans_above is not None:
+        engine.warnings[REPLANS_ARE_NOT_ASKED_ABOUT] = None
     if request.budget is not None:
         engine.limit(request.budget)
         engine.post(CostCharged(setup.spent))

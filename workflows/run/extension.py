@@ -1,7 +1,6 @@
 """Adds nodes to a running plan: while a planner streams, when a joiner asks for more work, when a model calls tools.
 
-A joiner's request for many nodes may have to wait for a person. It is checked before the person sees it, and again
-after approval. An activity checks every addition, and gives it as a page. Additions come one after the other.
+An activity checks every addition, and gives it as a page. Additions come one after the other.
 """
 
 import asyncio
@@ -28,7 +27,6 @@ from sennit.workflows.messages.contracts import (
     PlanPage,
 )
 from sennit.workflows.plan.scheduling.events import Event, NodeEnded, Outcome
-from sennit.workflows.plan.scheduling.extension import needs_approval, request_of
 from sennit.workflows.plan.scheduling.joins import is_manifest
 from sennit.workflows.plan.scheduling.state import RUNNING, SUCCEEDED, RunState
 from sennit.workflows.run.dispatcher import Dispatcher
@@ -74,12 +72,6 @@ class PlanExtender:
         task = asyncio.create_task(self._extend(event, reply))
         self._tasks[task] = None
         task.add_done_callback(self._done)
-
-    def resume(self, unit: int) -> None:
-        """Add the nodes that a person has approved. The call that asked for them is counted already."""
-        state = self._engine.state
-        reply = NodeReply(ref=state.expansion_requests[unit].digest, size=state.size[unit], more="replan", attempt=0)
-        self.take(NodeEnded(unit, state.generation[unit], Outcome()), reply)
 
     def _done(self, task: asyncio.Task[None]) -> None:
         """Fail the run on an unexpected error: otherwise a node would wait for ever."""
@@ -164,7 +156,7 @@ class PlanExtender:
                 used = outcome_of(reply).usage  # what it was granted is free again
                 engine.post(replace(event, outcome=Outcome(error=("Cancelled", "it was given up"), usage=used)))
                 return
-            if is_replan and event.unit not in engine.state.expansion_requests:
+            if is_replan:
                 engine.dispatcher.replans = max(0, engine.dispatcher.replans - 1)
             outcome = outcome_of(reply)
             if checked.problems and is_replan:
@@ -177,22 +169,18 @@ class PlanExtender:
                 engine.post(replace(event, outcome=ended))
 
     def _grown(self, event: NodeEnded, reply: NodeReply, checked: CheckResult, outcome: Outcome) -> Outcome | None:
-        """Go on with the nodes, and with the end of the one that asked for them. If a person has to approve them, or
-        they do not fit, return how that one ends instead.
+        """Go on with the nodes, and with the end of the one that asked for them. If they do not fit, return how that
+        one ends instead.
         """
         state, page = self._engine.state, checked.page
         try:
             if page is None:
                 raise invalid_result()
             if reply.more == "replan":
-                added = plan_of(page.specs).specs
-                for spec in added:
+                for spec in plan_of(page.specs).specs:
                     if state.graph.specs[state.graph.by_id.get(spec.id, event.unit)].page:
                         taken = f"`{spec.id}` is a call of a program already; use another id"
                         return replace(outcome, digest=None, again=True, objections=(taken,))
-                request = request_of(reply.ref or "", added, checked.why, checked.tokens)
-                if needs_approval(state, event.unit, request):
-                    return replace(outcome, expansion_request=request)
             self._engine.append(page, replace(event, outcome=replace(outcome, delegated=reply.more == "calls")), reply)
         except ApplicationError as error:
             return Outcome(error=(error.type or "", error.message), usage=outcome.usage)

@@ -98,7 +98,7 @@ def is_below(run_prefix: str, above: str) -> bool:
 
 def inherited(request: RunRequest) -> dict[str, Any]:
     """Return the fields of a sub-agent's request that come from its parent's request."""
-    fields = {"tenant": request.tenant, "model": request.model, "approve_replans_above": request.approve_replans_above}
+    fields = {"tenant": request.tenant, "model": request.model}
     known: dict[str, Any] = {name: value for name, value in fields.items() if value not in (None, "")}
     if request.settings is not None:
         known["settings"] = request.settings.model_dump(mode="json")

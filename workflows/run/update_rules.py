@@ -169,8 +169,6 @@ def _approve(state: RunState, unit: int, update: Approve, waiting: list[int]) ->
         return "args can be changed of a write only; to change a program, edit its script"
     if update.args and (unit not in state.questions or waiting != [unit]):
         return "args can be changed of one write at a time; name the node that makes it"
-    if unit in state.expansion_requests:
-        return None
     token = token_of(state, waiting)
     if token and not update.digest:
         about, it = "a program" if state.kind_of(unit) == "program" else "a write", "it"
@@ -201,8 +199,6 @@ def _wrong_arguments(state: RunState, unit: int, changed: Mapping[str, JsonValue
 
 def _retry(state: RunState, unit: int, update: RetryNode) -> str | None:
     status = state.status[unit]
-    if unit in state.expansion_requests and status == WAITING:
-        return f"`{update.node}` asks for more nodes; reject asks its model again, approve adds them"
     if status not in _RETRIABLE:
         return f"`{update.node}` is {STATUS_NAMES[status]}; only a node that has ended can be run again"
     return _repeats(state, update, repeated(state, unit))
@@ -253,12 +249,8 @@ def _event(state: RunState, unit: int, update: NodeUpdate) -> tuple[Event, str]:
         return Answered(unit, update.value), f"{name} is answered{_rewound(state, unit)}"
     approved, reason = isinstance(update, Approve), update.reason if isinstance(update, Reject) else ""
     args = update.args if isinstance(update, Approve) else {}
-    if unit in state.expansion_requests:
-        what = "are added" if approved else "are refused, and its model is asked again"
-        confirmation = f"the nodes that {name} asks for {what}"
-    else:
-        what = f" with your changes of {', '.join(args)}" if args else ""
-        confirmation = f"{name} may run{what}" if approved else f"{name} is rejected"
+    what = f" with your changes of {', '.join(args)}" if args else ""
+    confirmation = f"{name} may run{what}" if approved else f"{name} is rejected"
     by = update.by if isinstance(update, Approve | Reject) else ""
     return ApprovalDecided(unit, approved, reason, args, by), confirmation
 

@@ -57,7 +57,6 @@ _LOG_ROWS = 8
 _ASKS = {
     "gate": "asks",
     "approval": "needs approval",
-    "replan": "wants more nodes",
     "budget": "needs budget",
     "planning": "planning failed",
     "frozen": "frozen",

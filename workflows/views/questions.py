@@ -21,7 +21,7 @@ from sennit.workflows.plan.language.limits import Limits, limit_fields
 from sennit.workflows.plan.language.text import cut, format_names, one_line
 from sennit.workflows.plan.scheduling.admission import token_of, waiting_in
 from sennit.workflows.plan.scheduling.budget import Budget
-from sennit.workflows.plan.scheduling.events import ExpansionRequest, Question
+from sennit.workflows.plan.scheduling.events import Question
 from sennit.workflows.plan.scheduling.ready import unpaid
 from sennit.workflows.plan.scheduling.retry import repeated, takes_answer
 from sennit.workflows.plan.scheduling.state import (
@@ -66,7 +66,6 @@ def blocked_on(state: RunState, run: str, children: Mapping[int, SubagentView]) 
 
 def _waiting(state: RunState, unit: int, run: str) -> BlockedOn:
     spec, path = state.spec_of(unit), state.shown(unit)
-    request = state.expansion_requests.get(unit)
     if spec.kind == "gate":
         line, rest = _first_line(state.questions[unit].text if unit in state.questions else spec.question)
         value = example_value(spec.schema)
@@ -83,8 +82,6 @@ def _waiting(state: RunState, unit: int, run: str) -> BlockedOn:
             full=full_example(spec.schema),
             command=shlex.join(["sennit", "answer", run, path, text]),
         )
-    if request is not None:
-        return _approval(path, "replan", _replan_question(request), run)
     question = state.questions.get(unit, Question(""))
     asked = _approval(path, "approval", f"may this run? {spec.summary}", run, question.text, question.token())
     return asked.model_copy(update={"arguments": question.arguments})
@@ -133,15 +130,6 @@ def _first_line(text: str) -> tuple[str, str]:
     """Return a question's first line and the rest; of a long line only the beginning, and then it is in the rest."""
     line, _, rest = text.strip().partition("\n")
     return (line, rest.strip("\n")) if len(line) <= MAX_ASKED_CHARACTERS else (cut(line, MAX_ASKED_CHARACTERS), text)
-
-
-def _replan_question(request: ExpansionRequest) -> str:
-    """Return what a person is asked about a replan. The number of nodes comes first: boards cut long questions."""
-    count = f"{request.nodes:,} more nodes" if request.nodes != 1 else "1 more node"
-    cost = f", about {request.tokens:,} tokens" if request.tokens else ""
-    left = request.nodes - len(request.summaries)
-    names = "; ".join([*request.summaries, *([f"and {left:,} more"] if left > 0 else [])])
-    return f"may it add {count}{cost}? {request.why}: {names}"
 
 
 def _failed(state: RunState, unit: int, run: str) -> BlockedOn:

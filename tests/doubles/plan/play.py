@@ -7,7 +7,6 @@ from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.fusion.rules import Timings
 from sennit.workflows.plan.language.conditions import facts_read, moved
-from sennit.workflows.plan.language.limits import Usage
 from sennit.workflows.plan.language.nodes import Fuse, OnFailure
 from sennit.workflows.plan.scheduling.events import (
     Answered,
@@ -17,8 +16,6 @@ from sennit.workflows.plan.scheduling.events import (
     End,
     EndStatus,
     Event,
-    Expand,
-    ExpansionRequest,
     LookUp,
     NodeEnded,
     NodesAppended,
@@ -122,17 +119,6 @@ class Play:
         """A unit fails."""
         return self.end(name, Outcome(error=(kind, "it broke")))
 
-    def expansion_request(self, name: str, nodes: int = 9, **facts: Any) -> list[str]:
-        """A unit's model asks for so many more nodes, which a person has to approve."""
-        made = Outcome(
-            f"of {name}",
-            7,
-            facts,
-            usage=Usage(100, cost=10, calls=1),
-            expansion_request=ExpansionRequest(f"of {name}", nodes, "the page is gone", ("n4 nap",)),
-        )
-        return self.end(name, made)
-
     def grow(
         self,
         *nodes: Fields,
@@ -170,11 +156,11 @@ class Play:
         return self.act(Answered(self.unit(name), value))
 
     def approve(self, name: str) -> list[str]:
-        """A person approves a write, or a replan."""
+        """A person approves a write."""
         return self.act(ApprovalDecided(self.unit(name), True))
 
     def reject(self, name: str) -> list[str]:
-        """A person rejects a write, or a replan."""
+        """A person rejects a write."""
         return self.act(ApprovalDecided(self.unit(name), False, "no"))
 
     def retry(self, name: str) -> list[str]:
@@ -279,8 +265,6 @@ class Play:
         state = self.state
         if isinstance(decision, Start):
             return "start " + "+".join(state.full_path(unit) for unit in decision.units)
-        if isinstance(decision, Expand):
-            return f"extend {state.full_path(decision.unit)}"
         if isinstance(decision, Cancel):
             late = f"~{decision.generation}" if decision.generation > 1 else ""
             return f"cancel {state.path(decision.unit)}{late}"

@@ -13,8 +13,8 @@ from sennit.workflows.limits import MAX_FACT_REFERENCES_BYTES
 from sennit.workflows.messages.contracts import CheckResult, GroupReply, NodeReply, PlanPage
 from sennit.workflows.plan.compile.page import page_behind
 from sennit.workflows.plan.language.limits import Usage
-from sennit.workflows.plan.scheduling.events import ApprovalDecided, NodeEnded, Outcome, RetryRequested, SkipRequested
-from sennit.workflows.plan.scheduling.state import FAILED, OVERTIME, RUNNING, SUCCEEDED, WAITING, RunState
+from sennit.workflows.plan.scheduling.events import NodeEnded, Outcome, RetryRequested, SkipRequested
+from sennit.workflows.plan.scheduling.state import FAILED, OVERTIME, RUNNING, RunState
 from sennit.workflows.run import engine as engines
 from sennit.workflows.run import extension as extenders
 from sennit.workflows.run.dispatcher import Dispatcher
@@ -283,42 +283,6 @@ async def test_another_plan_starts_over_and_counts_what_the_first_has_spent() ->
     assert engine.wasted == [None] * 4, "a node of this plan has found the same output"
 
 
-async def waiting(*found: CheckResult | Exception) -> tuple[Engine, Checks]:
-    """A run whose joiner's request for `b` waits, with what comes of the checks after that."""
-    checks = Checks(longer(A, node("c"), node("b"), old=2, why="it is gone", tokens=70), *found)
-    engine = begun(checks, A, node("c"))
-    engine.state.approve_above = 0
-    checks.now.set()
-    engine.extender.take(NodeEnded(0, 1, Outcome()), REPLAN)
-    await settle()
-    request = engine.state.expansion_requests[0]
-    assert (request.digest, request.nodes, request.why, request.tokens) == ("request", 1, "it is gone", 70)
-    assert (engine.state.status[0], engine.dispatcher.replans) == (WAITING, 0)
-    assert engine.quiet or engine.state.running, "it may continue as new meanwhile"
-    return engine, checks
-
-
-async def test_an_approved_request_is_checked_against_the_current_plan() -> None:
-    grown = (A, node("c"), node("c_t1", "c"))
-    engine, checks = await waiting(longer(*grown, node("b"), old=3, plan="p2", base="p1"))
-    engine.append(longer(*grown, old=2).page or JUNK, NodeEnded(1, 1, Outcome("said", delegated=True)))
-    engine.post(ApprovalDecided(0, True))
-    assert engine.state.status[0] == RUNNING
-    await settle()
-    assert checks.asked == [("request", "p0"), ("request", "p1")]
-    assert list(statuses(engine.state)) == ["a", "c", "c_t1", "b"]
-    assert (engine.dispatcher.plan, engine.state.status[0], engine.state.digest[0]) == ("p2", SUCCEEDED, "request")
-    assert engine.dispatcher.replans == 0
-
-
-async def test_a_request_that_no_longer_fits_goes_back_to_its_model() -> None:
-    engine, _ = await waiting(CheckResult(problems=("there is no node n9",)))
-    engine.post(ApprovalDecided(0, True))
-    await settle()
-    assert engine.state.objections == {0: ("there is no node n9",)}
-    assert (engine.state.status[0], engine.state.expansion_requests) == (RUNNING, {})
-
-
 async def test_a_request_that_names_a_node_as_a_program_has_named_a_call_goes_back_to_its_model() -> None:
     checks = Checks(longer(A, node("c"), node("b"), old=2))
     engine = begun(checks, A, node("c", kind="program"))
@@ -329,18 +293,6 @@ async def test_a_request_that_names_a_node_as_a_program_has_named_a_call_goes_ba
     await settle()
     assert engine.state.objections == {0: ("`b` is a call of a program already; use another id",)}
     assert (engine.dispatcher.plan, engine.state.graph.specs[2].page) == ("p0", "p2")
-
-
-async def test_an_approved_request_of_a_node_skipped_during_its_check_adds_nothing() -> None:
-    engine, checks = await waiting(longer(A, node("c"), node("b"), old=2))
-    checks.now.clear()
-    engine.post(ApprovalDecided(0, True))
-    await settle()
-    engine.post(SkipRequested(0))
-    checks.now.set()
-    await settle()
-    assert not engine.extender.busy
-    assert list(statuses(engine.state)) == ["a", "c"]
 
 
 UNKNOWN: list[dict[str, Any]] = [

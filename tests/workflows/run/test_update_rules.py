@@ -48,14 +48,12 @@ def test_a_raise_that_is_none_is_refused(update: RaiseBudget, rejection: str) ->
         (Approve(node="m", digest="m[0] of a"), "`m` would write something else by now"),
         (Approve(node="m", digest="94e2c1e3ba98", args={"text": "x"}), "args can be changed of one write at a time"),
         (Approve(node="a"), "`a` is succeeded; it does not wait for anybody"),
-        (Approve(node="j", args={"text": "x"}), "args can be changed of one write at a time"),
     ],
 )
 def test_nobody_approves_what_was_not_shown(update: Approve, rejection: str) -> None:
     run = Play(node("a"), each("m", "a", approval=True), node("j", kind="llm"), answer="m")
     run.begin()
     run.ok("a", length=2)
-    run.expansion_request("j")
     verdict = judge(run.state, update)
     assert verdict.rejection.startswith(rejection)
     assert (verdict.event is None) == bool(rejection)

@@ -89,17 +89,6 @@ def test_the_values_of_a_question_stand_below_it_as_they_are() -> None:
     assert f"**ok asks:** {'x' * 20}" in board_text(play).replace("<wbr>", "")
 
 
-def test_a_large_replan_tells_how_much_it_adds_and_why() -> None:
-    play = Play(node("j", kind="llm"), answer="j")
-    play.begin()
-    play.expansion_request("j", nodes=1_200)
-    text = board_text(play)
-    assert "**j wants more nodes:** may it add 1,200 more nodes? the page is gone&#58; n4 nap; and 1,199 more" in text
-    assert '→ Send an Update: `approve` with `{"node": "j"}`' in text
-    assert '→ or refuse: `reject` with `{"node": "j"}`' in text
-    assert f"→ in a shell: `sennit approve {RUN} j`" in text
-
-
 def test_a_failed_node_is_asked_about_when_the_run_is_parked() -> None:
     play = Play(node("a"), node("b", "a"), answer="b")
     play.begin()

@@ -93,7 +93,7 @@ class Budget:
     def used(self, unit: int, outcome: Outcome) -> Amounts:
         """Return the usage in an outcome. An attempt whose usage is not known counts with all that it had reserved."""
         usage = outcome.usage
-        ends = not outcome.again and outcome.expansion_request is None and outcome.question is None
+        ends = not outcome.again and outcome.question is None
         if usage is None:
             reserved = self.reserved.get(unit, Amounts())
             return reserved if ends else replace(reserved, nodes=0)

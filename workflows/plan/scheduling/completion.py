@@ -9,7 +9,6 @@ from sennit.workflows.plan.scheduling import ready
 from sennit.workflows.plan.scheduling.events import (
     Cancel,
     Effect,
-    ExpansionRequest,
     LookUp,
     Outcome,
     Question,
@@ -49,15 +48,12 @@ def live(status: int) -> bool:
 
 def complete(state: RunState, unit: int, outcome: Outcome) -> None:
     """Take the outcome of a unit that has stopped running."""
-    state.expansion_requests.pop(unit, None)
     if outcome.digest is not None:
         _forget_made(state, unit)  # before what a sub-agent tells of now
     _note_below(state, unit, state.generation[unit], outcome)
     if outcome.written and unit in state.approved:
         state.approved[unit] = state.approved[unit]._replace(written=outcome.written)
-    if outcome.expansion_request is not None:
-        _hold(state, unit, outcome, outcome.expansion_request)
-    elif outcome.question is not None:
+    if outcome.question is not None:
         _ask(state, unit, outcome.question)
     elif outcome.delegated:
         state.status[unit] = DELEGATED
@@ -96,15 +92,6 @@ def _ask(state: RunState, unit: int, question: Question) -> None:
         put_back(state, unit)
         return
     state.questions[unit] = question
-    wait(state, unit)
-
-
-def _hold(state: RunState, unit: int, outcome: Outcome, request: ExpansionRequest) -> None:
-    """Ask a person about the nodes that a model wants to add, and keep what is needed to continue without a call."""
-    state.expansion_requests[unit] = request
-    state.size[unit] = outcome.size
-    if outcome.facts:
-        state.facts[unit] = outcome.facts
     wait(state, unit)
 
 
@@ -171,7 +158,6 @@ def end_without_value(state: RunState, unit: int, status: int, note: tuple[str, 
     """The unit ends, or is blocked, without a value."""
     state.status[unit] = status
     state.queued[unit] = False
-    state.expansion_requests.pop(unit, None)
     state.questions.pop(unit, None)
     if note:
         state.notes[unit] = note
@@ -370,9 +356,9 @@ def decided(state: RunState, unit: int) -> None:
 
 
 def _count_cut_off(state: RunState, unit: int) -> None:
-    """Count the attempt that a cancelled unit was on; to put a question together, or to add nodes, is none."""
+    """Count the attempt that a cancelled unit was on; to put a question together is none."""
     spec = state.spec_of(unit)
-    if unit not in state.expansion_requests and (unit in state.approved or not spec.approval) and spec.kind != "gate":
+    if (unit in state.approved or not spec.approval) and spec.kind != "gate":
         state.attempts[unit] += 1
         state.millis[unit] = state.now - state.started[unit]
 

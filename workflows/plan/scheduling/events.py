@@ -12,22 +12,6 @@ TOKEN_CHARACTERS = 20
 EndStatus = Literal["done", "partial", "failed", "cancelled"]
 
 
-@dataclass(slots=True)
-class ExpansionRequest:
-    """What a model asks to add to the plan. It has been checked and waits for a person's approval.
-
-    `digest` names the request. `nodes` counts what it adds; a map counts with all the items it may have. The person
-    sees `why`, the first few `summaries`, and the forecast of `tokens`.
-    """
-
-    digest: str
-    nodes: int
-    why: str = ""
-    summaries: tuple[str, ...] = ()
-    tokens: int = 0
-    approved: bool = False
-
-
 class Question(NamedTuple):
     """What a person is asked about a unit, with every value in place.
 
@@ -79,9 +63,7 @@ class Effect(NamedTuple):
 
 @dataclass(slots=True)
 class Outcome:
-    """How one node ended, after all its attempts. With an `expansion_request` or a `question` it has not ended, but
-    waits for a person.
-    """
+    """How one node ended, after all its attempts. With a `question` it has not ended, but waits for a person."""
 
     digest: str | None = None
     """The reference to its output."""
@@ -98,7 +80,6 @@ class Outcome:
     """Whether its successor ends in its place."""
     usage: Usage | None = NO_USAGE
     """None if nobody knows it."""
-    expansion_request: ExpansionRequest | None = None
     question: Question | None = None
     objections: tuple[str, ...] = ()
     """What was wrong with its last request, if it starts again."""
@@ -314,13 +295,6 @@ class Start:
 
 
 @dataclass(slots=True)
-class Expand:
-    """Add the nodes of this unit's approved request. The unit runs until that has settled."""
-
-    unit: int
-
-
-@dataclass(slots=True)
 class Cancel:
     """Stop the activity that runs this unit in this generation. Of a write, its end is still to be told."""
 
@@ -345,4 +319,4 @@ class End:
     status: EndStatus
 
 
-Decision = Start | Expand | Cancel | LookUp | End
+Decision = Start | Cancel | LookUp | End

@@ -8,22 +8,15 @@ model is asked again.
 """
 
 import re
-from collections.abc import Sequence
 
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
-from sennit.workflows.plan.language.summary import clipped
-from sennit.workflows.plan.limits import (
-    MAX_ADDED_CHARACTERS,
-    MAX_ADDED_SHOWN,
-    MAX_REASON_CHARACTERS,
-)
 from sennit.workflows.plan.scheduling.budget import Amounts, Rate
 from sennit.workflows.plan.scheduling.cancellation import NOT_MADE, cancel_inputs, give_up
-from sennit.workflows.plan.scheduling.completion import cancel, live, no_longer_wait, put_back
-from sennit.workflows.plan.scheduling.events import ExpansionRequest, NodesAppended, Outcome
+from sennit.workflows.plan.scheduling.completion import cancel, live
+from sennit.workflows.plan.scheduling.events import NodesAppended, Outcome
 from sennit.workflows.plan.scheduling.joins import is_open
-from sennit.workflows.plan.scheduling.ready import queue, rate_of
+from sennit.workflows.plan.scheduling.ready import rate_of
 from sennit.workflows.plan.scheduling.reset import reset
 from sennit.workflows.plan.scheduling.state import (
     CANCELLED,
@@ -39,7 +32,7 @@ from sennit.workflows.plan.scheduling.state import (
 _MARK = re.compile(r"_g[0-9a-f]{6}(?=_)")
 """In the ids of what a program calls when a step of it has run again. People see ids without it, if they are free."""
 _RAN_AGAIN = ("Replaced", "its node ran again")
-_LIMITS = ("window", "in_flight", "park_for", "approve_above", "budget")
+_LIMITS = ("window", "in_flight", "park_for", "budget")
 _OF_THE_RUN = (*_LIMITS, "now", "timings", "on_failure", "forks", "out")
 
 
@@ -204,40 +197,3 @@ def _open_columns(state: RunState, new: range) -> None:
     state.open_inputs += [len(state.graph.specs[node].inputs) for node in new]
     state.awaiting_inputs += [False] * len(new)
     state.ok_inputs += [0] * len(new)
-
-
-def request_of(digest: str, added: Sequence[NodeSpec], why: str, tokens: int) -> ExpansionRequest:
-    """Return the request for the nodes in `added`, as a person sees it."""
-    count = sum(1 + _items(spec) for spec in added)
-    lines = (spec.summary.rpartition(" <- ")[0] or spec.summary for spec in added[:MAX_ADDED_SHOWN])
-    summaries = tuple(clipped(line, MAX_ADDED_CHARACTERS) for line in lines)
-    return ExpansionRequest(digest, count, clipped(why, MAX_REASON_CHARACTERS), summaries, tokens)
-
-
-def _items(spec: NodeSpec) -> int:
-    """Return how many items a node may open."""
-    if spec.kind != "map":
-        return 0
-    return spec.length if spec.over is None else spec.cap
-
-
-def needs_approval(state: RunState, unit: int, request: ExpansionRequest) -> bool:
-    """Whether a person decides on a unit's request. An approved request does not need another approval."""
-    return (
-        state.approve_above is not None and request.nodes > state.approve_above and unit not in state.expansion_requests
-    )
-
-
-def decide(state: RunState, unit: int, reason: str | None) -> None:
-    """A person has approved a waiting request, or rejected it with a reason."""
-    no_longer_wait(state, unit)
-    request = state.expansion_requests[unit]
-    if reason is None:
-        request.approved = True
-        state.status[unit] = PENDING
-        queue(state, unit)
-        return
-    del state.expansion_requests[unit]
-    state.facts.pop(unit, None)
-    state.objections[unit] = (f"a person rejected these nodes ({request.nodes:,}): {reason or 'no reason was given'}",)
-    put_back(state, unit)

@@ -91,9 +91,9 @@ def wake(state: RunState, name: str) -> None:
 def rate_of(state: RunState, unit: int) -> Rate | None:
     """Return the rate of the provider that a unit calls, if it is a model call and a rate was declared.
 
-    A unit that only adds approved nodes calls none, nor does one that a person has answered.
+    A unit that a person has answered calls none.
     """
-    if not state.rates or unit in state.expansion_requests or unit in state.answers:
+    if not state.rates or unit in state.answers:
         return None
     return state.rates.get(state.spec_of(unit).queue) if state.kind_of(unit) == "llm" else None
 
@@ -165,7 +165,7 @@ def _free(state: RunState, name: str, unit: int) -> None:
 def likeness_of(state: RunState, unit: int) -> Likeness | None:
     """Return what units have in common that may run in one activity: None for one that runs alone."""
     node, spec = state.node_of(unit), state.spec_of(unit)
-    is_apart = unit in state.alone or unit in state.answers or unit in state.expansion_requests
+    is_apart = unit in state.alone or unit in state.answers
     is_apart |= state.kind_of(unit) == "map"  # it puts its items together, which go to it alone
     if is_apart or not state.timings.is_short(spec) or why_alone(state.graph, node, spec, state.locks_of(unit)):
         return None
@@ -380,8 +380,6 @@ def missing_calls(state: RunState, unit: int) -> int:
 
 
 def _estimate(state: RunState, budget: Budget, unit: int) -> Amounts:
-    if unit in state.expansion_requests:  # its call is booked already
-        return Amounts()
     if unit in state.answers:
         return Amounts(nodes=1)
     spec = state.spec_of(unit)

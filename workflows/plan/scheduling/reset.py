@@ -109,7 +109,6 @@ def stop(state: RunState, unit: int) -> None:
         completion.cut_off(state, unit)
     elif state.status[unit] == WAITING:
         completion.no_longer_wait(state, unit)
-    state.expansion_requests.pop(unit, None)
 
 
 def put_off_behind(state: RunState, unit: int) -> None:
@@ -175,12 +174,7 @@ def has_started(state: RunState, node: int) -> bool:
     status = state.status[node]
     if node in state.inherited_failure:
         return False
-    return (
-        status in ENDED
-        or status in (RUNNING, DELEGATED, EXPANDED, IN_DOUBT)
-        or node in state.items
-        or node in state.expansion_requests
-    )
+    return status in ENDED or status in (RUNNING, DELEGATED, EXPANDED, IN_DOUBT) or node in state.items
 
 
 def refresh(state: RunState, node: int) -> None:

@@ -13,7 +13,7 @@ from sennit.workflows.plan.language.packing import pack, unpack
 from sennit.workflows.plan.limits import MAX_SNAPSHOT_BYTES
 from sennit.workflows.plan.scheduling import joins, ready
 from sennit.workflows.plan.scheduling.budget import Budget, Rate
-from sennit.workflows.plan.scheduling.events import Approval, Effect, ExpansionRequest, Question
+from sennit.workflows.plan.scheduling.events import Approval, Effect, Question
 from sennit.workflows.plan.scheduling.locks import Lock
 from sennit.workflows.plan.scheduling.state import DRAIN, ITEMS, SUCCEEDED, RunState
 
@@ -52,8 +52,7 @@ def dump(state: RunState) -> str:
         if state.status[unit] != SUCCEEDED or state.kind_of(unit) != "gate"
     ]
     body["deadlines"] = [(unit, at) for unit, at in state.deadlines.items() if unit != DRAIN]
-    body["approve_above"], body["objections"] = state.approve_above, list(state.objections.items())
-    body["expansion_requests"] = [(unit, astuple(request)) for unit, request in state.expansion_requests.items()]
+    body["objections"] = list(state.objections.items())
     body["owner"] = _runs(state.owner)
     if len(state.status) < len(state.graph.specs) + len(state.owner):
         body["kept"] = [unit - ITEMS for unit in units if unit >= ITEMS]
@@ -92,7 +91,7 @@ def load(graph: Graph, text: str) -> RunState:
         setattr(state, name, dict(body[name]))
     # The version before does not write it.
     state.last_end = body.get("last_end", max(state.ended_at.values(), default=0))
-    _load_requests(state, body)
+    state.objections = {unit: tuple(texts) for unit, texts in body["objections"]}
     fuse, workers, known, measured = body["timings"]
     state.timings = Timings(fuse, workers, known, {tool: (count, total) for tool, (count, total) in measured.items()})
     for first in state.shared.values():
@@ -136,13 +135,6 @@ def _load_started(state: RunState, units: list[int], body: dict[str, Any]) -> No
         return
     for unit, age in zip(units, ages, strict=True):
         state.started[unit] = state.now - age if age is not None else 0
-
-
-def _load_requests(state: RunState, body: dict[str, Any]) -> None:
-    state.approve_above = body["approve_above"]
-    state.objections = {unit: tuple(texts) for unit, texts in body["objections"]}
-    for unit, (digest, nodes, why, summaries, *rest) in body["expansion_requests"]:
-        state.expansion_requests[unit] = ExpansionRequest(digest, nodes, why, tuple(summaries), *rest)
 
 
 def _runs(owner: list[tuple[int, int]]) -> list[list[int]]:

@@ -19,7 +19,7 @@ from sennit.workflows.plan.language.facts import MISSING, Missing, Scalar
 from sennit.workflows.plan.language.nodes import OnFailure
 from sennit.workflows.plan.limits import DEFAULT_IN_FLIGHT
 from sennit.workflows.plan.scheduling.budget import Budget, Rate
-from sennit.workflows.plan.scheduling.events import Approval, Decision, Effect, EndStatus, ExpansionRequest, Question
+from sennit.workflows.plan.scheduling.events import Approval, Decision, Effect, EndStatus, Question
 from sennit.workflows.plan.scheduling.locks import Lock, Waiter
 
 PENDING, RUNNING, WAITING, SUCCEEDED, FAILED, SKIPPED, CANCELLED, BLOCKED, DELEGATED, EXPANDED, IN_DOUBT = range(11)
@@ -58,7 +58,6 @@ _SLOTS = {
     "park_until": "when a run that tries again after an outage stops waiting; 0 if it does not",
     "pause": "how long it waits the next time before it tries again",
     "on_failure": "what becomes of a run in which a failure is in the way of the answer",
-    "approve_above": "a request for more nodes than this needs a person's approval; None for never",
     "budget": "what the run may spend; None without limits",
     "timings": "how long calls take, and whether short ones share an activity",
     "rates": "by queue, how many model calls a minute its provider takes",
@@ -98,7 +97,6 @@ _SLOTS = {
     "questions": "what a person is asked, of those that wait and have had to put it together",
     "deadlines": "when it ends waiting, or expires; PARK, OVERTIME, DRAIN and NEXT_TRY are the run's own",
     "past_deadline": "of a join whose deadline has passed: true until that has closed it",
-    "expansion_requests": "requests for more nodes that a person decides on, until the nodes are added",
     "objections": "what was wrong with a node's last request",
     "taken_over": "whether a program that runs again, or a run that forks another, has taken it over as it was",
     "alone": "whether it starts alone, because it has failed in an activity that it shared",
@@ -149,7 +147,6 @@ RECORDS = (
     "approved",
     "questions",
     "deadlines",
-    "expansion_requests",
     "objections",
     "taken_over",
     "ended_at",
@@ -172,7 +169,6 @@ class RunState:
         window: int = 100,
         park_for: int = 86_400_000,
         on_failure: OnFailure | None = None,
-        approve_above: int | None = None,
         rates: Mapping[str, int] = MappingProxyType({}),
         forks: bool = False,
         in_flight: int = DEFAULT_IN_FLIGHT,
@@ -186,7 +182,6 @@ class RunState:
         self.park_for = park_for
         self.park_until = self.pause = self.running = self.waiting = 0
         self.on_failure = on_failure or graph.execution_plan.on_failure
-        self.approve_above = approve_above
         self.budget: Budget | None = None
         self.rates = {queue: Rate(limit) for queue, limit in rates.items()}
         self.forks = forks
@@ -228,7 +223,6 @@ class RunState:
         self.questions: dict[int, Question] = {}
         self.deadlines: dict[int, int] = {}
         self.past_deadline: dict[int, bool] = {}
-        self.expansion_requests: dict[int, ExpansionRequest] = {}
         self.objections: dict[int, tuple[str, ...]] = {}
         self.taken_over: dict[int, bool] = {}
         self.ended_at: dict[int, int] = {}

@@ -35,7 +35,6 @@ from sennit.workflows.plan.scheduling.events import (
     DrainStarted,
     End,
     Event,
-    Expand,
     InputsRead,
     LedgerRead,
     NodeEnded,
@@ -247,9 +246,6 @@ def _answer(state: RunState, event: Answered) -> None:
 
 
 def _decide_approval(state: RunState, event: ApprovalDecided) -> None:
-    if event.unit in state.expansion_requests and state.status[event.unit] == WAITING:
-        extension.decide(state, event.unit, None if event.approved else event.reason)
-        return
     for unit in admission.waiting_in(state, event.unit):
         if unit in state.questions and state.spec_of(unit).kind != "gate":
             admission.decide_write(state, unit, event)
@@ -356,11 +352,8 @@ def _start_ready(state: RunState) -> None:
 
 
 def _start_alone(state: RunState, unit: int) -> None:
-    if unit in state.expansion_requests:
-        state.out.append(Expand(unit))
-    else:
-        asks = admission.asks(state, unit)
-        state.out.append(Start((unit,), asks, -1 if asks else _following(state, unit)))
+    asks = admission.asks(state, unit)
+    state.out.append(Start((unit,), asks, -1 if asks else _following(state, unit)))
 
 
 def _start_together(state: RunState, likeness: ready.Likeness, units: list[int]) -> None:
@@ -394,7 +387,7 @@ def _mark_started(state: RunState, unit: int) -> None:
     ready.take(state, unit)
     state.queued[unit] = False
     state.status[unit] = RUNNING
-    state.started[unit] = state.now - (state.millis[unit] if unit in state.expansion_requests else 0)
+    state.started[unit] = state.now
     state.running += 1
     if not state.is_item(unit) and state.graph.specs[unit].is_program:
         state.ended_at.setdefault(unit, state.now)
