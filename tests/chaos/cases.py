@@ -6,34 +6,62 @@ from random import Random
 from typing import Any
 
 from chaos import answers
+from chaos.bills import NODE, Bills, bills_of, most_payments
 from doubles.runs import call
 
 from sennit.testing.model_rules import Asked, Call, Reply
 from sennit.testing.models import ModelServer
+from sennit.workflows.plan.programs.program_plan import program_plan
+
+AT_ONCE, WITH_BILLS = 5, 2
+"""How many runs go on at once, and how many of these pay bills."""
 
 
 @dataclass
 class Case:
-    """One run: what starts it, its answer, the texts of the payments that it makes, and other scripts for its program
-    that change nothing of its answer.
+    """One run: what starts it, its answer, the texts of the payments that it makes, and the edits of its program.
+
+    Edits change nothing of the answer, but in a run that pays `bills`: that has the versions of one stretch, and a
+    person may end it, by `stop`. Another one of the same bills forks it.
     """
 
     seed: int
     request: dict[str, Any]
     answer: Any
     payments: list[str] = field(default_factory=list)
-    edits: list[str] = field(default_factory=list)
+    program: str = ""
+    edits: list[dict[str, Any]] = field(default_factory=list)
+    stop: str = ""
+    bills: Bills | None = None
+    stretch: int = 0
+    prefix: str = "chaos"
 
     @property
     def name(self) -> str:
         """The run's workflow id."""
-        return f"chaos-{self.seed}"
+        name = f"{self.prefix}-{self.seed}"
+        return f"{name}-fork-{self.stretch}" if self.stretch else name
 
 
 def case_of(seed: int, model: ModelServer) -> Case:
-    """Return the run of a seed; the model server learns what to reply to it."""
+    """Return the run of a seed; the model server learns what to reply to it. Two in five pay bills."""
+    if seed % AT_ONCE < WITH_BILLS:
+        return bills_case(bills_of(seed), 0)
     chance = Random(seed)
     return _goal(seed, model) if chance.random() < 0.2 else _plan(seed, chance, model)
+
+
+def bills_case(bills: Bills, stretch: int) -> Case:
+    """Return the run that pays bills, or one of its forks, which is started with its first version."""
+    first, *later = bills.stretches[stretch].versions
+    request = {"plan": program_plan(first.script), "approval": "never"}
+    case = Case(bills.seed, request, None, program=NODE, bills=bills, stretch=stretch)
+    case.stop = bills.stretches[stretch].stop
+    case.payments = list(most_payments(bills.versions, bills.reminder))
+    for version in later:
+        edit = {"node": NODE, "script": version.script, "repeat_writes": version.repeat_writes}
+        case.edits.append(edit)
+    return case
 
 
 def _goal(seed: int, model: ModelServer) -> Case:
@@ -151,7 +179,10 @@ async def main():
 
 def _program(case: Case, plan: dict[str, Any], chance: Random, _: ModelServer) -> None:
     """A person edits it while it runs: some calls stay as they were, and one is another."""
-    case.edits = [SCRIPT.replace("SECONDS", f"{chance.uniform(1, 3):.2f}") for _ in range(2)]
+    case.program = "program"
+    for __ in range(2):
+        script = SCRIPT.replace("SECONDS", f"{chance.uniform(1, 3):.2f}")
+        case.edits.append({"node": "program", "script": script})
     first = SCRIPT.replace("SECONDS", "2")
     _add(case, plan, {"id": "program", "kind": "program", "script": first}, "$program", [0, 1, 2, 3])
 

@@ -9,9 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from random import Random
-from typing import NamedTuple
 
 from chaos.answers import cores_of
+from chaos.calls import CallLog
 from doubles.worker_processes import WorkerProcesses
 
 from sennit.starter.dev.server import DevServer
@@ -19,14 +19,6 @@ from sennit.starter.dev.server import DevServer
 ROLES = ("workflow", "workflow", "tools", "tools", "llm", "sandbox")
 LONGEST_ABSENCE = 1.0
 POLL = 0.05
-
-
-class LoggedCall(NamedTuple):
-    """A call of a tool: the attempt, the process it runs in, and when it was seen in the log."""
-
-    attempt: int
-    pid: int
-    at: float
 
 
 @dataclass
@@ -41,8 +33,9 @@ class Fleet:
     pids: dict[int, int] = field(default_factory=dict)
     killed: list[tuple[str, int, float]] = field(default_factory=list)
     outages: list[float] = field(default_factory=list)
-    called: dict[str, list[LoggedCall]] = field(default_factory=dict)
-    _read: int = 0
+
+    def __post_init__(self) -> None:
+        self.calls = CallLog(self.workers.index / "calls.log")
 
     def start(self) -> None:
         """Start every worker."""
@@ -126,25 +119,10 @@ class Fleet:
         away.rename(store)
         return f"while the store was away, somebody made another one with {made[:5]}" if made else ""
 
-    def read_calls(self) -> None:
-        """Note when each line came into the log of tool calls."""
-        log = self.workers.index / "calls.log"
-        if not log.exists():
-            return
-        with log.open() as lines:
-            lines.seek(self._read)
-            for line in lines:
-                if not line.endswith("\n"):
-                    return
-                run, node, attempt, pid = line.split()
-                call = LoggedCall(int(attempt), int(pid), time.time())
-                self.called.setdefault(f"{run} {node}", []).append(call)
-                self._read += len(line.encode())
-
     async def follow(self) -> None:
         """Keep reading the log of calls."""
         while True:
-            self.read_calls()
+            self.calls.read()
             await asyncio.sleep(POLL)
 
     async def supervise(self) -> None:
@@ -159,7 +137,7 @@ class Fleet:
         """
         died = {pid: at for _, pid, at in self.killed}
         found: tuple[list[float], list[float]] = [], []
-        for calls in self.called.values():
+        for calls in self.calls.called.values():
             for lost, again in pairwise(calls):
                 if lost.pid in died and died[lost.pid] < again.at and lost.attempt < again.attempt:
                     outage = any(died[lost.pid] < at < again.at for at in self.outages)

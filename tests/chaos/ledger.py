@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
 
@@ -16,12 +17,21 @@ class Ledger:
         self.url = ""
         self.busy = 0
         self._counts: Counter[str] = Counter()
+        self._refused: Counter[str] = Counter()
         self._lock = Lock()
 
     def take(self, text: str) -> None:
         """Count a payment."""
         with self._lock:
             self._counts[text] += 1
+
+    def refuses(self, text: str, refusals: int) -> bool:
+        """Refuse a payment that is to be refused so many times, unless that has been done. It does not count."""
+        with self._lock:
+            if self._refused[text] >= refusals:
+                return False
+            self._refused[text] += 1
+            return True
 
     def paid(self, text: str) -> int:
         """Return how often it was paid."""
@@ -37,12 +47,16 @@ def ledger_service(host: str = "127.0.0.1") -> Iterator[Ledger]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             payment = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            ledger.take(payment["text"])
+            status = HTTPStatus.NO_CONTENT
+            if ledger.refuses(payment["text"], payment.get("refusals", 0)):
+                status = HTTPStatus.CONFLICT
+            else:
+                ledger.take(payment["text"])
             ledger.busy += 1
             time.sleep(payment["seconds"])
             ledger.busy -= 1
             try:
-                self.send_response(204)
+                self.send_response(status)
                 self.end_headers()
             except OSError:
                 pass  # the caller was killed

@@ -1,5 +1,5 @@
-"""A person who watches one run: answers its gate, edits its program, and retries what blocks it after a look at the
-ledger.
+"""A person who watches one run: answers its gate, edits its program or ends it, approves what it asks, and retries what
+blocks it after a look at the ledger.
 """
 
 import asyncio
@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from chaos.calls import CallLog
 from chaos.cases import Case
-from chaos.fleet import Fleet
 from chaos.ledger import Ledger
 from temporalio.client import (
     Client,
@@ -23,8 +23,8 @@ from temporalio.service import RPCError
 
 PAUSE = 0.5
 PATIENCE = 10.0
-EDITS = 0.3
-"""How likely it is at each look at a program that runs that it is edited."""
+CHANGES = 0.3
+"""How likely it is at each look at a program that runs that it is edited, or ended."""
 AWAY = (
     RPCError,
     TimeoutError,
@@ -37,7 +37,10 @@ AWAY = (
 
 @dataclass
 class Watch:
-    """What was seen of one run. `settled` tells how often a node had been called when it was seen to have succeeded."""
+    """What was seen of one run. `settled` tells how often a node had been called when it was seen to have succeeded.
+
+    Of the edits that were sent, the run may also have taken one that it has not confirmed.
+    """
 
     case: Case
     run: str
@@ -51,24 +54,28 @@ class Watch:
     retries: int = 0
     unknown: int = 0
     edited: int = 0
+    edits_sent: int = 0
+    is_stopped: bool = False
+    approved: int = 0
 
 
-async def watch(client: Client, seen: Watch, fleet: Fleet, ledger: Ledger) -> None:
-    """See a run through to its end."""
+async def watch(client: Client, seen: Watch, log: CallLog, ledger: Ledger, *, pause: float = PAUSE) -> None:
+    """See a run through to its end, with a pause after each look."""
     chance = Random(seen.case.seed)
     handle = client.get_workflow_handle(seen.case.name)
     over = asyncio.ensure_future(_report(client, seen))
     while not over.done():
         try:
             view = await asyncio.wait_for(handle.query("plan"), PATIENCE)
-            _note_settled(seen, view, fleet)
+            _note_settled(seen, view, log)
             seen.blocked = "; ".join(f"{blocked['node']}: {blocked['question']}" for blocked in view["blocked"])
-            for blocked in view["blocked"]:
-                await _decide(client, seen, blocked, ledger)
-            await _edit(client, seen, view, chance)
+            # A change may come while the run waits for a decision. What it asks then may be another thing.
+            if not await _change(client, seen, view, chance):
+                for blocked in view["blocked"]:
+                    await _decide(client, seen, view, blocked, ledger)
         except AWAY:
             pass
-        await asyncio.wait({over}, timeout=PAUSE)
+        await asyncio.wait({over}, timeout=pause)
     await over
     seen.ended = time.time()
 
@@ -87,33 +94,64 @@ async def _report(client: Client, seen: Watch) -> None:
             await asyncio.sleep(PAUSE)
 
 
-def _note_settled(seen: Watch, view: dict[str, Any], fleet: Fleet) -> None:
-    fleet.read_calls()
+def _note_settled(seen: Watch, view: dict[str, Any], log: CallLog) -> None:
+    log.read()
     for node in view["nodes"]:
         name = f"{node['id']}~{node.get('generation', 1)}"
-        calls = fleet.called.get(f"{seen.run} {name}", [])
+        calls = log.called.get(f"{seen.run} {name}", [])
         if node["status"] == "succeeded" and calls:
             seen.settled.setdefault(name, len(calls))
 
 
-async def _edit(client: Client, seen: Watch, view: dict[str, Any], chance: Random) -> None:
-    """Now and then, give the program another script while it runs."""
-    running = any(line["id"] == "program" and line["status"] == "running" for line in view["nodes"])
-    if seen.edited < len(seen.case.edits) and running and chance.random() < EDITS:
-        given = {"node": "program", "script": seen.case.edits[seen.edited]}
-        run = client.get_workflow_handle(seen.case.name)
-        await asyncio.wait_for(run.execute_update("edit_program", given), PATIENCE)
+async def _change(client: Client, seen: Watch, view: dict[str, Any], chance: Random) -> bool:
+    """Now and then, give the program another script while it runs, and after the last one end the run if a person is to
+    do so. Return whether something was changed.
+    """
+    case = seen.case
+    is_running = any(line["id"] == case.program and line["status"] == "running" for line in view["nodes"])
+    is_done = seen.edited == len(case.edits) and not case.stop
+    if not is_running or is_done or chance.random() >= CHANGES:
+        return False
+    run = client.get_workflow_handle(case.name)
+    if seen.edited < len(case.edits):
+        seen.edits_sent = seen.edited + 1
+        await asyncio.wait_for(run.execute_update("edit_program", case.edits[seen.edited]), PATIENCE)
         seen.edited += 1
+        return True
+    seen.is_stopped = True  # a reset may forget that, so it is done again if the run goes on
+    if case.stop == "finish":
+        await asyncio.wait_for(run.execute_update("finish", {}), PATIENCE)
+    else:
+        await asyncio.wait_for(run.cancel(), PATIENCE)
+    return True
 
 
-async def _decide(client: Client, seen: Watch, blocked: dict[str, Any], ledger: Ledger) -> None:
+async def _decide(client: Client, seen: Watch, view: dict[str, Any], blocked: dict[str, Any], ledger: Ledger) -> None:
     """Do what the run suggests. A payment whose outcome is unknown is repeated, and may then be there twice."""
-    given = dict(blocked["example"])
-    if blocked["update"] == "retry_node":
-        seen.retries += 1
-        text = next((text for text in seen.case.payments if f"pay{text.split()[1]}" == blocked["node"]), "")
-        if given.get("repeat_effect"):
-            seen.unknown += 1
-            seen.repeats[text] += ledger.paid(text)
-    run = client.get_workflow_handle(blocked.get("run") or seen.case.name)
-    await asyncio.wait_for(run.execute_update(blocked["update"], given), PATIENCE)
+    given, run = dict(blocked["example"]), client.get_workflow_handle(blocked.get("run") or seen.case.name)
+    if blocked["update"] == "edit_program":
+        seen.problem = f"its script has failed by itself: {blocked['question']}"
+        await asyncio.wait_for(run.execute_update("finish", {}), PATIENCE)
+        return
+    text, was_paid = "", False
+    if given.get("repeat_effect"):
+        text = _payment(seen, view, blocked["node"])
+        was_paid = ledger.paid(text) > 0
+    try:
+        await asyncio.wait_for(run.execute_update(blocked["update"], given), PATIENCE)
+    except WorkflowUpdateFailedError:
+        raise  # it was refused, and nothing is repeated
+    except AWAY:
+        seen.repeats[text] += was_paid  # perhaps it was taken
+        raise
+    seen.repeats[text] += was_paid
+    seen.unknown += bool(text)
+    seen.retries += blocked["update"] == "retry_node"
+    seen.approved += blocked["update"] == "approve"
+
+
+def _payment(seen: Watch, view: dict[str, Any], node: str) -> str:
+    """Return the text of the payment that a node makes."""
+    [summary] = [line["summary"] for line in view["nodes"] if line["id"] == node]
+    [text] = [text for text in seen.case.payments if text in summary]
+    return text

@@ -1,8 +1,9 @@
 """Runs under fire: `make chaos N=300 SEED=1 SLEEP=25`. Processes are killed N times while runs go on, and once all of
 them are stopped for SLEEP seconds, longer than any time limit that a server keeps.
 
-All runs are queried all the time, joins of theirs cancel calls, and their programs are edited while they run. They are
-reset, also to the task of a person's answer, and two of the workers have one core each.
+All runs are queried all the time, joins of theirs cancel calls, and their programs are edited while they run. Two runs
+in five pay bills: their edits and forks rename, shift and reorder what pays them, and a person ends some of them in the
+middle. Runs are reset, also to the task of a person's answer, and two of the workers have one core each.
 
 Then each run must have ended with the answer that it has when nothing disturbs it, with no payment made twice, no call
 made again that had succeeded, no artifact collected, the usage that the model server has counted, and nothing left
@@ -33,10 +34,11 @@ from typing import Any
 
 from chaos.answers import task_of_answer, task_of_any
 from chaos.budget import wrong_usage
-from chaos.cases import case_of
+from chaos.cases import AT_ONCE, Case, bills_case, case_of
 from chaos.fleet import ROLES, Fleet
 from chaos.histories import recoveries, replayed
 from chaos.ledger import Ledger, ledger_service
+from chaos.paid_bills import wrong_bills
 from chaos.person import Watch, watch
 from chaos.queries import Onlooker
 from doubles.worker_processes import WorkerProcesses
@@ -47,6 +49,8 @@ from temporalio.client import Client
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError
 
+from sennit.starter.client.client import Sennit
+from sennit.starter.client.errors import NoAnswer, NotAllowed, SennitError, ServerUnreachable
 from sennit.starter.dev.binary import obtain
 from sennit.starter.dev.server import DevServer
 from sennit.starter.dev.workers import GC
@@ -54,7 +58,6 @@ from sennit.testing.models import ModelServer, model_server
 from sennit.workflows.messages.converter import connect
 from sennit.workflows.messages.queues import WORKFLOW
 
-AT_ONCE = 4
 OVER_AT_ONCE = 2
 DISK = "64m"
 LAST_ONES = 240.0
@@ -79,6 +82,8 @@ class Storm:
     resets: list[float] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     over: bool = False
+    under_reset: str = ""
+    """The run that is about to be reset: nobody forks it meanwhile."""
 
     async def keep_starting(self, seed: int) -> None:
         """Keep some runs going, one after the other, until the fire stops."""
@@ -87,22 +92,60 @@ class Storm:
             seed += AT_ONCE
 
     async def _run(self, seed: int) -> None:
+        """See a run through to its end, and then its forks."""
         case = case_of(seed, self.model)
+        await self._start(case)
+        seen = await self._watched(case)
+        for stretch in range(1, len(case.bills.stretches) if case.bills is not None else 0):
+            if self.over and stretch > 1:
+                break
+            assert case.bills is not None
+            fork = bills_case(case.bills, stretch)
+            if not await self._fork(seen, fork):
+                break
+            seen = await self._watched(fork)
+
+    async def _start(self, case: Case) -> None:
         while True:
             try:
-                handle = await self.client.start_workflow("AgentRun", case.request, id=case.name, task_queue=WORKFLOW)
+                await self.client.start_workflow("AgentRun", case.request, id=case.name, task_queue=WORKFLOW)
                 break
             except WorkflowAlreadyStartedError:  # the server took it before it was killed
-                handle = self.client.get_workflow_handle(case.name)
                 break
             except RPCError:
                 await asyncio.sleep(0.5)
         with suppress(RPCError, WorkflowAlreadyStartedError):  # a second client with the same id
             await self.client.start_workflow("AgentRun", case.request, id=case.name, task_queue=WORKFLOW)
             self.faults["duplicate taken"] += 1
-        seen = Watch(case, handle.first_execution_run_id or await self._first_run(case.name))
+
+    async def _watched(self, case: Case) -> Watch:
+        seen = Watch(case, await self._first_run(case.name))
         self.watches.append(seen)
-        await watch(self.client, seen, self.fleet, self.ledger)
+        await watch(self.client, seen, self.fleet.calls, self.ledger)
+        return seen
+
+    async def _fork(self, seen: Watch, fork: Case) -> bool:
+        """Fork a run that is over. Return False, and note why, if that is refused."""
+        assert fork.bills is not None
+        first = fork.bills.stretches[fork.stretch].versions[0]
+        sennit = Sennit(self.client)
+        while True:
+            while self.under_reset == seen.case.name:
+                await asyncio.sleep(0.1)
+            try:
+                origin = (await sennit.origin(seen.case.name)).with_script(first.script)
+                await sennit.fork(origin, id=fork.name, approval="never", repeat_writes=first.repeat_writes)
+            except NotAllowed:  # it was reset in its last moment, and goes on
+                seen.report, seen.problem = {}, ""
+                await watch(self.client, seen, self.fleet.calls, self.ledger)
+            except (ServerUnreachable, NoAnswer):
+                await asyncio.sleep(0.5)
+            except SennitError as refused:
+                self.problems.append(f"{seen.case.name} could not be forked: {refused}")
+                return False
+            else:
+                self.faults["fork"] += 1
+                return True
 
     async def _first_run(self, name: str) -> str:
         while True:
@@ -140,7 +183,8 @@ class Storm:
 
     async def long_sleep(self) -> None:
         """Let all processes sleep once, if possible while a payment is made."""
-        clients = [await self._client(seen) for seen in self.watches if not seen.ended and not self.kills]
+        watched = [seen for seen in self.watches if not seen.ended and seen.case.bills is None and not self.kills]
+        clients = [await self._client(seen) for seen in watched]
         for _ in range(600):
             if self.ledger.busy:
                 break
@@ -217,7 +261,13 @@ class Storm:
         running = [seen for seen in self.watches if not seen.ended]
         if not running:
             return False
-        name = self.chance.choice(running).case.name
+        self.under_reset = name = self.chance.choice(running).case.name
+        try:
+            return await self._reset_to(name, task_among)
+        finally:
+            self.under_reset = ""
+
+    async def _reset_to(self, name: str, task_among: Callable[[list[HistoryEvent], Random], int]) -> bool:
         self.resets.append(time.time())
         with suppress(RPCError):
             events = [event async for event in self.client.get_workflow_handle(name).fetch_history_events()]
@@ -238,7 +288,7 @@ class Storm:
     async def figures(self) -> dict[str, Any]:
         """Return what happened, with every broken promise."""
         tasks = [await recoveries(self.client, seen.case.name, self.fleet.killed) for seen in self.watches]
-        calls = {name: len(times) for name, times in self.fleet.called.items()}
+        calls = {name: len(times) for name, times in self.fleet.calls.called.items()}
         alone, disturbed = self.fleet.recoveries()
         left_behind = await self._left_behind()
         histories = [each async for each in replayed(self.client)]
@@ -246,7 +296,9 @@ class Storm:
             "outages of the store": self.faults["store_away"],
             "resets to an answer": self.faults["resets to an answer"],
             "calls cancelled by runs": sum(each.cancelled for each in histories),
-            "edited by a person": sum(seen.edited for seen in self.watches),
+            "edited by a person": sum(seen.edited for seen in self.watches if seen.case.bills is None),
+            "edited into other ways to pay": sum(seen.edited for seen in self.watches if seen.case.bills is not None),
+            "forks": self.faults["fork"],
             "queries answered": self.onlooker.answers,
             "histories replayed": len(histories),
         }
@@ -257,7 +309,10 @@ class Storm:
             "runs": len(self.watches),
             "calls": sum(calls.values()),
             "called again": sum(calls.values()) - len(calls),
-            "payments": sum(len(seen.case.payments) for seen in self.watches),
+            "payments": len({text for seen in self.watches for text in seen.case.payments}),
+            "changes of what pays": dict(self._changes()),
+            "ended by a person": sum(seen.is_stopped for seen in self.watches),
+            "approved by a person": sum(seen.approved for seen in self.watches),
             "retried by a person": sum(seen.retries for seen in self.watches),
             "unknown outcomes": sum(seen.unknown for seen in self.watches),
             **happened,
@@ -278,26 +333,46 @@ class Storm:
             ],
         }
 
+    def _changes(self) -> Counter[str]:
+        """Return what edits and forks have changed of the scripts that pay bills."""
+        found = Counter[str]()
+        for seen in self.watches:
+            if seen.case.bills is not None:
+                versions = seen.case.bills.stretches[seen.case.stretch].versions[: 1 + seen.edited]
+                found.update(version.change for version in versions if version.number)
+        return found
+
     def _broken(self) -> Iterator[str]:
+        chains: dict[int, list[Watch]] = {}
         for seen in self.watches:
             name = seen.case.name
-            if seen.problem or seen.report.get("status") != "done":
-                ending = seen.problem or seen.report.get("status", "nothing")
-                yield f"{name} ended as {ending}, last blocked on: {seen.blocked or 'nothing'}"
-            elif seen.report["answer"] != seen.case.answer:
-                yield f"{name} answered {seen.report['answer']!r}, not {seen.case.answer!r}"
-            for text in seen.case.payments:
-                paid, allowed = self.ledger.paid(text), 1 + seen.repeats[text]
-                if not (1 if seen.report else 0) <= paid <= allowed:
-                    yield f"{text} was paid {paid} times, at most {allowed} allowed"
+            if seen.case.bills is None:
+                yield from self._wrong_end(seen)
+            else:
+                chains.setdefault(seen.case.seed, []).append(seen)
             for node, before in seen.settled.items():
-                after = len(self.fleet.called[f"{seen.run} {node}"])
+                after = len(self.fleet.calls.called[f"{seen.run} {node}"])
                 if after > before:
                     yield f"{name}: {node} had succeeded and was called again"
             if seen.unknown and not self.kills:
                 yield f"{name}: {seen.unknown} payments are uncertain, and nothing was killed"
             disturbed = [*(at for _, _, at in self.fleet.killed), *self.fleet.outages, *self.resets]
             yield from wrong_usage(seen, self.model, sum(seen.began < at < seen.ended for at in disturbed))
+
+        for chain in chains.values():
+            yield from wrong_bills(chain, self.ledger)
+
+    def _wrong_end(self, seen: Watch) -> Iterator[str]:
+        name = seen.case.name
+        if seen.problem or seen.report.get("status") != "done":
+            ending = seen.problem or seen.report.get("status", "nothing")
+            yield f"{name} ended as {ending}, last blocked on: {seen.blocked or 'nothing'}"
+        elif seen.report["answer"] != seen.case.answer:
+            yield f"{name} answered {seen.report['answer']!r}, not {seen.case.answer!r}"
+        for text in seen.case.payments:
+            paid, allowed = self.ledger.paid(text), 1 + seen.repeats[text]
+            if not (1 if seen.report else 0) <= paid <= allowed:
+                yield f"{text} was paid {paid} times, at most {allowed} allowed"
 
     async def _left_behind(self) -> list[str]:
         await asyncio.sleep(2)  # lists lag behind
@@ -338,7 +413,7 @@ async def storm(kills: int, seed: int, sleep: float, folder: Path) -> dict[str, 
             await server.start()
             env = {"OPENAI_BASE_URL": model.openai_url, "PAYMENTS_URL": ledger.url}
             workers = WorkerProcesses(
-                server.address, folder / "state", SENNIT_TOOLS="doubles.tools,doubles.slow_store", **env
+                server.address, folder / "state", SENNIT_TOOLS="doubles.tools,doubles.bank,doubles.slow_store", **env
             )
             chance = Random(seed)
             fleet = Fleet(server, workers, chance)
