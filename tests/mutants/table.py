@@ -324,6 +324,13 @@ MUTANTS = (
         ),
     ),
     Mutant(
+        "made writes: only the call that has made a write takes it over",
+        "activities/programs/made_writes.py",
+        "free = own + others",
+        "free = own",
+        ("tests/activities/programs/test_made_writes.py::test_another_script_takes_over_in_order_what_was_made",),
+    ),
+    Mutant(
         "replies: a marker without its output counts",
         "activities/nodes/replies.py",
         "    return await store.has(run_prefix, reference)",
