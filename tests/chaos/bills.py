@@ -52,7 +52,7 @@ READ    paid = CALLS
         reminded = True
     except Exception:
         reminded = False
-    await nap(value="end", seconds=END)
+    await asyncio.sleep(END)
     return {"version": VERSION, "paid": sorted(paid), "reminded": reminded}
 """
 READS = {

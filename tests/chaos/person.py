@@ -108,9 +108,10 @@ async def _change(client: Client, seen: Watch, view: dict[str, Any], chance: Ran
     do so. Return whether something was changed.
     """
     case = seen.case
-    is_running = any(line["id"] == case.program and line["status"] == "running" for line in view["nodes"])
+    # While a call runs again that its script has failed with, the program has failed, and an edit is welcome too.
+    is_open = any(line["id"] == case.program and line["status"] in ("running", "failed") for line in view["nodes"])
     is_done = seen.edited == len(case.edits) and not case.stop
-    if not is_running or is_done or chance.random() >= CHANGES:
+    if not is_open or is_done or chance.random() >= CHANGES:
         return False
     run = client.get_workflow_handle(case.name)
     if seen.edited < len(case.edits):
