@@ -24,8 +24,11 @@ CALLS = {
     "tasks": "await parallel([task(PAY, bill=bill) for bill in bills])",
     "pool": "await in_pool(bills)",
 }
+RATES = "rates.md"
+"""A file in the folder that workers read and write. Where they may write, reads share a lock with writes."""
 SCRIPT = """
 import asyncio
+from datetime import datetime
 
 async def PAY(billARGUMENT):
     await nap(value=["look at", bill], seconds=0.2)
@@ -52,12 +55,15 @@ READ    paid = CALLS
         reminded = True
     except Exception:
         reminded = False
+    began = datetime.now()
     await asyncio.sleep(END)
-    return {"version": VERSION, "paid": sorted(paid), "reminded": reminded}
+    slept = (datetime.now() - began).total_seconds() >= END
+    return {"version": VERSION, "paid": sorted(paid), "reminded": reminded, "slept": slept}
 """
 READS = {
     "none": "",
     "before": '    await nap(value="read", seconds=0.3)\n',
+    "file": '    await read(path="rates.md")\n',
     "beside": '    beside = asyncio.create_task(nap(value="read", seconds=0.5))\n',
 }
 

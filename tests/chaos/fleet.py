@@ -17,6 +17,8 @@ from doubles.worker_processes import WorkerProcesses
 from sennit.starter.dev.server import DevServer
 
 ROLES = ("workflow", "workflow", "tools", "tools", "llm", "sandbox")
+FAST_CLOCK_SLOT, AHEAD = 2, 20.0
+"""The clock of one worker of the tools is so many seconds ahead."""
 LONGEST_ABSENCE = 1.0
 POLL = 0.05
 
@@ -57,6 +59,8 @@ class Fleet:
                 self._start(slot)
 
     def _start(self, slot: int) -> None:
+        ahead = AHEAD if slot == FAST_CLOCK_SLOT else 0.0
+        self.workers.env["CLOCK_AHEAD"] = str(ahead)
         with cores_of(slot):
             self.pids[slot] = self.workers.start(ROLES[slot])[0]
 

@@ -50,7 +50,7 @@ def _wrong_end(seen: Watch) -> Iterator[str]:
     if number not in versions:
         yield f"{name} answered {answer!r}, which is of none of the versions {list(versions)}"
         return
-    expected = {"version": number, "paid": sorted(versions[number].payments.elements())}
+    expected = {"version": number, "paid": sorted(versions[number].payments.elements()), "slept": True}
     if {**answer, "reminded": None} != {**expected, "reminded": None}:
         yield f"{name} answered {answer!r}, not {expected!r}"
 

@@ -3,7 +3,8 @@ them are stopped for SLEEP seconds, longer than any time limit that a server kee
 
 All runs are queried all the time, joins of theirs cancel calls, and their programs are edited while they run. Two runs
 in five pay bills: their edits and forks rename, shift and reorder what pays them, and a person ends some of them in the
-middle. Runs are reset, also to the task of a person's answer, and two of the workers have one core each.
+middle. Runs are reset, also to the task of a person's answer. Two of the workers have one core each, and one has a
+clock that is ahead.
 
 Then each run must have ended with the answer that it has when nothing disturbs it, with no payment made twice, no call
 made again that had succeeded, no artifact collected, the usage that the model server has counted, and nothing left
@@ -33,6 +34,7 @@ from random import Random
 from typing import Any
 
 from chaos.answers import task_of_answer, task_of_any
+from chaos.bills import RATES
 from chaos.budget import wrong_usage
 from chaos.cases import AT_ONCE, Case, bills_case, case_of
 from chaos.fleet import ROLES, Fleet
@@ -59,6 +61,7 @@ from sennit.workflows.messages.converter import connect
 from sennit.workflows.messages.queues import WORKFLOW
 
 OVER_AT_ONCE = 2
+TOOLS = "doubles.tools,doubles.bank,doubles.slow_store,doubles.fast_clock"
 DISK = "64m"
 LAST_ONES = 240.0
 """Seconds that the runs may take to end when the fire has stopped."""
@@ -411,10 +414,12 @@ async def storm(kills: int, seed: int, sleep: float, folder: Path) -> dict[str, 
     with small_disk(folder / "state") as has_disk, ledger_service() as ledger:
         async with model_server() as model:
             await server.start()
+            docs = folder / "docs"
+            docs.mkdir()
+            (docs / RATES).write_text("one for one\n")
             env = {"OPENAI_BASE_URL": model.openai_url, "PAYMENTS_URL": ledger.url}
-            workers = WorkerProcesses(
-                server.address, folder / "state", SENNIT_TOOLS="doubles.tools,doubles.bank,doubles.slow_store", **env
-            )
+            env |= {"SENNIT_TOOLS": TOOLS, "SENNIT_DOCS": str(docs), "SENNIT_WRITE_ROOT": str(docs)}
+            workers = WorkerProcesses(server.address, folder / "state", **env)
             chance = Random(seed)
             fleet = Fleet(server, workers, chance)
             try:

@@ -2,24 +2,25 @@
 
 import os
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
 import pytest
-from chaos.bills import bills_of
+from chaos.bills import RATES, bills_of
 from chaos.calls import CallLog
 from chaos.cases import bills_case
 from chaos.ledger import Ledger, ledger_service
 from chaos.paid_bills import wrong_bills
 from chaos.person import Watch, watch
 from doubles.activations import check_joins, recorded_from
-from doubles.local_workers import serving
 from temporalio.client import Client
 
 from sennit.activities.definitions import Activities, WorkerPaths
-from sennit.activities.toolbox import load_tools
 from sennit.starter.client.client import Sennit
+from sennit.workers.roles import ROLES
+from sennit.workers.settings import read_settings
+from sennit.workers.wiring import load_registry
 from sennit.workflows.messages import queues
 
 SEEDS = range(int(os.environ.get("SENNIT_SEEDS", "4")))
@@ -35,18 +36,18 @@ def ledger(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
 
 
 @pytest.fixture
-async def payers(client: Client, cache: Path, artifacts: Path, docs: Path) -> AsyncIterator[None]:
-    """Workers with a tool that pays at a service outside."""
-    paths = WorkerPaths(artifacts, cache, docs, (Path("/"),))
-    tools = load_tools(["doubles.tools", "doubles.bank"])
-    async with serving(client, Activities(paths, tools, identity="tests", approval="never")):
-        yield
+def host(cache: Path, artifacts: Path, tmp_path: Path) -> Activities:
+    """The activities of a worker with a tool that pays at a service outside, and a folder that it reads and writes."""
+    (tmp_path / RATES).write_text("one for one\n")
+    settings = {"SENNIT_TOOLS": "doubles.tools,doubles.bank", "SENNIT_WRITE_ROOT": str(tmp_path)}
+    registry = load_registry(read_settings(settings), ROLES["tools"], print)
+    return Activities(WorkerPaths(artifacts, cache, tmp_path, ()), registry, identity="tests", approval="never")
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_random_edits_and_forks_pay_each_bill_once(
-    client: Client, payers: None, cache: Path, ledger: Ledger, seed: int
+    client: Client, workers: None, cache: Path, ledger: Ledger, seed: int
 ) -> None:
     """`SENNIT_SEEDS=300` tries more of them. Their histories replay, in whatever tasks."""
     bills, prefix = bills_of(seed), f"bills-{uuid.uuid4().hex[:8]}"
