@@ -136,6 +136,8 @@ MAX_QUOTED_LEVELS: Final = 12  # of a result in which the quote of a piece of ev
 MAX_READABLE_LEVELS: Final = 200
 """Payloads nested deeper cannot be read, by the workflow least of all. An answer wraps outputs in 60 levels at most."""
 MAX_READER_BYTES: Final = 256 << 20  # Address space of one process that reads scripts
+MAX_READING_BYTES: Final = 32 << 20
+"""Of what a process that reads scripts answers: a script, rewritten, with its characters as escapes of JSON."""
 MAX_READ_BYTES: Final = 16 * 1024 * 1024  # of large results, which a program may read in parts
 MAX_REDIRECTS: Final = 5  # of one download: more are a circle
 MAX_RESULT_CHARACTERS: Final = 1_000_000  # of the result of an MCP tool

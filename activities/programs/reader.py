@@ -1,40 +1,43 @@
-"""Reads scripts in processes of their own, which the kernel confines and which end if a script takes too much."""
+"""Reads scripts in processes that can only compute, which the kernel ends if a script takes too much."""
 
 import json
-import os
-import selectors
 import signal
-import subprocess
-import sys
-import time
-import weakref
+from collections.abc import Mapping
 from hashlib import sha256
-from threading import Lock
 from typing import Any, Final
 
-from sennit.activities.limits import MAX_KEPT_READINGS_BYTES, MAX_READER_BYTES
-from sennit.activities.programs.checkouts import Checkouts, InterpreterCrashed
-from sennit.activities.programs.reader_process import READY
+from pydantic import JsonValue, NonNegativeInt, TypeAdapter, ValidationError
+
+from sennit.activities.limits import MAX_KEPT_READINGS_BYTES, MAX_READER_BYTES, MAX_READING_BYTES
+from sennit.activities.programs.checkouts import InterpreterCrashed
+from sennit.activities.programs.computing_pool import ComputingPool
 from sennit.activities.programs.reading import Unreadable
-from sennit.activities.sandbox.confinement import find_confinement
-from sennit.folders import PACKAGE
+from sennit.activities.sandbox.computing import NoAnswer, ProcessEnded, Service
 from sennit.workflows.plan.bounded_cache import BoundedCache
 
 SECONDS: Final = 10
 """Of processor time that a reading may take."""
-_PATIENCE: Final = 120.0
-"""In seconds. A machine that has not given a reading its processor time by then is asked again later."""
-_CHUNK: Final = 1 << 20
+_MODULE: Final = "sennit.activities.programs.reader_service"
 _SHORT_BYTES: Final = 64 << 10
 """Of an answer that is given again: longer ones would drive all others out."""
-_MODULE: Final = "sennit.activities.programs.reader_process"
-_MAIN: Final = f"import sys; sys.path.insert(0, sys.argv.pop(1)); from {_MODULE} import main; main()"
-_ROOT: Final = str(PACKAGE.parent)
 _OWN_END: Final = {
-    signal.SIGXCPU: f"it takes more than {SECONDS} s to read",
-    signal.SIGSEGV: "it is nested too deep",
-    signal.SIGABRT: f"it takes more than {MAX_READER_BYTES >> 20} MB to read",
+    -signal.SIGXCPU: f"it takes more than {SECONDS} s to read",
+    -signal.SIGSEGV: "it is nested too deep",
+    -signal.SIGABRT: f"it takes more than {MAX_READER_BYTES >> 20} MB to read",
 }
+_Problems = list[tuple[str, tuple[str | int, ...], str]]
+_SHAPES: Final[Mapping[str, TypeAdapter[Any]]] = {
+    "problems": TypeAdapter(_Problems),
+    "doubts": TypeAdapter(_Problems),
+    "quote": TypeAdapter(tuple[str, NonNegativeInt, NonNegativeInt, NonNegativeInt]),
+    "stubs": TypeAdapter(str),
+    "planned": TypeAdapter(tuple[dict[str, JsonValue], list[str]]),
+    "script": TypeAdapter(str),
+    "own_text": TypeAdapter(str),
+    "classes": TypeAdapter(dict[str, list[tuple[str, str, bool]]]),
+    "loop": TypeAdapter(tuple[str, int]),
+}
+"""What each reading answers. A process that has been taken over may write anything else."""
 
 
 class ScriptReader:
@@ -45,112 +48,70 @@ class ScriptReader:
     """
 
     def __init__(self) -> None:
-        self._checkouts = Checkouts("reads scripts")
-        self._free: list[_Process] = []
+        self._pool = ComputingPool("reads scripts", Service(_MODULE, MAX_READER_BYTES, SECONDS, MAX_READING_BYTES))
         self._answers = BoundedCache[bytes, bytes](MAX_KEPT_READINGS_BYTES)
-        self._lock = Lock()
 
     def __call__(self, name: str, *arguments: Any) -> Any:
-        """Do a reading. Raises Unreadable, and InterpreterCrashed if a process was ended from outside or none becomes
-        free.
+        """Do a reading. Raises Unreadable, and InterpreterCrashed if a process was ended from outside, answers what is
+        no answer to that reading, or none becomes free.
         """
-        request = json.dumps([name, arguments]).encode() + b"\n"
+        request = json.dumps([name, arguments]).encode()
         digest = sha256(request).digest()
         known = self._answers.get(digest)
         if known is not None:
-            return json.loads(known)["value"]
-        with self._checkouts.one():
-            with self._lock:
-                process = self._free.pop() if self._free else None
-            process = process or _Process()
-            try:
-                text = process.answer(request, _PATIENCE)
-                answer = json.loads(text)
-            except BaseException:
-                process.end()
-                raise
-            if "unreadable" in answer:  # what it took may not be given back
-                process.end()
-                raise Unreadable(answer["unreadable"])
-            with self._lock:
-                self._free.append(process)
-            if len(text) <= _SHORT_BYTES:
-                self._answers.put(digest, text)
-        return answer["value"]
+            return json.loads(known)
+        answer = self._asked(request)
+        match answer:
+            case {"unreadable": str() as problem}:
+                raise Unreadable(problem)
+            case {"reading": value}:
+                text = json.dumps(value).encode()
+                _require_reading(name, arguments, text)
+            case _:
+                raise InterpreterCrashed("the process that reads scripts has answered what is no reading")
+        if len(text) <= _SHORT_BYTES:
+            self._answers.put(digest, text)
+        return value
 
     def warm_up(self) -> None:
         """Have a process ready, so that the first script does not wait for one to start. Raises InterpreterCrashed."""
-        with self._checkouts.one():
-            process = _Process()
-            with self._lock:
-                self._free.append(process)
+        try:
+            self._pool.warm_up()
+        except NoAnswer as error:
+            raise InterpreterCrashed(f"the process that reads scripts: {error}") from error
 
     def close(self) -> None:
-        """End the processes that do nothing."""
-        with self._lock:
-            free, self._free = self._free, []
-        for process in free:
-            process.end()
+        """End the processes."""
+        self._pool.close()
 
-
-class _Process:
-    """A process that reads."""
-
-    def __init__(self) -> None:
-        """Start it. Raises InterpreterCrashed."""
-        found = find_confinement()
-        policy = json.dumps(found.policy(MAX_READER_BYTES) if found.holds else None)
-        self._process = subprocess.Popen(  # noqa: S603 - this interpreter, with code of this package
-            [sys.executable, "-I", "-B", "-c", _MAIN, _ROOT, policy, str(SECONDS)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={"LANG": "C.UTF-8"},
-            start_new_session=True,
-        )
-        weakref.finalize(self, _end, self._process)
+    def _asked(self, request: bytes) -> Any:
         try:
-            began = self.answer(b"", _PATIENCE)
-        except Unreadable as error:
-            raise InterpreterCrashed(str(error)) from error
-        if began != READY:
-            self.end()
-            raise InterpreterCrashed(f"the process that reads scripts does not start: {began.decode(errors='replace')}")
-
-    def answer(self, request: bytes, seconds: float) -> bytes:
-        """Return the line that answers a request. Raises Unreadable, InterpreterCrashed."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        deadline = time.monotonic() + seconds
-        parts = list[bytes]()
-        try:
-            self._process.stdin.write(request)
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            raise self._ended() from None
-        with selectors.DefaultSelector() as waiting:
-            waiting.register(self._process.stdout, selectors.EVENT_READ)
-            while not parts or not parts[-1].endswith(b"\n"):
-                if not waiting.select(deadline - time.monotonic()):
-                    raise InterpreterCrashed(f"the process that reads scripts has not answered in {seconds:.0f} s")
-                parts.append(os.read(self._process.stdout.fileno(), _CHUNK))
-                if not parts[-1]:
-                    raise self._ended()
-        return b"".join(parts)
-
-    def _ended(self) -> Exception:
-        """Return why the process has ended: because of what it has read, or of something else."""
-        code = self._process.wait()
-        reason = _OWN_END.get(signal.Signals(-code)) if code < 0 else None
-        if reason:
-            return Unreadable(reason)
-        return InterpreterCrashed(f"the process that reads scripts has ended with {code}")
-
-    def end(self) -> None:
-        """Kill the process and wait until it has ended."""
-        _end(self._process)
+            return self._pool.ask(request)
+        except ProcessEnded as end:
+            # Ended by what it has read, or by something else.
+            problem = _OWN_END.get(end.status) if end.status is not None else None
+            if problem is not None:
+                raise Unreadable(problem) from end
+            raise InterpreterCrashed(f"the process that reads scripts has ended with {end.status}") from end
+        except NoAnswer as error:
+            raise InterpreterCrashed(f"the process that reads scripts: {error}") from error
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.kill()
-    process.communicate()
+def _require_reading(name: str, arguments: tuple[Any, ...], text: bytes) -> None:
+    """Raise InterpreterCrashed if that is not the answer to such a reading, or names lines that the script lacks."""
+    try:
+        reading = _SHAPES[name].validate_json(text, strict=True)
+    except ValidationError:
+        raise InterpreterCrashed(f"the process that reads scripts has answered no {name}") from None
+    lines = list[int]()
+    if name == "loop":
+        lines.append(reading[1])
+    elif name in ("problems", "doubts"):
+        for _, where, _ in reading:
+            lines += [part for part in where if isinstance(part, int)]
+    if lines and not 0 <= min(lines) <= max(lines) <= _last_line(arguments[0]):
+        raise InterpreterCrashed(f"the process that reads scripts has named a line that the script lacks in {name}")
+
+
+def _last_line(script: str) -> int:
+    return script.count("\n") + script.count("\r") + 1

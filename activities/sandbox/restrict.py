@@ -70,7 +70,7 @@ def restrict(policy: dict[str, Any]) -> None:
         landlock.confine(rules)
     if policy["seccomp"]:
         allow_signals = version >= landlock.SCOPES_VERSION or not version
-        seccomp.install(seccomp.program(allow_signals=allow_signals, allow_metadata=not version))
+        seccomp.install(seccomp.command_program(allow_signals=allow_signals, allow_metadata=not version))
 
 
 def _rules(policy: dict[str, Any]) -> int:

@@ -1,13 +1,18 @@
-"""The seccomp program that denies system calls to sandboxed code. Standard library only.
+"""The seccomp programs that decide which system calls a confined process may make. Standard library only.
 
-Calls that reach another process, the network, another namespace or a rarely tested part of the kernel fail with EPERM.
-Calls that programs can do without fail with ENOSYS: a file in memory belongs to no process and no folder, so no limit
-would count it. Calls that change file metadata, which Landlock cannot forbid, succeed and do nothing.
+A process that only computes may make the calls of `_COMPUTING` and no other: it reads its pipe, writes its pipe, takes
+memory and ends. Every other call fails with EPERM, also one that a later kernel adds.
+
+A command of the sandbox needs files and processes, so there the program lists what is denied. Calls that reach another
+process, the network, another namespace or a rarely tested part of the kernel fail with EPERM. Calls that programs can
+do without fail with ENOSYS: a file in memory belongs to no process and no folder, so no limit would count it. Calls
+that change file metadata, which Landlock cannot forbid, succeed and do nothing.
 """
 
 import ctypes
 import os
 import platform
+import signal
 import struct
 
 _ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
@@ -86,6 +91,30 @@ _METADATA = {
     "lremovexattr": (198, 15),
     "fremovexattr": (199, 16),
 }
+_COMPUTING = {
+    "munmap": (11, 215),
+    "mremap": (25, 216),
+    "brk": (12, 214),
+    "rt_sigreturn": (15, 139),
+    "rt_sigprocmask": (14, 135),
+    "rt_sigaction": (13, 134),
+    "sigaltstack": (131, 132),
+    "restart_syscall": (219, 128),
+    "gettimeofday": (96, 169),
+    "getpid": (39, 172),
+    "gettid": (186, 178),
+    "exit": (60, 93),
+    "exit_group": (231, 94),
+}
+"""What a process that computes may call with any arguments. There is no futex: it has one thread, so it never waits for
+another one; and no madvise, which can make pages of processes equal.
+"""
+_READ, _WRITE, _MMAP, _MPROTECT = (0, 63), (1, 64), (9, 222), (10, 226)
+_CLOCK_GETTIME, _TGKILL = (228, 113), (234, 131)
+_REQUESTS, _ANSWERS = 0, 1
+_EXECUTABLE = 0x4
+_OWN_CLOCKS = 16
+"""From this number on, clocks are those of other processes or of devices."""
 _UNAVAILABLE = {"clone3": (435, 435), "memfd_create": (319, 279), "memfd_secret": (447, 447)}
 _CLONE, _PRLIMIT, _FCNTL = (56, 220), (302, 261), (72, 25)
 _NEW_NAMESPACES = 0x7E020080
@@ -98,15 +127,31 @@ _NUMBER, _ARCHITECTURE, _ARGUMENT = 0, 4, 16
 _X32 = 0x40000000
 
 
-def program(*, allow_signals: bool, allow_metadata: bool) -> bytes:
-    """Return the program for this machine. `allow_signals` where something else restricts signals; `allow_metadata`
-    where modes, owners and times of files may change. Raises OSError on an unknown architecture."""
-    if platform.machine() not in _ARCHITECTURES:
-        raise OSError(_ENOSYS, f"no seccomp program for {platform.machine()}")
-    column, architecture = _ARCHITECTURES[platform.machine()]
-    code = [_op(_LOAD, _ARCHITECTURE), _op(_EQUAL, architecture, 1, 0), _op(_RETURN, _KILL), _op(_LOAD, _NUMBER)]
-    if column == 0:
-        code += [_op(_AT_LEAST, _X32, 0, 1), _op(_RETURN, _ERRNO | _EPERM)]
+def computing_program(process: int) -> bytes:
+    """Return the program of a process that computes: it reads descriptor 0 and writes descriptor 1.
+
+    `process` is the id of the process, which may abort itself and signal nobody else. Raises OSError on an unknown
+    architecture.
+    """
+    column, code = _opening()
+    code += _allow_if(_READ[column], [_argument(0), _op(_EQUAL, _REQUESTS, 1, 0)])
+    code += _allow_if(_WRITE[column], [_argument(0), _op(_EQUAL, _ANSWERS, 1, 0)])
+    # No page may ever be executed that the process has written.
+    for numbers in (_MMAP, _MPROTECT):
+        code += _allow_if(numbers[column], [_argument(2), _op(_ANY_BIT, _EXECUTABLE, 0, 1)])
+    code += _allow_if(_CLOCK_GETTIME[column], [_argument(0), _op(_AT_LEAST, _OWN_CLOCKS, 0, 1)])
+    own = [_argument(0), _op(_EQUAL, process, 0, 2), _argument(2), _op(_EQUAL, signal.SIGABRT, 1, 0)]
+    code += _allow_if(_TGKILL[column], own)
+    for numbers in _COMPUTING.values():
+        code += [_op(_EQUAL, numbers[column], 0, 1), _op(_RETURN, _ALLOW)]
+    return b"".join([*code, _op(_RETURN, _ERRNO | _EPERM)])
+
+
+def command_program(*, allow_signals: bool, allow_metadata: bool) -> bytes:
+    """Return the program of a command of the sandbox. `allow_signals` where something else restricts signals;
+    `allow_metadata` where modes, owners and times of files may change. Raises OSError on an unknown architecture.
+    """
+    column, code = _opening()
     answers = dict.fromkeys([*DENIED.values(), *(() if allow_signals else _SIGNALS.values())], _EPERM)
     answers |= dict.fromkeys(_UNAVAILABLE.values(), _ENOSYS) | (
         {} if allow_metadata else dict.fromkeys(_METADATA.values(), 0)
@@ -122,6 +167,14 @@ def program(*, allow_signals: bool, allow_metadata: bool) -> bytes:
     return b"".join([*code, _op(_RETURN, _ALLOW)])
 
 
+def refused_architecture() -> str:
+    """Return why there is no program for this machine, or nothing if there is one."""
+    machine = platform.machine()
+    if machine in _ARCHITECTURES:
+        return ""
+    return f"there is a seccomp program for {' and '.join(_ARCHITECTURES)}, and none for {machine}"
+
+
 def install(code: bytes) -> None:
     """Filter this process and all it will start, for good. Raises OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
@@ -131,11 +184,41 @@ def install(code: bytes) -> None:
         raise OSError(ctypes.get_errno(), f"seccomp: {os.strerror(ctypes.get_errno())}")
 
 
+def _opening() -> tuple[int, list[bytes]]:
+    """Return which column of the tables holds for this machine, and the steps that every program begins with: calls in
+    the way of another architecture end the process or fail, and the number of the call is loaded. Raises OSError.
+    """
+    problem = refused_architecture()
+    if problem:
+        raise OSError(_ENOSYS, problem)
+    column, architecture = _ARCHITECTURES[platform.machine()]
+    code = [_op(_LOAD, _ARCHITECTURE), _op(_EQUAL, architecture, 1, 0), _op(_RETURN, _KILL), _op(_LOAD, _NUMBER)]
+    if column == 0:
+        code += [_op(_AT_LEAST, _X32, 0, 1), _op(_RETURN, _ERRNO | _EPERM)]
+    return column, code
+
+
+def _allow_if(number: int, tests: list[bytes]) -> list[bytes]:
+    """Decide that call by its arguments. The last test goes on to the next step to refuse, and skips it to allow; an
+    earlier one may skip to the refusal.
+    """
+    return [
+        _op(_EQUAL, number, 0, len(tests) + 2),
+        *tests,
+        _op(_RETURN, _ERRNO | _EPERM),
+        _op(_RETURN, _ALLOW),
+    ]
+
+
 def _deny_if(number: int, position: int, tests: list[bytes]) -> list[bytes]:
     """Deny that call if the argument at `position` passes a test; a test that is not passed skips one step."""
     denials = [step for test in tests for step in (test, _op(_RETURN, _ERRNO | _EPERM))]
-    load = _op(_LOAD, _ARGUMENT + 8 * position)
-    return [_op(_EQUAL, number, 0, len(denials) + 2), load, *denials, _op(_RETURN, _ALLOW)]
+    return [_op(_EQUAL, number, 0, len(denials) + 2), _argument(position), *denials, _op(_RETURN, _ALLOW)]
+
+
+def _argument(position: int) -> bytes:
+    """Load the lower half of an argument of the call: all that the kernel takes of the arguments tested here."""
+    return _op(_LOAD, _ARGUMENT + 8 * position)
 
 
 def _op(code: int, value: int, yes: int = 0, no: int = 0) -> bytes:

@@ -1,5 +1,6 @@
 """What reads scripts has no more rights than code in the sandbox, where the kernel can hold it."""
 
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -9,14 +10,15 @@ import psutil
 import pytest
 from pydantic_monty._binary import find_monty_binary
 
-from sennit.activities.limits import MAX_INTERPRETER_BYTES
+from sennit.activities.limits import MAX_INTERPRETER_BYTES, MAX_READER_BYTES
 from sennit.activities.programs.interpreter import Interpreter
 from sennit.activities.programs.reader import ScriptReader
 from sennit.activities.programs.values import Advance, Ended
 from sennit.activities.sandbox import confinement, landlock
 from sennit.activities.sandbox.confinement import Confinement, find_confinement
 
-KINDS = {"interpreter", "reader"}
+KINDS = {"interpreter", "parent", "reader"}
+FILTERED = "2"
 SCRIPT = "async def main():\n    return await search()\n"
 
 
@@ -29,15 +31,17 @@ def is_forgotten() -> Iterator[None]:
 
 async def started(interpreter: Interpreter) -> list[psutil.Process]:
     """Return the processes that a check and a step of a script have started."""
-    before = psutil.Process().children()
+    before = psutil.Process().children(recursive=True)
     assert await interpreter.type_problems("x = 1\n", "") == []
     assert (await interpreter.start(SCRIPT, "main", {}, lambda call: None)).waits == (0,)
-    return [each for each in psutil.Process().children() if each not in before]
+    return [each for each in psutil.Process().children(recursive=True) if each not in before]
 
 
-def kinds(processes: list[psutil.Process]) -> set[str]:
-    """Return what runs: on a busy machine there may be more than one interpreter."""
-    return {"interpreter" if "monty" in each.name() else "reader" for each in processes}
+def kind(process: psutil.Process) -> str:
+    """Return what a process is: on a busy machine there may be more than one interpreter."""
+    if "monty" in process.name():
+        return "interpreter"
+    return "parent" if process.ppid() == os.getpid() else "reader"
 
 
 def rights(process: psutil.Process) -> dict[str, str]:
@@ -45,20 +49,40 @@ def rights(process: psutil.Process) -> dict[str, str]:
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
-async def test_both_processes_have_given_up_what_they_can() -> None:
+def most(bound: str, process: psutil.Process) -> int:
+    [found] = re.findall(rf"{bound} +(\d+)", Path(f"/proc/{process.pid}/limits").read_text())
+    return int(found)
+
+
+async def test_every_process_has_given_up_what_it_can() -> None:
     found = find_confinement()
     assert (found.landlock > 0, found.seccomp, found.missing) == (landlock.version() > 0, True, found.missing)
     reader = ScriptReader()
     async with Interpreter(reader) as interpreter:
-        processes = await started(interpreter)
-        assert kinds(processes) == KINDS
-        for process in processes:
+        processes = {kind(process): process for process in await started(interpreter)}
+        assert processes.keys() == KINDS
+        for name, process in processes.items():
             has = rights(process)
-            assert (has["NoNewPrivs"], has["Seccomp"]) == ("1", "2")
+            assert has["NoNewPrivs"] == "1"
             assert (int(has["CapEff"], 16), int(has["CapPrm"], 16)) == (0, 0)
             assert "0" not in has["Uid"].split()
-            [most] = re.findall(r"Max address space +\d+ +(\d+)", Path(f"/proc/{process.pid}/limits").read_text())
-            assert 0 < int(most) <= MAX_INTERPRETER_BYTES
+            assert 0 < most("Max address space", process) <= MAX_INTERPRETER_BYTES
+            # The parent of readers runs no text from outside, and must fork.
+            assert (has["Seccomp"] == FILTERED) == (name != "parent")
+    reader.close()
+
+
+async def test_a_process_that_computes_has_two_pipes_and_starts_nothing() -> None:
+    reader = ScriptReader()
+    before = psutil.Process().children(recursive=True)
+    assert reader("loop", "while True: pass") == ["", 1]
+    [process] = [
+        each for each in psutil.Process().children(recursive=True) if each not in before and kind(each) == "reader"
+    ]
+    assert sorted(each.name for each in Path(f"/proc/{process.pid}/fd").iterdir()) == ["0", "1"]
+    assert most("Max address space", process) == MAX_READER_BYTES
+    for bound in ("Max processes", "Max open files", "Max file size", "Max core file size"):
+        assert most(bound, process) == 0
     reader.close()
 
 
@@ -114,7 +138,7 @@ async def test_where_the_kernel_lacks_them_programs_run_and_it_is_said(
         came = await interpreter.start(SCRIPT, "main", {}, lambda call: None)
         assert await interpreter.resume(came.snapshot, {0: Ended(7)}, lambda call: None) == Advance(value=7)
         [process] = [each for each in psutil.Process().children() if each not in before and "monty" in each.name()]
-        assert rights(process)["Seccomp"] == ("0" if "seccomp" in lacks else "2")
+        assert rights(process)["Seccomp"] == ("0" if "seccomp" in lacks else FILTERED)
         assert rights(process)["NoNewPrivs"] == "1"
 
 
@@ -123,5 +147,5 @@ async def test_where_nothing_holds_programs_run_and_it_is_said(monkeypatch: pyte
     assert find_confinement().missing == "programs run guarded by their interpreter alone: no rights to give up"
     reader = ScriptReader()
     async with Interpreter(reader) as interpreter:
-        assert kinds(await started(interpreter)) == KINDS
+        assert {kind(process) for process in await started(interpreter)} == KINDS
     reader.close()

@@ -76,14 +76,14 @@ def test_a_thread_holds_a_process_of_each_pool_at_most() -> None:
 def test_nobody_waits_for_a_process_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CHECKOUT_SECONDS", 0.05)
     reader = ScriptReader()
-    taken, leave = threading.Barrier(reader._checkouts.processes + 1), threading.Event()
+    taken, leave = threading.Barrier(reader._pool.checkouts.processes + 1), threading.Event()
 
     def hold() -> None:
-        with reader._checkouts.one():
+        with reader._pool.checkouts.one():
             taken.wait(10)
             leave.wait(10)
 
-    threads = [threading.Thread(target=hold) for _ in range(reader._checkouts.processes)]
+    threads = [threading.Thread(target=hold) for _ in range(reader._pool.checkouts.processes)]
     for thread in threads:
         thread.start()
     taken.wait(10)

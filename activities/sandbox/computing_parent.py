@@ -1,0 +1,217 @@
+"""The process that computing processes begin as copies of. Arguments: ROOT, then POLICY_JSON and SERVICE_JSON.
+
+It imports the service's module, gives up what the policy denies, and then runs no text from outside. A byte on the
+socket that is its stdin asks for a copy, and brings three descriptors: the pipe of requests, the pipe of answers, and
+one on which the exit status of the copy is written when it has ended. When the other end of that one is closed, or this
+process ends, the copy is killed.
+
+A copy answers one line with one line until there are no more requests. Before it reads the first one it may do nothing
+else: it has no descriptor but the two pipes, its memory and processor time are bounded, and the kernel refuses every
+system call that does not compute.
+"""
+
+import ctypes
+import gc
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+from sennit.activities.sandbox import seccomp
+from sennit.activities.sandbox.launch import MAX_OPEN_FILES
+from sennit.activities.sandbox.restrict import restrict
+
+READY = b"ready"
+COPY = b"+"
+DESCRIPTORS = 3
+REQUESTS, ANSWERS = 0, 1
+_GRACE_SECONDS = 1
+"""From the signal that a copy may take note of to the one that ends it."""
+_DIE_WITH_PARENT, _NO_NEW_PRIVILEGES = 1, 38
+_CHUNK = 1 << 20
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+class Answer(NamedTuple):
+    """One line of JSON, without the break. The process is not asked again after one that `is_last`: what it took for
+    that answer may not be given back.
+    """
+
+    text: bytes
+    is_last: bool = False
+
+
+Service = Callable[[bytes], Answer]
+"""Answers a request, which is a line without the break."""
+
+
+def main() -> None:
+    """Prepare, confine this process, and make copies until the socket is closed."""
+    policy, service = json.loads(sys.argv[1]), json.loads(sys.argv[2])
+    with socket.socket(fileno=os.dup(0)) as channel:
+        try:
+            module = import_module(service["module"])
+            module.prepare()
+            # A copy shares all pages that it does not write; the collector would write to all of them.
+            gc.collect()
+            gc.freeze()
+            if policy is not None:
+                restrict(policy)
+        except (OSError, ValueError) as error:
+            channel.sendall(str(error).encode())
+            return
+        channel.sendall(READY)
+        _Parent(channel, service, module.answer).run()
+
+
+class _Parent:
+    """Makes the copies and waits for them."""
+
+    def __init__(self, channel: socket.socket, service: dict[str, Any], answer: Service) -> None:
+        self._channel = channel
+        self._service = service
+        self._answer = answer
+        # Of each copy that has not been waited for, by its process id. None if it was killed because nobody waits.
+        self._status_pipes: dict[int, int | None] = {}
+        self._poll = select.poll()
+        self._poll.register(channel, select.POLLIN)
+        # A copy that ends wakes the poll by a byte in a pipe.
+        self._wakeups, wakeup = os.pipe()
+        os.set_blocking(wakeup, False)
+        os.set_blocking(self._wakeups, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
+        self._poll.register(self._wakeups, select.POLLIN)
+
+    def run(self) -> None:
+        while True:
+            ready = dict(self._poll.poll())
+            if self._wakeups in ready:
+                os.read(self._wakeups, _CHUNK)
+                self._reap()
+            # Nobody waits any more for a copy whose status pipe has no reader.
+            for process, pipe in self._status_pipes.items():
+                if pipe is not None and pipe in ready:
+                    os.kill(process, signal.SIGKILL)
+                    self._let_go(process, pipe)
+            if self._channel.fileno() in ready and not self._make_copy():
+                break
+        for process in self._status_pipes:
+            os.kill(process, signal.SIGKILL)
+
+    def _make_copy(self) -> bool:
+        """Make a copy, if one is asked for; False when the worker has closed the socket."""
+        byte, descriptors, _, _ = socket.recv_fds(self._channel, 1, DESCRIPTORS)
+        if not byte:
+            return False
+        requests, answers, status = descriptors
+        parent = os.getpid()
+        process = os.fork()
+        if not process:
+            _become_copy(parent, requests, answers, self._service, self._answer)
+        os.close(requests)
+        os.close(answers)
+        self._status_pipes[process] = status
+        self._poll.register(status, 0)  # an error is always told
+        return True
+
+    def _reap(self) -> None:
+        while self._status_pipes:
+            process, status = os.waitpid(-1, os.WNOHANG)
+            if not process:
+                return
+            pipe = self._status_pipes[process]
+            if pipe is not None:
+                with suppress(BrokenPipeError):
+                    os.write(pipe, str(os.waitstatus_to_exitcode(status)).encode())
+                self._let_go(process, pipe)
+            del self._status_pipes[process]
+
+    def _let_go(self, process: int, pipe: int) -> None:
+        self._poll.unregister(pipe)
+        os.close(pipe)
+        self._status_pipes[process] = None
+
+
+def _become_copy(parent: int, requests: int, answers: int, service: dict[str, Any], answer: Service) -> NoReturn:
+    """Confine this process and answer requests. Never returns."""
+    status = 1
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        # The pipes may have the numbers 0 and 1 themselves only if the parent had closed its own: it never does.
+        os.dup2(requests, REQUESTS)
+        os.dup2(answers, ANSWERS)
+        os.closerange(ANSWERS + 1, MAX_OPEN_FILES)
+        try:
+            _confine(parent, service)
+        except (OSError, ValueError) as error:
+            _write(str(error).encode() + b"\n")
+        else:
+            _write(READY + b"\n")
+            _answer_all(answer)
+            status = 0
+    finally:
+        os._exit(status)
+
+
+def _confine(parent: int, service: dict[str, Any]) -> None:
+    """Leave this process what it computes with. Raises OSError, ValueError."""
+    if sys.platform == "linux":
+        _checked(_LIBC.prctl(_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0), "prctl")
+        if os.getppid() != parent:
+            raise OSError("the process above has ended")
+        _checked(_LIBC.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0), "prctl")
+        resource.setrlimit(resource.RLIMIT_AS, (service["memory"], service["memory"]))
+    for limit in (resource.RLIMIT_CORE, resource.RLIMIT_FSIZE, resource.RLIMIT_NPROC, resource.RLIMIT_NOFILE):
+        resource.setrlimit(limit, (0, 0))
+    seconds = service["seconds"]
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + _GRACE_SECONDS))
+    if service["seccomp"]:
+        seccomp.install(seccomp.computing_program(os.getpid()))
+        _require_refusal()
+
+
+def _require_refusal() -> None:
+    """Raise OSError if the kernel has taken the program and does not hold this process to it."""
+    try:
+        Path("/").stat()
+    except PermissionError:
+        return
+    raise OSError("seccomp does not hold here")
+
+
+def _answer_all(answer: Service) -> None:
+    """Answer each line with one line, which also tells how much processor time this process has taken so far."""
+    received = bytearray()
+    while True:
+        line, separator, rest = received.partition(b"\n")
+        if separator:
+            received = rest
+            text, is_last = answer(bytes(line))
+            used = json.dumps({"seconds": time.process_time(), "is_last": is_last})
+            _write(b'%b, "value": %b}\n' % (used.removesuffix("}").encode(), text))
+            continue
+        chunk = os.read(REQUESTS, _CHUNK)
+        if not chunk:
+            return
+        received += chunk
+
+
+def _write(text: bytes) -> None:
+    while text:
+        text = text[os.write(ANSWERS, text) :]
+
+
+def _checked(result: int, call: str) -> None:
+    if result:
+        raise OSError(ctypes.get_errno(), f"{call}: {os.strerror(ctypes.get_errno())}")
