@@ -22,6 +22,8 @@ MAX_BYTES_BEFORE_REPLY: Final = 256 * 1024
 """Of blanks and comments before the first event of a model's reply. Servers send a few bytes a second to show that they
 live; each byte may be a chunk of its own, and takes some 30 microseconds then.
 """
+MAX_CALCULATION_BYTES: Final = 4_000  # of the answer of the process that calculates: a number of 1,000 digits
+MAX_CALCULATOR_BYTES: Final = 128 << 20  # Address space of one process that calculates
 MAX_CELL_COLUMNS: Final = 200  # of one cell, before the table is fitted to its width
 MAX_COMPARED_BYTES: Final = 16 * 1024 * 1024  # of a file that a write is compared with before a person approves it
 MAX_CALL_MEDIA_BYTES: Final = 20 * 1024 * 1024  # of all media of one model call: providers take 20 to 50 MB a request

@@ -1,24 +1,37 @@
-"""`calculate`: arithmetic over an allow-list of syntax, with every number bounded. Monty computes it."""
+"""`calculate`: arithmetic over an allow-list of syntax, every number bounded, in a process that can only compute."""
 
 import ast
+import json
 import re
+import signal
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Final
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from sennit.activities.limits import MAX_EXPRESSION_LEVELS
+from sennit.activities.limits import MAX_CALCULATION_BYTES, MAX_CALCULATOR_BYTES, MAX_EXPRESSION_LEVELS
+from sennit.activities.programs.arithmetic_service import is_bounded
+from sennit.activities.programs.checkouts import InterpreterCrashed
+from sennit.activities.programs.computing_pool import ComputingPool
 from sennit.activities.programs.reading import PARSER
+from sennit.activities.sandbox.computing import NoAnswer, ProcessEnded, Service
 from sennit.activities.toolbox.errors import CalculationFailed, ExpressionRefused
 from sennit.activities.toolbox.registry import tool
+
+_MODULE: Final = "sennit.activities.programs.arithmetic_service"
+_SECONDS: Final = 4
+"""Of processor time, within the 5 s that a call may take."""
 
 _ASCII: Final = str.maketrans({"\N{MULTIPLICATION SIGN}": "*", "\N{DIVISION SIGN}": "/", "\N{MINUS SIGN}": "-"})
 _ALLOWED: Final = re.compile(r"[A-Za-z0-9_.,+\-*/%()\[\]<>=! \t\n]*\Z")
 _NUMBER: Final = re.compile(r"(?<![\w.])[\d.][\w.]*")
 _DECIMAL: Final = re.compile(r"(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE]\d*)?\Z")
-_SIGNS: Final[Mapping[type[ast.AST], str]] = {
-    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
-    ast.UAdd: "+", ast.USub: "-",
+_OPERATORS: Final[Mapping[type[ast.operator], str]] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
+}  # fmt: skip
+_SIGNS: Final[Mapping[type[ast.unaryop], str]] = {ast.UAdd: "plus", ast.USub: "minus"}
+_COMPARISONS: Final[Mapping[type[ast.cmpop], str]] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
 }  # fmt: skip
 _FUNCTIONS: Final[Mapping[str, int | None]] = {
@@ -26,38 +39,18 @@ _FUNCTIONS: Final[Mapping[str, int | None]] = {
     "abs": 1, "round": 2, "sqrt": 1, "floor": 1, "ceil": 1, "log": 2, "log10": 1, "exp": 1,
 }  # fmt: skip
 """Each with the most numbers it takes; None for any number of them, or a list."""
+_TOO_LONG: Final = "it takes too long"
 _FAILURES: Final = {
-    "ZeroDivisionError": "division by zero",
-    "OverflowError": "a value is too large",
-    "MemoryError": "a value is too large",
-    "TimeoutError": "it takes too long",
-    "ValueError": "there is no real value, as for sqrt or log of a negative number",
+    "zero": "division by zero",
+    "large": "a value is too large",
+    "not real": "there is no real value, as for sqrt or log of a negative number",
+    "complex": "the value is not a real number",
+    "infinite": "a value is too large or not finite",
+    "power": "the power is too large",
 }
-_SCRIPT: Final = """
-from math import ceil, e, exp, floor, fsum, isfinite, log, log10, pi, sqrt
-BITS = 3400  # about 1,000 decimal digits
-def number(value):
-    if not isinstance(value, (int, float)):
-        raise ArithmeticError("the value is not a real number")
-    if isfinite(value) if isinstance(value, float) else -(1 << BITS) < value < 1 << BITS:
-        return value
-    raise ArithmeticError("a value is too large or not finite")
-def power(base, exponent):
-    if isinstance(base, int) and isinstance(exponent, int) and (len(bin(abs(base))) - 3) * exponent > BITS:
-        raise ArithmeticError("the power is too large")
-    return base ** exponent
-def shown(value):
-    return float(f"{value:.12g}") + 0.0 if isinstance(value, float) else value
-exact_sum, nearest = sum, round
-def sum(values):
-    return fsum(values) if [each for each in values if isinstance(each, float)] else exact_sum(values)
-def mean(values):
-    return sum(values) / len(values)
-def round(value, digits=0):
-    if not isinstance(digits, int) or abs(digits) > 50:
-        raise TypeError("round takes a whole number of digits from -50 to 50")
-    return nearest(value, digits) if digits else nearest(value)
-"""
+_BAD_DIGITS: Final = "round takes a whole number of digits from -50 to 50"
+_POOL: Final = ComputingPool("calculates", Service(_MODULE, MAX_CALCULATOR_BYTES, _SECONDS, MAX_CALCULATION_BYTES))
+"""Of this worker; its processes start with the first calculation."""
 
 
 class CalculateArguments(BaseModel):
@@ -89,22 +82,26 @@ def evaluate(expression: str) -> int | float | bool:
     """Return the value of `expression`. Not to be called in an event loop.
 
     Raises ExpressionRefused for syntax outside the allow-list, CalculationFailed for values outside the bounds; it is
-    retryable if something has ended Monty's process.
+    retryable if something has ended the process that calculates.
     """
-    # Only workers that calculate load Monty: that takes 90 ms.
-    from sennit.activities.programs.checkouts import InterpreterCrashed
-    from sennit.activities.programs.interpreter import calculator
-
-    script = _SCRIPT + _in_steps(_parse(expression.translate(_ASCII).strip()))
+    request = json.dumps(_calculation(_parse(expression.translate(_ASCII).strip()))).encode()
     try:
-        value, error = calculator.value(script)
-    except InterpreterCrashed as crash:
-        raise CalculationFailed(f"the interpreter has crashed: {crash}", retryable=True) from crash
-    if error is None:
-        return value  # type: ignore[no-any-return]
-    if error.type == "TypeError":
-        raise ExpressionRefused(error.message)
-    raise CalculationFailed(_FAILURES.get(error.type, error.message))
+        answer = _POOL.ask(request)
+    except ProcessEnded as end:
+        if end.status == -signal.SIGXCPU:
+            raise CalculationFailed(_TOO_LONG) from end
+        raise CalculationFailed(f"the calculator: {end}", retryable=True) from end
+    except (NoAnswer, InterpreterCrashed) as error:
+        raise CalculationFailed(f"the calculator: {error}", retryable=True) from error
+    # The worker believes no value that is none, and no failure that it does not know.
+    match answer:
+        case {"value": bool() | int() | float() as value} if is_bounded(value):
+            return value
+        case {"failure": "digits"}:
+            raise ExpressionRefused(_BAD_DIGITS)
+        case {"failure": str() as failure} if failure in _FAILURES:
+            raise CalculationFailed(_FAILURES[failure])
+    raise CalculationFailed("the calculator has answered what is no value", retryable=True)
 
 
 def _parse(expression: str) -> ast.expr:
@@ -123,51 +120,78 @@ def _parse(expression: str) -> ast.expr:
         raise ExpressionRefused(problem) from None
 
 
-def _in_steps(body: ast.expr) -> str:
-    """Return a script with one operation a line, each of which is bounded; the last line is the value.
+@dataclass(frozen=True, slots=True)
+class _Operation:
+    """An operation by its name: for `number` its value, for all others what it is done to."""
+
+    name: str
+    operands: Sequence[ast.expr] = ()
+    number: int | float | None = None
+
+
+@dataclass(slots=True)
+class _Planned:
+    """A part of an expression that becomes a step, and the places of its operands in the list of such parts."""
+
+    node: ast.expr
+    depth: int
+    operation: _Operation = _Operation("")
+    operands: list[int] = field(default_factory=list)
+
+
+def _calculation(body: ast.expr) -> dict[str, Any]:
+    """Return an expression as steps, one operation each; the operands of a step are steps before it.
 
     So a long sum is not a deep one. Raises ExpressionRefused.
     """
-    sides, signs = ([body.left, *body.comparators], body.ops) if isinstance(body, ast.Compare) else ([body], [])
-    if not {type(sign) for sign in signs} <= _SIGNS.keys():
-        raise ExpressionRefused("only < <= > >= == != compare")
-    steps: list[str] = []
-    waiting = [(f"side{number}", side, 0) for number, side in enumerate(sides)]
-    for name, node, depth in waiting:
-        if depth > MAX_EXPRESSION_LEVELS:
+    sides, signs = [body], list[str]()
+    if isinstance(body, ast.Compare):
+        sides = [body.left, *body.comparators]
+        for sign in body.ops:
+            if type(sign) not in _COMPARISONS:
+                raise ExpressionRefused("only < <= > >= == != compare")
+            signs.append(_COMPARISONS[type(sign)])
+    planned = [_Planned(side, 0) for side in sides]
+    # The list grows while it is walked: the operands of a part come after it.
+    for part in planned:
+        if part.depth > MAX_EXPRESSION_LEVELS:
             raise ExpressionRefused(f"the expression is nested deeper than {MAX_EXPRESSION_LEVELS}")
-        template, operands = _operation(node)
-        names = [f"v{len(waiting) + number}" for number in range(len(operands))]
-        steps.append(f"{name} = number({template.format(*names)})")
-        is_chain = isinstance(node, ast.BinOp)
-        waiting += [
-            (names[place], operand, depth if is_chain and place == 0 else depth + 1)
-            for place, operand in enumerate(operands)
-        ]
-    shown = "shown(side0)" + "".join(f"{_SIGNS[type(sign)]}shown(side{n})" for n, sign in enumerate(signs, 1))
-    return "\n".join([*reversed(steps), shown])
+        part.operation = _operation(part.node)
+        is_chain = isinstance(part.node, ast.BinOp)
+        for number, operand in enumerate(part.operation.operands):
+            part.operands.append(len(planned))
+            is_next_in_chain = is_chain and number == 0
+            planned.append(_Planned(operand, part.depth if is_next_in_chain else part.depth + 1))
+    # The last part is calculated first.
+    last = len(planned) - 1
+    steps = list[tuple[str, list[Any]]]()
+    for part in reversed(planned):
+        if part.operation.name == "number":
+            steps.append(("number", [part.operation.number]))
+        else:
+            steps.append((part.operation.name, [last - place for place in part.operands]))
+    return {"steps": steps, "sides": [last - place for place in range(len(sides))], "signs": signs}
 
 
-def _operation(node: ast.expr) -> tuple[str, Sequence[ast.expr]]:
-    """Return an operation with a place for each operand, and the operands. Raises ExpressionRefused."""
+def _operation(node: ast.expr) -> _Operation:
+    """Return what a part of an expression does. Raises ExpressionRefused."""
     match node:
         case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
-            return ast.unparse(node), ()
+            return _Operation("number", number=number)
         case ast.Name(id="pi" | "e" as name):
-            return name, ()
+            return _Operation(name)
         case ast.UnaryOp(op=sign, operand=operand) if type(sign) in _SIGNS:
-            return f"{_SIGNS[type(sign)]} {{}}", (operand,)
-        case ast.BinOp(left=left, op=ast.Pow(), right=right):
-            return "power({}, {})", (left, right)
-        case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _SIGNS:
-            return f"{{}} {_SIGNS[type(sign)]} {{}}", (left, right)
+            return _Operation(_SIGNS[type(sign)], [operand])
+        case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _OPERATORS:
+            return _Operation(_OPERATORS[type(sign)], [left, right])
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
-            return _call(name, arguments)
+            return _Operation(name, _arguments(name, arguments))
         case _:
             raise ExpressionRefused(_refusal(node))
 
 
-def _call(name: str, arguments: Sequence[ast.expr]) -> tuple[str, Sequence[ast.expr]]:
+def _arguments(name: str, arguments: Sequence[ast.expr]) -> Sequence[ast.expr]:
+    """Return the numbers that a function is called with. Raises ExpressionRefused."""
     if name not in _FUNCTIONS:
         raise ExpressionRefused(f"there is no function {name[:40]!r}; there is {', '.join(sorted(_FUNCTIONS))}")
     most = _FUNCTIONS[name]
@@ -179,8 +203,7 @@ def _call(name: str, arguments: Sequence[ast.expr]) -> tuple[str, Sequence[ast.e
             raise ExpressionRefused(f"{name} needs at least one number")
     elif not 1 <= len(arguments) <= most:
         raise ExpressionRefused(f"{name} takes {'1 number' if most == 1 else '1 or 2 numbers'}, not {len(arguments)}")
-    places = ", ".join("{}" for _ in arguments)
-    return f"{name}({places})" if most else f"{name}([{places}])", arguments
+    return arguments
 
 
 def _refusal(node: ast.expr) -> str:

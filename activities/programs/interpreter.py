@@ -158,18 +158,6 @@ class Interpreter:
         """
         return list(await self._in_thread(lambda: self._known_problems(script, stubs)))
 
-    def value(self, script: str) -> tuple[Any, ScriptError | None]:
-        """Return the value of the last line of a script that calls nothing, or what it raised.
-
-        Not to be called in an event loop. Raises InterpreterCrashed.
-        """
-        with self._session() as session:
-            try:
-                return session.feed_run(script, print_callback=_drop), None
-            except monty.MontyError as error:
-                run = ScriptRun(script, _unanswered, Given(""), self._read, "<python-input-0>")
-                return None, run.failed(error).error
-
     async def _timed(self, work: Callable[[], Advance]) -> Advance:
         def timed() -> Advance:
             began = time.monotonic()
@@ -421,7 +409,3 @@ def _is_final(problems: list[Problem]) -> bool:
 
 def _unanswered(call: Call) -> Ended:
     return Ended(error=("NotImplementedError", f"{call.function} is not called here"))
-
-
-calculator = Interpreter()
-"""Of this process, for tools; its own processes start with the first call."""

@@ -1,7 +1,12 @@
 import math
+import signal
+from types import SimpleNamespace
+from typing import Any
 
+import psutil
 import pytest
 
+from sennit.activities.programs import calculate as module
 from sennit.activities.programs.calculate import CalculateArguments, calculate, evaluate
 from sennit.activities.toolbox.errors import CalculationFailed, ExpressionRefused
 
@@ -101,6 +106,32 @@ def test_what_has_no_finite_real_value_says_so(expression: str, problem: str) ->
 def test_what_is_refused_says_what_to_write_instead(expression: str, hint: str) -> None:
     with pytest.raises(ExpressionRefused, match=hint):
         evaluate(expression)
+
+
+FORGED: list[Any] = [
+    None, 7, [], {}, {"value": None}, {"value": "7"}, {"value": [7]}, {"value": math.nan}, {"value": -math.inf},
+    {"value": 10**1100}, {"failure": "x"}, {"failure": 5},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("forged", FORGED, ids=lambda forged: str(forged)[:20])
+def test_a_process_that_calculates_is_not_believed(monkeypatch: pytest.MonkeyPatch, forged: Any) -> None:
+    monkeypatch.setattr(module, "_POOL", SimpleNamespace(ask=lambda _: forged))
+    with pytest.raises(CalculationFailed, match="has answered what is no value") as caught:
+        evaluate("1 + 1")
+    assert caught.value.retryable
+
+
+def test_a_process_that_was_killed_is_a_reason_to_try_again() -> None:
+    assert evaluate("1 + 1") == 2
+    for parent in psutil.Process().children():
+        for copy in parent.children():
+            if "arithmetic_service" in " ".join(copy.cmdline()):
+                copy.send_signal(signal.SIGKILL)
+    with pytest.raises(CalculationFailed, match="has ended with -9") as caught:
+        evaluate("1 + 1")
+    assert caught.value.retryable
+    assert evaluate("1 + 1") == 2
 
 
 def test_the_tool_repeats_the_expression_with_its_value() -> None:
