@@ -46,8 +46,9 @@ def load_work(role: Role, settings: WorkerSettings, identity: str) -> RoleWork:
     """Import and build what `role` serves: a workflow worker loads no tools, a tool worker no workflow.
 
     Raises WrongSetting for tools that cannot be offered, for an index that cannot be written, for variables that no
-    bucket can have, for the role `llm` without a key that its models need, and for the role `sandbox` where no sandbox
-    works. Another role goes without its sandbox queue then. Whether the store is there is not looked at.
+    bucket can have, for the role `llm` without a key that its models need, for the role `sandbox` where no sandbox
+    works, and for a kernel that cannot confine programs under SENNIT_SANDBOX=strict. Another role goes without its
+    sandbox queue then. Whether the store is there is not looked at.
     """
     workflows: tuple[type, ...] = ()
     if role.serves("workflows"):
@@ -57,7 +58,6 @@ def load_work(role: Role, settings: WorkerSettings, identity: str) -> RoleWork:
     from sennit.activities.definitions import Activities, WorkerPaths
     from sennit.activities.llm.metrics import CallMeter
     from sennit.activities.llm.models import Models
-    from sennit.activities.sandbox.confinement import find_confinement
     from sennit.activities.toolbox.threads import tool_threads
 
     paths = WorkerPaths(
@@ -87,7 +87,7 @@ def load_work(role: Role, settings: WorkerSettings, identity: str) -> RoleWork:
         "llm": host.llm(),
         "sandbox": host.sandbox() if sandboxed else (),
     }
-    note = find_confinement().missing if role.serves("tools", "llm") else ""
+    note = confinement_note(settings) if role.serves("tools", "llm") else ""
     # Only tools and models need what is loaded here: a worker that runs workflows alone starts without it.
     warm_up: Callable[[], None] | None = None
     if role.serves("tools"):
@@ -95,6 +95,18 @@ def load_work(role: Role, settings: WorkerSettings, identity: str) -> RoleWork:
     elif role.serves("llm"):
         warm_up = host.load_prices
     return RoleWork(workflows, activities, host.store, tool_threads, note, warm_up)
+
+
+def confinement_note(settings: WorkerSettings) -> str:
+    """Return what programs and calculations go without on this machine, or nothing. Raises WrongSetting if the setting
+    does not allow that.
+    """
+    from sennit.activities.sandbox.confinement import find_confinement
+
+    missing = find_confinement().missing
+    if missing and settings.sandbox == "strict":
+        raise WrongSetting(f"SENNIT_SANDBOX='strict': {missing}; use a kernel that has it, or another setting")
+    return missing
 
 
 def _log() -> Any:

@@ -6,7 +6,7 @@ nothing that a process writes: an answer is one line of bounded length that come
 
 import json
 import os
-import selectors
+import select
 import socket
 import subprocess
 import sys
@@ -201,33 +201,37 @@ class ComputingProcess:
 
     def _exchange(self, unsent: memoryview, deadline: float, most: int) -> bytes:
         received = bytearray()
-        with selectors.DefaultSelector() as waiting:
-            waiting.register(self._answers, selectors.EVENT_READ)
-            if unsent:
-                waiting.register(self._requests, selectors.EVENT_WRITE)
-            while True:
-                ready = {key.fd for key, _ in waiting.select(max(0.0, deadline - time.monotonic()))}
-                if not ready:
-                    raise NoAnswer("the process has not answered in time")
-                if self._requests in ready:
-                    unsent = self._send(unsent)
-                    if not unsent:
-                        waiting.unregister(self._requests)
-                if self._answers in ready:
-                    chunk = os.read(self._answers, _CHUNK)
-                    if not chunk:
-                        raise ProcessEnded(self._exit_status(deadline))
-                    received += chunk
-                    # A line that comes before the request was read is no answer to it.
-                    line, separator, rest = received.partition(b"\n")
-                    if len(line) > most or rest or (separator and unsent):
-                        raise NoAnswer("the process has written more than one answer, or too long a one")
-                    if separator:
-                        return bytes(line)
+        waiting = select.poll()
+        waiting.register(self._answers, select.POLLIN)
+        # A short request fits into the pipe at once; a long one goes as the process reads it.
+        unsent = self._send(unsent)
+        if unsent:
+            waiting.register(self._requests, select.POLLOUT)
+        while True:
+            ready = {descriptor for descriptor, _ in waiting.poll(_milliseconds_until(deadline))}
+            if not ready:
+                raise NoAnswer("the process has not answered in time")
+            if self._requests in ready:
+                unsent = self._send(unsent)
+                if not unsent:
+                    waiting.unregister(self._requests)
+            if self._answers in ready:
+                chunk = os.read(self._answers, _CHUNK)
+                if not chunk:
+                    raise ProcessEnded(self._exit_status(deadline))
+                received += chunk
+                # A line that comes before the request was read is no answer to it.
+                line, separator, rest = received.partition(b"\n")
+                if len(line) > most or rest or (separator and unsent):
+                    raise NoAnswer("the process has written more than one answer, or too long a one")
+                if separator:
+                    return bytes(line)
 
     def _send(self, unsent: memoryview) -> memoryview:
         try:
             return unsent[os.write(self._requests, unsent) :]
+        except BlockingIOError:
+            return unsent
         except BrokenPipeError:  # the process has ended; its pipe of answers says so, too
             return unsent[len(unsent) :]
 
@@ -235,12 +239,16 @@ class ComputingProcess:
         """Return how the process ended, None if its parent has ended, too. One that lives on and has closed its pipe of
         answers is waited for until the deadline. Raises NoAnswer.
         """
-        with selectors.DefaultSelector() as waiting:
-            waiting.register(self._status, selectors.EVENT_READ)
-            if not waiting.select(max(0.0, deadline - time.monotonic())):
-                raise NoAnswer("the process has not answered in time")
+        waiting = select.poll()
+        waiting.register(self._status, select.POLLIN)
+        if not waiting.poll(_milliseconds_until(deadline)):
+            raise NoAnswer("the process has not answered in time")
         said = os.read(self._status, _MAX_WORDS_BYTES)
         return int(said) if said else None
+
+
+def _milliseconds_until(deadline: float) -> float:
+    return 1_000 * max(0.0, deadline - time.monotonic())
 
 
 def _close(*descriptors: int) -> None:

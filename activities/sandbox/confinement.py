@@ -2,12 +2,13 @@
 of scripts, and the process that checks them.
 
 They get what a command in the sandbox gets but a folder: no new privileges, no capabilities, another user if the worker
-is root, Landlock, seccomp and a limit of memory. Where the kernel absent one of the two, they run with the other.
+is root, Landlock, seccomp and a limit of memory. Where the kernel lacks one of the two, they run with the other.
 """
 
 import ctypes
 import json
 import os
+import platform
 import shlex
 import subprocess
 import sys
@@ -22,7 +23,8 @@ from sennit.activities.sandbox.restrict import any_user
 
 _LIMITS: Final = {"file": 0, "open_files": 64}
 _PROCESSES: Final = 64
-_ALONE: Final = "programs run guarded by their interpreter alone"
+_WHO: Final = "programs and calculations run"
+_ALONE: Final = f"{_WHO} guarded by their interpreter alone"
 _PROBE_SECONDS: Final = 30
 
 
@@ -88,7 +90,7 @@ def _path(script: int) -> str:
 def find_confinement() -> Confinement:
     """Return what holds on this machine: it has just withstood an escape attempt. Not to be called in an event loop."""
     if sys.platform != "linux":
-        return Confinement(0, seccomp=False, missing=f"{_ALONE}: this is no Linux", holds=False)
+        return Confinement(0, seccomp=False, missing=f"{_ALONE}: {platform.system()} has no seccomp", holds=False)
     version = landlock.version() if landlock.version() >= landlock.LEAST_VERSION else 0
     problems = list[str]()
     for using, seccomp in dict.fromkeys(((version, True), (0, True), (version, False), (0, False))):
@@ -97,7 +99,7 @@ def find_confinement() -> Confinement:
             if not problem:
                 absent = [name for name, has in (("Landlock", using), ("seccomp", seccomp)) if not has]
                 why = f": {problems[0]}" if problems else ": this kernel has none"
-                missing = f"programs run without {' and '.join(absent)}{why}" if absent else ""
+                missing = f"{_WHO} without {' and '.join(absent)}{why}" if absent else ""
                 return Confinement(using, seccomp, as_root, missing)
             problems.append(problem)
     return Confinement(0, seccomp=False, missing=f"{_ALONE}: {problems[-1]}", holds=False)

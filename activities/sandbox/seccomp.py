@@ -190,7 +190,7 @@ def _opening() -> tuple[int, list[bytes]]:
     """
     problem = refused_architecture()
     if problem:
-        raise OSError(_ENOSYS, problem)
+        raise OSError(problem)
     column, architecture = _ARCHITECTURES[platform.machine()]
     code = [_op(_LOAD, _ARCHITECTURE), _op(_EQUAL, architecture, 1, 0), _op(_RETURN, _KILL), _op(_LOAD, _NUMBER)]
     if column == 0:

@@ -42,6 +42,8 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
         return _describe(args.words[0], catalogue, terminal)
     for name, reason in catalogue.left_out.items():
         terminal.say(f"off: {name}: {reason}")
+    if catalogue.note:
+        terminal.say(f"note: {catalogue.note}")
     if args.stubs:
         terminal.answer(stubs_of(catalogue.tools).rstrip())
     else:

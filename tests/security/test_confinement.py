@@ -1,6 +1,7 @@
 """What reads scripts has no more rights than code in the sandbox, where the kernel can hold it."""
 
 import os
+import platform
 import re
 import shutil
 from collections.abc import Iterator
@@ -11,10 +12,11 @@ import pytest
 from pydantic_monty._binary import find_monty_binary
 
 from sennit.activities.limits import MAX_INTERPRETER_BYTES, MAX_READER_BYTES
+from sennit.activities.programs.calculate import evaluate
 from sennit.activities.programs.interpreter import Interpreter
 from sennit.activities.programs.reader import ScriptReader
 from sennit.activities.programs.values import Advance, Ended
-from sennit.activities.sandbox import confinement, landlock
+from sennit.activities.sandbox import confinement, landlock, seccomp
 from sennit.activities.sandbox.confinement import Confinement, find_confinement
 
 KINDS = {"interpreter", "parent", "reader"}
@@ -110,11 +112,11 @@ async def test_the_interpreter_may_lie_where_only_the_workers_user_may_go(
 @pytest.mark.parametrize(
     ("lacks", "sentence"),
     [
-        ({"landlock"}, "programs run without Landlock: this kernel has none"),
-        ({"seccomp"}, "programs run without seccomp: no seccomp"),
+        ({"landlock"}, "programs and calculations run without Landlock: this kernel has none"),
+        ({"seccomp"}, "programs and calculations run without seccomp: no seccomp"),
         (
             {"landlock", "seccomp"},
-            "programs run without Landlock and seccomp: no seccomp",
+            "programs and calculations run without Landlock and seccomp: no seccomp",
         ),
     ],
 )
@@ -144,8 +146,60 @@ async def test_where_the_kernel_lacks_them_programs_run_and_it_is_said(
 
 async def test_where_nothing_holds_programs_run_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(confinement, "_problem", lambda tried: "no rights to give up")
-    assert find_confinement().missing == "programs run guarded by their interpreter alone: no rights to give up"
+    alone = "programs and calculations run guarded by their interpreter alone: no rights to give up"
+    assert find_confinement().missing == alone
+    assert evaluate("6650 - 6400") == 250
     reader = ScriptReader()
     async with Interpreter(reader) as interpreter:
         assert {kind(process) for process in await started(interpreter)} == KINDS
     reader.close()
+
+
+@pytest.mark.parametrize("machine", ["riscv64", "ppc64le", "i686"])
+def test_another_architecture_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, machine: str) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    named = f"^there is a seccomp program for x86_64 and aarch64, and none for {machine}$"
+    with pytest.raises(OSError, match=named):
+        seccomp.computing_program(1)
+    with pytest.raises(OSError, match=named):
+        seccomp.command_program(allow_signals=True, allow_metadata=True)
+
+
+HEADERS = {
+    "x86_64": Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"),
+    "aarch64": Path("/usr/include/asm-generic/unistd.h"),
+}
+
+
+@pytest.mark.parametrize(("column", "machine"), [*enumerate(HEADERS)])
+def test_the_numbers_of_system_calls_are_those_of_the_kernel(column: int, machine: str) -> None:
+    if not HEADERS[machine].exists():
+        pytest.skip("the kernel's headers are not installed")
+    defined = re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", HEADERS[machine].read_text())
+    numbers = {name: int(number) for name, number in defined}
+    assert numbers["exit_group"] in (231, 94)
+    single = {
+        "read": seccomp._READ, "write": seccomp._WRITE, "mmap": seccomp._MMAP, "mprotect": seccomp._MPROTECT,
+        "clock_gettime": seccomp._CLOCK_GETTIME, "tgkill": seccomp._TGKILL, "clone": seccomp._CLONE,
+        "prlimit64": seccomp._PRLIMIT, "fcntl": seccomp._FCNTL,
+    }  # fmt: skip
+    tables = (single, seccomp._COMPUTING, seccomp.DENIED, seccomp._SIGNALS, seccomp._METADATA, seccomp._UNAVAILABLE)
+    wrong = []
+    for table in tables:
+        for name, columns in table.items():
+            if columns[column] is not None and numbers.get(name, columns[column]) != columns[column]:
+                wrong.append(name)
+    assert not wrong
+    assert {name for name in {**single, **seccomp._COMPUTING} if name not in numbers} == set()
+
+
+def test_a_program_of_the_other_architecture_can_be_made_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has as many steps, and other numbers."""
+    programs = []
+    for machine in ("x86_64", "aarch64"):
+        monkeypatch.setattr(platform, "machine", lambda machine=machine: machine)
+        programs.append(seccomp.computing_program(7))
+    x86_64, aarch64 = programs
+    of_x32 = 2 * 8  # steps that refuse the calls of a third way of calling
+    assert (len(x86_64) - of_x32, x86_64[8:12]) == (len(aarch64), aarch64[8:12])
+    assert x86_64 != aarch64

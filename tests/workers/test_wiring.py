@@ -1,4 +1,4 @@
-"""What a worker notes of the modules that it has imported."""
+"""What a worker notes of the modules that it has imported, and of what its kernel lacks."""
 
 import json
 import os
@@ -7,8 +7,14 @@ import sys
 from hashlib import sha256
 from pathlib import Path
 
-from sennit.workers.settings import read_settings
+import pytest
 
+from sennit.activities.sandbox import confinement
+from sennit.activities.sandbox.confinement import Confinement
+from sennit.workers.settings import WrongSetting, read_settings
+from sennit.workers.wiring import confinement_note
+
+LACKING = Confinement(7, seccomp=False, missing="programs run without seccomp: no such kernel")
 CODE = """
 import sys
 from pathlib import Path
@@ -51,3 +57,20 @@ def test_only_what_was_imported_is_noted_and_as_it_was_then(tmp_path: Path) -> N
 
 def test_the_note_is_a_setting_of_workers(tmp_path: Path) -> None:
     assert read_settings({"SENNIT_IMPORTED": str(tmp_path / "m.json")}).imported == tmp_path / "m.json"
+
+
+@pytest.mark.parametrize("setting", ["auto", "landlock", "off"])
+def test_programs_go_without_what_the_kernel_lacks_and_it_is_said(
+    monkeypatch: pytest.MonkeyPatch, setting: str
+) -> None:
+    monkeypatch.setattr(confinement, "find_confinement", lambda: LACKING)
+    assert confinement_note(read_settings({"SENNIT_SANDBOX": setting})) == LACKING.missing
+
+
+def test_under_strict_a_kernel_that_lacks_something_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    strict = read_settings({"SENNIT_SANDBOX": "strict"})
+    monkeypatch.setattr(confinement, "find_confinement", lambda: LACKING)
+    with pytest.raises(WrongSetting, match=r"^SENNIT_SANDBOX='strict': programs run without seccomp: no such kernel; "):
+        confinement_note(strict)
+    monkeypatch.setattr(confinement, "find_confinement", lambda: Confinement(7, seccomp=True))
+    assert confinement_note(strict) == ""

@@ -10,6 +10,7 @@ import pytest
 from rich.cells import cell_len
 
 from sennit.starter.client.errors import Exit, Refused, SennitError
+from sennit.starter.commands import tools as module
 from sennit.starter.commands.command_line import parse
 from sennit.starter.commands.tools import run, tool_text, tools_text
 from sennit.starter.plans.catalogue import Catalogue
@@ -193,6 +194,18 @@ async def test_a_tool_that_is_left_out_says_why(tools: Path, make_terminal: Made
     for words in (["t_do"], ["try", "t_do"]):
         with pytest.raises(Refused, match=f"t_do is off here: {why}"):
             await run(parse(["tools", *words]), make_terminal())
+
+
+async def test_what_programs_go_without_here_is_said(make_terminal: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    lacking = "programs and calculations run without seccomp: this kernel has none"
+
+    async def catalogue() -> Catalogue:
+        return Catalogue(tools=[], note=lacking)
+
+    monkeypatch.setattr(module, "read_catalogue", catalogue)
+    terminal = make_terminal()
+    assert await run(parse(["tools"]), terminal) == Exit.ANSWER
+    assert f"note: {lacking}" in terminal.err.getvalue()  # type: ignore[attr-defined]
 
 
 async def test_wrong_settings_are_named(
