@@ -26,15 +26,14 @@ from sennit.activities.limits import (
     MAX_REPLY_TOKENS,
     MAX_TURNS,
 )
+from sennit.activities.providers.booking import booked
 from sennit.activities.providers.capabilities import Capabilities, Lesson
 from sennit.activities.providers.errors import (
     BadReply,
     CallRefused,
     ContextTooLong,
     KeyRefused,
-    ModelTimeout,
     OutputCut,
-    ReplyCut,
     ReplyTooLarge,
     SchemaMismatch,
     ServerFailed,
@@ -54,7 +53,7 @@ from sennit.activities.providers.model import (
     ProviderError,
 )
 from sennit.activities.providers.negotiation import LEAST_ROOM, Negotiation
-from sennit.activities.providers.prices import DEFAULTS, with_cost
+from sennit.activities.providers.prices import DEFAULTS
 from sennit.activities.providers.reply_builder import Counts, ReplyBuilder, cut_after
 from sennit.activities.providers.returned_fields import of_same_model
 from sennit.activities.providers.settings import Server
@@ -62,7 +61,7 @@ from sennit.activities.providers.sse import EventParser
 from sennit.activities.providers.text_calls import in_text
 from sennit.activities.providers.wire_format import LEAST_THINKING, WireFormat, Without, price
 from sennit.workflows.plan.bounded_cache import BoundedCache
-from sennit.workflows.plan.language.limits import NO_USAGE, Usage, tokens_in
+from sennit.workflows.plan.language.limits import Usage, tokens_in
 
 STREAM_BYTES_A_TOKEN = 1024  # an event of the stream around a few letters
 LIST_SECONDS = 10.0
@@ -74,8 +73,6 @@ _BLANK = b" \t\r\n\xef\xbb\xbf"
 _LAST_EVENTS = ("[DONE]", "DONE", '"[DONE]"')
 _IS_ALIVE = re.compile(r"\s*+(:.*|\W*+(ping|keep-?alive|heartbeat|processing)\W*+)?", re.IGNORECASE | re.DOTALL)
 """Data of an event that says no more than that the server lives: none, or a comment that a gateway has wrapped."""
-_CHARGED = (BadReply, ModelTimeout, ReplyCut, ReplyTooLarge)
-"""Failures of calls that a server has begun to answer, or may have."""
 MORE_ROOM = 4
 """How many times as long a reply may be as the one before, which was cut."""
 _LONGEST = re.compile(
@@ -322,30 +319,13 @@ class HttpProvider:
             builder.is_limited = True
         if limit is not None:
             body = _with_limit(body, field, limit)
-        most = sent._replace(output_tokens=limit if limit is not None else OPEN_REPLY_TOKENS)
-        await request.account.begin(with_cost(sent, request.model), with_cost(most, request.model))
-        builder.resume(sent.input_tokens)
         builder.counts = self._counts.get_or_make(request.model, Counts)
         silence = self._limits.of(request)
-        first = asyncio.get_running_loop().time() + silence.first
-        if request.first_token_timeout is None:
-            first += sent.input_tokens / self._limits.reading
-        used = NO_USAGE
-        try:
+        async with booked(builder, sent, limit):
+            first = asyncio.get_running_loop().time() + silence.first
+            if request.first_token_timeout is None:
+                first += sent.input_tokens / self._limits.reading
             await self._read(builder, _written(body), first if body.get("stream") else ends, ends)
-            used = builder.usage()
-            builder.learn()
-        except asyncio.CancelledError:  # the server has the prompt, and may have written something
-            builder.is_charged = True
-            used = builder.usage()
-            raise
-        except ProviderError as error:
-            builder.is_charged |= isinstance(error, _CHARGED)
-            used = builder.usage()
-            error.usage = used = used if used.tokens or error.retryable else NO_USAGE  # a refusal for good was no call
-            raise
-        finally:
-            request.account.end(used)
 
     @asynccontextmanager
     async def _send(
