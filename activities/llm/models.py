@@ -4,21 +4,31 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Self, get_args
 
+from sennit.activities.limits import MAX_KEPT_CAPABILITIES_BYTES
 from sennit.activities.llm.metrics import CallMeter
 from sennit.activities.nodes.tracing import model_call
 from sennit.activities.providers import prices
 from sennit.activities.providers.anthropic import Anthropic
-from sennit.activities.providers.errors import KeyRefused, MediaRefused, QuotaUsedUp, SchemaMismatch, UnknownModel
+from sennit.activities.providers.errors import (
+    ExtraMissing,
+    KeyRefused,
+    MediaRefused,
+    QuotaUsedUp,
+    SchemaMismatch,
+    UnknownModel,
+)
 from sennit.activities.providers.http_provider import HttpProvider
 from sennit.activities.providers.limiter import Limiter
 from sennit.activities.providers.media import check_taken
 from sennit.activities.providers.model import ModelReply, ModelRequest, Provider, ProviderError
 from sennit.activities.providers.offline import Offline
 from sennit.activities.providers.openai import OpenAI
-from sennit.activities.providers.settings import ModelSettings, PlanFormat
+from sennit.activities.providers.pydantic_ai.provider import PydanticAI
+from sennit.activities.providers.settings import ModelSettings, PlanFormat, Server
 from sennit.activities.providers.wire_format import WireFormat
 from sennit.activities.toolbox.redaction import mask
-from sennit.workflows.messages.queues import llm_queue
+from sennit.workflows.messages.queues import PYDANTIC_AI, llm_queue
+from sennit.workflows.plan.bounded_cache import BoundedCache
 from sennit.workflows.plan.language.call_settings import NO_SETTINGS, CallSettings
 from sennit.workflows.plan.language.json_schema import violations
 from sennit.workflows.plan.language.limits import NO_USAGE
@@ -30,8 +40,10 @@ OFFLINE = ("offline",)
 TRIES = 2
 """Attempts that a model gets before the next of its list."""
 
-_TAKEN_OVER_AT_ONCE = (KeyRefused, MediaRefused, QuotaUsedUp, UnknownModel)
+_TAKEN_OVER_AT_ONCE = (ExtraMissing, KeyRefused, MediaRefused, QuotaUsedUp, UnknownModel)
 _WIRES: Mapping[str, type[WireFormat]] = {"openai": OpenAI, "anthropic": Anthropic}
+_LIMITER_BYTES = 400
+_Remote = HttpProvider | PydanticAI
 
 
 class Models:
@@ -43,12 +55,12 @@ class Models:
         self._providers = providers
         self._settings = settings or ModelSettings()
         self._meter = meter
-        self._limiters = {name: Limiter(name) for name in providers}
+        self._limiters: BoundedCache[str, Limiter] = BoundedCache(MAX_KEPT_CAPABILITIES_BYTES, lambda _: _LIMITER_BYTES)
 
     @classmethod
     def of(cls, settings: ModelSettings, meter: CallMeter | None = None) -> Self:
         prices.use(settings.prices)
-        remote = {name: HttpProvider(_WIRES[name](), server) for name, server in settings.servers.items()}
+        remote = {name: _remote(name, server) for name, server in settings.servers.items()}
         return cls({"offline": Offline(), **remote}, settings, meter)
 
     @property
@@ -125,15 +137,15 @@ class Models:
         """Return what this worker has learned of these models from calls that were refused, a sentence each."""
         return tuple(note for name, remote in self._remotes(names) for note in remote.known.notes(name))
 
-    def _remotes(self, names: Iterable[str]) -> list[tuple[str, HttpProvider]]:
+    def _remotes(self, names: Iterable[str]) -> list[tuple[str, _Remote]]:
         """Return the models that servers have, each with its server."""
         found = [(name, self._providers.get(name.partition(":")[0])) for name in names]
-        return [(name, provider) for name, provider in found if isinstance(provider, HttpProvider)]
+        return [(name, provider) for name, provider in found if isinstance(provider, _Remote)]
 
     async def close(self) -> None:
         """Close what connections there are."""
         for provider in self._providers.values():
-            if isinstance(provider, HttpProvider):
+            if isinstance(provider, _Remote):
                 await provider.close()
 
     def _provider(self, model: str) -> Provider:
@@ -142,10 +154,17 @@ class Models:
             raise UnknownModel(f"{model!r} is no model; there are {', '.join(self._providers)}")
         return self._providers[name]
 
+    def _limiter(self, model: str) -> Limiter:
+        """Return what slows the calls of a model's server. Behind pydantic-ai, each maker has its own."""
+        name, _, rest = model.partition(":")
+        if name == PYDANTIC_AI and ":" in rest:
+            name = f"{name}:{rest.partition(':')[0]}"
+        return self._limiters.get_or_make(name, lambda: Limiter(name))
+
     async def _answer(self, request: ModelRequest) -> ModelReply:
         provider = self._provider(request.model)
         name = request.model.partition(":")[0]
-        limiter, outcome, reply = self._limiters[name], "ok", None
+        limiter, outcome, reply = self._limiter(request.model), "ok", None
         try:
             with limiter.admitted():
                 if request.model == name:
@@ -169,6 +188,12 @@ class Models:
             if self._meter is not None:
                 self._meter.called(request.model, outcome, reply)
         return reply
+
+
+def _remote(name: str, server: Server) -> _Remote:
+    if name == PYDANTIC_AI:
+        return PydanticAI(server)
+    return HttpProvider(_WIRES[name](), server)
 
 
 def _masked(reply: ModelReply) -> ModelReply:

@@ -146,6 +146,10 @@ class CallRefused(ProviderError):
         self.parameters: tuple[str, ...] = ()
 
 
+class ExtraMissing(ProviderError):
+    """The worker has not what a model needs installed. Names the command that installs it."""
+
+
 class MediaRefused(ProviderError):
     """The model takes no images, PDFs or audio of that kind. Names the model and what it does not take."""
 
@@ -238,10 +242,10 @@ def error_of(server: Server, model: str, status: int, headers: Mapping[str, str]
     408, 409, 425, 429 and 5xx are tried again, unless the account is used up; every other status is final, unless the
     words say that the rate is limited, or that the model has slipped.
     """
-    refusal = _refusal_in(body)
+    refusal = refusal_in(body)
     wait = retry_after(headers)
     if wait is None:
-        wait = _wait_in(body)
+        wait = wait_in(body)
     code = refusal.code.lower()
     text = f"{refusal.code} {refusal.message}".lower()[:2000]
     quote = f": {quoted(refusal.message)}" if refusal.message else ""
@@ -298,7 +302,7 @@ def _used_up(status: int, code: str, text: str) -> bool:
     return status < 404 and bool(_USED_UP.search(text))
 
 
-def _wait_in(body: str) -> float | None:
+def wait_in(body: str) -> float | None:
     """Return the seconds for which a refusal asks in words, at most a minute; None if it asks for none."""
     for found in _WAIT.finditer(body[:4000].lower()):
         if found["delay"]:
@@ -406,7 +410,7 @@ class _Refusal:
     parameters: tuple[str, ...] = ()
 
 
-def _refusal_in(body: str) -> _Refusal:
+def refusal_in(body: str) -> _Refusal:
     """Return what an error body of any of the usual forms says."""
     try:
         data = from_json(body)

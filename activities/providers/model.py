@@ -83,7 +83,8 @@ class Message:
     """One turn after the prompt. `calls` are those of an assistant, `call_id` is the call that a tool answers.
 
     `thinking` is that of the assistant's reply, as blocks or as fields of its message, given back as it came: some
-    models refuse a turn without it. `origin` is the model that gave it, and no other gets it.
+    models refuse a turn without it. `origin` is the model that gave it, and no other gets it. `media` is shown with the
+    words of a person, or with the result of a tool.
     """
 
     role: Literal["assistant", "tool", "user"]
@@ -92,6 +93,7 @@ class Message:
     call_id: str = ""
     thinking: tuple[dict[str, Any], ...] = ()
     origin: str = ""
+    media: tuple[MediaPart, ...] = ()
 
 
 class Account(Protocol):

@@ -12,12 +12,16 @@ from typing import Any, NamedTuple, get_args
 
 from sennit.activities.limits import MAX_KEPT_PRICES_BYTES
 from sennit.activities.providers.settings import ModelSettings, OwnPrice, Prices
+from sennit.workflows.messages.queues import PYDANTIC_AI
 from sennit.workflows.plan.bounded_cache import BoundedCache
 from sennit.workflows.plan.language.limits import Usage
 from sennit.workflows.plan.language.nodes import Role
 
 _DATA = tomllib.loads(Path(__file__).with_name("prices.toml").read_text(encoding="utf-8"))
 _SNAPSHOT = re.compile(r"-(\d{4}-\d\d-\d\d|\d{8}|latest)\Z")
+
+_MAKERS = {"openai-chat": "openai", "openai-responses": "openai"}
+"""Makers that pydantic-ai knows by more than one name."""
 
 DEFAULTS: dict[str, str] = _DATA["defaults"]
 _TODO = (
@@ -73,6 +77,9 @@ def prices_of(model: str, prompt: int = 0) -> Price | None:
     own = _listed_price(_listed.get(provider, {}), {}, name, prompt)
     if own is not None:
         return own
+    if provider == PYDANTIC_AI:  # a model costs the same, whoever calls it
+        maker, _, name = name.partition(":")
+        provider = _MAKERS.get(maker, maker)
     elsewhere = _library_price(provider, name, prompt)
     if elsewhere is not None:
         return elsewhere

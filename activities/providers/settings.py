@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from sennit.activities.limits import MAX_PRICE
 from sennit.activities.toolbox.configuration import without_credentials
 from sennit.activities.toolbox.redaction import remember
-from sennit.workflows.messages.queues import PROVIDERS, models_in, rates_in
+from sennit.workflows.messages.queues import PROVIDERS, PYDANTIC_AI, models_in, rates_in
 from sennit.workflows.plan.language.call_settings import NO_SETTINGS, CallSettings
 from sennit.workflows.plan.language.limits import Duration
 from sennit.workflows.plan.language.nodes import Role
@@ -70,7 +70,7 @@ class Server:
 
     @property
     def official(self) -> bool:
-        return self.url == OFFICIAL[self.provider]
+        return self.url == OFFICIAL.get(self.provider)
 
     @property
     def needs_key(self) -> bool:
@@ -112,6 +112,7 @@ class ModelSettings:
         """Return the settings in `env`. Raises ValueError naming variable and remedy, and the value unless secret."""
         _context(env)
         servers = {provider: _server(provider, env) for provider in OFFICIAL}
+        servers[PYDANTIC_AI] = Server(PYDANTIC_AI, "", "", 0, *_silences(env))
         usual = _models("SENNIT_MODEL", env) or (_usual(env),)
         roles = {role: _models(f"SENNIT_MODEL_{role.upper()}", env) or usual for role in get_args(Role)}
         return cls(roles, servers, _rates(env), _plan_format(env), _prices(env), _call_settings(env))
@@ -148,8 +149,9 @@ def _prices(env: Mapping[str, str]) -> Prices:
         found = tomllib.loads(Path(written).read_text(encoding="utf-8"))
     except (OSError, ValueError) as problem:
         raise ValueError(f"SENNIT_PRICES={written!r}: cannot be read: {problem}") from None
+    priced = (*OFFICIAL, PYDANTIC_AI)
     for provider, models in found.items():
-        for name, price in models.items() if provider in OFFICIAL and isinstance(models, dict) else [("", None)]:
+        for name, price in models.items() if provider in priced and isinstance(models, dict) else [("", None)]:
             if wrong := _wrong_price(price):
                 place = f'{provider}."{name}"' if name else provider
                 raise ValueError(f"SENNIT_PRICES={written!r}: {place} {wrong}")
@@ -234,6 +236,11 @@ def _seconds(variable: str, env: Mapping[str, str]) -> float | None:
         raise ValueError(f"{variable}={written!r}: is not a duration; write one such as 30s, 5m or 1h") from None
 
 
+def _silences(env: Mapping[str, str]) -> tuple[float | None, float | None]:
+    """Return the longest silences before a reply and within it, where they are set."""
+    return _seconds("SENNIT_FIRST_TOKEN_TIMEOUT", env), _seconds("SENNIT_IDLE_TIMEOUT", env)
+
+
 def _server(provider: str, env: Mapping[str, str]) -> Server:
     key = env.get(f"{provider.upper()}_API_KEY", "").strip()
     if key and not _KEY.fullmatch(key):
@@ -241,8 +248,7 @@ def _server(provider: str, env: Mapping[str, str]) -> Server:
     variable = f"{provider.upper()}_BASE_URL"
     url = env.get(variable, "").strip().rstrip("/") or OFFICIAL[provider]
     url = url.removesuffix("/v1") if provider == "anthropic" else url
-    silences = (_seconds("SENNIT_FIRST_TOKEN_TIMEOUT", env), _seconds("SENNIT_IDLE_TIMEOUT", env))
-    server = Server(provider, url, key, _context(env) if url != OFFICIAL[provider] else 0, *silences)
+    server = Server(provider, url, key, _context(env) if url != OFFICIAL[provider] else 0, *_silences(env))
     try:
         parts = urlsplit(url)
         good = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port)

@@ -271,7 +271,8 @@ async def test_a_run_may_name_its_model(running: Running, server: ModelServer) -
             await (await run(goal="Which is longer?", model="mistral:large")).result()
     assert report["status"] == "done"
     assert {asked.model for asked in server.asked} == {"second"}
-    offer = "'mistral:large': is no model; give offline, openai:NAME, anthropic:NAME, several with commas between"
+    forms = "offline, openai:NAME, anthropic:NAME, pydantic-ai:MAKER:NAME"
+    offer = f"'mistral:large': is no model; give {forms}, several with commas between"
     assert f"`model`: {offer}" in str(caught.value.cause)
 
 

@@ -52,7 +52,7 @@ def test_the_catalogue_is_one_json_object_with_the_users_tools_and_nothing_they_
     assert {"search", "read", "calculate", "greet"} <= names
     assert not {"python", "shell"} & names
     assert catalogue["roles"] == ["all", "workflow", "llm", "tools", "sandbox"]
-    assert catalogue["models"] == ["offline", "openai", "anthropic"]
+    assert catalogue["models"] == ["offline", "openai", "anthropic", "pydantic-ai"]
     assert catalogue["prices"]["worker"] == [0, 0]
 
 

@@ -8,7 +8,9 @@ TOOLS = "sennit.tools"
 SANDBOX = "sennit.sandbox"
 LLM_PREFIX = "sennit.llm."
 
-PROVIDERS = ("offline", "openai", "anthropic")
+PYDANTIC_AI = "pydantic-ai"
+"""The models of the extra of that name: `pydantic-ai:google:NAME`."""
+PROVIDERS = ("offline", "openai", "anthropic", PYDANTIC_AI)
 _MODEL = re.compile(r"[^\s,]{1,110}")
 
 
@@ -23,7 +25,7 @@ def models_in(text: str, where: str = "") -> tuple[str, ...]:
     for name in names:
         provider, colon, model = name.partition(":")
         if provider not in PROVIDERS or (colon and not _MODEL.fullmatch(model)):
-            forms = "offline, openai:NAME, anthropic:NAME"
+            forms = "offline, openai:NAME, anthropic:NAME, pydantic-ai:MAKER:NAME"
             raise ValueError(f"{where}{name!r}: is no model; give {forms}, several with commas between")
     return names
 
@@ -37,7 +39,7 @@ def rates_in(text: str, *, providers: Collection[str] | None = None, least: int 
     rates: dict[str, int] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         provider, _, calls = (piece.strip() for piece in part.partition("="))
-        known = re.fullmatch(r"[a-z]\w{0,40}", provider) if providers is None else provider in providers
+        known = re.fullmatch(r"[a-z][\w-]{0,40}", provider) if providers is None else provider in providers
         if not known or not re.fullmatch(r"[0-9]{1,9}", calls) or int(calls) < least:
             raise ValueError(f"{part[:60]!r}: is no rate; give calls a minute, like openai=600,anthropic=50")
         rates[provider] = int(calls)

@@ -1,0 +1,130 @@
+"""What errors of pydantic-ai mean: which of Sennit's each is, whether the call may be made again, and when."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pydantic_ai.exceptions import (
+    AgentRunError,
+    ContentFilterError,
+    ModelAPIError,
+    ModelAuthenticationError,
+    ModelConnectionError,
+    ModelContextWindowExceededError,
+    ModelHTTPError,
+    ModelNotFoundError,
+    ModelQuotaExceededError,
+    ModelRateLimitError,
+    ModelRequestRejectedError,
+    ModelRequestTimeout,
+    ModelTimeoutError,
+    UserError,
+)
+
+from sennit.activities.limits import MAX_WAIT_SECONDS
+from sennit.activities.providers.errors import (
+    BadReply,
+    CallRefused,
+    ContextTooLong,
+    ExtraMissing,
+    KeyRefused,
+    ModelRefused,
+    ModelTimeout,
+    QuotaUsedUp,
+    RateLimited,
+    ReplyCut,
+    ServerFailed,
+    ServerUnreachable,
+    UnknownModel,
+    quoted,
+    refusal_in,
+    wait_in,
+    without_own_words,
+)
+from sennit.activities.providers.model import ProviderError
+
+_RETRIED = frozenset((408, 409, 425))
+_SENT_LATER = ("pool", "connect")
+"""Phases of a connection in which nothing was sent yet."""
+
+
+@contextmanager
+def naming_errors(name: str) -> Iterator[None]:
+    """Turn what goes wrong while a model is looked up into UnknownModel, KeyRefused or ExtraMissing."""
+    try:
+        yield
+    except ImportError as missing:
+        raise ExtraMissing(f"{name}: {quoted(str(missing))} where the workers run") from None
+    except ValueError as unknown:
+        raise UnknownModel(f"pydantic-ai has no model {name!r}: {unknown}; change SENNIT_MODEL") from None
+    except UserError as problem:
+        words = str(problem).partition(" or pass it via ")[0]
+        if words.startswith("Unknown"):
+            raise UnknownModel(f"pydantic-ai has no model {name!r}: {words}; change SENNIT_MODEL") from None
+        raise KeyRefused(f"{name} cannot be reached from this worker: {quoted(words)}") from None
+
+
+@contextmanager
+def mapped_errors(name: str, maker: str) -> Iterator[None]:
+    """Turn what goes wrong in a call into a ProviderError."""
+    try:
+        yield
+    except (AgentRunError, UserError) as error:
+        raise error_of(name, maker, error) from None
+    except NotImplementedError as error:  # so the library refuses what a maker does not take
+        raise _refused(f"{name} refuses the call: {quoted(str(error))}", str(error)) from None
+
+
+def error_of(name: str, maker: str, error: AgentRunError | UserError) -> ProviderError:
+    """Return what an error of the library means: its type, one sentence with what to do, and whether to try again."""
+    if isinstance(error, ModelAPIError):
+        return _error_of_server(name, maker, error)
+    said = quoted(str(error))
+    if isinstance(error, ContentFilterError):
+        return ModelRefused(f"{name} declined to answer: {said}")
+    if isinstance(error, UserError):
+        return _refused(f"{name} refuses the call: {said}", str(error))
+    return BadReply(f"pydantic-ai cannot read the reply of {name}: {said}", retryable=True)
+
+
+def _error_of_server(name: str, maker: str, error: ModelAPIError) -> ProviderError:
+    body = error.body if isinstance(error.body, str) else json.dumps(error.body, default=str)
+    words = refusal_in(body).message if error.body is not None else error.message
+    status = f" ({error.status_code})" if isinstance(error, ModelHTTPError) else ""
+    said = f"{status}: {quoted(words)}"
+    wait = error.retry_after if error.retry_after is not None else wait_in(body)
+    wait = min(wait, MAX_WAIT_SECONDS) if wait is not None else None
+
+    # What is about the account or the model comes first: the call itself does not matter then.
+    if isinstance(error, ModelQuotaExceededError):
+        return QuotaUsedUp(f"{maker} has no quota left for this account{said}")
+    if isinstance(error, ModelAuthenticationError):
+        return KeyRefused(f"{maker} refuses the key; check its variables where the workers run{said}")
+    if isinstance(error, ModelNotFoundError):
+        return UnknownModel(f"{maker} has no model {name!r}; change SENNIT_MODEL, or `model` in the plan{said}")
+
+    # What may pass.
+    if isinstance(error, ModelRateLimitError):
+        return RateLimited(f"{maker} limits the rate{said}", retryable=True, retry_after=wait)
+    if isinstance(error, ModelTimeoutError | ModelRequestTimeout):
+        return ModelTimeout(f"{name}: the reply took too long{said}", retryable=True)
+    if isinstance(error, ModelConnectionError):
+        if error.phase in _SENT_LATER:
+            return ServerUnreachable(f"{maker} cannot be reached{said}", retryable=True)
+        return ReplyCut(f"{maker} ended the reply early{said}", retryable=True)
+
+    # What is about the call.
+    if isinstance(error, ModelContextWindowExceededError):
+        return ContextTooLong(f"the call is too long for {name}{said}")
+    is_refusal = isinstance(error, ModelRequestRejectedError)
+    if not is_refusal and isinstance(error, ModelHTTPError):
+        is_refusal = error.status_code < 500 and error.status_code not in _RETRIED
+    if is_refusal:
+        return _refused(f"{maker} refuses the call{said}", words)
+    return ServerFailed(f"{maker} failed{said}", retryable=True, retry_after=wait)
+
+
+def _refused(message: str, words: str) -> CallRefused:
+    refused = CallRefused(message)
+    refused.text = without_own_words(words.lower())
+    return refused

@@ -1,0 +1,104 @@
+"""A request as messages of pydantic-ai, and a reply of it as it goes back in the next turn of a tool loop."""
+
+import base64
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from pydantic_ai.messages import (
+    BinaryContent,
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequestPart,
+    ModelResponse,
+    ModelResponsePart,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserContent,
+    UserPromptPart,
+)
+from pydantic_ai.messages import ModelRequest as LibraryRequest
+
+from sennit.activities.providers import structured
+from sennit.activities.providers.model import MediaPart, Message, ModelRequest, ToolRequest
+
+_STORED = "pydantic_ai"
+"""The field of a turn that holds the library's own record of it."""
+
+
+def messages_of(request: ModelRequest, *, in_words: bool) -> list[ModelMessage]:
+    """Return the turns of a request. Its schema stands in the prompt, if the server is not given it."""
+    prompt = request.prompt
+    if in_words and request.output_schema is not None:
+        prompt = f"{prompt}\n\n{structured.schema_instruction(request.output_schema)}"
+    asked = Message("user", prompt, media=request.media)
+    names = {call.id: call.name for message in request.messages for call in message.calls}
+
+    # Neighbours that are not the model's are one turn: makers want the results of parallel calls so.
+    messages = list[ModelMessage]()
+    open_turn = list[ModelRequestPart]()
+    for message in (*request.history, asked, *request.messages):
+        if message.role != "assistant":
+            open_turn.append(_part(message, names))
+            continue
+        if open_turn:
+            messages.append(LibraryRequest(parts=open_turn))
+            open_turn = []
+        messages.append(_response(message))
+    messages.append(LibraryRequest(parts=open_turn, instructions=request.system or None))
+    return messages
+
+
+def stored(response: ModelResponse) -> dict[str, Any]:
+    """Return a reply of a model as JSON, with all that its server has sent with it, such as signatures of thoughts."""
+    [dumped] = ModelMessagesTypeAdapter.dump_python([response], mode="json")
+    return {_STORED: dumped}
+
+
+def _part(message: Message, names: dict[str, str]) -> ModelRequestPart:
+    """Return a turn that is not the model's: words of a person, or the result of a call."""
+    files = [_file(media) for media in message.media]
+    if message.role == "tool":
+        content: Any = [message.text, *files] if files else message.text
+        return ToolReturnPart(names.get(message.call_id, ""), content, message.call_id)
+    if not files:
+        return UserPromptPart(message.text)
+    words: Sequence[UserContent] = [message.text, *files]
+    return UserPromptPart(words)
+
+
+def _file(media: MediaPart) -> BinaryContent:
+    return BinaryContent(base64.b64decode(media.data), media_type=media.content_type)
+
+
+def _response(message: Message) -> ModelResponse:
+    """Return a turn of the model as it came, if the library has given it and it still has the calls that were made."""
+    calls = [_call(call) for call in message.calls]
+    for fields in message.thinking:
+        if _STORED not in fields:
+            continue
+        [found] = ModelMessagesTypeAdapter.validate_python([fields[_STORED]])
+        assert isinstance(found, ModelResponse)
+        made = [part for part in found.parts if isinstance(part, ToolCallPart)]
+        if [part.tool_name for part in made] == [call.tool_name for call in calls]:
+            return replace(found, parts=_with_ids(found.parts, calls))
+    text = [TextPart(message.text)] if message.text else []
+    return ModelResponse(parts=[*text, *calls])
+
+
+def _call(call: ToolRequest) -> ToolCallPart:
+    arguments = call.arguments if isinstance(call.arguments, dict) else json.dumps(call.arguments, ensure_ascii=False)
+    return ToolCallPart(call.name, arguments, call.id)
+
+
+def _with_ids(parts: Sequence[ModelResponsePart], calls: Sequence[ToolCallPart]) -> list[ModelResponsePart]:
+    """Return parts whose calls have the ids by which the results name them: a server may use one id twice."""
+    ids = iter(calls)
+    changed = list[ModelResponsePart]()
+    for part in parts:
+        if isinstance(part, ToolCallPart):
+            part = replace(part, tool_call_id=next(ids).tool_call_id)
+        changed.append(part)
+    return changed
