@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sennit.activities.llm.history import Histories, History, messages_of
@@ -10,28 +10,26 @@ from sennit.activities.llm.inputs import PromptInputs, joins, prompt_inputs
 from sennit.activities.llm.live_text import LiveTexts
 from sennit.activities.llm.models import OFFLINE, Models
 from sennit.activities.llm.reply import JoinerFormat, PromptFormat
+from sennit.activities.llm.tool_turns import transcript, turns_before
 from sennit.activities.nodes.context import NodeContext, NodeOutput
 from sennit.activities.prompts import joiner, roles
-from sennit.activities.prompts.outputs import Budget, exceeds, fenced, fill_prompt, refers_to_goal
+from sennit.activities.prompts.outputs import Budget, exceeds, fill_prompt, refers_to_goal
 from sennit.activities.providers.errors import ContextTooLong, MediaRefused
 from sennit.activities.providers.media import part_of, why_not
 from sennit.activities.providers.model import (
     CALL_MARGIN_SECONDS,
     REPLY_ROOM,
     MediaPart,
-    Message,
     ModelReply,
     ModelRequest,
-    ToolRequest,
     tokens_of,
 )
 from sennit.activities.storage.media import load_media
 from sennit.activities.storage.run_context import ArtifactReader, RunContext
 from sennit.activities.toolbox.read_output import offered
 from sennit.workflows.messages.node_calls import LlmNodeCall
-from sennit.workflows.plan.edits.tool_loop import READER, call_results, last_turn
+from sennit.workflows.plan.edits.tool_loop import READER, last_turn
 from sennit.workflows.plan.language.nodes import ModelCall
-from sennit.workflows.plan.language.references import parse_reference
 
 REPLY_SHARE = 4
 """The part of a short context that is left to the reply, as one by this number."""
@@ -75,23 +73,24 @@ class ModelCalls:
         """Make one call with a prompt cut to a context of `window` tokens, if that is known."""
         history = await self._history(context, work, models)
         media = await self._media(context, work)
-        budget = await self._budget(context, work, inputs, window, history, media)
-        messages = await self._earlier_turns(context, work)
+        before = await turns_before(context, self.library, work, media)
+        seen = [*media, *(part for message in before.messages for part in message.media)]
+        budget = await self._budget(context, work, inputs, window, history, seen)
         tools = await self._tools(context, work, inputs.places if exceeds(inputs.values, budget.tokens) else ())
         prompt = await self._prompt_format(context, work, inputs, budget)
         form = None if tools else prompt.form
         request = self._request(context, work, prompt)
-        request = replace(request, history=history.turns, messages=tuple(messages), media=media, tools=tools, form=form)
+        request = replace(request, history=history.turns, messages=before.messages, media=media, tools=tools, form=form)
         async with self.texts.writing(context, answer_only=joins(work)) as text:
             reply = await self._complete(context, replace(request, on_text=text.add, on_restart=text.discard), models)
             if reply.calls and tools:
-                output = NodeOutput(_transcript(messages, reply), reply.usage, "calls")
+                output = NodeOutput(transcript(before.messages, reply), reply.usage, "calls")
             else:
                 output = prompt.read(reply, context.attempts.progress)
             text.end(output)
         if output.more == "calls" and work.context.over == "reference":
             output.output["outputs"] = inputs.places
-        return replace(output, warnings=(*output.warnings, *history.warnings, *reply.warnings))
+        return replace(output, warnings=(*output.warnings, *history.warnings, *before.warnings, *reply.warnings))
 
     async def _complete(self, context: NodeContext, request: ModelRequest, models: Sequence[str]) -> ModelReply:
         request = replace(request, prompt=roles.with_fault(request.prompt, context.attempts.fault))
@@ -177,15 +176,6 @@ class ModelCalls:
         reader = (offered(places),) if places and work.context.over == "reference" else ()
         return (*(entry for entry in catalogue if entry["name"] in work.tools), *reader)
 
-    async def _earlier_turns(self, context: NodeContext, work: ModelCall) -> list[Message]:
-        """Return the messages of the turns before, with the results of the last calls in fences."""
-        if work.turn is None or not work.turn.transcript:
-            return []
-        body = await self.library.value(context.run_prefix, work.turn.transcript)
-        results = call_results(work.turn, body["calls"], await _settled_results(context, work.turn.results))
-        answers = [Message("tool", fenced(node, text), call_id=name) for name, node, text in results]
-        return [_message(item) for item in body["messages"]] + answers
-
     async def _budget(
         self,
         context: NodeContext,
@@ -209,36 +199,6 @@ class ModelCalls:
         return Budget(tokens, READER if work.context.over == "reference" else "")
 
 
-async def _settled_results(context: NodeContext, reference: str) -> list[dict[str, Any]]:
-    """Return how the nodes behind a settled join ended; none without a reference."""
-    found = parse_reference(reference)
-    return list(await context.binder.value(found.node)) if found is not None else []
-
-
 def _call_seconds(limit: float) -> float:
     """Return the seconds of a call: less than the node's, so that the call fails with its own error."""
     return max(limit - CALL_MARGIN_SECONDS, limit / 2)
-
-
-def _transcript(messages: list[Message], reply: ModelReply) -> dict[str, Any]:
-    """Return the messages so far and the calls to make. Ids that a server has used twice are made different, because
-    results are matched by them.
-    """
-    taken = {call.id for message in messages for call in message.calls}
-    calls: list[ToolRequest] = []
-    for call in reply.calls:
-        ident, count = call.id or "call", 1
-        while ident in taken:
-            count += 1
-            ident = f"{call.id or 'call'}_{count}"
-        taken.add(ident)
-        calls.append(replace(call, id=ident))
-    turn = Message("assistant", reply.text, tuple(calls), thinking=reply.thinking, origin=reply.origin)
-    messages = [*messages, turn]
-    return {"messages": [asdict(message) for message in messages], "calls": [asdict(call) for call in calls]}
-
-
-def _message(item: dict[str, Any]) -> Message:
-    calls = tuple(ToolRequest(**call) for call in item["calls"])
-    thinking, origin = tuple(item.get("thinking", ())), item.get("origin", "")
-    return Message(item["role"], item["text"], calls, item["call_id"], thinking, origin)

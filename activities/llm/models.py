@@ -19,7 +19,7 @@ from sennit.activities.providers.errors import (
 )
 from sennit.activities.providers.http_provider import HttpProvider
 from sennit.activities.providers.limiter import Limiter
-from sennit.activities.providers.media import check_taken
+from sennit.activities.providers.media import check_taken, lacks
 from sennit.activities.providers.model import ModelReply, ModelRequest, Provider, ProviderError
 from sennit.activities.providers.offline import Offline
 from sennit.activities.providers.openai import OpenAI
@@ -34,6 +34,7 @@ from sennit.workflows.plan.language.json_schema import violations
 from sennit.workflows.plan.language.limits import NO_USAGE
 from sennit.workflows.plan.language.nodes import Role
 from sennit.workflows.plan.language.problems import place_of
+from sennit.workflows.plan.language.text import format_names
 
 OFFLINE = ("offline",)
 """What serves a role for which a run has no models."""
@@ -55,6 +56,8 @@ class Models:
         self._providers = providers
         self._settings = settings or ModelSettings()
         self._meter = meter
+        self._refused: BoundedCache[str, tuple[str, ...]] = BoundedCache(MAX_KEPT_CAPABILITIES_BYTES)
+        """The kinds of media that a model's server has refused, where tools had returned them."""
         self._limiters: BoundedCache[str, Limiter] = BoundedCache(MAX_KEPT_CAPABILITIES_BYTES, lambda _: _LIMITER_BYTES)
 
     @classmethod
@@ -161,6 +164,35 @@ class Models:
             name = f"{name}:{rest.partition(':')[0]}"
         return self._limiters.get_or_make(name, lambda: Limiter(name))
 
+    def _with_results_named(self, request: ModelRequest) -> tuple[ModelRequest, tuple[str, ...]]:
+        """Return a request without the media that tools have returned and that its model is known not to take, and what
+        people should know of that. The words of the results name them.
+        """
+        refused = self._refused.get(request.model) or ()
+        kinds = {part.kind for message in request.messages for part in message.media}
+        lacking = [kind for kind in sorted(kinds) if kind in refused or lacks(request.model, kind)]
+        if not lacking:
+            return request, ()
+        messages = []
+        for message in request.messages:
+            seen = tuple(part for part in message.media if part.kind not in lacking)
+            messages.append(replace(message, media=seen))
+        note = (
+            f"{request.model} takes no {format_names(lacking)}: what tools have returned is named to it and not shown"
+        )
+        return replace(request, messages=tuple(messages)), (note,)
+
+    def _without_results(self, request: ModelRequest, refused: MediaRefused) -> tuple[ModelRequest, tuple[str, ...]]:
+        """Return the same for a call that was refused for its media. Raises the refusal, if no tool has returned any:
+        nothing that a person wants shown is left out.
+        """
+        kinds = {part.kind for message in request.messages for part in message.media}
+        if not kinds:
+            raise refused
+        self._refused.put(request.model, (*(self._refused.get(request.model) or ()), *sorted(kinds)))
+        request.on_restart(f"the model is asked again: {refused}")
+        return self._with_results_named(request)
+
     async def _answer(self, request: ModelRequest) -> ModelReply:
         provider = self._provider(request.model)
         name = request.model.partition(":")[0]
@@ -170,11 +202,17 @@ class Models:
                 if request.model == name:
                     request = replace(request, model=await provider.default_model())
                 check_taken(request)
+                request, named = self._with_results_named(request)
                 await request.account.begin(
                     NO_USAGE, NO_USAGE
                 )  # what was cut off before is paid, whoever serves it now
                 with model_call(request) as record:
-                    reply = _masked(await provider.complete(request))
+                    try:
+                        reply = _masked(await provider.complete(request))
+                    except MediaRefused as refused:
+                        request, named = self._without_results(request, refused)
+                        reply = _masked(await provider.complete(request))
+                    reply = replace(reply, warnings=(*reply.warnings, *named))
                     record(reply)
                     if request.output_schema is not None and not reply.calls:
                         _fit(reply, request.output_schema)

@@ -23,6 +23,7 @@ from sennit.activities.providers.limiter import ProviderBusy
 from sennit.activities.providers.model import Message, ModelReply, ModelRequest
 from sennit.activities.toolbox.redaction import mask
 from sennit.workflows.messages.contracts import GROUP, NodeReply
+from sennit.workflows.messages.queues import PYDANTIC_AI
 from sennit.workflows.plan.language.nodes import JoinNode, MapNode, ToolCall
 from sennit.workflows.plan.scheduling.joins import is_manifest
 from sennit.workflows.run.subagent import prefix_below
@@ -190,7 +191,7 @@ def model_call(request: ModelRequest) -> Iterator[Callable[[ModelReply], None]]:
         yield lambda _: None
         return
     above.calls += 1
-    provider, _, model = request.model.partition(":")
+    provider, _, model = request.model.removeprefix(f"{PYDANTIC_AI}:").partition(":")
     span = Span(above.run, span_id(above.id, str(above.calls)), above.id, f"chat {model or provider}", time.time_ns())
     span.attributes = {
         "gen_ai.operation.name": "chat",
@@ -216,6 +217,7 @@ def model_call(request: ModelRequest) -> Iterator[Callable[[ModelReply], None]]:
             "gen_ai.response.finish_reasons": [reason],
             "gen_ai.usage.input_tokens": reply.usage.input_tokens,
             "gen_ai.usage.output_tokens": reply.usage.output_tokens,
+            "gen_ai.usage.cache_read.input_tokens": reply.usage.cached_tokens,
             "gen_ai.response.time_to_first_chunk": reply.first_token_ms / 1000,
         }
         if recorder.contents:

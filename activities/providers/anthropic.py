@@ -254,8 +254,10 @@ def _media_block(media: MediaPart) -> dict[str, Any]:
 
 
 def _blocks(message: Message) -> list[dict[str, Any]]:
+    shown = [_media_block(media) for media in message.media]
     if message.role == "tool":
-        return [{"type": "tool_result", "tool_use_id": message.call_id, "content": message.text}]
+        content: Any = [{"type": "text", "text": message.text}, *shown] if shown else message.text
+        return [{"type": "tool_result", "tool_use_id": message.call_id, "content": content}]
     text = [{"type": "text", "text": message.text}] if message.text else []
     calls = [
         {
@@ -266,4 +268,4 @@ def _blocks(message: Message) -> list[dict[str, Any]]:
         }
         for call in message.calls
     ]
-    return [*message.thinking, *text, *calls]
+    return [*message.thinking, *shown, *text, *calls]

@@ -304,8 +304,8 @@ class HttpProvider:
         """Send a body, whose limit stands in `field`, and read what comes. The account is told before and after."""
         request = builder.request
         # A model does not read the base64 of an image, but the image.
-        encoded = sum(len(media.data) for media in request.media)
-        read = sum(media.tokens for media in request.media)
+        encoded = sum(len(media.data) for media in request.shown)
+        read = sum(media.tokens for media in request.shown)
         sent = Usage(tokens_in(len(_written(body)) - encoded) + read, calls=1)
         context = self.known.context(request.model)
         limit = body.get(field)

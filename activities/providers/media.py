@@ -39,7 +39,7 @@ def lacks_all(model: str) -> bool:
 
 def check_taken(request: ModelRequest) -> None:
     """Raise MediaRefused, before anything is sent, if the request's model is known not to take its media."""
-    for media in request.media:
+    for media in request.media:  # what a tool has returned is named instead
         if lacks(request.model, media.kind):
             raise MediaRefused(f"{request.model} takes no {media.kind}: {why_not(request.model)}")
 
@@ -54,9 +54,9 @@ def refused_media(request: ModelRequest, refusal: str, text: str) -> MediaRefuse
     """Return the error of a call that a server refuses because its model takes no such media; `text` is its answer in
     small letters. None where that is not what it says.
     """
-    if not request.media or not _NO_MEDIA.search(text):
+    if not request.shown or not _NO_MEDIA.search(text):
         return None
-    kinds = format_names(dict.fromkeys(media.kind for media in request.media))
+    kinds = format_names(dict.fromkeys(media.kind for media in request.shown))
     return MediaRefused(f"{request.model} takes no {kinds}: {refusal}")
 
 
@@ -68,4 +68,4 @@ def part_of(media: Media, data: str) -> MediaPart:
         tokens = PAGE_TOKENS * (1 + media.bytes // _BYTES_A_PAGE)
     else:
         tokens = 1 + media.bytes // _BYTES_A_SOUND_TOKEN
-    return MediaPart(media.media, data, tokens, media.name)
+    return MediaPart(media.media, data, tokens, media.name, media.model_dump(mode="json"))

@@ -51,14 +51,20 @@ class ProviderError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class MediaPart:
-    """An image, a PDF or a recording beside a prompt. `data` is its bytes in base64, `tokens` about what a model reads
-    of it.
+    """An image, a PDF or a recording beside a prompt or a result. `data` is its bytes in base64, `tokens` about what a
+    model reads of it, `reference` the value that names it in the run.
     """
 
     content_type: MediaType
     data: str
     tokens: int
     name: str = ""
+    reference: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes it has, at the most."""
+        return len(self.data) // 4 * 3
 
     @property
     def kind(self) -> MediaKind:
@@ -181,6 +187,11 @@ class ModelRequest:
     on_text: Callable[[str], None] = lambda _: None
     on_restart: Callable[[str], None] = lambda _: None
     account: Account = field(default_factory=NoAccount)
+
+    @property
+    def shown(self) -> tuple[MediaPart, ...]:
+        """All media of the call: those of its prompt, and what tools have returned."""
+        return (*self.media, *(part for message in self.messages for part in message.media))
 
     @property
     def callable(self) -> tuple[dict[str, Any], ...]:

@@ -1,7 +1,7 @@
 """OpenAI's chat completions, as they are served by OpenAI, vLLM, Ollama, llama.cpp and most gateways."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from sennit.activities.providers import structured
@@ -222,8 +222,26 @@ def _messages(request: ModelRequest, without: Without) -> list[dict[str, Any]]:
     if request.media:
         asked["content"] = [{"type": "text", "text": prompt}, *map(_part, request.media)]
     earlier = [_turn(turn, without) for turn in request.history]
-    later = [_turn(turn, without) for turn in request.messages]
-    return [*first, *earlier, asked, *later]
+    return [*first, *earlier, asked, *_later(request.messages, without)]
+
+
+def _later(messages: Sequence[Message], without: Without) -> list[dict[str, Any]]:
+    """Return the turns after the prompt. The result of a tool is text in this format, so what is to be seen of the
+    results of one turn is shown by a user behind them.
+    """
+    turns, shown = list[dict[str, Any]](), list[dict[str, Any]]()
+    for message in messages:
+        if message.role == "tool":
+            turns.append(_turn(message, without))
+            if message.media:
+                shown.append({"type": "text", "text": f"What the call {message.call_id} has returned:"})
+                shown += map(_part, message.media)
+            continue
+        if shown:
+            turns.append({"role": "user", "content": shown})
+            shown = []
+        turns.append(_turn(message, without))
+    return [*turns, {"role": "user", "content": shown}] if shown else turns
 
 
 def _part(media: MediaPart) -> dict[str, Any]:
@@ -240,6 +258,8 @@ def _turn(message: Message, without: Without) -> dict[str, Any]:
     if message.role == "tool":
         return {"role": "tool", "tool_call_id": message.call_id, "content": message.text}
     turn: dict[str, Any] = {"role": message.role, "content": message.text}
+    if message.media:
+        turn["content"] = [{"type": "text", "text": message.text}, *map(_part, message.media)]
     for fields in message.thinking:
         turn |= {name: value for name, value in fields.items() if name not in without}
     if message.calls:

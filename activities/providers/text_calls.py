@@ -23,7 +23,9 @@ def in_text(request: ModelRequest) -> ModelRequest:
     messages: list[Message] = []
     for message in map(_in_text, request.messages):
         if messages and message.role == messages[-1].role == "user":
-            message = Message("user", f"{messages.pop().text}\n{message.text}")
+            earlier = messages.pop()
+            shown = (*earlier.media, *message.media)
+            message = Message("user", f"{earlier.text}\n{message.text}", media=shown)
         messages.append(message)
     request = replace(request, messages=tuple(messages))
     if not request.callable:
@@ -35,7 +37,7 @@ def in_text(request: ModelRequest) -> ModelRequest:
 
 def _in_text(message: Message) -> Message:
     if message.role == "tool":
-        return Message("user", f"<tool_response>\n{message.text}\n</tool_response>")
+        return Message("user", f"<tool_response>\n{message.text}\n</tool_response>", media=message.media)
     calls = [
         f"<tool_call>\n{json.dumps({'name': call.name, 'arguments': call.arguments}, ensure_ascii=False)}\n</tool_call>"
         for call in message.calls

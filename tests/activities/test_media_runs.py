@@ -19,7 +19,7 @@ from sennit.activities.limits import MAX_MEDIA_BYTES
 from sennit.activities.llm.models import Models
 from sennit.activities.providers.settings import ModelSettings
 from sennit.activities.toolbox import load_tools
-from sennit.testing.model_rules import Asked
+from sennit.testing.model_rules import Asked, Call, Reply
 from sennit.testing.models import ModelServer, model_server
 
 PLAN = {
@@ -34,7 +34,7 @@ async def main(photo):
 
 @pytest.fixture
 async def server() -> AsyncIterator[ModelServer]:
-    async with model_server(key=KEY, models=("first",)) as found:
+    async with model_server(key=KEY, models=("first", "gpt-3.5-turbo")) as found:
         yield found
 
 
@@ -229,3 +229,50 @@ async def test_a_fork_has_the_images_of_the_run_that_it_forks(
     assert (await second.result())["answer"] == "No."
     assert images(server.asked[-1]) == [PNG]
     assert media_tools.SHOTS.count("of the fork") == 1, "the fork has taken it over"
+
+
+LOOK = {"id": "look", "kind": "llm", "prompt": "What is on the page?", "tools": ["shoot"], "max_turns": 4}
+
+
+def pictures_in(body: dict[str, Any]) -> int:
+    """Return how often a request has the picture."""
+    return str(body).count(base64.b64encode(PNG).decode())
+
+
+@both
+async def test_a_tool_loop_shows_the_model_what_a_tool_returns(
+    run: Start, server: ModelServer, artifacts: Path
+) -> None:
+    first = Reply(calls=(Call("shoot", {"page": "a"}), Call("shoot", {"page": "b"})))
+    server.on("What is on the page", first, Reply(calls=(Call("shoot", {"page": "c"}),)), "Dots.")
+    handle = await run(plan={"nodes": [LOOK]})
+    assert (await handle.result())["answer"] == "Dots."
+    assert [pictures_in(asked.body) for asked in server.asked] == [0, 2, 3]
+    history = await handle.fetch_history()
+    assert base64.b64encode(PNG).decode() not in history.to_json(), "bytes never travel through the run"
+    kept = [path.read_bytes() for path in artifacts.rglob("*") if path.is_file()]
+    assert not any(base64.b64encode(PNG) in body for body in kept), "transcripts name what they show"
+
+
+async def test_a_model_that_reads_text_alone_is_told_of_what_a_tool_returns(run: Start, server: ModelServer) -> None:
+    """Nothing of the call is refused for it: the words of the result name the image."""
+    server.on("What is on the page", Reply(calls=(Call("shoot", {"page": "a"}),)), "I cannot tell.")
+    handle = await run(plan={"nodes": [{**LOOK, "model": "openai:gpt-3.5-turbo"}]})
+    report = await handle.result()
+    assert report["answer"] == "I cannot tell."
+    assert pictures_in(server.asked[-1].body) == 0
+    assert "shot.png" in server.asked[-1].text
+    assert "openai:gpt-3.5-turbo takes no image: what tools have returned is named to it" in str(
+        await handle.query("plan")
+    )
+
+
+async def test_a_server_that_refuses_images_is_asked_again_without_those_of_tools(
+    run: Start, server: ModelServer
+) -> None:
+    call = Reply(calls=(Call("shoot", {"page": "a"}),))
+    refused = Reply(status=400, text="this model does not support image input")
+    server.on("What is on the page", call, refused, call, "I cannot tell.")
+    report = await (await run(plan={"nodes": [LOOK]})).result()
+    assert report["answer"] == "I cannot tell."
+    assert [pictures_in(asked.body) for asked in server.asked] == [0, 1, 0, 0], "and never again"

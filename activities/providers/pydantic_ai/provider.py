@@ -154,4 +154,4 @@ def _tokens_in(request: ModelRequest) -> int:
     called = [str(call.arguments) for turn in turns for call in turn.calls]
     tools = [str(entry) for entry in request.callable]
     texts = tokens_of(request.system, request.prompt, *(turn.text for turn in turns), *called, *tools)
-    return texts + sum(media.tokens for media in request.media)
+    return texts + sum(media.tokens for media in request.shown)

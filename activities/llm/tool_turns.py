@@ -1,0 +1,148 @@
+"""The turns of a tool loop: how they are kept between two activities, and what the next call shows of them.
+
+The transcript is an artifact. It has the words of each turn, its calls and what a model wants back. Images, PDFs and
+recordings that tools have returned stand in it as the values that name them; their bytes are read for each call.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from sennit.activities.limits import MAX_CALL_MEDIA_BYTES
+from sennit.activities.nodes.context import NodeContext
+from sennit.activities.prompts.outputs import fenced
+from sennit.activities.providers.media import part_of
+from sennit.activities.providers.model import MediaPart, Message, ModelReply, ToolRequest
+from sennit.activities.storage.artifacts import BodyMissing
+from sennit.activities.storage.media import load_media
+from sennit.activities.storage.run_context import ArtifactReader
+from sennit.activities.toolbox.media import BadMedia
+from sennit.workflows.plan.edits.tool_loop import call_results
+from sennit.workflows.plan.language.media import Media, as_media
+from sennit.workflows.plan.language.nodes import ModelCall
+from sennit.workflows.plan.language.references import parse_reference
+from sennit.workflows.plan.limits import MAX_CALL_MEDIA
+
+
+@dataclass(frozen=True, slots=True)
+class ToolTurns:
+    """The turns before a call, and what people should know of them."""
+
+    messages: tuple[Message, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+async def turns_before(
+    context: NodeContext, library: ArtifactReader, work: ModelCall, media: Sequence[MediaPart]
+) -> ToolTurns:
+    """Return the messages of the turns before, with the results of the last calls in fences. Beside the `media` of the
+    prompt, the model is shown what tools have returned, as far as a call may have it: the last results come first.
+
+    Raises BodyMissing and StoreUnavailable.
+    """
+    if work.turn is None or not work.turn.transcript:
+        return ToolTurns()
+    body = await library.value(context.run_prefix, work.turn.transcript)
+    settled = await _settled_results(context, work.turn.results)
+    values = {str(entry["id"]): entry.get("value") for entry in settled if entry.get("status") == "succeeded"}
+
+    # The turns of the transcript, and then the results of the last one.
+    items: list[dict[str, Any]] = list(body["messages"])
+    for call_id, node, text in call_results(work.turn, body["calls"], settled):
+        found = [media.model_dump(mode="json") for media in _media_in(values.get(node))]
+        items.append({"role": "tool", "text": fenced(node, text), "call_id": call_id, "calls": [], "media": found})
+    room = _Room(MAX_CALL_MEDIA - len(media), MAX_CALL_MEDIA_BYTES - sum(part.bytes for part in media))
+    messages = [await _with_media(library, context.run_prefix, item, room) for item in reversed(items)]
+    return ToolTurns(tuple(reversed(messages)), room.warnings)
+
+
+def transcript(messages: Sequence[Message], reply: ModelReply) -> dict[str, Any]:
+    """Return the messages so far and the calls to make. Ids that a server has used twice are made different, because
+    results are matched by them.
+    """
+    taken = {call.id for message in messages for call in message.calls}
+    calls: list[ToolRequest] = []
+    for call in reply.calls:
+        ident, count = call.id or "call", 1
+        while ident in taken:
+            count += 1
+            ident = f"{call.id or 'call'}_{count}"
+        taken.add(ident)
+        calls.append(replace(call, id=ident))
+    turn = Message("assistant", reply.text, tuple(calls), thinking=reply.thinking, origin=reply.origin)
+    return {"messages": [_item(message) for message in (*messages, turn)], "calls": [asdict(call) for call in calls]}
+
+
+@dataclass(slots=True)
+class _Room:
+    """How many files and bytes of media a call may still have, and how many files found no room."""
+
+    files: int
+    bytes: int
+    left_out: int = 0
+
+    def takes(self, media: Media) -> bool:
+        """Return whether there is room for media, which takes it."""
+        if self.files < 1 or self.bytes < media.bytes:
+            self.left_out += 1
+            return False
+        self.files -= 1
+        self.bytes -= media.bytes
+        return True
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        if not self.left_out:
+            return ()
+        most = f"a call has at most {MAX_CALL_MEDIA} files and {MAX_CALL_MEDIA_BYTES:,} bytes"
+        return (f"{self.left_out:,} files that tools have returned are named to the model and not shown: {most}",)
+
+
+def message_of(item: dict[str, Any]) -> Message:
+    """Return a message of a transcript, without its media."""
+    calls = tuple(ToolRequest(**call) for call in item["calls"])
+    thinking, origin = tuple(item.get("thinking", ())), item.get("origin", "")
+    return Message(item["role"], item["text"], calls, item["call_id"], thinking, origin)
+
+
+def _item(message: Message) -> dict[str, Any]:
+    """Return a message as the transcript has it, without the bytes of its media."""
+    item = asdict(replace(message, media=()))
+    item["media"] = [part.reference for part in message.media]
+    return item
+
+
+async def _with_media(library: ArtifactReader, run_prefix: str, item: dict[str, Any], room: _Room) -> Message:
+    """Return a message of the transcript with its media. What only looks like media, or lies in another run, is not
+    shown: the words of the result name it all the same.
+    """
+    shown = list[MediaPart]()
+    for reference in item.get("media", ()):
+        media = as_media(reference)
+        if media is None or not room.takes(media):
+            continue
+        try:
+            loaded = await load_media(library.store, run_prefix, [reference])
+        except (BadMedia, BodyMissing):
+            continue
+        shown += [part_of(media, data) for media, data in loaded]
+    return replace(message_of(item), media=tuple(shown))
+
+
+async def _settled_results(context: NodeContext, reference: str) -> list[dict[str, Any]]:
+    """Return how the nodes behind a settled join ended; none without a reference."""
+    found = parse_reference(reference)
+    return list(await context.binder.value(found.node)) if found is not None else []
+
+
+def _media_in(value: Any) -> Iterator[Media]:
+    """Yield the media that stand anywhere in a value, in their order."""
+    media = as_media(value)
+    if media is not None:
+        yield media
+    elif isinstance(value, dict):
+        for part in value.values():
+            yield from _media_in(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _media_in(part)
