@@ -14,7 +14,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError
 
-from sennit.activities.limits import MAX_THREADS
+from sennit.activities.limits import MAX_DRY_RUNS, MAX_THREADS
 from sennit.activities.llm.call import ModelCalls
 from sennit.activities.llm.models import Models
 from sennit.activities.nodes import tracing
@@ -38,6 +38,7 @@ from sennit.activities.runs.approvals import ApprovalRule, topmost_run
 from sennit.activities.runs.check import PlanChecker, compiler_of
 from sennit.activities.runs.conclusion import RunConcluder
 from sennit.activities.runs.conversation import Conversation
+from sennit.activities.runs.dry_run import DryRunner
 from sennit.activities.runs.namespace import NamespaceAttributes
 from sennit.activities.runs.outputs import OutputReader
 from sennit.activities.runs.planner import Planner, PlanStreamer
@@ -67,6 +68,7 @@ from sennit.workflows.messages.contracts import (
     PreparedRun,
 )
 from sennit.workflows.messages.converter import StackedError
+from sennit.workflows.messages.dry_run import DRY_RUN, DryRunCall, DryRunReport
 from sennit.workflows.messages.node_calls import (
     BudgetedCall,
     FollowedCall,
@@ -131,6 +133,17 @@ class Activities:
         self._planner = Planner(store, self._library, self._models, scripts)
         self._concluder = RunConcluder(store, self._library)
         self._outputs = OutputReader(self._library)
+        self._dry_runs = DryRunner(
+            store,
+            registry,
+            self._models,
+            documents,
+            self._approvals,
+            interpreter,
+            scripts,
+            places.index,
+            asyncio.Semaphore(MAX_DRY_RUNS),
+        )
         llm = ModelCalls(self._models, self._library)
         threads = asyncio.Semaphore(max(MAX_THREADS, slots or 0))
         programs = Programs(self._library, interpreter, compiler_of, self._models.providers)
@@ -181,7 +194,7 @@ class Activities:
             self._short_activity(contracts.LEDGER, lambda *call: self._nodes.ledger(*call)),
             self._short_activity(contracts.PREPARE_AGENT, lambda *call: self._nodes.subagent_request(*call)),
         ]
-        return [self.prepare, self.outputs, self.group, *short, *nodes]
+        return [self.prepare, self.outputs, self.dry_run, self.group, *short, *nodes]
 
     def sandbox(self) -> list[Callable[..., Any]]:
         """Return the activities of the sandbox queue."""
@@ -271,6 +284,12 @@ class Activities:
         """Read outputs for a client. Safe to repeat."""
         with beating(tuple):
             return await _typed(self._outputs.read(activity.client(), call))
+
+    @activity.defn(name=DRY_RUN.name)
+    async def dry_run(self, call: DryRunCall) -> DryRunReport:
+        """Play what an edit or a fork would do. It changes nothing. Safe to repeat."""
+        with beating(tuple):
+            return await _typed(self._dry_runs.play(activity.client(), call))
 
     def _node_activity(self, kind: Call[NodeCall, GroupReply]) -> Callable[..., Awaitable[GroupReply]]:
         async def run_node(call: NodeCall) -> GroupReply:

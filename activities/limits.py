@@ -28,6 +28,7 @@ MAX_CELL_COLUMNS: Final = 200  # of one cell, before the table is fitted to its 
 MAX_COMPARED_BYTES: Final = 16 * 1024 * 1024  # of a file that a write is compared with before a person approves it
 MAX_CALL_MEDIA_BYTES: Final = 20 * 1024 * 1024  # of all media of one model call: providers take 20 to 50 MB a request
 MAX_CALL_TOKENS: Final = 1_000_000_000  # of one call; what a server counts beyond is none of its counts
+MAX_COMPARED_PAGES: Final = 200  # of a program, whose calls a dry run compares with those of another script
 MAX_COST_USD: Final = 10_000  # of one call: whatever is more is no price
 MAX_CUT_ERROR_CHARACTERS: Final = 60
 """Of a failure among so many calls of one activity that their replies hardly fit in a payload."""
@@ -36,6 +37,8 @@ MAX_DIFFERENCE_BYTES: Final = 200_000  # of each text that is compared with anot
 MAX_DIFFERENCE_LINES: Final = 2_000  # of texts that are compared: that takes time in the square of the lines
 MAX_DOCUMENTS: Final = 20_000  # in a folder of documents: all are looked at when it is searched
 MAX_DOCUMENT_PATH_CHARACTERS: Final = 1_000  # of the path of a document, well within what file systems take
+MAX_DRY_RUN_SECONDS: Final = 15.0  # for which one plays; then it says what it knows
+MAX_DRY_RUNS: Final = 2  # that one worker plays at once: each may keep so much in memory
 MAX_ERROR_BYTES: Final = 64 * 1024  # of an error's body, of which one sentence is shown
 MAX_ENDS_BYTES: Final = MAX_PAYLOAD_BYTES // 4  # of how the calls of one step have ended: they travel with its page
 MAX_EVIDENCE: Final = 50  # Pieces of one answer, so that a report fits in a payload
@@ -79,6 +82,7 @@ MAX_LINE_CHARACTERS: Final = 120  # of a planner's line in a warning
 MAX_LOG_CHARACTERS: Final = 64 << 10  # of what one session of a script logs: the workflow keeps so much of all
 MAX_LOG_LINE_CHARACTERS: Final = 10_000  # of what an MCP server says on its standard error
 MAX_LOGGED_CHARACTERS: Final = 2_000  # of one line of a script's log
+MAX_LOOK_UP_SECONDS: Final = 2.0  # for which a dry run looks for the end of one call: a write may be in flight
 MAX_LOST_THREADS: Final = 50
 """Threads that calls may hold after they were given up; with more, the process should be replaced."""
 MAX_MARKED_BYTES: Final = 4 * 1024  # of an output that lies in the marker of its node: one file and not two
@@ -151,6 +155,7 @@ MAX_SANDBOX_CHARACTERS: Final = 1_000_000  # of the data and the files that code
 MAX_SANDBOX_SECONDS: Final = 120  # for which code in the sandbox may run
 MAX_SCHEMA_PARTS: Final = 2_000
 """Of a type that a script writes: types, with those of the classes that they name, and parts of a JSON schema."""
+MAX_SCRATCH_BYTES: Final = 64 * 1024 * 1024  # of what one dry run keeps in memory
 MAX_SERVER_MESSAGE_BYTES: Final = 16 * 1024 * 1024  # of one message of an MCP server
 MAX_SERVER_PAUSE_SECONDS: Final = 60.0  # between two attempts at an MCP server that does not start
 MAX_SHAPE_FIELDS: Final = 50  # of one object, in the shape of a schema that a planner reads

@@ -8,6 +8,7 @@ MAX_CASES: Final = 2_000  # of one file: each is a run, and all of them are on t
 MAX_CASE_NAME_CHARACTERS: Final = 60  # It is a part of a run's id, beside those of the set and the model
 MAX_CASES_AT_ONCE: Final = 100  # Each is watched by queries
 MAX_DAYS: Final = 3650  # Ten years: more is a mistake in the command
+MAX_FATE_LINES: Final = 20  # of reads that a fork or an edit takes over: a person reads the others
 MAX_GOAL_SUMMARY_CHARACTERS: Final = 200  # of a goal in a list of runs
 MAX_GRANTED_FOLDERS: Final = 1_000  # Folders of documents that the local stack has granted to runs at once
 MAX_IDLE_POLL_SECONDS: Final = 15.0  # between two looks whether the local stack is in use

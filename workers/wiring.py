@@ -117,11 +117,12 @@ def _log() -> Any:
 
 def _workflows() -> tuple[type, ...]:
     from sennit.workflows.agent_run import AgentRun
+    from sennit.workflows.dry_run import DryRun
     from sennit.workflows.look_up import LookUp
     from sennit.workflows.read_outputs import ReadOutputs
     from sennit.workflows.run_stream import RunStream
 
-    return AgentRun, LookUp, ReadOutputs, RunStream
+    return AgentRun, DryRun, LookUp, ReadOutputs, RunStream
 
 
 def _check_keys(settings: WorkerSettings) -> None:

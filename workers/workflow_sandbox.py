@@ -37,6 +37,7 @@ PASSED_THROUGH = (
     "sennit.workflows.drawing",
     "sennit.workflows.messages.activity_options",
     "sennit.workflows.messages.outputs",
+    "sennit.workflows.messages.dry_run",
     "sennit.workflows.messages.queues",
     "sennit.workflows.views.report",
     "sennit.workflows.views.shown_run",

@@ -137,12 +137,12 @@ class NodeRunner:
         if isinstance(call, GateNodeCall):
             taken = await self.origins.result(context)
             return taken or NodeReply(question=await question_of(context, self.store))
-        tool = self.registry.get(work.tool) if isinstance(work, ToolCall) else None
+        tool = self._tool_of(context)
         if tool is not None and tool.may_change:
             await check_unchanged(self.library, context, tool)
         # a wait for a thread comes before a write's intent, and is not part of the node's time
         async with nullcontext() if tool is None or tool.is_async else self.threads:
-            if isinstance(work, ToolCall) and tool is not None and (tool.effect == "write" or context.spec.approval):
+            if isinstance(work, ToolCall) and tool is not None and self._may_write(context, tool):
                 return of_its_type(await self._write(context, tool, work))
             key = partial(_content_key, context, refs, tool)
             marker = key(context.unit.generation)
@@ -152,21 +152,72 @@ class NodeRunner:
             work_to_do, is_large = await self._ready(context, tool), tool is not None and tool.large
             return await self._run(context, work_to_do, marker, apart=is_large)
 
+    async def recorded_end(
+        self, call: NodeCall, path: str, refs: dict[str, str], *, run_prefix: str
+    ) -> NodeReply | None:
+        """Return how a node has ended that the run begins now, as far as that is recorded in the run, or in one that it
+        forks. None if nothing is, so that it would be called. Nothing is called for it; what only puts stored outputs
+        together is done.
+
+        Raises UnknownOutcome for a write of which nobody knows whether it was made, BindError, BodyMissing,
+        StoreUnavailable.
+        """
+        context = await self._context(call, path, refs, run_prefix, Attempts(1, 0))
+        is_answered = isinstance(call, GateNodeCall) and not call.asks
+        if is_answered or context.node.kind == "join" or (context.node.kind == "map" and context.unit.item is None):
+            return await self._reply(context, refs)
+        if await context.binder.is_skipped(context.unit):
+            return NodeReply(skipped=True)
+        tool = self._tool_of(context)
+        if self._may_write(context, tool):
+            return await self._recorded_write(context, tool) or await self._marked(context, _write_marker(context))
+        key = partial(_content_key, context, refs, tool)
+        is_call = isinstance(context.work, ToolCall | ModelCall) and not isinstance(call, GateNodeCall)
+        found = await self._marked(context, key(context.unit.generation)) if is_call else None
+        found = found or await self.origins.call(context, key)
+        return of_its_type(found) if found is not None else None
+
+    async def step_without_calls(
+        self, call: ProgramNodeCall, path: str, refs: dict[str, str], *, run_prefix: str
+    ) -> NodeReply:
+        """Make a step of a program as `run` does, but ask nobody whether the program may begin, and leave all calls of
+        the script to the run. Raises what `run` raises.
+        """
+        call = call.model_copy(update={"fuse": "off"})
+        context = await self._context(call, path, refs, run_prefix, Attempts(1, 0))
+        if await context.binder.is_skipped(context.unit):
+            return NodeReply(skipped=True)
+        return await self._advanced(context)
+
     async def _recorded(self, context: NodeContext) -> NodeReply | None:
         """Return how a call of a program has ended in a run that this one forks, None if that is for its own activity
         to find out.
         """
-        work = context.work
         try:
-            tool = self.registry.get(work.tool) if isinstance(work, ToolCall) else None
-            if isinstance(work, ToolCall) and tool is not None and (tool.effect == "write" or context.spec.approval):
-                await context.binder.load(context.unit)
-                found, _ = await self.origins.write(context, Write.of(context, tool, context.arguments(work)))
+            tool = self._tool_of(context)
+            if self._may_write(context, tool):
+                found = await self._recorded_write(context, tool)
             else:
                 found = await self.origins.call(context, partial(_content_key, context, {}, tool))
             return of_its_type(found) if found is not None and not found.more else None
         except (ToolError, BindError):
             return None
+
+    async def _recorded_write(self, context: NodeContext, tool: Tool | None) -> NodeReply | None:
+        """Return what a write has returned in a run that this one forks. Raises what `Origins.write` raises."""
+        assert isinstance(context.work, ToolCall)
+        assert tool is not None
+        await context.binder.load(context.unit)
+        found, _ = await self.origins.write(context, Write.of(context, tool, context.arguments(context.work)))
+        return found
+
+    def _tool_of(self, context: NodeContext) -> Tool | None:
+        """Return the tool that a node calls. Raises ToolError if this worker does not have it."""
+        return self.registry.get(context.work.tool) if isinstance(context.work, ToolCall) else None
+
+    def _may_write(self, context: NodeContext, tool: Tool | None) -> bool:
+        """Whether a node's call goes through the ledger of effects."""
+        return tool is not None and (tool.effect == "write" or context.spec.approval)
 
     async def _run(self, context: NodeContext, work: Work, key: str, *, apart: bool = False) -> NodeReply:
         """Get the node's output, and mark the node as done with it: in its marker if it is short, else before.
@@ -414,6 +465,11 @@ class NodeRunner:
 
 async def _unrecorded(_: str) -> None:
     """Tell of no outcome: who lists the writes of a ledger asks its markers only whether they are there."""
+
+
+def _write_marker(context: NodeContext) -> str:
+    """Return the name of the marker with the outcome of a node's write."""
+    return digest_of(context.idempotency_key.encode())
 
 
 def _content_key(context: NodeContext, refs: dict[str, str], tool: Tool | None, generation: int) -> str:

@@ -30,6 +30,14 @@ class ApprovalRule:
         run = await topmost()
         return asked if await asyncio.to_thread(self.grants.may_write, run, secret) else "writes"
 
+    def without_run(self, asked: ApprovalPolicy, *, is_granted: bool) -> ApprovalPolicy:
+        """Return the approval that a run will have which asks for `asked`, and is not there yet: its user says whether
+        it `is_granted` that.
+        """
+        if asked == "writes" or self.least == "never":
+            return asked
+        return asked if is_granted and self.grants.path is not None else "writes"
+
 
 async def topmost_run(client: Client, workflow: str, run: str) -> Chain:
     """Return the run above all that have started this one, or itself, by what the server says. Raises RPCError."""

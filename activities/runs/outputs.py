@@ -48,9 +48,9 @@ class OutputReader:
         StoreUnavailable, and RPCError if the run does not answer.
         """
         try:
-            prefix = f"{client.namespace}/{await _run_prefix(client, call.workflow, call.run_id)}"
+            prefix = f"{client.namespace}/{await run_prefix_of(client, call.workflow, call.run_id)}"
             places = await _places(client, call)
-        except (WorkflowQueryFailedError, ValidationError, _Foreign) as error:
+        except (WorkflowQueryFailedError, ValidationError, ForeignRun) as error:
             why = one_line(str(error), 300)
             return _none(NO_SUCH_NODE, f"{call.workflow} does not say where its outputs are: {why}")
         except RPCError as error:
@@ -105,7 +105,7 @@ def _masked(value: Any) -> tuple[bytes, bool]:
     return sent, sent != body
 
 
-class _Foreign(Exception):
+class ForeignRun(Exception):
     """Why a workflow is not believed: any program may start one that answers queries."""
 
 
@@ -113,27 +113,27 @@ async def _places(client: Client, call: OutputsCall) -> tuple[OutputPlace, ...]:
     run = client.get_workflow_handle(call.workflow, run_id=call.run_id or None)
     places = OutputPlaces.model_validate(await run.query("outputs", {"nodes": list(call.nodes)})).places
     if len(places) != len(call.nodes):
-        raise _Foreign(f"it answers {len(places)} places for {len(call.nodes)} nodes")
+        raise ForeignRun(f"it answers {len(places)} places for {len(call.nodes)} nodes")
     return places
 
 
-async def _run_prefix(client: Client, workflow: str, run_id: str) -> str:
+async def run_prefix_of(client: Client, workflow: str, run_id: str = "") -> str:
     """Return the part of the store that belongs to a run, as the server has recorded it: its first run id or, for a
     sub-agent, what the run above it gave it, which must lie below that run's own. Nothing that the run says counts.
     """
     began = await _beginning(client, workflow, run_id)
     if began.workflow_type.name != "AgentRun":
-        raise _Foreign(f"it is no run, but a workflow of the type {began.workflow_type.name}")
+        raise ForeignRun(f"it is no run, but a workflow of the type {began.workflow_type.name}")
     parent = began.parent_workflow_execution
     if not parent.workflow_id or (await _beginning_above(client, parent)).workflow_type.name != "AgentRun":
         if not began.first_execution_run_id:
-            raise _Foreign("the server does not say which run it began with")
+            raise ForeignRun("the server does not say which run it began with")
         return began.first_execution_run_id
-    above = await _run_prefix(client, parent.workflow_id, parent.run_id)
+    above = await run_prefix_of(client, parent.workflow_id, parent.run_id)
     request = await client.data_converter.decode(began.input.payloads[:1])
     prefix = request[0].get("run_prefix") if request and isinstance(request[0], dict) else None
     if not isinstance(prefix, str) or not is_below(prefix, above):
-        raise _Foreign(f"the run above it, {parent.workflow_id}, has not recorded where they are")
+        raise ForeignRun(f"the run above it, {parent.workflow_id}, has not recorded where they are")
     return prefix
 
 
@@ -143,7 +143,7 @@ async def _beginning_above(client: Client, parent: WorkflowExecution) -> Workflo
     except RPCError as error:
         if error.status is not RPCStatusCode.NOT_FOUND:
             raise
-        raise _Foreign(f"the server has forgotten {parent.workflow_id}, the run above it") from None
+        raise ForeignRun(f"the server has forgotten {parent.workflow_id}, the run above it") from None
 
 
 async def _beginning(client: Client, workflow: str, run_id: str) -> WorkflowExecutionStartedEventAttributes:

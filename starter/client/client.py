@@ -17,6 +17,7 @@ from sennit.starter.client.connection import (
     server_of,
     speaking_sennit,
 )
+from sennit.starter.client.dry_run import dry_run
 from sennit.starter.client.errors import NotAllowed, RunNotFound, ServerUnreachable
 from sennit.starter.client.local import allow_writes, join_local_stack, open_folder
 from sennit.starter.client.origin import Origin, read_origin
@@ -43,6 +44,7 @@ from sennit.starter.client.runs import WORKFLOW_TYPE, RunSummary, read_runs
 from sennit.starter.client.server_errors import error_of
 from sennit.starter.dev.messages import Say, to_stderr
 from sennit.starter.dev.stack import Renew
+from sennit.workflows.messages.dry_run import DryRunCall, DryRunReport
 from sennit.workflows.messages.queues import WORKFLOW
 from sennit.workflows.messages.result import RunReport, RunStatus
 from sennit.workflows.plan.programs.program_plan import program_plan, title_of
@@ -139,16 +141,42 @@ class Sennit:
         person, whatever `approval` is, unless `repeat_writes` is True. For `id`, `again` and what is raised see
         `start`.
         """
+        request, chosen = self._forking(origin, docs, options, repeat_writes=repeat_writes)
+        title = title or request.get("title") or ""
+        name = str(request.get("goal") or (origin.plan or {}).get("goal") or "") or title or origin.name
+        return await self._begin(request, id or origin.fork_id, name, title, origin.plan, chosen, again=again)
+
+    async def dry_run(
+        self,
+        origin: Origin,
+        *,
+        docs: str | None = None,
+        repeat_writes: bool = False,
+        **options: Unpack[RunOptions],
+    ) -> DryRunReport:
+        """Return what a `fork` of a run with these options would do, as far as the recorded ends of its calls reach:
+        what is taken over, what is made again, and what is new. Nothing is started, called or claimed.
+
+        Raises InvalidRequest for a request that the fork would refuse by its form, NoAnswer if no worker plays it, or
+        another SennitError.
+        """
+        request, chosen = self._forking(origin, docs, options, repeat_writes=repeat_writes)
+        if chosen.get("docs"):
+            open_folder(self.server, chosen["docs"])
+        call = DryRunCall(workflow=origin.name, request=request, is_granted=chosen.get("approval") == "never")
+        return await dry_run(self.client, call)
+
+    def _forking(
+        self, origin: Origin, docs: str | None, options: RunOptions, *, repeat_writes: bool
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the request of a fork, and what of it its user has chosen for it."""
         folder = {"docs": docs_folder(docs, must_exist=self.server.is_local)} if docs else {}
         chosen = {name: value for name, value in options.items() if value is not None} | folder
         inputs = {**origin.inputs, **(options.get("inputs") or {})}
         fields = {**origin.request, **chosen, "inputs": inputs, "origins": list(origin.homes)}
         if repeat_writes:
             fields["repeat_writes"] = True
-        request = build_request(plan=origin.plan, **fields)
-        title = title or fields.get("title") or ""
-        name = str(fields.get("goal") or (origin.plan or {}).get("goal") or "") or title or origin.name
-        return await self._begin(request, id or origin.fork_id, name, title, origin.plan, chosen, again=again)
+        return build_request(plan=origin.plan, **fields), chosen
 
     async def origin(self, name: str) -> Origin:
         """Return the run with this id as a fork of it begins. Raises NotAllowed if it goes on, Refused if it

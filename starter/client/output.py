@@ -2,25 +2,21 @@
 
 import base64
 import json
-import secrets
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from datetime import timedelta
 from typing import Any
 
-from temporalio.api.common.v1 import WorkflowExecution
-from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
-from temporalio.client import Client, WorkflowFailureError, WorkflowQueryFailedError
+from temporalio.client import Client, WorkflowQueryFailedError
 from temporalio.service import RPCError, RPCStatusCode
 
-from sennit.starter.client.activity_details import why_silent
 from sennit.starter.client.errors import NoAnswer, NoOutput, NotEnded, Refused, SennitError
 from sennit.starter.client.server_errors import error_of
+from sennit.starter.client.short_workflows import ask_worker
 from sennit.starter.limits import MAX_OUTPUT_CHANGES
 from sennit.workflows.limits import MAX_OUTPUTS, MAX_PART_BYTES
 from sennit.workflows.messages.contracts import NodeError, conclusion_of
 from sennit.workflows.messages.outputs import GONE, NO_OUTPUT, NOT_ENDED, OutputPart, OutputsCall, OutputsReply
-from sennit.workflows.messages.queues import WORKFLOW
 from sennit.workflows.messages.result import RunReport, cut_warning
 from sennit.workflows.plan.language.packing import inflate
 from sennit.workflows.plan.language.text import format_name, one_line
@@ -150,27 +146,8 @@ def _body(part: OutputPart) -> bytes:
 
 
 async def _ask(client: Client, call: OutputsCall) -> OutputsReply:
-    """Have a worker read. The reader is deleted then, since its history has what it has read."""
-    name = f"{call.workflow}.outputs-{secrets.token_hex(4)}"  # no sub-agent has this name
-    try:
-        reader = await client.start_workflow(
-            "ReadOutputs", call, id=name, task_queue=WORKFLOW, result_type=OutputsReply, execution_timeout=LONGEST_READ
-        )
-        try:
-            reply: OutputsReply = await reader.result()
-            return reply
-        finally:
-            with suppress(RPCError):  # some may start workflows and not delete them: retention does it
-                await _delete(client, name, reader.result_run_id or "")
-    except WorkflowFailureError as failure:
-        why = await why_silent(client, name)
-        cause = getattr(failure.cause, "cause", None) or failure.cause
-        raise NoAnswer(why or f"no worker of the role `tools` could read the output: {cause}") from None
-    except RPCError as error:
-        raise error_of(error) from None
-
-
-async def _delete(client: Client, name: str, run_id: str) -> None:
-    execution = WorkflowExecution(workflow_id=name, run_id=run_id)
-    request = DeleteWorkflowExecutionRequest(namespace=client.namespace, workflow_execution=execution)
-    await client.workflow_service.delete_workflow_execution(request)
+    """Have a worker read."""
+    name = f"{call.workflow}.outputs"  # no sub-agent has this name
+    return await ask_worker(
+        client, "ReadOutputs", call, OutputsReply, name=name, limit=LONGEST_READ, task="read the output"
+    )

@@ -19,6 +19,7 @@ from temporalio.service import RPCError
 
 from sennit.starter.client.activity_details import activity_details
 from sennit.starter.client.decisions import Decisions
+from sennit.starter.client.dry_run import dry_run
 from sennit.starter.client.errors import (
     InvalidRequest,
     NoAnswer,
@@ -43,6 +44,7 @@ from sennit.starter.client.request import ForkOptions
 from sennit.starter.client.server_errors import error_of, retry_outages, unless_stopped
 from sennit.starter.client.texts import TextListener
 from sennit.workflows.limits import MAX_PAGE_NODES
+from sennit.workflows.messages.dry_run import DryRunCall, DryRunReport
 from sennit.workflows.messages.result import RunReport
 from sennit.workflows.messages.views import RunEvent, RunView, ScriptView
 from sennit.workflows.plan.language.references import BindError, part_of
@@ -419,6 +421,17 @@ class Run(Decisions, Generic[T]):
         Raises NotAllowed if this run goes on; for the rest see `Sennit.fork`.
         """
         return await self._fork(self.id, script, node, options)
+
+    async def dry_run(self, script: str, *, node: str = "main", repeat_writes: bool = False) -> DryRunReport:
+        """Return what an edit would do that gives the program `node` this script, as far as the recorded ends of calls
+        reach: what is taken over, what is made again, and what is cancelled. Nothing is changed.
+
+        The run may go on meanwhile. Raises NoAnswer if no worker plays it, or another SennitError.
+        """
+        subagent, _, node = node.rpartition(".")
+        workflow = f"{self.id}.{subagent}" if subagent else self.id
+        call = DryRunCall(workflow=workflow, node=node, script=script, repeat_writes=repeat_writes)
+        return await dry_run(self._client, call)
 
     async def cancel(self) -> None:
         """Ask the run to cancel: it stops running nodes and ends as cancelled. A run that is over stays as it is."""

@@ -57,10 +57,17 @@ async def connect(
 
 
 async def launch(
-    args: argparse.Namespace, terminal: Terminal, *, docs: str | None, fork: Begin | None = None, **what: Any
+    args: argparse.Namespace,
+    terminal: Terminal,
+    *,
+    docs: str | None,
+    fork: Begin | None = None,
+    review: Callable[[Sennit, dict[str, Any]], Awaitable[Exit | None]] | None = None,
+    **what: Any,
 ) -> Exit:
     """Start a run, or join the one of that id, and wait for it as the flags say. `fork` returns the run that it forks
-    and what else is given.
+    and what else is given, and `review` shows what that would do: it returns how the command ends if it goes no
+    further.
     """
     if args.again and args.id is None:
         raise Refused("--again starts the run of an --id anew; without --id every run is new")
@@ -69,6 +76,9 @@ async def launch(
     begin: Callable[..., Awaitable[Run[RunReport]]] = sennit.start
     if fork is not None:
         begin, what = sennit.fork, await fork(sennit)
+    ended = await review(sennit, what) if review is not None else None
+    if ended is not None:
+        return ended
     run = await begin(**what, docs=docs, id=args.id, again=args.again, **run_options(args))
     if args.detach:
         return detach(run, terminal)

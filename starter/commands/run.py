@@ -6,9 +6,10 @@ from typing import Any
 
 from sennit.starter.client.client import Sennit
 from sennit.starter.client.connection import configured_server
-from sennit.starter.client.errors import Exit, Refused
+from sennit.starter.client.errors import Exit, Refused, RunNotFound
 from sennit.starter.commands.command_line import Parser, add_run_argument
-from sennit.starter.commands.launch import add_start_arguments, launch
+from sennit.starter.commands.launch import add_start_arguments, launch, run_options
+from sennit.starter.commands.review import Review, add_review_arguments
 from sennit.starter.plans.catalogue import read_catalogue
 from sennit.starter.plans.inputs import pairs, read_inputs
 from sennit.starter.plans.plan_check import check_plan
@@ -33,6 +34,7 @@ def add_arguments(parser: Parser) -> None:
         )
         parser.add_argument("--node", metavar="NODE", default="", help="the program's id in a plan of several")
         parser.add_argument("--repeat-writes", action="store_true", help="do not ask about writes of the old script")
+        add_review_arguments(parser)
         add_start_arguments(parser, replans=True, docs=True)
         return
     parser.describe(
@@ -90,7 +92,23 @@ async def _fork(args: argparse.Namespace, terminal: Terminal) -> Exit:
         found = {"origin": origin, "inputs": inputs, "title": title_of(script)}
         return found | ({"repeat_writes": True} if args.repeat_writes else {})
 
-    return await launch(args, terminal, docs=args.docs, fork=begin)
+    async def review(sennit: Sennit, what: dict[str, Any]) -> Exit | None:
+        if args.id is not None and not args.again and await _is_there(sennit, args.id):
+            return None  # nothing is started: the run of that id is joined
+        given = {name: value for name, value in what.items() if name != "title"}
+        shown = Review(args, terminal)
+        await shown.show(sennit.dry_run(**given, docs=args.docs, **run_options(args)), "start this fork?")
+        return shown.exit
+
+    return await launch(args, terminal, docs=args.docs, fork=begin, review=review)
+
+
+async def _is_there(sennit: Sennit, name: str) -> bool:
+    try:
+        await sennit.look_up(name)
+    except RunNotFound:
+        return False
+    return True
 
 
 async def _quote(args: argparse.Namespace, file: PlanFile, terminal: Terminal) -> Exit:

@@ -9,6 +9,7 @@ from sennit.starter.client.errors import Exit, NoAnswer, Refused
 from sennit.starter.client.run import Run
 from sennit.starter.commands.command_line import Parser, add_run_argument
 from sennit.starter.commands.launch import connect
+from sennit.starter.commands.review import Review, add_review_arguments
 from sennit.starter.plans.inputs import pairs
 from sennit.starter.plans.plan_file import read_script
 from sennit.starter.terminal.console import Terminal
@@ -65,6 +66,7 @@ def add_arguments(parser: Parser) -> None:
         parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="change an argument")
     if command == "edit":
         parser.add_argument("--repeat-writes", action="store_true", help="do not ask about writes of the old script")
+        add_review_arguments(parser)
     if command in ("retry", "answer"):
         parser.add_argument("--repeat-effect", action="store_true", help="repeat a write that succeeded")
 
@@ -92,8 +94,17 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
         fields["value"] = value_of(args.value, await _expected_value(found, args.node))
     if args.command == "approve" and args.set:
         fields["args"] = await _changed_arguments(found, args.node, args.set)
+    shown: dict[str, Any] = {}
+    if args.command == "edit":
+        review = Review(args, terminal)
+        node = fields.get("node", "main")
+        dry_run = found.dry_run(fields["script"], node=node, repeat_writes=args.repeat_writes)
+        await review.show(dry_run, f"give {node} this script?")
+        if review.exit is not None:
+            return review.exit
+        shown = review.data
     message = await found.update(args.name, **fields)
-    terminal.result(clean(message), {"run": found.id, "update": args.name, "message": message})
+    terminal.result(clean(message), {"run": found.id, "update": args.name, "message": message, **shown})
     return Exit.ANSWER
 
 

@@ -20,6 +20,7 @@ from sennit.activities.definitions import Activities
 from sennit.activities.runs.pollers import QueueWorkers
 from sennit.workers.workflow_sandbox import runner_for
 from sennit.workflows.agent_run import AgentRun
+from sennit.workflows.dry_run import DryRun
 from sennit.workflows.look_up import LookUp
 from sennit.workflows.messages import queues
 from sennit.workflows.read_outputs import ReadOutputs
@@ -44,7 +45,7 @@ async def serving(
     host: Activities,
     *,
     cached: int = CACHED,
-    workflows: Sequence[type] = (AgentRun, LookUp, ReadOutputs, RunStream),
+    workflows: Sequence[type] = (AgentRun, DryRun, LookUp, ReadOutputs, RunStream),
     runner: WorkflowRunner | None = None,
     interceptors: Sequence[Interceptor] = (),
 ) -> AsyncIterator[None]:

@@ -18,6 +18,7 @@ from sennit.workflows.plan.scheduling.budget import ledger
 from sennit.workflows.plan.scheduling.termination import handled
 from sennit.workflows.run.engine import Engine
 from sennit.workflows.run.setup import RunSetup
+from sennit.workflows.run.state_query import state_part
 from sennit.workflows.views.journal import Journal
 from sennit.workflows.views.nodes import drain_waits_for, error_of, view_of
 from sennit.workflows.views.outputs import NO_PLAN, asked_for, output_places
@@ -37,6 +38,7 @@ HELP: dict[str, Any] = {
         "costs": {"about": "what each node has used, the dearest first", "example": {}},
         "script": {"about": "a program's script, and what each line has called", "example": {"node": "main"}},
         "outputs": {"about": "where outputs lie, for workers to read them", "example": {"nodes": ["n7"]}},
+        "state": {"about": "where the run stands, for workers to play on from there", "example": {"part": 0}},
         "events": {"about": "what has happened, a page of events at a time", "example": {"after": 0}},
         "help": {"about": "this", "example": {}},
     },
@@ -116,6 +118,16 @@ class QueryHandlers:
         names, engine = asked_for(request), self._engine
         places = output_places(engine.state, names, self._answer_ref) if engine is not None else (NO_PLAN,) * len(names)
         return OutputPlaces(places=places).model_dump(mode="json")
+
+    @workflow.query(name="state", description='Where the run stands, for workers to play on from there: {"part": 0}')
+    def query_state(self, request: Any = None, *more: Any) -> dict[str, Any]:
+        """Return a piece of `RunStateView` as `RunStatePart`, or `{"problem": ...}`."""
+        del more
+        if self._engine is None:
+            return {"problem": NOT_PLANNED}
+        if self._engine.frozen is not None:
+            return {"problem": self._engine.frozen.problem}
+        return state_part(self._engine, self._setup.run_context, request)
 
     @workflow.query(name="events", description='What has happened, a page at a time: {} or {"after": 500}')
     def query_events(self, request: Any = None, *more: Any) -> dict[str, Any]:
