@@ -118,3 +118,31 @@ async def test_a_person_repairs_a_call_of_a_task_that_a_step_has_begun(start: St
     fork = await start(plan=program(edited, "on", repaired=repaired), origins=[handle.first_execution_run_id])
     assert (await fork.result())["answer"] == report["answer"]
     assert not called(cache, fork)
+
+
+JOINED = """
+async def write(number: int):
+    return (await note(text=f"{number} MARK"))["value"]
+
+async def look(number: int):
+    return (await glance(value=[number, "WORD"]))["value"]
+
+async def main():
+    await note(text="MARK")
+    await parallel([task(write, number=number) for number in range(3)])
+    found = await parallel([task(look, number=number) for number in range(2)])
+    END
+    return found
+"""
+
+
+async def test_an_edit_gives_up_a_join_whose_value_the_old_script_has_worked_out_in_place(start: Start) -> None:
+    """Its tasks run again and end with other values: the old script must not go on with those."""
+    script = JOINED.replace("MARK", uuid.uuid4().hex)
+    old = script.replace("WORD", "old").replace("END", 'await fail(message="no")')
+    handle = await start(plan=program(old), approval="never")
+    await until(handle, lambda view: bool(view["status"] == "blocked"))
+    edited = script.replace("WORD", "new").replace("END", 'await glance(value="end")')
+    await insist(handle, "edit_program", {"script": edited})
+    report = await handle.result()
+    assert (report["status"], report["answer"]) == ("done", [[0, "new"], [1, "new"]])

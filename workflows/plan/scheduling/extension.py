@@ -181,6 +181,8 @@ def _replace(state: RunState, step: int) -> None:
         gone.append(later)
     off = dict.fromkeys(gone)
     joins = dict.fromkeys(dep for node in gone for dep in graph.specs[node].inputs if graph.specs[dep].kind == "join")
+    # A step that has worked out a join itself reads that again when an input ends otherwise. No step waits for it.
+    joins |= dict.fromkeys(made for node in gone for made in graph.made_by(node) if graph.specs[made].kind == "join")
     gone += [join for join in joins if all(node in off for node in graph.joins[join])]
     for node in gone:
         if live(state.status[node]):
