@@ -115,7 +115,7 @@ class ComputingParent:
 
     def _start(self) -> None:
         found = self.confinement()
-        policy = {**found.policy(self.service.memory), "seccomp": False} if found.holds else None
+        policy = {**found.policy(self.service.memory), "seccomp": False, "namespaces": True} if found.holds else None
         service = {
             "module": self.service.module,
             "memory": self.service.memory,

@@ -15,6 +15,7 @@ import secrets
 import signal
 import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -24,6 +25,7 @@ READY = b"ready"
 _REFUSED = 125
 _NOT_FOUND = 127
 _NEW_MOUNTS_AND_PROCESSES = 0x20020000
+_NEW_NETWORK_QUEUES_AND_NAMES, _NEW_USERS = 0x4C000000, 0x10000000
 _PRIVATE_MOUNTS, _NO_SETUID_NO_DEVICES = 0x44000, 0b110
 _FIRST_USER = 1_000_000
 _CAPABILITIES = 0x20080522
@@ -55,14 +57,17 @@ def any_user() -> int:
 
 
 def restrict(policy: dict[str, Any]) -> None:
-    """Restrict this process to `policy`. Without a folder to `write` in, no file can be written. Raises OSError,
-    ValueError.
+    """Restrict this process to `policy`. Without a folder to `write` in, no file can be written, and `namespaces` are
+    those that the kernel lets it have. Raises OSError, ValueError.
     """
     user, limits, version, place = policy["user"], policy["limits"], policy["landlock"], policy["write"]
-    if policy["namespaces"]:
+    if policy["namespaces"] and place:
         _make_namespaces(place, user, limits)
     Path("/proc/self/oom_score_adj").write_text("1000")  # when memory runs out, this goes first
     _limit(limits, others=_threads(os.getuid()) if user is None and version and "processes" in limits else 0)
+    if policy["namespaces"] and not place:
+        with suppress(OSError):  # where the kernel does not allow it, the other layers hold
+            _leave_machine()
     os.chdir(place or "/")
     rules = _rules(policy) if version else None
     give_up_rights(user)
@@ -100,6 +105,20 @@ def _make_namespaces(folder: str, user: int, limits: dict[str, int]) -> None:
     options = f"size={limits['disk']},nr_inodes={limits['entries'] + 100},mode=700,uid={user},gid={user}"
     mounted = _LIBC.mount(b"tmpfs", os.fsencode(folder), b"tmpfs", _NO_SETUID_NO_DEVICES, options.encode())
     _checked(mounted, "mount")
+
+
+def _leave_machine() -> None:
+    """Give this process a network, queues and a root of its own, all of which are empty. Raises OSError where only some
+    of that is allowed, or nothing.
+    """
+    alone = 0 if os.getuid() == 0 else _NEW_USERS
+    _checked(_LIBC.unshare(_NEW_NETWORK_QUEUES_AND_NAMES | alone), "unshare")
+    # In a folder that has been removed nothing can ever be made.
+    folder = Path("/tmp", f"sennit-root-{secrets.token_hex(8)}")  # noqa: S108 - no file is ever in it
+    folder.mkdir(mode=0o700)
+    os.chdir(folder)
+    folder.rmdir()
+    os.chroot(".")
 
 
 def _enter_process_namespace() -> None:

@@ -1,10 +1,13 @@
 """What reads scripts has no more rights than code in the sandbox, where the kernel can hold it."""
 
+import json
 import os
 import platform
 import re
 import shutil
+import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -17,6 +20,7 @@ from sennit.activities.programs.interpreter import Interpreter
 from sennit.activities.programs.reader import ScriptReader
 from sennit.activities.programs.values import Advance, Ended
 from sennit.activities.sandbox import confinement, landlock, seccomp
+from sennit.activities.sandbox.computing import ComputingParent, Service
 from sennit.activities.sandbox.confinement import Confinement, find_confinement
 
 KINDS = {"interpreter", "parent", "reader"}
@@ -86,6 +90,30 @@ async def test_a_process_that_computes_has_two_pipes_and_starts_nothing() -> Non
     for bound in ("Max processes", "Max open files", "Max file size", "Max core file size"):
         assert most(bound, process) == 0
     reader.close()
+
+
+@pytest.mark.parametrize("landlock_too", [True, False])
+def test_what_a_process_that_computes_is_a_copy_of_has_left_the_machine(landlock_too: bool) -> None:
+    """With or without Landlock."""
+    options = "-n" if os.getuid() == 0 else "-rn"
+    if shutil.which("unshare") is None or subprocess.run(["unshare", options, "true"], check=False).returncode != 0:
+        pytest.skip("this user may not make namespaces")
+    found = find_confinement()
+    here = found if landlock_too else replace(found, landlock=0)
+    parent = ComputingParent(
+        Service("sennit.activities.programs.arithmetic_service", memory=64 << 20, seconds=1, answer_bytes=1_000),
+        lambda: here,
+    )
+    request = json.dumps({"steps": [["number", [7]]], "sides": [0], "signs": []}).encode()
+    process = parent.copy()
+    assert process.ask(request, 60) == {"value": 7}
+    assert parent._process is not None
+    at = parent._process.pid
+    assert str(Path(f"/proc/{at}/root").readlink()).endswith(" (deleted)")
+    for namespace in ("net", "ipc", "uts"):
+        assert Path(f"/proc/{at}/ns/{namespace}").readlink() != Path(f"/proc/self/ns/{namespace}").readlink()
+    process.end()
+    parent.close()
 
 
 def test_a_confined_process_reaches_no_file_and_no_network() -> None:
