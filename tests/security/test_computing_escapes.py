@@ -43,16 +43,16 @@ def parent(request: pytest.FixtureRequest) -> Iterator[ComputingParent]:
 
 
 @pytest.fixture
-def facts(tmp_path: Path) -> Iterator[dict[str, Any]]:
-    for folder in (tmp_path, *tmp_path.parents[:3]):
-        folder.chmod(0o777)
-    (tmp_path / "secret").write_text(SECRET)
-    (tmp_path / "secret").chmod(0o644)
-    (tmp_path / "spare").touch()
-    (tmp_path / "planted.py").touch()
+def facts(folder: Path) -> Iterator[dict[str, Any]]:
+    """What attacks are told. Everybody may reach and change the files."""
+    folder.chmod(0o777)
+    (folder / "secret").write_text(SECRET)
+    (folder / "secret").chmod(0o644)
+    (folder / "spare").touch()
+    (folder / "planted.py").touch()
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
-        yield {"worker": os.getpid(), "secret": str(tmp_path / "secret"), "folder": str(tmp_path), "port": port}
+        yield {"worker": os.getpid(), "secret": str(folder / "secret"), "folder": str(folder), "port": port}
 
 
 def asked(parent: ComputingParent, attack: Attack, facts: dict[str, Any]) -> str:
