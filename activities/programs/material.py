@@ -203,11 +203,16 @@ def _millis(timeout: float | None, kind: str) -> int:
         return 0
     if kind not in ("", "task", *TIMED):
         raise Refused("TypeError", "has no `timeout`")
-    if type(timeout) not in (int, float) or not timeout > 0:
-        raise Refused("ValueError", f"`timeout` is a number of seconds above 0, not {timeout!r:.40}")
-    if timeout > MAX_SLEEP_SECONDS:
-        raise Refused("ValueError", f"`timeout` is at most {MAX_SLEEP_SECONDS:,} seconds, not {timeout!r:.40}")
-    return max(1, round(timeout * 1000))
+    return millis_of("timeout", timeout)
+
+
+def millis_of(name: str, seconds: float) -> int:
+    """Return the milliseconds of an argument that is a number of seconds. Raises Refused for anything else."""
+    if type(seconds) not in (int, float) or not seconds > 0:
+        raise Refused("ValueError", f"`{name}` is a number of seconds above 0, not {seconds!r:.40}")
+    if seconds > MAX_SLEEP_SECONDS:
+        raise Refused("ValueError", f"`{name}` is at most {MAX_SLEEP_SECONDS:,} seconds, not {seconds!r:.40}")
+    return max(1, round(seconds * 1000))
 
 
 def _attempts(retry: int | None, kind: str) -> int:

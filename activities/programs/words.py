@@ -19,6 +19,7 @@ from sennit.activities.programs.material import (
     Refused,
     bound,
     made_node,
+    millis_of,
     pieces,
     question_text,
     shortened,
@@ -52,7 +53,7 @@ from sennit.workflows.plan.language.problems import no_such_tool
 from sennit.workflows.plan.language.references import literal
 from sennit.workflows.plan.language.text import format_name, format_names, nearest_or_known
 from sennit.workflows.plan.programs.source import as_known, line_in_file, place_in
-from sennit.workflows.plan.programs.vocabulary import AS_TASKS, ROLES
+from sennit.workflows.plan.programs.vocabulary import AS_TASKS, ROLES, SILENCES
 
 _MATERIAL = "material_"
 
@@ -211,6 +212,8 @@ class Words:
         media: Any = (),
         **settings: Any,
     ) -> None:
+        silences = {name: f"{millis_of(name, settings[name])}ms" for name in SILENCES if settings.get(name) is not None}
+        settings = {name: value for name, value in settings.items() if name not in SILENCES}
         if unknown := [name for name in settings if name not in CallSettings.model_fields]:
             raise Refused("TypeError", f"got an unexpected keyword argument {unknown[0]!r}")
         provider = model.partition(":")[0] if isinstance(model, str) else ""
@@ -239,6 +242,8 @@ class Words:
         text = f"{literal(text_of('prompt', prompt))}{places and chr(10)}{places}"
         self.materials |= {self._next: digests} if digests else {}
         key = [prompt, known, fields, packed(shown)] if shown else [prompt, known, fields]
+        # How long a model may be silent changes nothing of what the call is, so it is no part of its key.
+        fields = {**fields, **silences}
         if shown:
             fields = {**fields, "media": mapped(literal(shown), self._named)}
         node = made_node(LlmNode, id=self._next, kind="llm", prompt=text, **fields)

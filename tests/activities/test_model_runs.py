@@ -473,3 +473,18 @@ async def test_a_joiner_is_held_to_its_json_where_a_server_takes_a_schema(
     assert schemas[1]["properties"].keys() == {"answer", "evidence"}  # type: ignore[index]
     assert [schema is not None for schema in schemas] == [False, True, False, True, False]
     assert "JSON Schema" not in server.asked[-1].text
+
+
+async def test_a_program_says_how_long_a_model_may_be_silent(running: Running, server: ModelServer) -> None:
+    server.on("Once", Reply(text="late", first_token=30.0))
+    script = """
+async def main():
+    try:
+        return await llm("Once", first_token_timeout=0.3, retry=1)
+    except ModelTimeout as error:
+        return str(error)
+"""
+    async with running() as run:
+        plan = {"nodes": [{"id": "p", "kind": "program", "script": script}]}
+        result = await (await run(plan=plan, goal="g")).result()
+    assert "no first piece of the reply in time" in result["answer"]

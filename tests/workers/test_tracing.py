@@ -103,6 +103,7 @@ async def test_a_run_is_one_trace_of_nodes_attempts_and_model_calls(dev_server: 
     used = report["usage"]
     assert chat.attributes["gen_ai.usage.input_tokens"] == used["input_tokens"]
     assert chat.attributes["gen_ai.usage.output_tokens"] == used["output_tokens"]
+    assert chat.attributes["gen_ai.usage.cache_read.input_tokens"] == used["cached_tokens"]
     assert "quick" not in str(chat.attributes)
     assert not [span.name for span in traces.spans if Counter(each.id for each in traces.spans)[span.id] > 1]
     assert (set(traces.paths), traces.services) == ({"/v1/traces"}, {"sennit"})

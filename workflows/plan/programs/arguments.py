@@ -27,6 +27,7 @@ from sennit.workflows.plan.programs.vocabulary import (
     RETRIED,
     ROLES,
     SIGNATURES,
+    SILENCES,
     TIMED,
     TYPES,
     WORDS,
@@ -230,6 +231,8 @@ class Arguments:
             check = _OF_KEYWORDS.get(keyword.arg or "")
             if check is not None:
                 yield from check(self, keyword.value)
+            elif keyword.arg in SILENCES:
+                yield from self._of_amount(keyword)
             elif keyword.arg in CallSettings.model_fields:
                 yield from self._of_setting(keyword.arg, keyword.value)
 
@@ -376,8 +379,12 @@ def _is_count(value: Any) -> bool:
     return type(value) is int and value > 0
 
 
+def _is_time(value: Any) -> bool:
+    return type(value) in (int, float) and value > 0
+
+
 _AMOUNTS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "timeout": (lambda value: type(value) in (int, float) and value > 0, "a number of seconds above 0"),
+    **dict.fromkeys(("timeout", *SILENCES), (_is_time, "a number of seconds above 0")),
     "retry": (lambda value: _is_count(value) and value <= MAX_ATTEMPTS, f"1 to {MAX_ATTEMPTS} attempts"),
     "limit": (_is_count, "how many run at once, 1 or more"),
 }

@@ -22,6 +22,7 @@ _LLM += 'messages: list[dict[str, str]] = [], instructions: str = "", media: Any
 _LLM += "max_tokens: int | None = None, temperature: float | None = None, top_p: float | None = None, "
 _LLM += "stop: str | list[str] | None = None, seed: int | None = None, "
 _LLM += f"effort: Literal[{', '.join(map(repr, get_args(Effort)))}] | None = None, system: str | None = None, "
+_LLM += "first_token_timeout: float | None = None, idle_timeout: float | None = None, "
 _LLM += "timeout: float | None = None, retry: int | None = None"
 _TIMEOUT, _LIMIT = "timeout: float | None = None", "limit: int | None = None"
 _CALL = {"timeout": _TIMEOUT, "retry": "retry: int | None = None"}

@@ -24,7 +24,9 @@ RUN_PROGRAM = "run_program"
 AS_TASKS = ("llm", "agent", "ask")
 """Words that `task` starts, as it starts tools."""
 _BEFORE = "messages=(), instructions=None, media=()"
-_SETTINGS = ", ".join(f"{name}=None" for name in CallSettings.model_fields)
+SILENCES = ("first_token_timeout", "idle_timeout")
+"""How many seconds a model may be silent, before its reply and within it."""
+_SETTINGS = ", ".join(f"{name}=None" for name in (*CallSettings.model_fields, *SILENCES))
 SIGNATURES = {
     "llm": f'prompt, *material, schema=None, role="worker", model=None, tools=(), max_turns=8, {_BEFORE}, {_SETTINGS}',
     "agent": "goal, *, tools=None, budget=None",
@@ -74,7 +76,8 @@ ZeroDivisionError
 """
 _CALL_ERRORS = """
 AddressRefused AlreadyWritten BadOutput BadReply CalculationFailed CallRefused ContentRefused ContextTooLong
-DocsNotFound DocumentNotFound DocumentUnreadable ExpressionRefused FetchFailed HttpStatusError IndexUnusable KeyRefused
+DocsNotFound DocumentNotFound DocumentUnreadable ExpressionRefused ExtraMissing FetchFailed HttpStatusError
+IndexUnusable KeyRefused
 McpToolFailed McpUnavailable MediaRefused ModelRefused ModelTimeout OfflineCannot OutputCut PathRefused ProviderBusy
 QuotaUsedUp RateLimited ReplyCut ReplyTooLarge SandboxFailed SandboxLimit SchemaMismatch ServerFailed ServerUnreachable
 ToolArgumentError ToolError ToolResultError TooManyFiles UnknownModel UnknownOutcome UnknownTool
