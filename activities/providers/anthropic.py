@@ -9,6 +9,7 @@ from sennit.activities.providers import structured
 from sennit.activities.providers.call_arguments import CallArguments
 from sennit.activities.providers.model import MediaPart, Message, ModelRequest, Stop, parameters_of
 from sennit.activities.providers.reply_builder import ReplyBuilder
+from sennit.activities.providers.returned_fields import GatheredFields
 from sennit.activities.providers.settings import Server
 from sennit.activities.providers.wire_format import LEAST_THINKING, NO_STREAM, NO_SYSTEM, NO_TOOLS, Without, count
 from sennit.workflows.plan.language.call_settings import Effort
@@ -180,7 +181,7 @@ class Anthropic:
             arguments = json.dumps(fields, ensure_ascii=False) if fields else ""
             reply.add_call(index, name=block["name"], call_id=block["id"], arguments=arguments)
         elif kind in ("thinking", "redacted_thinking"):
-            reply.thinking[index] = dict(block)
+            reply.thinking[index] = GatheredFields(block)
 
     def _delta(self, reply: ReplyBuilder, index: int, delta: dict[str, Any]) -> None:
         kind = delta["type"]
@@ -196,7 +197,7 @@ class Anthropic:
         elif kind in ("thinking_delta", "signature_delta") and index in reply.thinking:
             name = kind.removesuffix("_delta")
             piece = delta[name].removeprefix(began) if name == "thinking" else delta[name]
-            reply.thinking[index][name] = (reply.thinking[index].get(name) or "") + piece
+            reply.thinking[index].join(name, piece)
             reply.add_thought(delta.get("thinking", ""))
 
     def _stop(self, reply: ReplyBuilder, reason: str | None) -> None:

@@ -8,7 +8,7 @@ from sennit.activities.providers import structured
 from sennit.activities.providers.call_arguments import CallArguments, is_object
 from sennit.activities.providers.model import MediaPart, Message, ModelRequest, Stop, ToolRequest, function_of
 from sennit.activities.providers.reply_builder import Call, ReplyBuilder
-from sennit.activities.providers.returned_fields import merged
+from sennit.activities.providers.returned_fields import GatheredFields
 from sennit.activities.providers.settings import Server
 from sennit.activities.providers.wire_format import NO_SCHEMA, NO_STREAM, NO_SYSTEM, NO_TOOLS, Without, count, price
 
@@ -155,8 +155,7 @@ class OpenAI:
             return
         for name, value in message.items():
             if name not in _MESSAGE_FIELDS and value:
-                fields = reply.thinking.setdefault(0, {})
-                fields[name] = merged(fields.get(name), value, name)
+                reply.thinking.setdefault(0, GatheredFields()).add(name, value)
 
     def _call(self, reply: ReplyBuilder, piece: dict[str, Any]) -> None:
         """Take a piece of a call. Servers that give no index, or one index to all calls, begin each with its name, and
@@ -180,8 +179,7 @@ class OpenAI:
         reply.add_call(place, name=name, call_id=call_id, arguments=arguments)
         for key, value in piece.items():
             if key not in _CALL_FIELDS and value and piece is not function:
-                fields = reply.calls[place].fields
-                fields[key] = merged(fields.get(key), value, key)
+                reply.calls[place].fields.add(key, value)
 
     def _stop(self, reply: ReplyBuilder, reason: str | None) -> None:
         if reason and reason.lower() in _FILTERS:

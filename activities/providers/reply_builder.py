@@ -22,6 +22,7 @@ from sennit.activities.providers.model import (
     tokens_of,
 )
 from sennit.activities.providers.prices import with_cost
+from sennit.activities.providers.returned_fields import GatheredFields
 from sennit.workflows.plan.language.limits import Usage, tokens_in
 from sennit.workflows.plan.language.text import one_line, text_bytes, without_frame, without_thoughts
 from sennit.workflows.plan.planner_format.json_text import Unreadable, decode, decode_whole
@@ -50,7 +51,7 @@ class Call:
     id: str = ""
     name: str = ""
     arguments: CallArguments = field(default_factory=CallArguments)
-    fields: dict[str, Any] = field(default_factory=dict)
+    fields: GatheredFields = field(default_factory=GatheredFields)
 
 
 @dataclass(slots=True)
@@ -135,7 +136,7 @@ class ReplyBuilder:
     choice: int | None = None
     calls: dict[int, Call] = field(default_factory=dict)
     places: dict[Any, int] = field(default_factory=dict)
-    thinking: dict[int, dict[str, Any]] = field(default_factory=dict)
+    thinking: dict[int, GatheredFields] = field(default_factory=dict)
     is_charged: bool = False
     """Whether the server may charge for the call although it has told nothing of it."""
     counts: Counts = field(default_factory=Counts)
@@ -307,7 +308,7 @@ class ReplyBuilder:
         return Message("assistant", "".join(self._text), thinking=(*self._earlier, *self._blocks()))
 
     def _blocks(self) -> tuple[dict[str, Any], ...]:
-        return tuple(self.thinking[index] for index in sorted(self.thinking))
+        return tuple(self.thinking[index].value() for index in sorted(self.thinking))
 
     def is_too_long(self) -> bool:
         """Whether far more has come than was allowed: the server does not heed the limit, and the reply is cut here."""
@@ -537,12 +538,12 @@ def _tool_requests(index: int, call: Call) -> tuple[list[ToolRequest], int]:
     alone += alone_in_name + alone_in_id
     objects = _objects_in(text)
     if not objects:
-        return [ToolRequest(ident, call.name, _arguments_in(text), call.fields)], alone
+        return [ToolRequest(ident, call.name, _arguments_in(text), call.fields.value())], alone
     different = {json.dumps(arguments, sort_keys=True): arguments for arguments in objects}
     requests = list[ToolRequest]()
     for number, arguments in enumerate(different.values(), 1):
         name = ident if number == 1 else f"{ident}_{number}"
-        requests.append(ToolRequest(name, call.name, arguments, call.fields))
+        requests.append(ToolRequest(name, call.name, arguments, call.fields.value()))
     return requests, alone
 
 

@@ -29,43 +29,122 @@ _JOINED = re.compile(r"reasoning|thinking|thought|text|summary|data", re.IGNOREC
 _WHOLE = re.compile(r"signature|\bid\b|type|format|index", re.IGNORECASE)
 
 
-def merged(before: Any, piece: Any, name: str = "") -> Any:
-    """Return a field as its pieces make it so far: texts of thoughts are joined, and parts of a list by their index."""
-    if before is None:
-        return piece
-    if isinstance(before, str) and isinstance(piece, str):
-        if _JOINED.search(name) and not _WHOLE.search(name):
-            return before + piece
-        return piece or before
-    if isinstance(before, dict) and isinstance(piece, dict):
-        whole = dict(before)
-        for key, value in piece.items():
-            whole[key] = merged(before.get(key), value, key)
-        return whole
-    if isinstance(before, list) and isinstance(piece, list):
-        return _merged_parts(before, piece)
-    return piece
+class Gathered:
+    """A value of a field while its pieces arrive. A stream has one piece a token, so that none of them may copy what
+    came before it: the value is put together once, when it is asked for.
+    """
 
+    __slots__ = ("_fields", "_parts", "_places", "_texts", "_value")
 
-def _merged_parts(before: list[Any], pieces: list[Any]) -> list[Any]:
-    parts = list(before)
-    for piece in pieces:
-        place = _place_of(parts, piece)
-        if place is None:
-            parts.append(piece)
+    def __init__(self, value: Any) -> None:
+        self._replace(value)
+
+    def _replace(self, value: Any) -> None:
+        """Forget what has come, and begin with this."""
+        self._value = value
+        self._texts: list[str] | None = None
+        self._fields: GatheredFields | None = None
+        self._parts: list[Gathered] | None = None
+        self._places: dict[tuple[Any, Any], int] = {}
+        if isinstance(value, str):
+            self._texts = [value]
+        elif isinstance(value, dict):
+            self._fields = GatheredFields(value)
+        elif isinstance(value, list):
+            self._parts = []
+            for part in value:
+                self._append(part)
+
+    def add(self, piece: Any, name: str = "") -> None:
+        """Take the next piece: texts of thoughts are joined, objects by their fields, and parts of a list by their
+        index. Any other value stands in the place of the one before.
+        """
+        if self._texts is not None and isinstance(piece, str):
+            if _JOINED.search(name) and not _WHOLE.search(name):
+                self._texts.append(piece)
+            elif piece:
+                self._texts = [piece]
+        elif self._fields is not None and isinstance(piece, dict):
+            self._fields.add_all(piece)
+        elif self._parts is not None and isinstance(piece, list):
+            for part in piece:
+                self._add_part(part)
         else:
-            parts[place] = merged(parts[place], piece)
-    return parts
+            self._replace(piece)
+
+    def join(self, piece: str) -> None:
+        """Take the next piece of a text, whatever the field is called."""
+        if self._texts is None:
+            self._replace(piece)
+        else:
+            self._texts.append(piece)
+
+    def value(self) -> Any:
+        """Return what the pieces so far are."""
+        if self._texts is not None:
+            self._texts = ["".join(self._texts)]
+            return self._texts[0]
+        if self._fields is not None:
+            return self._fields.value()
+        if self._parts is not None:
+            return [part.value() for part in self._parts]
+        return self._value
+
+    def _add_part(self, part: Any) -> None:
+        place = self._places.get(key) if (key := _key_of(part)) is not None else None
+        if place is None:
+            self._append(part)
+        else:
+            assert self._parts is not None
+            self._parts[place].add(part)
+
+    def _append(self, part: Any) -> None:
+        assert self._parts is not None
+        key = _key_of(part)
+        if key is not None:
+            self._places.setdefault(key, len(self._parts))
+        self._parts.append(Gathered(part))
 
 
-def _place_of(parts: list[Any], piece: Any) -> int | None:
-    """Return which part a piece goes on with: the one of its type and index."""
-    if not isinstance(piece, dict) or piece.get("index") is None:
+class GatheredFields:
+    """The fields of a turn, of a call or of a block while their pieces arrive."""
+
+    __slots__ = ("_fields",)
+
+    def __init__(self, fields: Mapping[str, Any] | None = None) -> None:
+        self._fields: dict[str, Gathered] = {}
+        self.add_all(fields or {})
+
+    def __bool__(self) -> bool:
+        return bool(self._fields)
+
+    def add_all(self, pieces: Mapping[str, Any]) -> None:
+        """Take the next pieces of several fields."""
+        for name, piece in pieces.items():
+            self.add(name, piece)
+
+    def add(self, name: str, piece: Any) -> None:
+        """Take the next piece of a field."""
+        if name in self._fields:
+            self._fields[name].add(piece, name)
+        else:
+            self._fields[name] = Gathered(piece)
+
+    def join(self, name: str, piece: str) -> None:
+        """Take the next piece of a field that is one text."""
+        self._fields.setdefault(name, Gathered("")).join(piece)
+
+    def value(self) -> dict[str, Any]:
+        """Return the fields as their pieces make them so far."""
+        return {name: field.value() for name, field in self._fields.items()}
+
+
+def _key_of(part: Any) -> tuple[Any, Any] | None:
+    """Return what later pieces of a part of a list are known by: its index and type, if it has an index."""
+    if not isinstance(part, dict) or not isinstance(part.get("index"), int | str):
         return None
-    for place, part in enumerate(parts):
-        if isinstance(part, dict) and (part.get("index"), part.get("type")) == (piece["index"], piece.get("type")):
-            return place
-    return None
+    kind = part.get("type")
+    return part["index"], kind if isinstance(kind, str) else None
 
 
 def unreturned(url: str, messages: Iterable[Message]) -> frozenset[str]:

@@ -37,6 +37,7 @@ from sennit.activities.providers.model import ModelRequest, Stop, parameters_of
 from sennit.activities.providers.pydantic_ai.errors import mapped_errors, naming_errors
 from sennit.activities.providers.pydantic_ai.messages import messages_of, stored
 from sennit.activities.providers.reply_builder import ReplyBuilder
+from sennit.activities.providers.returned_fields import GatheredFields
 
 _STOPS: dict[str, Stop] = {"stop": "end", "tool_call": "tools", "length": "length"}
 """What the library makes of a reason; its `error`, a pause or no reason at all is no end of a reply."""
@@ -202,7 +203,7 @@ def _end(reply: ReplyBuilder, response: ModelResponse) -> None:
         reply.cached_tokens, reply.kept_tokens = usage.cache_read_tokens, usage.cache_write_tokens
     reply.served_by(response.model_name)
     if reply.calls:
-        reply.thinking[0] = stored(response)
+        reply.thinking[0] = GatheredFields(stored(response))
     if response.state != "complete":  # the library knows of more, or of a stream that was cut
         return
     reply.close()
