@@ -20,8 +20,10 @@ _NAMES = r"(?:image|vision|visual|multi-?modal|audio|pdf|file|document|content t
 _LACKS = r"(?:support|unknown variant|at most 0|\bnot an?\b|invalid type|expected .?(?:a )?(?:text|string)|only text)"
 _NO_MEDIA = re.compile(rf"{_NAMES}.{{0,80}}{_LACKS}|{_LACKS}.{{0,80}}{_NAMES}")
 """What servers say, in small letters, of a model that takes no media."""
-_TEXT_ALONE = re.compile(r"openai:(gpt-3\.5|gpt-4(-\d{4})?\Z|o1-mini|o3-mini|deepseek-)")
-"""Models of OpenAI's format whose makers say that they read nothing but text."""
+_TEXT_ALONE = re.compile(r"openai:(gpt-3\.5|gpt-4(-\d{4})?\Z|o1-mini|o3-mini|deepseek-(chat|reasoner)\Z)")
+"""Models of OpenAI's format that are known to read nothing but text; docs/models.md has the sources. Of newer ones of
+DeepSeek, some read images.
+"""
 
 
 def lacks(model: str, kind: MediaKind) -> bool:

@@ -107,6 +107,8 @@ def test_models_that_read_text_alone() -> None:
     assert lacks("offline", "image")
     assert lacks("openai:gpt-3.5-turbo", "image")
     assert lacks("openai:deepseek-chat", "PDF")
+    assert lacks("openai:deepseek-reasoner", "image")
+    assert not lacks("openai:deepseek-v4-flash", "image"), "some of the newer ones read images"
     assert lacks("anthropic:claude-sonnet-4-5", "audio")
     assert not lacks("anthropic:claude-sonnet-4-5", "PDF")
     assert not lacks("openai:gpt-4o", "image")
