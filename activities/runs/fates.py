@@ -31,6 +31,8 @@ from sennit.workflows.views.nodes import shown_summary
 _CALLS = ("tool", "llm", "agent", "gate")
 _IS_OTHER = "its result does not fit any more: its tool, the documents or the models are others, or what it reads is"
 _ELSEWHERE = "the same call was made in another function or task"
+_OF_SCRIPT = ("ProgramFailed", "CallFailed")
+"""Errors whose message names what the script has raised."""
 _IF_CALLED = "taken over if the script makes it again"
 
 
@@ -208,8 +210,11 @@ class FateReader:
         lasts = [graph.last_of(node) for node in nodes]
         if any(state.status[last] not in ENDED for last in lasts):
             return False, ""
-        failed = next((last for last in lasts if state.status[last] == FAILED), None)
-        return True, ": ".join(state.notes[failed]) if failed is not None and failed in state.notes else ""
+        for last in lasts:
+            if state.status[last] == FAILED and last in state.notes:
+                kind, message = state.notes[last]
+                return True, message if kind in _OF_SCRIPT else f"{kind}: {message}"
+        return True, ""
 
 
 def _is_call(state: RunState, unit: int) -> bool:

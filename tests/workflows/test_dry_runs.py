@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from doubles.local_workers import Start
-from doubles.runs import insist, until
+from doubles.runs import happens, insist, until
 from doubles.tools import calls
 from temporalio.client import Client
 
@@ -230,3 +230,63 @@ async def test_a_fork_does_what_its_dry_run_says(
     fork = await start(plan=program(new), approval="never", origins=list(origin.homes), **fields)
     view, asked = await _to_its_end(fork)
     _check(report, view, asked)
+
+
+LONG = """
+import asyncio
+
+async def main():
+    return await asyncio.gather(hang(name="HELD-kept"), hang(name="HELD-left"))
+"""
+OTHER = """
+import asyncio
+
+async def main():
+    return await asyncio.gather(hang(name="HELD-kept"), nap(value=1))
+"""
+
+
+async def test_calls_that_run_are_taken_over_as_they_run_or_cancelled(
+    client: Client, start: Start, cache: Path, held: Path
+) -> None:
+    old, new = LONG.replace("HELD", held.name), OTHER.replace("HELD", held.name)
+    handle = await start(plan=program(old))
+    began = [cache / f"{held.name}-{name}" / f"main_{number}.begun" for number, name in ((1, "kept"), (2, "left"))]
+    await happens(lambda: all(each.exists() for each in began))
+    run = await Sennit(client).find(handle.id)
+    report = await run.dry_run(new)
+    fates = {call.what: call.fate for call in report.calls}
+    assert [fates[name] for name in fates if "kept" in name or "nap" in name] == ["in flight", "new"]
+    assert [fates[name] for name in fates if "left" in name] == ["cancelled"]
+    assert not report.is_whole
+
+    await insist(handle, "edit_program", {"script": new})
+    (cache / f"{held.name}-kept" / "main_1.end").touch()
+    assert (await handle.result())["answer"] == [{"value": None}, {"value": 1}]
+    assert (cache / f"{held.name}-left" / "main_2.cancelled").exists()
+
+
+async def test_a_dry_run_says_how_a_script_ends_that_calls_nothing_new(client: Client, start: Start) -> None:
+    script = 'async def main():\n    seen = await nap(value={"a": 1})\n    return seen["value"]["KEY"]\n'
+    handle = await start(plan=program(script.replace("KEY", "b")))
+    await until(handle, _rests)
+    run = await Sennit(client).find(handle.id)
+    report = await run.dry_run(script.replace("KEY", "a"))
+    assert (report.is_whole, report.error, dict(report.counts)) == (True, "", {"taken over": 1})
+    report = await run.dry_run(script.replace("KEY", "c"))
+    assert report.is_whole
+    assert report.error == 'KeyError: c (line 3: return seen["value"]["c"])'
+    assert (await handle.query("plan"))["status"] == "blocked"
+
+
+async def test_a_run_that_is_over_or_has_no_such_program_says_so(client: Client, start: Start) -> None:
+    handle = await start(plan=program("async def main():\n    return 1\n"))
+    await handle.result()
+    run = await Sennit(client).find(handle.id)
+    assert (await run.dry_run("async def main():\n    return 2\n")).problems
+    asks = [{"id": "ok", "kind": "gate", "question": "Good?"}]
+    handle = await start(plan={"nodes": asks})
+    await until(handle, _rests)
+    run = await Sennit(client).find(handle.id)
+    [problem] = (await run.dry_run("async def main():\n    return 2\n", node="other")).problems
+    assert "there is no program `other`" in problem
