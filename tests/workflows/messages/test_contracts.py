@@ -15,6 +15,7 @@ from sennit.activities.definitions import Activities, WorkerPaths
 from sennit.activities.toolbox import load_tools
 from sennit.workflows.agent_run import AgentRun
 from sennit.workflows.messages.contracts import CALLS, PLAN, TOOL, Call
+from sennit.workflows.messages.dry_run import DRY_RUN
 from sennit.workflows.messages.message import Message
 from sennit.workflows.messages.outputs import OUTPUTS
 from sennit.workflows.messages.request import ContinuedState, RunRequest
@@ -22,7 +23,7 @@ from sennit.workflows.messages.result import RunReport
 from sennit.workflows.messages.updates import UPDATES, Update, parse_update
 from sennit.workflows.run.queries import HELP
 
-ALL = (*CALLS, OUTPUTS)
+ALL = (*CALLS, DRY_RUN, OUTPUTS)
 # The SDK's own definitions: there is no public way to ask which updates and queries a class has.
 DEFINITION = workflow._Definition.must_from_class(AgentRun)
 
@@ -106,7 +107,7 @@ def test_the_queries_are_there_and_described() -> None:
     assert (
         {str(name) for name in DEFINITION.queries}
         == set(HELP["queries"])
-        == {"plan", "node", "script", "costs", "outputs", "events", "sharing", "help"}
+        == {"plan", "node", "script", "costs", "outputs", "events", "sharing", "state", "help"}
     )
     assert all(query.description for query in DEFINITION.queries.values())
 
