@@ -16,7 +16,7 @@ from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.language import dependencies
 from sennit.workflows.plan.language.conditions import holds
 from sennit.workflows.plan.language.facts import MISSING, Missing, Scalar, facts_of
-from sennit.workflows.plan.language.nodes import RESERVED_IDS, AgentNode, MapNode, ModelCall, Node, ToolCall
+from sennit.workflows.plan.language.nodes import RESERVED_IDS, AgentCall, MapNode, ModelCall, Node, ToolCall
 from sennit.workflows.plan.language.references import (
     BindError,
     Reference,
@@ -258,6 +258,6 @@ def waits_at(checked: StoredPlan, unit: Unit) -> str:
     return f"{checked.name_at(spec.source)}[{unit.item}]" if spec.source >= 0 else ""
 
 
-def work_at(node: Node, unit: Unit) -> ToolCall | ModelCall | AgentNode | None:
+def work_at(node: Node, unit: Unit) -> ToolCall | ModelCall | AgentCall | None:
     """Return the call that is made there, or None: a map itself only puts the values of its items together."""
     return dependencies.work_of(node) if unit.item is not None or not isinstance(node, MapNode) else None

@@ -8,7 +8,7 @@ from sennit.activities.storage.run_context import StoredPlan
 from sennit.workflows.messages.node_calls import NodeCall
 from sennit.workflows.plan.digests import digest_in
 from sennit.workflows.plan.language.nodes import (
-    AgentNode,
+    AgentCall,
     ModelCall,
     Node,
     ProgramNode,
@@ -62,7 +62,7 @@ def host_key(key: str) -> str:
     return key.partition(".")[0]
 
 
-def _serves(checked: StoredPlan, work: ToolCall | ModelCall | AgentNode | None) -> Any:
+def _serves(checked: StoredPlan, work: ToolCall | ModelCall | AgentCall | None) -> Any:
     """Return what serves a call, as far as it is the run's: its documents, or models and settings of the role."""
     if work is None:
         return None

@@ -10,7 +10,7 @@ from sennit.workflows.messages.contracts import PlanPage
 from sennit.workflows.messages.node_calls import AskingCall, NodeCall, ProgramNodeCall, WriteNodeCall
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
-from sennit.workflows.plan.language.nodes import AgentNode, ModelCall, Node, ToolCall
+from sennit.workflows.plan.language.nodes import AgentCall, ModelCall, Node, ToolCall
 from sennit.workflows.plan.scheduling.events import Approval
 
 
@@ -38,7 +38,7 @@ class NodeContext:
         return self.written.node
 
     @property
-    def work(self) -> ToolCall | ModelCall | AgentNode | None:
+    def work(self) -> ToolCall | ModelCall | AgentCall | None:
         """The call to make; None for a node that only puts values together."""
         return self.written.work
 

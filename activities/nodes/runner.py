@@ -55,7 +55,7 @@ from sennit.workflows.messages.node_calls import (
 )
 from sennit.workflows.plan.digests import digest_in
 from sennit.workflows.plan.language.limits import NO_USAGE
-from sennit.workflows.plan.language.nodes import AgentNode, ModelCall, ProgramNode, ToolCall
+from sennit.workflows.plan.language.nodes import AgentCall, ModelCall, ProgramNode, ToolCall
 from sennit.workflows.plan.language.references import BindError
 from sennit.workflows.plan.language.text import one_line
 from sennit.workflows.plan.scheduling.completion import NOT_WRITTEN
@@ -331,8 +331,8 @@ class NodeRunner:
         beside it. Safe to repeat. Raises BindError, BodyMissing, StoreUnavailable.
         """
         context = await self._context(call, call.nodes[0], call.refs, run_prefix, Attempts(1, 0))
-        node = context.node
-        assert isinstance(node, AgentNode)
+        agent = context.work
+        assert isinstance(agent, AgentCall)
         await self.origins.begin(context)
         taken = await self.origins.result(context)
         if taken is not None:
@@ -341,19 +341,19 @@ class NodeRunner:
         await EffectLedger(self.store, run_prefix, _unrecorded).note_subagent(subagent_ledger(context))
         await context.binder.load(context.unit)
         run_context = await self.library.run_context(run_prefix, context.checked.run_context)
-        goal, material = bind_goal(node.goal, context.binder.lookup)
-        if refers_to_goal(node.goal):
+        goal, material = bind_goal(agent.goal, context.binder.lookup)
+        if refers_to_goal(agent.goal):
             material = {**await self.library.material(run_prefix, run_context), **material}
         allowed = [entry["name"] for entry in run_context.catalogue]
         request = {
             "goal": goal,
-            "tools": [name for name in allowed if node.tools is None or name in node.tools],
+            "tools": [name for name in allowed if agent.tools is None or name in agent.tools],
             "docs": run_context.docs,
             "approval": run_context.approval,
-            "budget": node.budget.model_dump(mode="json", exclude_none=True) if node.budget else None,
+            "budget": agent.budget.model_dump(mode="json", exclude_none=True) if agent.budget else None,
             "on_failure": "partial",
         }
-        told = "\n\n".join(filter(None, (run_context.instructions, node.instructions)))
+        told = "\n\n".join(filter(None, (run_context.instructions, agent.instructions)))
         if told:
             request["instructions"] = told
         if material:

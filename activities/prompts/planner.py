@@ -20,7 +20,7 @@ the moment all that it refers to has ended.
 - `llm("Find the length in km in these passages. $1")` asks a model, which knows only what its text says and refers to.
   It gives text, or JSON with `output_schema={"type": "object", "properties": {"km": {"type": "number"}}}`.
 - `map($1.items, read(path=$item.path), max_items=20)` makes one call for each item of a list, all at the same time, and
-  gives the list of their results. The call may be `llm("... $item")`.
+  gives the list of their results. The call may be `llm("... $item")`, or `agent("... $item", tools=["NAME"])`.
 - `join($1, $2, policy="first")` gives the first result that comes.
 - `llm("...", tools=["NAME"], max_turns=5)` lets a model call tools itself, turn by turn; `agent("...", tools=["NAME"])`
   gives a part that needs a plan of its own to a sub-agent. Use them only where no plan can be made before.

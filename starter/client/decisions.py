@@ -11,6 +11,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
 from sennit.starter.client.activity_details import why_silent
+from sennit.starter.client.below import place_below
 from sennit.starter.client.errors import InvalidRequest, NoAnswer, NotAllowed, RunIsOver, SennitError
 from sennit.starter.client.server_errors import error_of
 from sennit.workflows.messages.updates import UPDATES, InvalidUpdate, parse_update
@@ -61,15 +62,17 @@ class Decisions:
     async def update(self, name: str, /, **fields: Any) -> str:
         """Send an update and return the run's sentence about it. It is applied once, or refused and not at all.
 
-        An update of the node `sub.n1` goes to node n1 of the sub-agent `sub`. Raises InvalidRequest for a wrong form,
-        NotAllowed with the run's reason, RunIsOver; NoAnswer if no worker took it within 30 s, and then it may still be
-        applied later.
+        An update of the node `sub.n1` goes to node n1 of the sub-agent `sub`, as `place_below` says it. Raises
+        InvalidRequest for a wrong form, NotAllowed with the run's reason, RunIsOver; NoAnswer if no worker took it
+        within 30 s, and then it may still be applied later; and what `place_below` raises.
         """
-        subagent, _, node = str(fields.get("node", "")).rpartition(".")
-        run = self._client.get_workflow_handle(f"{self.id}.{subagent}" if subagent else self.id)
         if "by" in _fields_of(name):
             fields = {"by": self._client.identity[:100], **fields}
-        request = checked_update(name, {**fields, "node": node} if subagent else fields)
+        below, path = self.id, str(fields.get("node", ""))
+        if "." in path:
+            below, fields["node"] = await place_below(self._client, self.id, path)
+        run = self._client.get_workflow_handle(below)
+        request = checked_update(name, fields)
         try:
             message = await asyncio.wait_for(run.execute_update(name, request), UPDATE_TIMEOUT)
         except WorkflowUpdateFailedError as failure:

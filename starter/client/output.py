@@ -7,9 +7,10 @@ from contextlib import aclosing
 from datetime import timedelta
 from typing import Any
 
-from temporalio.client import Client, WorkflowQueryFailedError
-from temporalio.service import RPCError, RPCStatusCode
+from temporalio.client import Client
+from temporalio.service import RPCError
 
+from sennit.starter.client.below import place_below
 from sennit.starter.client.errors import NoAnswer, NoOutput, NotEnded, Refused, SennitError
 from sennit.starter.client.server_errors import error_of
 from sennit.starter.client.short_workflows import ask_worker
@@ -19,9 +20,7 @@ from sennit.workflows.messages.contracts import NodeError, conclusion_of
 from sennit.workflows.messages.outputs import GONE, NO_OUTPUT, NOT_ENDED, OutputPart, OutputsCall, OutputsReply
 from sennit.workflows.messages.result import RunReport, cut_warning
 from sennit.workflows.plan.language.packing import inflate
-from sennit.workflows.plan.language.text import format_name, one_line
 
-QUERY_TIMEOUT = timedelta(seconds=10)
 LONGEST_READ = timedelta(seconds=40)
 """A worker has 30 s for the store."""
 _ERRORS: dict[str, type[SennitError]] = {NOT_ENDED: NotEnded, NO_OUTPUT: NoOutput, GONE: NoOutput}
@@ -30,34 +29,13 @@ _ERRORS: dict[str, type[SennitError]] = {NOT_ENDED: NotEnded, NO_OUTPUT: NoOutpu
 async def read_output(
     client: Client, run: str, node: str, path: str = "", on_mask: Callable[[], None] | None = None
 ) -> Any:
-    """Return the output of a node, or what is there at `path`. `sub.n1` is a node of the sub-agent in its present
-    generation, and `sub~1.n1` or `sub~2.n1` in that one.
+    """Return the output of a node, or what is there at `path`; the node may lie below, as `place_below` says it.
     `on_mask` is called if the worker that read it has masked a secret.
 
     Raises Refused if there is no such node or path, NotEnded, NoOutput, or another SennitError.
     """
-    *above, name = node.split(".")
-    for each in above:
-        address, tilde, generation = each.partition("~")
-        wanted = address if generation == "1" else each
-        run = f"{run}.{wanted if tilde else await _subagent(client, run, each)}"
-    return await _one(client, run, name, path, on_mask=on_mask)
-
-
-async def _subagent(client: Client, run: str, node: str) -> str:
-    """Ask a run what its sub-agent at a node is called now. Raises Refused, NoAnswer, or what `error_of` gives."""
-    try:
-        found = await client.get_workflow_handle(run).query("node", {"node": node}, rpc_timeout=QUERY_TIMEOUT)
-    except WorkflowQueryFailedError as failure:
-        raise NoAnswer(f"{run} does not show its node {format_name(node)}: {one_line(failure.message, 300)}") from None
-    except RPCError as error:
-        if error.status is RPCStatusCode.NOT_FOUND:
-            raise Refused(f"there is no run {run}") from None
-        raise error_of(error) from None
-    name = found.get("subagent") if isinstance(found, dict) else None
-    if not isinstance(name, str):
-        raise Refused(f"{run} has no sub-agent {format_name(node)}")
-    return name
+    below, name = await place_below(client, run, node)
+    return await _one(client, below, name, path, on_mask=on_mask)
 
 
 async def _one(

@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 from doubles.local_workers import Start
 from doubles.runs import called, happens, insist, status_of, until
+from temporalio.client import Client
 
+from sennit.starter.client.decisions import Decisions
+from sennit.starter.client.output import read_output
 from sennit.workflows.plan.digests import digest_in
 
 ITEMS = {
@@ -106,7 +109,7 @@ async def test_enough_items_close_a_join_and_stop_the_rest(
     await happens((held / "m[0].never.cancelled").exists)
 
 
-async def test_one_item_runs_again_without_the_others(start: Start, held: Path, cache: Path) -> None:
+async def test_one_item_runs_again_without_the_others(client: Client, start: Start, held: Path, cache: Path) -> None:
     for n in range(5):
         (held / f"{n}.txt").write_text(f"text {n}")
     chain = [
@@ -120,7 +123,8 @@ async def test_one_item_runs_again_without_the_others(start: Start, held: Path, 
     await until(handle, lambda view: status_of(view, "m") == "succeeded" and called(cache, handle)["m[2].page~2"] == 1)
     assert not [name for name in called(cache, handle) if name.endswith("~2") and name != "m[2].page~2"]
     (held / "2.txt").write_text("another")
-    await insist(handle, "retry_node", {"node": "m[2].page"})
+    assert await read_output(client, handle.id, "m[2].page", "value") == "text 2"
+    await Decisions(client, handle.id).retry("m[2].page")
     await until(handle, lambda view: status_of(view, "b") == "succeeded" and called(cache, handle)["b[2]~2"] == 1)
     names = ["m[2].page", "m[2]", "m[2].text", "m[9].page"]
     found = [digest_in(place["ref"]) for place in (await handle.query("outputs", {"nodes": names}))["places"]]

@@ -15,6 +15,14 @@ MAX_UNITS: Final = 16_000
 """Nodes and items of maps that one run has at once. What it hands on when it continues as new grows by 90 bytes with
 each, and has to stay below MAX_CARRIED_BYTES.
 """
+MAX_MAPPED_AGENTS: Final = 1_000
+"""Sub-agents that the maps of one run start. Each is a run of its own: it has a history, a plan and a part of the
+budget, and its parent's history grows with it by about a dozen events.
+"""
+FEWER_AGENTS_BELOW: Final = 10
+"""A sub-agent's own maps start so many times fewer, so that agents which start agents come to an end also without a
+budget.
+"""
 MAX_READ_NODES: Final = 64
 """Nodes that a consumer may read for a join to stand in its input, whole: so many manifests still fit a payload."""
 MAX_MANIFEST_BYTES: Final = MAX_READ_NODES * 144

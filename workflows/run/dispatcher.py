@@ -183,7 +183,7 @@ class Dispatcher:
         self._bytes += COMMAND_BYTES + message_bytes(call, exclude_unset=True)
         first = units[0]
         contract, spec, item = contract_of(state, units, asks=asks), state.spec_of(first), state.is_item(first)
-        is_call = (item or spec.kind in ("tool", "llm")) and contract is not contracts.GATE
+        is_call = state.kind_of(first) in ("tool", "llm") and contract is not contracts.GATE
         specs = [state.spec_of(unit) for unit in units]
         if isinstance(call, ToolNodeCall) and call.tried:
             specs = [replace(spec, attempts=max(1, spec.attempts - call.tried))]

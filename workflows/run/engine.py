@@ -24,7 +24,7 @@ from sennit.workflows.messages.views import SubagentView
 from sennit.workflows.plan.digests import digest_in
 from sennit.workflows.plan.fusion.rules import Timings
 from sennit.workflows.plan.language.limits import NO_USAGE, Limits
-from sennit.workflows.plan.limits import MAX_UNITS
+from sennit.workflows.plan.limits import FEWER_AGENTS_BELOW, MAX_MAPPED_AGENTS, MAX_UNITS
 from sennit.workflows.plan.scheduling.events import (
     BudgetRaised,
     Cancel,
@@ -531,6 +531,7 @@ def start_engine(
         rates=setup.rates,
         forks=bool(request.origins),
         in_flight=request.in_flight,
+        most_agents=MAX_MAPPED_AGENTS // FEWER_AGENTS_BELOW**request.depth,
         timings=Timings(request.fuse or graph.execution_plan.fuse, setup.workers, setup.timings),
     )
     engine = Engine(state, *parts)

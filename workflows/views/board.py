@@ -88,6 +88,15 @@ class _Detail:
     limit: int = MAX_USUAL_BOARD_BYTES
 
 
+@dataclass(slots=True)
+class _Row:
+    """A row of the table: a unit, and how many more items of its map have ended or wait in just the same way."""
+
+    unit: int
+    status: str
+    more: int = 0
+
+
 _DETAILS = (
     _Detail(_STATUSES, rows=20, questions=6, shown=1_000),
     _Detail(_STATUSES[:4], rows=12, questions=6, shown=600),
@@ -114,6 +123,7 @@ def board(run: ShownRun, *, title: str, notes: Sequence[str] = (), answer: JsonV
         (pair for pair in zip(run.units, statuses, strict=True) if not state.is_item(pair[0]) or pair[1] in _URGENT),
         key=lambda pair: (_STATUSES.index(pair[1]), state.spec_of(pair[0]).kind in _OUTER, pair[0]),
     )
+    ranked_rows = _grouped(run, ranked)
     rows_text = _rows_text(state.graph, shown, diagram, drawn_statuses, name)
     text, pictures = "", dict[object, str]()
     for detail in _DETAILS:
@@ -121,7 +131,7 @@ def board(run: ShownRun, *, title: str, notes: Sequence[str] = (), answer: JsonV
         if drawn not in pictures:
             marks = _marks(state, shown, drawn_statuses, detail if diagram.layout.whole and detail.nodes else None)
             pictures[drawn] = picture(diagram, marks, counts=counts, whole=detail.nodes)
-        rows = [pair for pair in ranked if pair[1] in detail.statuses]
+        rows = [row for row in ranked_rows if row.status in detail.statuses]
         questions = _questions(run.blocked, name, detail)
         table = _table(run, rows, detail.rows)
         first = [*_head(name, title, counts, len(state.together)), *_end(answer, problem, name, detail)]
@@ -319,25 +329,57 @@ def _time(state: RunState, unit: int) -> str:
     return duration_text(millis) + tries + again if millis is not None else again.removeprefix(", ")
 
 
-def _table(run: ShownRun, units: Sequence[tuple[int, str]], most: int) -> list[str]:
-    rows = [_row(run, unit, status) for unit, status in units[:most]]
+def _grouped(run: ShownRun, ranked: Sequence[tuple[int, str]]) -> list[_Row]:
+    """Return the rows in this order. Items of one map that have the same status for the same reason share one, so that
+    an outage that fails a hundred items takes one row.
+    """
+    rows: list[_Row] = []
+    known: dict[tuple[int, str, str | None], _Row] = {}
+    for unit, status in ranked:
+        row = _Row(unit, status)
+        if run.state.is_item(unit) and unit not in run.state.questions:
+            likeness = run.state.node_of(unit), status, error_of(run.state, unit)
+            if likeness in known:
+                known[likeness].more += 1
+                continue
+            known[likeness] = row
+        rows.append(row)
+    return rows
+
+
+def _table(run: ShownRun, shown: Sequence[_Row], most: int) -> list[str]:
+    shown = shown[:most]
+    rows = [_row(run, each) for each in shown]
     if not rows:
         return []
-    if len(run.units) > len(rows):
-        rows.append(f"| … | {_SPACE}{len(run.units) - len(rows):,}\u00a0more | | |")
+    left = len(run.units) - sum(1 + each.more for each in shown)
+    if left:
+        rows.append(f"| … | {_SPACE}{left:,}\u00a0more | | |")
     return [f"| node | {_SPACE}status | {_SPACE}time{_SPACE} | |", "|:--|:--|--:|:--|", *rows, ""]
 
 
-def _row(run: ShownRun, unit: int, status: str) -> str:
+def _row(run: ShownRun, row: _Row) -> str:
+    unit, status = row.unit, row.status
     waits, state = "its sub-agent waits" if unit in run.children else "", run.state
     spec = state.spec_of(unit)
     is_asked = spec.kind == "gate" and status == "waiting"  # its question stands above
     what = (is_asked and spec.call_site) or ("" if state.is_item(unit) else _what(spec.summary))
-    note = waits or error_at_place(state, unit) or what
+    note = waits or error_at_place(state, unit) or _items_of(run, unit) or what
     time = _time(state, unit).replace(" ", "\u00a0").replace(",\u00a0", f",{_SPACE} ")
-    name = clip_name(state.shown(unit), 20)
-    cells = (f"`{name}`", _SPACE + status, f"{_SPACE}{time}{_SPACE}" if time else "", prose(note, 80, word=20))
+    name = f"`{clip_name(state.shown(unit), 20)}`"
+    if row.more:
+        name += f" +{row.more:,}"
+    cells = (name, _SPACE + status, f"{_SPACE}{time}{_SPACE}" if time else "", prose(note, 80, word=20))
     return f"| {' | '.join(cells)} |"
+
+
+def _items_of(run: ShownRun, node: int) -> str:
+    """Return how many items of an open map have which status, "" for any other node."""
+    if run.state.status[node] != EXPANDED:
+        return ""
+    numbers = Counter(run.status(item) for item in run.state.values(node))
+    items = [f"{numbers[status]:,} {status}" for status in _STATUSES if status in numbers]
+    return f"{len(run.state.values(node)):,} items: {', '.join(items)}"
 
 
 def prose(text: str, most: int, *, word: int = 30) -> str:

@@ -136,6 +136,19 @@ def test_items_of_a_map_are_counted_and_only_the_failed_are_listed() -> None:
     assert "9 of 32 nodes ended" in text
     assert "8/30" in [area.text for area in drawing(text).texts]
     assert re.findall(r"^\| `(m\[\d+\])`", text, re.MULTILINE) == ["m[7]"]
+    assert "30 items&#58; 1 failed, 22 running, 7 succeeded" in text
+
+
+def test_items_that_failed_for_the_same_reason_share_a_row() -> None:
+    play = Play(node("a"), each("m", "a"), answer="m")
+    play.begin()
+    play.ok("a", length=30)
+    for item in (3, 4, 9):
+        play.fail(f"m[{item}]")
+    play.fail("m[7]", "Other")
+    rows = re.findall(r"^\| `(m\[\d+\])`( \+\d+)? \| \u2007failed", board_text(play), re.MULTILINE)
+    assert rows == [("m[3]", " +2"), ("m[7]", "")]
+    assert f"| … | \u2007{32 - 2 - 4}\u00a0more |" in board_text(play)
 
 
 def test_links_lead_to_pages_of_this_run() -> None:

@@ -8,7 +8,7 @@ from sennit.workflows.plan.checking.symbols import SymbolTable
 from sennit.workflows.plan.language import json_schema
 from sennit.workflows.plan.language.dependencies import works_of
 from sennit.workflows.plan.language.json_schema import Schema, Violation
-from sennit.workflows.plan.language.nodes import AgentNode, Instead, MapNode, ModelCall, Node, ToolCall
+from sennit.workflows.plan.language.nodes import AgentCall, Instead, MapNode, ModelCall, Node, ToolCall
 from sennit.workflows.plan.language.problems import Problem, Where, no_such_tool
 from sennit.workflows.plan.language.references import parse_reference, references_in
 from sennit.workflows.plan.language.text import format_name
@@ -75,7 +75,7 @@ def turn_problems(scope: SymbolTable, node: Node, where: Where) -> Iterator[Prob
         inside = (*where, *field)
         if isinstance(work, ModelCall):
             yield from _turns(node, work, where, inside)
-        for position, name in enumerate((isinstance(work, ModelCall | AgentNode) and work.tools) or ()):
+        for position, name in enumerate((isinstance(work, ModelCall | AgentCall) and work.tools) or ()):
             if scope.tools is not None and name not in scope.tools:
                 yield Problem("unknown_tool", (*inside, "tools", position), no_such_tool(name, scope.tools))
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from sennit.workflows.plan.language import json_schema
 from sennit.workflows.plan.language.nodes import (
-    AgentNode,
+    AgentCall,
     GateNode,
     InputSpec,
     JoinNode,
@@ -91,8 +91,8 @@ class OutputTypes:
             return {"type": "array"} if node.policy != "first" else None
         return node.answer_schema if isinstance(node, GateNode) else self._of_call(node)
 
-    def _of_call(self, call: ToolCall | ModelCall | AgentNode) -> Any:
-        if isinstance(call, AgentNode):
+    def _of_call(self, call: ToolCall | ModelCall | AgentCall) -> Any:
+        if isinstance(call, AgentCall):
             return None
         if isinstance(call, ModelCall):
             return call.output_schema

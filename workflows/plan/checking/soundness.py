@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from sennit.workflows.plan.checking.validation import parse_plan
 from sennit.workflows.plan.language import dependencies
 from sennit.workflows.plan.language.nodes import (
-    AgentNode,
+    AgentCall,
     GateNode,
     JoinNode,
     Node,
@@ -81,6 +81,6 @@ def _only_reads(node: Node, tools: Mapping[str, Mapping[str, Any]]) -> bool:
         return True
     for _, work in dependencies.works_of(node):
         names = [work.tool] if isinstance(work, ToolCall) else work.tools or ()
-        if isinstance(work, AgentNode) or any(tools.get(name, {}).get("effect") not in _HARMLESS for name in names):
+        if isinstance(work, AgentCall) or any(tools.get(name, {}).get("effect") not in _HARMLESS for name in names):
             return False
     return True

@@ -26,7 +26,7 @@ from sennit.workflows.plan.language.parser import parse_plan
 from sennit.workflows.plan.language.problems import Problem, Where
 from sennit.workflows.plan.language.references import malformed_in, parse_reference, references_in
 from sennit.workflows.plan.language.text import format_name, format_names, format_value
-from sennit.workflows.plan.limits import MAX_EDGES, MAX_NODE_FACTS, MAX_PLAN_PROBLEMS
+from sennit.workflows.plan.limits import MAX_EDGES, MAX_MAPPED_AGENTS, MAX_NODE_FACTS, MAX_PLAN_PROBLEMS
 
 __all__ = ["parse_plan", "problems_of"]
 
@@ -169,6 +169,13 @@ def _map(scope: SymbolTable, node: MapNode, where: Where) -> Iterator[Problem]:
         what = "is reserved" if node.as_ in RESERVED_IDS else "is a node"
         at = (*where, "as") if "as_" in node.model_fields_set else where
         yield Problem("reserved_id", at, f"`{node.as_}` {what}; give the item another name with `as`")
+    agents = node.max_items * sum(stage.kind == "agent" for stage in node.do)
+    if agents > MAX_MAPPED_AGENTS:
+        message = (
+            f"{node.max_items:,} items could start {agents:,} sub-agents, each a run of its own; at most "
+            f"{MAX_MAPPED_AGENTS:,}. Lower it, or give each sub-agent several items"
+        )
+        yield Problem("limit", (*where, "max_items"), message)
     for position, stage in enumerate(node.do):
         inside = (*where, *dependencies.stage_place(node, position))
         if isinstance(stage.on_error, Instead):

@@ -20,7 +20,7 @@ from sennit.workflows.plan.language.conditions import Condition, ConditionError,
 from sennit.workflows.plan.language.facts import MISSING, FactTooLarge, facts_of
 from sennit.workflows.plan.language.limits import CALL_SECONDS, tokens_in
 from sennit.workflows.plan.language.nodes import (
-    AgentNode,
+    AgentCall,
     ApprovalPolicy,
     Fallback,
     Instead,
@@ -156,7 +156,7 @@ class PlanCompiler:
     def _indices(self, names: list[str]) -> list[int]:
         return [self._index[name] for name in names]
 
-    def _work(self, spec: NodeSpec, work: ToolCall | ModelCall | AgentNode) -> None:
+    def _work(self, spec: NodeSpec, work: ToolCall | ModelCall | AgentCall) -> None:
         tool = self._tools.get(work.tool, {}) if work.kind == "tool" else {}
         if work.kind == "tool":
             spec.effect = tool.get("effect", "read")
@@ -189,7 +189,7 @@ class PlanCompiler:
         texts += [as_text(self._input(reference)) for reference in known]
         return SYSTEM_TOKENS + tokens_in(sum(map(text_bytes, texts)))
 
-    def _effect(self, work: AgentNode) -> str:
+    def _effect(self, work: AgentCall) -> str:
         """Return what a sub-agent may do; it asks for what it writes itself."""
         names = self._tools if work.tools is None else work.tools
         return "write" if any(self._tools.get(name, {}).get("effect") == "write" for name in names) else "read"

@@ -185,6 +185,13 @@ class NodeSpec:
         return self.kind == "llm" or (self.kind == "map" and self.item_kind == "llm")
 
     @property
+    def agents_per_item(self) -> int:
+        """How many sub-agents an item of the map starts."""
+        if self.kind != "map":
+            return 0
+        return sum(stage.item_kind == "agent" for stage in (*self.stages, self))
+
+    @property
     def per_item(self) -> int:
         """How many units an item of the map has."""
         return len(self.stages) + 1

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sennit.workflows.plan.language.dag import topological_order
 from sennit.workflows.plan.language.dependencies import Links, links_of, works_of
-from sennit.workflows.plan.language.nodes import AgentNode, MapNode, ModelCall, Node, Plan, ToolCall
+from sennit.workflows.plan.language.nodes import AgentCall, MapNode, ModelCall, Node, Plan, ToolCall
 from sennit.workflows.plan.language.text import text_bytes
 
 GUESSED_SECONDS = {"tool": 1.0, "llm": 5.0, "agent": 60.0, "program": 10.0, "map": 2.0, "join": 0.05, "gate": 60.0}
@@ -45,20 +45,28 @@ def _before(plan: Plan, links: Sequence[Links]) -> list[list[int]]:
 
 
 def _seconds(node: Node) -> float:
-    estimates = [work.estimate.seconds if work.estimate else None for _, work in works_of(node)] or [None]
-    return sum(GUESSED_SECONDS[node.kind] if seconds is None else seconds for seconds in estimates)
+    works = works_of(node)
+    return sum(_seconds_of(node, work) for _, work in works) if works else GUESSED_SECONDS[node.kind]
+
+
+def _seconds_of(node: Node, work: ToolCall | ModelCall | AgentCall) -> float:
+    if work.estimate is not None and work.estimate.seconds is not None:
+        return work.estimate.seconds
+    # items take as long as a short call does, unless each is a run of its own
+    return GUESSED_SECONDS["agent" if work.kind == "agent" else node.kind]
 
 
 def _tokens(node: Node) -> int:
     return sum(_tokens_of(node, work) for _, work in works_of(node))
 
 
-def _tokens_of(node: Node, work: ToolCall | ModelCall | AgentNode) -> int:
+def _tokens_of(node: Node, work: ToolCall | ModelCall | AgentCall) -> int:
+    count = node.max_items if isinstance(node, MapNode) else 1
     if work.estimate is not None and work.estimate.tokens is not None:
-        return work.estimate.tokens
-    if isinstance(work, AgentNode):
-        return (work.budget.tokens if work.budget else None) or AGENT_TOKENS
+        return count * work.estimate.tokens
+    if isinstance(work, AgentCall):
+        return count * ((work.budget.tokens if work.budget else None) or AGENT_TOKENS)
     if not isinstance(work, ModelCall):
         return 0
     guess = GUESSED_TOKENS + text_bytes(work.prompt) // 3
-    return guess * (node.max_items if isinstance(node, MapNode) else 1)
+    return count * guess

@@ -7,7 +7,7 @@ from sennit.workflows.plan.language.conditions import comparisons_of
 from sennit.workflows.plan.language.facts import OF_A_JOIN, fact_of_input
 from sennit.workflows.plan.language.nodes import (
     RESERVED_IDS,
-    AgentNode,
+    AgentCall,
     Instead,
     MapNode,
     ModelCall,
@@ -26,7 +26,7 @@ from sennit.workflows.plan.language.references import (
 )
 
 
-def work_of(node: Node) -> ToolCall | ModelCall | AgentNode | None:
+def work_of(node: Node) -> ToolCall | ModelCall | AgentCall | None:
     """Return the call a node makes: its own, or the last of a map's `do`."""
     # by kind and not by class: pydantic's classes take ten times as long to tell, and every node is asked often
     if node.kind == "map":
@@ -36,7 +36,7 @@ def work_of(node: Node) -> ToolCall | ModelCall | AgentNode | None:
     return node
 
 
-def works_of(node: Node) -> list[tuple[Where, ToolCall | ModelCall | AgentNode]]:
+def works_of(node: Node) -> list[tuple[Where, ToolCall | ModelCall | AgentCall]]:
     """Return (place in the node, call) of each call a node makes: one as a rule, of a map those in its `do`."""
     if node.kind == "map":
         return [(stage_place(node, position), stage) for position, stage in enumerate(node.do)]
@@ -65,7 +65,7 @@ def arguments_of(node: Node) -> list[tuple[Where, Any]]:
     return found
 
 
-def _bound(where: Where, work: ToolCall | ModelCall | AgentNode) -> tuple[Where, Any]:
+def _bound(where: Where, work: ToolCall | ModelCall | AgentCall) -> tuple[Where, Any]:
     if work.kind == "agent":
         return (*where, "goal"), work.goal
     return ((*where, "args"), work.args) if work.kind == "tool" else ((*where, "prompt"), work.prompt)

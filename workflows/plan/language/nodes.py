@@ -242,7 +242,7 @@ class LlmNode(Placed, ModelCall):
     inputs: tuple[NodeId, ...] = Field(default=(), max_length=MAX_NODES)
 
 
-class AgentNode(Placed, Work):
+class AgentCall(Work):
     """A sub-agent: a run of its own with a goal, some of this run's tools, and a part of its budget. Its `instructions`
     stand beside those of this run.
     """
@@ -257,6 +257,10 @@ class AgentNode(Placed, Work):
     def _without_unset(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """As of a model call: a field that is not used is not there."""
         return {name: value for name, value in write(self).items() if name not in _OPTIONAL or value}
+
+
+class AgentNode(Placed, AgentCall):
+    """A sub-agent as a node."""
 
 
 class ProgramNode(Placed, Work):
@@ -287,7 +291,11 @@ class ModelStage(Stage, ModelCall):
     """A model call in a map's `do`."""
 
 
-STAGES: Final[Mapping[str, type[BaseModel]]] = {"tool": ToolStage, "llm": ModelStage}
+class AgentStage(Stage, AgentCall):
+    """A sub-agent in a map's `do`: each item has a run of its own."""
+
+
+STAGES: Final[Mapping[str, type[BaseModel]]] = {"tool": ToolStage, "llm": ModelStage, "agent": AgentStage}
 
 
 def _chain(do: Any) -> Any:
@@ -313,7 +321,7 @@ class MapNode(Placed):
     over: str
     as_: NodeId = Field(default="item", alias="as")
     do: Annotated[
-        tuple[Annotated[ToolStage | ModelStage, Field(discriminator="kind"), by_kind(STAGES)], ...],
+        tuple[Annotated[ToolStage | ModelStage | AgentStage, Field(discriminator="kind"), by_kind(STAGES)], ...],
         Field(min_length=1, max_length=MAX_STAGES),
         BeforeValidator(_chain),
         WrapSerializer(_as_written),

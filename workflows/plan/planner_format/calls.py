@@ -112,9 +112,11 @@ def _inner_node(do: ast.Call | InnerCall, scope: Scope) -> Node:
     if not isinstance(do, InnerCall):
         do = InnerCall(ast.unparse(do.func), arguments_of(do, scope))
     name = scope.call_name(do.name)
-    if name in FORMS and name != "llm":
-        raise Unreadable(f"map can do a tool call or an llm call for each item, not {format_name(name)}")
-    return _llm(do.arguments, scope) if name == "llm" else _tool_call(name or do.name, do.arguments, scope)
+    if name in _IN_MAPS:
+        return _IN_MAPS[name](do.arguments, scope)
+    if name in FORMS:
+        raise Unreadable(f"map can do a tool call, an llm call or an agent for each item, not {format_name(name)}")
+    return _tool_call(name or do.name, do.arguments, scope)
 
 
 def _gate(arguments: Arguments, scope: Scope) -> Node:
@@ -206,4 +208,6 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 Form = Callable[[Arguments, Scope], Node]
+_IN_MAPS: dict[str, Form] = {"llm": _llm, "agent": _agent}
+"""What `map` can do for each item, beside a tool call."""
 FORMS: dict[str, Form] = {"llm": _llm, "map": _map, "join": _join, "gate": _gate, "agent": _agent, "answer": _answer}

@@ -282,6 +282,11 @@ def _length(state: RunState, node: int) -> int | str:
         return f"its list has {count} items; max_items is {spec.cap}"
     if len(state.status) + count * spec.per_item > MAX_UNITS:
         return f"{count} more items would make over {MAX_UNITS:,} units in one run"
+    if spec.agents_per_item:
+        agents = count * spec.agents_per_item
+        before = sum(len(state.values(other)) * state.graph.specs[other].agents_per_item for other in state.items)
+        if before + agents > state.most_agents:
+            return f"{agents:,} more sub-agents would make over {state.most_agents:,} in the maps of this run"
     return count
 
 

@@ -352,16 +352,33 @@ def reserve(state: RunState, units: Sequence[int]) -> bool:
 
 def share(state: RunState, starts: list[Start]) -> None:
     """Give each sub-agent among these its part of the rest of the budget; others that have none yet share that too."""
-    specs, budget = state.graph.specs, state.budget
+    budget = state.budget
     agents = [start for start in starts if state.kind_of(start.units[0]) == "agent"]
     agents = [start for start in agents if not start.asks and start.units[0] not in state.answers]
     if budget is None or not agents:
         return
-    equal = [node for node, spec in enumerate(specs) if spec.kind == "agent" and not spec.tokens]
-    others = [node for node in equal if state.status[node] not in (*ENDED, RUNNING)]
+    to_come = _agents_to_come(state)
     for place, start in enumerate(agents, 1):
-        later = [other for other in agents[place:] if other.units[0] in equal]
-        start.limits = budget.share(start.units[0], 1 + len(others) + len(later))
+        later = [other for other in agents[place:] if not state.spec_of(other.units[0]).tokens]
+        start.limits = budget.share(start.units[0], 1 + to_come + len(later))
+
+
+def _agents_to_come(state: RunState) -> int:
+    """Return how many sub-agents without a part of their own have not started. A map that has not opened counts as one:
+    nobody knows yet how long its list is.
+    """
+    found = 0
+    for node, spec in enumerate(state.graph.specs):
+        units: Sequence[int] = ()
+        if spec.kind == "agent":
+            units = (node,)
+        elif spec.agents_per_item and node in state.items:
+            units = [unit for unit in state.items[node] if state.kind_of(unit) == "agent"]
+        elif spec.agents_per_item and state.status[node] not in ENDED:
+            found += 1
+        for unit in units:
+            found += not state.spec_of(unit).tokens and state.status[unit] not in (*ENDED, RUNNING)
+    return found
 
 
 def missing_calls(state: RunState, unit: int) -> int:

@@ -59,6 +59,7 @@ def dump(state: RunState) -> str:
     body["items"] = [[node, items.start, len(items)] for node, items in state.items.items()]
     body["locks"] = [[name, lock.mode, *lock.holders] for name, lock in state.locks.items() if lock.holders]
     body["last_end"] = state.last_end
+    body["most_agents"] = state.most_agents
     body["started"] = [state.now - state.started[unit] if state.started[unit] else None for unit in units]
     body["timings"] = astuple(state.timings)
     if state.effects:
@@ -89,8 +90,9 @@ def load(graph: Graph, text: str) -> RunState:
         setattr(state, name, body[name])
     for name in _SPARSE:
         setattr(state, name, dict(body[name]))
-    # The version before does not write it.
+    # The versions before do not write them.
     state.last_end = body.get("last_end", max(state.ended_at.values(), default=0))
+    state.most_agents = body.get("most_agents", state.most_agents)
     state.objections = {unit: tuple(texts) for unit, texts in body["objections"]}
     fuse, workers, known, measured = body["timings"]
     state.timings = Timings(fuse, workers, known, {tool: (count, total) for tool, (count, total) in measured.items()})

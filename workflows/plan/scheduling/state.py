@@ -17,7 +17,7 @@ from sennit.workflows.plan.fusion.rules import Timings
 from sennit.workflows.plan.language.conditions import holds
 from sennit.workflows.plan.language.facts import MISSING, Missing, Scalar
 from sennit.workflows.plan.language.nodes import OnFailure
-from sennit.workflows.plan.limits import DEFAULT_IN_FLIGHT
+from sennit.workflows.plan.limits import DEFAULT_IN_FLIGHT, MAX_MAPPED_AGENTS
 from sennit.workflows.plan.scheduling.budget import Budget, Rate
 from sennit.workflows.plan.scheduling.events import Approval, Decision, Effect, EndStatus, Question
 from sennit.workflows.plan.scheduling.locks import Lock, Waiter
@@ -58,6 +58,7 @@ _SLOTS = {
     "park_until": "when a run that tries again after an outage stops waiting; 0 if it does not",
     "pause": "how long it waits the next time before it tries again",
     "on_failure": "what becomes of a run in which a failure is in the way of the answer",
+    "most_agents": "how many sub-agents the run's maps may start in all",
     "budget": "what the run may spend; None without limits",
     "timings": "how long calls take, and whether short ones share an activity",
     "rates": "by queue, how many model calls a minute its provider takes",
@@ -172,6 +173,7 @@ class RunState:
         rates: Mapping[str, int] = MappingProxyType({}),
         forks: bool = False,
         in_flight: int = DEFAULT_IN_FLIGHT,
+        most_agents: int = MAX_MAPPED_AGENTS,
         timings: Timings | None = None,
     ) -> None:
         self.graph = graph
@@ -182,6 +184,7 @@ class RunState:
         self.park_for = park_for
         self.park_until = self.pause = self.running = self.waiting = 0
         self.on_failure = on_failure or graph.execution_plan.on_failure
+        self.most_agents = most_agents
         self.budget: Budget | None = None
         self.rates = {queue: Rate(limit) for queue, limit in rates.items()}
         self.forks = forks

@@ -137,6 +137,26 @@ PROBLEMS: list[tuple[Any, str, str, str]] = [
     (plan(tool(), each(**{"as": "a"})), "reserved_id", "nodes[1].as", "`a` is a node; give the item another name"),
     (plan(tool("item"), each(over="$item.items")), "reserved_id", "nodes[1]", "`item` is a node; give the item"),
     (
+        plan(tool(), each(do={"kind": "agent", "goal": "x"}, max_items=10_000)),
+        "limit",
+        "nodes[1].max_items",
+        "10,000 items could start 10,000 sub-agents, each a run of its own; at most 1,000",
+    ),
+    (
+        plan(
+            tool(), each(do=[{"id": "p", "kind": "agent", "goal": "x"}, {"kind": "agent", "goal": "$p"}], max_items=501)
+        ),
+        "limit",
+        "nodes[1].max_items",
+        "501 items could start 1,002 sub-agents",
+    ),
+    (
+        plan(tool(), each(do={"kind": "agent", "goal": "x", "tools": ["serch"]})),
+        "unknown_tool",
+        "nodes[1].do.tools[0]",
+        "there is no tool `serch`",
+    ),
+    (
         plan(tool(), each(do={"kind": "llm", "prompt": "x", "on_error": {"instead": "a"}})),
         "in_map",
         "nodes[1].do.on_error",

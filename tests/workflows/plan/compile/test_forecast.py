@@ -51,6 +51,8 @@ def test_width_and_longest_path_of_known_graphs(data: dict[str, Any], width: int
             7 * (GUESSED_TOKENS + 100),
             "map",
         ),
+        (each("m", "$input.l", do={"kind": "agent", "goal": "g"}, max_items=7), 7 * AGENT_TOKENS, "agent"),
+        (each("m", "$input.l", do={"kind": "llm", "prompt": "p", "estimate": {"tokens": 5}}, max_items=7), 35, "map"),
         (gate("g"), 0, "gate"),
         (join("j", ["g"]), 0, "join"),
         ({"id": "s", "kind": "agent", "goal": "g"}, AGENT_TOKENS, "agent"),

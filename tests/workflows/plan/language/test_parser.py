@@ -91,7 +91,7 @@ SHAPES: list[tuple[Any, str, str, str]] = [
         "nodes[0].context.token",
         "not a field of `context`; did you mean `tokens`?",
     ),
-    (plan(tool(), each(do={"kind": "agent"})), "kind", "nodes[1].do.kind", "one of tool, llm"),
+    (plan(tool(), each(do={"kind": "gate"})), "kind", "nodes[1].do.kind", "one of tool, llm, agent"),
     (plan(tool(priority="3")), "type", "nodes[0].priority", 'whole number, not "3"; write it without quotes'),
     (plan(tool(priority=6)), "limit", "nodes[0].priority", "at most 5, not 6"),
     (plan(tool(retry=3)), "type", "nodes[0].retry", "not 3; for example `retry: {attempts: 3}`"),

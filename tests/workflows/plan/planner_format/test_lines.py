@@ -96,6 +96,15 @@ PLAN = {
 }
 
 
+def test_a_map_may_start_a_sub_agent_for_each_item() -> None:
+    reply = '1. search("x")\n2. map($1.items, agent("Check $item.title", tools=["read"]), max_items=9)\n3. answer($2)'
+    plan, errors, _ = read(reply)
+    assert errors == []
+    do = {"kind": "agent", "goal": "Check $item.title", "tools": ["read"]}
+    assert plan["nodes"][1] == {"id": "n2", "kind": "map", "over": "$n1.items", "max_items": 9, "do": do}
+    assert problems_of(parse_plan(plan), CATALOGUE) == []
+
+
 def test_a_whole_reply_becomes_a_plan_that_holds() -> None:
     plan, errors, warnings = read(WHOLE)
     assert (plan, errors, warnings) == (PLAN, [], [])
@@ -282,7 +291,7 @@ def test_one_last_model_call_is_the_answer_by_itself() -> None:
         ("1. map($goal)", "line 1: map takes a list and a call for each item"),
         ("1. map($goal, [1])", "line 1: map takes a list and a call for each item"),
         ("1. map($goal, read)", "line 1: map takes a list and a call for each item"),
-        ("1. map($goal, gate(x))", "line 1: map can do a tool call or an llm call for each item, not `gate`"),
+        ("1. map($goal, gate(x))", "line 1: map can do a tool call, an llm call or an agent for each item, not `gate`"),
         ("I would look it up.", "the reply holds no plan; write numbered calls"),
         ("", "the reply holds no plan"),
         ('{"nodes": [}', "the reply is no plan: the JSON breaks at line 1, column 12"),

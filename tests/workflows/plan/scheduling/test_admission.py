@@ -33,6 +33,16 @@ def test_a_map_starts_one_unit_an_item_and_has_their_values_when_all_have_ended(
     assert run.digest("m") == '["of m[0]","of m[1]","of m[2]"]'
 
 
+def test_the_maps_of_a_run_start_so_many_sub_agents_and_no_more() -> None:
+    agents = {"item_kind": "agent"}
+    run = Play(node("l"), each("m", "l", **agents), each("n", "l", **agents), answer=["m", "n"])
+    run.state.most_agents = 5
+    run.begin()
+    run.ok("l", length=3)
+    assert (run.status("m"), run.status("n")) == ("opened", "failed")
+    assert run.note("n") == ("MapFailed", "3 more sub-agents would make over 5 in the maps of this run")
+
+
 @pytest.mark.usefixtures("stores")
 def test_a_map_of_many_values_gathers() -> None:
     run = opened(2)

@@ -372,6 +372,19 @@ def test_sub_agents_share_what_those_with_a_part_of_their_own_leave() -> None:
     assert limits == [{"tokens": 1_500, "calls": 6}, {"tokens": 1_500, "calls": 6}, {"tokens": 6_000, "calls": 1}]
 
 
+def test_sub_agents_of_a_map_share_with_those_that_have_not_started() -> None:
+    """Two of four items start beside another sub-agent, and a map that is not open yet counts as one."""
+    agents = {"item_kind": "agent"}
+    run = Play(node("l"), node("o"), node("sub", "l", kind="agent"), each("m", "l", **agents), each("n", "o", **agents))
+    run.state.budget = Budget({"tokens": 8_000})
+    run.state.window = 4
+    run.begin()
+    out = step(run.state, NodeEnded(0, 1, Outcome("of l", 1, {"length": 4})))
+    limits = [decision.limits for decision in out if isinstance(decision, Start)]
+    assert limits == [{"tokens": 8_000 // 6}] * 3
+    assert run.state.budget.held.tokens == 3 * (8_000 // 6)
+
+
 def test_a_step_reserves_the_nodes_of_the_calls_that_it_may_make_itself() -> None:
     """Half of what is left, so that others have some; each call counts as a node when the step says how it ended."""
     main = NodeSpec("main", "program", policy="any")

@@ -1,0 +1,56 @@
+"""Where a node lies whose path goes down into sub-agents: `sub.n1` is a node of the run that `sub` has started."""
+
+from datetime import timedelta
+from typing import Any
+
+from temporalio.client import Client, WorkflowQueryFailedError
+from temporalio.service import RPCError, RPCStatusCode
+
+from sennit.starter.client.errors import NoAnswer, Refused
+from sennit.starter.client.server_errors import error_of
+from sennit.workflows.plan.language.text import format_name, one_line
+
+QUERY_TIMEOUT = timedelta(seconds=10)
+
+
+async def place_below(client: Client, run: str, path: str) -> tuple[str, str]:
+    """Return the run that a node lies in, and what that run calls it.
+
+    `sub.n1` lies in the sub-agent in its present generation, `sub~1.n1` and `sub~2.n1` in that one. `m[17].page` is
+    a part of an item if the map has such a part, and else a node of the item's own run. Raises Refused if there is no
+    such sub-agent, NoAnswer, or what `error_of` gives.
+    """
+    *above, name = path.split(".")
+    while above:
+        here = above.pop(0)
+        part = f"{here}.{above[0] if above else name}"
+        if here.endswith("]") and "problem" not in await _asked(client, run, part):
+            if not above:
+                return run, part
+            above.pop(0)
+            here = part
+        address, tilde, generation = here.partition("~")
+        wanted = address if generation == "1" else here
+        run = f"{run}.{wanted if tilde else await _subagent(client, run, here)}"
+    return run, name
+
+
+async def _subagent(client: Client, run: str, node: str) -> str:
+    """Ask a run what its sub-agent at a node is called now."""
+    name = (await _asked(client, run, node)).get("subagent")
+    if not isinstance(name, str):
+        raise Refused(f"{run} has no sub-agent {format_name(node)}")
+    return name
+
+
+async def _asked(client: Client, run: str, node: str) -> dict[str, Any]:
+    """Return what a run says of its node; it has a `problem` if there is none."""
+    try:
+        found = await client.get_workflow_handle(run).query("node", {"node": node}, rpc_timeout=QUERY_TIMEOUT)
+    except WorkflowQueryFailedError as failure:
+        raise NoAnswer(f"{run} does not show its node {format_name(node)}: {one_line(failure.message, 300)}") from None
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            raise Refused(f"there is no run {run}") from None
+        raise error_of(error) from None
+    return found if isinstance(found, dict) else {"problem": "it says nothing"}
