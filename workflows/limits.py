@@ -62,6 +62,8 @@ MAX_STATE_BYTES: Final = 8 * 1024 * 1024  # of the packed state of a run that a 
 MAX_DRY_RUN_CALLS: Final = 500  # that a dry run names: a person reads them, and they travel in one payload
 MAX_FATE_CHARACTERS: Final = 300  # of what a dry run says of one call
 MAX_REPAIRS: Final = 2  # How often a planner is shown what is wrong with its plan
+MAX_ITEM_LINES: Final = 100
+"""Nodes of the run of an item of which its parent learns how they ended: those of `do`, and what they are given."""
 MAX_SUBAGENT_LEVELS: Final = 3  # of sub-agents below a run; one further down is refused
 MAX_STATUS_ITEM_BYTES: Final = 2_000  # of one thing that a sub-agent waits for
 MAX_STATUS_CHARACTERS: Final = 500  # of a text about what a sub-agent waits for

@@ -206,7 +206,9 @@ class Written:
         """What it refers to, in the order written."""
         self.bound = [reference.node for field, reference in references if field != ("over",)]
         """The same without the list of a map."""
-        self.earlier = [name for name in dependencies.names_in(self.node)[1:] if name in self.bound]
+        is_apart = isinstance(self.node, MapNode) and self.node.runs_apart
+        above = [] if is_apart else dependencies.names_in(self.node)[1:]
+        self.earlier = [name for name in above if name in self.bound]
         """Those of them that are before it in an item's chain."""
         self.over = parse_reference(self.node.over) if isinstance(self.node, MapNode) and is_item else None
         """The list of which an item is one."""
@@ -217,7 +219,7 @@ class Written:
         self.reads = [name for name in self.names if name not in without]
         """The nodes whose outputs are loaded whole."""
         self.inputs = dependencies.inputs_of(self.node)
-        self.condition = self.node.do[0].when if isinstance(self.node, MapNode) and is_item else None
+        self.condition = self.node.do[0].when if isinstance(self.node, MapNode) and is_item and not is_apart else None
         """Whether an item is skipped; all other conditions are decided by the run."""
 
     @cached_property

@@ -18,6 +18,7 @@ from sennit.activities.nodes.context import NodeContext, NodeOutput
 from sennit.activities.nodes.effect_ledger import EffectLedger, Write
 from sennit.activities.nodes.error_mapping import NodeTimeout, kind_of, message_of
 from sennit.activities.nodes.in_flight import finish
+from sennit.activities.nodes.item_runs import apart, item_output, item_request
 from sennit.activities.nodes.origins import Origins, subagent_ledger
 from sennit.activities.nodes.pace import turn
 from sennit.activities.nodes.questions import question_of, unapproved, unapproved_program
@@ -53,6 +54,7 @@ from sennit.workflows.messages.node_calls import (
     ProgramNodeCall,
     WriteNodeCall,
 )
+from sennit.workflows.messages.result import usage_in
 from sennit.workflows.plan.digests import digest_in
 from sennit.workflows.plan.language.limits import NO_USAGE
 from sennit.workflows.plan.language.nodes import AgentCall, ModelCall, ProgramNode, ToolCall
@@ -149,6 +151,9 @@ class NodeRunner:
             found = await self._marked(context, marker) or await self.origins.call(context, key)
             if found is not None:
                 return found
+            item = apart(context.checked, context.unit)
+            if isinstance(call, AgentNodeCall) and item is not None and item_output(call.report, item) is None:
+                return NodeReply(skipped=True, usage=usage_in(call.report))
             work_to_do, is_large = await self._ready(context, tool), tool is not None and tool.large
             return await self._run(context, work_to_do, marker, apart=is_large)
 
@@ -334,6 +339,8 @@ class NodeRunner:
         agent = context.work
         assert isinstance(agent, AgentCall)
         await self.origins.begin(context)
+        if await context.binder.is_skipped(context.unit):
+            return SubagentRequest(taken=NodeReply(skipped=True))
         taken = await self.origins.result(context)
         if taken is not None:
             return SubagentRequest(taken=taken)
@@ -341,13 +348,22 @@ class NodeRunner:
         await EffectLedger(self.store, run_prefix, _unrecorded).note_subagent(subagent_ledger(context))
         await context.binder.load(context.unit)
         run_context = await self.library.run_context(run_prefix, context.checked.run_context)
-        goal, material = bind_goal(agent.goal, context.binder.lookup)
-        if refers_to_goal(agent.goal):
-            material = {**await self.library.material(run_prefix, run_context), **material}
+        item = apart(context.checked, context.unit)
+        if item is None:
+            goal, material = bind_goal(agent.goal, context.binder.lookup)
+            if refers_to_goal(agent.goal):
+                material = {**await self.library.material(run_prefix, run_context), **material}
+            own: dict[str, Any] = {"goal": goal}
+            if material:
+                own["material"] = f"{call.run}/{await self.library.put(run_prefix, material)}"
+        else:
+            own = await item_request(self.library, context, item)
         allowed = [entry["name"] for entry in run_context.catalogue]
+        if item is None and agent.tools is not None:
+            allowed = [name for name in allowed if name in agent.tools]
         request = {
-            "goal": goal,
-            "tools": [name for name in allowed if agent.tools is None or name in agent.tools],
+            **own,
+            "tools": allowed,
             "docs": run_context.docs,
             "approval": run_context.approval,
             "budget": agent.budget.model_dump(mode="json", exclude_none=True) if agent.budget else None,
@@ -356,8 +372,6 @@ class NodeRunner:
         told = "\n\n".join(filter(None, (run_context.instructions, agent.instructions)))
         if told:
             request["instructions"] = told
-        if material:
-            request["material"] = f"{call.run}/{await self.library.put(run_prefix, material)}"
         if origins:
             request["origins"] = origins
         return SubagentRequest(request=request)
@@ -422,7 +436,11 @@ class NodeRunner:
             return self._tool_call(context, tool, context.arguments(work))
         if isinstance(work, ModelCall):
             return lambda _: self.models.run(context, work)
-        if isinstance(call, AgentNodeCall):
+        item = apart(context.checked, context.unit)
+        if isinstance(call, AgentNodeCall) and item is not None:
+            found = item_output(await whole_report(self.library, context.run_prefix, call.report), item)
+            answer = found or NodeOutput(None)
+        elif isinstance(call, AgentNodeCall):
             answer = answer_of(await whole_report(self.library, context.run_prefix, call.report), context.unit.path)
         else:
             answer = NodeOutput(await context.binder.value(node.id))

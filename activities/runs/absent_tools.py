@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from sennit.activities.storage.run_context import RunContext
 from sennit.activities.toolbox.registry import absence_of
-from sennit.workflows.plan.language.dependencies import works_of
-from sennit.workflows.plan.language.nodes import Node, Plan, ProgramNode, ToolCall
+from sennit.workflows.plan.language.dependencies import programs_in, works_of
+from sennit.workflows.plan.language.nodes import Node, Plan, ToolCall
 from sennit.workflows.plan.programs.program_plan import tools_called
 
 
@@ -18,7 +18,7 @@ def absent_tools(plan: Plan, context: RunContext) -> dict[str, str]:
 
 
 def _named(node: Node) -> Iterator[str]:
-    if isinstance(node, ProgramNode):
-        yield from tools_called(node.script)
+    for _, program in programs_in(node):
+        yield from tools_called(program.script)
     for _, work in works_of(node):
         yield from [work.tool] if isinstance(work, ToolCall) else work.tools or ()

@@ -125,14 +125,18 @@ class PlanChecker:
     async def _run(self, prefix: str, digest: str) -> Run:
         return Run(prefix, digest, await self.library.run_context(prefix, digest))
 
-    async def check_draft(self, run: Run, data: Any, progress: Progress | None = None) -> CheckResult:
-        """Check a whole plan: a new one, or one to go on with after this progress."""
+    async def check_draft(
+        self, run: Run, data: Any, progress: Progress | None = None, *, of_item: bool = False
+    ) -> CheckResult:
+        """Check a whole plan: a new one, or one to go on with after this progress. That of an item of a map may use the
+        tools that Sennit alone writes into plans.
+        """
         try:
             plan = parse_plan(data)
         except InvalidPlan as error:
             return refused(error.problems)
         longer = continued(progress.plan.plan, plan) if progress is not None else None
-        return await self._checked(run, longer or plan, progress, continues=longer is not None)
+        return await self._checked(run, longer or plan, progress, continues=longer is not None, every_tool=of_item)
 
     async def check_tool_calls(self, run_prefix: str, call: ToolLoopCall) -> CheckResult:
         """Go on with the tool calls, or the summaries, that a model asks for: each call is checked by itself."""
@@ -193,12 +197,18 @@ class PlanChecker:
         return CheckResult(problems=sentences[:MAX_SHOWN_PROBLEMS])
 
     async def _checked(
-        self, run: Run, plan: Plan, progress: Progress | None = None, *, continues: bool = True
+        self,
+        run: Run,
+        plan: Plan,
+        progress: Progress | None = None,
+        *,
+        continues: bool = True,
+        every_tool: bool = False,
     ) -> CheckResult:
         """Check and compile a plan. After some progress it `continues` the plan so far, or takes its place."""
         progress = progress if continues else None
         links = [dependencies.links_of(node) for node in plan.nodes]
-        problems = await self._problems(run.context, plan, links, every_tool=progress is not None)
+        problems = await self._problems(run.context, plan, links, every_tool=every_tool or progress is not None)
         doubts = [found for found in problems if found.code == DOUBT]
         if len(doubts) < len(problems):
             return refused((*_unavailable(plan, run.context), *(each for each in problems if each.code != DOUBT)))
@@ -252,18 +262,18 @@ class PlanChecker:
         """Yield what the types of a plan's scripts do not allow, and what is only suspected, with the code DOUBT."""
         programs = list(programs_of(plan))
         stubs = await ask(self.read, "stubs", catalogue) if programs else ""
-        for index, node in programs:
+        for place, node in programs:
             doubts = [
                 Problem(*found) for found in await ask(self.read, "doubts", node.script, _named(node.script, catalogue))
             ]
             for problem in (*doubts, *await self.interpreter.type_problems(node.script, stubs)):
-                yield problem_at(index, Problem(problem.code, ("script", *problem.where), problem.message), node.script)
+                yield problem_at(place, Problem(problem.code, ("script", *problem.where), problem.message), node.script)
 
     async def _program_problems(self, plan: Plan, catalogue: list[dict[str, Any]]) -> AsyncIterator[Problem]:
         """Yield what is wrong with the scripts of a plan and their arguments: `program_problems`, read elsewhere."""
-        for index, node in programs_of(plan):
+        for place, node in programs_of(plan):
             for problem in policy_problems(node):
-                yield problem_at(index, problem, node.script)
+                yield problem_at(place, problem, node.script)
             try:
                 found = await ask(
                     self.read, "problems", node.script, list(node.arguments), _named(node.script, catalogue)
@@ -272,7 +282,7 @@ class PlanChecker:
                 large = problem_of(error)
                 found = [(large.code, ("script", *large.where), large.message)]
             for code, where, message in found:
-                yield problem_at(index, Problem(code, tuple(where), message), node.script)
+                yield problem_at(place, Problem(code, tuple(where), message), node.script)
 
     async def _new_facts(
         self, run_prefix: str, progress: Progress, wanted: dict[str, list[str]]

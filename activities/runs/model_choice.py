@@ -8,7 +8,7 @@ from sennit.activities.providers.model import OPEN_REPLY_TOKENS
 from sennit.activities.providers.prices import price_of, price_to_add, unpriced
 from sennit.workflows.messages import queues
 from sennit.workflows.plan.language import dependencies
-from sennit.workflows.plan.language.nodes import ModelCall, Node, Plan, ProgramNode, ToolCall
+from sennit.workflows.plan.language.nodes import ModelCall, Node, Plan, ToolCall
 from sennit.workflows.plan.language.problems import Problem
 from sennit.workflows.plan.language.text import format_name, format_names
 
@@ -73,10 +73,10 @@ def price_problems(models: dict[str, list[str]], plan: Plan) -> list[Problem]:
     """Return what keeps a plan from being run within a budget of money: a model whose price is not known, be it one
     that only takes over.
     """
-    works = list(map(dependencies.work_of, plan.nodes))
+    works = [work for node in plan.nodes for _, work in dependencies.works_of(node)]
     called = [work for work in works if isinstance(work, ModelCall)]
     names = {name for work in called for name in ([work.model] if work.model else models.get(work.role, ()))}
-    if any(isinstance(node, ProgramNode) for node in plan.nodes):
+    if any(map(dependencies.programs_in, plan.nodes)):
         names |= {name for each in models.values() for name in each}
     missing = price_to_add(names)
     return [Problem("price", (), missing)] if missing else []

@@ -52,6 +52,8 @@ class RunPreparer:
         try:
             if plan is None and request.plan_packed is not None:
                 plan = _unpack(request.plan_packed)
+            if request.draft:
+                plan = await self.library.value(run_prefix, await self.library.adopt(run_prefix, request.draft))
         except InvalidPlan as error:
             plan, rejected = {}, refused(error.problems)
         try:
@@ -97,7 +99,8 @@ class RunPreparer:
             return PreparedRun(run_context=digest, planner=queues.llm_queue(model), streams=model not in OFFLINE)
         if rejected is None and run_context.absences:
             _wait_for_tools_of(plan, call, run_context)
-        checked = rejected or await self.checker.check_draft(Run(run_prefix, digest, run_context), plan or {})
+        run = Run(run_prefix, digest, run_context)
+        checked = rejected or await self.checker.check_draft(run, plan or {}, of_item=bool(request.draft))
         return PreparedRun(run_context=digest, checked=checked)
 
     def _unseen(self, attached: Mapping[str, Media], models: Mapping[Any, Sequence[str]]) -> str:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 from sennit.activities.limits import MAX_BODY_BYTES, MAX_KEPT_PLANS_BYTES, MAX_KEPT_VALUES_BYTES
 from sennit.activities.storage.artifacts import ArtifactStore, BodyMissing, decode, digest_of, encode
 from sennit.activities.storage.manifest import value_of
-from sennit.activities.toolbox.read_output import ENTRY, PART, SLEEP
+from sennit.activities.toolbox.read_output import ENTRY, GIVE, PART, SLEEP
 from sennit.workflows.plan.bounded_cache import BoundedCache, decoded_bytes
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.edits.call_keys import call_keys
@@ -65,7 +65,7 @@ class RunContext(BaseModel):
     @property
     def tools(self) -> dict[str, dict[str, Any]]:
         """What nodes of the run may call, by name: the catalogue, and what models and programs read outputs with."""
-        return {entry["name"]: entry for entry in (*self.catalogue, ENTRY, PART, SLEEP)}
+        return {entry["name"]: entry for entry in (*self.catalogue, ENTRY, PART, SLEEP, GIVE)}
 
 
 class StoredPlan(BaseModel):

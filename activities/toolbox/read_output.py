@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from sennit.activities.toolbox.registry import default_registry, tool
+from sennit.workflows.plan.edits.item_plan import GIVEN
 from sennit.workflows.plan.edits.tool_loop import READER
 from sennit.workflows.plan.language.references import as_text
 
@@ -72,6 +73,20 @@ def end_sleep(_: SleepArguments) -> None:
     """End the sleep of a program."""
 
 
+class GivenArguments(BaseModel):
+    """What an item of a map is given from outside its own run."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    output: Any
+
+
+@tool(name=GIVEN, effect="pure", typical="1ms", in_catalogue=False)
+def given(args: GivenArguments) -> Any:
+    """Give what was written into the plan of an item."""
+    return args.output
+
+
 def whole_of(output: Any) -> str | list[Any]:
     """Return an output as programs read it in parts."""
     return output if isinstance(output, list) else as_text(output)
@@ -80,6 +95,7 @@ def whole_of(output: Any) -> str | list[Any]:
 ENTRY: Final = default_registry.get(READER).describe()
 PART: Final = default_registry.get("read_part").describe()
 SLEEP: Final = default_registry.get("end_sleep").describe()
+GIVE: Final = default_registry.get(GIVEN).describe()
 """The catalogue entries of the tools."""
 
 

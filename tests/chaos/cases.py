@@ -85,7 +85,7 @@ def _plan(seed: int, chance: Random, model: ModelServer) -> Case:
     plan: dict[str, Any] = {"nodes": nodes, "answer": {}}
     pieces: list[Callable[[Case, dict[str, Any], Random, ModelServer], None]]
     pieces = [_layers, _map, _group, _loop, _subagent, _gate, _payments, _code, _program, _first, _quorum]
-    pieces += [_idle_answer, _warned]
+    pieces += [_idle_answer, _warned, _team]
     for piece in chance.sample(pieces, 6):
         piece(case, plan, chance, model)
     case.request = {"plan": plan, "approval": "never", "budget": {"tokens": 10_000_000}}
@@ -147,6 +147,23 @@ def _subagent(case: Case, plan: dict[str, Any], _: Random, model: ModelServer) -
     model.on(f"You plan work.*{goal}", Reply(lines, rate=30))
     model.on(f"You put results together.*{goal}", Reply(f"sub {case.seed}", first_token=0.3))
     _add(case, plan, {"id": "sub", "kind": "agent", "goal": goal, "tools": ["nap"]}, "$sub", f"sub {case.seed}")
+
+
+def _team(case: Case, plan: dict[str, Any], _: Random, model: ModelServer) -> None:
+    """A sub-agent for each item of a list."""
+    goal = f"Team {case.seed}!"
+    lines = '1. nap(value="t", seconds=1)\n2. nap(value="$1.value", seconds=1)\n3. answer($2)'
+    model.on(f"You plan work.*{goal}", Reply(lines, rate=30))
+    model.on(f"You put results together.*{goal}", Reply(f"team {case.seed}", first_token=0.3))
+    plan["nodes"].append(call("members", "count", args={"count": 3}))
+    do = {"kind": "agent", "goal": f"{goal} $item.n", "tools": ["nap"]}
+    _add(
+        case,
+        plan,
+        {"id": "team", "kind": "map", "over": "$members.items", "do": do},
+        "$team",
+        [f"team {case.seed}"] * 3,
+    )
 
 
 def _gate(case: Case, plan: dict[str, Any], _: Random, __: ModelServer) -> None:

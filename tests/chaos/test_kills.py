@@ -204,6 +204,39 @@ async def test_looking_at_a_run_whose_worker_is_killed_changes_nothing(
     assert [each.wrong async for each in replayed(client)] == [""]
 
 
+ITEM = """
+async def main(n):
+    first = await nap(value=n, seconds=1)
+    last = await nap(value=first["value"] * 10, seconds=1)
+    return last["value"]
+"""
+
+
+async def test_items_that_are_runs_of_their_own_survive_the_death_of_all_workers(
+    server: DevServer, processes: WorkerProcesses
+) -> None:
+    """What had ended in one of them is not called again, and each is still one run."""
+    client = await connect(server.address)
+    processes.start("workflow", "tools")
+    do = {"kind": "program", "script": ITEM, "arguments": {"n": "$item.n"}}
+    nodes = [call("list", "count", args={"count": 4}), {"id": "m", "kind": "map", "over": "$list.items", "do": do}]
+    handle, _ = await begin(client, "items", {"nodes": nodes, "answer": "$m"})
+    log = processes.index / "calls.log"
+    async with asyncio.timeout(LIMIT):
+        while not log.exists() or log.read_text().count(" value_") < 5:
+            await asyncio.sleep(0.05)
+    processes.kill()
+    before = Counter(line.split()[0] + line.split()[1] for line in log.read_text().splitlines())
+    processes.start("workflow", "tools")
+    assert (await report_of(handle))["answer"] == [0, 10, 20, 30]
+    after = Counter(line.split()[0] + line.split()[1] for line in log.read_text().splitlines())
+    again = [name for name, count in after.items() if count > 1]
+    print(f"\n{sum(before.values())} calls before the kill, {sum(after.values())} in all; called twice: {again}")
+    assert len(after) == 4 * 2, "four items, each with two calls"
+    assert len(again) <= 4, "only what ran in the moment of the kill"
+    assert sum(before.values()) > len(again)
+
+
 PROGRAM = """
 async def look(number: int):
     return (await nap(value=number))["value"]

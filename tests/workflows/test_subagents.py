@@ -109,7 +109,9 @@ async def test_long_outputs_go_to_it_by_reference(client: Client, begin: Start, 
         assert len(text) < 60_000
 
 
-@pytest.mark.parametrize(("name", "value"), [("material", "some-run/" + "a" * 40), ("depth", 3)])
+@pytest.mark.parametrize(
+    ("name", "value"), [("material", "some-run/" + "a" * 40), ("draft", "some-run/" + "a" * 40), ("depth", 3)]
+)
 async def test_only_a_sub_agent_is_given_anything(start: Start, name: str, value: Any) -> None:
     handle = await start(goal="How long is the Nile?", **{name: value})
     with pytest.raises(WorkflowFailureError) as ended:

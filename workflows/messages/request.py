@@ -132,6 +132,8 @@ class RunRequest(RunInput):
     `material` and `depth` come with the goal of a sub-agent, from the run above it; nobody else may set them. So does
     `run_prefix`, the name of its artifacts, which a run without a parent ignores.
 
+    `draft` is the plan of an item of a map, as `RUN/DIGEST` in the run above it, which alone may set it.
+
     `grant` is a secret that the client of a local stack makes for this run alone, so that its user's `approval` counts.
     It is of no use to another run, nor to the same one again.
 
@@ -143,6 +145,7 @@ class RunRequest(RunInput):
     grant: str = Field(default="", max_length=100)
     repeat_writes: bool = Field(default=False, strict=True)
     material: str = Field(default="", max_length=200)
+    draft: str = Field(default="", max_length=200)
     origins: tuple[RunName, ...] = Field(default=(), max_length=MAX_ORIGINS)
     run_prefix: str = Field(default="", max_length=100)
     depth: int = Field(default=0, strict=True, ge=0, le=100)
@@ -202,4 +205,4 @@ def has_work(request: RunRequest) -> bool:
 
 
 def has_plan(request: RunRequest) -> bool:
-    return request.plan is not None or request.plan_packed is not None
+    return request.plan is not None or request.plan_packed is not None or bool(request.draft)

@@ -10,7 +10,7 @@ from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import ApplicationError, ChildWorkflowError
 from temporalio.workflow import ParentClosePolicy
 
-from sennit.workflows.limits import MAX_SUBAGENT_LEVELS
+from sennit.workflows.limits import MAX_ITEM_LINES, MAX_SUBAGENT_LEVELS
 from sennit.workflows.messages.activity_ids import ActivityId
 from sennit.workflows.messages.activity_options import Options
 from sennit.workflows.messages.contracts import AGENT, PREPARE_AGENT, GroupReply, SubagentRequest
@@ -57,7 +57,7 @@ async def run_subagent(
         task_queue=WORKFLOW,
         id_reuse_policy=WorkflowIDReusePolicy.TERMINATE_IF_RUNNING,
         parent_close_policy=ParentClosePolicy.REQUEST_CANCEL,
-        static_summary=str(request.get("goal", ""))[:200],
+        static_summary=str(request.get("goal") or request.get("title") or "")[:200],
     )
     subagents.begun(name, child.first_execution_run_id or "")
     try:
@@ -70,7 +70,7 @@ async def run_subagent(
         subagents.ended(name)
     reply: GroupReply = await workflow.execute_activity(
         AGENT.name,
-        call.model_copy(update={"report": _kept(report, inherited["run_prefix"])}),
+        call.model_copy(update={"report": _kept(report, inherited["run_prefix"], of_item="draft" in request)}),
         activity_id=str(ident),
         result_type=AGENT.gives,
         **options,
@@ -113,16 +113,24 @@ def _request(prepared: SubagentRequest, inherited: dict[str, Any]) -> dict[str, 
     if inherited["budget"]:
         asked = budget if isinstance(budget, dict) else {}
         budget = {**inherited["budget"], **_tighter(asked, inherited["budget"])}
-    return {**prepared.request, **inherited, "budget": budget}
+    found = {**prepared.request, **inherited, "budget": budget}
+    if "max_replans" in prepared.request:
+        found["max_replans"] = prepared.request["max_replans"]
+    return found
 
 
 def _tighter(asked: dict[str, Any], left: dict[str, Any]) -> dict[str, Any]:
     return {name: min(limit, left.get(name, limit)) if name != "time" else limit for name, limit in asked.items()}
 
 
-def _kept(report: Any, run_prefix: str) -> dict[str, Any]:
-    """Return the part of a child's report that its parent keeps, and where the answer is if it is cut there."""
+def _kept(report: Any, run_prefix: str, *, of_item: bool) -> dict[str, Any]:
+    """Return the part of a child's report that its parent keeps, and where the answer is if it is cut there. Of the run
+    of an item it has how the nodes of the map's `do` have ended, which are the first of its plan.
+    """
     if not isinstance(report, dict):
         return {"answer": None}
     kept = {name: report.get(name) for name in ("answer", "status", "evidence", "usage", "problem", "id")}
+    if of_item:
+        lines = (report.get("nodes") or ())[:MAX_ITEM_LINES]
+        kept["nodes"] = [{name: line.get(name) for name in ("id", "status", "error")} for line in lines]
     return {**kept, "whole": f"{run_prefix}/{report['answer_ref']}"} if report.get("answer_ref") else kept

@@ -74,25 +74,19 @@ def turn_problems(scope: SymbolTable, node: Node, where: Where) -> Iterator[Prob
     for field, work in works_of(node):
         inside = (*where, *field)
         if isinstance(work, ModelCall):
-            yield from _turns(node, work, where, inside)
+            yield from _turns(node, work, inside)
         for position, name in enumerate((isinstance(work, ModelCall | AgentCall) and work.tools) or ()):
             if scope.tools is not None and name not in scope.tools:
                 yield Problem("unknown_tool", (*inside, "tools", position), no_such_tool(name, scope.tools))
 
 
-def _turns(node: Node, work: ModelCall, where: Where, inside: Where) -> Iterator[Problem]:
+def _turns(node: Node, work: ModelCall, inside: Where) -> Iterator[Problem]:
     over = work.context.over
-    if isinstance(node, MapNode):
-        if work.tools:
-            message = "a model call in a map cannot use tools; leave `tools` out"
-            yield Problem("in_map", (*inside, "tools"), message)
-        if over != "truncate":
-            message = "a model call in a map cannot read on in long inputs; leave `over` out"
-            yield Problem("in_map", (*inside, "context", "over"), message)
-    elif isinstance(node.on_error, Instead) and work.loops:
+    on_error = work.on_error if isinstance(node, MapNode) else node.on_error
+    if isinstance(on_error, Instead) and work.loops:
         has = "tools" if work.tools else f"`over: {over}`"
         message = f"a model with {has} cannot have a fallback node; use a fallback value or skip"
-        yield Problem("instead", where, message)
+        yield Problem("instead", inside, message)
     if over == "reference" and work.max_turns < 2:
         message = "is 1, and a model that reads on needs a turn to answer; write 2 or more"
         yield Problem("limit", (*inside, "max_turns"), message)

@@ -4,9 +4,12 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from sennit.workflows.plan.checking.symbols import SymbolTable
+from sennit.workflows.plan.language import dependencies
 from sennit.workflows.plan.language.dag import first_cycle, format_path
-from sennit.workflows.plan.language.problems import Problem
+from sennit.workflows.plan.language.nodes import Instead, MapNode
+from sennit.workflows.plan.language.problems import Problem, Where
 from sennit.workflows.plan.language.references import references_in
+from sennit.workflows.plan.language.text import format_name
 
 
 def fallback_problems(scope: SymbolTable) -> Iterator[Problem]:
@@ -33,6 +36,60 @@ def fallback_problems(scope: SymbolTable) -> Iterator[Problem]:
             yield Problem("instead", where, message)
         hosts[name] = node.id
     yield from _never_runs(scope, hosts)
+
+
+def stage_fallback_problems(node: MapNode, where: Where) -> Iterator[Problem]:
+    """Yield what keeps a node in a map's `do` from being the fallback of one other node there, and of nothing else."""
+    places = {stage.id: place for place, stage in enumerate(node.do) if stage.id is not None}
+    hosts: dict[str, str] = {}
+    for position, stage in enumerate(node.do):
+        if not isinstance(stage.on_error, Instead):
+            continue
+        name = stage.on_error.instead
+        at = (*where, *dependencies.stage_place(node, position), "on_error", "instead")
+        if name == stage.id or name not in places:
+            yield Problem("instead", at, f"{format_name(name)} is no other node of this `do`; name one by its id there")
+            continue
+        if name in hosts:
+            yield Problem("instead", at, f"`{name}` is already the fallback node of {hosts[name]}; give each its own")
+        hosts[name] = f"`{stage.id}`" if stage.id else "the last node"
+    if hosts:
+        yield from _misread_fallbacks(node, where, places, hosts)
+
+
+def _misread_fallbacks(node: MapNode, where: Where, places: dict[str, int], hosts: dict[str, str]) -> Iterator[Problem]:
+    """Yield what refers to a fallback in a map's `do`, and what a fallback refers to that may have no value then."""
+    limits = _limits_of_fallbacks(node, hosts)
+    for name in hosts:
+        if name not in limits:
+            yield Problem("instead", (*where, "do", places[name]), f"`{name}` runs in place of no node of the chain")
+    readers = {places[name]: name for name in hosts}
+    for place, reference in dependencies.value_references(node):
+        if place[:1] != ("do",):
+            continue
+        name = readers.get(int(place[1]), "")
+        if reference.node in hosts:
+            message = f"`${reference.node}` runs only in place of {hosts[reference.node]}; refer to that one"
+            yield Problem("instead", (*where, *place), message)
+        elif name in limits and places.get(reference.node, -1) >= limits[name]:
+            message = f"`${reference.node}` may have no value when `{name}` runs; read what is above {hosts[name]}"
+            yield Problem("instead", (*where, *place), message)
+
+
+def _limits_of_fallbacks(node: MapNode, hosts: dict[str, str]) -> dict[str, int]:
+    """Return for each fallback in a map's `do` the place of the node of the chain that it stands in for in the end:
+    what stands there or below has no value when it runs. One that stands in for none is left out.
+    """
+    by_name = {stage.id: stage for stage in node.do if stage.id is not None}
+    found: dict[str, int] = {}
+    for position, stage in enumerate(node.do):
+        if stage.id in hosts:
+            continue
+        on_error = stage.on_error
+        while isinstance(on_error, Instead) and on_error.instead in by_name and on_error.instead not in found:
+            found[on_error.instead] = position
+            on_error = by_name[on_error.instead].on_error
+    return found
 
 
 def _never_runs(scope: SymbolTable, hosts: dict[str, str]) -> Iterator[Problem]:

@@ -12,6 +12,7 @@ from sennit.workflows.plan.language.nodes import (
     ModelCall,
     Node,
     Plan,
+    Program,
     ProgramNode,
     ToolCall,
 )
@@ -91,8 +92,8 @@ class OutputTypes:
             return {"type": "array"} if node.policy != "first" else None
         return node.answer_schema if isinstance(node, GateNode) else self._of_call(node)
 
-    def _of_call(self, call: ToolCall | ModelCall | AgentCall) -> Any:
-        if isinstance(call, AgentCall):
+    def _of_call(self, call: ToolCall | ModelCall | AgentCall | Program) -> Any:
+        if isinstance(call, AgentCall | Program):
             return None
         if isinstance(call, ModelCall):
             return call.output_schema

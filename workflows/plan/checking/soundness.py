@@ -75,7 +75,7 @@ def unused_nodes(plan: Plan, tools: Mapping[str, Mapping[str, Any]]) -> Iterator
 
 def _only_reads(node: Node, tools: Mapping[str, Mapping[str, Any]]) -> bool:
     """Whether a node is known to change nothing and to ask nobody."""
-    if isinstance(node, GateNode | ProgramNode):
+    if isinstance(node, GateNode | ProgramNode) or dependencies.programs_in(node):
         return False
     if isinstance(node, JoinNode):
         return True

@@ -5,7 +5,7 @@ from typing import Any
 
 from sennit.workflows.plan.checking.calls import argument_problems, model_problems, turn_problems
 from sennit.workflows.plan.checking.conditions import condition_problems
-from sennit.workflows.plan.checking.fallbacks import fallback_problems
+from sennit.workflows.plan.checking.fallbacks import fallback_problems, stage_fallback_problems
 from sennit.workflows.plan.checking.schemas import unknown_keywords
 from sennit.workflows.plan.checking.symbols import SymbolTable
 from sennit.workflows.plan.language import dependencies
@@ -169,19 +169,16 @@ def _map(scope: SymbolTable, node: MapNode, where: Where) -> Iterator[Problem]:
         what = "is reserved" if node.as_ in RESERVED_IDS else "is a node"
         at = (*where, "as") if "as_" in node.model_fields_set else where
         yield Problem("reserved_id", at, f"`{node.as_}` {what}; give the item another name with `as`")
-    agents = node.max_items * sum(stage.kind == "agent" for stage in node.do)
+    agents = node.max_items * (1 if node.runs_apart else sum(stage.kind == "agent" for stage in node.do))
     if agents > MAX_MAPPED_AGENTS:
         message = (
             f"{node.max_items:,} items could start {agents:,} sub-agents, each a run of its own; at most "
             f"{MAX_MAPPED_AGENTS:,}. Lower it, or give each sub-agent several items"
         )
         yield Problem("limit", (*where, "max_items"), message)
-    for position, stage in enumerate(node.do):
-        inside = (*where, *dependencies.stage_place(node, position))
-        if isinstance(stage.on_error, Instead):
-            message = "items of a map cannot have a fallback node; use skip or a fallback value"
-            yield Problem("in_map", (*inside, "on_error"), message)
-        yield from _stage_id(scope, node, position, inside)
+    for position in range(len(node.do)):
+        yield from _stage_id(scope, node, position, (*where, *dependencies.stage_place(node, position)))
+    yield from stage_fallback_problems(node, where)
 
 
 def _stage_id(scope: SymbolTable, node: MapNode, position: int, where: Where) -> Iterator[Problem]:

@@ -1,7 +1,8 @@
 """From a checked plan to the execution plan of the scheduler: edges by index, queues, times, effects, summaries."""
 
 import json
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from math import ceil
 from typing import Any
 
@@ -48,6 +49,8 @@ from sennit.workflows.plan.language.text import text_bytes
 
 Keep = Callable[[Any], tuple[str, int]]
 Fallen = tuple[str, int, dict[str, Any]]
+
+_NAME = re.compile(r"\w+")
 
 GATE_SECONDS = 86_400.0
 AGENT_SECONDS = 86_400.0
@@ -123,8 +126,9 @@ class PlanCompiler:
         spec.when = self._condition(node.when, self._index[node.id]) if node.when is not None else None
         spec.priority = getattr(node, "priority", 3)
         self._on_error(spec, node)
-        for _, work in dependencies.works_of(node)[-1:]:
-            self._work(spec, work)
+        last = dependencies.work_of(node)
+        if last is not None:
+            self._work(spec, last)
         if node.kind == "program":
             arguments = {name: self._input(value) for name, value in node.arguments.items()}
             spec.summary = summary_of(node.model_copy(update={"arguments": arguments}), links)
@@ -191,8 +195,7 @@ class PlanCompiler:
 
     def _effect(self, work: AgentCall) -> str:
         """Return what a sub-agent may do; it asks for what it writes itself."""
-        names = self._tools if work.tools is None else work.tools
-        return "write" if any(self._tools.get(name, {}).get("effect") == "write" for name in names) else "read"
+        return "write" if self._may_write(self._tools if work.tools is None else work.tools) else "read"
 
     def _on_error(self, spec: NodeSpec, node: Node) -> None:
         spec.skip_on_error = node.on_error == "skip"
@@ -209,7 +212,7 @@ class PlanCompiler:
 
     def _map(self, spec: NodeSpec, node: MapNode) -> None:
         spec.cap, spec.item_kind = node.max_items, node.do[-1].kind
-        spec.stages = [self._stage(node.at_stage(name), name) for name in node.stages[:-1]]
+        spec.stages = [self._stage(node.at_stage(name), name) for name in node.units[:-1]]
         source = dependencies.source_of(node, self._nodes)
         if source is not None:
             spec.source = self._index[source]
@@ -221,7 +224,34 @@ class PlanCompiler:
             spec.over = (self._index[over.node], dependencies.length_fact(over))
         elif over is not None:
             spec.length = self._length(over)
-        self._item_on_error(spec, node.do[-1])
+        if node.runs_apart:
+            self._run_of_item(spec, node)
+        else:
+            self._item_on_error(spec, node.do[-1])
+
+    def _run_of_item(self, spec: NodeSpec, node: MapNode) -> None:
+        """Annotate a map whose items are runs of their own. Each holds all locks of its nodes, because a run knows
+        nothing of the locks in another.
+        """
+        spec.item_kind = "agent"
+        locks: dict[str, int] = {}
+        for _, work in dependencies.works_of(node):
+            stage = NodeSpec("", "map")
+            self._work(stage, work)
+            spec.tokens += stage.tokens
+            spec.effect = "write" if stage.effect == "write" else spec.effect
+            for name, mode in stage.locks:
+                locks[name] = EXCLUSIVE if locks.get(name, mode) != mode else mode
+            if work.kind == "llm" and self._may_write(work.tools):
+                spec.effect = "write"
+        for _, program in dependencies.programs_in(node):
+            # a tool's name in its text is enough: to parse a stranger's script here could take all of a worker's time
+            if self._may_write(_NAME.findall(program.script)):
+                spec.effect = "write"
+        spec.locks = list(locks.items())
+
+    def _may_write(self, names: Iterable[str]) -> bool:
+        return any(self._tools.get(name, {}).get("effect") == "write" for name in names)
 
     def _stage(self, node: MapNode, name: str) -> NodeSpec:
         """Return a node of a chain as the scheduler sees it: a map over the same list that is no node of the plan."""
@@ -230,8 +260,9 @@ class PlanCompiler:
         spec = NodeSpec(name, "map", summary=summary, queue=self._queues(node))
         source = dependencies.source_of(node, self._nodes)
         spec.reads = self._indices([name for name in links.reads if name != source])
-        self._work(spec, node.do[0])
-        spec.item_kind = node.do[0].kind
+        [(_, work)] = dependencies.works_of(node)
+        self._work(spec, work)
+        spec.item_kind = work.kind
         self._item_on_error(spec, node.do[0])
         return spec
 

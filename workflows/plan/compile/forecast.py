@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from sennit.workflows.plan.language.dag import topological_order
-from sennit.workflows.plan.language.dependencies import Links, links_of, works_of
+from sennit.workflows.plan.language.dependencies import Links, links_of, programs_in, works_of
 from sennit.workflows.plan.language.nodes import AgentCall, MapNode, ModelCall, Node, Plan, ToolCall
 from sennit.workflows.plan.language.text import text_bytes
 
@@ -45,8 +45,11 @@ def _before(plan: Plan, links: Sequence[Links]) -> list[list[int]]:
 
 
 def _seconds(node: Node) -> float:
-    works = works_of(node)
-    return sum(_seconds_of(node, work) for _, work in works) if works else GUESSED_SECONDS[node.kind]
+    works, programs = works_of(node), programs_in(node)
+    if node.kind != "map" and not works:
+        return GUESSED_SECONDS[node.kind]
+    inside = len(programs) * GUESSED_SECONDS["program"]
+    return inside + sum(_seconds_of(node, work) for _, work in works)
 
 
 def _seconds_of(node: Node, work: ToolCall | ModelCall | AgentCall) -> float:

@@ -13,6 +13,7 @@ from sennit.workflows.plan.language.nodes import (
     ModelCall,
     Node,
     Plan,
+    Program,
     Quorum,
     ToolCall,
     Turn,
@@ -25,23 +26,36 @@ from sennit.workflows.plan.language.references import (
     references_in,
 )
 
+ITEM_RUN = AgentCall(kind="agent", goal="do", tools=())
+"""The call that an item of a map makes whose `do` is the plan of a run of its own."""
+
 
 def work_of(node: Node) -> ToolCall | ModelCall | AgentCall | None:
     """Return the call a node makes: its own, or the last of a map's `do`."""
     # by kind and not by class: pydantic's classes take ten times as long to tell, and every node is asked often
     if node.kind == "map":
-        return node.do[-1]
+        last = node.do[-1]
+        return ITEM_RUN if node.runs_apart or last.kind == "program" else last
     if node.kind == "join" or node.kind == "gate" or node.kind == "program":
         return None
     return node
 
 
 def works_of(node: Node) -> list[tuple[Where, ToolCall | ModelCall | AgentCall]]:
-    """Return (place in the node, call) of each call a node makes: one as a rule, of a map those in its `do`."""
+    """Return (place in the node, call) of each call a node makes: one as a rule, of a map those in its `do`. What its
+    programs call is in their scripts.
+    """
     if node.kind == "map":
-        return [(stage_place(node, position), stage) for position, stage in enumerate(node.do)]
+        return [(stage_place(node, at), stage) for at, stage in enumerate(node.do) if stage.kind != "program"]
     work = work_of(node)
     return [] if work is None else [((), work)]
+
+
+def programs_in(node: Node) -> list[tuple[Where, Program]]:
+    """Return (place in the node, program) of each program with a script: the node itself, or those in a map's `do`."""
+    if node.kind == "map":
+        return [(stage_place(node, at), stage) for at, stage in enumerate(node.do) if stage.kind == "program"]
+    return [((), node)] if node.kind == "program" and node.step is None else []
 
 
 def stage_place(node: MapNode, position: int) -> Where:
@@ -58,6 +72,8 @@ def arguments_of(node: Node) -> list[tuple[Where, Any]]:
     if node.kind == "program":
         return [(("arguments",), node.arguments)]
     found: list[tuple[Where, Any]] = []
+    for where, program in programs_in(node):
+        found.append(((*where, "arguments"), program.arguments))
     for where, work in works_of(node):
         found.append(_bound(where, work))
         if work.kind == "llm" and work.media:

@@ -263,15 +263,17 @@ class AgentNode(Placed, AgentCall):
     """A sub-agent as a node."""
 
 
-class ProgramNode(Placed, Work):
-    """A script whose calls become nodes. `arguments` are those of its function `main`, and may hold references.
-
-    Each step reads those of its `inputs`, the open calls, that have ended.
-    """
+class Program(Work):
+    """A script whose calls become nodes. `arguments` are those of its function `main`, and may hold references."""
 
     kind: Literal["program"]
     script: str = Field(default="", max_length=MAX_SCRIPT_CHARACTERS)
     arguments: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+class ProgramNode(Placed, Program):
+    """A program as a node. Each step reads those of its `inputs`, the open calls, that have ended."""
+
     step: Step | None = None
     inputs: tuple[NodeId, ...] = Field(default=(), max_length=MAX_NODES)
 
@@ -295,7 +297,17 @@ class AgentStage(Stage, AgentCall):
     """A sub-agent in a map's `do`: each item has a run of its own."""
 
 
-STAGES: Final[Mapping[str, type[BaseModel]]] = {"tool": ToolStage, "llm": ModelStage, "agent": AgentStage}
+class ProgramStage(Stage, Program):
+    """A program in a map's `do`."""
+
+
+AnyStage = ToolStage | ModelStage | AgentStage | ProgramStage
+STAGES: Final[Mapping[str, type[BaseModel]]] = {
+    "tool": ToolStage,
+    "llm": ModelStage,
+    "agent": AgentStage,
+    "program": ProgramStage,
+}
 
 
 def _chain(do: Any) -> Any:
@@ -321,7 +333,7 @@ class MapNode(Placed):
     over: str
     as_: NodeId = Field(default="item", alias="as")
     do: Annotated[
-        tuple[Annotated[ToolStage | ModelStage | AgentStage, Field(discriminator="kind"), by_kind(STAGES)], ...],
+        tuple[Annotated[AnyStage, Field(discriminator="kind"), by_kind(STAGES)], ...],
         Field(min_length=1, max_length=MAX_STAGES),
         BeforeValidator(_chain),
         WrapSerializer(_as_written),
@@ -341,10 +353,29 @@ class MapNode(Placed):
         """The names that mean something in `do` only: the item's, and the ids of the chain's nodes."""
         return (self.as_, *self._earlier, *(stage.id for stage in self.do if stage.id is not None))
 
+    @property
+    def runs_apart(self) -> bool:
+        """Whether each item is a run of its own, with `do` as its plan: nodes may be added to it, or stand in for
+        others of it.
+        """
+        for stage in self.do:
+            if stage.kind == "program" or isinstance(stage.on_error, Instead):
+                return True
+            if stage.kind == "llm" and stage.loops:
+                return True
+        return False
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """The nodes in `do` that this run's scheduler knows for each item."""
+        return ("",) if self.runs_apart else self.stages
+
     def at_stage(self, stage: str) -> "MapNode":
         """Return the map as if only this node of the chain were its `do`. Raises KeyError if there is none."""
-        if stage not in self.stages:
+        if stage not in self.units:
             raise KeyError(stage)
+        if self.runs_apart:
+            return self
         place = self.stages.index(stage)
         found = self.model_copy(update={"do": (self.do[place].model_copy(update={"id": None}),)})
         found._earlier = self.stages[:place]

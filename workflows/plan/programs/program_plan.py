@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from sennit.workflows.plan.language.nodes import Instead, Plan, ProgramNode
+from sennit.workflows.plan.language.dependencies import programs_in
+from sennit.workflows.plan.language.nodes import Instead, Plan, Program
 from sennit.workflows.plan.language.problems import Problem, Where
 from sennit.workflows.plan.language.text import format_name, nearest_or_known
 from sennit.workflows.plan.limits import MAX_SCRIPT_PROBLEMS
@@ -47,26 +48,26 @@ def program_problems(plan: Plan, tools: Mapping[str, Any] | None) -> Iterator[Pr
     """Yield what is wrong with the scripts of a plan, each problem with its line in the script, and with the arguments
     that they are given.
     """
-    for index, node in programs_of(plan):
-        for problem in (*policy_problems(node), *wrong_in(node.script, node.arguments, tools)):
-            yield problem_at(index, problem, node.script)
+    for place, program in programs_of(plan):
+        for problem in (*policy_problems(program), *wrong_in(program.script, program.arguments, tools)):
+            yield problem_at(place, problem, program.script)
 
 
-def programs_of(plan: Plan) -> Iterator[tuple[int, ProgramNode]]:
-    """Yield the programs of a plan that have a script, with their places."""
+def programs_of(plan: Plan) -> Iterator[tuple[Where, Program]]:
+    """Yield the programs of a plan that have a script, with their places, those in the `do` of maps too."""
     for index, node in enumerate(plan.nodes):
-        if isinstance(node, ProgramNode) and node.step is None:
-            yield index, node
+        for where, program in programs_in(node):
+            yield ("nodes", index, *where), program
 
 
-def problem_at(index: int, problem: Problem, script: str) -> Problem:
+def problem_at(place: Where, problem: Problem, script: str) -> Problem:
     """Return a problem of a program as one of the plan in which it has that place: by the file and line of its script,
     if that names its file.
     """
     problem = in_file(problem, script)
     if problem.where[:1] == ("line",):
         return problem
-    return Problem(problem.code, ("nodes", index, *problem.where), problem.message)
+    return Problem(problem.code, (*place, *problem.where), problem.message)
 
 
 def in_file(problem: Problem, script: str) -> Problem:
@@ -77,7 +78,7 @@ def in_file(problem: Problem, script: str) -> Problem:
     return Problem(problem.code, ("line", place if isinstance(place, str) else f"{file}:{place}"), problem.message)
 
 
-def policy_problems(node: ProgramNode) -> Iterator[Problem]:
+def policy_problems(node: Program) -> Iterator[Problem]:
     """Yield what a program has that only other nodes may have."""
     if isinstance(node.on_error, Instead):
         yield Problem("on_error", ("on_error",), _NO_INSTEAD)

@@ -158,15 +158,15 @@ PROBLEMS: list[tuple[Any, str, str, str]] = [
     ),
     (
         plan(tool(), each(do={"kind": "llm", "prompt": "x", "on_error": {"instead": "a"}})),
-        "in_map",
-        "nodes[1].do.on_error",
-        "items of a map cannot have a fallback node; use skip",
+        "instead",
+        "nodes[1].do.on_error.instead",
+        "`a` is no other node of this `do`; name one by its id there",
     ),
     (
-        plan(tool(), each(do={"kind": "llm", "prompt": "x", "context": {"over": "reference"}})),
-        "in_map",
-        "nodes[1].do.context.over",
-        "a model call in a map cannot read on in long inputs; leave `over` out",
+        plan(tool(), each(do={"kind": "llm", "prompt": "x", "context": {"over": "reference"}}, max_items=1_001)),
+        "limit",
+        "nodes[1].max_items",
+        "1,001 items could start 1,001 sub-agents",
     ),
     (
         plan(tool(), llm("b", "$a", context={"over": "reference"}, on_error={"instead": "c"}), tool("c")),
@@ -491,8 +491,8 @@ CHAINS: list[tuple[Any, str, str]] = [
     ([{"id": "x", **LOAD, "tool": "laod"}, LOAD], "nodes[1].do[0].tool", "there is no tool `laod`"),
     (
         [{"id": "x", **LOAD, "on_error": {"instead": "a"}}, LOAD],
-        "nodes[1].do[0].on_error",
-        "cannot have a fallback node",
+        "nodes[1].do[0].on_error.instead",
+        "`a` is no other node of this `do`",
     ),
 ]
 
