@@ -8,11 +8,9 @@ from datetime import timedelta
 from typing import Any
 
 from temporalio.client import Client
-from temporalio.service import RPCError
 
 from sennit.starter.client.below import place_below
 from sennit.starter.client.errors import NoAnswer, NoOutput, NotEnded, Refused, SennitError
-from sennit.starter.client.server_errors import error_of
 from sennit.starter.client.short_workflows import ask_worker
 from sennit.starter.limits import MAX_OUTPUT_CHANGES
 from sennit.workflows.limits import MAX_OUTPUTS, MAX_PART_BYTES
