@@ -299,7 +299,7 @@ class Storm:
             "outages of the store": self.faults["store_away"],
             "resets to an answer": self.faults["resets to an answer"],
             "calls cancelled by runs": sum(each.cancelled for each in histories),
-            "edited by a person": sum(seen.edited for seen in self.watches if seen.case.bills is None),
+            "edited by a person": sum(seen.edited for seen in self.watches),
             "edited into other ways to pay": sum(seen.edited for seen in self.watches if seen.case.bills is not None),
             "forks": self.faults["fork"],
             "queries answered": self.onlooker.answers,
