@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from doubles.attacks import ATTACKS, Attack, Held
 
@@ -102,6 +103,44 @@ def test_the_same_attack_succeeds_where_nothing_is_confined(facts: dict[str, Any
         [sys.executable, "-m", MODULE, request], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.stdout.startswith("got "), done.stdout + done.stderr
+
+
+WORKER = f"""
+import json, threading
+from sennit.activities.sandbox.computing import ComputingParent, Service
+parent = ComputingParent(Service({MODULE!r}, 256 << 20, 60, 1_000))
+process = parent.copy()
+request = json.dumps({{"code": "while True: pass", "facts": {{}}}}).encode()
+threading.Thread(target=process.ask, args=(request, 600)).start()
+print("asked", flush=True)
+"""
+
+
+def test_nothing_that_computes_outlives_a_killed_worker() -> None:
+    with subprocess.Popen([sys.executable, "-c", WORKER], cwd=ROOT, stdout=subprocess.PIPE) as worker:
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == b"asked\n"
+        below = psutil.Process(worker.pid).children(recursive=True)
+        assert len(below) == 2, "the parent and its copy"
+        worker.kill()
+    _, alive = psutil.wait_procs(below, timeout=60)
+    assert alive == []
+
+
+@pytest.mark.parametrize("parent", ["all", "seccomp"], indirect=True)
+def test_a_process_ends_when_nobody_waits_for_it(parent: ComputingParent) -> None:
+    """Also one that computes and looks at neither of its pipes."""
+    parent.copy().end()  # so there is a parent
+    assert parent._process is not None
+    copies = psutil.Process(parent._process.pid).children
+    before = copies()
+    process = parent.copy()
+    [copy] = [each for each in copies() if each not in before]
+    request = json.dumps({"code": "signal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True: pass", "facts": {}})
+    with pytest.raises(NoAnswer, match="has not answered in time"):
+        process.ask(request.encode(), 0.1)
+    _, alive = psutil.wait_procs([copy], timeout=60)
+    assert alive == []
 
 
 def test_there_are_sixty_four() -> None:
