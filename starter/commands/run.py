@@ -23,8 +23,8 @@ from sennit.workflows.plan.programs.program_plan import title_of
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("--input", action="append", default=[], metavar="NAME=VALUE", help="an input; repeatable")
     if parser.prog.endswith(" fork"):
-        examples = "sennit fork nightly-1 --with research.py\nsennit fork nightly-1 --model openai:NAME --id nightly-2"
-        parser.describe("RUN", examples)
+        one, other = "sennit fork nightly-1 --with research.py --dry-run", "sennit fork nightly-1 --model openai:NAME"
+        parser.describe("RUN", f"{one}\n{other} --id nightly-2")
         add_run_argument(parser)
         parser.add_argument(
             "--with",
