@@ -47,7 +47,7 @@ from doubles.worker_processes import WorkerProcesses
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError
 
@@ -378,8 +378,13 @@ class Storm:
                 yield f"{text} was paid {paid} times, at most {allowed} allowed"
 
     async def _left_behind(self) -> list[str]:
-        await asyncio.sleep(2)  # lists lag behind
-        return [f"{run.id} still runs" async for run in self.client.list_workflows("ExecutionStatus = 'Running'")]
+        await asyncio.sleep(2)  # lists lag behind, also for longer, so each run is asked for itself
+        found = list[str]()
+        async for run in self.client.list_workflows("ExecutionStatus = 'Running'"):
+            description = await self.client.get_workflow_handle(run.id, run_id=run.run_id).describe()
+            if description.status is WorkflowExecutionStatus.RUNNING:
+                found.append(f"{run.id} still runs")
+        return found
 
 
 def spread(seconds: list[float]) -> dict[str, float]:

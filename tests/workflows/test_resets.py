@@ -239,3 +239,23 @@ async def test_a_run_goes_on_after_a_reset_to_the_task_of_an_answer(client: Clie
     assert (await again.result())["answer"][0] == {"value": "yes"}
     run = await recorded_from(await again.fetch_history())
     assert [task for task in run.tasks if SEED in kinds_in(task)], "the run was reset"
+
+
+SLEEPER = """
+import asyncio
+
+async def main():
+    await asyncio.sleep(30)
+    return "old"
+"""
+
+
+async def test_an_edit_comes_again_after_a_reset_to_the_beginning(client: Client, start: Start) -> None:
+    """The server gives it to a run that has no plan yet: it waits for the plan, and is not lost."""
+    handle = await start(plan={"nodes": [{"id": "main", "kind": "program", "script": SLEEPER}], "answer": "$main"})
+    await until(handle, lambda view: status_of(view, "main") == "running")
+    script = SLEEPER.replace("30", "0.1").replace("old", "new")
+    await insist(handle, "edit_program", {"script": script})
+    assert (await handle.result())["answer"] == "new"
+    again = await reset(client, handle, lambda event: event.HasField("activity_task_started_event_attributes"))
+    assert (await again.result())["answer"] == "new"

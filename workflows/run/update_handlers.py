@@ -78,6 +78,11 @@ class UpdateHandlers:
             self._journal.answered(update)
             outage.decide("finish")
             return "the run ends without a plan"
+        if engine is None and isinstance(update, EditProgram):
+            # After a reset the server gives an edit again that the run has confirmed, also to a run without a plan yet.
+            # Nobody would hear that it was refused now, and the run would go on with the old script.
+            await workflow.wait_condition(lambda: self._engine is not None)
+            engine = self._engine
         if engine is None:
             early = f"the run is still {self._setup.phase}; try again in a moment"
             raise ApplicationError(early, type="InvalidUpdate", non_retryable=True)
