@@ -82,6 +82,10 @@ class SearchAttributes:
         if not has_changed and self._written_at is not None:
             if activity == self._looked_at:  # no node has started or ended
                 return
+            # The end of the timer decides, and not the clock: a replay may join this task with a later one, whose time
+            # it then has.
+            if self._timer is not None:
+                return
             due = self._written_at + EVERY
             if workflow.now() < due:
                 self._wait(due, wake)
@@ -116,8 +120,8 @@ class SearchAttributes:
         return name in self.names and recorded != value
 
     def _wait(self, due: datetime, wake: Callable[[], None] | None) -> None:
-        """Have the run woken once at `due`, unless that is to happen anyway."""
-        if self._timer is None and wake is not None:
+        """Have the run woken at `due`."""
+        if wake is not None:
             self._timer = asyncio.create_task(self._ring(due - workflow.now(), wake))
 
     async def _ring(self, pause: timedelta, wake: Callable[[], None]) -> None:

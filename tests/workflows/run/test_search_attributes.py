@@ -2,18 +2,22 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from doubles.events import kinds
 from doubles.runs import call, insist, until
+from temporalio import workflow
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
+from temporalio.common import TypedSearchAttributes
 
 from sennit.activities.definitions import Activities
 from sennit.starter.terminal.render import counts_text
+from sennit.workflows.plan.language.limits import Usage
 from sennit.workflows.run import drain, search_attributes
-from sennit.workflows.run.search_attributes import KEYS
+from sennit.workflows.run.search_attributes import KEYS, SearchAttributes
 
 Start = Callable[..., Awaitable[WorkflowHandle[Any, Any]]]
 UPSERTED = "EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES"
@@ -216,3 +220,34 @@ async def test_without_attributes_in_the_namespace_nothing_is_written(
     handle = await start(plan={"nodes": [call("a")]}, tenant="acme")
     await handle.result()
     assert (await kinds(handle))[UPSERTED] == 0
+
+
+async def test_the_end_of_the_timer_decides_when_a_list_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A replay may join a task with a later one, and then it has the time of that one."""
+    now, written, rings = datetime(2026, 1, 1, tzinfo=UTC), list[int](), asyncio.Event()
+
+    async def sleep(_: timedelta, *, summary: str) -> None:
+        assert summary
+        await rings.wait()
+
+    info = SimpleNamespace(typed_search_attributes=TypedSearchAttributes.empty)
+    monkeypatch.setattr(workflow, "info", lambda: info)
+    monkeypatch.setattr(workflow, "now", lambda: now)
+    monkeypatch.setattr(workflow, "sleep", sleep)
+    monkeypatch.setattr(workflow, "upsert_search_attributes", lambda changes: written.append(len(changes)))
+    attributes, woken = SearchAttributes(("SennitTokens",)), asyncio.Event()
+
+    def publish(tokens: int) -> None:
+        attributes.publish("running", "running", None, Usage(tokens), started=tokens, wake=woken.set)
+
+    publish(1)
+    now += timedelta(seconds=1)
+    publish(2)
+    await asyncio.sleep(0)
+    now += timedelta(seconds=60)
+    publish(3)
+    assert written == [1], "the timer runs still"
+    rings.set()
+    await asyncio.wait_for(woken.wait(), 5)
+    publish(3)
+    assert written == [1, 1]
