@@ -82,7 +82,7 @@ LONGEST_FILE = 800
 LONGEST_FUNCTION = 100
 DENSEST = {
     "workflows": (13.4, 27, 67, 63),
-    "activities": (12.1, 24, 46, 50),
+    "activities": (12.1, 24, 45, 49),
     "workers": (10.4, 21, 40, 26),
     "starter": (11.2, 23, 49, 40),
     "sennit/testing": (12.5, 25, 51, 46),
