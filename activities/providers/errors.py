@@ -204,11 +204,12 @@ class ModelRefused(ProviderError):
 
 
 class OutputCut(ProviderError):
-    """The reply ended at its token limit, and half of a reply is none. `written` is how many tokens had come, and
-    `growable` says that another call may be given more room.
+    """The reply ended at its token limit, and half of a reply is none. `written` is how many tokens had come, `limit`
+    is what the call was sent with, and `growable` says that another call may be given more room.
     """
 
     written = 0
+    limit: int | None = None
     growable = False
 
 

@@ -144,13 +144,11 @@ class HttpProvider:
         call = Negotiation(request, self.known, self._wire, self._body)
         was_cut = False
         while True:
-            # Other calls may learn of more room while this one is under way: what was sent tells why a reply was cut.
-            limit = self._limit(request, call.room)
             try:
                 reply = await self._ask(request, call.without, ends, call.room)
             except OutputCut as cut:
-                if was_cut or not is_far_below(cut, limit):
-                    self._give_more_room(request, cut, limit)
+                if was_cut or not is_far_below_limit(cut):
+                    self._give_more_room(request, cut)
                 was_cut = True
                 request.on_restart(f"the model is asked again: {cut}")
             except (ContextTooLong, CallRefused, ServerFailed) as refused:
@@ -167,7 +165,7 @@ class HttpProvider:
                 call.confirm()
                 if reply.stop == "length":  # a planner's, which is asked once more by whoever reads it
                     with suppress(OutputCut):
-                        self._give_more_room(request, cut_after(reply), limit)
+                        self._give_more_room(request, cut_after(reply, self._limit(request, call.room)))
                 return self._finished(request, reply, call.without, notes)
 
     def _finished(self, request: ModelRequest, reply: ModelReply, without: Without, notes: Sequence[str]) -> ModelReply:
@@ -187,12 +185,12 @@ class HttpProvider:
         longest = self.known.longest(model)
         return min(*bounds, longest) if longest else min(bounds)
 
-    def _give_more_room(self, request: ModelRequest, cut: OutputCut, asked: int | None) -> None:
+    def _give_more_room(self, request: ModelRequest, cut: OutputCut) -> None:
         """Have a reply that was cut be longer when it is asked for again. Raises the error where the call has a limit
-        of its own, and where the server gave less than the limit that it was `asked` with: it would be cut at the same
-        place.
+        of its own, and where the server gave less than it was asked for: it would be cut at the same place.
         """
-        if request.max_output_tokens is not None or not cut.growable or is_far_below(cut, asked):
+        asked = cut.limit
+        if request.max_output_tokens is not None or not cut.growable or is_far_below_limit(cut):
             raise cut
         most = self._wire.longest(request.model) or self.known.context(request.model) or MAX_REPLY_TOKENS
         # What a model gives at the most is no limit to raise: the reply would be cut there again, and again be paid.
@@ -315,8 +313,10 @@ class HttpProvider:
         wanted = limit if builder.is_limited and limit is not None else OPEN_REPLY_TOKENS
         granted = request.account.room(sent, wanted)
         if granted is not None:
+            builder.is_granted = limit is None or granted < limit
             limit = granted if limit is None else min(limit, granted)
             builder.is_limited = True
+        builder.limit = limit
         if limit is not None:
             body = _with_limit(body, field, limit)
         builder.counts = self._counts.get_or_make(request.model, Counts)
@@ -518,6 +518,6 @@ def _written(body: dict[str, Any]) -> bytes:
     return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
-def is_far_below(cut: OutputCut, limit: int | None) -> bool:
-    """Whether a reply was cut long before the limit that the call was sent with. The limit is not why, then."""
-    return limit is not None and cut.written * 2 < limit
+def is_far_below_limit(cut: OutputCut) -> bool:
+    """Whether a reply was cut long before the limit that its call was sent with. The limit is not why, then."""
+    return cut.limit is not None and cut.written * 2 < cut.limit

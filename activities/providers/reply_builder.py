@@ -111,15 +111,17 @@ class BlankRun:
 class ReplyBuilder:
     """Gathers the pieces of one reply; reports each to the request's listeners. `sent` is about how many tokens the
     request has, `wrapped` says that the schema given to the server has the wanted one inside, `is_limited` that the
-    call has a limit of its own. `places` are the calls that the server's own indices mean now, `choice` is the index of
-    the only choice that is read. `closed` says that the server has sent its last event. `unreasoned` says that this
-    server never gives a reason for an end.
+    call has a limit of its own, `limit` what it was sent with, and `is_granted` that its budget sets that. `places` are
+    the calls that the server's own indices mean now, `choice` is the index of the only choice that is read. `closed`
+    says that the server has sent its last event. `unreasoned` says that this server never gives a reason for an end.
     """
 
     request: ModelRequest
     sent: int
     wrapped: bool = False
     is_limited: bool = False
+    limit: int | None = None
+    is_granted: bool = False
     overran: bool = False
     unreasoned: bool = False
     stop: Stop | None = None
@@ -447,7 +449,8 @@ class ReplyBuilder:
             begins = f" ({' '.join(text[:400].split())[:80]!r} ...)" if text else ""
             todo = self._todo_after_cut()
             cut = OutputCut(f"the reply of {model} was cut at {tokens}; {todo}{begins}")
-        cut.written, cut.growable = written, not self.overran
+        cut.written, cut.limit = written, self.limit
+        cut.growable = not self.overran and not self.is_granted
         return cut
 
     def _todo_after_cut(self) -> str:
@@ -505,10 +508,10 @@ class ReplyBuilder:
         return used._replace(cost=math.ceil(self.cost * 1_000_000))
 
 
-def cut_after(reply: ModelReply) -> OutputCut:
+def cut_after(reply: ModelReply, limit: int | None) -> OutputCut:
     """Return the error of a reply that was taken although it ended at a limit."""
     cut = OutputCut("the reply was cut")
-    cut.written, cut.growable = reply.usage.output_tokens, True
+    cut.written, cut.limit, cut.growable = reply.usage.output_tokens, limit, True
     return cut
 
 

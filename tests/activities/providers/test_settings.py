@@ -154,6 +154,15 @@ async def test_a_reply_that_is_cut_once_far_below_its_limit_is_asked_for_once_mo
     assert [asked.body.get("max_tokens") for asked in bench.server.asked] == [4_096, 4_096]
 
 
+@pytest.mark.parametrize("most", [None, 8_000])
+async def test_a_reply_that_is_cut_where_its_budget_ends_is_paid_once(bench: Bench, most: int | None) -> None:
+    bench.server.on("", Reply(text="the beginning", stop="length", usage=(9, 2_000)))
+    with pytest.raises(OutputCut, match="was cut at 2,000 tokens; raise `max_tokens`, or ask for less"):
+        await bench.ask(max_output_tokens=most, account=Granting(2_000))
+    [asked] = bench.server.asked
+    assert asked.body["max_tokens"] == 2_000
+
+
 @openai
 async def test_what_a_call_was_sent_with_tells_why_it_was_cut(bench: Bench) -> None:
     """Another call learns of more room while this one is under way."""
