@@ -19,6 +19,8 @@ from sennit.activities.toolbox.errors import ToolError, UnknownOutcome
 from sennit.workflows.messages.contracts import NodeReply, PlanPage
 from sennit.workflows.messages.node_calls import NodeCall, ProgramNodeCall
 from sennit.workflows.plan.fusion.rules import Timings
+from sennit.workflows.plan.language.conditions import ConditionError
+from sennit.workflows.plan.language.facts import FactTooLarge
 from sennit.workflows.plan.language.references import BindError
 from sennit.workflows.plan.limits import MAX_UNITS
 from sennit.workflows.plan.scheduling.events import (
@@ -39,7 +41,7 @@ from sennit.workflows.run.outcomes import ends_on, failed_outcome, outcome_of, p
 
 _OF_SCRIPT = (CallFailed, ProgramFailed, OutputRefused, BindError)
 """How a script fails by itself, as it would in the run."""
-_NOT_RECORDED = (ToolError, BindError, BodyMissing)
+_NOT_RECORDED = (ToolError, BindError, BodyMissing, ConditionError, FactTooLarge)
 """Why a call cannot be looked up: it is for its own activity to say that."""
 
 

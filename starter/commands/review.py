@@ -54,9 +54,10 @@ class Review:
                 self._end()
                 return
             self._write(dry_run_text(self.report))
-        # What would be refused is refused by the run, which says why.
-        is_refused = self.report is not None and bool(self.report.problems)
-        if self._asks and not is_refused and not await self._agrees(question):
+        # Nobody can agree to what was not shown. Where nobody is asked, the run itself refuses it, or takes it by now.
+        if self._asks and self.report is not None and self.report.problems:
+            self.exit = Exit.USAGE
+        elif self._asks and not await self._agrees(question):
             self._terminal.notice("nothing was changed")
             self.exit = Exit.FAILED
 

@@ -54,7 +54,7 @@ class SearchAttributes:
     names: tuple[str, ...] = ()
     tenant: str = ""
     _written_at: datetime | None = None
-    _looked_at: tuple[int, int] | None = None
+    _looked_at: tuple[int, int, int] | None = None
     _timer: asyncio.Task[None] | None = None
 
     def publish(
@@ -77,7 +77,9 @@ class SearchAttributes:
         needs_person = bool(outage or (shown is not None and shown.waits))
         waits_for = blocker(items) if is_open and needs_person else None
 
-        activity = (started, shown.state.running if shown is not None else 0)
+        activity = (started, 0, 0)
+        if shown is not None:
+            activity = (started, shown.state.running, shown.ended)
         has_changed = self._has_changed(status, phase, is_blocked=waits_for is not None)
         if not has_changed and self._written_at is not None:
             if activity == self._looked_at:  # no node has started or ended

@@ -156,6 +156,19 @@ async def test_a_script_that_the_run_refuses_is_refused_as_without_a_dry_run(
     assert "it would be refused" in terminal.out.getvalue()
 
 
+async def test_a_person_is_not_asked_about_a_script_that_would_be_refused(
+    run: Any, tmp_path: Path, server_address: str, make_terminal: Make
+) -> None:
+    """Nothing is sent either: nobody has agreed to it."""
+    (tmp_path / "wrong.py").write_text("async def main():\n    return await nop(value=1)\n")
+    terminal: Terminal = make_terminal(tty=True)
+    words = ["edit", run.id, str(tmp_path / "wrong.py"), "--address", server_address]
+    assert await update.run(parse(words), terminal) == Exit.USAGE
+    said = _plain(terminal.err.getvalue())  # type: ignore[attr-defined]
+    assert "it would be refused" in said
+    assert "this script?" not in said
+
+
 @pytest.mark.parametrize("flags", [["--dry-run"], ["--yes", "--quiet"]])
 async def test_a_fork_shows_first_what_it_takes_over(
     client: Client, run: Any, file: str, notes: Path, server_address: str, make_terminal: Make, flags: list[str]

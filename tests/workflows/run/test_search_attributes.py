@@ -210,6 +210,20 @@ async def test_progress_is_written_on_the_way_but_not_often(start: Start, monkey
     assert (await kinds(handle))[UPSERTED] == 4, "three turns and the end"
 
 
+async def test_a_list_learns_of_what_a_person_has_skipped(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_attributes, "EVERY", timedelta(milliseconds=300))
+    gates = [{"id": name, "kind": "gate", "question": "Which?"} for name in ("a", "b", "c")]
+    handle = await start(plan={"nodes": gates, "answer": "$c"})
+    found = await attributes_when_blocked(handle)
+    assert (found["BlockedOn"], found.get("NodesDone", 0)) == ("gate a and 2 more", 0)
+    await insist(handle, "skip_node", {"node": "a"})
+    async with asyncio.timeout(100):
+        while found.get("NodesDone") != 1:
+            await asyncio.sleep(0.05)
+            found = await attributes(handle)
+    assert found["BlockedOn"] == "gate b and 1 more"
+
+
 async def test_without_attributes_in_the_namespace_nothing_is_written(
     start: Start, host: Activities, monkeypatch: pytest.MonkeyPatch
 ) -> None:

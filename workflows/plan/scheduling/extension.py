@@ -1,11 +1,4 @@
-"""Adds nodes to the plan of a running run, and holds a model's request for many nodes until a person approves it.
-
-The old nodes come first and stay as they were.
-
-A node whose request waits has ended its call, but has not ended itself. After approval it runs again without a call,
-and the request is checked once more, because the plan may have grown meanwhile. If a person rejects the request, the
-model is asked again.
-"""
+"""Adds nodes to the plan of a running run. The old nodes come first and stay as they were."""
 
 import re
 

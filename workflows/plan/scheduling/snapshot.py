@@ -15,7 +15,7 @@ from sennit.workflows.plan.scheduling import joins, ready
 from sennit.workflows.plan.scheduling.budget import Budget, Rate
 from sennit.workflows.plan.scheduling.events import Approval, Effect, Question
 from sennit.workflows.plan.scheduling.locks import Lock
-from sennit.workflows.plan.scheduling.state import DRAIN, ITEMS, SUCCEEDED, RunState
+from sennit.workflows.plan.scheduling.state import DRAIN, ITEMS, PENDING, SUCCEEDED, WAITING, RunState
 
 _COLUMNS = ("status", "generation", "digest", "size", "attempts", "millis", "queued")
 _NODE_COLUMNS = ("open_deps", "open_inputs", "ok_inputs", "awaiting_inputs")
@@ -113,6 +113,10 @@ def load(graph: Graph, text: str) -> RunState:
     for name, mode, *holders in body["locks"]:
         state.locks[name] = Lock(mode, dict.fromkeys(holders))
     _load_started(state, units, body)
+    for unit, _ in body.get("expansion_requests", ()):  # the version before asked a person about a model's replan
+        if state.status[unit] == WAITING:
+            state.status[unit], state.queued[unit] = PENDING, True
+            state.waiting -= 1
     for unit in units:
         if state.queued[unit]:
             ready.queue(state, unit)

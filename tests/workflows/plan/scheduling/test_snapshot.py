@@ -11,7 +11,7 @@ from sennit.workflows.plan.language.packing import pack, unpack
 from sennit.workflows.plan.limits import MAX_SNAPSHOT_BYTES
 from sennit.workflows.plan.scheduling.events import NodeEnded, Outcome, RunStarted, Start
 from sennit.workflows.plan.scheduling.snapshot import dump, load
-from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.state import PENDING, WAITING, RunState
 from sennit.workflows.plan.scheduling.step import step
 
 
@@ -26,6 +26,16 @@ def test_answers_and_facts_of_any_json_survive() -> None:
     run.ok("g")
     run.crash()
     assert run.state.answers == {}, "the answer is the gate's output by now"
+
+
+def test_a_replan_that_waited_for_a_person_in_the_version_before_is_asked_for_again() -> None:
+    run = Play(node("j", kind="llm"), answer="j")
+    run.begin()
+    body = unpack(dump(run.state), MAX_SNAPSHOT_BYTES)
+    body["expansion_requests"] = [(0, ["request", 3, "why", [], 0, False])]
+    body["status"], body["waiting"], body["running"] = [WAITING], 1, 0
+    found = load(run.state.graph, pack(body))
+    assert (found.status[0], found.queued[0], found.waiting) == (PENDING, True, 0)
 
 
 def test_a_snapshot_of_the_version_before_is_loaded() -> None:
