@@ -111,6 +111,7 @@ MAX_PDF_BYTES: Final = 32 * 1024 * 1024  # A longer PDF is not read: its table o
 MAX_PDF_CHARACTERS: Final = 4_000_000  # of the text of one PDF
 MAX_PDF_PAGES: Final = 2_000  # of one PDF
 MAX_PLANNED_NODES: Final = 60  # of a plan that a model writes; one `map` stands for many alike
+MAX_POOL_PROCESSES: Final = 16  # of one pool: a container sees all cores of its machine, whatever its share of them
 MAX_PROGRAM_PROMPT_BYTES: Final = 32 * 1024  # of what tells a model the words and the tools of programs
 MAX_PLAN_WARNINGS: Final = 5  # that a run shows about one plan
 MAX_PIECE_BYTES: Final = 16 * 1024  # of an answer that is handed on at once: others have their turn between two pieces

@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from threading import BoundedSemaphore, local
 from typing import Final
 
+from sennit.activities.limits import MAX_POOL_PROCESSES
+
 CHECKOUT_SECONDS: Final = 60.0
 """For which a thread waits for a process: several times as long as any script may keep one."""
 
@@ -22,10 +24,12 @@ class NestedCheckout(RuntimeError):
 
 
 class Checkouts:
-    """Counts the processes of one pool that threads hold. The pool has as many as this process may use processors."""
+    """Counts the processes of one pool that threads hold. The pool has as many as this process may use processors, and
+    MAX_POOL_PROCESSES at most.
+    """
 
     def __init__(self, pool: str) -> None:
-        self.processes = processors()
+        self.processes = min(processors(), MAX_POOL_PROCESSES)
         self._pool = pool
         self._free = BoundedSemaphore(self.processes)
         self._thread = local()

@@ -1,4 +1,4 @@
-"""A pool of processes that compute: as many at once as the machine has cores, each of which stays for the next ones."""
+"""A pool of processes that compute: as many at once as there are cores, 16 at most; each stays for the next."""
 
 from threading import Lock
 from typing import Any, Final

@@ -6,6 +6,7 @@ nothing that a process writes: an answer is one line of bounded length that come
 
 import json
 import os
+import resource
 import select
 import socket
 import subprocess
@@ -30,6 +31,8 @@ _MAX_WORDS_BYTES: Final = 1_000
 _START_SECONDS: Final = 120.0
 """In which a parent or a process has started: a machine that is busy may take long."""
 
+MAX_PARENT_FILES: Final = 4_096
+"""Which a parent may have open: one for each copy that lives, and some more while it makes one."""
 _END_SECONDS: Final = 10.0
 _USED_SECONDS: Final = 1
 """Of processor time after which a process makes place for a new one."""
@@ -115,7 +118,7 @@ class ComputingParent:
 
     def _start(self) -> None:
         found = self.confinement()
-        policy = {**found.policy(self.service.memory), "seccomp": False, "namespaces": True} if found.holds else None
+        policy = _parent_policy(found, self.service.memory) if found.holds else None
         service = {
             "module": self.service.module,
             "memory": self.service.memory,
@@ -245,6 +248,21 @@ class ComputingProcess:
             raise NoAnswer("the process has not answered in time")
         said = os.read(self._status, _MAX_WORDS_BYTES)
         return int(said) if said else None
+
+
+def _parent_policy(found: Confinement, memory: int) -> dict[str, Any]:
+    """Return what holds a parent, which makes processes and keeps one descriptor of each. They confine themselves
+    further: a copy can make no process and open no file.
+    """
+    policy = found.policy(memory)
+    limits = dict(policy["limits"])
+    limits.pop("processes", None)
+    limits["open_files"] = MAX_PARENT_FILES
+    # Only root may raise what this process itself is held to, and not everywhere.
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY:
+        limits["open_files"] = min(MAX_PARENT_FILES, hard)
+    return {**policy, "limits": limits, "seccomp": False, "namespaces": True}
 
 
 def _milliseconds_until(deadline: float) -> float:

@@ -20,7 +20,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -109,13 +109,25 @@ class _Parent:
             os.kill(process, signal.SIGKILL)
 
     def _make_copy(self) -> bool:
-        """Make a copy, if one is asked for; False when the worker has closed the socket."""
+        """Make a copy, if one is asked for; False when the worker has closed the socket.
+
+        A copy for which the system lacks descriptors, processes or memory is not made. The worker notices it by its
+        pipes, which are closed, and no other copy does.
+        """
         byte, descriptors, _, _ = socket.recv_fds(self._channel, 1, DESCRIPTORS)
         if not byte:
             return False
+        # The kernel brings fewer descriptors than were sent when this process may have no more of them.
+        if len(descriptors) < DESCRIPTORS:
+            _close_all(descriptors)
+            return True
         requests, answers, status = descriptors
         parent = os.getpid()
-        process = os.fork()
+        try:
+            process = os.fork()
+        except OSError:
+            _close_all(descriptors)
+            return True
         if not process:
             _become_copy(parent, requests, answers, self._service, self._answer)
         os.close(requests)
@@ -140,6 +152,11 @@ class _Parent:
         self._poll.unregister(pipe)
         os.close(pipe)
         self._status_pipes[process] = None
+
+
+def _close_all(descriptors: Sequence[int]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
 
 
 def _become_copy(parent: int, requests: int, answers: int, service: dict[str, Any], answer: Service) -> NoReturn:

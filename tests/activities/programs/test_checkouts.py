@@ -73,6 +73,11 @@ def test_a_thread_holds_a_process_of_each_pool_at_most() -> None:
         pass
 
 
+def test_a_pool_is_bounded_on_a_machine_of_many_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "processors", lambda: 500)
+    assert Checkouts("reads scripts").processes == 16
+
+
 def test_nobody_waits_for_a_process_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CHECKOUT_SECONDS", 0.05)
     reader = ScriptReader()
