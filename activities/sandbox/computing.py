@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Final, Self
 
-from sennit.activities.sandbox.computing_parent import COPY, READY
+from sennit.activities.sandbox.computing_parent import COPY, DESCRIPTORS, READY
 from sennit.activities.sandbox.confinement import Confinement, find_confinement
 from sennit.activities.sandbox.reaper import ROOT
 
@@ -80,9 +80,7 @@ class ComputingParent:
 
     def copy(self) -> "ComputingProcess":
         """Return a new process that waits for requests. Not to be called in an event loop. Raises NoAnswer."""
-        requests, to_send = os.pipe()
-        to_receive, answers = os.pipe()
-        to_wait, status = os.pipe()
+        requests, to_send, to_receive, answers, to_wait, status = _pipes()
         copy = ComputingProcess(self.service.answer_bytes, to_send, to_receive, to_wait)
         try:
             with self._lock:
@@ -125,16 +123,10 @@ class ComputingParent:
             "seconds": self.service.seconds + _USED_SECONDS,
             "seccomp": found.seccomp,
         }
-        ours, theirs = socket.socketpair()
-        with theirs:
-            process = subprocess.Popen(  # noqa: S603 - this interpreter, with code of this package
-                [sys.executable, "-I", "-B", "-c", _MAIN, ROOT, json.dumps(policy), json.dumps(service)],
-                stdin=theirs.fileno(),
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                env={"LANG": "C.UTF-8"},
-                start_new_session=True,
-            )
+        try:
+            process, ours = _started([ROOT, json.dumps(policy), json.dumps(service)])
+        except OSError as error:
+            raise NoAnswer(f"the parent of processes that compute does not start: {error}") from error
         self._process, self._channel = process, ours
         weakref.finalize(self, _end, process, ours)
         ours.settimeout(_START_SECONDS)
@@ -248,6 +240,39 @@ class ComputingProcess:
             raise NoAnswer("the process has not answered in time")
         said = os.read(self._status, _MAX_WORDS_BYTES)
         return int(said) if said else None
+
+
+def _pipes() -> tuple[int, ...]:
+    """Return three pipes, of each the end to read and then the end to write. Raises NoAnswer, and leaves none open, if
+    this process may not have so many descriptors.
+    """
+    made = list[int]()
+    try:
+        for _ in range(DESCRIPTORS):
+            made += os.pipe()
+    except OSError as error:
+        _close(*made)
+        raise NoAnswer(f"there is no pipe to a process that computes: {error}") from error
+    return tuple(made)
+
+
+def _started(arguments: list[str]) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """Start a parent; return it with this end of its socket. Raises OSError, and leaves no socket open."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        try:
+            process = subprocess.Popen(  # noqa: S603 - this interpreter, with code of this package
+                [sys.executable, "-I", "-B", "-c", _MAIN, *arguments],
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env={"LANG": "C.UTF-8"},
+                start_new_session=True,
+            )
+        except BaseException:
+            ours.close()
+            raise
+    return process, ours
 
 
 def _parent_policy(found: Confinement, memory: int) -> dict[str, Any]:

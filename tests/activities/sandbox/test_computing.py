@@ -1,14 +1,19 @@
 """Processes that compute fail one by one: what one copy lacks ends neither its parent nor the other copies."""
 
+import errno
+import gc
 import json
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sennit.activities.sandbox.computing import MAX_PARENT_FILES, ComputingParent, ComputingProcess, NoAnswer, Service
 from sennit.activities.sandbox.computing_parent import COPY
+from sennit.activities.sandbox.confinement import find_confinement
 
 SEVEN = json.dumps({"steps": [["number", [7]]], "sides": [0], "signs": []}).encode()
 
@@ -55,3 +60,49 @@ def test_a_copy_that_the_system_refuses_fails_alone() -> None:
     assert parent._process is process
     assert (first.ask(b"", 60), third.ask(b"", 60)) == (7, 7)
     parent.close()
+
+
+@pytest.mark.parametrize("pipes", [0, 1, 2])
+def test_a_lack_of_descriptors_passes(parent: ComputingParent, monkeypatch: pytest.MonkeyPatch, pipes: int) -> None:
+    """As many pipes are made as there are descriptors for; none of them stays open."""
+    parent.copy().end()
+    held = open_files()
+    with monkeypatch.context() as lack:
+        lack.setattr(os, "pipe", failing_after(pipes, os.pipe))
+        with pytest.raises(NoAnswer, match=r"no pipe to a process that computes: .*Too many open files"):
+            parent.copy()
+    assert open_files() == held
+    assert answers(parent.copy())
+
+
+@pytest.mark.parametrize("place", ["socket.socketpair", "subprocess.Popen"])
+def test_a_parent_that_the_system_refuses_is_no_answer(
+    parent: ComputingParent, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    find_confinement()  # which starts processes itself, once
+    held = open_files()
+    with monkeypatch.context() as lack:
+        lack.setattr(place, failing_after(0, os.pipe))
+        with pytest.raises(NoAnswer, match=r"the parent of processes that compute does not start: .*Too many open"):
+            parent.copy()
+    assert open_files() == held
+    assert answers(parent.copy())
+
+
+def open_files() -> list[str]:
+    """Return the descriptors of this process but the one that lists them."""
+    gc.collect()
+    return sorted(path.name for path in Path("/proc/self/fd").iterdir() if path.exists())
+
+
+def failing_after(calls: int, function: Callable[[], Any]) -> Callable[..., Any]:
+    """Return a function that fails as for want of descriptors after so many calls."""
+    left = [None] * calls
+
+    def call(*_: Any, **__: Any) -> Any:
+        if not left:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        left.pop()
+        return function()
+
+    return call
