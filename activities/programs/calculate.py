@@ -48,6 +48,7 @@ _FAILURES: Final = {
     "infinite": "a value is too large or not finite",
     "power": "the power is too large",
 }
+_DIGITS: Final = "digits"
 _BAD_DIGITS: Final = "round takes a whole number of digits from -50 to 50"
 _POOL: Final = ComputingPool("calculates", Service(_MODULE, MAX_CALCULATOR_BYTES, _SECONDS, MAX_CALCULATION_BYTES))
 """Of this worker; its processes start with the first calculation."""
@@ -86,22 +87,37 @@ def evaluate(expression: str) -> int | float | bool:
     """
     request = json.dumps(_calculation(_parse(expression.translate(_ASCII).strip()))).encode()
     try:
-        answer = _POOL.ask(request)
+        found = _POOL.ask(request, _value_of)
     except ProcessEnded as end:
         if end.status == -signal.SIGXCPU:
             raise CalculationFailed(_TOO_LONG) from end
         raise CalculationFailed(f"the calculator: {end}", retryable=True) from end
     except (NoAnswer, InterpreterCrashed) as error:
         raise CalculationFailed(f"the calculator: {error}", retryable=True) from error
-    # The worker believes no value that is none, and no failure that it does not know.
+    if isinstance(found, _Failure):
+        if found.reason == _DIGITS:
+            raise ExpressionRefused(_BAD_DIGITS)
+        raise CalculationFailed(_FAILURES[found.reason])
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """An expression has no value, for a reason that the worker knows."""
+
+    reason: str
+
+
+def _value_of(answer: Any) -> int | float | bool | _Failure:
+    """Return the value in an answer, or why there is none. Raises NoAnswer: the worker believes no value that is none,
+    and no failure that it does not know.
+    """
     match answer:
         case {"value": bool() | int() | float() as value} if is_bounded(value):
             return value
-        case {"failure": "digits"}:
-            raise ExpressionRefused(_BAD_DIGITS)
-        case {"failure": str() as failure} if failure in _FAILURES:
-            raise CalculationFailed(_FAILURES[failure])
-    raise CalculationFailed("the calculator has answered what is no value", retryable=True)
+        case {"failure": str() as reason} if reason in _FAILURES or reason == _DIGITS:
+            return _Failure(reason)
+    raise NoAnswer("the process has answered what is no value")
 
 
 def _parse(expression: str) -> ast.expr:

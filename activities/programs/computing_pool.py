@@ -1,13 +1,19 @@
 """A pool of processes that compute: as many at once as there are cores, 16 at most; each stays for the next."""
 
+from collections.abc import Callable
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+from sennit.activities.programs import checkouts
 from sennit.activities.programs.checkouts import Checkouts
 from sennit.activities.sandbox.computing import ComputingParent, ComputingProcess, Service
 
-_PATIENCE: Final = 120.0
-"""In seconds. A machine that has not given a request its processor time by then is asked again later."""
+_WAITS_IN_A_CHECKOUT: Final = 2
+"""How often the patience with one process fits into the wait for a free one: if all processes are silent, those who
+wait for them still get their turn.
+"""
+
+T = TypeVar("T")
 
 
 class ComputingPool:
@@ -22,19 +28,25 @@ class ComputingPool:
         self._free: list[ComputingProcess] = []
         self._lock = Lock()
 
-    def ask(self, request: bytes) -> Any:
-        """Return what the service answers to a line of JSON. Nothing of it has been checked but that it is JSON.
+    def ask(self, request: bytes, check: Callable[[Any], T]) -> T:
+        """Return what `check` makes of the answer to a line of JSON, of which only that it is JSON is certain.
 
-        Raises NoAnswer, ProcessEnded, and InterpreterCrashed if no process becomes free.
+        `check` raises NoAnswer for what is no answer to that request. The process has been killed then: one that lies
+        has been taken over, and must serve nobody else. Raises NoAnswer, also for a process that is silent, then
+        ProcessEnded, and InterpreterCrashed if no process becomes free. A machine that was too busy may be asked again.
         """
         with self.checkouts.one():
             process = self._take()
-            answer = process.ask(request, _PATIENCE)
+            try:
+                checked = check(process.ask(request, checkouts.CHECKOUT_SECONDS / _WAITS_IN_A_CHECKOUT))
+            except BaseException:
+                process.end()
+                raise
             if process.is_spent:
                 process.end()
             else:
                 self._give_back(process)
-        return answer
+        return checked
 
     def warm_up(self) -> None:
         """Have a process ready, so that the first request does not wait for one to start. Raises NoAnswer, and

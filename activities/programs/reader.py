@@ -2,9 +2,9 @@
 
 import json
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pydantic import JsonValue, NonNegativeInt, TypeAdapter, ValidationError
 
@@ -60,18 +60,12 @@ class ScriptReader:
         known = self._answers.get(digest)
         if known is not None:
             return json.loads(known)
-        answer = self._asked(request)
-        match answer:
-            case {"unreadable": str() as problem}:
-                raise Unreadable(problem)
-            case {"reading": value}:
-                text = json.dumps(value).encode()
-                _require_reading(name, arguments, text)
-            case _:
-                raise InterpreterCrashed("the process that reads scripts has answered what is no reading")
-        if len(text) <= _SHORT_BYTES:
-            self._answers.put(digest, text)
-        return value
+        reading = self._asked(request, lambda answer: _reading_of(answer, name, arguments))
+        if reading.problem is not None:
+            raise Unreadable(reading.problem)
+        if len(reading.text) <= _SHORT_BYTES:
+            self._answers.put(digest, reading.text)
+        return reading.value
 
     def warm_up(self) -> None:
         """Have a process ready, so that the first script does not wait for one to start. Raises InterpreterCrashed."""
@@ -84,9 +78,9 @@ class ScriptReader:
         """End the processes."""
         self._pool.close()
 
-    def _asked(self, request: bytes) -> Any:
+    def _asked(self, request: bytes, check: Callable[[Any], "_Reading"]) -> "_Reading":
         try:
-            return self._pool.ask(request)
+            return self._pool.ask(request, check)
         except ProcessEnded as end:
             # Ended by what it has read, or by something else.
             problem = _OWN_END.get(end.status) if end.status is not None else None
@@ -97,12 +91,32 @@ class ScriptReader:
             raise InterpreterCrashed(f"the process that reads scripts: {error}") from error
 
 
+class _Reading(NamedTuple):
+    """An answer that has been checked: a value and its JSON, or the problem for which there is none."""
+
+    value: Any = None
+    text: bytes = b""
+    problem: str | None = None
+
+
+def _reading_of(answer: Any, name: str, arguments: tuple[Any, ...]) -> _Reading:
+    """Return what a process has answered. Raises NoAnswer if that is no answer to such a reading."""
+    match answer:
+        case {"unreadable": str() as problem}:
+            return _Reading(problem=problem)
+        case {"reading": value}:
+            text = json.dumps(value).encode()
+            _require_reading(name, arguments, text)
+            return _Reading(value, text)
+    raise NoAnswer("it has answered what is no reading")
+
+
 def _require_reading(name: str, arguments: tuple[Any, ...], text: bytes) -> None:
-    """Raise InterpreterCrashed if that is not the answer to such a reading, or names lines that the script lacks."""
+    """Raise NoAnswer if that is not the answer to such a reading, or names lines that the script lacks."""
     try:
         reading = _SHAPES[name].validate_json(text, strict=True)
     except ValidationError:
-        raise InterpreterCrashed(f"the process that reads scripts has answered no {name}") from None
+        raise NoAnswer(f"it has answered no {name}") from None
     lines = list[int]()
     if name == "loop":
         lines.append(reading[1])
@@ -110,7 +124,7 @@ def _require_reading(name: str, arguments: tuple[Any, ...], text: bytes) -> None
         for _, where, _ in reading:
             lines += [part for part in where if isinstance(part, int)]
     if lines and not 0 <= min(lines) <= max(lines) <= _last_line(arguments[0]):
-        raise InterpreterCrashed(f"the process that reads scripts has named a line that the script lacks in {name}")
+        raise NoAnswer(f"it has named a line that the script lacks in {name}")
 
 
 def _last_line(script: str) -> int:

@@ -116,7 +116,7 @@ FORGED: list[Any] = [
 
 @pytest.mark.parametrize("forged", FORGED, ids=lambda forged: str(forged)[:20])
 def test_a_process_that_calculates_is_not_believed(monkeypatch: pytest.MonkeyPatch, forged: Any) -> None:
-    monkeypatch.setattr(module, "_POOL", SimpleNamespace(ask=lambda _: forged))
+    monkeypatch.setattr(module, "_POOL", SimpleNamespace(ask=lambda _, check: check(forged)))
     with pytest.raises(CalculationFailed, match="has answered what is no value") as caught:
         evaluate("1 + 1")
     assert caught.value.retryable

@@ -127,13 +127,17 @@ FORGED = [
 ]
 
 
-def test_a_reading_that_is_none_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is no fault of the script, so it may be read again. A line that the script lacks is forged, too."""
+def test_a_reading_that_is_none_is_not_believed(monkeypatch: pytest.MonkeyPatch, children: Children) -> None:
+    """It is no fault of the script, so it may be read again. A line that the script lacks is forged, too.
+
+    The process that forged it reads no other script.
+    """
     monkeypatch.setattr(module, "_MODULE", "tests.doubles.forging_reader")
     reader = ScriptReader()
     for name, script in FORGED:
         with pytest.raises(InterpreterCrashed, match=r"has (answered|named)"):
             pytest.fail(f"{name} is {reader(name, script)}")
+        assert gone(children), name
     assert reader("loop", '{"reading": ["", 1]}') == ["", 1]
     reader.close()
 
