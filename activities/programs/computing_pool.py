@@ -65,8 +65,12 @@ class ComputingPool:
 
     def _take(self) -> ComputingProcess:
         with self._lock:
-            if self._free:
-                return self._free.pop()
+            while self._free:
+                process = self._free.pop()
+                if process.lives:
+                    return process
+                # Something else has killed it, or the parent of all: no request need fail for that.
+                process.end()
         return self._parent.copy()
 
     def _give_back(self, process: ComputingProcess) -> None:

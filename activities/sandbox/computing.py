@@ -180,6 +180,16 @@ class ComputingProcess:
         self.end()
         raise NoAnswer("the process has answered what is no answer")
 
+    @property
+    def lives(self) -> bool:
+        """Whether the process has not ended, as far as its parent has told by now, and neither has its parent."""
+        if not self._close.alive:
+            return False
+        waiting = select.poll()
+        waiting.register(self._status, select.POLLIN)
+        # Its parent writes to this pipe when the process has ended. The pipe is closed when the parent has.
+        return not waiting.poll(0)
+
     def end(self) -> None:
         """Kill the process."""
         self._close()

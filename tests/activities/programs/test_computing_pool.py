@@ -2,9 +2,11 @@
 
 import json
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import psutil
 import pytest
 
 from sennit.activities.programs import checkouts
@@ -58,3 +60,42 @@ def test_silent_processes_make_place_for_those_who_wait(pool: ComputingPool, mon
     for thread in threads:
         thread.join(20)
     assert refusals == ["the process has not answered in time"] * len(threads)
+
+
+@pytest.mark.parametrize("is_parent", [False, True], ids=["a process", "the parent of all"])
+def test_processes_that_have_ended_are_asked_nothing(pool: ComputingPool, is_parent: bool) -> None:
+    everyone_holds_one = threading.Barrier(pool.checkouts.processes)
+
+    def check(answer: Any) -> int:
+        everyone_holds_one.wait(60)
+        return is_seven(answer)
+
+    threads = [
+        threading.Thread(target=pool.ask, args=(run("return 7"), check)) for _ in range(pool.checkouts.processes)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    free = list(pool._free)
+    assert len(free) == pool.checkouts.processes
+    assert all(process.lives for process in free)
+    parent = pool._parent._process
+    assert parent is not None
+    if is_parent:
+        parent.kill()
+        parent.wait(60)
+    else:
+        for copy in psutil.Process(parent.pid).children():
+            copy.kill()
+    wait_until(lambda: not any(process.lives for process in free))
+    assert pool.ask(run("return 7"), is_seven) == 7
+    assert len(pool._free) == 1, "only the new one is kept"
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    for _ in range(3_000):
+        if holds():
+            return
+        time.sleep(0.01)
+    pytest.fail("it has not come about in 30 s")

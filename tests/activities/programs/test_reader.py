@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from sennit.activities.programs import reader as module
 from sennit.activities.programs.checkouts import InterpreterCrashed
+from sennit.activities.programs.computing_pool import ComputingPool
 from sennit.activities.programs.reader import ScriptReader
 from sennit.activities.programs.reading import Unreadable, read
 
@@ -101,10 +103,15 @@ def test_a_process_that_another_has_killed_is_a_reason_to_try_again(children: Ch
     assert reader("loop", "while True: pass") == ["", 1]
     [process] = children()
     killed = psutil.Process(process.ppid()) if is_parent else process
-    killed.kill()
+    process.suspend()  # so it has not answered when it is killed
+    with ThreadPoolExecutor(1) as threads:
+        reading = threads.submit(reader, "loop", "while True: pass  # again")
+        while free_processes(reader._pool):
+            time.sleep(0.01)
+        killed.kill()
+        with pytest.raises(InterpreterCrashed, match="ended with None" if is_parent else "ended with -9"):
+            reading.result(60)
     assert gone(children)
-    with pytest.raises(InterpreterCrashed, match="ended with None" if is_parent else "ended with -9"):
-        reader("loop", "while True: pass  # again")
     assert reader("loop", "while True: pass  # again") == ["", 1]
     reader.close()
 
@@ -140,6 +147,12 @@ def test_a_reading_that_is_none_is_not_believed(monkeypatch: pytest.MonkeyPatch,
         assert gone(children), name
     assert reader("loop", '{"reading": ["", 1]}') == ["", 1]
     reader.close()
+
+
+def free_processes(pool: ComputingPool) -> int:
+    """Count them at a moment when no thread is about to take one."""
+    with pool._lock:
+        return len(pool._free)
 
 
 def as_json(value: object) -> object:
