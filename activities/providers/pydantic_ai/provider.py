@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 
 SCHEMA = "response_format"
 """What a refusal of schemas is remembered as: the name that Sennit's own wire has for it."""
+_ALWAYS_WITH_REASON = frozenset(
+    ("anthropic", "bedrock", "google", "google-cloud", "groq", "mistral", "openai", "openai-chat", "openai-responses")
+)
+"""Makers whose whole replies all have a reason: one without it was cut, however often that comes."""
 
 
 class PydanticAI:
@@ -101,7 +105,8 @@ class PydanticAI:
         request = replace(request, max_output_tokens=limit)
 
         builder = ReplyBuilder(request, 0, wrapped=has_schema, is_limited=True)
-        builder.unreasoned = self.known.gives_no_reason(request.model)
+        if _maker_of(request.model) not in _ALWAYS_WITH_REASON:
+            builder.unreasoned = self.known.gives_no_reason(request.model)
         async with booked(builder, sent, limit):
             await self._read(model, builder, ends, has_schema=has_schema)
         self.known.learn_reason(request.model, given=bool(builder.reason), ended=builder.closed)
@@ -146,6 +151,11 @@ def _loaded() -> "Library":
         todo = f"install it where the workers run: pip install 'sennit[{PYDANTIC_AI}]'"
         raise ExtraMissing(f"models of `{PYDANTIC_AI}` need the extra of that name ({missing}); {todo}") from None
     return Library()
+
+
+def _maker_of(name: str) -> str:
+    """Return the maker in the name of a model such as `pydantic-ai:google:NAME`, or all behind the first colon."""
+    return name.partition(":")[2].partition(":")[0]
 
 
 def _tokens_in(request: ModelRequest) -> int:

@@ -167,6 +167,18 @@ async def test_half_of_a_reply_is_none(
     assert len(bench.server.asked) == 1
 
 
+async def test_a_cut_stream_teaches_nothing_of_a_maker_that_always_gives_reasons(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A proxy may close every stream as if it had ended: half a reply is never whole, and a whole one still is."""
+    turns = [*[Script([words("Half of")])] * 3, Script([words("Whole", "STOP")])]
+    async with google(monkeypatch, lambda _, count: turns[count - 1]) as bench:
+        for _ in range(3):
+            with pytest.raises(ReplyCut, match="without a reason"):
+                await bench.ask()
+        assert (await bench.ask()).text == "Whole"
+
+
 REFUSALS: list[tuple[Script, type[ProviderError], bool, float | None]] = [
     (refusal(429, "slow down", "RESOURCE_EXHAUSTED", [RETRY]), RateLimited, True, 14.0),
     (refusal(429, "slow down", "RESOURCE_EXHAUSTED", **{"retry-after": "7"}), RateLimited, True, 7.0),
