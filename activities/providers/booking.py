@@ -40,5 +40,8 @@ async def booked(builder: ReplyBuilder, sent: Usage, limit: int | None) -> Async
         used = builder.usage()
         error.usage = used = used if used.tokens or error.retryable else NO_USAGE  # a refusal for good was no call
         raise
+    except Exception:  # nobody knows what it is, but what has come was written
+        used = builder.usage()
+        raise
     finally:
         request.account.end(used)

@@ -6,12 +6,13 @@ This module needs the extra `pydantic-ai`; `provider` imports it once a call nee
 import asyncio
 import json
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 from typing import Any, cast
 
 from pydantic_ai.direct import model_request_stream
 from pydantic_ai.messages import (
+    ModelMessage,
     ModelResponse,
     ModelResponsePart,
     ModelResponseStreamEvent,
@@ -103,6 +104,20 @@ class LibraryModel:
         The call is not retried below Temporal. The reply has no end unless the library has heard of one.
         """
         messages = messages_of(request, in_words=not has_schema)
+        events = self._events(request, messages, has_schema=has_schema)
+        # What the builder and its listeners raise is no error of the library, and is not taken for one.
+        async with aclosing(events):
+            async for event in events:
+                if isinstance(event, ModelResponse):
+                    _end(reply, event)
+                else:
+                    _take(reply, event)
+                    yield
+
+    async def _events(
+        self, request: ModelRequest, messages: list[ModelMessage], *, has_schema: bool
+    ) -> AsyncGenerator[ModelResponseStreamEvent | ModelResponse]:
+        """Give the events of one call, and at last what has come of it in all. Raises ProviderError."""
         with mapped_errors(self.name, self.model.system):
             call = model_request_stream(
                 self.model,
@@ -113,9 +128,8 @@ class LibraryModel:
             )
             async with call as stream:
                 async for event in stream:
-                    _take(reply, event)
-                    yield
-                _end(reply, stream.get())
+                    yield event
+                yield stream.get()
 
     def _settings(self, request: ModelRequest) -> ModelSettings:
         """Return the settings of a call, without those that the model does not take."""

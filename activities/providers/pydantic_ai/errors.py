@@ -46,13 +46,28 @@ from sennit.activities.providers.model import ProviderError
 _RETRIED = frozenset((408, 409, 425))
 _SENT_LATER = ("pool", "connect")
 """Phases of a connection in which nothing was sent yet."""
+_OF_CREDENTIALS = frozenset(
+    (
+        # of botocore
+        "CredentialRetrievalError", "LoginRefreshRequired", "LoginTokenLoadError", "NoAuthTokenError",
+        "NoCredentialsError", "PartialCredentialsError", "SSOTokenLoadError", "TokenRetrievalError",
+        "UnauthorizedSSOTokenError", "UnknownCredentialError",
+        # of google.auth
+        "DefaultCredentialsError", "MalformedError", "OAuthError", "ReauthFailError", "RefreshError",
+    )
+)  # fmt: skip
+"""Errors of the makers' SDKs, which the library passes on, by name: not every worker has these SDKs."""
 
 
 @contextmanager
 def naming_errors(name: str) -> Iterator[None]:
-    """Turn what goes wrong while a model is looked up into UnknownModel, KeyRefused or ExtraMissing."""
+    """Turn what goes wrong while a model is looked up into UnknownModel, KeyRefused, ExtraMissing, or BadReply for what
+    nobody knows.
+    """
     try:
         yield
+    except UnicodeError as error:  # which is a ValueError
+        raise _of_sdk(name, error) from None
     except ImportError as missing:
         raise ExtraMissing(f"{name}: {quoted(str(missing))} where the workers run") from None
     except ValueError as unknown:
@@ -62,6 +77,8 @@ def naming_errors(name: str) -> Iterator[None]:
         if words.startswith("Unknown"):
             raise UnknownModel(f"pydantic-ai has no model {name!r}: {words}; change SENNIT_MODEL") from None
         raise KeyRefused(f"{name} cannot be reached from this worker: {quoted(words)}") from None
+    except Exception as error:  # noqa: BLE001 - makers' SDKs raise what they like
+        raise _of_sdk(name, error) from None
 
 
 @contextmanager
@@ -73,6 +90,22 @@ def mapped_errors(name: str, maker: str) -> Iterator[None]:
         raise error_of(name, maker, error) from None
     except NotImplementedError as error:  # so the library refuses what a maker does not take
         raise _refused(f"{name} refuses the call: {quoted(str(error))}", str(error)) from None
+    except (ProviderError, TimeoutError):
+        raise
+    except Exception as error:  # noqa: BLE001 - makers' SDKs raise what they like
+        raise _of_sdk(name, error) from None
+
+
+def _of_sdk(name: str, error: Exception) -> ProviderError:
+    """Return what an error means that the library does not know. Of a key, no character is told."""
+    kinds = {kind.__name__ for kind in type(error).__mro__}
+    if isinstance(error, UnicodeEncodeError) and error.encoding == "ascii":  # so headers are written
+        return KeyRefused(f"{name}: the key has characters outside ASCII; check its variable where the workers run")
+    if kinds & _OF_CREDENTIALS and not getattr(error, "retryable", False):
+        todo = "check the credentials where the workers run"
+        return KeyRefused(f"{name} cannot be reached from this worker: {quoted(str(error))}; {todo}")
+    said = quoted(f"{type(error).__name__}: {error}")
+    return BadReply(f"the call of {name} failed in the maker's SDK: {said}", retryable=True)
 
 
 def error_of(name: str, maker: str, error: AgentRunError | UserError) -> ProviderError:

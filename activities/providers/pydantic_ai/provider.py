@@ -144,18 +144,18 @@ class PydanticAI:
 
 
 def _loaded() -> "Library":
-    """Load the library, which takes seconds. Raises ExtraMissing where it is not installed."""
+    """Load the library, which takes seconds. Raises ExtraMissing where it is not installed, or too old."""
     try:
         from sennit.activities.providers.pydantic_ai.calls import Library
-    except ModuleNotFoundError as missing:
+    except ImportError as missing:  # a release that is too old lacks names
         todo = f"install it where the workers run: pip install 'sennit[{PYDANTIC_AI}]'"
         raise ExtraMissing(f"models of `{PYDANTIC_AI}` need the extra of that name ({missing}); {todo}") from None
     return Library()
 
 
 def _maker_of(name: str) -> str:
-    """Return the maker in the name of a model such as `pydantic-ai:google:NAME`, or all behind the first colon."""
-    return name.partition(":")[2].partition(":")[0]
+    """Return the maker in the name of a model such as `pydantic-ai:google:NAME`, whichever gateway is before it."""
+    return name.partition(":")[2].partition(":")[0].removeprefix("gateway/")
 
 
 def _tokens_in(request: ModelRequest) -> int:

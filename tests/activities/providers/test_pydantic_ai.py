@@ -2,9 +2,11 @@
 
 import base64
 import json
+import os
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ from pydantic_ai.models.test import TestModel
 
 from sennit.activities.llm.models import Models
 from sennit.activities.providers.errors import (
+    BadReply,
     CallRefused,
     ContextTooLong,
     ExtraMissing,
@@ -449,6 +452,74 @@ async def test_a_model_that_cannot_be_reached_says_what_to_do(
     with pytest.raises(error, match=message) as caught:
         await remote.complete(ask_for(name))
     assert not caught.value.retryable
+
+
+@pytest.mark.parametrize("name", ["google-cloud:gemini-3-pro", "bedrock:amazon.nova-pro-v1:0", "google:gemini-3-pro"])
+async def test_credentials_that_are_missing_or_no_text_let_the_next_model_take_over(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    for variable in list(os.environ):
+        if variable.startswith(("AWS_", "GOOGLE_", "GEMINI_", "CLOUDSDK_")):
+            monkeypatch.delenv(variable)
+    found = {
+        "HOME": str(tmp_path),
+        "AWS_DEFAULT_REGION": "eu-west-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "NO_GCE_CHECK": "true",
+        "GOOGLE_CLOUD_PROJECT": "p",
+        "GOOGLE_CLOUD_LOCATION": "europe-west1",
+    }
+    if name.startswith("google:"):
+        found["GOOGLE_API_KEY"] = "AIza-schlüssel"
+    for variable, value in found.items():
+        monkeypatch.setenv(variable, value)
+    models = Models.of(ModelSettings.read({"SENNIT_MODEL": f"pydantic-ai:{name},offline"}))
+    request = ask_for(name, "What is 6 times 7?")
+    try:
+        with pytest.raises(KeyRefused, match="where the workers run") as caught:
+            await models.complete(request, [f"pydantic-ai:{name}"])
+        with pytest.raises(OfflineCannot):  # of the next one
+            await models.complete(request, models.wanted()["worker"])
+    finally:
+        await models.close()
+    assert not caught.value.retryable
+    assert "ü" not in str(caught.value)
+    assert "xfc" not in str(caught.value)
+
+
+async def test_what_an_sdk_raises_in_mid_stream_is_tried_again_and_charged(
+    remote: PydanticAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(_: list[ModelMessage], __: AgentInfo) -> AsyncIterator[str]:
+        yield "word " * 100
+        raise ZeroDivisionError("in the SDK")
+
+    model = FunctionModel(stream_function=broken)
+    monkeypatch.setattr("sennit.activities.providers.pydantic_ai.calls.infer_model", lambda *_: model)
+    account = Granted()
+    with pytest.raises(BadReply, match="ZeroDivisionError: in the SDK") as caught:
+        await remote.complete(ask_for("function", account=account))
+    assert caught.value.retryable
+    assert account.used[0].output_tokens > 50
+
+
+async def test_an_error_that_nobody_knows_is_charged_with_what_came(remote: PydanticAI) -> None:
+    def listen(_: str) -> None:
+        raise ZeroDivisionError("in Sennit")
+
+    account = Granted()
+    with pytest.raises(ZeroDivisionError):
+        await remote.complete(ask_for("test", account=account, on_text=listen))
+    assert account.used[0].calls == 1
+
+
+async def test_an_older_release_of_the_library_is_named_as_missing(
+    remote: PydanticAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "sennit.activities.providers.pydantic_ai.calls")
+    monkeypatch.delattr("pydantic_ai.models.ModelRequestParameters")
+    with pytest.raises(ExtraMissing, match=r"pip install 'sennit\[pydantic-ai\]'"):
+        await remote.complete(ask_for("test"))
 
 
 async def test_the_bare_name_is_no_model(remote: PydanticAI) -> None:
