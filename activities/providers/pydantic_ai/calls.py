@@ -58,10 +58,13 @@ class Library:
     def __init__(self) -> None:
         self._providers: dict[str, Provider[Any]] = {}
         self._opened = AsyncExitStack()
-        self._opening = asyncio.Lock()
+        self._opening: dict[str, asyncio.Task[None]] = {}
 
     async def close(self) -> None:
         """Close all connections."""
+        for task in self._opening.values():
+            task.cancel()
+        self._opening.clear()
         self._providers.clear()
         await self._opened.aclose()
 
@@ -72,13 +75,31 @@ class Library:
         own = name.partition(":")[2]
         maker, colon, _ = own.partition(":")
         with naming_errors(name):
-            # The first model of a maker loads its SDK, and may read files of credentials.
-            async with self._opening:
-                if colon and maker not in self._providers:
-                    provider = await asyncio.to_thread(infer_provider, maker)
-                    self._providers[maker] = await self._opened.enter_async_context(provider)
+            if colon and maker not in self._providers:
+                await self._open(maker)
             model = await asyncio.to_thread(infer_model, own, self._providers.__getitem__)
         return LibraryModel(name, model)
+
+    async def _open(self, maker: str) -> None:
+        """Open the connections to a maker, once for all calls that wait for them. Other makers do not wait."""
+        task = self._opening.get(maker)
+        if task is None:
+            task = asyncio.create_task(self._connect(maker))
+            self._opening[maker] = task
+            task.add_done_callback(lambda ended: self._opened_or_not(maker, ended))
+        # A call whose time ends gives up alone: the others, and those after it, wait for the same thread.
+        await asyncio.shield(task)
+
+    async def _connect(self, maker: str) -> None:
+        # The first model of a maker loads its SDK, and may read files of credentials.
+        provider = await asyncio.to_thread(infer_provider, maker)
+        self._providers[maker] = await self._opened.enter_async_context(provider)
+
+    def _opened_or_not(self, maker: str, ended: asyncio.Task[None]) -> None:
+        """Let the next call try again where the connections could not be opened."""
+        self._opening.pop(maker, None)
+        if not ended.cancelled():
+            ended.exception()  # calls that still wait raise it; asyncio need not report it where none does
 
 
 @dataclass(frozen=True, slots=True)

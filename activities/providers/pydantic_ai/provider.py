@@ -66,7 +66,12 @@ class PydanticAI:
         A server that refuses a call with a schema is asked once more for JSON in words. Nothing else is left out.
         """
         ends = asyncio.get_running_loop().time() + request.seconds
-        model = await self._model(request.model)
+        try:
+            async with asyncio.timeout_at(ends):
+                model = await self._model(request.model)
+        except TimeoutError:  # nothing was sent, so nothing is charged
+            why = "its SDK and credentials were not ready in time"
+            raise ModelTimeout(f"{request.model}: {why}", retryable=True) from None
         request, notes = of_same_model(request)
         has_schema = model.takes_schemas and SCHEMA not in self.known.without(request)
         try:

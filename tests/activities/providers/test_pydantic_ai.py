@@ -1,9 +1,11 @@
 """Models of the extra `pydantic-ai`: Google's before a server of that form, and the library's own models for tests."""
 
+import asyncio
 import base64
 import json
 import os
 import sys
+import threading
 from collections.abc import AsyncIterator
 from dataclasses import asdict
 from pathlib import Path
@@ -16,6 +18,7 @@ from doubles.raw_server import Piece, Script, event
 from pydantic_ai.messages import ModelMessage, ModelResponse, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 from pydantic_ai.models.test import TestModel
+from pydantic_ai.providers import infer_provider
 
 from sennit.activities.llm.models import Models
 from sennit.activities.providers.errors import (
@@ -520,6 +523,33 @@ async def test_an_older_release_of_the_library_is_named_as_missing(
     monkeypatch.delattr("pydantic_ai.models.ModelRequestParameters")
     with pytest.raises(ExtraMissing, match=r"pip install 'sennit\[pydantic-ai\]'"):
         await remote.complete(ask_for("test"))
+
+
+async def test_a_maker_that_is_not_ready_ends_with_its_call_and_holds_up_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """boto3 may wait for credentials from the network. Two calls in a row wait for one thread."""
+    asked, goes_on = list[str](), threading.Event()
+
+    def slow(maker: str) -> Any:
+        asked.append(maker)
+        if maker == "bedrock":
+            goes_on.wait(30)
+        return infer_provider(maker)
+
+    monkeypatch.setattr("sennit.activities.providers.pydantic_ai.calls.infer_provider", slow)
+    account = Granted()
+    try:
+        async with google(monkeypatch, [words("Hello", "STOP")]) as bench, asyncio.timeout(20):
+            for _ in range(2):
+                with pytest.raises(ModelTimeout, match="not ready in time") as caught:
+                    await bench.remote.complete(ask_for("bedrock:nova", seconds=0.3, account=account))
+                assert caught.value.retryable
+            assert (await bench.ask()).text == "Hello"
+    finally:
+        goes_on.set()
+    assert asked == ["bedrock", "google"]
+    assert account.begun == account.used == []
 
 
 async def test_the_bare_name_is_no_model(remote: PydanticAI) -> None:
