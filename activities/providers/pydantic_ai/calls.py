@@ -5,6 +5,7 @@ This module needs the extra `pydantic-ai`; `provider` imports it once a call nee
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
@@ -92,7 +93,7 @@ class Library:
 
     async def _connect(self, maker: str) -> None:
         # The first model of a maker loads its SDK, and may read files of credentials.
-        provider = await asyncio.to_thread(infer_provider, maker)
+        provider = await asyncio.to_thread(_provider_of, maker)
         self._providers[maker] = await self._opened.enter_async_context(provider)
 
     def _opened_or_not(self, maker: str, ended: asyncio.Task[None]) -> None:
@@ -100,6 +101,13 @@ class Library:
         self._opening.pop(maker, None)
         if not ended.cancelled():
             ended.exception()  # calls that still wait raise it; asyncio need not report it where none does
+
+
+def _provider_of(maker: str) -> Provider[Any]:
+    """Return the connections to a maker. Its SDK sends each call once, unless an operator says otherwise."""
+    if maker == "bedrock":  # botocore takes no such setting with a call
+        os.environ.setdefault("AWS_MAX_ATTEMPTS", "1")
+    return infer_provider(maker)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +130,8 @@ class LibraryModel:
     async def pieces(self, request: ModelRequest, reply: ReplyBuilder, *, has_schema: bool) -> AsyncGenerator[None]:
         """Make one call and take its reply. Gives a sign for each piece that has come. Raises ProviderError.
 
-        The call is not retried below Temporal. The reply has no end unless the library has heard of one.
+        The call is not retried below Temporal, but by Bedrock's SDK where an operator has set AWS_MAX_ATTEMPTS.
+        The reply has no end unless the library has heard of one.
         """
         messages = messages_of(request, in_words=not has_schema)
         events = self._events(request, messages, has_schema=has_schema)

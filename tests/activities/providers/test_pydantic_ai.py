@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from doubles.google_server import GOOGLE_KEY, MODEL, google, piece, refusal, words
 from doubles.pictures import MP3, PNG
-from doubles.raw_server import Piece, Script, event
+from doubles.raw_server import Piece, Script, event, raw_server
 from pydantic_ai.messages import ModelMessage, ModelResponse, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 from pydantic_ai.models.test import TestModel
@@ -550,6 +550,24 @@ async def test_a_maker_that_is_not_ready_ends_with_its_call_and_holds_up_no_othe
         goes_on.set()
     assert asked == ["bedrock", "google"]
     assert account.begun == account.used == []
+
+
+@pytest.mark.parametrize(("attempts", "requests"), [("", 1), ("2", 2)])
+async def test_bedrock_is_sent_a_call_once_unless_an_operator_says_otherwise(
+    remote: PydanticAI, monkeypatch: pytest.MonkeyPatch, attempts: str, requests: int
+) -> None:
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", attempts)
+    if not attempts:
+        monkeypatch.delenv("AWS_MAX_ATTEMPTS")
+    async with raw_server(Script([b'{"message": "overloaded"}'], 503, "application/json")) as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", server.url)
+        monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIA-canary-5519")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "bedrock-canary-5519")
+        with pytest.raises(ServerFailed) as caught:
+            await remote.complete(ask_for("bedrock:amazon.nova-pro-v1:0"))
+    assert caught.value.retryable
+    assert len(server.asked) == requests
 
 
 async def test_the_bare_name_is_no_model(remote: PydanticAI) -> None:
