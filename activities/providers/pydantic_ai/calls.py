@@ -35,9 +35,10 @@ from pydantic_ai.tools import ToolDefinition
 
 from sennit.activities.providers import structured
 from sennit.activities.providers.call_arguments import CallArguments
+from sennit.activities.providers.errors import ReplyTooLarge
 from sennit.activities.providers.model import ModelRequest, Stop, parameters_of
 from sennit.activities.providers.pydantic_ai.errors import mapped_errors, naming_errors
-from sennit.activities.providers.pydantic_ai.messages import messages_of, stored
+from sennit.activities.providers.pydantic_ai.messages import bytes_of, messages_of, stored
 from sennit.activities.providers.reply_builder import ReplyBuilder
 from sennit.activities.providers.returned_fields import GatheredFields
 
@@ -127,8 +128,11 @@ class LibraryModel:
         names = [name for name in request.settings.names if _NAMES.get(name) in self.model.unsupported_settings]
         return tuple(f"{self.name} takes no `{name}`, so it was not sent" for name in names)
 
-    async def pieces(self, request: ModelRequest, reply: ReplyBuilder, *, has_schema: bool) -> AsyncGenerator[None]:
-        """Make one call and take its reply. Gives a sign for each piece that has come. Raises ProviderError.
+    async def pieces(
+        self, request: ModelRequest, reply: ReplyBuilder, most_bytes: int, *, has_schema: bool
+    ) -> AsyncGenerator[None]:
+        """Make one call and take its reply. Gives a sign for each piece that has come. Raises ProviderError, and
+        ReplyTooLarge once more than `most_bytes` have come in all pieces, those that are not of the reply too.
 
         The call is not retried below Temporal, but by Bedrock's SDK where an operator has set AWS_MAX_ATTEMPTS.
         The reply has no end unless the library has heard of one.
@@ -136,8 +140,12 @@ class LibraryModel:
         messages = messages_of(request, in_words=not has_schema)
         events = self._events(request, messages, has_schema=has_schema)
         # What the builder and its listeners raise is no error of the library, and is not taken for one.
+        came = 0
         async with aclosing(events):
             async for event in events:
+                came += bytes_of(event)
+                if came > most_bytes:
+                    raise ReplyTooLarge(f"{self.name} streams more than {most_bytes:,} bytes for one reply")
                 if isinstance(event, ModelResponse):
                     _end(reply, event)
                 else:

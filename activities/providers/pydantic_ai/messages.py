@@ -3,16 +3,20 @@
 import base64
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from pydantic_ai.messages import (
     BinaryContent,
+    FilePart,
     ModelMessage,
     ModelMessagesTypeAdapter,
     ModelRequestPart,
     ModelResponse,
     ModelResponsePart,
+    ModelResponseStreamEvent,
+    PartDeltaEvent,
+    PartStartEvent,
     TextPart,
     ToolCallPart,
     ToolReturnPart,
@@ -23,6 +27,7 @@ from pydantic_ai.messages import ModelRequest as LibraryRequest
 
 from sennit.activities.providers import structured
 from sennit.activities.providers.model import MediaPart, Message, ModelRequest, ToolRequest
+from sennit.workflows.plan.language.text import text_bytes
 
 _STORED = "pydantic_ai"
 """The field of a turn that holds the library's own record of it."""
@@ -52,9 +57,36 @@ def messages_of(request: ModelRequest, *, in_words: bool) -> list[ModelMessage]:
 
 
 def stored(response: ModelResponse) -> dict[str, Any]:
-    """Return a reply of a model as JSON, with all that its server has sent with it, such as signatures of thoughts."""
-    [dumped] = ModelMessagesTypeAdapter.dump_python([response], mode="json")
+    """Return a reply of a model as JSON, with all that its server has sent with it, such as signatures of thoughts,
+    but no files: nobody asked for those.
+    """
+    parts = [part for part in response.parts if not isinstance(part, FilePart)]
+    [dumped] = ModelMessagesTypeAdapter.dump_python([replace(response, parts=parts)], mode="json")
     return {_STORED: dumped}
+
+
+def bytes_of(event: ModelResponseStreamEvent | ModelResponse) -> int:
+    """Return how many bytes an event of a stream has brought. An event that ends a part brings nothing new."""
+    if isinstance(event, PartStartEvent):
+        return _bytes_in(event.part)
+    if isinstance(event, PartDeltaEvent):
+        return _bytes_in(event.delta)
+    return 0
+
+
+def _bytes_in(value: Any) -> int:
+    """Return about how many bytes a value has: those of the texts and files in it."""
+    if isinstance(value, str):
+        return text_bytes(value)
+    if isinstance(value, bytes):
+        return len(value)
+    if isinstance(value, dict):
+        return sum(_bytes_in(part) for pair in value.items() for part in pair)
+    if isinstance(value, list | tuple):
+        return sum(_bytes_in(part) for part in value)
+    if is_dataclass(value):
+        return sum(_bytes_in(getattr(value, place.name)) for place in fields(value))
+    return 0
 
 
 def _part(message: Message, names: dict[str, str]) -> ModelRequestPart:
@@ -76,10 +108,10 @@ def _file(media: MediaPart) -> BinaryContent:
 def _response(message: Message) -> ModelResponse:
     """Return a turn of the model as it came, if the library has given it and it still has the calls that were made."""
     calls = [_call(call) for call in message.calls]
-    for fields in message.thinking:
-        if _STORED not in fields:
+    for returned in message.thinking:
+        if _STORED not in returned:
             continue
-        [found] = ModelMessagesTypeAdapter.validate_python([fields[_STORED]])
+        [found] = ModelMessagesTypeAdapter.validate_python([returned[_STORED]])
         assert isinstance(found, ModelResponse)
         made = [part for part in found.parts if isinstance(part, ToolCallPart)]
         if [part.tool_name for part in made] == [call.tool_name for call in calls]:

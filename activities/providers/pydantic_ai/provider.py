@@ -9,6 +9,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from sennit.activities.limits import MAX_REPLY_TOKENS
 from sennit.activities.providers.booking import booked
 from sennit.activities.providers.capabilities import Capabilities, Lesson
 from sennit.activities.providers.errors import (
@@ -18,7 +19,7 @@ from sennit.activities.providers.errors import (
     SchemaMismatch,
     UnknownModel,
 )
-from sennit.activities.providers.http_provider import Limits
+from sennit.activities.providers.http_provider import STREAM_BYTES_A_TOKEN, Limits
 from sennit.activities.providers.media import refused_media
 from sennit.activities.providers.model import OPEN_REPLY_TOKENS, ModelReply, ModelRequest, ProviderError, tokens_of
 from sennit.activities.providers.reply_builder import ReplyBuilder
@@ -127,6 +128,7 @@ class PydanticAI:
         held = request
         if request.form is not None and has_schema:  # its reply is read as text all the same
             held = replace(request, system=request.form.system, output_schema=request.form.schema)
+        most_bytes = self._limits.bytes + STREAM_BYTES_A_TOKEN * (request.max_output_tokens or MAX_REPLY_TOKENS)
         now = asyncio.get_running_loop().time
         first = now() + silence.first
         if request.first_token_timeout is None:
@@ -135,7 +137,7 @@ class PydanticAI:
         try:
             async with (
                 asyncio.timeout_at(min(first, ends)) as patience,
-                aclosing(model.pieces(held, builder, has_schema=has_schema)) as pieces,
+                aclosing(model.pieces(held, builder, most_bytes, has_schema=has_schema)) as pieces,
             ):
                 async for _ in pieces:
                     if builder.is_too_long():

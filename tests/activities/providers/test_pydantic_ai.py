@@ -34,6 +34,7 @@ from sennit.activities.providers.errors import (
     QuotaUsedUp,
     RateLimited,
     ReplyCut,
+    ReplyTooLarge,
     SchemaMismatch,
     ServerFailed,
     ServerUnreachable,
@@ -183,6 +184,29 @@ async def test_a_cut_stream_teaches_nothing_of_a_maker_that_always_gives_reasons
             with pytest.raises(ReplyCut, match="without a reason"):
                 await bench.ask()
         assert (await bench.ask()).text == "Whole"
+
+
+def picture(size: int) -> bytes:
+    """Return an event with a file of so many bytes, which is no part of a reply."""
+    return piece({"inlineData": {"mimeType": "image/png", "data": base64.b64encode(bytes(size)).decode()}})
+
+
+async def test_a_flood_of_files_is_ended_and_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bound is that of every answer: 4 MiB, and 1 KiB for each token that was asked for."""
+    account = Granted()
+    flood: list[Piece] = [words("A dot: "), *[picture(1024 * 1024)] * 6, words("done", "STOP")]
+    async with google(monkeypatch, flood) as bench:
+        with pytest.raises(ReplyTooLarge, match="more than 4,211,712 bytes"):
+            await bench.ask(account=account)
+    assert account.used[0].tokens > 0
+
+
+async def test_files_of_a_model_are_not_kept_with_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    call = piece({"functionCall": {"name": "search", "args": {"q": "Nile"}}}, reason="STOP")
+    async with google(monkeypatch, [picture(60_000), call]) as bench:
+        reply = await bench.ask("Which?", tools=(SEARCH,))
+    assert [made.arguments for made in reply.calls] == [{"q": "Nile"}]
+    assert len(json.dumps(reply.thinking)) < 5_000
 
 
 REFUSALS: list[tuple[Script, type[ProviderError], bool, float | None]] = [
