@@ -23,6 +23,9 @@ from sennit.workflows.plan.language.nodes import ModelCall
 from sennit.workflows.plan.language.references import parse_reference
 from sennit.workflows.plan.limits import MAX_CALL_MEDIA
 
+MOST_READS = 10 * MAX_CALL_MEDIA
+"""Values that look like media and are looked up for one call, to find the files that it is shown."""
+
 
 @dataclass(frozen=True, slots=True)
 class ToolTurns:
@@ -79,15 +82,27 @@ class _Room:
 
     files: int
     bytes: int
+    reads: int = MOST_READS
+    """How many more values are looked up: a tool may return any number of values that only look like media."""
     left_out: int = 0
 
-    def takes(self, media: Media) -> bool:
-        """Return whether there is room for media, which takes it."""
-        if self.files < 1 or self.bytes < media.bytes:
+    def may_hold(self, claimed: int) -> bool:
+        """Return whether to look up a value that claims to have so many bytes. It takes no room yet: a tool may have
+        made it up.
+        """
+        if self.files < 1 or self.reads < 1 or self.bytes < claimed:
+            self.left_out += 1
+            return False
+        self.reads -= 1
+        return True
+
+    def takes(self, size: int) -> bool:
+        """Return whether there is room for a file that is there and has so many bytes, which takes it."""
+        if self.bytes < size:
             self.left_out += 1
             return False
         self.files -= 1
-        self.bytes -= media.bytes
+        self.bytes -= size
         return True
 
     @property
@@ -119,13 +134,15 @@ async def _with_media(library: ArtifactReader, run_prefix: str, item: dict[str, 
     shown = list[MediaPart]()
     for reference in item.get("media", ()):
         media = as_media(reference)
-        if media is None or not room.takes(media):
+        if media is None or not room.may_hold(media.bytes):
             continue
         try:
             loaded = await load_media(library.store, run_prefix, [reference])
         except (BadMedia, BodyMissing):
             continue
-        shown += [part_of(media, data) for media, data in loaded]
+        for true, data in loaded:
+            if room.takes(true.bytes):
+                shown.append(part_of(true, data))
     return replace(message_of(item), media=tuple(shown))
 
 

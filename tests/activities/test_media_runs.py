@@ -3,6 +3,7 @@ spent.
 """
 
 import base64
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -252,6 +253,39 @@ async def test_a_tool_loop_shows_the_model_what_a_tool_returns(
     assert base64.b64encode(PNG).decode() not in history.to_json(), "bytes never travel through the run"
     kept = [path.read_bytes() for path in artifacts.rglob("*") if path.is_file()]
     assert not any(base64.b64encode(PNG) in body for body in kept), "transcripts name what they show"
+
+
+async def test_made_up_references_take_no_place_of_a_file_that_is_there(run: Start, server: ModelServer) -> None:
+    """Words from the web may have any number of them, and the last results are shown first."""
+    made_up = [{"media": "image/png", "artifact": f"{number:040x}", "bytes": 5} for number in range(30)]
+    server.on(
+        "What is on the page",
+        Reply(calls=(Call("shoot", {"page": "a"}),)),
+        Reply(calls=(Call("nap", {"value": made_up}),)),
+        "A dot.",
+    )
+    handle = await run(plan={"nodes": [{**LOOK, "tools": ["shoot", "nap"]}]})
+    assert (await handle.result())["answer"] == "A dot."
+    assert [pictures_in(asked.body) for asked in server.asked] == [0, 1, 1]
+
+
+async def test_a_file_counts_as_what_it_has_and_not_as_what_its_value_says(
+    run: Start, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sennit.activities.llm.tool_turns.MAX_CALL_MEDIA_BYTES", 2 * len(PNG) + 1)
+
+    def ask_for_more(asked: Asked) -> Reply:
+        """Return a call whose result names the picture of the first call three times, as if it had one byte."""
+        digest = re.search(r"\b[0-9a-f]{40}\b", asked.text)
+        assert digest is not None
+        return Reply(calls=(Call("nap", {"value": [{"media": "image/png", "artifact": digest[0], "bytes": 1}] * 3}),))
+
+    turns = iter((lambda _: Reply(calls=(Call("shoot", {"page": "a"}),)), ask_for_more, lambda _: Reply("A dot.")))
+    server.on("What is on the page", lambda asked: next(turns)(asked))
+    handle = await run(plan={"nodes": [{**LOOK, "tools": ["shoot", "nap"]}]})
+    assert (await handle.result())["answer"] == "A dot."
+    assert [pictures_in(asked.body) for asked in server.asked] == [0, 1, 2]
+    assert "2 files that tools have returned are named to the model and not shown" in str(await handle.query("plan"))
 
 
 async def test_a_model_that_reads_text_alone_is_told_of_what_a_tool_returns(run: Start, server: ModelServer) -> None:
