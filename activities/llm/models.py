@@ -1,6 +1,7 @@
 """The models of a worker: which serves a call, when the next of a list takes over, and what every call is held to."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Self, get_args
 
@@ -9,6 +10,7 @@ from sennit.activities.llm.metrics import CallMeter
 from sennit.activities.nodes.tracing import model_call
 from sennit.activities.providers import prices
 from sennit.activities.providers.anthropic import Anthropic
+from sennit.activities.providers.capabilities import FORGOTTEN_AFTER
 from sennit.activities.providers.errors import (
     ExtraMissing,
     KeyRefused,
@@ -32,6 +34,7 @@ from sennit.workflows.plan.bounded_cache import BoundedCache
 from sennit.workflows.plan.language.call_settings import NO_SETTINGS, CallSettings
 from sennit.workflows.plan.language.json_schema import violations
 from sennit.workflows.plan.language.limits import NO_USAGE
+from sennit.workflows.plan.language.media import MediaKind
 from sennit.workflows.plan.language.nodes import Role
 from sennit.workflows.plan.language.problems import place_of
 from sennit.workflows.plan.language.text import format_names
@@ -56,8 +59,8 @@ class Models:
         self._providers = providers
         self._settings = settings or ModelSettings()
         self._meter = meter
-        self._refused: BoundedCache[str, tuple[str, ...]] = BoundedCache(MAX_KEPT_CAPABILITIES_BYTES)
-        """The kinds of media that a model's server has refused, where tools had returned them."""
+        self._refused: BoundedCache[str, dict[str, float]] = BoundedCache(MAX_KEPT_CAPABILITIES_BYTES)
+        """The kinds of media that a model's server has refused, where tools had returned them, and since when."""
         self._limiters: BoundedCache[str, Limiter] = BoundedCache(MAX_KEPT_CAPABILITIES_BYTES, lambda _: _LIMITER_BYTES)
 
     @classmethod
@@ -168,30 +171,36 @@ class Models:
         """Return a request without the media that tools have returned and that its model is known not to take, and what
         people should know of that. The words of the results name them.
         """
-        refused = self._refused.get(request.model) or ()
-        kinds = {part.kind for message in request.messages for part in message.media}
-        lacking = [kind for kind in sorted(kinds) if kind in refused or lacks(request.model, kind)]
+        refused = self._refused_kinds(request.model)
+        lacking = [kind for kind in _kinds_of_results(request) if kind in refused or lacks(request.model, kind)]
         if not lacking:
             return request, ()
-        messages = []
-        for message in request.messages:
-            seen = tuple(part for part in message.media if part.kind not in lacking)
-            messages.append(replace(message, media=seen))
-        note = (
-            f"{request.model} takes no {format_names(lacking)}: what tools have returned is named to it and not shown"
-        )
-        return replace(request, messages=tuple(messages)), (note,)
+        return _without_media(request, lacking), (_takes_none(request.model, lacking),)
 
     def _without_results(self, request: ModelRequest, refused: MediaRefused) -> tuple[ModelRequest, tuple[str, ...]]:
-        """Return the same for a call that was refused for its media. Raises the refusal, if no tool has returned any:
-        nothing that a person wants shown is left out.
+        """Return the same for a call that was refused for its media, without all that tools have returned. Raises the
+        refusal, if no tool has returned any: nothing that a person wants shown is left out.
+
+        Only what the server says of the model is remembered, and only for an hour: one broken image takes no images
+        from the calls after it.
         """
-        kinds = {part.kind for message in request.messages for part in message.media}
+        kinds = _kinds_of_results(request)
         if not kinds:
             raise refused
-        self._refused.put(request.model, (*(self._refused.get(request.model) or ()), *sorted(kinds)))
+        learned: dict[str, float] = {kind: time.monotonic() for kind in kinds if kind in refused.kinds}
+        if learned:
+            self._refused.put(request.model, {**self._refused_kinds(request.model), **learned})
         request.on_restart(f"the model is asked again: {refused}")
-        return self._with_results_named(request)
+        note = f"what tools have returned is named to {request.model} and not shown in one call: {refused}"
+        if len(learned) == len(kinds):
+            note = _takes_none(request.model, kinds)
+        return _without_media(request, kinds), (note,)
+
+    def _refused_kinds(self, model: str) -> dict[str, float]:
+        """Return the kinds of media that a model's server has refused within the last hour, and when."""
+        known = self._refused.get(model) or {}
+        oldest = time.monotonic() - FORGOTTEN_AFTER
+        return {kind: since for kind, since in known.items() if since > oldest}
 
     async def _answer(self, request: ModelRequest) -> ModelReply:
         provider = self._provider(request.model)
@@ -232,6 +241,26 @@ def _remote(name: str, server: Server) -> _Remote:
     if name == PYDANTIC_AI:
         return PydanticAI(server)
     return HttpProvider(_WIRES[name](), server)
+
+
+def _takes_none(model: str, kinds: Sequence[str]) -> str:
+    """Return the sentence on a model that takes no media of these kinds."""
+    return f"{model} takes no {format_names(kinds)}: what tools have returned is named to it and not shown"
+
+
+def _kinds_of_results(request: ModelRequest) -> list[MediaKind]:
+    """Return the kinds of media that tools have returned."""
+    kinds = {part.kind for message in request.messages for part in message.media}
+    return sorted(kinds)
+
+
+def _without_media(request: ModelRequest, kinds: Collection[str]) -> ModelRequest:
+    """Return a request without the media of these kinds that tools have returned."""
+    messages = []
+    for message in request.messages:
+        seen = tuple(part for part in message.media if part.kind not in kinds)
+        messages.append(replace(message, media=seen))
+    return replace(request, messages=tuple(messages))
 
 
 def _masked(reply: ModelReply) -> ModelReply:

@@ -151,7 +151,11 @@ class ExtraMissing(ProviderError):
 
 
 class MediaRefused(ProviderError):
-    """The model takes no images, PDFs or audio of that kind. Names the model and what it does not take."""
+    """The model takes no images, PDFs or audio of that kind. Names the model and what it does not take. `kinds` are
+    those that the server says the model takes none of: none where it speaks of one file, such as a broken image.
+    """
+
+    kinds: tuple[str, ...] = ()
 
 
 class QuotaUsedUp(ProviderError):

@@ -20,6 +20,20 @@ _NAMES = r"(?:image|vision|visual|multi-?modal|audio|pdf|file|document|content t
 _LACKS = r"(?:support|unknown variant|at most 0|\bnot an?\b|invalid type|expected .?(?:a )?(?:text|string)|only text)"
 _NO_MEDIA = re.compile(rf"{_NAMES}.{{0,80}}{_LACKS}|{_LACKS}.{{0,80}}{_NAMES}")
 """What servers say, in small letters, of a model that takes no media."""
+_OF_FILE = re.compile(
+    r"\bformats?\b|\buploaded\b|\b(?:mime|media)[ _-]?types?\b|corrupt|damaged|\bbroken\b|\bempty\b|encrypt|password"
+    r"|\b(?:could|can|can't|couldn't)(?: ?not)? (?:be )?(?:process|decode|read|open|load|parse|identif)"
+    r"|\bexceed|\btoo (?:large|small|big|many|long)|\bcorrect (?:image|file)|\bvalid (?:image|file|pdf|audio)"
+)
+"""The same of one file: another of its kind may be taken."""
+_OF_MODEL = re.compile(
+    r"\bmodels?\b|\binputs?\b|modalit|unknown variant|at most 0|expected .?(?:a )?(?:text|string)|only text"
+)
+_WORDS_OF_KIND: dict[MediaKind, re.Pattern[str]] = {
+    "image": re.compile(r"image|vision|visual|multi-?modal"),
+    "PDF": re.compile(r"pdf|\bfiles?\b|document|multi-?modal"),
+    "audio": re.compile(r"audio|multi-?modal"),
+}
 _TEXT_ALONE = re.compile(r"openai:(gpt-3\.5|gpt-4(-\d{4})?\Z|o1-mini|o3-mini|deepseek-(chat|reasoner)\Z)")
 """Models of OpenAI's format that are known to read nothing but text; docs/models.md has the sources. Of newer ones of
 DeepSeek, some read images.
@@ -58,8 +72,12 @@ def refused_media(request: ModelRequest, refusal: str, text: str) -> MediaRefuse
     """
     if not request.shown or not _NO_MEDIA.search(text):
         return None
-    kinds = format_names(dict.fromkeys(media.kind for media in request.shown))
-    return MediaRefused(f"{request.model} takes no {kinds}: {refusal}")
+    kinds = dict.fromkeys(media.kind for media in request.shown)
+    refused = MediaRefused(f"{request.model} takes no {format_names(kinds)}: {refusal}")
+    # Only what is said of the model is worth to be remembered: a file may be broken.
+    if _OF_MODEL.search(text) and not _OF_FILE.search(text):
+        refused.kinds = tuple(kind for kind in kinds if _WORDS_OF_KIND[kind].search(text))
+    return refused
 
 
 def part_of(media: Media, data: str) -> MediaPart:

@@ -310,3 +310,27 @@ async def test_a_server_that_refuses_images_is_asked_again_without_those_of_tool
     report = await (await run(plan={"nodes": [LOOK]})).result()
     assert report["answer"] == "I cannot tell."
     assert [pictures_in(asked.body) for asked in server.asked] == [0, 1, 0, 0], "and never again"
+
+
+async def test_one_broken_image_takes_no_images_from_the_calls_after_it(run: Start, server: ModelServer) -> None:
+    """Its own call is made again without those of tools: the words of the results name them."""
+    call = Reply(calls=(Call("shoot", {"page": "a"}),))
+    refused = Reply(
+        status=400, text="You uploaded an unsupported image. Please use one of the supported image formats."
+    )
+    server.on("What is on the page", call, refused, call, "Dots.")
+    handle = await run(plan={"nodes": [LOOK]})
+    assert (await handle.result())["answer"] == "Dots."
+    assert [pictures_in(asked.body) for asked in server.asked] == [0, 1, 0, 2]
+    assert "named to openai:first and not shown in one call" in str(await handle.query("plan"))
+
+
+async def test_what_a_model_is_said_not_to_take_is_forgotten(
+    run: Start, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sennit.activities.llm.models.FORGOTTEN_AFTER", 0.0)
+    call = Reply(calls=(Call("shoot", {"page": "a"}),))
+    refused = Reply(status=400, text="this model does not support image input")
+    server.on("What is on the page", call, refused, call, "Dots.")
+    assert (await (await run(plan={"nodes": [LOOK]})).result())["answer"] == "Dots."
+    assert [pictures_in(asked.body) for asked in server.asked] == [0, 1, 0, 2]

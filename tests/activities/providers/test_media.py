@@ -7,8 +7,8 @@ from doubles.model_bench import Bench
 from doubles.pictures import MP3, PDF, PNG, WAV
 
 from sennit.activities.providers.errors import CallRefused, MediaRefused
-from sennit.activities.providers.media import lacks, part_of
-from sennit.activities.providers.model import MediaPart
+from sennit.activities.providers.media import lacks, part_of, refused_media
+from sennit.activities.providers.model import MediaPart, ModelRequest
 from sennit.activities.toolbox.media import type_of
 from sennit.testing.model_rules import Reply
 from sennit.workflows.plan.language.media import Media
@@ -76,6 +76,28 @@ async def test_what_servers_say_of_media(bench: Bench, said: str, *, is_of_media
     assert not caught.value.retryable
     if is_of_media:
         assert f"{bench.format}:test-model takes no image: " in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("said", "kinds"),
+    [
+        ("this model does not support image input", ("image",)),
+        ("audio input modality is not enabled, unsupported for this model", ("audio",)),
+        ("test-model is not a multimodal model", ("image", "audio")),
+        ("failed to deserialize: messages[0]: unknown variant `image_url`, expected `text`", ("image",)),
+        ("at most 0 image(s) may be provided in one prompt.", ("image",)),
+        ("you uploaded an unsupported image. please make sure that it is valid", ()),
+        ("the model takes a png: use one of the supported image formats", ()),
+        ("the media type image/tiff is not supported by this model", ()),
+    ],
+)
+def test_only_the_kinds_that_a_server_names_of_its_model_are_remembered(said: str, kinds: tuple[str, ...]) -> None:
+    request = ModelRequest(
+        role="worker", model="openai:x", goal="g", prompt="p", template="p", media=(part(PNG), part(MP3))
+    )
+    refused = refused_media(request, said, said)
+    assert refused is not None
+    assert refused.kinds == kinds
 
 
 async def test_a_call_without_media_is_refused_as_before(bench: Bench) -> None:
