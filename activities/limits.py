@@ -27,6 +27,7 @@ MAX_CALCULATOR_BYTES: Final = 128 << 20  # Address space of one process that cal
 MAX_CELL_COLUMNS: Final = 200  # of one cell, before the table is fitted to its width
 MAX_COMPARED_BYTES: Final = 16 * 1024 * 1024  # of a file that a write is compared with before a person approves it
 MAX_CALL_MEDIA_BYTES: Final = 20 * 1024 * 1024  # of all media of one model call: providers take 20 to 50 MB a request
+MAX_CALL_MEDIA_READS: Final = 200  # of values of tools that look like media: a call shows ten times fewer
 MAX_CALL_TOKENS: Final = 1_000_000_000  # of one call; what a server counts beyond is none of its counts
 MAX_COMPARED_PAGES: Final = 200  # of a program, whose calls a dry run compares with those of another script
 MAX_COST_USD: Final = 10_000  # of one call: whatever is more is no price

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from sennit.activities.limits import MAX_CALL_MEDIA_BYTES
+from sennit.activities.limits import MAX_CALL_MEDIA_BYTES, MAX_CALL_MEDIA_READS
 from sennit.activities.nodes.context import NodeContext
 from sennit.activities.prompts.outputs import fenced
 from sennit.activities.providers.media import part_of
@@ -22,9 +22,6 @@ from sennit.workflows.plan.language.media import Media, as_media
 from sennit.workflows.plan.language.nodes import ModelCall
 from sennit.workflows.plan.language.references import parse_reference
 from sennit.workflows.plan.limits import MAX_CALL_MEDIA
-
-MOST_READS = 10 * MAX_CALL_MEDIA
-"""Values that look like media and are looked up for one call, to find the files that it is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +79,7 @@ class _Room:
 
     files: int
     bytes: int
-    reads: int = MOST_READS
+    reads: int = MAX_CALL_MEDIA_READS
     """How many more values are looked up: a tool may return any number of values that only look like media."""
     left_out: int = 0
 
