@@ -573,7 +573,7 @@ async def test_a_maker_that_is_not_ready_ends_with_its_call_and_holds_up_no_othe
     finally:
         goes_on.set()
     assert asked == ["bedrock", "google"]
-    assert account.begun == account.used == []
+    assert (account.begun, account.used) == ([], [])
 
 
 @pytest.mark.parametrize(("attempts", "requests"), [("", 1), ("2", 2)])
