@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from math import ceil
 from typing import Any
+from unicodedata import normalize
 
 from sennit.workflows.plan.compile.execution_plan import (
     EXCLUSIVE,
@@ -245,10 +246,23 @@ class PlanCompiler:
             if work.kind == "llm" and self._may_write(work.tools):
                 spec.effect = "write"
         for _, program in dependencies.programs_in(node):
-            # a tool's name in its text is enough: to parse a stranger's script here could take all of a worker's time
-            if self._may_write(_NAME.findall(program.script)):
+            if self._may_write(self._tools_of(program.script)):
                 spec.effect = "write"
         spec.locks = list(locks.items())
+
+    def _tools_of(self, script: str) -> Iterable[str]:
+        """Return the tools that a script may call, by the words in its text: to parse a stranger's script here could
+        take all of a worker's time.
+        """
+        text = normalize("NFKC", script)  # Python reads names so
+        names = _NAME.findall(text)
+        # A sub-agent has all tools unless the script gives it some, and the names of `tools` may come from anywhere.
+        if "agent" in names or "tools" in names:
+            return self._tools
+        # `llm(..., **settings)` may hold `tools` too.
+        if "llm" in names and "**" in text:
+            return self._tools
+        return names
 
     def _may_write(self, names: Iterable[str]) -> bool:
         return any(self._tools.get(name, {}).get("effect") == "write" for name in names)

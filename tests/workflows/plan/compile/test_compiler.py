@@ -136,6 +136,29 @@ def test_a_sub_agent_may_write_where_one_of_its_tools_may_and_asks_for_that_itse
     assert not any(spec.approval for spec in found.values())
 
 
+@pytest.mark.parametrize(
+    ("body", "effect"),
+    [
+        ("await read(path=x)", "read"),
+        ("await llm(x)", "read"),
+        ("await note(text=x)", "write"),
+        ("await agent(x)", "write"),
+        ("await \uff41gent(x)", "write"),
+        ("await llm(x, tools=[x])", "write"),
+        ("await llm(x, **{'to' + 'ols': [x]})", "write"),
+    ],
+)
+def test_an_item_writes_if_its_program_can_reach_a_tool_that_does(body: str, effect: str) -> None:
+    program = {"kind": "program", "script": f"async def main(x):\n    {body}\n", "arguments": {"x": "$item"}}
+    assert specs(tool(), each(do=program))["m"].effect == effect
+
+
+def test_an_item_writes_if_an_agent_in_its_chain_has_all_tools() -> None:
+    program = {"kind": "program", "script": "async def main(x): ...", "arguments": {"x": "$y"}}
+    chain = [{"id": "y", "kind": "agent", "goal": "$item"}, program]
+    assert specs(tool(), each(do=chain))["m"].effect == "write"
+
+
 def test_a_limit_never_rounds_to_none() -> None:
     found = specs(
         tool(timeout="1ms"),
