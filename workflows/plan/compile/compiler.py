@@ -232,14 +232,14 @@ class PlanCompiler:
 
     def _run_of_item(self, spec: NodeSpec, node: MapNode) -> None:
         """Annotate a map whose items are runs of their own. Each holds all locks of its nodes, because a run knows
-        nothing of the locks in another.
+        nothing of the locks in another. The items get equal parts of the budget: what a node in `do` is estimated to
+        take is no limit for all of an item.
         """
         spec.item_kind = "agent"
         locks: dict[str, int] = {}
         for _, work in dependencies.works_of(node):
             stage = NodeSpec("", "map")
             self._work(stage, work)
-            spec.tokens += stage.tokens
             spec.effect = "write" if stage.effect == "write" else spec.effect
             for name, mode in stage.locks:
                 locks[name] = EXCLUSIVE if locks.get(name, mode) != mode else mode

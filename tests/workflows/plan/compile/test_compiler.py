@@ -159,6 +159,14 @@ def test_an_item_writes_if_an_agent_in_its_chain_has_all_tools() -> None:
     assert specs(tool(), each(do=chain))["m"].effect == "write"
 
 
+def test_an_estimate_in_do_is_no_budget_of_an_item_that_is_a_run() -> None:
+    chain = [
+        {"id": "y", "kind": "llm", "prompt": "$item", "estimate": {"tokens": 700}},
+        {"kind": "llm", "prompt": "$y", "tools": ["search"], "estimate": {"tokens": 500}},
+    ]
+    assert specs(tool(), each(do=chain))["m"].tokens == 0
+
+
 def test_a_limit_never_rounds_to_none() -> None:
     found = specs(
         tool(timeout="1ms"),
