@@ -35,7 +35,8 @@ async def item_request(library: ArtifactReader, context: NodeContext, node: MapN
     plan = plan_of_item(node, given, inputs, declared, checked.goal)
     namespace = context.run_prefix.rpartition("/")[0]
     below = f"{namespace}/{subagent_ledger(context).run_prefix}"
-    await copy_media(library.store, context.run_prefix, below, given, encode(given))
+    values = [given, inputs]
+    await copy_media(library.store, context.run_prefix, below, values, encode(values))
     request: dict[str, Any] = {
         "title": f"{context.unit.path} of {checked.goal}"[:200],
         "draft": f"{run}/{await library.put(context.run_prefix, plan)}",
