@@ -14,7 +14,13 @@ from sennit.activities.programs.rewriting import for_monty
 from sennit.workflows.plan.language.problems import Problem, Where
 from sennit.workflows.plan.language.text import one_line
 from sennit.workflows.plan.programs.program_plan import wrong_in
-from sennit.workflows.plan.programs.reply import UnreadableProgram, planned_problems, program_plan_of, script_in
+from sennit.workflows.plan.programs.reply import (
+    UnreadableProgram,
+    foreign_models,
+    planned_problems,
+    program_plan_of,
+    script_in,
+)
 from sennit.workflows.plan.programs.source import own_text
 from sennit.workflows.plan.programs.stubs import stubs_of
 from sennit.workflows.plan.programs.syntax import doubts_in, problems_in
@@ -71,6 +77,11 @@ def _quote(
     return quote_of(script, tools, prices.get, inputs).in_short()
 
 
+def _models(script: str, models: Collection[str]) -> list[str]:
+    """Return the problems of calls that may ask other models than these."""
+    return [*foreign_models(script, set(models))]
+
+
 def _planned(
     text: str, goal: str, tools: Collection[str], models: Collection[str], stop: str
 ) -> tuple[dict[str, Any], list[str]]:
@@ -93,6 +104,7 @@ _READINGS: dict[str, Callable[..., Any]] = {
     "quote": _quote,
     "stubs": stubs_of,
     "planned": _planned,
+    "models": _models,
     "script": for_monty,
     "own_text": own_text,
     "classes": classes_of,

@@ -19,6 +19,7 @@ from sennit.activities.runs.model_choice import (
     called_models,
     disallowed_models,
     longest_reply,
+    model_problems,
     price_a_million,
     price_problems,
     price_warnings,
@@ -109,6 +110,8 @@ class PlanChecker:
         more of it may than before.
         """
         run = await self._run(run_prefix, digest)
+        if disallowed_models(nodes, run.context.models):
+            return None  # the whole plan will be refused
         if not prefix.add(nodes, run.context.tools):
             return None
         progress = Progress(await self.library.plan(run_prefix, base), base) if base else None
@@ -151,7 +154,7 @@ class PlanChecker:
         """Check a plan with what a joiner wants to add. A request for nothing new is refused: it leads nowhere."""
         run, progress = await self._run(run_prefix, call.run_context), await self._progress(run_prefix, call)
         base, delta = progress.plan.plan, Delta.of(await self.library.value(run_prefix, call.draft))
-        if beyond := disallowed_models(delta.nodes, run.context.models):
+        if beyond := await model_problems(self.read, delta.nodes, run.context.models):
             return CheckResult(problems=tuple(beyond))
         merged = merge(base, delta)
         if not isinstance(merged, Plan):

@@ -1,9 +1,10 @@
 """Which model serves each call of a plan, on which queue, at what price. `models` are those of a run by role."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sennit.activities.llm.models import OFFLINE
+from sennit.activities.programs.reading import Read, Unreadable, ask, problem_of
 from sennit.activities.providers.model import OPEN_REPLY_TOKENS
 from sennit.activities.providers.prices import price_of, price_to_add, unpriced
 from sennit.workflows.messages import queues
@@ -83,13 +84,49 @@ def price_problems(models: dict[str, list[str]], plan: Plan) -> list[Problem]:
 
 
 def disallowed_models(nodes: Iterable[Any], models: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return a problem for each node, its shape not yet known, that names a model which serves no role of the run."""
-    allowed = sorted({name for names in models.values() for name in names})
+    """Return a problem for each call, its shape not yet known, that names a model which serves no role of the run.
+    What programs call is in their scripts: see `model_problems`.
+    """
+    allowed = _models_of(models)
     problems = []
-    for index, node in enumerate(nodes):
-        work = node.get("do", node) if isinstance(node, dict) else None
-        model = work.get("model") if isinstance(work, dict) else None
+    for place, work in _works(nodes):
+        model = work.get("model")
         if isinstance(model, str) and model not in allowed:
             message = f"{format_name(model)} is no model of this run ({format_names(allowed)}); leave `model` out"
-            problems.append(f"nodes[{index}].model: {message}")
+            problems.append(f"{place}.model: {message}")
     return problems
+
+
+async def model_problems(read: Read, nodes: Sequence[Any], models: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return a problem for each call of nodes that a model has written, those in scripts too, if the call may ask a
+    model which serves no role of the run.
+    """
+    problems = disallowed_models(nodes, models)
+    for place, work in _works(nodes):
+        script = work.get("script")
+        if not isinstance(script, str):
+            continue
+        try:
+            found = await ask(read, "models", script, _models_of(models))
+        except Unreadable as error:
+            found = [str(problem_of(error))]
+        problems += [f"{place}.script, {problem}" for problem in found]
+    return problems
+
+
+def _models_of(models: Mapping[str, Sequence[str]]) -> list[str]:
+    return sorted({name for names in models.values() for name in names})
+
+
+def _works(nodes: Iterable[Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each call or program in nodes, with the place of its node, and in a chain with its place there."""
+    for index, node in enumerate(nodes):
+        if not isinstance(node, dict):
+            continue
+        do = node.get("do", node)
+        if isinstance(do, dict):
+            yield f"nodes[{index}]", do
+        elif isinstance(do, list):
+            for position, work in enumerate(do):
+                if isinstance(work, dict):
+                    yield f"nodes[{index}].do[{position}]", work

@@ -26,7 +26,7 @@ from sennit.activities.prompts import planner, program, roles
 from sennit.activities.providers.errors import ContextTooLong
 from sennit.activities.providers.model import Message, ModelReply, ModelRequest
 from sennit.activities.runs.check import PlanChecker
-from sennit.activities.runs.model_choice import disallowed_models
+from sennit.activities.runs.model_choice import model_problems
 from sennit.activities.storage.artifacts import ArtifactStore, encode
 from sennit.activities.storage.run_context import ArtifactReader, RunContext, plan_marker
 from sennit.activities.toolbox.redaction import mask
@@ -109,7 +109,9 @@ class Planner:
             plan, problems = await self._program(reply, goal, list(tools), models)
             return await self._planned(run_prefix, reply, plan, problems=problems, warnings=told, **shown)
         reader = _read(reply, LineReader(tools, writes=writes))
-        problems = _problems(reply, reader) or disallowed_models(reader.plan["nodes"], run_context.models)
+        problems = _problems(reply, reader)
+        if not problems:
+            problems = await model_problems(self.read, reader.plan["nodes"], run_context.models)
         notes = self.models.notes(run_context.models.get("planner", ()))
         warnings = (*reader.warnings[:MAX_PLAN_WARNINGS], *notes, *told)
         return await self._planned(run_prefix, reply, reader.plan, problems=problems, warnings=warnings, **shown)

@@ -8,9 +8,11 @@ from doubles.stores import new_store
 from sennit.activities.llm.models import Models
 from sennit.activities.programs.interpreter import Interpreter
 from sennit.activities.programs.reading import read
-from sennit.activities.providers.settings import ModelSettings
+from sennit.activities.providers.settings import ModelSettings, Server
 from sennit.activities.runs.check import PlanChecker, Run
 from sennit.activities.storage.run_context import ArtifactReader, RunContext
+from sennit.workflows.messages.contracts import ReplanCall
+from sennit.workflows.plan.edits.prefix import PlanPrefix
 
 CONTEXT = RunContext(goal="g", inputs={}, docs=None, approval="never", catalogue=CATALOGUE)
 
@@ -45,3 +47,40 @@ async def test_a_script_that_cannot_run_is_refused_with_all_that_is_wrong(
         found = await checker.check_draft(run, {"nodes": [node]})
     assert len(found.problems) == len(problems), found.problems
     assert all(text.startswith(start) for text, start in zip(found.problems, problems, strict=True)), found.problems
+
+
+async def test_a_streamed_line_that_names_another_model_begins_nothing(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    library = ArtifactReader(store)
+    context = CONTEXT.model_copy(update={"models": {"planner": ["offline"], "worker": ["offline"]}})
+    digest = await library.keep("space/run", context)
+    node = {"id": "a", "kind": "llm", "prompt": "x"}
+    models = Models.of(ModelSettings(servers={"openai": Server("openai", "http://127.0.0.1:1/v1")}))
+    async with Interpreter() as interpreter:
+        checker = PlanChecker(store, library, models, interpreter, read)
+        assert await checker.begin("space/run", digest, PlanPrefix(), [{**node, "model": "openai:big"}]) is None
+        assert await checker.begin("space/run", digest, PlanPrefix(), [{**node, "model": "offline"}]) is not None
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        {"kind": "map", "over": [1], "do": [{"id": "x", "kind": "llm", "prompt": "$item", "model": "openai:big"}]},
+        {"kind": "program", "script": "async def main():\n    return await llm('x', model='openai:big')\n"},
+    ],
+)
+async def test_a_joiner_adds_no_call_of_another_model(tmp_path: Path, work: dict[str, Any]) -> None:
+    store = new_store(tmp_path)
+    library = ArtifactReader(store)
+    context = CONTEXT.model_copy(update={"models": {"planner": ["offline"]}})
+    digest = await library.keep("space/run", context)
+    run = Run("space/run", digest, context)
+    models = Models.of(ModelSettings(servers={"openai": Server("openai", "http://127.0.0.1:1/v1")}))
+    async with Interpreter() as interpreter:
+        checker = PlanChecker(store, library, models, interpreter, read)
+        base = await checker.check_draft(run, {"nodes": [{"id": "a", "kind": "llm", "prompt": "x"}]})
+        wish = {"replan": {"why": "more", "nodes": [{"id": "b", **work}]}}
+        draft = await library.put("space/run", wish)
+        call = ReplanCall(run="run", run_context=digest, base=base.plan, draft=draft, refs={})
+        found = await checker.check_replan("space/run", call)
+    assert "offline" in found.problems[0]

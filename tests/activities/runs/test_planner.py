@@ -14,6 +14,8 @@ from sennit.activities.storage.run_context import plan_marker
 from sennit.testing.model_rules import Reply
 from sennit.testing.models import model_server
 
+DEAR = "async def main():\n    return await llm('a', model='openai:big')\n"
+
 
 async def test_lines_become_a_draft_in_the_plan_language(desk: Desk) -> None:
     desk.server.on("", f"Thought: two searches.\n{LINES}")
@@ -75,6 +77,18 @@ async def test_a_plan_in_json_is_a_draft_too(desk: Desk) -> None:
         (
             '{"nodes": [{"id": "a", "kind": "map", "do": {"model": "x"}}]}',
             "nodes[0].model: `x` is no model of this run (openai:test-model)",
+        ),
+        (
+            '{"nodes": [{"id": "a", "kind": "map", "do": [{"id": "b"}, {"model": "x"}]}]}',
+            "nodes[0].do[1].model: `x` is no model of this run (openai:test-model)",
+        ),
+        (
+            json.dumps({"nodes": [{"id": "a", "kind": "program", "script": DEAR}]}),
+            "nodes[0].script, line 2: `llm` may ask openai:test-model alone",
+        ),
+        (
+            json.dumps({"nodes": [{"id": "a", "kind": "map", "do": {"kind": "program", "script": DEAR}}]}),
+            "nodes[0].script, line 2: `llm` may ask openai:test-model alone",
         ),
         ('1. search("a"\n2. answer($1)', "line 1: `)` is missing at its end"),
         (

@@ -175,6 +175,11 @@ def planned_problems(script: str, models: Collection[str]) -> Iterator[str]:
     mains = [node for node in _tree(script).body if isinstance(node, ast.AsyncFunctionDef) and node.name == "main"]
     if mains and not any(_gives(part) for statement in mains[-1].body for part in within(statement)):
         yield f"line {line_of(mains[-1])}: `main` returns nothing; end it with `return` and the answer to the goal"
+    yield from foreign_models(script, models)
+
+
+def foreign_models(script: str, models: Collection[str]) -> Iterator[str]:
+    """Yield each call of a script that may ask a model which serves no role of the run."""
     for node in ast.walk(_tree(script)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "llm":
             for keyword in node.keywords:
