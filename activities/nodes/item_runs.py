@@ -40,7 +40,6 @@ async def item_request(library: ArtifactReader, context: NodeContext, node: MapN
     request: dict[str, Any] = {
         "title": f"{context.unit.path} of {checked.goal}"[:200],
         "draft": f"{run}/{await library.put(context.run_prefix, plan)}",
-        "max_replans": 0,
     }
     if checked.material:
         request["material"] = f"{run}/{checked.material}"

@@ -113,10 +113,7 @@ def _request(prepared: SubagentRequest, inherited: dict[str, Any]) -> dict[str, 
     if inherited["budget"]:
         asked = budget if isinstance(budget, dict) else {}
         budget = {**inherited["budget"], **_tighter(asked, inherited["budget"])}
-    found = {**prepared.request, **inherited, "budget": budget}
-    if "max_replans" in prepared.request:
-        found["max_replans"] = prepared.request["max_replans"]
-    return found
+    return {**prepared.request, **inherited, "budget": budget}
 
 
 def _tighter(asked: dict[str, Any], left: dict[str, Any]) -> dict[str, Any]:

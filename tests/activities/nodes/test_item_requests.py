@@ -50,3 +50,10 @@ async def test_the_run_of_an_item_has_the_media_among_the_inputs(tmp_path: Path)
     _, below = await asked(ArtifactReader(store), do, photo=photo)
     [(loaded, _)] = await load_media(store, below, [photo])
     assert loaded.bytes == len(PNG)
+
+
+async def test_the_run_of_an_item_has_no_limit_of_replans_that_its_agents_would_inherit(tmp_path: Path) -> None:
+    request, _ = await asked(
+        ArtifactReader(new_store(tmp_path)), {"kind": "llm", "prompt": "$item", "tools": ["search"]}
+    )
+    assert "max_replans" not in request
