@@ -1,0 +1,42 @@
+"""How a run opens whose plan lies in the store: that of an item."""
+
+from pathlib import Path
+
+import pytest
+from doubles.stores import new_store
+
+from sennit.activities.llm.models import Models
+from sennit.activities.programs.interpreter import Interpreter
+from sennit.activities.programs.reading import read
+from sennit.activities.providers.settings import ModelSettings
+from sennit.activities.runs.check import PlanChecker
+from sennit.activities.runs.prepare import RunPreparer
+from sennit.activities.storage.documents import DocumentRule
+from sennit.activities.storage.grants import Grants
+from sennit.activities.storage.run_context import ArtifactReader
+from sennit.activities.toolbox import load_tools
+from sennit.workflows.messages.contracts import PrepareCall
+from sennit.workflows.messages.request import RunRequest
+
+RUN = "4f2a0000-0000-0000-0000-000000000000"
+HOME = f"space/{RUN}"
+
+
+@pytest.mark.parametrize(("tool", "problem"), [("calculate", ""), ("gone", "gone")])
+async def test_an_item_needs_only_the_tools_of_its_plan(tmp_path: Path, tool: str, problem: str) -> None:
+    """It is given all tools that the run above it had when that began, and one of them may be away by now."""
+    store = new_store(tmp_path)
+    library = ArtifactReader(store)
+    node = {"id": "a", "kind": "tool", "tool": tool, "args": {"expression": "1"}}
+    draft = f"{RUN}/{await library.put(HOME, {'nodes': [node]})}"
+    request = RunRequest(title="m[0]", draft=draft, tools=["calculate", "gone"], on_failure="partial")
+    call = PrepareCall(run=RUN, first_run=RUN, request=request)
+    models = Models.of(ModelSettings())
+    documents = DocumentRule(None, (), Grants(None), "tests")
+    async with Interpreter() as interpreter:
+        checker = PlanChecker(store, library, models, interpreter, read)
+        preparer = RunPreparer(library, load_tools([]), documents, models, checker)
+        prepared = await preparer.prepare(HOME, call, "never")
+    assert prepared.checked is not None
+    assert bool(prepared.checked.problems) == bool(problem)
+    assert problem in "".join(prepared.checked.problems)
