@@ -180,8 +180,8 @@ class PlanCompiler:
         budget = work.budget.tokens if work.kind == "agent" and work.budget else None
         spec.tokens = budget or (work.estimate.tokens if work.estimate else None) or 0
         locks = {lock.name: EXCLUSIVE if lock.mode == "exclusive" else SHARED for lock in work.locks}
-        for name, mode in locks_of(work, self._tools, self._docs) if work.kind == "tool" else ():
-            locks[name] = mode if locks.get(name, mode) == mode else EXCLUSIVE  # asked for in two ways
+        if work.kind == "tool":
+            _add_locks(locks, locks_of(work, self._tools, self._docs))
         spec.locks = list(locks.items())
         spec.approval = work.kind == "tool" and spec.effect == "write" and self._approval == "writes"
 
@@ -241,26 +241,36 @@ class PlanCompiler:
             stage = NodeSpec("", "map")
             self._work(stage, work)
             spec.effect = "write" if stage.effect == "write" else spec.effect
-            for name, mode in stage.locks:
-                locks[name] = EXCLUSIVE if locks.get(name, mode) != mode else mode
-            if work.kind == "llm" and self._may_write(work.tools):
-                spec.effect = "write"
+            _add_locks(locks, stage.locks)
+            if work.kind == "llm":
+                _add_locks(locks, self._locks_of_tools(work.tools))
+                if self._may_write(work.tools):
+                    spec.effect = "write"
         for _, program in dependencies.programs_in(node):
+            _add_locks(locks, self._locks_of_tools(_names_in(program.script)))
             if self._may_write(self._tools_of(program.script)):
                 spec.effect = "write"
         spec.locks = list(locks.items())
+
+    def _locks_of_tools(self, names: Iterable[str]) -> list[tuple[str, int]]:
+        """Return the locks of calls whose arguments nobody knows yet."""
+        locks: dict[str, int] = {}
+        for name in dict.fromkeys(names):
+            if name in self._tools:
+                call = ToolCall(kind="tool", tool=name)
+                _add_locks(locks, locks_of(call, self._tools, self._docs))
+        return list(locks.items())
 
     def _tools_of(self, script: str) -> Iterable[str]:
         """Return the tools that a script may call, by the words in its text: to parse a stranger's script here could
         take all of a worker's time.
         """
-        text = normalize("NFKC", script)  # Python reads names so
-        names = _NAME.findall(text)
+        names = _names_in(script)
         # A sub-agent has all tools unless the script gives it some, and the names of `tools` may come from anywhere.
         if "agent" in names or "tools" in names:
             return self._tools
         # `llm(..., **settings)` may hold `tools` too.
-        if "llm" in names and "**" in text:
+        if "llm" in names and "**" in script:
             return self._tools
         return names
 
@@ -331,6 +341,17 @@ def join_policy(spec: NodeSpec, node: JoinNode) -> None:
         share = int(wanted[:-1]) * len(node.inputs) / 100 if isinstance(wanted, str) else wanted
         spec.quorum = max(1, ceil(share)) if node.items is None or isinstance(wanted, int) else -int(wanted[:-1])
     spec.deadline = _milliseconds(node.deadline) if node.deadline is not None else 0
+
+
+def _names_in(script: str) -> list[str]:
+    """Return the words in a script, as Python reads names."""
+    return _NAME.findall(normalize("NFKC", script))
+
+
+def _add_locks(locks: dict[str, int], more: Iterable[tuple[str, int]]) -> None:
+    """Add locks to others; one that is asked for in two ways becomes exclusive."""
+    for name, mode in more:
+        locks[name] = mode if locks.get(name, mode) == mode else EXCLUSIVE
 
 
 def _milliseconds(seconds: float) -> int:

@@ -167,6 +167,26 @@ def test_an_estimate_in_do_is_no_budget_of_an_item_that_is_a_run() -> None:
     assert specs(tool(), each(do=chain))["m"].tokens == 0
 
 
+@pytest.mark.parametrize(
+    ("tools", "locks"),
+    [
+        (["load"], {"file": SHARED, "file*": SHARED}),
+        (["store"], {"file": EXCLUSIVE}),
+        (["load", "store"], {"file": EXCLUSIVE, "file*": SHARED}),
+        (["search"], {}),
+    ],
+)
+def test_an_item_that_is_a_run_holds_the_locks_of_the_tools_that_it_may_call(
+    tools: list[str], locks: dict[str, int]
+) -> None:
+    loop = {"kind": "llm", "prompt": "$item", "tools": tools}
+    calls = "\n".join(f"    await {name}(path='x')" for name in tools)
+    program = {"kind": "program", "script": f"async def main():\n{calls}\n"}
+    found = specs(tool(), each("loops", do=loop), each("programs", do=program), answer=["$loops", "$programs"])
+    assert dict(found["loops"].locks) == locks
+    assert dict(found["programs"].locks) == locks
+
+
 def test_a_limit_never_rounds_to_none() -> None:
     found = specs(
         tool(timeout="1ms"),
