@@ -32,6 +32,7 @@ _SHAPES: Final[Mapping[str, TypeAdapter[Any]]] = {
     "quote": TypeAdapter(tuple[str, NonNegativeInt, NonNegativeInt, NonNegativeInt]),
     "stubs": TypeAdapter(str),
     "planned": TypeAdapter(tuple[dict[str, JsonValue], list[str]]),
+    "models": TypeAdapter(list[str]),
     "script": TypeAdapter(str),
     "own_text": TypeAdapter(str),
     "classes": TypeAdapter(dict[str, list[tuple[str, str, bool]]]),

@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from sennit.activities.programs import reader as module
+from sennit.activities.programs import reading
 from sennit.activities.programs.checkouts import InterpreterCrashed
 from sennit.activities.programs.computing_pool import ComputingPool
 from sennit.activities.programs.reader import ScriptReader
@@ -159,3 +160,7 @@ def as_json(value: object) -> object:
     if isinstance(value, dict):
         return {key: as_json(part) for key, part in value.items()}
     return [as_json(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def test_every_reading_has_a_shape() -> None:
+    assert set(module._SHAPES) == set(reading._READINGS)
