@@ -260,6 +260,7 @@ async def test_silences_and_the_time_of_a_call_have_their_ends(
     monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any], pieces: list[Piece], message: str
 ) -> None:
     async with google(monkeypatch, pieces) as bench:
+        await bench.remote._model(MODEL)  # to import its SDK may take longer than the whole call here
         with pytest.raises(ModelTimeout, match=message):
             await bench.ask(**fields)
 
