@@ -71,7 +71,7 @@ def test_a_lack_of_descriptors_passes(parent: ComputingParent, monkeypatch: pyte
         lack.setattr(os, "pipe", failing_after(pipes, os.pipe))
         with pytest.raises(NoAnswer, match=r"no pipe to a process that computes: .*Too many open files"):
             parent.copy()
-    assert open_files() == held
+    assert set(open_files()) <= set(held), "what other tests have left may be closed meanwhile"
     assert answers(parent.copy())
 
 
@@ -85,7 +85,7 @@ def test_a_parent_that_the_system_refuses_is_no_answer(
         lack.setattr(place, failing_after(0, os.pipe))
         with pytest.raises(NoAnswer, match=r"the parent of processes that compute does not start: .*Too many open"):
             parent.copy()
-    assert open_files() == held
+    assert set(open_files()) <= set(held), "what other tests have left may be closed meanwhile"
     assert answers(parent.copy())
 
 
