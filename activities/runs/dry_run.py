@@ -138,9 +138,9 @@ class _Play:
 
     async def fork(self, call: DryRunCall, request: RunRequest) -> DryRunReport:
         """Play a run that forks another one. Its name is one that no run has."""
-        for name in ("material", "depth", "draft"):
-            if getattr(request, name):
-                return DryRunReport(problems=(f"{name}: only a sub-agent has it",))
+        misused = request.fields_of_subagents()
+        if misused:
+            return DryRunReport(problems=tuple(f"{name}: only a sub-agent has it" for name in misused))
         run = str(uuid.uuid4())
         place = RunPlace(self._client.namespace, run, "", origins=request.origins)
         checked = await self._prepared(call, request, place)

@@ -2,5 +2,5 @@
 # Prints the digest of all committed files that the cluster's tests depend on.
 set -eu
 cd "$(dirname "$0")/../.."
-git ls-files -s -- deploy sennit workers activities tests/cluster requirements.lock ':!deploy/dev-cluster/verified' |
+git ls-files -s -- deploy sennit workers workflows activities starter tests/cluster requirements.lock ':!deploy/dev-cluster/verified' |
     sha256sum | cut -d ' ' -f 1

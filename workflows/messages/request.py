@@ -151,6 +151,10 @@ class RunRequest(RunInput):
     depth: int = Field(default=0, strict=True, ge=0, le=100)
     carry: ContinuedState | None = None
 
+    def fields_of_subagents(self) -> tuple[str, ...]:
+        """Return the names of the fields it has that only a sub-agent may have."""
+        return tuple(name for name in ("material", "depth", "draft") if getattr(self, name))
+
 
 def parse_request(request: Any, *more: Any) -> RunRequest:
     """Return the run request in `request`; raises InvalidRequest for anything else, whatever its shape."""

@@ -79,8 +79,8 @@ class RunSetup:
         info = workflow.info()
         self.attributes.tenant, self.origins, self.budget = request.tenant, request.origins, request.budget
         self.outage.allow(request)
-        for name in ("material", "depth", "draft"):
-            if getattr(request, name) and info.parent is None:
+        for name in request.fields_of_subagents():
+            if info.parent is None:
                 raise ApplicationError(f"{name}: only a sub-agent has it", type="InvalidRequest", non_retryable=True)
         extra = {"scheduled": True} if info.typed_search_attributes.get(_SCHEDULE) else {}
         call = PrepareCall(run=self.run_prefix, first_run=info.first_execution_run_id, request=request, **extra)
