@@ -1,4 +1,4 @@
-"""Memory cgroups, of version 1 or 2: the kernel's own bound on what all processes of a command use together.
+"""Memory cgroups, of version 2: the kernel's own bound on what all processes of a command use together.
 
 Standard library only.
 """
@@ -40,12 +40,11 @@ def create(parent: Path, most: int) -> Path:
     """Make a group whose processes may use `most` bytes, with the files they keep in memory. Raises OSError."""
     group = parent / f"{_PREFIX}{os.getpid()}-{secrets.token_hex(8)}"
     group.mkdir()
+    swap = group / "memory.swap.max"
     try:
-        version_1 = (group / "memory.limit_in_bytes").exists()
-        _write(group / ("memory.limit_in_bytes" if version_1 else "memory.max"), most)
-        swap, bound = ("memory.memsw.limit_in_bytes", most) if version_1 else ("memory.swap.max", 0)
-        if (group / swap).exists():
-            _write(group / swap, bound)
+        _write(group / "memory.max", most)
+        if swap.exists():  # not on a machine without swap
+            _write(swap, 0)
     except OSError:
         remove(group)
         raise
@@ -59,11 +58,8 @@ def join(group: Path) -> None:
 
 def kills(group: Path) -> int:
     """Return how many processes were killed for using too much."""
-    for name in ("memory.oom_control", "memory.events"):
-        if (group / name).exists():
-            counts = dict(line.split() for line in (group / name).read_text().splitlines())
-            return int(counts.get("oom_kill", 0))
-    return 0
+    counts = dict(line.split() for line in _lines(f"{group}/memory.events"))
+    return int(counts.get("oom_kill", 0))
 
 
 def remove(group: Path) -> None:
@@ -72,17 +68,20 @@ def remove(group: Path) -> None:
 
 
 def _candidates() -> Iterator[Path]:
-    """Yield this process's group and, with version 2, the one above it: only groups without processes divide there."""
+    """Yield this process's group and the one above it: only groups without processes may divide their memory."""
     groups = dict(line.split(":", 2)[1:] for line in _lines("/proc/self/cgroup"))
+    own = groups.get("")  # version 1 names its controllers there
+    if own is None:
+        return
     for line in _lines("/proc/self/mountinfo"):
         fields, _, kind = line.partition(" - ")
+        if not kind.startswith("cgroup2 "):
+            continue
         root, mounted = fields.split()[3:5]
-        controllers = next((each for each in groups if "memory" in each.split(",")), None)
-        if kind.startswith("cgroup ") and controllers is not None and "memory" in kind.split()[2].split(","):
-            yield _below(mounted, root, groups[controllers])
-        elif kind.startswith("cgroup2 ") and "" in groups:
-            place = _below(mounted, root, groups[""])
-            yield from (place, place.parent) if place != Path(mounted) else (place,)
+        place = _below(mounted, root, own)
+        yield place
+        if place != Path(mounted):
+            yield place.parent
 
 
 def _lines(path: str) -> list[str]:
