@@ -21,16 +21,17 @@ PACKAGES = ("sennit", "workflows", "activities", "workers", "starter")
 MAY_IMPORT = {
     "sennit/__init__.py": ("workflows", "activities", "starter"),
     "sennit/__main__.py": ("workflows", "starter"),
+    "sennit/private_interfaces.py": (),
     "sennit/testing/": ("folders", "testing", "workflows", "activities"),
     "workflows/": ("workflows",),
     "activities/": ("folders", "activities", "workflows"),
-    "workers/": ("folders", "workers", "activities", "workflows"),
-    "starter/": ("folders", "starter", "workflows"),
+    "workers/": ("folders", "private_interfaces", "workers", "activities", "workflows"),
+    "starter/": ("folders", "private_interfaces", "starter", "workflows"),
 }
 """What may import what below `sennit`; the first that fits counts. Nothing imports the package itself, `__main__` or
 `testing`: they are for users."""
 ORDER = (
-    "sennit.folders", "sennit.workflows.plan.digests", "sennit.workflows.plan.limits",
+    "sennit.folders", "sennit.private_interfaces", "sennit.workflows.plan.digests", "sennit.workflows.plan.limits",
     "sennit.workflows.plan.bounded_cache", "sennit.workflows.plan.language",
     "sennit.workflows.plan.planner_format", "sennit.workflows.plan.compile", "sennit.workflows.plan.checking",
     "sennit.workflows.plan.programs", "sennit.workflows.plan.bundles", "sennit.workflows.plan.quotes",
@@ -48,6 +49,8 @@ ORDER = (
     "sennit.starter", "sennit.testing", "sennit",
 )  # fmt: skip
 """Every sub-package of the source. Each may import itself and those before it, as far as MAY_IMPORT lets it."""
+DOCUMENTED = ("_asdict", "_replace", "_exit", "_current_frames")
+"""Names with an underscore that Python documents for everybody."""
 THIRD_PARTIES = {
     "workflows/plan/": ("pydantic", "pydantic_core"),
     "workflows/": ("pydantic", "pydantic_core", "temporalio"),
@@ -69,6 +72,7 @@ THIRD_PARTIES = {
     "starter/dev/": ("pydantic", "temporalio", "psutil", "filelock"),
     "starter/": ("pydantic", "temporalio", "rich"),
     "sennit/testing/": ("temporalio", "pytest"),
+    "sennit/private_interfaces.py": ("temporalio",),
     "sennit/": (),
 }
 """What each folder may use from outside the standard library; the first that fits counts."""
@@ -315,6 +319,41 @@ def test_every_module_says_what_it_is_for() -> None:
 def test_every_package_says_what_it_is_for() -> None:
     wrong = [name_of(path) for path in SOURCE if path.name == "__init__.py" and not path.read_text().strip()]
     assert not wrong, in_order(wrong)
+
+
+def test_private_interfaces_of_others_are_used_in_one_module() -> None:
+    """A name with an underscore that no module of ours gives to anything is one of another package."""
+    trees = {path: ast.parse(path.read_text()) for package in PACKAGES for path in python_files(ROOT / package)}
+    ours = {name for tree in trees.values() for name in names_given(tree)}
+    used = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.attr}"
+        for path, tree in trees.items()
+        if path.name != "private_interfaces.py"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and is_private(node.attr) and node.attr not in {*ours, *DOCUMENTED}
+    ]
+    used += [
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.module}"
+        for path, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and any(map(is_private, (node.module or "").split(".")))
+    ]
+    assert [each for each in used if "pydantic_monty._binary" not in each] == []
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+def names_given(tree: ast.Module) -> Iterator[str]:
+    """Yield the names of definitions, and those that something is assigned to."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
 
 
 def test_everything_is_caught_only_at_the_boundary() -> None:

@@ -17,6 +17,7 @@ from temporalio.worker import (
 )
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
+from sennit.private_interfaces import eviction_of
 from sennit.workflows.limits import MAX_UPDATE_BYTES
 
 QUERY_TASK = "legacy_query"
@@ -77,7 +78,7 @@ class GuardedRunner(WorkflowRunner):
 
     def attach(self, worker: Worker) -> None:
         """Have this worker forget the workflows to which queries have brought news; without it, such a query fails."""
-        self._forget = worker._bridge_worker.request_workflow_eviction
+        self._forget = eviction_of(worker)
 
     def prepare_workflow(self, defn: Any) -> None:
         self._inner.prepare_workflow(defn)

@@ -21,6 +21,7 @@ from temporalio.client import Client
 from temporalio.envconfig import ClientConnectConfig
 from temporalio.runtime import Runtime, TelemetryConfig
 
+from sennit.private_interfaces import is_foreign
 from sennit.starter.client.errors import Refused, ServerUnreachable
 from sennit.starter.limits import MAX_SECONDS_AT_EXIT
 from sennit.workflows.messages.converter import DATA_CONVERTER, cause_of, connect, connection_settings
@@ -145,7 +146,7 @@ def _wait_for_sdk_threads() -> None:
     until = time.monotonic() + MAX_SECONDS_AT_EXIT
     time.sleep(LEAST_SECONDS_AT_EXIT)  # for those that are just about to begin
     while time.monotonic() < until:
-        ours = {thread.ident for thread in threading.enumerate() if not isinstance(thread, threading._DummyThread)}
+        ours = {thread.ident for thread in threading.enumerate() if not is_foreign(thread)}
         if not sys._current_frames().keys() - ours:
             return
         time.sleep(LEAST_SECONDS_AT_EXIT)

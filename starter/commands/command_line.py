@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
+from sennit.private_interfaces import commands_of, flags_of
 from sennit.workflows.plan.language.text import did_you_mean
 
 COMMANDS = {
@@ -85,13 +86,14 @@ class Parser(argparse.ArgumentParser):
         self.load()
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            hint = did_you_mean(unknown[0].partition("=")[0], self._option_string_actions)
+            hint = did_you_mean(unknown[0].partition("=")[0], flags_of(self))
             self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
         return found, []
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
-            hint = did_you_mean(str(value), action.choices) or f"; {self.prog} --help lists the commands"
+        commands = commands_of(action)
+        if commands and value not in commands:
+            hint = did_you_mean(str(value), commands) or f"; {self.prog} --help lists the commands"
             self.error(f"there is no {self.prog} {value}{hint}")
         super()._check_value(action, value)
 
@@ -121,7 +123,7 @@ def _parser() -> tuple[Parser, Mapping[str, Parser]]:
     shells = "print what your shell needs to complete commands and flags"
     parser.add_argument("--completion", action=_Completion, choices=("bash", "zsh", "fish"), help=shells)
     add_common_arguments(parser, None, "text", "auto", False)
-    commands: argparse._SubParsersAction[Parser] = parser.add_subparsers(
+    commands = parser.add_subparsers(
         prog="sennit", dest="command", metavar="COMMAND", required=True, help=argparse.SUPPRESS
     )
     for name, (module, about) in COMMANDS.items():
