@@ -41,12 +41,14 @@ from sennit.starter.client.outcome import (
 from sennit.starter.client.output import read_output, read_outputs, with_whole_answer
 from sennit.starter.client.repairs import plan_repairs
 from sennit.starter.client.request import ForkOptions
+from sennit.starter.client.run_plan import run_plan
 from sennit.starter.client.server_errors import error_of, retry_outages, unless_stopped
 from sennit.starter.client.texts import TextListener
 from sennit.workflows.limits import MAX_PAGE_NODES
 from sennit.workflows.messages.dry_run import DryRunCall, DryRunReport
 from sennit.workflows.messages.result import RunReport
 from sennit.workflows.messages.views import RunEvent, RunView, ScriptView
+from sennit.workflows.plan.language.nodes import Plan
 from sennit.workflows.plan.language.references import BindError, part_of
 from sennit.workflows.plan.language.text import format_names, one_line
 
@@ -201,6 +203,17 @@ class Run(Decisions, Generic[T]):
             return ScriptView.model_validate(found)
         except ValidationError:
             raise Refused(f"{self.id} is not a run of this Sennit: its script has another form") from None
+
+    async def plan(self, *, on_mask: Callable[[], None] | None = None) -> Plan:
+        """Return the plan that the run works on, whoever wrote it: with the nodes that a planner has added, the scripts
+        that programs were given last, and the inputs of this run as the values that its inputs have by default. So it
+        starts another run as it is. Calls of tool loops and of programs are no nodes of it. `on_mask` is called if the
+        worker that reads it masks a secret in it.
+
+        A worker reads it. Raises NotEnded while there is no plan yet, NoOutput if it is gone, Refused if the run is
+        none of this Sennit, or another SennitError.
+        """
+        return await run_plan(self._client, self.id, self.script, on_mask)
 
     async def sharing(self) -> dict[str, str]:
         """Return of the first 500 nodes whether they may share an activity, and if not why. Raises Refused, or another

@@ -34,7 +34,7 @@ COMMANDS = {
     "reject": ("update", "reject a waiting write or program"),
     "finish": ("update", "end a run now with what it has"),
     "eval": ("eval", "answer a file of cases, and compare models by right answers, time and cost"),
-    "plan": ("plan", "check a plan or a program, or draw a plan; needs no server"),
+    "plan": ("plan", "check a plan or a program, draw a plan, or write that of a run into a file"),
     "tools": ("tools", "list the available tools; needs no server"),
     "setup": ("setup", "prepare a namespace, create the artifact store, limit the rate of model providers"),
     "gc": ("worker", "delete artifacts of runs that the server no longer knows"),

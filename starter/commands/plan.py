@@ -1,36 +1,72 @@
-"""`sennit plan check` and `sennit plan draw`: plan files, without a server."""
+"""`sennit plan check` and `sennit plan draw`: plan files, without a server. `sennit plan export`: that of a run."""
 
 import argparse
+from typing import Any
 
 from sennit.starter.client.errors import Exit
-from sennit.starter.commands.command_line import CONNECTION, Parser, add_common_arguments
+from sennit.starter.commands.command_line import CONNECTION, Parser, add_common_arguments, add_run_argument
+from sennit.starter.commands.launch import connect
 from sennit.starter.plans.plan_check import check_plan
 from sennit.starter.plans.plan_file import BadPlan, PlanFile, read_plan
+from sennit.starter.plans.plan_text import plan_text
 from sennit.starter.terminal.console import Terminal
 from sennit.starter.terminal.draw import mermaid, svg, text_picture
+from sennit.workflows.plan.language.text import clean
 
 WIDTH = 80
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.describe("check|draw PLAN", "sennit plan check plan.yaml\nsennit plan draw plan.yaml --format svg")
-    actions = parser.add_subparsers(prog="sennit plan", dest="action", metavar="check|draw", required=True)
+    examples = (
+        "sennit plan check plan.yaml\nsennit plan draw plan.yaml --format svg\nsennit plan export RUN > plan.yaml"
+    )
+    parser.describe("check|draw|export PLAN|RUN", examples)
+    actions = parser.add_subparsers(prog="sennit plan", dest="action", metavar="check|draw|export", required=True)
     for action, about in (("check", "say what is wrong with a plan"), ("draw", "draw a plan's graph")):
-        command = actions.add_parser(action, usage=f"sennit plan {action} PLAN [flags]", help=about, epilog=CONNECTION)
-        add_common_arguments(command)
+        command = _add_action(actions, action, "PLAN", about)
         command.add_argument("plan", metavar="PLAN", help="plan.yaml, plan.json, program.py, or - for standard input")
     formats = ("text", "mermaid", "svg")
     command.add_argument("--format", choices=formats, default="text", help="how to draw (default: text)")
+    command = _add_action(actions, "export", "RUN", "write the plan of a run as a file that `sennit run` takes")
+    add_run_argument(command)
+
+
+def _add_action(actions: Any, action: str, takes: str, about: str) -> Parser:
+    usage = f"sennit plan {action} {takes} [flags]"
+    command: Parser = actions.add_parser(action, usage=usage, help=about, epilog=CONNECTION)
+    add_common_arguments(command)
+    return command
 
 
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
-    """Check a plan, or draw it; raises BadPlan with every problem and its place."""
+    """Check a plan, draw it, or write that of a run. Raises BadPlan with every problem and its place."""
+    if args.action == "export":
+        return await _export(args, terminal)
     file = read_plan(args.plan)
     if args.action == "check":
         return await _check(file, terminal)
     plan = file.check(None)
     draw = {"mermaid": mermaid, "svg": svg}.get(args.format)
     terminal.answer(draw(plan) if draw else text_picture(plan, terminal.width or WIDTH))
+    return Exit.ANSWER
+
+
+async def _export(args: argparse.Namespace, terminal: Terminal) -> Exit:
+    sennit = await connect(args, terminal)
+    found, _ = await sennit.look_up(args.run)
+    masked: list[bool] = []
+    plan = await found.plan(on_mask=lambda: masked.append(True))
+    text = plan_text(plan)
+    if terminal.output in ("json", "jsonl"):
+        terminal.result("", plan.model_dump(mode="json", by_alias=True, exclude_defaults=True))
+    elif terminal.out.isatty():
+        terminal.answer(clean(text), end="")
+    else:
+        terminal.answer(text, end="")
+    if masked:
+        terminal.notice(
+            "the worker that has read it has masked a secret in it: put yours in its place before you run it"
+        )
     return Exit.ANSWER
 
 

@@ -11,6 +11,8 @@ from sennit.workflows.plan.digests import REFERENCE
 
 NO_SUCH_NODE, NO_SUCH_PATH, NOT_ENDED, NO_OUTPUT, GONE = "NoSuchNode", "NoSuchPath", "NotEnded", "NoOutput", "Gone"
 """Why there is no output to read."""
+PLAN: Final = "$plan"
+"""What stands in the place of a node for the plan that the run works on, as it is stored."""
 CheckedReference = Annotated[Digest, Field(pattern=rf"^({REFERENCE}|[\[{{].*)?$")]
 """A reference that any workflow may have answered: one of another form could be a path out of the store. Whoever
 reads a manifest looks at each reference in it.
@@ -19,8 +21,8 @@ reads a manifest looks at each reference in it.
 
 class OutputsCall(Message):
     """Asks for outputs of the run with the id `workflow`, by the paths of their nodes; "" is its answer, if that was
-    cut. Without a `run_id` it is the latest run of that id. `path` leads into each output. Of the first, what stands
-    before the byte `start` is left out.
+    cut, and `PLAN` its plan. Without a `run_id` it is the latest run of that id. `path` leads into each output. Of the
+    first, what stands before the byte `start` is left out.
     """
 
     workflow: str

@@ -116,7 +116,10 @@ class QueryHandlers:
         """Return `OutputPlaces`: of this run alone, whoever asks."""
         del more
         names, engine = asked_for(request), self._engine
-        places = output_places(engine.state, names, self._answer_ref) if engine is not None else (NO_PLAN,) * len(names)
+        if engine is None:
+            places = (NO_PLAN,) * len(names)
+        else:
+            places = output_places(engine.state, names, self._answer_ref, engine.dispatcher.plan)
         return OutputPlaces(places=places).model_dump(mode="json")
 
     @workflow.query(name="state", description='Where the run stands, for workers to play on from there: {"part": 0}')

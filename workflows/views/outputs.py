@@ -5,7 +5,7 @@ from typing import Any
 
 from sennit.workflows.limits import MAX_OUTPUTS
 from sennit.workflows.messages.contracts import NodeError
-from sennit.workflows.messages.outputs import NO_OUTPUT, NO_SUCH_NODE, NOT_ENDED, OutputPlace
+from sennit.workflows.messages.outputs import NO_OUTPUT, NO_SUCH_NODE, NOT_ENDED, PLAN, OutputPlace
 from sennit.workflows.plan.language.text import format_name, nearest_or_known
 from sennit.workflows.plan.scheduling.state import BLOCKED, FAILED, SKIPPED, STATUS_NAMES, RunState
 from sennit.workflows.views.nodes import error_of, visible_units
@@ -21,14 +21,18 @@ def asked_for(request: Any) -> tuple[str, ...]:
     return tuple(map(str, names[:MAX_OUTPUTS])) if isinstance(names, list | tuple) else ()
 
 
-def output_places(state: RunState, names: Sequence[str], answer: str) -> tuple[OutputPlace, ...]:
-    """Return where the outputs of these nodes lie; `answer` is the digest of the run's, "" if it was not cut."""
+def output_places(state: RunState, names: Sequence[str], answer: str, plan: str) -> tuple[OutputPlace, ...]:
+    """Return where the outputs of these nodes lie. `answer` is the digest of the run's, "" if it was not cut. `plan` is
+    that of its plan.
+    """
     places: list[OutputPlace] = []
     unknown = 0
     for name in names:
         unit = state.find(name) if name else None
         if not name:
             places.append(OutputPlace(ref=answer))
+        elif name == PLAN:
+            places.append(OutputPlace(ref=plan))
         elif unit is not None:
             places.append(_place(state, unit, name))
         else:  # one hint is enough, and to look for many would keep the run from its work

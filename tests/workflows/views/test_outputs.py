@@ -47,7 +47,7 @@ def test_only_the_first_unknown_name_costs_a_search(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(outputs, "nearest_or_known", search)
     names = [f"note{number}" for number in range(MAX_OUTPUTS)]
-    found = output_places(played().state, names, "")
+    found = output_places(played().state, names, "", "")
     assert searched == ["note0"]
     assert problems(found)[:2] == ["there is no node `note0`; did you mean `notes`?", "there is no node `note1`"]
     assert [place.error.type for place in found if place.error is not None] == [NO_SUCH_NODE] * len(names)
@@ -59,7 +59,7 @@ def test_only_the_first_unknown_name_costs_a_search(monkeypatch: pytest.MonkeyPa
 def test_what_is_no_path_names_no_unit(name: str) -> None:
     state = played().state
     assert state.find(name) is None
-    assert [place.error.type for place in output_places(state, [name], "") if place.error] == [NO_SUCH_NODE]
+    assert [place.error.type for place in output_places(state, [name], "", "") if place.error] == [NO_SUCH_NODE]
     assert state.path(state.find("notes[1]") or 0) == "notes[1]"
 
 
@@ -69,4 +69,4 @@ def test_the_id_that_a_call_had_before_still_names_its_output() -> None:
     play.ok("main_1", digest="ab" * 20)
     play.state.graph.rename(0, NodeSpec("main_g_1", "tool", page="p"), 0)
     for name in ("main_1", "main_g_1"):
-        assert output_places(play.state, [name], "") == (OutputPlace(ref="ab" * 20),)
+        assert output_places(play.state, [name], "", "") == (OutputPlace(ref="ab" * 20),)
