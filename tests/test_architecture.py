@@ -68,6 +68,7 @@ THIRD_PARTIES = {
     "workers/tracing.py": ("temporalio", "opentelemetry"),
     "workers/": ("pydantic", "temporalio", "structlog"),
     "starter/plans/yaml_text.py": ("yaml",),
+    "starter/plans/plan_text.py": ("yaml",),
     "starter/commands/command_line.py": ("argcomplete",),
     "starter/dev/": ("pydantic", "temporalio", "psutil", "filelock"),
     "starter/": ("pydantic", "temporalio", "rich"),
