@@ -4,7 +4,7 @@ A call is looked for when it is about to be made. What is found is copied, so th
 origin has stored changes. A call that a person has run again is not looked for.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -83,30 +83,54 @@ class Origins:
         return None
 
     async def write(self, context: NodeContext, write: Write) -> tuple[NodeReply | None, str]:
-        """Return what a write has returned in an origin that began it, and the idempotency key that it had there if it
-        is to be called again, "" otherwise.
+        """Return what a write has returned before: in a later generation of this run, which was reset since then, or in
+        an origin. And the idempotency key that it had there if it is to be called again, "" otherwise.
 
-        Raises UnknownOutcome if nobody knows whether an origin has written, and AlreadyWritten if it wrote something
+        Raises UnknownOutcome if nobody knows whether it has written there, and AlreadyWritten if it wrote something
         else in this place of its plan.
         """
         found = await self.result(context)
         if found is not None:
             return found, ""
+
+        # A first attempt that a reset brings again may have failed before, and what a person has retried was made.
+        run, home, generation = context.call.run, context.run_prefix, context.unit.generation
+        latest = await self._latest(home, context.key)
+        if latest > generation and not await EffectLedger(self.store, home, _nothing).has_begun(write):
+            begun, reply, key = await self._written(context, write, run, home, range(latest, generation, -1))
+            if begun:
+                return reply, key
+
         for origin, home in self._homes(context):
-            for generation in range(await self._latest(home, context.key), 0, -1):
-                earlier = replace(write, key=f"{origin}/{context.key}/{generation}")
-                ledger = EffectLedger(self.store, home, partial(self._adopted, context, home))
-                if not await ledger.has_begun(earlier):
-                    continue
-                reply = await ledger.outcome(earlier, any_arguments=context.unit.id in context.checked.keys)
-                if reply is not None:
-                    marker = Marker(reply=reply, epoch=context.call.epoch)
-                    await self.store.mark(context.run_prefix, write.marker, marker.text())
-                    await EffectLedger(self.store, context.run_prefix, ledger.recorded).begin(write)
-                return reply, "" if reply is not None else earlier.key
+            latest = await self._latest(home, context.key)
+            begun, reply, key = await self._written(context, write, origin, home, range(latest, 0, -1))
+            if begun:
+                return reply, key
             if not await is_claimed(self.store, home):
                 raise UnknownOutcome(f"{write.tool}: what run {origin} has written is not known any more")
         return None, ""
+
+    async def _written(
+        self, context: NodeContext, write: Write, run: str, home: str, generations: Iterable[int]
+    ) -> tuple[bool, NodeReply | None, str]:
+        """Return whether a run has begun a write in one of these generations, and then what it has returned, or its
+        idempotency key if it is to be called again.
+        """
+        ledger = EffectLedger(self.store, home, partial(self._adopted, context, home))
+        for generation in generations:
+            earlier = replace(write, key=f"{run}/{context.key}/{generation}")
+            if not await ledger.has_begun(earlier):
+                continue
+            reply = await ledger.outcome(earlier, any_arguments=context.unit.id in context.checked.keys)
+            if reply is None:
+                return True, None, earlier.key
+            if home == context.run_prefix:  # it is told of as what it is, a write of that generation
+                return True, reply, ""
+            marker = Marker(reply=reply, epoch=context.call.epoch)
+            await self.store.mark(context.run_prefix, write.marker, marker.text())
+            await EffectLedger(self.store, context.run_prefix, ledger.recorded).begin(write)
+            return True, reply, ""
+        return False, None, ""
 
     async def has_begun(self, run: str, home: str, key: str, docs: str | None) -> bool:
         """Whether a write of a program has begun in a run, or a person has given its result there. Raises
@@ -204,6 +228,10 @@ def _place(context: NodeContext, generation: int) -> str:
     name, path = context.unit.id, context.unit.path
     place = context.checked.keys[name][:KEY_CHARACTERS] if name in context.checked.keys else path
     return place if generation == 1 else f"{place}~{generation}"
+
+
+async def _nothing(_: str) -> None:
+    """Say nothing of what a marker holds."""
 
 
 def _intent(run: str, key: str, generation: int) -> str:

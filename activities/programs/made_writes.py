@@ -8,6 +8,10 @@ Which number a call has is decided here, before it is put on a page, by marks in
 can set. The program and each of its tasks are sessions of their own, on workers of their own: of two that want the same
 number, one gets it and the other looks on. A call that claims again, after a crash or when its script runs over what is
 recorded, finds its own claim. Claims hold for one script: the next one begins to claim from the first write on.
+
+A run that was reset forgets calls, and so does a session whose script is given back to it after another one. Coroutines
+that race may then make an equal call in another place. What the session itself has claimed and does not know any more
+is therefore free for its other calls.
 """
 
 from collections.abc import Sequence
@@ -24,11 +28,21 @@ from sennit.workflows.plan.bounded_cache import BoundedCache
 
 
 class Claimant(NamedTuple):
-    """A call that wants a write: its program, its script, and what tells it from all other calls of that script."""
+    """A call that wants a write: its program, its script, what tells it from all other calls of that script, and the
+    session that makes it.
+    """
 
     program: str
     script: str
     call: str
+    session: str
+
+
+class Holder(NamedTuple):
+    """The call that a script has given a write, and its session."""
+
+    call: str
+    session: str
 
 
 class Caution(NamedTuple):
@@ -58,6 +72,13 @@ class EqualWrites:
         return key_of(["write", self.digest, number])
 
 
+def _is_free(number: int, holder: Holder | None, claimant: Claimant, held: Sequence[int]) -> bool:
+    """Whether a call may have a number: no call that its script knows has it."""
+    if number in held:
+        return False
+    return holder is None or holder.session == claimant.session
+
+
 def _taken(key: str) -> str:
     """Return the name of the mark that says which call has taken a write first, of whatever script."""
     return digest_of(f"write {key}".encode())
@@ -84,46 +105,48 @@ class WriteClaims:
     context: NodeContext
     seen: "SeenMarks"
 
-    async def claim(self, writes: EqualWrites, claimant: Claimant, ordinal: int) -> int:
-        """Return the number of the write that a call makes: the `ordinal`-th of the equal ones in its session.
+    async def claim(self, writes: EqualWrites, claimant: Claimant, held: Sequence[int]) -> int:
+        """Return the number of the write that a call makes. Its session has `held` those numbers for the equal calls
+        that it made before this one.
 
         Writes come first that were made, are in flight, or of which nobody knows whether they were made: of these the
         one that this very call made when the script ran before, then the others in order. Then come those that were
         called and not made, and then a new one. Safe to repeat. Raises StoreUnavailable.
         """
         if not self.context.call.origins:
-            number = await self._next(writes, claimant, ordinal)
+            number = await self._next(writes, claimant, held)
             if number is not None:
                 return number
         while True:
-            number = await self._choose(writes, claimant)
+            number = await self._choose(writes, claimant, held)
             if await self._holds(writes, claimant, number):
                 return number
 
-    async def _next(self, writes: EqualWrites, claimant: Claimant, ordinal: int) -> int | None:
+    async def _next(self, writes: EqualWrites, claimant: Claimant, held: Sequence[int]) -> int | None:
         """Return the first number that no other call of this script has, None if another script has taken one.
 
-        The calls of this session before this one hold as many numbers, and none is ever given back: so no number below
-        the ordinal is free.
+        The calls of this session before this one hold as many numbers, and none is ever given back: so no number up to
+        that count is free.
         """
-        number = ordinal
+        number = len(held) + 1
         while True:
             holder = await self._take(writes, claimant, number)
-            if holder == claimant:
-                return number
             if holder.script != claimant.script:
                 return None
+            if _is_free(number, Holder(holder.call, holder.session), claimant, held):
+                return number
             number += 1
 
-    async def _choose(self, writes: EqualWrites, claimant: Claimant) -> int:
+    async def _choose(self, writes: EqualWrites, claimant: Claimant, held: Sequence[int]) -> int:
         """Return the number that suits the call best of those that no other call of this script holds."""
         own, others = list[int](), list[int]()
         number = 1
         while takers := await self._takers(writes, number):
             holder = await self._holder(writes.key(number), claimant.script, takers[0])
-            if holder == claimant.call:
+            is_free = _is_free(number, holder, claimant, held)
+            if is_free and holder is not None and holder.call == claimant.call:
                 return number
-            if not holder:
+            if is_free:
                 was_own = any(taker is not None and taker.call == claimant.call for taker in takers)
                 (own if was_own else others).append(number)
             number += 1
@@ -142,22 +165,23 @@ class WriteClaims:
         body = await self.seen.mark(self.origins, home, _taken(key))
         return Claimant(*decode(body)) if body is not None else None
 
-    async def _holder(self, key: str, script: str, taker: Claimant | None) -> str:
-        """Return which call of a script holds a write, "" if none does."""
+    async def _holder(self, key: str, script: str, taker: Claimant | None) -> Holder | None:
+        """Return which call of a script holds a write, None if none does."""
         if taker is None:
-            return ""
+            return None
         if taker.script == script:
-            return taker.call
+            return Holder(taker.call, taker.session)
         body = await self.seen.mark(self.origins, self.context.run_prefix, _claimed(key, script))
-        return decode(body) if body is not None else ""
+        return Holder(*decode(body)) if body is not None else None
 
     async def _holds(self, writes: EqualWrites, claimant: Claimant, number: int) -> bool:
-        """Claim a number, and return whether the call holds it: another one may have come first."""
+        """Claim a number, and return whether the session holds it: another one may have come first."""
         taker = await self._take(writes, claimant, number)
         if taker.script == claimant.script:
-            return taker == claimant
-        name, body = _claimed(writes.key(number), claimant.script), encode(claimant.call)
-        return await self.origins.store.mark(self.context.run_prefix, name, body) == body
+            return taker.session == claimant.session
+        name, body = _claimed(writes.key(number), claimant.script), encode([claimant.call, claimant.session])
+        holder = Holder(*decode(await self.origins.store.mark(self.context.run_prefix, name, body)))
+        return holder.session == claimant.session
 
     async def _take(self, writes: EqualWrites, claimant: Claimant, number: int) -> Claimant:
         """Take a number unless it is taken in this run, and return who has it."""

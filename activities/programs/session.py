@@ -7,7 +7,7 @@ what was fed since, so that the script can be run again over what is recorded, f
 import asyncio
 import base64
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from copy import copy
 from typing import Any, Literal, NamedTuple
 
@@ -43,6 +43,7 @@ _MOVING = (
     "fed",
     "noted",
     "counts",
+    "numbers",
     "tasks",
     "errors",
     "made",
@@ -120,6 +121,7 @@ class Session(BaseModel):
     With `repeat_writes` no write asks because an earlier script may have made it. `writing` are writes that an
     earlier script may have made, by their nodes, `heard` those of whose ends the script is told, and `wrote` says
     when the last one was made to each resource; a task has `inherited` that from the session that started it.
+    `numbers` are those that its writes have among equal ones, where these are not the first ones in order.
     `counts` are how often equal calls were made, those counted longer ago in `counted`, as (digest, length). `saved`
     is the last step with which a `snapshot` was stored, and `saved_read` how many bytes the script had read by then.
     """
@@ -144,6 +146,7 @@ class Session(BaseModel):
     saved_read: int = 0
     open: dict[int, OpenCall] = {}
     tasks: dict[str, int] = {}
+    numbers: dict[str, list[int]] = {}
     counts: dict[str, int] = {}
     counted: list[tuple[str, int]] = []
     errors: list[str] = []
@@ -186,6 +189,15 @@ class Session(BaseModel):
             raise LookupError(ordinal)
         stem = next(stem for first, stem in reversed(self.stems) if first <= ordinal)
         return f"{stem}_{ordinal}"
+
+    def numbers_of(self, place: str, before: int) -> Sequence[int]:
+        """Return the numbers that the `before` writes of this session have which are equal to one in this place."""
+        return self.numbers.get(place, range(1, before + 1))
+
+    def hold(self, place: str, held: Sequence[int], number: int) -> None:
+        """Note that one more write has a number, beside those that the equal ones before it `held`."""
+        if place in self.numbers or number != len(held) + 1:
+            self.numbers[place] = [*held, number]
 
     @property
     def program_key(self) -> str:

@@ -76,10 +76,10 @@ class Surroundings:
 
 
 class WantedWrite(NamedTuple):
-    """A write that a script has called: which writes are equal to it, and the how manyth of its session it is."""
+    """A write that a script has called: which writes are equal to it, and how many of them its session made before."""
 
     equal: EqualWrites
-    ordinal: int
+    before: int
     tool: str
 
 
@@ -124,7 +124,10 @@ class Words:
         async def claim(names: list[str]) -> None:
             for name in names:
                 write, claimant = wanted[name], self._claimant(name)
-                numbers[name] = await claims.claim(write.equal, claimant, write.ordinal)
+                place = write.equal.digest[:16]
+                held = self.session.numbers_of(place, write.before)
+                numbers[name] = await claims.claim(write.equal, claimant, held)
+                self.session.hold(place, held, numbers[name])
 
         numbers = dict[str, int]()
         await asyncio.gather(*map(claim, by_digest.values()))
@@ -149,7 +152,8 @@ class Words:
 
     def _claimant(self, name: str) -> Claimant:
         """Return who claims a write that has not been claimed yet."""
-        return Claimant(self.session.program_key, self.session.script, self.keys[name])
+        session = self.session
+        return Claimant(session.program_key, session.script, self.keys[name], session.key)
 
     def answer(self, call: Call) -> Ended | Sleep | None:
         """Return the answer to a call, or None if it is open now. Raises ProgramFailed."""
@@ -278,7 +282,8 @@ class Words:
         if tool.get("effect", "write") == "write":
             equal = EqualWrites.of(self.session.program_key, name, what)
             self.order.call(node, call.clock)
-            self.writes[node.id] = WantedWrite(equal, self.counts.next(equal.digest[:16]), name)
+            before = self.counts.next(equal.digest[:16]) - 1
+            self.writes[node.id] = WantedWrite(equal, before, name)
         return made
 
     def _part(self, call: Call, ref: Any, a: int = 0, b: int | None = None) -> None:

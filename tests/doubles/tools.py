@@ -169,16 +169,20 @@ class Post(Frozen):
     after: Literal["nothing", "hang", "crash", "no json", "refuse", "busy", "late"] = "nothing"
     times: int = 1
     seconds: float = 0.0
+    unless: str = ""
 
 
 @tool(effect="write")
 async def post(args: Post, context: ToolContext) -> Any:
-    """Write a line to a file in the cache, and then do something odd in the first generations.
+    """Write a line to a file in the cache, and then do something odd in the first generations; but nothing odd if the
+    file `unless` is there.
 
     `refuse`, `busy` and, after some time, `late` come before the line is written, and say so.
     """
     log_call(context)
     odd = args.after if context.generation <= args.times else "nothing"
+    if args.unless and (context.cache / args.unless).exists():
+        odd = "nothing"
     if odd in ("refuse", "busy") and context.attempt <= args.times:
         raise ToolError("not written", retryable=odd == "busy")
     if odd == "late":

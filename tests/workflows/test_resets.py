@@ -259,3 +259,72 @@ async def test_an_edit_comes_again_after_a_reset_to_the_beginning(client: Client
     assert (await handle.result())["answer"] == "new"
     again = await reset(client, handle, lambda event: event.HasField("activity_task_started_event_attributes"))
     assert (await again.result())["answer"] == "new"
+
+
+POOL = """
+import asyncio
+
+async def is_slow(name: str):
+    try:
+        await fail(message="fast", unless=f"MARK-{name}")
+        return True
+    except Exception:
+        return False
+
+async def worker(name: str, bills, paid):
+    while bills:
+        bill = bills.pop(0)
+        if await is_slow(name):
+            await nap(value=name, seconds=2.0)
+        paid.append((await note(text=f"MARK {bill}"))["value"])
+
+async def main():
+    bills, paid = [1, 2, 3], []
+    await asyncio.gather(worker("a", bills, paid), worker("b", bills, paid))
+    return [len(paid), await ask("End?")]
+"""
+
+
+async def test_a_reset_in_which_workers_of_a_pool_change_places_writes_nothing_twice(
+    client: Client, start: Start, cache: Path
+) -> None:
+    """Worker `a` is fast at first, and takes the third bill. After the reset it is slow, and `b` has been waiting."""
+    mark = uuid.uuid4().hex
+    (cache / f"{mark}-b").touch()
+    plan = {"nodes": [{"id": "main", "kind": "program", "script": POOL.replace("MARK", mark)}], "answer": "$main"}
+    handle = await start(plan=plan, approval="never")
+    await until(handle, lambda view: bool(view["blocked"]))
+    again = await reset(client, handle, scheduled("main"), without=EVERYTHING)
+    (cache / f"{mark}-a").touch()
+    await until(again, lambda view: bool(view["blocked"]))
+    blocked = (await again.query("plan"))["blocked"][0]
+    await insist(again, "answer", {"node": blocked["node"], "value": "yes"})
+    assert (await again.result())["answer"] == [3, "yes"]
+    assert [lines(cache, "notes.txt", f"{mark} {bill}") for bill in (1, 2, 3)] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("is_program", [False, True])
+async def test_a_write_that_was_made_when_it_was_retried_is_made_no_more_after_a_reset(
+    client: Client, start: Start, cache: Path, is_program: bool
+) -> None:
+    """At first the service has refused it. After the reset, the run comes to that first attempt again."""
+    mark = uuid.uuid4().hex
+    arguments = {"text": mark, "after": "refuse", "unless": mark}
+    write: dict[str, Any] = call("w", "post", args=arguments)
+    if is_program:
+        script = f"async def main():\n    return await post(text={mark!r}, after='refuse', unless={mark!r})"
+        write = {"id": "w", "kind": "program", "script": script}
+    nodes = [write, {"id": "end", "kind": "gate", "question": "End?", "needs": ["w"]}]
+    handle = await start(plan={"nodes": nodes, "answer": "$end"}, approval="never", on_failure="park")
+    view = await until(handle, lambda view: bool(view["blocked"]))
+    [failed] = [line["id"] for line in view["nodes"] if line["kind"] == "tool" and line["status"] == "failed"]
+    await insist(handle, "retry_node", {"node": failed})
+    await until(handle, lambda view: [item["node"] for item in view["blocked"]] == ["end"])
+    assert lines(cache, "posts.txt", mark) == 1
+
+    (cache / mark).touch()  # now the service would take it at once
+    again = await reset(client, handle, scheduled("w"), without=EVERYTHING)
+    await until(again, lambda view: [item["node"] for item in view["blocked"]] == ["end"])
+    await insist(again, "answer", {"node": "end", "value": "yes"})
+    assert (await again.result())["answer"] == "yes"
+    assert lines(cache, "posts.txt", mark) == 1

@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -47,15 +48,18 @@ class Run:
     name: str = "run"
     origins: tuple[str, ...] = ()
 
-    async def claim(self, script: str, call: str, ordinal: int = 1, *, equal: EqualWrites = PAID) -> int:
+    async def claim(
+        self, script: str, call: str, *, equal: EqualWrites = PAID, session: str = "", held: Sequence[int] = ()
+    ) -> int:
+        """Claim for a call of a session of its own, or of the `session` that has `held` numbers before."""
         context = cast("NodeContext", _Context(_Call(self.name, self.origins), f"space/{self.name}"))
         claims = WriteClaims(Origins(self.store), context, SeenMarks())
-        return await claims.claim(equal, Claimant("main", script, call), ordinal)
+        return await claims.claim(equal, Claimant("main", script, call, session or f"session of {call}"), held)
 
     async def caution(self, script: str, call: str, number: int, equal: EqualWrites = PAID) -> Caution | None:
         context = cast("NodeContext", _Context(_Call(self.name, self.origins), f"space/{self.name}"))
         claims = WriteClaims(Origins(self.store), context, SeenMarks())
-        return await claims.caution(equal, Claimant("main", script, call), "pay", number)
+        return await claims.caution(equal, Claimant("main", script, call, f"session of {call}"), "pay", number)
 
     async def begin(self, number: int, equal: EqualWrites = PAID) -> None:
         key = equal.key(number)
@@ -75,6 +79,21 @@ def run(tmp_path: Path) -> Run:
 
 async def test_a_call_that_claims_again_has_the_same_number(run: Run) -> None:
     assert [await run.claim("one", call) for call in ("a", "b", "a", "b", "c")] == [1, 2, 1, 2, 3]
+
+
+async def test_what_a_session_has_claimed_and_forgotten_is_free_for_its_other_calls(run: Run) -> None:
+    """After a reset, coroutines that race make their calls in other places: whoever came first has made each."""
+    assert [await run.claim("one", call, session="s", held=held) for call, held in (("a", ()), ("b", (1,)))] == [1, 2]
+    await run.begin(1)
+    await run.begin(2)
+    assert await run.claim("one", "b", session="s") == 1
+    assert await run.claim("one", "c", session="s", held=(1,)) == 2
+    assert await run.claim("one", "d", session="s", held=(1, 2)) == 3
+    assert await run.claim("one", "e", session="other") == 4, "what another session holds stays its own"
+    # The same holds for a script that takes over, and is given to the program once more.
+    assert await run.claim("two", "a", session="s") == 1
+    assert await run.claim("two", "x", session="s") == 1
+    assert await run.claim("two", "y", session="s", held=(1,)) == 2
 
 
 async def test_of_calls_that_claim_at_once_each_has_a_number_of_its_own(run: Run) -> None:
