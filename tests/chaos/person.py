@@ -37,7 +37,8 @@ AWAY = (
 
 @dataclass
 class Watch:
-    """What was seen of one run. `settled` tells how often a node had been called when it was seen to have succeeded.
+    """What was seen of one run. `settled` tells how often a node had been called with its arguments when it was seen to
+    have succeeded.
 
     Of the edits that were sent, the run may also have taken one that it has not confirmed.
     """
@@ -50,7 +51,7 @@ class Watch:
     problem: str = ""
     blocked: str = ""
     repeats: Counter[str] = field(default_factory=Counter)
-    settled: dict[str, int] = field(default_factory=dict)
+    settled: dict[tuple[str, str], int] = field(default_factory=dict)
     retries: int = 0
     unknown: int = 0
     edited: int = 0
@@ -100,7 +101,9 @@ def _note_settled(seen: Watch, view: dict[str, Any], log: CallLog) -> None:
         name = f"{node['id']}~{node.get('generation', 1)}"
         calls = log.called.get(f"{seen.run} {name}", [])
         if node["status"] == "succeeded" and calls:
-            seen.settled.setdefault(name, len(calls))
+            # After a reset, another script of a program may have another call of that name.
+            arguments = calls[-1].arguments
+            seen.settled.setdefault((name, arguments), log.times(f"{seen.run} {name}", arguments))
 
 
 async def _change(client: Client, seen: Watch, view: dict[str, Any], chance: Random) -> bool:

@@ -353,8 +353,8 @@ class Storm:
                 yield from self._wrong_end(seen)
             else:
                 chains.setdefault(seen.case.seed, []).append(seen)
-            for node, before in seen.settled.items():
-                after = len(self.fleet.calls.called[f"{seen.run} {node}"])
+            for (node, arguments), before in seen.settled.items():
+                after = self.fleet.calls.times(f"{seen.run} {node}", arguments)
                 if after > before:
                     yield f"{name}: {node} had succeeded and was called again"
             if seen.unknown and not self.kills:

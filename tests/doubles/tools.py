@@ -7,6 +7,7 @@ import asyncio
 import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from zlib import crc32
 
 import httpx
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
@@ -28,10 +29,12 @@ class Rest(BaseModel):
     value: JsonValue
 
 
-def log_call(context: ToolContext) -> None:
-    """Append node, generation and attempt; appends this short are atomic."""
+def log_call(context: ToolContext, args: BaseModel | None = None) -> None:
+    """Append node, generation, attempt and a digest of the arguments; appends this short are atomic."""
+    digest = crc32(args.model_dump_json().encode()) if args is not None else 0
+    call = f"{context.run_id} {context.node}~{context.generation} {context.attempt} {os.getpid()} {digest}"
     with (context.cache / "calls.log").open("a") as log:
-        log.write(f"{context.run_id} {context.node}~{context.generation} {context.attempt} {os.getpid()}\n")
+        log.write(f"{call}\n")
 
 
 def calls(cache: Path, run: str) -> list[str]:
@@ -44,7 +47,7 @@ def calls(cache: Path, run: str) -> list[str]:
 @tool(effect="read", typical="5s")
 async def nap(args: Nap, context: ToolContext) -> Rest:
     """Sleep and return a value."""
-    log_call(context)
+    log_call(context, args)
     context.progress("napping")
     await asyncio.sleep(args.seconds)
     return Rest(value=args.value)
