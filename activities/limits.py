@@ -73,7 +73,6 @@ MAX_KEPT_SCRIPTS_BYTES: Final = 16 << 20  # of scripts as the interpreter takes 
 MAX_KEPT_SIGNATURES_BYTES: Final = 1 << 20  # of the parameters of the words that programs know
 MAX_KEPT_SNAPSHOTS_BYTES: Final = 32 << 20  # of scripts that wait, in the memory of a worker
 MAX_KEPT_SPELLINGS_BYTES: Final = 1 << 20  # of how characters of secrets may be written
-MAX_KEPT_STATEMENTS_BYTES: Final = 4 << 20  # of the words in the last paragraphs that the offline rules have read
 MAX_KEPT_TYPES_BYTES: Final = 32 << 20  # of the types of what tools return: 1,000 of them
 MAX_KEPT_UNITS_BYTES: Final = 4 << 20  # of the paths of nodes, taken apart
 MAX_KEPT_VALUES_BYTES: Final = 96 << 20

@@ -7,7 +7,7 @@ from doubles.example_user import ExampleUser
 @pytest.mark.parametrize(
     ("command", "code", "expected"),
     [
-        ("demo --quiet", 0, "The Nile is the longest: 6,650 km [1]"),
+        ("demo --quiet", 0, "the Nile: 6,650 km [1]"),
         ('ask "How high is Mont Blanc?" --quiet', 0, "Mont Blanc is 4,805.59 metres high, measured in 2023. [1]"),
         ('ask "Who designed the Burj Khalifa?" --quiet', 3, "designed it at the firm of Skidmore"),
         ('ask "Write a poem about rivers." --quiet', 3, "For more, set SENNIT_MODEL and its key"),

@@ -27,6 +27,7 @@ LOCAL: dict[str, list[Any]] = {
     "name": [NAME],
     "module": ["helpers"],
     "names": ["a|b"],
+    "phrase": [r"\w is the\ van\b|\bthe\ van is \S", r"\w owns\ the\ van\b"],
     "pattern": [r"(?<![\w$\u2212-])(?<!\d[.,'])6,650 km(?!\w)"],
     "word": [40],
     "words": [words for wire in (OpenAI, Anthropic) for words in wire.optional.values()],
@@ -34,7 +35,7 @@ LOCAL: dict[str, list[Any]] = {
 """What the names may be in expressions that functions build."""
 BOUNDED = {
     "activities/providers/offline/questions.py:_RULES": MAX_RULED_CHARACTERS,
-    "activities/providers/offline/questions.py:_AND": MAX_RULED_CHARACTERS,
+    "activities/providers/offline/questions.py:_BETWEEN_NAMES": MAX_RULED_CHARACTERS,
     "activities/providers/offline/figures.py": 1_000,
 }
 """Expressions that never see a longer text."""

@@ -1,32 +1,41 @@
 """The `offline` model: rules instead of a model, so that everything works without a key.
 
-It looks up, compares, subtracts and adds over any folder of documents. A look-up is answered by the one sentence that
-carries the words of the question, arithmetic by figures and their units in such sentences. What no sentence plainly
-says it does not guess: it says so, quotes the nearest sentences, and its answer is `partial`.
+A look-up is answered by quoting the one sentence that plainly says it. Figures in such sentences are compared,
+subtracted and added. The rules guess nothing: of anything else they quote the nearest sentences, as a partial answer.
 """
 
 import json
 import re
 from typing import Any
 
-from sennit.activities.providers.model import ModelReply, ModelRequest, ProviderError
-from sennit.activities.providers.offline.answers import Answer, Material, concluded, looked_up, quoted, summary
-from sennit.activities.providers.offline.figures import core, find, measure, quotation
-from sennit.activities.providers.offline.questions import Question, question
-from sennit.activities.providers.offline.statements import nearest, stems
+from sennit.activities.providers.model import ModelReply, ModelRequest, ProviderError, tokens_of
+from sennit.activities.providers.offline.answers import (
+    Line,
+    Material,
+    cannot_tell,
+    compared,
+    looked_up,
+    output_of,
+    summary,
+)
+from sennit.activities.providers.offline.figures import find, symbol_of
+from sennit.activities.providers.offline.questions import Comparison, LookUp, question
+from sennit.activities.providers.offline.sentences import nearest, stems
 from sennit.workflows.plan.language.json_schema import violations
 from sennit.workflows.plan.language.limits import Usage
-from sennit.workflows.plan.language.text import text_bytes
 
-_SUMMARISE = re.compile(r"(?is)summari[sz]e\b.*?(?:(?P<count>\d{1,2}|one|two|three) sentences?\b|$)")
-_TAKEN = ("input", "goal", "answer", "lead", "difference", "sum")
+Node = dict[str, Any]
+
+_FINDINGS = "Answer from these findings alone"
 _FIND = re.compile(
-    r"(?s)Find the (?P<property>(?:number of )?[^.]{1,100}?) of (?P<subject>.{1,300}?) in the (?:passages|document)"
+    r"(?s)Find the (?P<property>[^.]{1,100}?) of (?P<subject>.{1,300}?) in the (?:passages|document)"
     r"(?:, in (?P<unit>[^\s,.]+))?\.(?=\s|$)"
 )
-_TEXT = {"type": "string"}
-_FIELDS = {"found": {"type": "boolean"}, "value": {"type": ["number", "null"]}, "subject": _TEXT, "unit": _TEXT}
-_FACT = {"type": "object", "properties": {**_FIELDS, "quote": _TEXT, "source": _TEXT}, "required": ["found"]}
+_FACT: Node = {
+    "properties": {"found": {}, "subject": {}, "value": {}, "unit": {}, "quote": {}, "source": {}, "near": {}}
+}
+_SUMMARISE = re.compile(r"(?is)summari[sz]e\b(?:.*?\b(?P<count>\d{1,2}|one|two|three) sentences?\b)?")
+_COUNTS = {None: 3, "one": 1, "two": 2, "three": 3}
 
 
 class OfflineCannot(ProviderError):
@@ -38,120 +47,120 @@ class Offline:
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Answer one call. Raises OfflineCannot."""
-        output = {"planner": _plan, "joiner": _join}.get(request.role, _work)(request)
-        for where, sentence in violations(output, request.output_schema) if request.output_schema else ():
+        output = _plan(request.goal.strip()) if request.role == "planner" else _work(request)
+        for where, problem in violations(output, request.output_schema) if request.output_schema else ():
             place = ".".join(map(str, where)) or "the output"
-            raise OfflineCannot(f"the offline rules cannot fill this output_schema: {place} {sentence}; set a model")
+            raise OfflineCannot(f"the offline rules cannot fill this output_schema: {place} {problem}; set a model")
         text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
         request.on_text(text)
-        sent, received = (-(-text_bytes(each) // 3) for each in (request.prompt, text))
-        return ModelReply(output, Usage(sent, received, calls=1), text=text)
+        return ModelReply(output, Usage(tokens_of(request.prompt), tokens_of(text), calls=1), text=text)
 
     async def default_model(self) -> str:
         return "offline"
 
 
-def _plan(request: ModelRequest) -> Any:
-    goal = request.goal.strip()
+def _plan(goal: str) -> dict[str, Any]:
+    """Return a plan of one search and an answer; a comparison searches each thing by itself, and calculates."""
     if not re.search(r"[^\W_]", goal[:200]):
         raise OfflineCannot("the goal has no word to search for")
-    # One sentence answers a look-up. Where the rules read no question, passages are all they find.
     asked = question(goal)
-    nodes, inputs = _figures(asked) if asked and asked.subjects else ([_search("passages", goal, 8)], ["passages"])
-    allowed = [tool.get("name") for tool in request.tools]
-    missing = {node["tool"] for node in nodes if "tool" in node and node["tool"] not in allowed}
-    if allowed and missing:
-        names = ", ".join(sorted(missing))
-        raise OfflineCannot(f"the offline rules plan with {names}, which this run may not use; allow it or set a model")
-    prompt = f"{_escaped(goal)}\n\nAnswer from these findings alone, with a mark [n] for each source."
-    joiner = {"id": "answer", "kind": "llm", "role": "joiner", "prompt": prompt, "inputs": inputs}
-    return {"goal": goal, "nodes": [*nodes, joiner], "answer": "$answer"}
+    nodes = [_search("passages", goal, 8)]
+    inputs = ["passages"]
+    if isinstance(asked, Comparison):
+        nodes, inputs = _comparison(asked)
+    prompt = f"{_escaped(goal)}\n\n{_FINDINGS}, with a mark [n] for each source."
+    nodes.append({"id": "answer", "kind": "llm", "role": "joiner", "prompt": prompt, "inputs": inputs})
+    return {"goal": goal, "nodes": nodes, "answer": "$answer"}
 
 
-def _figures(question: Question) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the nodes that find what the question needs, and which of them the answer is made from."""
-    nodes: list[dict[str, Any]] = []
-    unit = question.unit or measure(stems(question.property))
-    in_unit = f", in {unit}" if unit else ""
-    for subject in question.subjects:
-        name, taken = _slug(subject), [*_TAKEN, *(node["id"] for node in nodes)]
-        while any(f"{other}_".startswith(f"{name}_") for other in taken):
-            name += "x"
-        what = f"{question.property} of {subject}"
-        prompt = f"Find the {_escaped(what)} in the passages{in_unit}.\n\n${name}"
-        find = {"id": f"{name}_{_slug(question.property)}", "kind": "llm", "role": "worker", "prompt": prompt}
-        nodes += [_search(name, what), {**find, "output_schema": _FACT}]
-    inputs = [node["id"] for node in nodes[1::2]]
-    values = ", ".join(f"${{{node}.value}}" for node in inputs)
-    lead = f"max({values}) - min({values})" if question.leads else ""
-    by_shape = {"difference": values.replace(", ", " - "), "sum": values.replace(", ", " + ")}
-    if expression := by_shape.get(question.shape, lead):
-        tests = [{"ref": f"${node}.found", "op": "eq", "value": True} for node in inputs]
-        inputs.append("lead" if question.shape == "compare" else question.shape)
-        work = {"kind": "tool", "tool": "calculate", "args": {"expression": expression}, "when": {"and": tests}}
-        nodes.append({"id": inputs[-1], **work})
-    return nodes, inputs
-
-
-def _search(name: str, query: str, k: int = 5) -> dict[str, Any]:
-    return {"id": name, "kind": "tool", "tool": "search", "args": {"query": _escaped(query[:200]), "k": k}}
+def _comparison(asked: Comparison) -> tuple[list[Node], list[str]]:
+    """Return the nodes of a comparison, and the names of those that its answer reads."""
+    nodes: list[Node] = []
+    facts: list[str] = []
+    taken = {"input", "goal", "answer", "result"}
+    for number, subject in enumerate(asked.subjects.values(), 1):
+        name = _slug(subject)
+        fact = f"{name}_{_slug(asked.property)}"
+        if {name, fact} & taken:
+            name, fact = f"thing_{number}", f"figure_{number}"
+        taken |= {name, fact}
+        what = f"{asked.property} of {subject}"
+        prompt = f"Find the {_escaped(what)} in the passages.\n\n${name}"
+        nodes.append(_search(name, what, 5))
+        nodes.append({"id": fact, "kind": "llm", "role": "worker", "prompt": prompt, "output_schema": _FACT})
+        facts.append(fact)
+    # The calculation is skipped where a figure is missing.
+    tests = [{"ref": f"${fact}.found", "op": "eq", "value": True} for fact in facts]
+    values = ", ".join([f"${{{fact}.value}}" for fact in facts])
+    expression = f"max({values}) - min({values})"
+    if asked.adds:
+        expression = f"sum({values})"
+    work = {"id": "result", "kind": "tool", "tool": "calculate", "args": {"expression": expression}}
+    nodes.append({**work, "when": {"and": tests}})
+    return nodes, [*facts, "result"]
 
 
 def _slug(text: str) -> str:
-    name = "_".join(re.findall("[a-z0-9]+", core(text)))[:16].strip("_")
-    return name if name[:1].isalpha() else f"n{name}"
+    words = re.findall("[a-z0-9]+", text.lower().removeprefix("the "))
+    slug = "_".join(words)[:16].strip("_")
+    return slug if slug[:1].isalpha() else f"n{slug}"
+
+
+def _search(name: str, query: str, k: int) -> Node:
+    return {"id": name, "kind": "tool", "tool": "search", "args": {"query": _escaped(query[:200]), "k": k}}
 
 
 def _escaped(text: str) -> str:
     return text.replace("$", "$$")  # a dollar sign is no reference
 
 
-def _instruction(template: str) -> str:
-    """Return what a prompt says before its first reference, dollar signs as they were meant."""
-    return "".join(re.findall(r"\A(?:[^$]|\$\$)*", template)).replace("$$", "$").strip()
-
-
 def _work(request: ModelRequest) -> Any:
-    """Return a fact, if the prompt asks for one as the planner does; a summary, if it asks for one; else quotations."""
-    material, asked = Material(request.inputs), _instruction(request.template)
-    found = _FIND.match(asked)
-    if found:
-        words = stems(f"{found['property']} {core(found['subject'])}")
-        about = {"subject": found["subject"], "name": found["subject"]}
-        fact = {**about, **find(words, found["unit"] or "", material.passages)}
-        schema = request.output_schema or {}
-        allowed = schema.get("properties", ()) if schema.get("additionalProperties") is False else fact
-        return {name: value for name, value in fact.items() if name in allowed}
+    """Return what a prompt asks for: a fact in the planner's words, else an answer."""
+    material = Material(request.inputs)
+    fields = (request.output_schema or {}).get("properties", {})
+    # The instruction stands before the first reference; `$$` is a dollar sign.
+    opening = re.findall(r"\A(?:[^$]|\$\$)*", request.template)
+    instruction = "".join(opening).replace("$$", "$").strip()
+    wanted = _FIND.match(instruction)
+    if wanted and request.role != "joiner":
+        fact = _fact(wanted, material)
+        return {name: fact[name] for name in fields or fact if name in fact}
+    asked = instruction.partition(_FINDINGS)[0].strip()
+    lines = _answer(asked or request.goal, material)
+    if request.role == "joiner":
+        return output_of(lines)
     if not material.passages:
         raise OfflineCannot("the offline rules can only quote, and this prompt refers to no text; set a model")
-    if count := _length(asked):
-        chosen = summary(material.passages, count)
-        text = " ".join(each.text for each in chosen)
-    else:
-        chosen = nearest(asked, material.passages)
-        quotes = (f"{each.text} [{each.passage.path}]" if each.passage.path else each.text for each in chosen)
-        text = f"Nearest sentences (offline rules, no model): {' '.join(quotes)}"
-    source = chosen[0].passage if chosen else material.passages[0]
-    fields = {"path": source.path, "title": source.title, "text": text}
-    wanted = (request.output_schema or {}).get("properties", ())
-    return {name: fields[name] for name in wanted if name in fields} or text
+    text = " ".join([line.text for line in lines])
+    known = {**material.passages[0]._asdict(), "text": text}
+    return {name: known[name] for name in fields if name in known} or text
 
 
-def _join(request: ModelRequest) -> Any:
-    material, asked = Material(request.inputs), _instruction(request.template)
-    if count := _length(asked):
-        said = Answer()
-        said.lines = [" ".join(said.quote(quotation(each)) for each in summary(material.passages, count))]
-        return said.output()
-    goal = asked.partition("Answer from these findings alone")[0].strip() or request.goal
-    read = question(goal) or question(request.goal)
-    if read and read.subjects and material.facts:
-        return concluded(read, material)
-    return looked_up(read, material.passages) if read and not read.subjects else quoted(goal, material)
+def _fact(wanted: re.Match[str], material: Material) -> dict[str, Any]:
+    """Return the one figure that the passages give of a thing, else `found: false` and the nearest sentences."""
+    subject, unit = wanted["subject"], symbol_of(wanted["unit"] or "")
+    words = stems(subject) and stems(f"{wanted['property']} {subject}")
+    fact = {"found": False, "subject": subject, "name": subject}
+    figures = find(words, material.passages)
+    if len(figures) == 1 and unit in ("", figures[0].unit):
+        quote = figures[0].sentence
+        fact |= {"found": True, "value": figures[0].value, "unit": figures[0].unit}
+        return {**fact, "quote": quote.text, "source": quote.path}
+    near = [figure.sentence for figure in figures] or nearest(words, material.passages)
+    return {**fact, "near": [sentence._asdict() for sentence in near]}
 
 
-def _length(asked: str) -> int:
-    """Return how many sentences a summary is wanted in; 0 for any other instruction."""
-    found = _SUMMARISE.match(asked)
-    count = (found["count"] or "three").lower() if found else "0"
-    return {"one": 1, "two": 2, "three": 3}.get(count) or int(count)
+def _answer(asked: str, material: Material) -> list[Line]:
+    """Return what the material says to an instruction or a question: a summary, quotations, figures or one sentence."""
+    length = _SUMMARISE.match(asked)
+    if length:
+        count = _COUNTS.get(length["count"]) or int(length["count"])
+        return summary(material.passages, count)
+    read = question(asked)
+    if isinstance(read, Comparison) and material.figures:
+        return compared(read, material)
+    if isinstance(read, LookUp):
+        return looked_up(read, material.passages)
+    if material.figures and "quote" in asked.lower():
+        return [Line(figure.sentence.text, figure.sentence) for figure in material.figures]
+    return cannot_tell("that from the sentences found", stems(asked), material.passages)

@@ -1,218 +1,144 @@
-"""Answers from what a joiner is given: figures with marks, or the nearest sentences; and the evidence of each mark."""
+"""Answers from what a node is given: lines of text, each with the sentence that bears it out."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import zip_longest
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
-from sennit.activities.providers.offline.figures import Fact, core, find, implied, measure, quotation, written
-from sennit.activities.providers.offline.questions import Question
-from sennit.activities.providers.offline.statements import (
-    Passage,
-    Statement,
-    carries,
-    in_context,
-    nearest,
-    statements,
-    stems,
-)
+from sennit.activities.providers.offline.figures import Figure, find, written
+from sennit.activities.providers.offline.questions import Comparison, LookUp, identity
+from sennit.activities.providers.offline.sentences import Passage, nearest, says, sentences, stems
 
 _CONNECT = "These are rules, no language model. For more, set SENNIT_MODEL and its key: see docs/models.md."
-_MARK = re.compile(r"\[\d+\]")
-_NAME = r"[^\W\d_a-z][\w'\u2019-]+"
-_NAMED = {
-    "person": re.compile(rf"(?<=[^.!?]\s){_NAME}(?: {_NAME})*|(?:^|(?<=[.!?]\s)){_NAME}(?: {_NAME})+"),
-    "place": re.compile(
-        r"(?i)\b(?:in|at|on|under|behind|near|above|below|beside|next to|by|with|opposite|from|to)\b.+"
-    ),
-    "time": re.compile(
-        r"\b\d{4}\b|\b\d{1,2}[:./]\d\d\b|(?i:\b(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|"
-        r"aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|"
-        r"today|tomorrow)\b)"
-    ),
-    "reason": re.compile(r"(?i)\b(?:because|since|so that|due to|in order to|reason)\b"),
-    "figure": re.compile(
-        r"(?i)\d[\d.,]*|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|half|dozen)\b"
-    ),
-}
-"""What a sentence must name that answers."""
-_IMPLIED = {"place": stems("keep store live stand lie hang find"), "time": stems("take place happen date day")}
-"""Words of such a question that an answer need not say."""
-_SENTENCE = re.compile(r"(?s)\W*+(?:\w++\W++){3}\w.*[.!?][\"'\u201d\u2019)\]]*")
+_WHOLE = re.compile(r"(?s)\W*+(?:\w++\W++){3}\w.*[.!?][\"'\u201d\u2019)\]]*")
 
 
 class Material:
-    """A node's inputs by their form; what the run itself was given counts only where nothing else is."""
+    """The inputs of a node by their form. What the run itself was given counts only where nothing else is."""
 
     def __init__(self, inputs: Mapping[str, Any]) -> None:
-        values = {name: value for name, value in inputs.items() if name != "input"} or inputs
-        found = [each for name, value in values.items() for each in _sorted(value, name, 0)]
-        self.facts = [each for _, each in found if isinstance(each, dict)]
-        self.results = [each for _, each in found if isinstance(each, int | float)]
-        self.passages = [each for _, each in found if isinstance(each, Passage)]
+        self.figures: list[Figure] = []
+        self.results: list[float] = []
+        self.passages: list[Passage] = []
+        outputs = {node: value for node, value in inputs.items() if node != "input"}
+        for node, value in (outputs or inputs).items():
+            self._add(value, node)
+
+    def _add(self, value: Any, node: str) -> None:
+        match value:
+            case str() if value.strip():
+                self.passages.append(Passage("", "", value, node))
+            case {"id": str() as name, "status": str(), "value": ended, "error": _}:
+                self._add(ended, name)
+            case {"value": bool()}:
+                pass
+            case {"value": int() | float() as number, "quote": str() as quote} if abs(number) < 1e15:
+                sentence = Passage(str(value.get("source")), "", quote, node)
+                subject = value.get("subject", value.get("name"))
+                self.figures.append(Figure(number, str(value.get("unit")), sentence, str(subject)))
+            case {"value": int() | float() as number, "expression": str()} if abs(number) < 1e15:
+                self.results.append(number)
+            case {"text": str() as text} | {"passage": str() as text}:
+                path, title = value.get("path") or value.get("url"), value.get("title")
+                self.passages.append(Passage(str(path or ""), str(title or ""), text, node))
+            case {"items": list() as parts} | {"near": list() as parts} | list(parts):
+                for part in parts:
+                    self._add(part, node)
+            case dict():
+                self._add(list(value.values()), node)
 
 
-def _sorted(value: Any, node: str, depth: int) -> Iterator[tuple[str, Fact | float | Passage]]:
-    match value:
-        case str() if value.strip():
-            yield node, Passage("", node, value, node)
-        case {"id": str() as name, "status": str(), "value": inner} if depth < 12:  # how an input ended
-            yield from _sorted(inner, name, depth + 1)
-        case {"found": bool()}:
-            yield node, {**value, "node": node}
-        case {"expression": str(), "value": int() | float() as result}:
-            yield node, result
-        case {"passage": str() as text} | {"text": str() as text}:
-            path, title = value.get("path", value.get("url", "")), value.get("title") or ""
-            yield node, Passage(str(path), str(title), text, node)
-        case dict() | list() if depth < 12:
-            parts = value if isinstance(value, list) else value.get("items", list(value.values()))
-            for part in parts if isinstance(parts, list) else ():
-                yield from _sorted(part, node, depth + 1)
+class Line(NamedTuple):
+    """A line of an answer, and the sentence that bears it out."""
+
+    text: str
+    sentence: Passage | None = None
 
 
-@dataclass(slots=True)
-class Answer:
-    """An answer under construction."""
-
-    lines: list[str] = field(default_factory=list)
-    evidence: list[dict[str, Any]] = field(default_factory=list)
-    partial: bool = False
-
-    def mark(self, fact: Fact, claim: str) -> str:
-        """Return the mark of a claim, such as `[1]`, that the quotation of a fact bears out."""
-        node = str(fact.get("node"))
-        piece = {"source": str(fact.get("source") or node), "quote": str(fact.get("quote") or "")}
-        self.evidence.append({"n": len(self.evidence) + 1, "node": node, "claim": claim, **piece})
-        return f"[{len(self.evidence)}]"
-
-    def quote(self, fact: Fact) -> str:
-        """Return what a fact says with its mark; what looks like a mark in it is none."""
-        claim = str(fact.get("says") or fact.get("quote") or "")
-        return f"{_MARK.sub('(...)', claim)} {self.mark(fact, claim)}"
-
-    def cannot_tell(self, what: str, near: Any) -> None:
-        """Say what is not told, and quote the nearest sentences."""
-        quotes = [self.quote(fact) for fact in near or () if isinstance(fact, dict)]
-        self.lines.append(f"I cannot tell {what}.{' The nearest sentences:' if quotes else ''}")
-        self.lines += [f"- {quote}" for quote in quotes]
-        self.partial = True
-
-    def output(self) -> dict[str, Any]:
-        """Return `{answer, evidence}`, with `partial: true` where something is not told."""
-        text = "\n".join([*self.lines, *([_CONNECT] if self.partial else [])])
-        return {"answer": text, "evidence": self.evidence, **({"partial": True} if self.partial else {})}
+def output_of(lines: Sequence[Line]) -> dict[str, Any]:
+    """Return `{answer, evidence}` of a joiner, and `partial: true` where something is not told."""
+    texts: list[str] = []
+    evidence: list[dict[str, Any]] = []
+    for text, sentence in lines:
+        # What looks like a mark in a quotation is none.
+        texts.append(re.sub(r"\[\d+\]", "(...)", text))
+        if sentence:
+            number = len(evidence) + 1
+            texts[-1] += f" [{number}]"
+            source = sentence.path or sentence.node
+            claim = {"n": number, "node": sentence.node, "claim": text}
+            evidence.append({**claim, "source": source, "quote": sentence.text})
+    output: dict[str, Any] = {"answer": "\n".join(texts), "evidence": evidence}
+    if _CONNECT in texts:
+        output["partial"] = True
+    return output
 
 
-def concluded(question: Question, material: Material) -> dict[str, Any]:
-    """Return the answer from figures; nothing is concluded before every one that it needs is there."""
-    said, shown, values, missing = Answer(), [], [], []
-    facts = {core(str(fact.get("subject"))): fact for fact in material.facts}
-    units = {str(fact.get("unit")) for fact in facts.values() if fact["found"]}
-    for subject in question.subjects:
-        fact = facts.get(core(subject), {})
-        value, year = fact.get("value"), fact.get("year")
-        if fact.get("found") is True and isinstance(value, int | float) and abs(value) < 1e300 and value is not True:
-            figure = written(value, str(fact.get("unit")))
-            mark = said.mark(fact, f"{subject}: {figure}")
-            shown.append((subject, f"{figure} {mark}{f' ({year})' if year else ''}"))
-            values.append(value)
+def summary(passages: Sequence[Passage], count: int) -> list[Line]:
+    """Return the first whole sentences, the first one of each passage before any second one."""
+    numbered: list[tuple[int, Line]] = []
+    for passage in passages:
+        lines = [Line(sentence.text, sentence) for sentence in sentences([passage])]
+        # A menu or a heading is no sentence.
+        whole = [line for line in lines if _WHOLE.fullmatch(line.text)]
+        numbered += enumerate(whole or lines[:1])
+    numbered.sort(key=lambda pair: pair[0])
+    return [line for _, line in numbered[:count]]
+
+
+def compared(asked: Comparison, material: Material) -> list[Line]:
+    """Return what wins and by how much, or the sum; nothing is concluded where a figure is missing."""
+    known = {identity(figure.subject): figure for figure in material.figures}
+    ranked: list[Figure] = []
+    missing: list[str] = []
+    for name, subject in asked.subjects.items():
+        if name in known:
+            ranked.append(known[name]._replace(subject=subject))
         else:
-            missing.append((f"the {question.property} of {subject}", fact.get("near")))
-    if shown:
-        whole = not missing and len(units) == 1
-        amount = written(abs(material.results[0]), *units) if whole and material.results else ""
-        line = _conclusion(question, shown, values, amount) if whole else ""
-        said.partial = not line
-        said.lines.append(f"{line[:1].upper()}{line[1:]}" if line else f"Found: {_listed(shown)}.")
-    for what, near in missing:
-        said.cannot_tell(what, near)
-    return said.output()
+            missing.append(f"the {asked.property} of {subject}")
+    ranked.sort(key=lambda figure: figure.value, reverse=not asked.least)
+    lines = [Line(f"{figure.subject}: {written(figure.value, figure.unit)}", figure.sentence) for figure in ranked]
+    units = {figure.unit for figure in ranked}
+    if missing or len(units) > 1 or (asked.adds and not material.results):
+        what = " and ".join(missing) or "which: they are in different units"
+        return [*lines, *cannot_tell(what, stems(what), material.passages)]
+
+    # Every figure is there, in one unit.
+    result = written(material.results[0], *units) if material.results else ""
+    winner, last = ranked[0].subject, ranked[-1].subject
+    conclusion = f"{winner[0].upper()}{winner[1:]} {asked.wins}."
+    if asked.adds:
+        conclusion = f"Together {result}."
+    elif len({figure.value for figure in ranked}) < len(ranked):
+        conclusion = "Some are equal."
+    elif result:
+        conclusion += f" The difference between {winner} and {last} is {result}."
+    return [Line(conclusion), *lines]
 
 
-def _listed(shown: Sequence[tuple[str, str]]) -> str:
-    return ", ".join(f"{subject} {figure}" for subject, figure in shown)
-
-
-def _conclusion(question: Question, shown: list[tuple[str, str]], values: list[float], amount: str) -> str:
-    """Return the answer in words; nothing where the arithmetic that it needs is not there."""
-    if not amount and (question.leads or question.shape != "compare"):
-        return ""
-    if question.shape == "sum":
-        return f"together {amount}: {_listed(shown)}."
-    ranked = [pair for _, pair in sorted(zip(values, shown, strict=True), key=lambda each: -each[0] * question.sign)]
-    if len(set(values)) < len(values):
-        return f"some are equal: {_listed(ranked)}."
-    if question.shape == "difference":
-        turned = "it is the other way round. " if question.wins and ranked[0] != shown[0] else ""
-        return f"{turned}{'T' if turned else 't'}he difference is {amount}: {_listed(ranked)}."
-    lead = f" The difference between {ranked[0][0]} and {ranked[-1][0]} is {amount}." if amount else ""
-    return f"{ranked[0][0]} {question.wins}: {ranked[0][1]}, then {_listed(ranked[1:])}.{lead}"
-
-
-def looked_up(question: Question, passages: Sequence[Passage]) -> dict[str, Any]:
-    """Return the one statement that carries the words of a question and names what it asks for; else the nearest."""
-    said = Answer()
-    if question.kind in ("", "figure"):
-        fact = find(question.words, question.unit or measure(question.words), passages)
-        if fact["found"]:
-            said.lines = [f"{written(fact['value'], fact['unit'])}:"] if question.unit else []
-            said.lines.append(said.quote(fact))
-            return said.output()
-    found = _answers(question, passages)
+def looked_up(asked: LookUp, passages: Sequence[Passage]) -> list[Line]:
+    """Return the one sentence that answers; where several differ, or none does, that the rules cannot tell."""
+    found: dict[str, Passage] = {}
+    for sentence in sentences(passages):
+        # A question says nothing, and neither does the row of a table without its head.
+        is_statement = "?" not in sentence.text and "|" not in sentence.text
+        if is_statement and says(asked.words, sentence.text) and asked.form.search(sentence.text):
+            found[sentence.text] = sentence
+    if len(found) > 1:
+        # Of several, one may plainly give the figure.
+        figures = find(asked.words, list(found.values()))
+        if len(figures) == 1:
+            found = {figures[0].sentence.text: figures[0].sentence}
     if len(found) == 1:
-        said.lines = [said.quote({**quotation(found[0]), "says": in_context(question.words, found[0])})]
-    else:
-        what = "which of these holds" if found else "that from the sentences found"
-        near = found[:3] or nearest(" ".join(sorted(question.words)), passages)
-        said.cannot_tell(what, map(quotation, near))
-    return said.output()
+        return [Line(text, sentence) for text, sentence in found.items()]
+    if found:
+        return cannot_tell("which of these holds", asked.words, list(found.values()))
+    return cannot_tell("that from the sentences found", asked.words, passages)
 
 
-def _answers(question: Question, passages: Sequence[Passage]) -> list[Statement]:
-    """Return the statements that say best all words of a question, one of each answer and of each row of a table."""
-    best: dict[int, dict[tuple[str, ...], Statement]] = {}
-    for each in (each for passage in passages for each in statements(passage)):
-        named = _named(question, each)
-        if named and "?" not in each.says:
-            how = carries(question.words, _implied(question, each), each, named[0] if question.kind == "person" else "")
-            best.setdefault(3 if how is None else how, {}).setdefault(named, each)
-    found = next((best[how].values() for how in range(3) if how in best), ())
-    return [*{each.text: each for each in found}.values()]
-
-
-def _implied(question: Question, statement: Statement) -> frozenset[str]:
-    """Return the words of a question that a statement says by its form: `Ann Lee: hardware` says who is responsible."""
-    keyed = question.kind == "person" and statement.key
-    return (
-        implied(statement) | _IMPLIED.get(question.kind, frozenset()) | (stems("responsible") if keyed else frozenset())
-    )
-
-
-def _named(question: Question, statement: Statement) -> tuple[str, ...]:
-    """Return what a statement names of the kind that is asked for, beside what the question itself says."""
-    if question.kind not in _NAMED:
-        return (statement.says,)
-    named = (found[0] for found in _NAMED[question.kind].finditer(statement.says))
-    is_other = _NAMED["time"].match if question.kind == "person" else None  # `Monday` and `May` name nobody
-    return tuple(name for name in named if stems(name) - question.words and not (is_other and is_other(name)))
-
-
-def quoted(asked: str, material: Material) -> dict[str, Any]:
-    """Return the sentences of the facts where a prompt asks to quote them; else the sentences nearest to it."""
-    said, facts = Answer(), [fact for fact in material.facts if fact.get("quote")]
-    if facts and re.search(r"\bquote\b", asked, re.IGNORECASE):
-        said.lines = [said.quote(fact) for fact in facts]
-    else:
-        near = nearest(asked, material.passages)
-        what = "that from the sentences found" if near else "that: nothing was found"
-        said.cannot_tell(what, map(quotation, near))
-    return said.output()
-
-
-def summary(passages: Sequence[Passage], count: int) -> list[Statement]:
-    """Return the first `count` whole sentences, the first of each passage before any second: some words, and a mark."""
-    texts = [list(statements(passage)) for passage in passages]
-    rows = [[each for each in found if _SENTENCE.fullmatch(each.text)] or found[:1] for found in texts]
-    return [each for turn in zip_longest(*rows) for each in turn if each][:count]
+def cannot_tell(what: str, words: frozenset[str], passages: Sequence[Passage]) -> list[Line]:
+    """Return that no sentence tells something, and the sentences nearest to it."""
+    lines = [Line(sentence.text, sentence) for sentence in nearest(words, passages)]
+    opening = f"I cannot tell {what}."
+    if lines:
+        opening += " The nearest sentences:"
+    return [Line(opening), *lines, Line(_CONNECT)]

@@ -16,31 +16,28 @@ CORPUS = Path(__file__).parents[4] / "examples" / "corpus"
     [
         ("How high is Mont Blanc?", "Mont Blanc is 4,805.59 metres high, measured in 2023. [1]"),
         (
-            "How long is the Nile in miles?",
-            "4,132.12 mi:\nThe Nile is about 6,650 kilometres long, the figure most atlases gave in 2020. [1]",
-        ),
-        (
-            "Who first climbed Aconcagua?",
-            "Aconcagua was first climbed in 1897, by the Swiss guide Matthias Zurbriggen. [1]",
+            "When was the Golden Gate Bridge completed?",
+            "The Golden Gate Bridge was completed in 1937, after a little more than 4 years of work. [1]",
         ),
         (
             "Which of K2 and Denali is the lowest, and how much lower is it than the highest?",
             (
-                "Denali is the lowest: 6,190 m [2], then K2 8,611 m [1] (2020). "
-                "The difference between Denali and K2 is 2,421 m."
+                "Denali is the lowest. The difference between Denali and K2 is 2,421 m.\n"
+                "Denali: 6,190 m [1]\n"
+                "K2: 8,611 m [2]"
             ),
         ),
-        ("Which has more moons, Mars or Jupiter?", "Jupiter has more moons: 97 [2] (2025), then Mars 2 [1] (2025)."),
         (
             "How much higher is Mont Blanc than Kilimanjaro?",
             (
-                "It is the other way round. The difference is 1,089.41 m: "
-                "Kilimanjaro 5,895 m [2], Mont Blanc 4,805.59 m [1]."
+                "Kilimanjaro is higher. The difference between Kilimanjaro and Mont Blanc is 1,089.41 m.\n"
+                "Kilimanjaro: 5,895 m [1]\n"
+                "Mont Blanc: 4,805.59 m [2]"
             ),
         ),
         (
             "What is the combined length of the Rhine and the Danube?",
-            ("Together 4,080 km: the Rhine 1,230 km [1], the Danube 2,850 km [2] (2020)."),
+            "Together 4,080 km.\nthe Danube: 2,850 km [1]\nthe Rhine: 1,230 km [2]",
         ),
     ],
 )
@@ -61,13 +58,20 @@ async def test_each_shape_is_answered_with_marks_on_sentences_of_the_documents(
     [
         ("Who designed the Burj Khalifa?", "I cannot tell that", "Architect Adrian Smith"),
         ("How long is the Yellow River?", "I cannot tell that", ""),
-        ("Which is longer, the Nile or the Warta?", "Found: the Nile 6,650 km [1].", "kilometres"),
+        (
+            "Which is longer, the Nile or the Warta?",
+            "the Nile: 6,650 km [1]\nI cannot tell the length of",
+            "kilometres",
+        ),
+        ("Which is longer, the Nile or the Golden Gate Bridge?", "I cannot tell which: they are in diff", "metres"),
+        ("How long is the Nile in miles?", "I cannot tell that", "6,650 kilometres"),
+        ("Who first climbed Aconcagua?", "I cannot tell that", "Matthias Zurbriggen"),
         ("What is the population of Copper?", "I cannot tell that", "Copper"),
         ("What is the population of the Blue whale?", "I cannot tell that", ""),
         ("Where does the Danube begin?", "I cannot tell that", "Black Forest"),
         ("How long is the Nile? How high is K2?", "I cannot tell that", "K2"),
         ("Write a poem about the Nile for $5.", "I cannot tell that", "Nile"),
-        ("xyzzy", "I cannot tell that: nothing was found.", ""),
+        ("xyzzy", "I cannot tell that from the sentences found.", ""),
     ],
 )
 async def test_an_unknown_answer_names_the_nearest_sentences_and_a_way_out(
@@ -108,15 +112,16 @@ def fact(subject: str, value: Any, unit: Any = "km") -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("facts", "start"),
     [
-        ([fact("A", 5), fact("B", 5)], "Some are equal: A 5 km [1], B 5 km [2]."),
-        ([fact("A", 5), fact("B", 6, "kg")], "Found: A 5 km [1], B 6 kg [2]."),
-        ([fact("A", 10**400), fact("B", 6)], "Found: B 6 km [1].\nI cannot tell the length of A."),
-        ([fact("A", True), fact("B", "6")], "I cannot tell the length of A.\nI cannot tell the length of B."),
+        ([fact("X", 5), fact("Y", 5)], "Some are equal.\nX: 5 km [1]\nY: 5 km [2]"),
+        ([fact("X", 5), fact("Y", 6, "kg")], "Y: 6 kg [1]\nX: 5 km [2]\nI cannot tell which"),
+        ([fact("X", 10**400), fact("Y", 6)], "Y: 6 km [1]\nI cannot tell the length of X."),
+        ([fact("X", True), fact("Y", "6")], "I cannot tell that"),
+        ([fact("Z", 3), fact("Y", 6)], "Y: 6 km [1]\nI cannot tell the length of X."),
         ([], "I cannot tell that"),
     ],
 )
 async def test_nothing_is_concluded_from_what_is_no_figure(call: Call, facts: list[Any], start: str) -> None:
-    found = await call("joiner", "Which is longer, A or B?\n\nAnswer from these findings alone. $f", {"f": facts})
+    found = await call("joiner", "Which is longer, X or Y?\n\nAnswer from these findings alone. $f", {"f": facts})
     assert found["answer"].startswith(start)
 
 
@@ -124,8 +129,8 @@ HITS = {"items": [{"path": "o.md", "title": "Oder", "passage": "The Oder is 854 
 
 
 async def test_a_joiner_quotes_facts_where_it_is_asked_to_and_else_the_nearest_sentences(call: Call) -> None:
-    reply = await call("joiner", "Quote what each gives. $f", {"f": [fact("A", 5), {"found": False}]})
-    assert (reply["answer"], len(reply["evidence"])) == ("A ... [1]", 1)
+    reply = await call("joiner", "Quote what each gives. $f", {"f": [fact("X", 5), {"found": False}]})
+    assert (reply["answer"], len(reply["evidence"])) == ("X ... [1]", 1)
     reply = await call("joiner", "Write about storks. $a $b", {"a": HITS, "b": "Storks are birds."}, goal="A text")
     assert [(piece["node"], piece["source"]) for piece in reply["evidence"]] == [("a", "o.md"), ("b", "b")]
     assert reply["partial"] is True
@@ -136,5 +141,5 @@ async def test_a_joiner_summarises_with_a_mark_for_each_sentence(call: Call) -> 
         {"path": f"{name}.md", "text": f"The {name} is made of iron. It is also old."} for name in ("anvil", "kettle")
     ]
     reply = await call("joiner", "Summarise these in at most 3 sentences. $n", {"n": notes})
-    assert reply["answer"] == "The anvil is made of iron. [1] The kettle is made of iron. [2] It is also old. [3]"
+    assert reply["answer"] == "The anvil is made of iron. [1]\nThe kettle is made of iron. [2]\nIt is also old. [3]"
     assert [piece["source"] for piece in reply["evidence"]] == ["anvil.md", "kettle.md", "anvil.md"]

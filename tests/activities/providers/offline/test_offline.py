@@ -37,13 +37,14 @@ async def test_every_plan_is_valid(call: Call, goal: str) -> None:
 
 
 async def test_look_ups_stand_side_by_side_and_arithmetic_needs_all_of_them(call: Call) -> None:
-    plan = await call("planner", "", goal="How much longer is A than $B?")
+    plan = await call("planner", "", goal="How much longer is X than $Y?")
     found = {node["id"]: node for node in plan["nodes"]}
-    assert list(found) == ["a", "a_length", "b", "b_length", "difference", "answer"]
-    assert found["b_length"]["prompt"] == "Find the length of $$B in the passages, in km.\n\n$b"
-    assert found["difference"]["args"] == {"expression": "${a_length.value} - ${b_length.value}"}
-    assert [test["ref"] for test in found["difference"]["when"]["and"]] == ["$a_length.found", "$b_length.found"]
-    assert found["answer"]["inputs"] == ["a_length", "b_length", "difference"]
+    assert list(found) == ["x", "x_length", "y", "y_length", "result", "answer"]
+    assert found["y_length"]["prompt"] == "Find the length of $$Y in the passages.\n\n$y"
+    values = "${x_length.value}, ${y_length.value}"
+    assert found["result"]["args"] == {"expression": f"max({values}) - min({values})"}
+    assert [test["ref"] for test in found["result"]["when"]["and"]] == ["$x_length.found", "$y_length.found"]
+    assert found["answer"]["inputs"] == ["x_length", "y_length", "result"]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +60,10 @@ async def test_look_ups_stand_side_by_side_and_arithmetic_needs_all_of_them(call
         (
             "When do storks nest? $a",
             None,
-            "Nearest sentences (offline rules, no model): Storks nest at it in May. [o.md]",
+            (
+                "I cannot tell that from the sentences found. The nearest sentences: Storks nest at it in May. "
+                "These are rules, no language model. For more, set SENNIT_MODEL and its key: see docs/models.md."
+            ),
         ),
         (
             "Find the length of the Oder in the passages, in km. $a",
@@ -87,7 +91,6 @@ async def test_what_the_run_was_given_is_quoted_where_there_is_nothing_else(call
             "cannot fill this output_sch",
         ),
         ("planner", "\U0001f409 ...", {"goal": "\U0001f409 ..."}, "no word to search for"),
-        ("planner", "x", {"goal": "How much longer is A than B?", "tools": ({"name": "search"},)}, "calculate, which"),
     ],
 )
 async def test_a_refusal_says_why_and_is_not_retried(call: Call, role: str, prompt: str, fields: Any, why: str) -> None:
