@@ -27,7 +27,7 @@ LOCAL: dict[str, list[Any]] = {
     "name": [NAME],
     "module": ["helpers"],
     "names": ["a|b"],
-    "phrase": [r"\w is the\ van\b|\bthe\ van is \S", r"\w owns\ the\ van\b"],
+    "form": [r"\b(?!(?:(?:1[5-9]|20)\d\d|101)\b)\d", r"\w is the\ van\b|\bthe\ van is \S", r"\w owns\ the\ van\b"],
     "pattern": [r"(?<![\w$\u2212-])(?<!\d[.,'])6,650 km(?!\w)"],
     "word": [40],
     "words": [words for wire in (OpenAI, Anthropic) for words in wire.optional.values()],

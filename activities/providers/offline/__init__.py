@@ -35,7 +35,7 @@ _FACT: Node = {
     "properties": {"found": {}, "subject": {}, "value": {}, "unit": {}, "quote": {}, "source": {}, "near": {}}
 }
 _SUMMARISE = re.compile(r"(?is)summari[sz]e\b(?:.*?\b(?P<count>\d{1,2}|one|two|three) sentences?\b)?")
-_COUNTS = {None: 3, "one": 1, "two": 2, "three": 3}
+_COUNTS = {"one": 1, "two": 2, "three": 3}
 
 
 class OfflineCannot(ProviderError):
@@ -154,8 +154,8 @@ def _answer(asked: str, material: Material) -> list[Line]:
     """Return what the material says to an instruction or a question: a summary, quotations, figures or one sentence."""
     length = _SUMMARISE.match(asked)
     if length:
-        count = _COUNTS.get(length["count"]) or int(length["count"])
-        return summary(material.passages, count)
+        count = (length["count"] or "three").lower()
+        return summary(material.passages, _COUNTS.get(count) or int(count))
     read = question(asked)
     if isinstance(read, Comparison) and material.figures:
         return compared(read, material)

@@ -8,6 +8,7 @@ from sennit.activities.providers.offline.sentences import stems
 
 _ADJECTIVES = {"long": "length", "short": "length", "high": "height", "tall": "height", "low": "height"}
 _ADJECTIVES |= {"deep": "depth", "cheap": "price", "more expensive": "price", "most expensive": "price"}
+_LEAST = ("short", "low", "cheap")
 _ADJECTIVE = f"(?P<adjective>{'|'.join(_ADJECTIVES)})(?P<degree>er|est|(?<=expensive))"
 _IS, _NAMES = f"(?P<wins>is (?:the )?{_ADJECTIVE})", "(?P<names>.+?)"
 _NOUN, _HOW_MUCH = "(?P<noun>[a-z][a-z -]*?)", "(?:,? and (?:by how much|how much .+ than the .+))?"
@@ -24,8 +25,6 @@ _NO_LOOK_UP = re.compile(rf"(?i)\b(?:and (?:who|what|when|where|which|why|how)|t
 _WHEN = re.compile(r"(?i)(?:(?:until|since) )?(?:when|(?:what|which) (?:day|date|year|month))\b")
 _HOW_MANY = re.compile(r"(?i)(?:how (?:much|many|(?=long|high|tall|deep))|what (?=does .* cost$|is the [a-z ]+ of ))\b")
 _WHO = re.compile(r"(?i)(?:who|what|which) (?:(?P<verb>is|are|was|were) )?(?P<rest>.+)")
-_NUMBER = re.compile(r"\d")
-_NUMBER_BUT_YEAR = re.compile(r"\b(?!(?:1[5-9]|20)\d\d\b)\d")
 
 
 class LookUp(NamedTuple):
@@ -60,17 +59,27 @@ def question(goal: str) -> LookUp | Comparison | None:
 
 def _look_up(text: str) -> LookUp | None:
     """Return what a goal looks up, and how a sentence must be that answers."""
-    for asks, form in ((_WHEN, _NUMBER), (_HOW_MANY, _NUMBER_BUT_YEAR)):
+    # A number answers that the question does not say itself, and a year only where the question asks for a time.
+    for asks, other in ((_WHEN, "x"), (_HOW_MANY, r"(?:1[5-9]|20)\d\d")):
         match = asks.match(text)
         if match:
-            return LookUp(stems(text[match.end() :]), form)
+            others = "|".join([other, *re.findall(r"\d+", text)])
+            return _asked(text[match.end() :], rf"\b(?!(?:{others})\b)\d")
     match = _WHO.fullmatch(text)
     if not match:
         return None
     # `Who owns the van` is answered by `... owns the van`, and `Who is the owner` also by `The owner is ...`.
     verb, rest = match["verb"], re.escape(match["rest"])
-    phrase = rf"\w {verb} {rest}\b|\b{rest} {verb} \S" if verb else rf"\w {rest}\b"
-    return LookUp(stems(match["rest"]), re.compile(phrase, re.IGNORECASE))
+    if verb:
+        return _asked(match["rest"], rf"\w {verb} {rest}\b|\b{rest} {verb} \S")
+    return _asked(match["rest"], rf"\w {rest}\b")
+
+
+def _asked(rest: str, form: str) -> LookUp | None:
+    words = stems(rest)
+    if not words:
+        return None
+    return LookUp(words, re.compile(form, re.IGNORECASE))
 
 
 def identity(name: str) -> str:
@@ -88,8 +97,8 @@ def _comparison(said: dict[str, str]) -> Comparison | None:
         subjects[identity(name)] = name
     if not 1 < len(subjects) < 25:
         return None
-    if said.get("noun"):
-        return Comparison(said["noun"], subjects, f"has the greatest {said['noun']}", False, "sum" in said)
-    adjective = said["adjective"].lower()
+    noun, adjective = said.get("noun"), said.get("adjective", "").lower()
+    if noun:
+        return Comparison(noun, subjects, f"has the greatest {noun}", least=False, adds="sum" in said)
     wins = said.get("wins") or f"is {said['more']}"
-    return Comparison(_ADJECTIVES[adjective], subjects, wins, adjective in ("short", "low", "cheap"), False)
+    return Comparison(_ADJECTIVES[adjective], subjects, wins, least=adjective in _LEAST, adds=False)

@@ -50,7 +50,7 @@ async def test_look_ups_stand_side_by_side_and_arithmetic_needs_all_of_them(call
 @pytest.mark.parametrize(
     ("prompt", "schema", "output"),
     [
-        ("Summarise this in one sentence. $a", None, "The Oder is 854 km long."),
+        ("Summarise this in One sentence. $a", None, "The Oder is 854 km long."),
         ("Summarise $a", None, "The Oder is 854 km long. Storks nest at it in May."),
         (
             "Summarise this in 1 sentence: $a",
