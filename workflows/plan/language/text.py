@@ -19,7 +19,10 @@ _RETURNS = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 DIRECTION_MARKS = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _HIDDEN = re.compile(rf"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufeff\ud800-\udfff{DIRECTION_MARKS}]")
 
-_PREFIX = r"(?:[a-z]{1,12}[:_])?"
+_PREFIX = r"(?:[a-z]{1,12}[:_]|[a-z]{1,12}\d[a-z0-9._]{0,8}|ant)?"
+"""What models write before the word of a tag: a name as in `<seed:think>` or `<longcat_think>`, their own name as in
+`<M2_7think>`, and Claude `<antThinking>`.
+"""
 _TAGS = rf"{_PREFIX}(?:think|thinking|thoughts?|thought_?process|reasoning|reflection|scratchpad)"
 _FIRST_TAGS = rf"{_PREFIX}(?:analysis|planning|reason|rationale|cot|chain_of_thought|inner_?monologue|deliberation)"
 """Words that a text may have as tags of its own too: they open a thought only where a reply begins with them."""
@@ -45,8 +48,9 @@ _ANY_TAG = (
     rf"|(?P<closes>{_CLOSING})|(?P<final>(?:<\|start\|>assistant)?<\|channel\|>final[^<\n]*(?:<\|constrain\|>\w+)?<\|message\|>)"
     r"|(?P<aside>(?:<\|start\|>assistant)?<\|channel\|>(?![^<\n]*\bto=)[^<\n]*<\|message\|>)"
     r"|(?P<frame><\|(?:return|end|(?:START|END)_(?:RESPONSE|TEXT)|CHATBOT_TOKEN|(?:begin|end)_of_solution)\|>"
-    r"|\[END FINAL RESPONSE\])"
+    r"|\[END FINAL RESPONSE\])|(?P<bare>assistantfinal)"
 )
+"""`bare` is the final channel of harmony where a server has left out the special tokens, but not the names between."""
 _CALLS = r"\bto=[\w.-]{1,80}\s?<\|channel\|>"
 _TAG = re.compile(rf"(?P<code>{IN_TICKS}|{_CALLS})|{_ANY_TAG}", re.IGNORECASE)
 _TAG_IN_JSON = re.compile(rf"(?P<code>{IN_TICKS}|{_CALLS}|{_IN_QUOTES})|{_ANY_TAG}", re.IGNORECASE)
@@ -198,6 +202,7 @@ class ThoughtFilter:
         self._hidden = ""
         self._stray = ""
         self._begun = False
+        self._names_channel: bool | None = None
 
     @property
     def open(self) -> bool:
@@ -217,6 +222,8 @@ class ThoughtFilter:
         """Return what of the row is no thought, and whether all rows before turn out to be one."""
         kept, at, was_thought, blank = list[str](), 0, False, True
         sign = _TAG_IN_JSON if _JSON_ROW.match(row) else _TAG
+        if self._names_channel is None and row.strip():
+            self._names_channel = row.lstrip().startswith("analysis")
         while at < len(row):
             if self._closing is not None:
                 closed = self._closing.search(row, at)
@@ -228,11 +235,14 @@ class ThoughtFilter:
                 break
             at, blank = found.end(), blank and not kept[-1].strip()
             self._begun |= bool(kept[-1].strip()) and bool(found["first"])
+            if found["bare"] and not self._names_channel:
+                kept.append(found[0])
+                continue
             if found["code"]:
                 kept.append(found[0])
-            elif (found["closes"] or found["final"]) and not self._begun:
+            elif (found["closes"] or found["final"] or found["bare"]) and not self._begun:
                 kept, was_thought = [], True
-            elif found["closes"]:
+            elif found["closes"] or found["bare"]:
                 self._stray = found[0]
                 kept.append(found[0])
             elif found["first"] and self._begun:
