@@ -16,6 +16,7 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _TO_ESCAPE = re.compile(r'\\(.)|"', re.DOTALL)
+_LETTER_ESCAPE = re.compile(r"[bfnrt](?=[A-Za-z])")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _LITERALS = {"True": "true", "False": "false", "None": "null"}
 
@@ -40,7 +41,8 @@ def decode(text: str, start: int = 0) -> tuple[Any, int]:
     """Return (value, end) of the JSON at a place. Raises Unreadable; nothing else.
 
     What is malformed and can mean one thing only is read as that: line breaks and unknown escapes in texts, single or
-    curly quotes, a comma at the end, names without quotes, comments, Python's True and None. What is cut is not.
+    curly quotes, a comma at the end, names without quotes, comments, Python's True and None. What is cut is not, and
+    neither are comments that stand for items which were left out.
     """
     try:
         value, end = _DECODER.raw_decode(text, start)
@@ -126,10 +128,20 @@ def _repaired(text: str, start: int) -> tuple[str, int]:
     """Return (JSON, end) of the object or list at a place, in one pass; no JSON if it is never closed."""
     pieces: list[str] = []
     depth = 0
+    blank = note = ""
     for token in _TOKEN.finditer(text, start):
         sign = token[0]
-        if sign.isspace() or sign.startswith("//"):
+        if sign.isspace():
+            blank = sign
             continue
+        if sign.startswith("//"):
+            note = sign if "\n" in blank else note
+            if "..." in sign or "\u2026" in sign:
+                raise _left_out(sign)
+            continue
+        if note and sign in ("]", "}"):
+            raise _left_out(note)
+        blank = note = ""
         if sign in ("]", "}") and pieces[-1:] == [","] and pieces[-2] not in ("[", "{", ","):
             pieces.pop()
         if sign == ":" and pieces and _WORD.fullmatch(pieces[-1]):
@@ -141,11 +153,26 @@ def _repaired(text: str, start: int) -> tuple[str, int]:
     return "", len(text)
 
 
+def _left_out(comment: str) -> Unreadable:
+    return Unreadable(f"{format_value(comment)} stands for what the JSON has left out; write all of it")
+
+
 def _written(sign: str) -> str:
-    """Return a token as JSON writes it."""
+    """Return a token as JSON writes it. Raises Unreadable where nobody can tell what its escapes mean."""
     if sign[0] in "\"'\u201c":
+        if _is_path(sign[1:-1]):
+            raise Unreadable(f"{format_value(sign)} has backslashes that may be escapes; write each of them twice")
         return '"' + _TO_ESCAPE.sub(lambda found: _escaped(found[0], found[1]), sign[1:-1]) + '"'
     return _LITERALS.get(sign, sign)
+
+
+def _is_path(text: str) -> bool:
+    """Whether a text has an escape that JSON does not know before a letter, as in `C:\\Users`: then its other escapes
+    before letters, as in `\\nile`, may be none either.
+    """
+    escapes = [found[1] + text[found.end() : found.end() + 1] for found in _TO_ESCAPE.finditer(text) if found[1]]
+    unknown = any(escape[0].isalnum() and escape[0] not in "bfnrtu" for escape in escapes)
+    return unknown and any(_LETTER_ESCAPE.match(escape) for escape in escapes)
 
 
 def _escaped(found: str, behind: str | None) -> str:

@@ -17,6 +17,10 @@ from sennit.workflows.plan.planner_format.json_text import Unreadable, decode
         ('{a: 1, // so\n "b": "http://x"}', {"a": 1, "b": "http://x"}),
         ('{“a”: “say "x"”}', {"a": 'say "x"'}),
         ('{"a": "\\_ \\" \\n"}', {"a": '\\_ " \n'}),
+        ('{"a": "\\(x\\) and\\nmore"}', {"a": "\\(x\\) and\nmore"}),
+        ('{"a": "C:\\Users\\Nile"}', {"a": "C:\\Users\\Nile"}),
+        ('{"a": 1, // so\n}', {"a": 1}),
+        ('{\n// so\n"a": 1}', {"a": 1}),
     ],
 )
 def test_what_is_plain_is_repaired(text: str, value: Any) -> None:
@@ -37,6 +41,7 @@ def test_what_is_plain_is_repaired(text: str, value: Any) -> None:
             "[1 2]",
         ),
         *("[,]", "[1,,]", '{"a": some}', '{"a" 1}', '{"a": NaN}', '{"a": 1]', "]", "", "x", '{"a": "\\u12"}'),
+        *("[1,\n// more items\n]", "[1\n// and so on\n]", "[1, // ...\n2]", '{"a": "C:\\Users\\nile"}'),
     ],
 )
 def test_what_is_cut_or_ambiguous_is_refused(text: str) -> None:
