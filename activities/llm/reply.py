@@ -6,6 +6,7 @@ call, an action as in ReAct (arXiv 2210.03629), and an object in the midst of te
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,10 +20,10 @@ from sennit.activities.providers.errors import SchemaMismatch
 from sennit.activities.providers.model import ModelReply, ReplyForm
 from sennit.workflows.plan.edits.merge import Delta
 from sennit.workflows.plan.language.text import IN_TICKS, format_names, format_value
-from sennit.workflows.plan.planner_format.json_text import Unreadable, begins_with_json, find_json
+from sennit.workflows.plan.planner_format.json_text import Unreadable, begins_with_json, decode_whole, find_json
 from sennit.workflows.plan.planner_format.lines import LineReader
 from sennit.workflows.plan.planner_format.values import Tools
-from sennit.workflows.plan.planner_format.written_calls import calls_of
+from sennit.workflows.plan.planner_format.written_calls import calls_of, left_of_calls
 from sennit.workflows.plan.programs.reply import fenced_in
 
 _IN_TICKS = re.compile(IN_TICKS)
@@ -38,12 +39,16 @@ _ANSWER_TAG = re.compile(
     r"(?s)\s*<(?P<tag>answer|final_answer|response|output)>(?P<inside>.*)</(?P=tag)>\s*", re.IGNORECASE
 )
 _ANSWER_LABEL = re.compile(
-    r"\A\s*+(?:[#*_]{0,4}\s*+(?:final answer|answer|assistant)[*_]{0,2}\s*+:[*_]{0,2}"
+    r"\A\s*+(?:[#*_]{0,4}\s*+(?:final ?answer|answer|assistant)[*_]{0,2}\s*+:[*_]{0,2}"
     r"|#{1,6}\s*+(?:response|answer):?[^\S\n]*+\n)\s*+",
     re.IGNORECASE,
 )
 _NEXT_QUESTION = re.compile(r"\n[^\S\n]*+\n(?:User|Human): ")
 _NEXT_REPLY = re.compile(r"\n(?:Assistant|AI): ")
+_YAML = re.compile(
+    r"\A\s*+(?:```\w*+[^\S\n]*+\n\s*+answer|(?:```\w*+[^\S\n]*+\n\s*+)?replan)\s*+:(?!\s*+[{\[])", re.IGNORECASE
+)
+"""The object in YAML: its text would be told with the names of the fields."""
 _MIDST = "the joiner's reply has its JSON in the midst of text; write one JSON object and nothing else"
 _BARE_CALL = "the joiner's reply is a bare call; write lines under `replan`, or the answer in words"
 
@@ -69,7 +74,7 @@ def read_reply(
     """
     if not text.strip():
         raise Unreadable("the joiner's reply is empty")
-    text, note = _answer_alone(text)
+    text, note = _answer_alone(_decoded(text))
     reader = LineReader(tools or {}, known or list(results), list(results), writes)
     data, around = _json_in(text)
     if _is_call(text, tools or {}):
@@ -78,11 +83,27 @@ def read_reply(
         raise Unreadable("the joiner's reply is a list; write one JSON object")
     if isinstance(data, dict) and (not around or _FORM.search(text)):
         return read_object(data, results, reader, tools)
+    if _YAML.match(text):
+        raise Unreadable("the joiner's reply is YAML; write one JSON object, or the answer in words")
     if _ACTION.search(text):
         raise Unreadable("the joiner's reply names an action; write the answer in words, or one JSON object")
+    if left := left_of_calls(text):
+        raise Unreadable(f"the joiner's reply holds {left}; write the answer in words, or one JSON object")
     if reader.is_line_in(text):
         raise Unreadable(_BARE_CALL)
     return JoinerReply({"answer": text.strip(), "evidence": []}, warnings=note)
+
+
+def _decoded(text: str) -> str:
+    """Return the JSON object that a text holds as a string of JSON: some servers and models encode it twice."""
+    written = text.strip()
+    if not written.startswith('"{'):
+        return text
+    with suppress(Unreadable):
+        inner = decode_whole(written)
+        if isinstance(inner, str):
+            return inner
+    return text
 
 
 def _answer_alone(text: str) -> tuple[str, tuple[str, ...]]:
@@ -150,6 +171,8 @@ def read_object(
     """Return what an object with `answer` or `replan` says; `reader` is for new lines. Raises Unreadable."""
     data = _unwrapped(data)
     answer, replan = data.get("answer"), data.get("replan")
+    if isinstance(replan, dict) and not any(replan.values()):  # a server that wants every field has it filled
+        replan = None
     empty = answer is None or (isinstance(answer, str) and not answer.strip())
     if odd := [name for name in data if name not in ("answer", "evidence", "replan") and isinstance(data[name], dict)]:
         raise Unreadable(f"the joiner's reply holds an object as {format_names(odd, 3)}; only `replan` is one")

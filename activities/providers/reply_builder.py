@@ -26,7 +26,7 @@ from sennit.activities.providers.returned_fields import GatheredFields
 from sennit.workflows.plan.language.limits import Usage, tokens_in
 from sennit.workflows.plan.language.text import one_line, text_bytes, without_frame, without_thoughts
 from sennit.workflows.plan.planner_format.json_text import Unreadable, decode, decode_whole
-from sennit.workflows.plan.planner_format.written_calls import asked_in, calls_of
+from sennit.workflows.plan.planner_format.written_calls import asked_in, calls_of, left_of_calls
 
 LEAST_SHARE = 3
 """A server's count of tokens is believed if it is the estimate divided by this, or more."""
@@ -480,6 +480,8 @@ class ReplyBuilder:
             words, calls = calls_of(text, tools)
             if not calls and (asked := asked_in(words, tools)):
                 raise Unreadable(f"it asks for {asked} in words; call it as a tool, or write the answer alone")
+            if not calls and tools and (left := left_of_calls(words)):
+                raise Unreadable(f"it holds {left}; call a tool as one, or write the answer alone")
         except Unreadable as error:
             raise BadReply(f"the reply of {self.request.model} is no answer: {error}", retryable=True) from None
         return words, tuple(ToolRequest(f"call_{call.number - 1}", call.name, call.arguments) for call in calls)

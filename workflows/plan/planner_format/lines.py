@@ -25,7 +25,7 @@ from sennit.workflows.plan.planner_format.written_calls import mark_of_call, wri
 
 _NUMBER = (
     r"(?:(?:step|line|task)\s++)?+(?P<number>\d{1,9}+)"
-    r"(?:[.):\]|\uff0e\uff09\uff1a]++|\ufe0f?\u20e3|\s++[\u2013\u2014\u2192-](?=\s)|(?=\s))[*`]{0,3}+\s*+"
+    r"(?:[.):\]|\uff0e\uff09\uff1a\u3001]++|\ufe0f?\u20e3|\s++[\u2013\u2014\u2192-](?=\s)|(?=\s))[*`]{0,3}+\s*+"
 )
 _LEAD = (
     r"(?P<space>[\s\ufeff\u200b]*+)(?:[-+*\u2022]\s++(?:\[ ?\]\s++(?=\d))?+)?+[*`]{0,3}+"
@@ -44,7 +44,7 @@ _MEANT = re.compile(r"\s*+(?:[\"'\u201c$)\uff09]|\w+\s*=)")
 _THOUGHT = re.compile(r"[\s*]*+(?:thoughts?|thinking|reasoning)\s*:", re.IGNORECASE)
 _COMMENT = re.compile(r"\s*+(?:#|//)")
 _CROSSED = re.compile(
-    r"~~|<!--|-->|/\*|\*/|</?(?!(?:plan|output|answer|response|result)>|s>)[A-Za-z][\w:-]*+(?:\s[^<>]*+)?/?>",
+    r"~~|<!--|-->|/\*|\*/|</?(?!(?:plan|output|answer|response|result|code)>|s>)[A-Za-z][\w:-]*+(?:\s[^<>]*+)?/?>",
     re.IGNORECASE,
 )
 _ASIDE = re.compile(r"\s*+(?:[\u2013\u2014]|--|->|=>|\u2192|[:,(\[*])")

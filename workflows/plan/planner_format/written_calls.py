@@ -44,7 +44,7 @@ _MARK = re.compile(
     re.MULTILINE,
 )
 _NOISE = re.compile(rf"(?:\s|{_TAGS}|(?!<\|(?:start|channel)\|>)(?:{_SPECIAL})|{_ENDS}|```\w*|[,;])+")
-_TOKEN = re.compile(_SPECIAL)
+_TOKEN = re.compile(rf"{_SPECIAL}|\[(?:ARGS|CALL_ID)\](?=\s*[\w{{])")
 _AT_END = re.compile(rf"(?<!\s)(?:\s*+(?:{_ENDS}))++\s*+")
 _FENCE = re.compile("```")
 _FENCED = re.compile(r"```\w*\s*")
@@ -102,7 +102,7 @@ def _python_at(text: str, at: int, _name: str, _tools: Tools) -> Found:
                 fields = arguments_of(parse_call(arguments.python), _AS_WRITTEN)
         if end is None or fields is None or fields.ordered:
             raise Unreadable(f"{format_value(text[at:][:80])} is no list of calls with arguments by name")
-        calls.append((head["name"].removesuffix(".call"), fields.by_name))
+        calls.append((head["name"].removesuffix(".call").removeprefix("default_api."), fields.by_name))
         at = end
     ended = _LIST_ENDS.match(text, at) if listed else None
     if not calls or (listed and ended is None):
@@ -155,7 +155,7 @@ FORMS = {
 
 
 _ARGUMENTS_OF = re.compile(
-    r"[\"'](?:arguments|args|parameters|input|action_?input|tool_?input|kwargs|tool_uses)[\"']\s*+:", re.IGNORECASE
+    r"[\"']\w{0,20}?(?:arguments|args|param(?:eter)?s|inputs?|variables|kwargs|tool_uses)[\"']\s*+:", re.IGNORECASE
 )
 _ASKED = re.compile(
     r"^[^\w\n`]{0,8}(?:(?:action|call|calling|tool|function|tool_call|function_call)s?[^\w\n]{1,6})*"
@@ -164,26 +164,58 @@ _ASKED = re.compile(
 )
 """A row that begins with a name and arguments in brackets, whatever stands around the name."""
 _ACTION = re.compile(
-    r"^(?:[^\S\n]|[*#>])*+action[*\s]*+:[*\s`\"']*+(?P<name>[\w.-]{1,80}+)|\bFUNCTION\W{1,4}(?P<marked>[\w.-]{1,80}+)",
+    r"^(?:[^\S\n]|[*#>])*+(?:action|\u884c\u52a8|\u52a8\u4f5c|\uc561\uc158|\u30a2\u30af\u30b7\u30e7\u30f3)[*\s]*+[:\uff1a][*\s`\"']*+"
+    r"(?P<name>[\w.-]{1,80}+)|\bFUNCTION\W{1,4}(?P<marked>[\w.-]{1,80}+)",
     re.IGNORECASE | re.MULTILINE,
 )
 _TAGGED = re.compile(
     r"<[\w:-]*(?:call|tool|function|invoke|action)[\w:-]*\b[^<>\n]{0,200}>?(?:\s*+<[\w:-]+>)?\s*+\"?(?P<name>[\w.-]{1,80})",
     re.IGNORECASE,
 )
+_CLOSED = re.compile(r"\[/(?P<name>[\w.-]{1,80}+)\]|\A\s*+\[(?:[^\[\]\n]{0,40}[\s:])?(?P<noted>[\w.-]{1,80})\]\s*+\Z")
+"""A tag in brackets that ends a call, and a note in brackets that is the whole reply, as in `[used: search]`."""
+_LAST_FENCE = re.compile(
+    r"```\w*+[^\S\n]*+\n\s*+(?:print\(\s*+)?(?:await\s++)?(?P<name>[\w.-]{1,80})\([^\n]*\)[^\S\n]*+\n\s*+```\s*+\Z"
+)
+"""Code at the end of a reply that is a call and nothing else."""
 _TAG_NAME = re.compile(
     r"<[\w:-]*(?:call|tool|function|invoke|action)[\w:-]*\s[^<>\n]{0,80}?=[\"']?(?P<name>[\w.-]{1,80})"
 )
+
+
+_THOUGHT_ROW = re.compile(r"^[^\S\n]*+[*#>_]{0,4}\s?thought[*_]{0,2}\s?:", re.IGNORECASE | re.MULTILINE)
+_ACTION_ROW = re.compile(r"^[^\S\n]*+[*#>_]{0,4}\s?action[*_]{0,2}\s?:", re.IGNORECASE | re.MULTILINE)
+_RESULT = re.compile(r"^[^\S\n]*+<(?:tool|function)_(?:response|result|output)s?\b", re.IGNORECASE | re.MULTILINE)
+_PARTS = ("tool_call", "function", "invoke", "parameter")
+"""Tags of calls: one that closes and was never opened is what is left of a call."""
+
+
+def left_of_calls(text: str) -> str:
+    """Return what in the answer of a model with tools is left of a call or of its result, "" if there is nothing: rows
+    of ReAct (arXiv 2210.03629), a result that no tool has given, and tags that close what was never opened.
+    """
+    shown = _CODE.sub("", text) if not _FENCED.match(text.lstrip()) else text
+    thought = _THOUGHT_ROW.search(shown)
+    if thought is not None and _ACTION_ROW.search(shown, thought.end()):
+        return "an action in words"
+    if _RESULT.search(shown):
+        return "a result that no tool has given"
+    for part in _PARTS:
+        if shown.count(f"</{part}>") > len(re.findall(rf"<{part}\b", shown)):
+            return f"`</{part}>`"
+    return ""
 
 
 def asked_in(text: str, tools: Tools) -> str:
     """Return the tool that a text asks for in a way that is none of a chat template's, "" if it asks for none.
 
     It looks for the names of tools where a call would have them: before brackets at the beginning of a row, behind
-    `Action:`, in a tag, and in JSON that is the whole text. A tool that a sentence mentions is none that it asks for.
+    `Action:`, in a tag, in code that ends the text, and in JSON that is the whole text. A tool that a sentence mentions
+    is none that it asks for.
     """
     shown = _CODE.sub("", text) if not _FENCED.match(text.lstrip()) else text
-    asked = chain(_ASKED.finditer(shown), _ACTION.finditer(shown), _TAGGED.finditer(shown), _TAG_NAME.finditer(shown))
+    forms = (_ASKED, _ACTION, _TAGGED, _TAG_NAME, _CLOSED)
+    asked = chain(*(form.finditer(shown) for form in forms), _LAST_FENCE.finditer(text))
     for found in asked:
         names = [name.removeprefix("functions.") for name in found.groupdict().values() if name]
         tool = next((name for name in names if name in tools), "")
