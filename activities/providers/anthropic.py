@@ -188,7 +188,7 @@ class Anthropic:
         began = reply.begun_blocks.pop(index, "")
         if kind == "text_delta":
             reply.add_text(delta["text"].removeprefix(began))
-        elif kind == "input_json_delta":
+        elif kind == "input_json_delta" and index in reply.calls:  # others are of calls that the server makes itself
             if began and delta["partial_json"]:
                 reply.calls[index].arguments = CallArguments()
             elif began:

@@ -166,6 +166,10 @@ class OpenAI:
         arguments = _written(function.get("arguments") or "")
         index = piece.get("index")
         place = reply.places.get(index)
+        if place is None:
+            place = _place_of(reply, call_id, name)
+            if place is not None:
+                reply.places[index] = place
         begun = reply.calls[place] if place is not None else None
         if begun is None:
             place = reply.places[index] = len(reply.calls)
@@ -280,6 +284,14 @@ def _text_in(message: dict[str, Any]) -> str:
     if isinstance(content, dict):  # JSON that the server has read already
         return json.dumps(content, ensure_ascii=False)
     return content or ""
+
+
+def _place_of(reply: ReplyBuilder, call_id: str, name: str) -> int | None:
+    """Return where a call with this id and name has come already: some servers send it once more at another index."""
+    for place, call in reply.calls.items():
+        if call_id and call.id == call_id and name in ("", call.name):
+            return place
+    return None
 
 
 def _is_rest_of_name(request: ModelRequest, call: Call, name: str) -> bool:

@@ -155,6 +155,10 @@ BLOCKS = {
         block("content_block_delta", index=0, delta={"type": "text_delta", "text": NILE}),
         block("message", content=[{"type": "text", "text": NILE}]), END,
     ),
+    "a search that the server has made": (
+        START, block("content_block_start", index=0, content_block={"type": "server_tool_use", "id": "s", "input": {}}),
+        block("content_block_delta", index=0, delta={"type": "input_json_delta", "partial_json": ARGS_A}),
+        block("content_block_start", index=1, content_block={"type": "text", "text": NILE}), END),
     "an event without a type": (
         START, block("content_block_start", index=0, content_block={"type": "text", "text": NILE}),
                                 event({"amazon-bedrock-invocationMetrics": {"inputTokenCount": 9}}), END),
@@ -188,6 +192,12 @@ CALLS = {
         [A, B]),
     "two objects in one call": ((called(0, "search", ARGS_A + ARGS_B), CALLED, DONE), [A, B]),
     "one object twice": ((called(0, "search", ARGS_A), called(0, "", ARGS_A), CALLED, DONE), [A]),
+    "one call at two places": (
+        (called(0, "search", ARGS_A, id="1"), called(1, "search", ARGS_A, id="1"), CALLED, DONE), [A]),
+    "one id for two calls": (
+        (called(0, "search", ARGS_A, id="1"), called(1, "search", ARGS_B, id="1"), CALLED, DONE), [A, B]),
+    "two equal calls": (
+        (called(0, "search", ARGS_A, id="1"), called(1, "search", ARGS_A, id="2"), CALLED, DONE), [A, A]),
     "an empty object first": (
         (called(0, "search", "{}"), called(0, "", '{"query": '), called(0, "", '"a"}'), CALLED, DONE), [A]),
     "encoded twice": ((called(0, "search", json.dumps(ARGS_A)), CALLED, DONE), [A]),
