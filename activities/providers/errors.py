@@ -22,18 +22,23 @@ QUOTED = 200
 NOT_IMPLEMENTED = 501
 _RETRIED = frozenset({408, 409, 425, 429})
 _TOO_LONG = re.compile(
-    r"context[_ ](length|window|size)|prompt is too long|input is too long|too many (input )?tokens|"
-    r"reduce the length|exceed\w{0,3} .{0,40}context|maximum .{0,20}tokens .{0,60}(prompt|messages)"
+    r"context[_ ](length|window|size)|prompt(?: is)? too long|input is too long|too many (input )?tokens|"
+    r"reduce the length|exceed\w{0,3} .{0,40}context|maximum .{0,20}tokens .{0,60}(prompt|messages)|"
+    r"maximum allowed input length|range of input length|exceed\w{0,3} .{0,20}token limit|max_(?:seq|model)_len|"
+    r"prompt ?\u8d85\u957f|\u4e0a\u4e0b\u6587.{0,6}\u8d85|\u957f\u5ea6\u8d85\u9650"
 )
 _NUMBER = r"(?<![\d,])(\d[\d,]*+)"
 _CONTEXT = re.compile(
     rf"context (?:length|limit|window|size) ?(?:is|of|:)? ?(?:only )?\(?{_NUMBER}(?![\d,]* \+)|\bn_ctx\"?: ?{_NUMBER}"
     rf"|\d > {_NUMBER}|tokens > {_NUMBER} maximum|must be <= {_NUMBER}"
+    rf"|input length of {_NUMBER}|token limit: {_NUMBER}|max_(?:seq|model)_len {_NUMBER}"
+    rf"|input length should be \[1, {_NUMBER}"
 )
 _PROMPT = re.compile(
     rf"{_NUMBER} (?:in|from) the (?:input )?messages|{_NUMBER} input tokens|n_prompt_tokens\"?: ?{_NUMBER}"
     rf"|request \({_NUMBER} tokens|resulted in {_NUMBER} tokens|given: {_NUMBER} `inputs`"
-    rf"|{_NUMBER} \+ [\d,]+ > |{_NUMBER} tokens > |{_NUMBER} tokens from the input"
+    rf"|{_NUMBER} \+ [\d,]+ > |{_NUMBER} tokens > |{_NUMBER} tokens from the input|\brequested: {_NUMBER}"
+    rf"|input length \(?{_NUMBER}|too long: {_NUMBER} tokens"
 )
 _NO_MODEL = re.compile(
     r"model[_ ]not[_ ]found|model .{0,120}(not found|does not exist|not supported|unknown)|no such model"

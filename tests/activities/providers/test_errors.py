@@ -5,7 +5,7 @@ import json
 import pytest
 from doubles.model_bench import KEY, Bench
 
-from sennit.activities.providers.errors import error_of, error_within
+from sennit.activities.providers.errors import ContextTooLong, error_of, error_within
 from sennit.activities.providers.model import ProviderError
 from sennit.activities.providers.settings import Server
 from sennit.testing.model_rules import Reply
@@ -23,6 +23,9 @@ CASES = [
     (400, "This model's maximum context length is 8192 tokens.", "context_length_exceeded", "ContextTooLong", False),
     (400, "prompt is too long: 210000 tokens > 200000 maximum", "", "ContextTooLong", False),
     (400, "the request exceeds the available context size", "exceed_context_size_error", "ContextTooLong", False),
+    (400, "Range of input length should be [1, 129024]", "", "ContextTooLong", False),
+    (400, "Prompt 超长", "1261", "ContextTooLong", False),
+    (400, "schema is too long", "", "CallRefused", False),
     (413, "Request too large", "request_too_large", "ContextTooLong", False),
     (400, "messages.0: unexpected field", "", "CallRefused", False),
     (422, "temperature: not a number", "", "CallRefused", False),
@@ -46,6 +49,22 @@ CASES = [
     (307, "", "", "CallRefused", False),
     (418, "I'm a teapot", "", "CallRefused", False),
 ]
+
+
+LENGTHS = [
+    ("Input length (9000) exceeds model's maximum context length (8192).", 8192, 9000),
+    ("Input length 9000 exceeds the maximum allowed input length of 8192 tokens.", 8192, 9000),
+    ("Your request exceeded model token limit: 8192 (requested: 9000)", 8192, 9000),
+    ("Prompt too long: 9000 tokens exceeds max_seq_len 8192 (leave room for output tokens)", 8192, 9000),
+    ("Range of input length should be [1, 8192]", 8192, 0),
+]
+
+
+@pytest.mark.parametrize(("message", "context", "prompt"), LENGTHS)
+def test_the_length_of_a_context_is_read_from_its_refusal(message: str, context: int, prompt: int) -> None:
+    long = error_of(SERVER, "openai:m", 400, {}, json.dumps({"error": {"message": message, "code": "400"}}))
+    assert isinstance(long, ContextTooLong)
+    assert (long.context, long.prompt) == (context, prompt)
 
 
 async def test_a_status_has_its_type_and_its_posture(bench: Bench) -> None:
