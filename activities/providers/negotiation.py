@@ -97,9 +97,11 @@ class Negotiation:
         if isinstance(refused, ServerFailed) and not NEVER.search(refused.text):
             return None
         reason = str(refused).partition("): ")[2]
-        named = self._changing(_parameters(refused))
+        optional = self.wire.optional.items()
+        fields = _parameters(refused)
+        own = {name for name, words in optional if any(re.fullmatch(words, field) for field in fields)}
+        named = self._changing(fields | own)
         if not named:
-            optional = self.wire.optional.items()
             named = self._changing({name for name, words in optional if re.search(words, refused.text)})
         if named:
             return Lesson(frozenset(named), reason, refused.text)

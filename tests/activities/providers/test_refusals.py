@@ -82,6 +82,16 @@ async def test_what_a_refusal_names_is_left_out_and_nothing_else(
     assert second == third, "it is remembered"
 
 
+async def test_a_field_that_names_a_setting_counts_before_words_that_name_tools(make_remote: MakeRemote) -> None:
+    message = "Function tools with reasoning_effort are not supported for this model. Please use /v1/responses instead."
+    refused = refusal(message, param="reasoning_effort")
+    async with raw_server(unless("reasoning_effort", refused)) as server:
+        remote = make_remote("openai", f"{server.url}/v1", "", QUICK)
+        await ask(remote, tools=TOOLS, settings=CallSettings(effort="low"))
+    assert "reasoning_effort" not in server.asked[-1]
+    assert "tools" in server.asked[-1]
+
+
 async def test_what_pydantic_locates_is_left_out(make_remote: MakeRemote) -> None:
     problem = {"type": "extra_forbidden", "loc": ["body", "stream_options"], "msg": "Extra inputs are not permitted",
                "input": {"tools": "not supported"}}  # fmt: skip
