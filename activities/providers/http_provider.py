@@ -71,7 +71,7 @@ _NOTHING = "no first piece of the reply in time"
 _EVENTS = "text/event-stream"
 _BLANK = b" \t\r\n\xef\xbb\xbf"
 _LAST_EVENTS = ("[DONE]", "DONE", '"[DONE]"')
-_IS_ALIVE = re.compile(r"\s*+(:.*|\W*+(ping|keep-?alive|heartbeat|processing)\W*+)?", re.IGNORECASE | re.DOTALL)
+_IS_ALIVE = re.compile(r"\s*+(:.*|\"\"|\W*+(ping|keep-?alive|heartbeat|processing)\W*+)?", re.IGNORECASE | re.DOTALL)
 """Data of an event that says no more than that the server lives: none, or a comment that a gateway has wrapped."""
 MORE_ROOM = 4
 """How many times as long a reply may be as the one before, which was cut."""

@@ -102,9 +102,9 @@ class OpenAI:
             self._usage(reply, groq.get("usage"))
         reply.served_by(data.get("model"))
         for choice in data.get("choices") or ():
-            # One choice was asked for. Its index is 0, and with some servers another one.
+            # One choice was asked for. Its index is 0, and with some servers another one, or another than its thought's.
             index = choice.get("index") or 0
-            if reply.choice is None:
+            if reply.choice is None or not reply.begun:
                 reply.choice = index
             if index == reply.choice:
                 self._choice(reply, choice)
@@ -168,6 +168,8 @@ class OpenAI:
         place = reply.places.get(index)
         if place is None:
             place = _place_of(reply, call_id, name)
+            if place is None and not (call_id or name) and reply.calls and not reply.calls[max(reply.calls)].arguments:
+                place = max(reply.calls)  # a call has begun at one index, and its arguments come at the next
             if place is not None:
                 reply.places[index] = place
         begun = reply.calls[place] if place is not None else None
@@ -308,6 +310,8 @@ def _is_another(call: Call, name: str, call_id: str, arguments: str) -> bool:
     """
     if call_id and call_id == call.id:
         return False
+    if not call.name:  # the name comes behind what the call began with
+        return bool(call_id and call.id) or bool(arguments and call.arguments.whole)
     if name != call.name:
         return True
     if call_id and call.id:

@@ -130,6 +130,10 @@ TEXTS: dict[str, tuple[bytes | float, ...]] = {
     "no empty line between events": (b"".join((said(NILE), STOP, DONE)).replace(b"\n\n", b"\n"),),
     "no line break behind the last event": (said(NILE), STOP.rstrip()),
     "another index than 0": tuple(piece.replace(b'"index": 0', b'"index": 1') for piece in (said(NILE), STOP, DONE)),
+    "another index than its thought's": (
+        chunk({"reasoning_content": "hm"}),
+        *(piece.replace(b'"index": 0', b'"index": 1') for piece in (said(NILE), STOP, DONE))),
+    "quotes without a text": (b'event: ping\ndata: ""\n\n', said(NILE), STOP, DONE),
     "halves of a character in two pieces": (said("ok \ud83d"), said("\ude00"), STOP, DONE),
     "a number that JSON does not have": (
         said(NILE).replace(b'"index": 0', b'"index": 0, "logprob": -Infinity'), STOP, DONE),
@@ -205,6 +209,11 @@ CALLS = {
         (called(0, "search", "", id="1"), called(0, "", '{"query": ', id="2"), called(0, "", '"a"}', id="3"),
          CALLED, DONE), [A]),
     "a name in two pieces": ((called(0, "sea"), called(0, "rch", ARGS_A), CALLED, DONE), [A]),
+    "a name behind the arguments": (
+        (called(0, "", '{"query": ', id="1"), called(0, "search", '"a"}'), CALLED, DONE), [A]),
+    "the arguments at another index than the name": (
+        (called(0, "search", ARGS_A, id="1"), called(0, "search", "", id="2"), called(1, "", ARGS_B), CALLED, DONE),
+        [A, B]),
     "in the whole message alone": (
         (event({"choices": [{"message": {"tool_calls": [{"function": {"name": "search", "arguments": {"query": "a"}}}]},
                              "finish_reason": "tool_calls"}]}), DONE), [A]),
