@@ -23,17 +23,18 @@ Found = tuple[list[tuple[str, Any]], int]
 """Names and arguments of calls, and where in the text they end."""
 
 _N = r"(?:functions?\.)?(?P<name>[\w.-]{1,80}?)"
+_DSML = r"\uff5c{1,2}DSML\uff5c{1,2}"
 _SEP = r"<\uff5ctool\u2581sep\uff5c>"
 _SPECIAL = r"<\|/?[A-Za-z][\w/ .:-]{0,40}\|>|<\uff5c/?[^\uff5c<>\n]{1,40}\uff5c>|<\|[a-z_]{2,40}>|<[a-z_]{2,40}\|>"
 _TAGS = (
-    r"</?(?:minimax:|seed:|\uff5cDSML\uff5c)?(?:tool_calls?|function_calls?)>|</?TOOLCALL>|</?tools>"
+    rf"</?(?:minimax:|seed:|{_DSML})?(?:tool_calls?|function_calls?)>|</?TOOLCALL>|</?tools>"
     r"|<(?:start|end)_function_call>|<\|tool_call>|<tool_call\|>|\[/?TOOL_CALLS\]|functools(?=\s*\[)"
     r"|Action:\s*+```(?:json)?\s*+(?=\[)"
 )
 _ENDS = TURN_ENDS
 _MARKS = (
     r"<\|/?(?:tool_calls?(?:_begin|_start|_section_begin)?|python_tag|python_start|START_ACTION|tools_prefix)\|>"
-    r"|<\uff5ctool\u2581calls?\u2581begin\uff5c>|<\uff5cDSML\uff5c(?:function|tool)_calls>"
+    rf"|<\uff5ctool\u2581calls?\u2581begin\uff5c>|<{_DSML}(?:function|tool)_calls>"
     r"|<(?:minimax|seed):tool_call>|<start_function_call>|<\|tool_call>|\[TOOL_CALLS\]"
     r"|(?:<\|start\|>assistant(?:<\|channel\|>commentary)?|<\|channel\|>commentary|(?<!\s)|(?<=`\s))"
     r"\s*+to=functions\.(?=\w)|<\|channel\|>commentary\s++to=(?=\w)"
@@ -44,7 +45,7 @@ _MARK = re.compile(
     re.MULTILINE,
 )
 _NOISE = re.compile(rf"(?:\s|{_TAGS}|(?!<\|(?:start|channel)\|>)(?:{_SPECIAL})|{_ENDS}|```\w*|[,;])+")
-_TOKEN = re.compile(rf"{_SPECIAL}|\[(?:ARGS|CALL_ID)\](?=\s*[\w{{])")
+_TOKEN = re.compile(rf"{_SPECIAL}|</?\uff5c|\[(?:ARGS|CALL_ID)\](?=\s*[\w{{])")
 _AT_END = re.compile(rf"(?<!\s)(?:\s*+(?:{_ENDS}))++\s*+")
 _FENCE = re.compile("```")
 _FENCED = re.compile(r"```\w*\s*")
@@ -53,11 +54,11 @@ _REMAINS = re.compile(r"\{\s*[\"'\u201c]|</tool_call|</function|</invoke|<arg_")
 _NAMED = re.compile(r"[\"'](?:name|tool|tool_name)[\"']\s*:\s*(?=[\"'](?P<name>[\w.-]{1,80})[\"'])")
 _HAS_ARGUMENTS = re.compile(r"[\"'](?:arguments|parameters)[\"']\s*:")
 _BARE = re.compile(r"\s*+(?P<read>\[?+)\s*+(?P<name>[A-Za-z_][\w.]{0,79})(?:\(|\s*+\{)|\s*+(?P<gemma>call:\w)")
-_TAGS_END = re.compile(r"\s*</(?:\uff5cDSML\uff5c)?(?:function|invoke|tool_call)>")
+_TAGS_END = re.compile(rf"\s*</(?:{_DSML})?(?:function|invoke|tool_call)>")
 _PARAMETER = re.compile(
-    r"\s*<(?:\uff5cDSML\uff5c)?param(?:eter)?(?:=| name=\")(?P<name>[\w.-]{1,80})\"?"
+    rf"\s*<(?:{_DSML})?param(?:eter)?(?:=| name=\")(?P<name>[\w.-]{{1,80}})\"?"
     r"(?: string=\"(?P<string>true|false)\")?>\n?"
-    r"(?P<text>.*?)\n?</(?:\uff5cDSML\uff5c)?param(?:eter)?>"
+    rf"(?P<text>.*?)\n?</(?:{_DSML})?param(?:eter)?>"
     r"|\s*<arg_key>(?P<key>[^<]{1,80}+)</arg_key>\s*+<arg_value>(?P<value>.*?)</arg_value>",
     re.DOTALL,
 )
@@ -136,7 +137,7 @@ class Form(NamedTuple):
 
 FORMS = {
     "Qwen Coder, Llama": Form(re.compile(rf"<function(?:=\"?|\sname=\"){_N}\"?>\s*"), _tags_at),
-    "MiniMax, DeepSeek DSML": Form(re.compile(rf"<(?:\uff5cDSML\uff5c)?invoke name=\"{_N}\">\s*"), _tags_at),
+    "MiniMax, DeepSeek DSML": Form(re.compile(rf"<(?:{_DSML})?invoke name=\"{_N}\">\s*"), _tags_at),
     "GLM": Form(re.compile(rf"{_N}\s*(?=<arg_key>|</tool_call>)"), _tags_at),
     "DeepSeek": Form(re.compile(rf"(?:function)?(?:{_SEP})?{_N}(?:{_SEP})?\s*(?:```json\s*)?(?=\{{)"), _json_at),
     "Kimi K2": Form(re.compile(rf"{_N}:\d+\s*<\|tool_call_argument_begin\|>\s*"), _json_at),
@@ -172,8 +173,12 @@ _TAGGED = re.compile(
     r"<[\w:-]*(?:call|tool|function|invoke|action)[\w:-]*\b[^<>\n]{0,200}>?(?:\s*+<[\w:-]+>)?\s*+\"?(?P<name>[\w.-]{1,80})",
     re.IGNORECASE,
 )
-_CLOSED = re.compile(r"\[/(?P<name>[\w.-]{1,80}+)\]|\A\s*+\[(?:[^\[\]\n]{0,40}[\s:])?(?P<noted>[\w.-]{1,80})\]\s*+\Z")
-"""A tag in brackets that ends a call, and a note in brackets that is the whole reply, as in `[used: search]`."""
+_CLOSED = re.compile(
+    r"\[/(?P<name>[\w.-]{1,80}+)\]|\A\s*+\[(?:[^\[\]\n]{0,40}[\s:])?(?P<noted>[\w.-]{1,80})\]\s*+\Z"
+    r"|^[^\S\n]*+\[(?:tool|function)_calls?\s*+[:=]\s*+(?P<begun>[\w.-]{1,80})\]",
+    re.MULTILINE,
+)
+"""Tags in brackets that end or begin a call, and a note in them that is the whole reply, as in `[used: search]`."""
 _LAST_FENCE = re.compile(
     r"```\w*+[^\S\n]*+\n\s*+(?:print\(\s*+)?(?:await\s++)?(?P<name>[\w.-]{1,80})\([^\n]*\)[^\S\n]*+\n\s*+```\s*+\Z"
 )
@@ -186,6 +191,7 @@ _TAG_NAME = re.compile(
 _THOUGHT_ROW = re.compile(r"^[^\S\n]*+[*#>_]{0,4}\s?thought[*_]{0,2}\s?:", re.IGNORECASE | re.MULTILINE)
 _ACTION_ROW = re.compile(r"^[^\S\n]*+[*#>_]{0,4}\s?action[*_]{0,2}\s?:", re.IGNORECASE | re.MULTILINE)
 _RESULT = re.compile(r"^[^\S\n]*+<(?:tool|function)_(?:response|result|output)s?\b", re.IGNORECASE | re.MULTILINE)
+_ARGUMENT = re.compile(r"</?arg_(?:key|value)>")
 _PARTS = ("tool_call", "function", "invoke", "parameter")
 """Tags of calls: one that closes and was never opened is what is left of a call."""
 
@@ -200,6 +206,8 @@ def left_of_calls(text: str) -> str:
         return "an action in words"
     if _RESULT.search(shown):
         return "a result that no tool has given"
+    if (found := _ARGUMENT.search(shown)) is not None:
+        return f"`{found[0]}`"
     for part in _PARTS:
         if shown.count(f"</{part}>") > len(re.findall(rf"<{part}\b", shown)):
             return f"`</{part}>`"
