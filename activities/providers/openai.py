@@ -102,7 +102,7 @@ class OpenAI:
             self._usage(reply, groq.get("usage"))
         reply.served_by(data.get("model"))
         for choice in data.get("choices") or ():
-            # One choice was asked for. Its index is 0, and with some servers another one, or another than its thought's.
+            # One choice was asked for. Its index is 0, with some servers another one, or another than its thought's.
             index = choice.get("index") or 0
             if reply.choice is None or not reply.begun:
                 reply.choice = index
