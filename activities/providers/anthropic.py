@@ -179,7 +179,7 @@ class Anthropic:
         elif kind == "tool_use":
             fields = block.get("input") or {}  # complete here only when nothing is streamed
             arguments = json.dumps(fields, ensure_ascii=False) if fields else ""
-            reply.add_call(index, name=block["name"], call_id=block["id"], arguments=arguments)
+            reply.add_call(index, name=block["name"], call_id=block.get("id") or "", arguments=arguments)
         elif kind in ("thinking", "redacted_thinking"):
             reply.thinking[index] = GatheredFields(block)
 
@@ -189,7 +189,7 @@ class Anthropic:
         if kind == "text_delta":
             reply.add_text(delta["text"].removeprefix(began))
         elif kind == "input_json_delta" and index in reply.calls:  # others are of calls that the server makes itself
-            if began and delta["partial_json"]:
+            if delta["partial_json"] and (began or reply.calls[index].arguments.is_empty):
                 reply.calls[index].arguments = CallArguments()
             elif began:
                 reply.begun_blocks[index] = began

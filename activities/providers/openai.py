@@ -127,6 +127,8 @@ class OpenAI:
             self._repeated(reply, message)
         elif message:
             self._message(reply, message)
+        if reason and not message and not _text_in(delta or {}):
+            reply.drop_repeated()
         self._stop(reply, reason)
 
     def _message(self, reply: ReplyBuilder, message: dict[str, Any]) -> None:

@@ -201,6 +201,12 @@ class ReplyBuilder:
         """Whether a last piece is no more than all pieces before it once more."""
         return len(piece) >= LEAST_REPEATED and len(self._text) > 1 and piece == "".join(self._text)
 
+    def drop_repeated(self) -> None:
+        """Leave out a last piece that is no more than all pieces before it once more."""
+        last = self._text.pop() if self._text else ""
+        if not self.is_repeated(last):
+            self._text.append(last)
+
     def complete_text(self, whole: str) -> None:
         """Take a whole message behind its pieces: what it has beyond them is new. Raises BadReply if it is another."""
         written = "".join(self._text)

@@ -120,6 +120,7 @@ TEXTS: dict[str, tuple[bytes | float, ...]] = {
     "the whole once more, beside a delta": (
         said(HALF), said(REST), event({"choices": [{**REPEATED, "delta": {}}]}), DONE),
     "the whole once more, as a delta": (said(HALF), said(REST), said(NILE, "stop"), DONE),
+    "the whole once more, before the reason": (said(HALF), said(REST), said(NILE), STOP, DONE),
     "the whole, of which a piece is lost": (said(HALF), event({"choices": [REPEATED]}), DONE),
     "thoughts among the parts of the content": (
         chunk({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]}),
@@ -174,15 +175,22 @@ async def test_blocks_are_read_however_they_are_sent(opened: Open, form: str) ->
     assert (await (await opened(Script(BLOCKS[form]), "anthropic")).ask()).text == NILE
 
 
-async def test_a_call_whose_arguments_begin_its_block_is_one_call(opened: Open) -> None:
-    begins = {"type": "tool_use", "id": "x", "name": "search", "input": {"query": "a"}}
-    delta = {"type": "input_json_delta", "partial_json": ARGS_A}
+@pytest.mark.parametrize(
+    ("begins", "pieces"),
+    [
+        pytest.param({"id": "x", "input": {"query": "a"}}, (ARGS_A,), id="they begin the block"),
+        pytest.param({"id": "x", "input": {}}, ("{}", ARGS_A), id="an empty object first"),
+        pytest.param({"input": {}}, (ARGS_A,), id="no id"),
+    ],
+)
+async def test_a_block_with_a_call_is_one_call(opened: Open, begins: dict[str, Any], pieces: tuple[str, ...]) -> None:
     stop = block("message_delta", delta={"stop_reason": "tool_use"}, usage={}) + block("message_stop")
-    pieces = (
-        block("content_block_start", index=0, content_block=begins),
-        block("content_block_delta", index=0, delta=delta),
+    begun = block("content_block_start", index=0, content_block={"type": "tool_use", "name": "search", **begins})
+    deltas = (
+        block("content_block_delta", index=0, delta={"type": "input_json_delta", "partial_json": piece})
+        for piece in pieces
     )
-    found = await opened(Script((START, *pieces, stop)), "anthropic")
+    found = await opened(Script((START, begun, *deltas, stop)), "anthropic")
     reply = await found.ask(tools=TOOLS)
     assert [(call.name, call.arguments) for call in reply.calls] == [A]
 
