@@ -156,8 +156,10 @@ FORMS = {
 
 
 _ARGUMENTS_OF = re.compile(
-    r"[\"']\w{0,20}?(?:arguments|args|param(?:eter)?s|inputs?|variables|kwargs|tool_uses)[\"']\s*+:", re.IGNORECASE
+    r"[\"']\w{0,20}?(?:arguments|args|param(?:eter)?s|inputs?|variables|kwargs|tool_uses)\\{0,3}[\"']\s*+:",
+    re.IGNORECASE,
 )
+"""A key with arguments, also in JSON that stands in a text of JSON."""
 _ASKED = re.compile(
     r"^[^\w\n`]{0,8}(?:(?:action|call|calling|tool|function|tool_call|function_call)s?[^\w\n]{1,6})*"
     r"(?P<name>[\w.-]{1,80}+)[^\w\n`(\[{]{0,6}(?:[(\[{]\s*+(?:[\"'{\[\u201c]|\w{1,40}\s*+[=:]|\)))",
@@ -170,9 +172,11 @@ _ACTION = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _TAGGED = re.compile(
-    r"<[\w:-]*(?:call|tool|function|invoke|action)[\w:-]*\b[^<>\n]{0,200}>?(?:\s*+<[\w:-]+>)?\s*+\"?(?P<name>[\w.-]{1,80})",
+    r"<[\w:-]*(?:call|tool|function|invoke|action)[\w:-]*\b[^<>\n]{0,200}>{0,3}(?:\s*+<[\w:-]+>)?\s*+\"?(?P<name>[\w.-]{1,80})",
     re.IGNORECASE,
 )
+_ELEMENT = re.compile(r"^[^\S\n]*+<(?P<name>[\w.-]{1,80})(?:\s++\w++=[\"'][^<>\n]{0,200})?\s*+/?>", re.MULTILINE)
+"""A row that begins with a tag of this name, as in `<search><query>a</query></search>`."""
 _CLOSED = re.compile(
     r"\[/(?P<name>[\w.-]{1,80}+)\]|\A\s*+\[(?:[^\[\]\n]{0,40}[\s:])?(?P<noted>[\w.-]{1,80})\]\s*+\Z"
     r"|^[^\S\n]*+\[(?:tool|function)_calls?\s*+[:=]\s*+(?P<begun>[\w.-]{1,80})\]",
@@ -190,6 +194,12 @@ _TAG_NAME = re.compile(
 
 _THOUGHT_ROW = re.compile(r"^[^\S\n]*+[*#>_]{0,4}\s?thought[*_]{0,2}\s?:", re.IGNORECASE | re.MULTILINE)
 _ACTION_ROW = re.compile(r"^[^\S\n]*+[*#>_]{0,4}\s?action[*_]{0,2}\s?:", re.IGNORECASE | re.MULTILINE)
+_ACTION_OBJECT = re.compile(
+    r"\s*+(?:(?:[*#>_]{0,4}\s?(?:thought|action)\b[^{]{0,2000}+)|```\w*\s*+)?\{\s*+[\"']action[\"']\s*+:[^{}]{0,200}?[\"']action_input[\"']\s*+:",
+    re.IGNORECASE,
+)
+"""What LangChain's agents for chats write in place of rows, also to give the answer."""
+_MARKS_ALONE = re.compile(r"[\s{}\[\]\"':,]++")
 _RESULT = re.compile(r"^[^\S\n]*+<(?:tool|function)_(?:response|result|output)s?\b", re.IGNORECASE | re.MULTILINE)
 _ARGUMENT = re.compile(r"</?arg_(?:key|value)>")
 _PARTS = ("tool_call", "function", "invoke", "parameter")
@@ -204,6 +214,10 @@ def left_of_calls(text: str) -> str:
     thought = _THOUGHT_ROW.search(shown)
     if thought is not None and _ACTION_ROW.search(shown, thought.end()):
         return "an action in words"
+    if _ACTION_OBJECT.match(text):
+        return "an action in JSON"
+    if _MARKS_ALONE.fullmatch(text) and flaw(text):
+        return "no word"
     if _RESULT.search(shown):
         return "a result that no tool has given"
     if (found := _ARGUMENT.search(shown)) is not None:
@@ -222,7 +236,7 @@ def asked_in(text: str, tools: Tools) -> str:
     is none that it asks for.
     """
     shown = _CODE.sub("", text) if not _FENCED.match(text.lstrip()) else text
-    forms = (_ASKED, _ACTION, _TAGGED, _TAG_NAME, _CLOSED)
+    forms = (_ASKED, _ACTION, _TAGGED, _TAG_NAME, _ELEMENT, _CLOSED)
     asked = chain(*(form.finditer(shown) for form in forms), _LAST_FENCE.finditer(text))
     for found in asked:
         names = [name.removeprefix("functions.") for name in found.groupdict().values() if name]
@@ -230,8 +244,9 @@ def asked_in(text: str, tools: Tools) -> str:
         if tool:
             return tool
     whole = _FENCED.sub("", text.strip()).strip("`").strip()
-    if whole.startswith(("{", "[")) and _ARGUMENTS_OF.search(whole):
-        return next((name for name in tools if re.search(rf"[\"'](?:functions\.)?{re.escape(name)}[\"']", whole)), "")
+    if whole.startswith(("{", "[", '"')) and _ARGUMENTS_OF.search(whole):
+        found = (re.search(rf"[\"'](?:functions\.)?{re.escape(name)}\\{{0,3}}[\"']", whole) for name in tools)
+        return next((name for name, at in zip(tools, found, strict=True) if at), "")
     return ""
 
 
