@@ -24,7 +24,8 @@ _RETRIED = frozenset({408, 409, 425, 429})
 _TOO_LONG = re.compile(
     r"context[_ ](length|window|size)|prompt(?: is)? too long|input is too long|too many (input )?tokens|"
     r"reduce the length|exceed\w{0,3} .{0,40}context|maximum .{0,20}tokens .{0,60}(prompt|messages)|"
-    r"maximum allowed input length|range of input length|exceed\w{0,3} .{0,20}token limit|max_(?:seq|model)_len|"
+    r"maximum allowed input length|range of input length|exceed\w{0,3} .{0,20}token limit|"
+    r"(?:prompt|input)(?: length)? exceeds (?:the )?max(?:imum)? length|max_(?:seq|model)_len|"
     r"prompt ?\u8d85\u957f|\u4e0a\u4e0b\u6587.{0,6}\u8d85|\u957f\u5ea6\u8d85\u9650"
 )
 _NUMBER = r"(?<![\d,])(\d[\d,]*+)"

@@ -25,6 +25,8 @@ CASES = [
     (400, "the request exceeds the available context size", "exceed_context_size_error", "ContextTooLong", False),
     (400, "Range of input length should be [1, 129024]", "", "ContextTooLong", False),
     (400, "Prompt 超长", "1261", "ContextTooLong", False),
+    (400, "Prompt exceeds max length", "1261", "ContextTooLong", False),
+    (400, "field `user` exceeds max length", "", "CallRefused", False),
     (400, "schema is too long", "", "CallRefused", False),
     (413, "Request too large", "request_too_large", "ContextTooLong", False),
     (400, "messages.0: unexpected field", "", "CallRefused", False),
