@@ -64,6 +64,8 @@ _FENCE_IN_THOUGHT = re.compile(rf"\s*+(?P<marks>```++|~~~++)(?:{_CLOSING})", re.
 _LEFT_OUT = " [...] "
 _SHOWN_THOUGHT = re.compile(r"(?s)\A\s*+Thinking\.\.\.[^\S\n]*+\n.*?\n\.\.\.done thinking\.[^\S\n]*+(?:\n|\Z)")
 """How the command line of Ollama shows a thought."""
+_RESPONSE = re.compile(r"\s*+<response>(?P<text>.*)</response>\s*+", re.DOTALL)
+"""How Granite writes what stands behind its thought."""
 _TURN_NAMES = r"(?:assistant|model)"
 _TURN_BEGINS = re.compile(
     rf"\A\s*+(?:(?:<\|begin_of_text\|>|<bos>|<s>|<\|begin_of_box\|>)\s*+"
@@ -283,7 +285,10 @@ def without_thoughts(text: str) -> str:
         if was_thought:
             kept.clear()
         kept.append(rest)
-    return "" if thoughts.wrong else "".join(kept)
+    rest = "".join(kept)
+    if rest != text and (response := _RESPONSE.fullmatch(rest)) is not None:
+        rest = response["text"]
+    return "" if thoughts.wrong else rest
 
 
 def arguments_text(args: dict[str, Any]) -> str:

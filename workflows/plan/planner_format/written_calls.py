@@ -199,8 +199,12 @@ _ACTION_OBJECT = re.compile(
     re.IGNORECASE,
 )
 """What LangChain's agents for chats write in place of rows, also to give the answer."""
+_NAME_ALONE = re.compile(r"\{\s*+[\"'](?:name|tool|tool_name)[\"']\s*+:\s*+[\"'](?P<name>[\w.-]{1,80}+)[\"']\s*+\}")
+"""A call without arguments, as Ollama leaves it in the text."""
 _MARKS_ALONE = re.compile(r"[\s{}\[\]\"':,]++")
 _RESULT = re.compile(r"^[^\S\n]*+<(?:tool|function)_(?:response|result|output)s?\b", re.IGNORECASE | re.MULTILINE)
+_ELSEWHERE = re.compile(r"^[^\S\n]*+<(?:attempt_completion|ask_followup_question|use_mcp_tool)>", re.MULTILINE)
+"""Calls that Cline and its kin want as tags, also to give the answer."""
 _ARGUMENT = re.compile(r"</?arg_(?:key|value)>")
 _PARTS = ("tool_call", "function", "invoke", "parameter")
 """Tags of calls: one that closes and was never opened is what is left of a call."""
@@ -220,8 +224,8 @@ def left_of_calls(text: str) -> str:
         return "no word"
     if _RESULT.search(shown):
         return "a result that no tool has given"
-    if (found := _ARGUMENT.search(shown)) is not None:
-        return f"`{found[0]}`"
+    if (found := _ARGUMENT.search(shown) or _ELSEWHERE.search(shown)) is not None:
+        return f"`{found[0].strip()}`"
     for part in _PARTS:
         if shown.count(f"</{part}>") > len(re.findall(rf"<{part}\b", shown)):
             return f"`</{part}>`"
@@ -245,9 +249,14 @@ def asked_in(text: str, tools: Tools) -> str:
             return tool
     whole = _FENCED.sub("", text.strip()).strip("`").strip()
     if whole.startswith(("{", "[", '"')) and _ARGUMENTS_OF.search(whole):
-        found = (re.search(rf"[\"'](?:functions\.)?{re.escape(name)}\\{{0,3}}[\"']", whole) for name in tools)
-        return next((name for name, at in zip(tools, found, strict=True) if at), "")
+        return next((name for name in tools if re.search(_named(name), whole)), "")
+    if (only := _NAME_ALONE.fullmatch(whole)) is not None and only["name"] in tools:
+        return only["name"]
     return ""
+
+
+def _named(tool: str) -> str:
+    return rf"[\"'](?:functions\.)?{re.escape(tool)}\\{{0,3}}[\"']"
 
 
 def mark_of_call(text: str) -> int | None:

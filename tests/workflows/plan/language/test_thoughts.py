@@ -37,6 +37,7 @@ FINAL = "<|start|>assistant<|channel|>final<|message|>"
         ("as `x` and\n```py\nf()\n```\n</think>42", "42"),
         ("41\n<think>no</think>\n42", "41\n\n42"),
         ("<M2_7think>\na\n</M2_7think>\n42", "\n42"),
+        ("<think>a</think><response>42</response>", "42"),
         ("41?</M2_7_thinking>42", "42"),
         ("<antThinking>a</antThinking>42", "42"),
         ("analysisIs it 41? No.assistantfinal42", "42"),
@@ -48,6 +49,7 @@ FINAL = "<|start|>assistant<|channel|>final<|message|>"
         ("```\n<think>\n</think>\n```\n42", "```\n<think>\n</think>\n```\n42"),
         ('{"answer": "a <think> tag, and </think>"}\r\n', '{"answer": "a <think> tag, and </think>"}\r\n'),
         ("", ""),
+        ("<response>42</response>", "<response>42</response>"),
     ],
 )
 def test_what_is_no_thought_stays(reply: str, rest: str) -> None:
