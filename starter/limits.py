@@ -22,6 +22,7 @@ MAX_OUTPUT_CHANGES: Final = 10
 """How often an output is read from its beginning again because another worker gives it otherwise."""
 MAX_PLAN_FILE_BYTES: Final = 5 * 1024 * 1024  # of a plan file: readers of YAML take many times that in memory
 MAX_PROGRESS_CHARACTERS: Final = 200  # of a node's progress on the screen
+MAX_REPORTS_AT_ONCE: Final = 16  # that one command reads from the server side by side
 MAX_RESTART_PAUSE_SECONDS: Final = 30.0  # between two starts of a child that ends at once
 MAX_SCHEDULE_NAME_CHARACTERS: Final = 200  # The server puts the time behind it for the id of a run
 MAX_SECONDS_AT_EXIT: Final = 1.0  # that a process waits for threads of others which run Python; some never leave it

@@ -23,6 +23,7 @@ with workflow.unsafe.imports_passed_through():
         UsageReport,
         cut_warning,
     )
+    from sennit.workflows.plan.figures.figures import figures_of
     from sennit.workflows.plan.language.limits import NO_USAGE, Usage, format_duration
     from sennit.workflows.plan.limits import MAX_CARRIED_BYTES
     from sennit.workflows.plan.scheduling.events import CostCharged
@@ -38,7 +39,8 @@ with workflow.unsafe.imports_passed_through():
     from sennit.workflows.run.task_order import last_in_this_task
     from sennit.workflows.run.timer import milliseconds
     from sennit.workflows.run.update_handlers import UpdateHandlers
-    from sennit.workflows.views.board import board, board_without_plan, log_rows
+    from sennit.workflows.views.board import RunEnd, board, board_without_plan, log_rows
+    from sennit.workflows.views.figures import record_of
     from sennit.workflows.views.journal import Journal, Moment
     from sennit.workflows.views.metrics import RunMetrics
     from sennit.workflows.views.report import report_of
@@ -283,8 +285,11 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         self._setup.phase = "ended"
         shown = self._shown_of(engine)
         report = report_of(shown, engine.shown_status, found, self._no_answer)
+        figures = figures_of(record_of(engine.state, self._setup.spent)[0])
+        report = report.model_copy(update={"figures": figures})
         self._draw(shown, report)
         self._publish(shown)
+        self._metrics.publish_figures(figures)
         await workflow.wait_condition(workflow.all_handlers_finished)
         info = workflow.info()
         fields = {"id": info.workflow_id, "run_id": info.run_id, "usage": UsageReport.of(self._spent)}
@@ -422,8 +427,8 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             return
         log = log_rows(self._engine.log.lines(shown.state.graph)) if self._engine else []
         notes = [*log, *self._setup.attributes.notes]
-        answer, problem = (report.answer, report.problem or "") if report is not None else (None, "")
-        workflow.set_current_details(board(shown, title=title, notes=notes, answer=answer, problem=problem))
+        end = RunEnd(report.answer, report.problem or "", report.figures) if report is not None else RunEnd()
+        workflow.set_current_details(board(shown, title=title, notes=notes, end=end))
 
     @property
     def _spent(self) -> Usage:

@@ -93,7 +93,8 @@ class NodeContext:
 class NodeOutput:
     """A node's output, with usage where a model was called, what a tool warns of, and how long its call took. With
     `more` it is a request for more nodes; those of a program are in `page`. A program has come to its end `at` the time
-    of the last result that it was told. `log` is what a script has logged.
+    of the last result that it was told. `log` is what a script has logged, and
+    `span` when the work on it began and ended, in milliseconds.
     """
 
     output: Any
@@ -104,3 +105,4 @@ class NodeOutput:
     log: tuple[str, ...] = ()
     millis: int = 0
     at: int = 0
+    span: tuple[int, int] = (0, 0)

@@ -20,6 +20,7 @@ from sennit.activities.limits import MAX_CUT_ERROR_CHARACTERS, MAX_PROGRESS_BYTE
 from sennit.activities.nodes.binding import parse_unit, reads_at, waits_at
 from sennit.activities.nodes.error_mapping import kind_of, message_of, retryable
 from sennit.activities.nodes.pace import PACE, Pace, turn
+from sennit.activities.nodes.server_time import millis_now
 from sennit.activities.storage.run_context import StoredPlan
 from sennit.activities.toolbox.batch import Batches
 from sennit.activities.toolbox.errors import WorkerLost
@@ -68,6 +69,7 @@ class GroupRun:
         self._tasks: dict[asyncio.Task[NodeReply], int] = {}
         self._ended: list[asyncio.Task[NodeReply]] = []
         self._any_ended = asyncio.Event()
+        self._began: dict[str, int] = {}
         self._signalled: dict[int, bool] = {}
         self._failed = [place for place in range(len(paths)) if len(details) > 2 and _bit(details[2], place)]
         self._state.status |= dict.fromkeys((self._first + place for place in self._failed), CANCELLED)
@@ -173,6 +175,7 @@ class GroupRun:
 
     async def _in_turn(self, path: str, refs: dict[str, str]) -> NodeReply:
         await turn()
+        self._began[path] = millis_now()
         return await self._run_one(path, refs)
 
     def _end(self, task: asyncio.Task[NodeReply]) -> None:
@@ -189,6 +192,9 @@ class GroupRun:
     def _outcome(self, unit: int, task: asyncio.Task[NodeReply]) -> Outcome:
         reply = self._replies[unit] = reply_of(task)
         if reply.error is not None:
+            began = self._began.get(self._paths[unit - self._first], 0)
+            if began:
+                self._replies[unit] = reply.model_copy(update={"span": (began, millis_now())})
             return Outcome(error=(reply.error.type, reply.error.message))
         self._refs[self._state.graph.specs[unit].id] = reply.ref or ""
         return Outcome(reply.ref, reply.size, reply.facts, skipped=reply.skipped)

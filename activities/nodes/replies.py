@@ -75,6 +75,8 @@ def reply_of(context: NodeContext, output: NodeOutput, reference: str, size: int
     wanted, inline = context.wanted if not output.more else ([], False)
     extra: dict[str, Any] = {"attempt": context.attempts.number} if context.attempts.number > 1 else {}
     extra |= {name: value for name, value in (("millis", output.millis), ("at", output.at)) if value}
+    if any(output.span):
+        extra["span"] = output.span
     if any(output.usage):
         extra["usage"] = output.usage
     if output.more:

@@ -34,6 +34,7 @@ from sennit.activities.nodes.replies import (
     timed,
     whole_report,
 )
+from sennit.activities.nodes.server_time import millis_now
 from sennit.activities.nodes.short_calls import ProgramRunner
 from sennit.activities.prompts.outputs import bind_goal, refers_to_goal
 from sennit.activities.storage.artifacts import ArtifactStore, digest_of, reference_to
@@ -412,12 +413,16 @@ class NodeRunner:
         return fresh.model_copy(update={"attempt": 0, "usage": NO_USAGE} if any(reply.usage) else {})
 
     async def _within_timeout(self, context: NodeContext, work: Work) -> NodeOutput:
-        """Return the node's output. The time of the artifact store is not the node's."""
+        """Return the node's output, and when the work on it began and ended. The time of the artifact store is not the
+        node's.
+        """
         limit = asyncio.timeout(context.seconds)
         try:
             async with limit:
                 with stops_for_the_store(limit):
-                    return await work(limit)
+                    began = millis_now()
+                    output = await work(limit)
+                    return replace(output, span=(began, millis_now()))
         except TimeoutError as error:
             if not limit.expired():
                 raise

@@ -88,6 +88,7 @@ class ShortCalls:
         self._queue = queue
         self.bounds = bounds
         self._tasks: dict[str, asyncio.Task[NodeReply]] = {}
+        self._began: dict[str, int] = {}
         self._inner: dict[str, ShortCalls] = {}
         self._done: deque[str] = deque()
         self._wake = asyncio.Event()
@@ -141,6 +142,7 @@ class ShortCalls:
             inner._last_read = self._last_read
             work = self._begin_task(checked, name, inner)
         else:
+            self._began[name] = millis_now()
             work = self.bounds.batches.seat().run(self._make(checked, name))
         task = self._tasks[name] = asyncio.ensure_future(work)
         task.add_done_callback(lambda _: self._note(name))
@@ -215,7 +217,10 @@ class ShortCalls:
         if reply.at and reply.at != at:
             self.moved[name] = True
         self.bounds.last = max(self.bounds.last, at)
-        self.ends[name] = reply = reply.model_copy(update={"at": at})
+        times: dict[str, Any] = {"at": at}
+        if reply.error is not None and name in self._began:
+            times["span"] = (self._began[name], at)
+        self.ends[name] = reply = reply.model_copy(update=times)
         self.bounds.bytes += message_bytes(reply, exclude_defaults=True)
         self.has_others |= reply.error is not None and reply.error.again
         if reply.millis:

@@ -46,6 +46,7 @@ from sennit.starter.client.server_errors import error_of, retry_outages, unless_
 from sennit.starter.client.texts import TextListener
 from sennit.workflows.limits import MAX_PAGE_NODES
 from sennit.workflows.messages.dry_run import DryRunCall, DryRunReport
+from sennit.workflows.messages.figures import FiguresPage
 from sennit.workflows.messages.result import RunReport
 from sennit.workflows.messages.views import RunEvent, RunView, ScriptView
 from sennit.workflows.plan.language.nodes import Plan
@@ -223,6 +224,27 @@ class Run(Decisions, Generic[T]):
         if not isinstance(found, dict) or not isinstance(found.get("nodes"), dict):
             raise Refused(f"{self.id}: {one_line(str(found.get('problem') if isinstance(found, dict) else found))}")
         return {str(node): one_line(str(reason)) for node, reason in found["nodes"].items()}
+
+    async def figures(self) -> FiguresPage:
+        """Return the figures of the run as it stands, with when each of its calls ran. Raises NoAnswer if no worker
+        answers, Refused if it has no plan yet, or another SennitError.
+        """
+        page = await self._figures_page(0)
+        calls, after = list(page.calls), page.next
+        while after is not None:
+            more = await self._figures_page(after)
+            calls += more.calls
+            after = more.next if more.next is None or more.next > after else None
+        return page.model_copy(update={"calls": tuple(calls), "next": None})
+
+    async def _figures_page(self, start: int) -> FiguresPage:
+        found = await self._query("figures", {"from": start, "limit": MAX_PAGE_NODES}, "gives no figures")
+        if isinstance(found, dict) and "problem" in found:
+            raise Refused(f"{self.id}: {one_line(found['problem'])}")
+        try:
+            return FiguresPage.model_validate(found)
+        except ValidationError:
+            raise Refused(f"{self.id} is not a run of this Sennit: its figures have another form") from None
 
     async def output(self, node: str = "", path: str = "", *, on_mask: Callable[[], None] | None = None) -> Any:
         """Return the output of a node that has ended, whole, also while the run goes on: `n7`, an item of a map

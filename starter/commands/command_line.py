@@ -22,6 +22,7 @@ COMMANDS = {
     "schedule": ("schedule", "start runs at times: add, list, pause, resume, run, remove"),
     "list": ("list", "list runs, newest first, and what they wait for"),
     "status": ("status", "show a run; exits with the run's own code"),
+    "figures": ("figures", "tell what parallelism has brought to many runs, and what has failed"),
     "output": ("output", "write the answer of a run, or the output of one of its nodes, whole"),
     "watch": ("status", "follow a run to its answer"),
     "cancel": ("cancel", "cancel a run"),

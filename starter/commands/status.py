@@ -8,6 +8,7 @@ from sennit.starter.client.run import Run
 from sennit.starter.commands.command_line import Parser, add_run_argument
 from sennit.starter.commands.launch import add_wait_arguments, connect
 from sennit.starter.terminal.console import Terminal
+from sennit.starter.terminal.figures import figures_text
 from sennit.starter.terminal.render import report_of, report_text, view_text, with_nodes
 from sennit.starter.terminal.script import script_text
 from sennit.starter.terminal.wait import wait_for_run
@@ -25,6 +26,8 @@ def add_arguments(parser: Parser) -> None:
     script_help = "show the run's program, and beside each line how much it has called and what that took; exits with 0"
     parser.add_argument("--script", action="store_true", help=script_help)
     parser.add_argument("--failed", action="store_true", help="list only nodes that have failed")
+    figures_help = "show what parallelism has brought, for what calls waited, and what branches cost; exits with 0"
+    parser.add_argument("--figures", action="store_true", help=figures_help)
     explain_help = "say of each node whether it may share an activity with others, and if not why; exits with 0"
     parser.add_argument("--explain", action="store_true", help=explain_help)
     parser.add_argument("--node", default="", metavar="NODE", help="with --script: one of several programs of a plan")
@@ -39,6 +42,8 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
         return await wait_for_run(found, terminal, wait=args.wait, limit=args.timeout)
     if args.script:
         return await _write_script(terminal, found, args.node)
+    if args.figures:
+        return await _write_figures(terminal, found, is_open=is_open)
     if args.explain:
         return _write_sharing(terminal, await found.sharing())
     width = terminal.columns
@@ -57,6 +62,15 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
         return _write(terminal, report, f"{found.id}  running", Exit.OPEN)
     report = report_of(view, found.ui_url)
     return _write(terminal, report, view_text(view, width, terminal.flags, failed=args.failed), exit_of(view.status))
+
+
+async def _write_figures(terminal: Terminal, run: Run[Any], *, is_open: bool) -> Exit:
+    """Write the figures of a run: those in its report need no worker."""
+    figures = None if is_open else (await run.outcome()).report.figures
+    if figures is None:
+        figures = (await run.figures()).figures
+    terminal.result(figures_text(figures), figures.model_dump(mode="json"))
+    return Exit.ANSWER
 
 
 def _write_sharing(terminal: Terminal, reasons: dict[str, str]) -> Exit:

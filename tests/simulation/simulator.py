@@ -16,6 +16,7 @@ from simulation.world import Activity, World, chance
 
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
+from sennit.workflows.plan.figures.figures import figures_of
 from sennit.workflows.plan.fusion.rules import Timings
 from sennit.workflows.plan.scheduling.budget import Rate
 from sennit.workflows.plan.scheduling.events import (
@@ -38,6 +39,7 @@ from sennit.workflows.plan.scheduling.state import ENDED, PARK, RUNNING, SUCCEED
 from sennit.workflows.plan.scheduling.step import step
 from sennit.workflows.plan.scheduling.termination import blocking_failures
 from sennit.workflows.run.search_attributes import progress
+from sennit.workflows.views.figures import record_of
 from sennit.workflows.views.nodes import view_of
 from sennit.workflows.views.sharing import explained
 from sennit.workflows.views.shown_run import ShownRun
@@ -259,6 +261,9 @@ class Simulation:
         for unit in shown.units:
             view_of(self.state, unit, None, "", shown.caught)
         progress(shown)
+        figures = figures_of(record_of(self.state)[0])
+        assert 0 <= figures.critical_path_ms <= max(0, figures.makespan_ms)
+        assert all(millis > 0 for millis in figures.waited_ms.values())
         explained(self.state)
         blocking_failures(self.state)
 

@@ -283,6 +283,8 @@ class NodeReply(Message):
     """What a step of a program has logged."""
     millis: int = 0
     """How long a tool's call took by itself."""
+    span: tuple[int, int] = (0, 0)
+    """When the call of a tool or a model began and ended, in milliseconds by the server's time."""
     needs: int = 0
     """The tokens of a prompt that was not sent, or not answered to the end, because the grant was too small for it. The
     call starts again with a larger one.

@@ -7,6 +7,7 @@ from pydantic import Field, JsonValue
 
 from sennit.workflows.messages.contracts import Evidence
 from sennit.workflows.messages.message import Message
+from sennit.workflows.plan.figures.figures import Figures
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage, dollars, micro_dollars
 from sennit.workflows.plan.scheduling.events import WriteStatus
 
@@ -126,6 +127,7 @@ class RunReport(Message):
     nodes_left_out: int = Field(default=0, description="nodes not listed because the list would be too long")
     usage: UsageReport = UsageReport()
     problem: str | None = None
+    figures: Figures | None = Field(default=None, description="what parallelism has brought; docs/figures.md")
     writes: tuple[WriteLine, ...] = Field(
         default=(), description="writes that were cut off, or of which nobody knows whether they were made"
     )

@@ -110,7 +110,8 @@ def outcome_of(reply: NodeReply) -> Outcome:
         if reply.error.again and reply.error.type == NOT_RUN:
             return START_AGAIN
         wrong, again = (reply.error.type, reply.error.message), reply.error.again
-        return Outcome(error=wrong, attempts=0 if again else 1, again=again, at=reply.at, usage=reply.usage)
+        attempts = 0 if again else 1
+        return Outcome(error=wrong, attempts=attempts, again=again, at=reply.at, usage=reply.usage, span=reply.span)
     if reply.question is not None:
         return Outcome(attempts=0, question=reply.question)
     return Outcome(
@@ -125,6 +126,7 @@ def outcome_of(reply: NodeReply) -> Outcome:
         taken_over=reply.taken_over,
         millis=reply.millis,
         at=reply.at,
+        span=reply.span,
         delegated=reply.more == "program",
     )
 

@@ -19,6 +19,7 @@ from sennit.workflows.plan.scheduling.termination import handled
 from sennit.workflows.run.engine import Engine
 from sennit.workflows.run.setup import RunSetup
 from sennit.workflows.run.state_query import state_part
+from sennit.workflows.views.figures import figures_page
 from sennit.workflows.views.journal import Journal
 from sennit.workflows.views.nodes import drain_waits_for, error_of, view_of
 from sennit.workflows.views.outputs import NO_PLAN, asked_for, output_places
@@ -36,6 +37,7 @@ HELP: dict[str, Any] = {
         "node": {"about": "one node", "example": {"node": "n7"}},
         "sharing": {"about": "which nodes share an activity, and why others do not", "example": {}},
         "costs": {"about": "what each node has used, the dearest first", "example": {}},
+        "figures": {"about": "what parallelism has brought, and when each call ran", "example": {"from": 0}},
         "script": {"about": "a program's script, and what each line has called", "example": {"node": "main"}},
         "outputs": {"about": "where outputs lie, for workers to read them", "example": {"nodes": ["n7"]}},
         "state": {"about": "where the run stands, for workers to play on from there", "example": {"part": 0}},
@@ -100,6 +102,17 @@ class QueryHandlers:
         """Return the ledger, and tokens, calls and dollars by node."""
         del request, more
         return cost_view(self._engine, self._setup.spent)
+
+    @workflow.query(name="figures", description="What parallelism has brought, and when each call ran")
+    def query_figures(self, request: Any = None, *more: Any) -> dict[str, Any]:
+        """Return a page of calls with the figures of the run as `FiguresPage`, or `{"problem": ...}`."""
+        del more
+        if self._engine is None:
+            return {"problem": NOT_PLANNED}
+        if self._engine.frozen is not None:
+            return {"problem": self._engine.frozen.problem}
+        start, limit = _page(request)
+        return figures_page(self._engine.state, self._setup.spent, start, limit).model_dump(mode="json")
 
     @workflow.query(name="script", description='A program with what each line of it has called: {"node": "main"}')
     def query_script(self, request: Any = None, *more: Any) -> dict[str, Any]:

@@ -34,6 +34,8 @@ from sennit.workflows.limits import (
 from sennit.workflows.messages.result import BlockedOn
 from sennit.workflows.messages.views import ended_of
 from sennit.workflows.plan.compile.graph import Graph
+from sennit.workflows.plan.figures.figures import Figures
+from sennit.workflows.plan.figures.lines import figures_lines
 from sennit.workflows.plan.language.limits import duration_text
 from sennit.workflows.plan.language.text import clean, text_bytes
 from sennit.workflows.plan.scheduling.state import BLOCKED, ENDED, EXPANDED, RunState
@@ -88,6 +90,15 @@ class _Detail:
     limit: int = MAX_USUAL_BOARD_BYTES
 
 
+@dataclass(frozen=True, slots=True)
+class RunEnd:
+    """What a run that is over has come to."""
+
+    answer: JsonValue = None
+    problem: str = ""
+    figures: Figures | None = None
+
+
 @dataclass(slots=True)
 class _Row:
     """A row of the table: a unit, and how many more items of its map have ended or wait in just the same way."""
@@ -106,7 +117,7 @@ _DETAILS = (
 )
 
 
-def board(run: ShownRun, *, title: str, notes: Sequence[str] = (), answer: JsonValue = None, problem: str = "") -> str:
+def board(run: ShownRun, *, title: str, notes: Sequence[str] = (), end: RunEnd = RunEnd()) -> str:
     """Return the board, at most 24 KB as sent: how the run ended, what is blocked and what to do, the picture, the
     nodes, `notes`.
 
@@ -134,16 +145,25 @@ def board(run: ShownRun, *, title: str, notes: Sequence[str] = (), answer: JsonV
         rows = [row for row in ranked_rows if row.status in detail.statuses]
         questions = _questions(run.blocked, name, detail)
         table = _table(run, rows, detail.rows)
-        first = [*_head(name, title, counts, len(state.together)), *_end(answer, problem, name, detail)]
+        first = [*_head(name, title, counts, len(state.together)), *_end(end, name, detail)]
         text = "\n".join([*first, *head, *questions, f"<div>{pictures[drawn]}</div>", "", *table, *rows_text, *notes])
         if sent_bytes(text) <= detail.limit:
             break
     return text
 
 
-def _end(answer: JsonValue, problem: str, run: str, detail: _Detail) -> list[str]:
-    """Return the answer of a run that is over, or why there is none: lines of a text, and of anything else JSON."""
-    why = [f"**why:** {prose(problem, 600)}", ""] if problem else []
+def _end(end: RunEnd, run: str, detail: _Detail) -> list[str]:
+    """Return the answer of a run that is over, or why there is none, and its figures."""
+    figures = [prose(line, 300) for line in figures_lines(end.figures)] if end.figures is not None else []
+    if figures:
+        figures.append("")
+    return [*_answer(end, run, detail), *figures]
+
+
+def _answer(end: RunEnd, run: str, detail: _Detail) -> list[str]:
+    """Return the answer, or why there is none: lines of a text, and of anything else JSON."""
+    answer = end.answer
+    why = [f"**why:** {prose(end.problem, 600)}", ""] if end.problem else []
     if answer is None:
         return why
     most = min(detail.shown, _MOST_OF_ANSWER)

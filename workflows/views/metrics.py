@@ -5,6 +5,7 @@ from collections import Counter
 from temporalio import workflow
 
 from sennit.workflows.messages.result import RunStatus
+from sennit.workflows.plan.figures.figures import Figures
 from sennit.workflows.plan.scheduling.state import STATUS_NAMES, RunState
 from sennit.workflows.views.shown_run import ShownRun
 
@@ -34,6 +35,37 @@ class RunMetrics:
         found = Counter((_kind_of(state, unit), STATUS_NAMES[state.status[unit]]) for unit in shown.units)
         for (of, last), count in found.items():
             nodes.add(count, {"kind": of, "status": last})
+
+    def publish_figures(self, figures: Figures) -> None:
+        """Count the figures of a run that has ended. Rates are made from the sums: histograms of seconds and ratios,
+        and counters of waiting, retries and failures. See docs/figures.md.
+        """
+        if not figures.calls and not figures.subagents:
+            return
+        meter = workflow.metric_meter()
+        for name, millis in (
+            ("makespan", figures.makespan_ms),
+            ("critical_path", figures.critical_path_ms),
+            ("sequential", figures.sequential_ms),
+        ):
+            about = f"Seconds of the {name.replace('_', ' ')} time of runs that have ended"
+            meter.create_histogram_float(f"sennit_run_{name}_seconds", about).record(millis / 1000)
+        for name, ratio in (
+            ("speed_up", figures.speed_up),
+            ("parallel_ratio", figures.parallel_ratio),
+            ("mean_width", figures.mean_width),
+            ("utilisation", figures.utilisation),
+        ):
+            if ratio is not None:
+                about = f"The {name.replace('_', ' ')} of runs that have ended"
+                meter.create_histogram_float(f"sennit_run_{name}", about).record(ratio)
+        waited = meter.create_counter("sennit_waited_milliseconds", "Milliseconds that calls have waited, by cause")
+        for cause, millis in figures.waited_ms.items():
+            waited.add(millis, {"cause": cause})
+        meter.create_counter("sennit_retries", "Attempts after the first one").add(figures.retries)
+        failures = meter.create_counter("sennit_failures", "Failures of calls, by class")
+        for kind, count in figures.failures.items():
+            failures.add(count, {"class": kind})
 
 
 def _kind_of(state: RunState, unit: int) -> str:

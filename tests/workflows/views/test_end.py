@@ -7,7 +7,7 @@ from doubles.plan.play import Play, each, node, when
 from doubles.runs import insist, until
 
 from sennit.workflows.messages.contracts import Conclusion
-from sennit.workflows.views.board import board
+from sennit.workflows.views.board import RunEnd, board
 from sennit.workflows.views.report import report_of
 from sennit.workflows.views.shown_run import ShownRun
 
@@ -19,7 +19,7 @@ def ended(*nodes: dict[str, Any], answer: str | list[str]) -> Play:
 
 
 def shown(play: Play, answer: Any, problem: str = "") -> str:
-    return board(ShownRun(play.state, "nightly-1"), title="done: a goal", answer=answer, problem=problem)
+    return board(ShownRun(play.state, "nightly-1"), title="done: a goal", end=RunEnd(answer, problem))
 
 
 def test_the_answer_of_a_finished_run_stands_first_and_says_where_it_is_cut() -> None:

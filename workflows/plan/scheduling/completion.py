@@ -99,6 +99,7 @@ def wait(state: RunState, unit: int) -> None:
     """Wait for a person."""
     state.status[unit] = WAITING
     state.waiting += 1
+    state.waits.end(unit, state.now, is_call=state.is_call(unit))
     spec = state.spec_of(unit)
     if spec.kind == "gate" and spec.deadline:
         state.deadlines[unit] = state.now + spec.deadline
@@ -114,6 +115,7 @@ def no_longer_wait(state: RunState, unit: int) -> None:
 def succeed(state: RunState, unit: int, outcome: Outcome) -> None:
     """The unit has a value."""
     state.status[unit] = SUCCEEDED
+    state.waits.open.pop(unit, None)
     state.digest[unit] = outcome.digest
     state.size[unit] = outcome.size
     if outcome.facts:
@@ -157,6 +159,7 @@ def fail(state: RunState, unit: int, kind: str, message: str, *, derived: bool =
 def end_without_value(state: RunState, unit: int, status: int, note: tuple[str, str] | None = None) -> None:
     """The unit ends, or is blocked, without a value."""
     state.status[unit] = status
+    state.waits.open.pop(unit, None)
     state.queued[unit] = False
     state.questions.pop(unit, None)
     if note:

@@ -94,6 +94,8 @@ class Outcome:
     """What became of a sub-agent's writes, by their paths; None if it could not say it."""
     millis: int = 0
     """How long a tool's call took by itself."""
+    span: tuple[int, int] = (0, 0)
+    """When the call itself began and ended, in milliseconds; zeros if nobody has said so."""
     needs: int = 0
     """The tokens of a prompt for which its grant was too small. It starts again with a larger one."""
 

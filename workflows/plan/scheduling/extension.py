@@ -88,6 +88,8 @@ def _begin(state: RunState, unit: int, outcome: Outcome) -> None:
     if rate is not None:  # its end takes it off again
         rate.running += 1
     state.started[unit] = min(state.now, outcome.at - outcome.millis) if outcome.at else state.now
+    if any(outcome.span) and state.is_call(unit):
+        state.started[unit] = min(state.now, outcome.span[0])
     if outcome.at and not (outcome.again or outcome.delegated):
         state.ended_at[unit] = outcome.at
         state.last_end = max(state.last_end, outcome.at)

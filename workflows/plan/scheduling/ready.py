@@ -16,6 +16,7 @@ from sennit.workflows.plan.scheduling.budget import Amounts, Budget, Rate
 from sennit.workflows.plan.scheduling.events import Start
 from sennit.workflows.plan.scheduling.locks import Lock, Waiter
 from sennit.workflows.plan.scheduling.state import ENDED, PENDING, RUNNING, SUCCEEDED, RunState
+from sennit.workflows.plan.scheduling.waits import Cause
 
 LEAST_CALLS = "the least calls of a program"
 """What a program waits for that makes more model calls than the budget has left."""
@@ -26,7 +27,18 @@ Likeness = tuple[str, str, int, int, int]
 def queue(state: RunState, unit: int) -> None:
     """Put a unit among the ready ones: by priority, then critical path, then position."""
     state.queued[unit] = True
+    _push(state, unit)
+
+
+def _push(state: RunState, unit: int) -> None:
+    """Have a unit wait for nothing but a slot."""
+    _turn_to(state, unit, "slot")
     heappush(state.heap, waiter(state, unit))
+
+
+def _turn_to(state: RunState, unit: int, cause: Cause) -> None:
+    """Note for what a unit waits from now on."""
+    state.waits.turn_to(unit, cause, state.now, is_call=state.is_call(unit))
 
 
 def may_start(state: RunState, unit: int) -> bool:
@@ -45,14 +57,17 @@ def _waits(state: RunState, unit: int) -> bool:
     """
     rate = rate_of(state, unit)
     if rate is not None and rate.room <= 0:
+        _turn_to(state, unit, "rate")
         heappush(rate.waiting, waiter(state, unit))
         return True
     if in_flight(state, unit):
+        _turn_to(state, unit, "lock")
         state.waiting_own[unit] = None
         return True
     for name, mode in state.locks_of(unit):
         lock = state.locks.get(name)
         if lock is not None and not lock.admits(mode):
+            _turn_to(state, unit, "lock")
             lock.wait(waiter(state, unit), mode)
             return True
     return not afford(state, unit)
@@ -84,8 +99,8 @@ def wake(state: RunState, name: str) -> None:
         if not admitted:
             return
         woken = [each for each in admitted if state.queued.get(each[2])]
-    for each in woken:
-        heappush(state.heap, each)
+    for _, _, unit in woken:
+        _push(state, unit)
 
 
 def rate_of(state: RunState, unit: int) -> Rate | None:
@@ -286,6 +301,7 @@ def _wait_for_budget(state: RunState, unit: int, lacking: str) -> None:
     """Let a unit wait for more of a limit. Programs are in the order of the calls that they need, whatever the budget
     has left by now: where the first lacks some, all do.
     """
+    _turn_to(state, unit, "budget")
     order, rank, _ = waiter(state, unit)
     if lacking == LEAST_CALLS and state.budget is not None:
         order = missing_calls(state, unit) + state.budget.left("calls")
@@ -319,7 +335,7 @@ def _wake_first(state: RunState, limit: str) -> None:
             heappush(waiting, first)
             return
         if not lacking:
-            heappush(state.heap, waiter(state, unit))
+            _push(state, unit)
             break
         _wait_for_budget(state, unit, lacking)
     if not waiting:

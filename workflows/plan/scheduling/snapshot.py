@@ -9,6 +9,7 @@ from typing import Any
 
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.fusion.rules import Timings
+from sennit.workflows.plan.language.limits import Usage
 from sennit.workflows.plan.language.packing import pack, unpack
 from sennit.workflows.plan.limits import MAX_SNAPSHOT_BYTES
 from sennit.workflows.plan.scheduling import joins, ready
@@ -16,6 +17,7 @@ from sennit.workflows.plan.scheduling.budget import Budget, Rate
 from sennit.workflows.plan.scheduling.events import Approval, Effect, Question
 from sennit.workflows.plan.scheduling.locks import Lock
 from sennit.workflows.plan.scheduling.state import DRAIN, ITEMS, PENDING, SUCCEEDED, WAITING, RunState
+from sennit.workflows.plan.scheduling.waits import CAUSES
 
 _COLUMNS = ("status", "generation", "digest", "size", "attempts", "millis", "queued")
 _NODE_COLUMNS = ("open_deps", "open_inputs", "ok_inputs", "awaiting_inputs")
@@ -62,6 +64,7 @@ def dump(state: RunState) -> str:
     body["most_agents"] = state.most_agents
     body["started"] = [state.now - state.started[unit] if state.started[unit] else None for unit in units]
     body["timings"] = astuple(state.timings)
+    _dump_record(state, units, body)
     if state.effects:
         body["effects"] = list(state.effects.items())
     if state.resumed:
@@ -120,6 +123,7 @@ def load(graph: Graph, text: str) -> RunState:
     for unit in units:
         if state.queued[unit]:
             ready.queue(state, unit)
+    _load_record(state, units, body)  # what is queued again has waited before
     return state
 
 
@@ -141,6 +145,41 @@ def _load_started(state: RunState, units: list[int], body: dict[str, Any]) -> No
         return
     for unit, age in zip(units, ages, strict=True):
         state.started[unit] = state.now - age if age is not None else 0
+
+
+def _dump_record(state: RunState, units: list[int], body: dict[str, Any]) -> None:
+    """Write what only figures are made of: when calls began after they had started, how long they took, what they have
+    used, and for what units wait and have waited.
+    """
+    if state.spans:
+        delays: list[int | None] = []
+        took: list[int | None] = []
+        for unit in units:
+            began, ended = state.spans.get(unit, (None, 0))
+            delays.append(began - state.started[unit] if began is not None else None)
+            took.append(ended - began if began is not None else None)
+        body["delays"], body["took"] = delays, took
+    if state.used:
+        body["used"] = list(state.used.items())
+    waits = state.waits
+    waiting = [(unit, cause, state.now - since) for unit, (cause, since) in waits.open.items()]
+    body["waits"] = [list(waits.total.values()), waits.asked, waits.asked_since, waiting]
+
+
+def _load_record(state: RunState, units: list[int], body: dict[str, Any]) -> None:
+    """Read it again. The version before did not write it: its calls have waited for nothing that anybody knows."""
+    delays, took = body.get("delays", ()), body.get("took", ())
+    for unit, delay, millis in zip(units, delays, took, strict=False):
+        if delay is not None:
+            began = state.started[unit] + delay
+            state.spans[unit] = began, began + millis
+    state.used = {unit: Usage(*used) for unit, used in body.get("used", ())}
+    waits, (total, asked, since, waiting) = state.waits, body.get("waits", (None, (), None, ()))
+    if total is not None:
+        waits.total = dict(zip(CAUSES, total, strict=True))
+    waits.asked = [(begin, end) for begin, end in asked]
+    waits.asked_since = since
+    waits.open = {unit: (cause, state.now - age) for unit, cause, age in waiting}
 
 
 def _runs(owner: list[tuple[int, int]]) -> list[list[int]]:

@@ -16,11 +16,13 @@ from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.fusion.rules import Timings
 from sennit.workflows.plan.language.conditions import holds
 from sennit.workflows.plan.language.facts import MISSING, Missing, Scalar
+from sennit.workflows.plan.language.limits import Usage
 from sennit.workflows.plan.language.nodes import OnFailure
 from sennit.workflows.plan.limits import DEFAULT_IN_FLIGHT, MAX_MAPPED_AGENTS
 from sennit.workflows.plan.scheduling.budget import Budget, Rate
 from sennit.workflows.plan.scheduling.events import Approval, Decision, Effect, EndStatus, Question
 from sennit.workflows.plan.scheduling.locks import Lock, Waiter
+from sennit.workflows.plan.scheduling.waits import Waits
 
 PENDING, RUNNING, WAITING, SUCCEEDED, FAILED, SKIPPED, CANCELLED, BLOCKED, DELEGATED, EXPANDED, IN_DOUBT = range(11)
 """BLOCKED: pending behind a failed node. DELEGATED: its successor runs. EXPANDED: a map whose items run.
@@ -106,6 +108,8 @@ _SLOTS = {
     "ended_at": "when a call of a program ended, or a program began for the first time, in milliseconds",
     "last_end": "the last of these times that was noted, which workers' clocks may have ahead of the run",
     "prompts": "of a model call whose grant was too small: the tokens of its prompt",
+    "spans": "when its last call itself began and ended, where its worker has said so",
+    "used": "what its calls have used, in all generations",
     "resumed": "of a write whose worker was lost: true once it has started again to learn what became of it",
     # queues
     "together": "by the first unit of a shared activity: how many units of it run",
@@ -117,6 +121,8 @@ _SLOTS = {
     "stale": "nodes as (place, node) whose standing is to be worked out anew, in this step",
     "revised": "nodes that ran again and have ended, in this step",
     "out": "the decisions of this step",
+    # for figures only
+    "waits": "for what calls wait and have waited",
 }
 """The attributes of a run's state, and what each one is."""
 
@@ -154,6 +160,8 @@ RECORDS = (
     "resumed",
     "alone",
     "prompts",
+    "spans",
+    "used",
 )
 """What has one for the units concerned, items among them."""
 
@@ -189,6 +197,7 @@ class RunState:
         self.rates = {queue: Rate(limit) for queue, limit in rates.items()}
         self.forks = forks
         self.last_end = 0
+        self.waits = Waits()
         self.begun = self.streaming = self.draining = self.parked = self.ended = False
         self.end_status: EndStatus = "partial"
         self._init_columns(graph)
@@ -233,6 +242,8 @@ class RunState:
         self.resumed: dict[int, bool] = {}
         self.alone: dict[int, bool] = {}
         self.prompts: dict[int, int] = {}
+        self.spans: dict[int, tuple[int, int]] = {}
+        self.used: dict[int, Usage] = {}
         self.shared: dict[int, int] = {}
 
     def _init_queues(self) -> None:
@@ -254,12 +265,14 @@ class RunState:
         for column in (self.size, self.attempts, self.millis, self.started):
             column |= dict.fromkeys(units, 0)
         self.queued |= dict.fromkeys(units, False)
+        self.waits.expect(units, self.now)
 
     def drop(self, unit: int) -> None:
         """Delete the entries of a unit that is no more. Only its owner stays, and its number is not used again."""
         for name in (*COLUMNS, *RECORDS):
             getattr(self, name).pop(unit, None)
         self.status.touched.pop(unit, None)
+        self.waits.open.pop(unit, None)
 
     def units(self) -> list[int]:
         """Return all units: the nodes in the order of the plan, then the items that have not been dropped."""
@@ -333,6 +346,10 @@ class RunState:
         """Return a unit's kind; an item has the kind of its map's template."""
         spec = self.spec_of(unit)
         return spec.item_kind if self.is_item(unit) else spec.kind
+
+    def is_call(self, unit: int) -> bool:
+        """Whether a unit is a call of a tool or of a model, and no container of calls."""
+        return self.kind_of(unit) in ("tool", "llm")
 
     def is_item(self, unit: int) -> bool:
         return unit >= ITEMS

@@ -11,6 +11,7 @@ from heapq import heappop
 from typing import Any
 
 from sennit.workflows.plan.compile.execution_plan import KEY_CHARACTERS, shown_script
+from sennit.workflows.plan.language.limits import NO_USAGE
 from sennit.workflows.plan.limits import MAX_MEMBERS
 from sennit.workflows.plan.scheduling import (
     admission,
@@ -98,7 +99,15 @@ def step(state: RunState, event: Event, now: int | None = None) -> list[Decision
         _start_ready(state)
         ready.share(state, [decision for decision in out if isinstance(decision, Start)])
         termination.finish_or_park(state)
+    state.waits.ask(state.now, waits=_waits_for_a_person(state))
     return out
+
+
+def _waits_for_a_person(state: RunState) -> bool:
+    """Whether the run waits for a person, and not only for the end of an outage."""
+    if state.ended:
+        return False
+    return state.waiting > 0 or (state.parked and NEXT_TRY not in state.deadlines)
 
 
 def _wind_up(state: RunState, event: Event) -> None:
@@ -142,6 +151,7 @@ def _start_run(state: RunState, event: RunStarted) -> None:
     if state.begun:
         return
     state.begun, state.streaming = True, event.more
+    state.waits.expect(state.status, state.now)
     for node, missing in enumerate(state.open_deps):
         if not missing and state.status[node] == PENDING:
             admission.admit(state, node)
@@ -157,6 +167,7 @@ def _end_node(state: RunState, event: NodeEnded) -> None:
         _correct(state, event)
         return
     is_shared = unit in state.shared
+    _note_call(state, unit, outcome)
     _free(state, unit, outcome)
     state.attempts[unit] += outcome.attempts
     items = [state.started[item] for item in state.items.get(unit, ()) if state.attempts[item]]
@@ -166,6 +177,30 @@ def _end_node(state: RunState, event: NodeEnded) -> None:
     completion.complete(state, unit, outcome)
     if state.spec_of(unit).kind == "program":
         _end_program(state, unit, outcome)
+
+
+def _note_call(state: RunState, unit: int, outcome: Outcome) -> None:
+    """Note what a call has used, and when it was under way by itself. Where it has waited since its start for a worker,
+    or for another call of its activity, its waiting goes on until then.
+    """
+    if outcome.usage is not None and any(outcome.usage):
+        state.used[unit] = state.used.get(unit, NO_USAGE).plus(outcome.usage)
+    state.spans.pop(unit, None)
+    if not state.is_call(unit) or unit in state.answers:
+        return
+    began, ended = outcome.span
+    if not any(outcome.span) or outcome.attempts != 1:
+        return
+    if not state.started[unit] <= began <= ended:  # it was made before, and only found again
+        return
+    began, ended = min(began, state.now), min(ended, state.now)
+    state.spans[unit] = began, ended
+    since = state.started[unit]
+    if unit in state.shared:
+        before = [state.spans[dep][1] for dep in state.graph.deps[state.node_of(unit)] if dep in state.spans]
+        since = min(began, max([since, *before]))
+    state.waits.total["dependency"] += since - state.started[unit]
+    state.waits.total["slot"] += began - since
 
 
 def _correct(state: RunState, event: NodeEnded) -> None:
@@ -385,6 +420,7 @@ def _following(state: RunState, unit: int) -> int:
 
 def _mark_started(state: RunState, unit: int) -> None:
     ready.take(state, unit)
+    state.waits.end(unit, state.now, is_call=state.is_call(unit))
     state.queued[unit] = False
     state.status[unit] = RUNNING
     state.started[unit] = state.now

@@ -1,0 +1,251 @@
+"""The figures of a run: the definitions of `docs/figures.md`, in the order in which they stand there.
+
+Pure and total: the same record gives the same figures, and no record raises an error. All takes O(n log n) for n parts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydantic import Field
+
+from sennit.workflows.plan.figures.failures import class_of
+from sennit.workflows.plan.figures.record import Part, Record
+from sennit.workflows.plan.language.limits import NO_USAGE, Usage, dollars
+from sennit.workflows.plan.language.validation_messages import Frozen
+from sennit.workflows.plan.limits import MAX_FIGURE_BRANCHES
+
+Stretch = tuple[int, int]
+"""From one millisecond to another."""
+
+
+class BranchUsage(Frozen):
+    """What the calls of one branch have used."""
+
+    branch: str
+    calls: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+
+
+class Figures(Frozen):
+    """What parallelism has brought, for what calls have waited, what branches have used and what has failed. Times are
+    milliseconds.
+    """
+
+    calls: int = Field(default=0, description="calls of tools and models; containers never count")
+    subagents: int = Field(default=0, description="sub-agents, each under way like one call")
+    sequential_ms: int = Field(default=0, description="the sum of the calls' own times")
+    critical_path_ms: int = Field(default=0, description="the longest chain of calls that came after one another")
+    makespan_ms: int = Field(default=0, description="from the first call's begin to the last one's end")
+    paused_ms: int = Field(default=0, description="of that, left out: nothing ran, and the run waited for a person")
+    saved_ms: int = Field(default=0, description="sequential time less makespan")
+    speed_up: float | None = Field(default=None, description="sequential time by makespan")
+    parallel_ratio: float | None = Field(default=None, description="calls that overlapped another, by all calls")
+    mean_width: float | None = Field(default=None, description="calls under way, while any was")
+    largest_width: int = Field(default=0, description="the most calls under way at once")
+    window: int = 0
+    utilisation: float | None = Field(default=None, description="sequential time by window times makespan")
+    busy_ms: dict[str, int] = Field(default_factory=dict, description="the sum of the calls' times, by task queue")
+    waited_ms: dict[str, int] = Field(default_factory=dict, description="waiting by cause")
+    retries: int = 0
+    failures: dict[str, int] = Field(default_factory=dict, description="by class")
+    branches: tuple[BranchUsage, ...] = Field(default=(), description="the dearest first")
+    branches_left_out: int = 0
+
+
+def figures_of(record: Record) -> Figures:
+    """Return the figures of a run."""
+    timed = [part for part in record.parts if part.kind != "container"]
+    calls = [part for part in timed if part.kind == "call"]
+    sequential = sum(part.millis for part in timed)
+    makespan, paused = _makespan(timed, record.asked)
+    mean, largest = _widths(timed)
+    branches = _branches(record.parts)
+    waited = {cause: millis for cause, millis in record.waited.items() if millis > 0}
+    person = sum(end - begin for begin, end in record.asked)
+    if person:
+        waited["person"] = person
+    return Figures(
+        calls=len(calls),
+        subagents=len(timed) - len(calls),
+        sequential_ms=sequential,
+        critical_path_ms=critical_path(record.parts)[1],
+        makespan_ms=makespan,
+        paused_ms=paused,
+        saved_ms=sequential - makespan,
+        speed_up=_ratio(sequential, makespan),
+        parallel_ratio=_ratio(_overlapping(timed), len(calls)),
+        mean_width=mean,
+        largest_width=largest,
+        window=record.window,
+        utilisation=_ratio(sequential, record.window * makespan),
+        busy_ms=_busy(timed),
+        waited_ms=waited,
+        retries=sum(part.retries for part in record.parts),
+        failures=_failures(record.parts),
+        branches=tuple(branches[:MAX_FIGURE_BRANCHES]),
+        branches_left_out=max(0, len(branches) - MAX_FIGURE_BRANCHES),
+    )
+
+
+@dataclass(slots=True)
+class _Chain:
+    """The longest chain that ends with a part: its length, when its last call ended, and the part before it."""
+
+    millis: int = 0
+    ended: int = 0
+    before: int = -1
+
+
+def critical_path(parts: Sequence[Part]) -> tuple[list[int], int]:
+    """Return the calls of the longest chain, by their places in order, and how long these took.
+
+    Of a call only the time after the end of the one before it counts, so that no chain is longer than the makespan.
+    """
+    chains: list[_Chain | None] = [None] * len(parts)
+    for place in _in_order(parts):
+        part = parts[place]
+        best = _Chain(part.millis, part.ended if part.millis else 0)
+        for earlier in part.after:
+            chain = chains[earlier] if 0 <= earlier < len(parts) else None
+            if chain is None:
+                continue
+            longer = _prolonged(chain, part, earlier)
+            if longer.millis > best.millis:
+                best = longer
+        chains[place] = best
+    # Walk back from the end of the longest chain. The first of several as long is taken.
+    last, length = -1, 0
+    for place, chain in enumerate(chains):
+        if chain is not None and chain.millis > length:
+            last, length = place, chain.millis
+    path: list[int] = []
+    while last >= 0:
+        if parts[last].millis:
+            path.append(last)
+        chain = chains[last]
+        last = chain.before if chain is not None else -1
+    return path[::-1], length
+
+
+def _prolonged(chain: _Chain, part: Part, before: int) -> _Chain:
+    """Return a chain, which ends with the part `before`, with another part behind it."""
+    own = 0
+    if part.millis:
+        own = max(0, part.ended - max(part.began, chain.ended))
+    return _Chain(chain.millis + own, max(part.ended if part.millis else 0, chain.ended), before)
+
+
+def _in_order(parts: Sequence[Part]) -> list[int]:
+    """Return the places of all parts, each behind those after which it came. What goes round in a circle, which no run
+    does, is cut somewhere.
+    """
+    order: list[int] = []
+    entered = [False] * len(parts)
+    for first in range(len(parts)):
+        stack = [(first, False)]
+        while stack:
+            place, is_left = stack.pop()
+            if is_left:
+                order.append(place)
+            elif not entered[place]:
+                entered[place] = True
+                stack.append((place, True))
+                stack += [(before, False) for before in parts[place].after if 0 <= before < len(parts)]
+    return order
+
+
+def _makespan(timed: Sequence[Part], asked: Sequence[Stretch]) -> tuple[int, int]:
+    """Return the time from the first begin to the last end, and what of that is left out: nothing ran, and the run
+    waited for a person.
+    """
+    if not timed:
+        return 0, 0
+    gaps: list[Stretch] = []
+    ordered = sorted((part.began, part.ended) for part in timed)
+    first, last = ordered[0]
+    for began, ended in ordered:
+        if began > last:
+            gaps.append((last, began))
+        last = max(last, ended)
+    paused = _common(gaps, asked)
+    return last - first - paused, paused
+
+
+def _common(gaps: Sequence[Stretch], asked: Sequence[Stretch]) -> int:
+    """Return how long two lists of stretches, each in order and without overlaps, have in common."""
+    common, at = 0, 0
+    for begin, end in asked:
+        while at < len(gaps) and gaps[at][1] <= begin:
+            at += 1
+        here = at
+        while here < len(gaps) and gaps[here][0] < end:
+            common += max(0, min(end, gaps[here][1]) - max(begin, gaps[here][0]))
+            here += 1
+    return common
+
+
+def _widths(timed: Sequence[Part]) -> tuple[float | None, int]:
+    """Return the mean width while anything was under way, and the largest."""
+    changes: list[tuple[int, int]] = []
+    for part in timed:
+        if part.millis:
+            changes += [(part.began, 1), (part.ended, -1)]
+    changes.sort()  # at the same millisecond, ends come first
+    width, largest, covered, since = 0, 0, 0, 0
+    for at, change in changes:
+        if width:
+            covered += at - since
+        since = at
+        width += change
+        largest = max(largest, width)
+    return _ratio(sum(part.millis for part in timed), covered), largest
+
+
+def _overlapping(timed: Sequence[Part]) -> int:
+    """Return how many calls were under way at the same time as another call, or as a sub-agent."""
+    ordered = sorted((part for part in timed if part.millis), key=lambda part: (part.began, part.ended))
+    found, latest = 0, 0
+    for place, part in enumerate(ordered):
+        following = ordered[place + 1] if place + 1 < len(ordered) else None
+        overlaps = place > 0 and latest > part.began
+        overlaps |= following is not None and following.began < part.ended
+        if part.kind == "call" and overlaps:
+            found += 1
+        latest = max(latest, part.ended) if place else part.ended
+    return found
+
+
+def _busy(timed: Sequence[Part]) -> dict[str, int]:
+    busy: dict[str, int] = {}
+    for part in timed:
+        if part.kind == "call":
+            busy[part.queue] = busy.get(part.queue, 0) + part.millis
+    return dict(sorted(busy.items()))
+
+
+def _failures(parts: Sequence[Part]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for part in parts:
+        if part.error:
+            kind = class_of(part.error)
+            found[kind] = found.get(kind, 0) + 1
+    return dict(sorted(found.items()))
+
+
+def _branches(parts: Sequence[Part]) -> list[BranchUsage]:
+    """Return what each branch has used that has used anything: the dearest first, then by tokens, then by name."""
+    used: dict[str, Usage] = {}
+    for part in parts:
+        if any(part.used):
+            used[part.branch] = used.get(part.branch, NO_USAGE).plus(part.used)
+    ranked = sorted(used.items(), key=lambda item: (-item[1].cost, -item[1].tokens, item[0]))
+    return [
+        BranchUsage(branch=name, calls=usage.calls, tokens=usage.tokens, cost_usd=dollars(usage.cost))
+        for name, usage in ranked
+    ]
+
+
+def _ratio(above: float, below: float) -> float | None:
+    """Return a ratio with three places; None if nothing is below."""
+    return round(above / below, 3) if below else None

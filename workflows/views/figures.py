@@ -1,0 +1,211 @@
+"""The record of a run for its figures: which of its units are calls, when they were under way, and behind what."""
+
+from collections.abc import Sequence
+
+from sennit.workflows.messages.figures import CallLine, FiguresPage
+from sennit.workflows.messages.result import UsageReport
+from sennit.workflows.plan.compile.graph import Graph
+from sennit.workflows.plan.figures.failures import NO_FAILURES
+from sennit.workflows.plan.figures.figures import critical_path, figures_of
+from sennit.workflows.plan.figures.record import Part, PartKind, Record
+from sennit.workflows.plan.language.limits import NO_USAGE, Usage
+from sennit.workflows.plan.scheduling.state import ENDED, FAILED, RUNNING, RunState
+from sennit.workflows.views.call_sites import path_and_line
+
+_INHERITED = ("CallFailed", "JoinFailed", "MapFailed")
+"""Errors of containers in which something else has failed, and counts itself."""
+PLANNER = "planner"
+
+
+def record_of(state: RunState, planning: Usage = NO_USAGE) -> tuple[Record, list[int]]:
+    """Return the record of a run, and the units of its first parts. `planning` is what its planner has used.
+
+    A unit that a person has started over counts with its last run. What another run has made, and what a person has
+    answered, was not called here, and takes no time.
+    """
+    units = state.units()
+    place = {unit: number for number, unit in enumerate(units)}
+    in_place = _calls_in_place(state)
+    # What a map waits for is in front of all of its items: a part of its own, which each of them is behind, has it.
+    openings = {node: len(units) + number for number, node in enumerate(state.items)}
+    parts = []
+    for unit in units:
+        before = dict.fromkeys([*_after(state, unit), *in_place.get(unit, [])])
+        after = [place[each] for each in before if each in place]
+        if state.is_item(unit):
+            after.append(openings[state.node_of(unit)])
+        parts.append(_part(state, unit, tuple(after)))
+    for node in openings:
+        before = dict.fromkeys(_ends_of(state.graph, state.graph.deps[node]))
+        parts.append(Part(state.shown(node), "container", after=tuple(place[each] for each in before)))
+    if any(planning):
+        parts.append(Part(PLANNER, "container", branch=PLANNER, used=planning))
+    waited = {str(cause): millis for cause, millis in state.waits.total.items()}
+    asked = tuple(state.waits.asked_until(state.now))
+    return Record(tuple(parts), state.window, waited, asked), units
+
+
+def _part(state: RunState, unit: int, after: tuple[int, ...]) -> Part:
+    began, ended = span_of(state, unit)
+    return Part(
+        name=state.shown(unit),
+        kind=_kind_of(state, unit),
+        began=began,
+        ended=ended,
+        after=after,
+        branch=branch_of(state, unit),
+        queue=state.spec_of(unit).queue,
+        retries=max(0, state.attempts[unit] - 1) if state.is_call(unit) else 0,
+        used=state.used.get(unit, NO_USAGE),
+        error=_own_error(state, unit),
+    )
+
+
+def _kind_of(state: RunState, unit: int) -> PartKind:
+    """Return whether a unit counts as a call. One that has not begun, and one that nobody has called here, does not."""
+    has_begun = state.attempts[unit] or state.status[unit] == RUNNING
+    if not has_begun or unit in state.taken_over or unit in state.answers:
+        return "container"
+    if state.is_call(unit):
+        return "call"
+    return "subagent" if state.kind_of(unit) == "agent" else "container"
+
+
+def span_of(state: RunState, unit: int) -> tuple[int, int]:
+    """Return when a unit was under way: by its worker where that has said it, else from its start until the run has
+    heard of its end. A call that was tried again counts from its first start.
+    """
+    if state.status[unit] == RUNNING:
+        return state.started[unit], max(state.now, state.started[unit])
+    known = state.spans.get(unit)
+    if known is not None:
+        return known
+    began = state.started[unit]
+    return began, began + state.millis[unit]
+
+
+def _own_error(state: RunState, unit: int) -> str:
+    """Return the type of a unit's own failure, "" if it has none. What a script has caught, or a fallback has taken the
+    place of, has failed all the same.
+    """
+    note = state.notes.get(unit)
+    if note is None or state.status[unit] not in ENDED or unit in state.inherited_failure:
+        return ""
+    is_no_failure = note[0] in (*NO_FAILURES, *_INHERITED) or state.graph.is_replaced(state.node_of(unit))
+    was_stopped = note[0] == "Cancelled" and state.status[unit] != FAILED
+    return "" if is_no_failure or was_stopped else note[0]
+
+
+def branch_of(state: RunState, unit: int) -> str:
+    """Return to what a unit's usage is added: of a program's call the task that has made it, of what a tool loop calls
+    the model call that began it, of an item its map, of any other node itself.
+    """
+    graph = state.graph
+    node = state.node_of(unit)
+    # The calls of a tool loop belong to the model call in front of it.
+    while graph.specs[node].maker >= 0 and not graph.specs[node].call_site:
+        node = graph.specs[node].maker
+    path = path_and_line(graph.specs[node])[0]
+    if not path:
+        return graph.specs[node].id
+    task = path.rpartition("/")[0]
+    return task or graph.specs[graph.program_of(node)].id
+
+
+def _after(state: RunState, unit: int) -> list[int]:
+    """Return the units whose ends, or whose words, led to the start of this one."""
+    graph, node = state.graph, state.node_of(unit)
+    if state.is_item(unit):
+        before = state.before(unit)
+        return [before] if before >= 0 else []
+    spec = graph.specs[node]
+    found = _ends_of(graph, graph.deps[node])
+    # A join waits for those inputs that it has taken, as far as it has.
+    inputs = state.chosen.get(node) or tuple(spec.inputs)
+    found += _ends_of(graph, inputs)
+    if spec.of_items:
+        found += [item for source in spec.inputs for item in state.values(source)]
+    found += state.values(node)
+    if spec.maker >= 0:
+        found.append(spec.maker)
+    host = graph.predecessor.get(node)
+    if host is not None:
+        found.append(host)
+    return found
+
+
+def _ends_of(graph: Graph, nodes: Sequence[int]) -> list[int]:
+    """Return nodes with all that may have taken over their ends: fallbacks, further turns and steps."""
+    found: dict[int, None] = {}
+    for node in nodes:
+        later = node
+        while later >= 0 and later not in found:
+            found[later] = None
+            later = graph.specs[later].successor
+    return list(found)
+
+
+def _latest_before(state: RunState, nodes: Sequence[int]) -> dict[int, list[int]]:
+    """Return for each of these calls the others that had ended when it began, without those that others of them came
+    after: so a thousand calls one after another have a thousand pairs, and not half a million.
+    """
+    found: dict[int, list[int]] = {}
+    by_end = sorted(nodes, key=lambda node: span_of(state, node)[::-1])
+    by_begin = sorted(nodes, key=lambda node: span_of(state, node))
+    # Go through the calls as they began. `latest` are the ended ones that no ended one came after.
+    ended, latest, threshold = 0, list[int](), 0
+    for node in by_begin:
+        began = span_of(state, node)[0]
+        while ended < len(by_end) and span_of(state, by_end[ended])[1] <= began:
+            latest.append(by_end[ended])
+            threshold = max(threshold, span_of(state, by_end[ended])[0])
+            ended += 1
+        latest = [before for before in latest if span_of(state, before)[1] >= threshold]
+        found[node] = [before for before in latest if before != node]
+    return found
+
+
+def _calls_in_place(state: RunState) -> dict[int, list[int]]:
+    """Return what came in front of the calls that a step of a program has made itself: those of its calls of which it
+    had heard by then. The next step comes behind all of them.
+    """
+    found: dict[int, list[int]] = {}
+    for maker in state.graph.made:
+        made = [node for node in state.graph.made_by(maker) if state.graph.specs[node].in_place]
+        found |= _latest_before(state, made)
+        following = state.graph.specs[maker].successor
+        if made and following >= 0:
+            found.setdefault(following, []).extend(made)
+    return found
+
+
+def figures_page(state: RunState, planning: Usage, start: int, limit: int) -> FiguresPage:
+    """Return the figures of a run, with the calls among so many units from `start` on."""
+    record, units = record_of(state, planning)
+    critical = dict.fromkeys(critical_path(record.parts)[0])
+    calls = []
+    for place in range(start, min(start + limit, len(units))):
+        part = record.parts[place]
+        if part.kind != "container":
+            calls.append(_line_of(part, is_critical=place in critical))
+    end = start + limit
+    return FiguresPage(
+        figures=figures_of(record),
+        now=state.now,
+        calls=tuple(calls),
+        next=end if end < len(units) else None,
+    )
+
+
+def _line_of(part: Part, *, is_critical: bool) -> CallLine:
+    return CallLine(
+        node=part.name,
+        began=part.began,
+        ended=part.ended,
+        kind=part.kind,
+        queue=part.queue,
+        branch=part.branch,
+        critical=is_critical,
+        retries=part.retries,
+        usage=UsageReport.of(part.used),
+    )
