@@ -45,8 +45,8 @@ ORDER = (
     "sennit.activities.nodes", "sennit.activities.llm", "sennit.activities.programs.python",
     "sennit.activities.programs.coroutines", "sennit.activities.programs", "sennit.activities.runs",
     "sennit.activities", "sennit.workers", "sennit.starter.limits", "sennit.starter.dev", "sennit.starter.client",
-    "sennit.starter.terminal", "sennit.starter.plans", "sennit.starter.evaluation", "sennit.starter.commands",
-    "sennit.starter", "sennit.testing", "sennit",
+    "sennit.starter.terminal", "sennit.starter.report", "sennit.starter.plans", "sennit.starter.evaluation",
+    "sennit.starter.commands", "sennit.starter", "sennit.testing", "sennit",
 )  # fmt: skip
 """Every sub-package of the source. Each may import itself and those before it, as far as MAY_IMPORT lets it."""
 DOCUMENTED = ("_asdict", "_replace", "_exit", "_current_frames")

@@ -230,12 +230,13 @@ class Run(Decisions, Generic[T]):
         answers, Refused if it has no plan yet, or another SennitError.
         """
         page = await self._figures_page(0)
-        calls, after = list(page.calls), page.next
+        calls, flow, after = list(page.calls), list(page.flow), page.next
         while after is not None:
             more = await self._figures_page(after)
             calls += more.calls
+            flow += more.flow
             after = more.next if more.next is None or more.next > after else None
-        return page.model_copy(update={"calls": tuple(calls), "next": None})
+        return page.model_copy(update={"calls": tuple(calls), "flow": tuple(flow), "next": None})
 
     async def _figures_page(self, start: int) -> FiguresPage:
         found = await self._query("figures", {"from": start, "limit": MAX_PAGE_NODES}, "gives no figures")

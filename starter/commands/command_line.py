@@ -23,6 +23,7 @@ COMMANDS = {
     "list": ("list", "list runs, newest first, and what they wait for"),
     "status": ("status", "show a run; exits with the run's own code"),
     "figures": ("figures", "tell what parallelism has brought to many runs, and what has failed"),
+    "report": ("report", "write a run as one HTML page, or compare two"),
     "output": ("output", "write the answer of a run, or the output of one of its nodes, whole"),
     "watch": ("status", "follow a run to its answer"),
     "cancel": ("cancel", "cancel a run"),

@@ -23,6 +23,13 @@ class CallLine(Message):
     usage: UsageReport = UsageReport()
 
 
+class FlowLine(Message):
+    """A node as the board draws it: with the nodes it comes `after`, by their places in the whole list of nodes."""
+
+    node: str
+    after: tuple[int, ...] = ()
+
+
 class FiguresPage(Message):
     """The figures, with those calls of a page of nodes that have begun. `next` is where the next page starts. `now` is
     until when its calls are known.
@@ -31,4 +38,5 @@ class FiguresPage(Message):
     figures: Figures
     now: int = 0
     calls: tuple[CallLine, ...] = ()
+    flow: tuple[FlowLine, ...] = Field(default=(), description="the nodes of the page, but no items of maps")
     next: int | None = Field(default=None)

@@ -112,7 +112,8 @@ class QueryHandlers:
         if self._engine.frozen is not None:
             return {"problem": self._engine.frozen.problem}
         start, limit = _page(request)
-        return figures_page(self._engine.state, self._setup.spent, start, limit).model_dump(mode="json")
+        page = figures_page(self._engine.state, self._setup.spent, start, limit)
+        return page.model_dump(mode="json", exclude_defaults=True)
 
     @workflow.query(name="script", description='A program with what each line of it has called: {"node": "main"}')
     def query_script(self, request: Any = None, *more: Any) -> dict[str, Any]:

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 
-from sennit.workflows.messages.figures import CallLine, FiguresPage
+from sennit.workflows.drawing.layout import flow_of
+from sennit.workflows.limits import MAX_FLOW_EDGES
+from sennit.workflows.messages.figures import CallLine, FiguresPage, FlowLine
 from sennit.workflows.messages.result import UsageReport
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.figures.failures import NO_FAILURES
@@ -191,10 +193,24 @@ def figures_page(state: RunState, planning: Usage, start: int, limit: int) -> Fi
     end = start + limit
     return FiguresPage(
         figures=figures_of(record),
+        flow=_flow(state.graph, start, end),
         now=state.now,
         calls=tuple(calls),
         next=end if end < len(units) else None,
     )
+
+
+def _flow(graph: Graph, start: int, end: int) -> tuple[FlowLine, ...]:
+    """Return nodes with what they come after, from a place to another, and no more edges than fit an answer."""
+    shown, sources = flow_of(graph)
+    room = MAX_FLOW_EDGES
+    lines = []
+    for node, after in zip(shown[start:end], sources[start:end], strict=True):
+        spec = graph.specs[node]
+        name = spec.formerly[0] if spec.formerly else spec.id
+        lines.append(FlowLine(node=name, after=tuple(dict.fromkeys(after))[:room]))
+        room -= len(lines[-1].after)
+    return tuple(lines)
 
 
 def _line_of(part: Part, *, is_critical: bool) -> CallLine:
