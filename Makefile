@@ -66,6 +66,7 @@ density: venv ## print how much a reader must hold at once, by package, and the 
 
 pictures: venv ## take the pictures in docs/pictures again (needs Chromium and Prometheus)
 	@PYTHONPATH=.:tests .venv/bin/python tests/ui/pictures.py
+	@PYTHONPATH=.:tests .venv/bin/python tests/ui/report_picture.py
 	@PYTHONPATH=.:tests .venv/bin/python tests/deploy/dashboard_picture.py
 
 lock: ## resolve pyproject.toml into requirements.lock (needs uv)
