@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sennit.starter.report.content import Content
 from sennit.starter.report.markup import EMPTY, Markup, Value, cut, element
-from sennit.workflows.drawing.layout import arrange, layered, levels, neighbours, positions
+from sennit.workflows.drawing.layout import Layout, arrange, layered, levels, neighbours, positions
 from sennit.workflows.messages.figures import CallLine
 from sennit.workflows.messages.views import NodeView
 from sennit.workflows.plan.language.limits import duration_text
@@ -18,19 +18,21 @@ _LAYER_GAP = 54
 _MOST_EDGES = 5_000
 """Lines between dots: with more, nobody sees any."""
 _MARGIN = 10
+Edges = dict[tuple[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class _Flow:
-    """The nodes that are drawn, with the places of those that each comes after."""
+    """The nodes that are drawn, with the places of those that each comes after, and the edges of the critical path."""
 
     names: Sequence[str]
     after: Sequence[Sequence[int]]
+    critical: Edges
 
 
 @dataclass(frozen=True, slots=True)
 class _Spot:
-    """Where a node stands: the middle of its left and of its right edge."""
+    """Where a node stands: its left and its right edge, and the height of its middle."""
 
     left: float
     right: float
@@ -39,169 +41,219 @@ class _Spot:
 
 def graph(content: Content) -> Markup:
     """Return the picture of the graph; nothing if it is not known."""
-    lines = content.page.flow
-    if not lines:
+    names: list[str] = []
+    after: list[list[int]] = []
+    for line in content.page.flow:
+        names.append(line.node)
+        after.append([place for place in line.after if place < len(content.page.flow)])
+    if not names:
         return EMPTY
-    count = len(lines)
-    after = [[place for place in line.after if place < count] for line in lines]
-    flow = _Flow([line.node for line in lines], after)
-    layout = arrange(flow.after)
-    critical = _critical_edges(flow, content)
+    flow = _Flow(names, after, _critical_edges(names, after, content))
+    layout = arrange(after)
     if layout.whole:
-        return _boxes(flow, content, critical)
-    return _dots(flow, content, critical)
+        return _boxes(flow, layout, content)
+    return _dots(flow, content)
 
 
-def _critical_edges(flow: _Flow, content: Content) -> dict[tuple[int, int], None]:
+def _critical_edges(names: Sequence[str], after: Sequence[Sequence[int]], content: Content) -> Edges:
     """Return the edges between nodes that are both on the critical path, or are containers that it leads through."""
-    hot = {call.node.partition("[")[0]: True for call in content.page.calls if call.critical}
-    is_hot = [name in hot for name in flow.names]
-    is_container = [name not in content.calls for name in flow.names]
-    behind = list(is_hot)
-    before = list(is_hot)
-    order = [node for layer in layered(levels(flow.after)) for node in layer]
+    hot: dict[str, bool] = {}
+    for call in content.page.calls:
+        if call.critical:
+            node, _, _ = call.node.partition("[")
+            hot[node] = True
+    leads_from = [name in hot for name in names]
+    leads_to = list(leads_from)
+    # A container is on the path if the path comes to it, and goes on behind it.
+    order = [node for layer in layered(levels(after)) for node in layer]
     for node in order:
-        behind[node] |= is_container[node] and any(behind[source] for source in flow.after[node])
+        if names[node] not in content.calls:
+            leads_from[node] |= any(leads_from[source] for source in after[node])
     for node in reversed(order):
-        for source in flow.after[node]:
-            before[source] |= is_container[source] and before[node]
-    marked = [first and second for first, second in zip(behind, before, strict=True)]
-    return {(source, node): None for node, after in enumerate(flow.after) if marked[node] for source in after
-            if marked[source]}  # fmt: skip
+        for source in after[node]:
+            if names[source] not in content.calls:
+                leads_to[source] |= leads_to[node]
+    edges: Edges = {}
+    is_hot = [first and second for first, second in zip(leads_from, leads_to, strict=True)]
+    for node, sources in enumerate(after):
+        for source in sources:
+            if is_hot[source] and is_hot[node]:
+                edges[source, node] = None
+    return edges
 
 
-def _is_critical(name: str, content: Content) -> bool:
-    call = content.calls.get(name)
-    return call is not None and call.critical
-
-
-def _boxes(flow: _Flow, content: Content, critical: Mapping[tuple[int, int], None]) -> Markup:
-    layout = arrange(flow.after)
-    cells = sum(map(len, layout.layers))
-    sizes = [float(_BOX_HEIGHT)] * layout.count + [float(_LANE)] * (cells - layout.count)
-    middles = positions(layout, sizes, _GAP)
-    column = {cell: number for number, layer in enumerate(layout.layers) for cell in layer}
-    spots = []
-    for cell, middle in enumerate(middles):
-        left = _MARGIN + column[cell] * (_BOX_WIDTH + _COLUMN_GAP)
-        spots.append(_Spot(left, left + _BOX_WIDTH, _MARGIN + middle))
-    # An edge that skips layers goes through lanes: it is critical as a whole or not at all.
-    hot = _hot_links(layout.links, layout.count, critical)
-    parts = []
-    for source, node in layout.links:
-        kind = "edge critical" if (source, node) in hot else "edge"
-        parts.append(element("path", d=_curve(spots[source], spots[node]), class_=kind))
+def _boxes(flow: _Flow, layout: Layout, content: Content) -> Markup:
+    spots = _spots_of(layout)
+    hot = _hot_links(layout, flow.critical)
+    parts: list[Markup] = []
+    for link in layout.links:
+        source, node = link
+        line = _curve(spots[source], spots[node])
+        parts.append(element("path", d=line, class_=_edge(link in hot)))
+    # A lane is a piece of an edge that goes straight through a layer.
+    ends = {cell: True for link in hot for cell in link}
     for cell in range(layout.count, len(spots)):
-        kind = "edge critical" if any(cell in link for link in hot) else "edge"
-        parts.append(element("path", d=f"M{spots[cell].left} {spots[cell].y:.1f}H{spots[cell].right}", class_=kind))
-    parts += [_box(name, spots[number], content) for number, name in enumerate(flow.names)]
-    width = _MARGIN * 2 + len(layout.layers) * (_BOX_WIDTH + _COLUMN_GAP) - _COLUMN_GAP
-    height = _MARGIN * 2 + max(middle + size / 2 for middle, size in zip(middles, sizes, strict=True))
+        spot = spots[cell]
+        line = f"M{spot.left:g} {spot.y:.1f}H{spot.right:g}"
+        parts.append(element("path", d=line, class_=_edge(cell in ends)))
+    for number, name in enumerate(flow.names):
+        parts.append(_box(name, spots[number], content))
+    width = max(spot.right for spot in spots) + _MARGIN
+    height = max(spot.y for spot in spots) + _BOX_HEIGHT / 2 + _MARGIN
     return _framed(parts, width, height)
 
 
-def _hot_links(
-    links: Sequence[tuple[int, int]], count: int, critical: Mapping[tuple[int, int], None]
-) -> dict[tuple[int, int], None]:
-    """Return the links that critical edges are made of."""
-    _, below = neighbours(links)
-    hot: dict[tuple[int, int], None] = {}
+def _edge(is_critical: bool) -> str:
+    return "edge critical" if is_critical else "edge"
+
+
+def _spots_of(layout: Layout) -> list[_Spot]:
+    """Return where all cells of a layout stand, the lanes behind the nodes."""
+    sizes = [float(_BOX_HEIGHT)] * layout.count
+    lanes = sum(map(len, layout.layers)) - layout.count
+    sizes += [float(_LANE)] * lanes
+    lefts = [0.0] * len(sizes)
+    for number, layer in enumerate(layout.layers):
+        for cell in layer:
+            lefts[cell] = _MARGIN + number * (_BOX_WIDTH + _COLUMN_GAP)
+    middles = positions(layout, sizes, _GAP)
+    spots: list[_Spot] = []
+    for left, middle in zip(lefts, middles, strict=True):
+        spots.append(_Spot(left, left + _BOX_WIDTH, middle + _MARGIN))
+    return spots
+
+
+def _hot_links(layout: Layout, critical: Edges) -> Edges:
+    """Return the links that critical edges are made of: an edge that skips layers goes through lanes."""
+    _, below = neighbours(layout.links)
+    hot: Edges = {}
     for source, node in critical:
-        # Follow the lanes from the source until they reach the node: each lane leads to one cell.
         for first in below.get(source, ()):
-            path, cell = [(source, first)], first
-            while cell >= count:
-                following = below[cell][0]
-                path.append((cell, following))
-                cell = following
-            if cell == node:
-                hot |= dict.fromkeys(path)
+            links = [(source, first)]
+            # Each lane leads to one cell.
+            while links[-1][1] >= layout.count:
+                lane = links[-1][1]
+                links.append((lane, below[lane][0]))
+            if links[-1][1] == node:
+                hot |= dict.fromkeys(links)
     return hot
 
 
 def _curve(source: _Spot, node: _Spot) -> str:
     middle = (source.right + node.left) / 2
-    return f"M{source.right} {source.y:.1f}C{middle} {source.y:.1f} {middle} {node.y:.1f} {node.left} {node.y:.1f}"
+    start = f"{source.y:.1f}"
+    end = f"{node.y:.1f}"
+    bend = f"C{middle:g} {start} {middle:g} {end}"
+    return f"M{source.right:g} {start}{bend} {node.left:g} {end}"
 
 
 def _box(name: str, spot: _Spot, content: Content) -> Markup:
-    node, call = content.by_id.get(name), content.calls.get(name)
-    status = node.status if node is not None else "pending"
-    classes = f"node {status}" + (" critical" if _is_critical(name, content) else "")
-    box = element("rect", x=spot.left, y=f"{spot.y - _BOX_HEIGHT / 2:.1f}", width=_BOX_WIDTH, height=_BOX_HEIGHT, rx=7)
-    first = element("text", cut(_short(name, node), 19), x=spot.left + 10, y=f"{spot.y - 3:.1f}", class_="name")
-    second = element("text", cut(_about(node, call), 23), x=spot.left + 10, y=f"{spot.y + 12:.1f}", class_="about")
+    node = content.by_id.get(name)
+    call = content.calls.get(name)
+    top = spot.y - _BOX_HEIGHT / 2
+    left = spot.left + 10
+    shape: dict[str, Value] = {"width": _BOX_WIDTH, "height": _BOX_HEIGHT, "rx": 7}
+    box = element("rect", x=f"{spot.left:g}", y=f"{top:.1f}", **shape)
+    what = cut(_short(name, node), 19)
+    first = element("text", what, x=f"{left:g}", y=f"{spot.y - 3:.1f}", class_="name")
+    about = cut(_about(node, call), 23)
+    second = element("text", about, x=f"{left:g}", y=f"{spot.y + 12:.1f}", class_="about")
     title = element("title", _title(name, node, call))
-    return element("g", title, box, first, second, class_=classes, data_node=name)
+    return element("g", title, box, first, second, class_=_classes(node, call), data_node=name)
+
+
+def _classes(node: NodeView | None, call: CallLine | None) -> str:
+    status: str = node.status if node is not None else "pending"
+    if call is not None and call.critical:
+        return f"node {status} critical"
+    return f"node {status}"
 
 
 def _short(name: str, node: NodeView | None) -> str:
-    return node.call_site.rpartition("/")[2] if node is not None and node.call_site else name
+    """Return what a box is called: of a call of a program the end of its place."""
+    if node is None or not node.call_site:
+        return name
+    return node.call_site.rpartition("/")[2]
 
 
 def _about(node: NodeView | None, call: CallLine | None) -> str:
     """Return the second line of a box: how long it took, and what it is."""
     if node is None:
         return ""
-    time = duration_text(_millis(node, call))
-    what = node.summary.removeprefix(node.id).strip().partition(" ")[0]
-    kind = what.partition("(")[0] if node.kind == "tool" and what else node.kind
-    return " · ".join(filter(None, (time or node.status, kind)))
+    kind: str = node.kind
+    if node.kind == "tool":
+        words = node.summary.removeprefix(node.id).split()
+        kind = words[0] if words else kind
+    return f"{_time(node, call) or node.status} · {kind}"
 
 
-def _millis(node: NodeView, call: CallLine | None) -> int | None:
-    return call.ended - call.began if call is not None else node.duration_ms
+def _time(node: NodeView, call: CallLine | None) -> str:
+    if call is not None:
+        return duration_text(call.ended - call.began)
+    return duration_text(node.duration_ms)
 
 
 def _title(name: str, node: NodeView | None, call: CallLine | None) -> str:
     if node is None:
         return name
-    parts = [name, node.status, duration_text(_millis(node, call)), cut(node.summary.removeprefix(name).strip(), 60)]
+    what = node.summary.removeprefix(name).strip()
+    parts = (name, node.status, _time(node, call), cut(what, 60))
     return " · ".join(filter(None, parts))
 
 
-def _dots(flow: _Flow, content: Content, critical: Mapping[tuple[int, int], None]) -> Markup:
+def _dots(flow: _Flow, content: Content) -> Markup:
     layers = layered(levels(flow.after))
     tallest = min(_DOT_ROWS, max(map(len, layers)))
     spots: dict[int, _Spot] = {}
     x = float(_MARGIN)
     for layer in layers:
         rows = min(_DOT_ROWS, len(layer))
-        top = _MARGIN + (tallest - rows) * _STEP / 2
+        top = _MARGIN + (tallest - rows) * _STEP / 2 + _DOT / 2
         for number, node in enumerate(layer):
             column, row = divmod(number, rows)
             left = x + column * _STEP
-            spots[node] = _Spot(left, left + _DOT, top + row * _STEP + _DOT / 2)
-        x += -(-len(layer) // rows) * _STEP + _LAYER_GAP
-    edges = [(source, node) for node, after in enumerate(flow.after) for source in after if source in spots]
-    lines = "".join(_straight(spots[source], spots[node]) for source, node in edges[:_MOST_EDGES])
-    marked = "".join(_straight(spots[source], spots[node]) for source, node in critical)
-    parts = [element("path", d=lines, class_="edge many"), element("path", d=marked, class_="edge critical")]
+            spots[node] = _Spot(left, left + _DOT, top + row * _STEP)
+        columns = -(-len(layer) // rows)
+        x += columns * _STEP + _LAYER_GAP
+    lines = _lines(_edges_of(flow), spots)
+    parts = [element("path", d=lines, class_="edge many")]
+    lines = _lines(flow.critical, spots)
+    parts.append(element("path", d=lines, class_="edge critical"))
     for number, name in enumerate(flow.names):
         parts.append(_dot(name, spots[number], content))
-    return _framed(parts, x - _LAYER_GAP + _MARGIN, _MARGIN * 2 + tallest * _STEP)
+    return _framed(parts, x - _LAYER_GAP + _MARGIN, tallest * _STEP + 2 * _MARGIN)
 
 
-def _straight(source: _Spot, node: _Spot) -> str:
-    return f"M{source.right:g} {source.y:g}L{node.left:g} {node.y:g}"
+def _edges_of(flow: _Flow) -> Edges:
+    """Return the edges, no more than anybody can see."""
+    edges: Edges = {}
+    for node, sources in enumerate(flow.after):
+        if len(edges) < _MOST_EDGES:
+            edges |= {(source, node): None for source in sources}
+    return edges
+
+
+def _lines(edges: Edges, spots: Mapping[int, _Spot]) -> str:
+    lines: list[str] = []
+    for source, node in edges:
+        start, end = spots[source], spots[node]
+        lines.append(f"M{start.right:g} {start.y:g}L{end.left:g} {end.y:g}")
+    return "".join(lines)
 
 
 def _dot(name: str, spot: _Spot, content: Content) -> Markup:
-    node, call = content.by_id.get(name), content.calls.get(name)
-    status = node.status if node is not None else "pending"
-    classes = f"node {status}" + (" critical" if _is_critical(name, content) else "")
+    node = content.by_id.get(name)
+    call = content.calls.get(name)
     title = element("title", _title(name, node, call))
-    shape: dict[str, Value] = {
-        "x": f"{spot.left:g}",
-        "y": f"{spot.y - _DOT / 2:g}",
-        "width": _DOT,
-        "height": _DOT,
-        "rx": 2.5,
-    }
-    return element("rect", title, class_=classes, data_node=name, **shape)
+    top = spot.y - _DOT / 2
+    shape: dict[str, Value] = {"width": _DOT, "height": _DOT, "rx": 2.5}
+    kind = _classes(node, call)
+    return element("rect", title, x=f"{spot.left:g}", y=f"{top:g}", class_=kind, data_node=name, **shape)
 
 
 def _framed(parts: Sequence[Markup], width: float, height: float) -> Markup:
-    picture = element("svg", *parts, viewBox=f"0 0 {width:.0f} {height:.0f}", width=f"{width:.0f}",
-                      height=f"{height:.0f}", role="img", aria_label="the graph of the run")  # fmt: skip
+    wide = f"{width:.0f}"
+    high = f"{height:.0f}"
+    size: dict[str, Value] = {"viewBox": f"0 0 {wide} {high}", "width": wide, "height": high}
+    picture = element("svg", *parts, role="img", aria_label="the graph of the run", **size)
     return element("div", picture, class_="graph", tabindex="0")

@@ -3,6 +3,7 @@
 Every value passes `escaped`. The page has no style attributes and no handlers, so that its policy can forbid both.
 """
 
+from collections.abc import Sequence
 from html import escape
 from typing import Final
 
@@ -41,6 +42,14 @@ def element(name: str, *content: Value, **attributes: Value | None) -> Markup:
     if name in _VOID:
         return Markup(start)
     return Markup(f"{start}{''.join(map(escaped, content))}</{name}>")
+
+
+def table(names: Sequence[str], rows: Sequence[Markup], class_: str | None = None) -> Markup:
+    """Return a table with these columns, in a box that it may be wider than."""
+    cells = [element("th", name, scope="col") for name in names]
+    head = element("thead", element("tr", *cells))
+    body = element("tbody", *rows)
+    return element("div", element("table", head, body, class_=class_), class_="table")
 
 
 def joined(*parts: Value) -> Markup:

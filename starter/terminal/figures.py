@@ -27,23 +27,28 @@ def figures_text(figures: Figures) -> str:
     lines = figures_lines(figures)
     if not lines:
         return "nothing was called, so there are no figures"
-    for name in _NAMES:
-        if getattr(figures, name) is not None:
-            lines.append(f"  {padded(_NAMES[name], _COLUMN)}{_value(name, getattr(figures, name)):>{_NUMBER}}")
+    for field, name in _NAMES.items():
+        value = getattr(figures, field)
+        if value is not None:
+            lines.append("  " + _line(name, _written(field, value)))
     for queue, millis in figures.busy_ms.items():
-        lines.append(f"  {padded(f'busy on {one_line(queue)}', _COLUMN)}{duration_text(millis):>{_NUMBER}}")
-    lines += [f"  {_branch(branch)}" for branch in figures.branches]
-    if figures.branches_left_out:
-        lines.append(f"  and {plural(figures.branches_left_out, 'branch', 'branches')} that cost less")
+        name = f"busy on {one_line(queue)}"
+        lines.append("  " + _line(name, duration_text(millis)))
+    for branch in figures.branches:
+        lines.append("  " + _branch(branch))
+    left = figures.branches_left_out
+    if left:
+        lines.append(f"  and {plural(left, 'branch', 'branches')} that cost less")
     return "\n".join(lines)
 
 
 def many_text(figures: ManyFigures) -> str:
     """Return the figures of many runs: half of the runs have at most the first number, nine of ten the second."""
-    lines = [f"{padded('', _COLUMN)}{'median':>{_NUMBER}}{'90 %':>{_NUMBER}}"]
-    for name, spread in figures.spreads.items():
-        median, p90 = _value(name, spread.median), _value(name, spread.p90)
-        lines.append(f"{padded(_NAMES[name], _COLUMN)}{median:>{_NUMBER}}{p90:>{_NUMBER}}")
+    lines = [_line("", "median", "90 %")]
+    for field, spread in figures.spreads.items():
+        median = _written(field, spread.median)
+        p90 = _written(field, spread.p90)
+        lines.append(_line(_NAMES[field], median, p90))
     lines.append("")
     total = f"all: {plural(figures.calls, 'call')} in {duration_text(figures.makespan_ms)}"
     total += f"; one after the other {duration_text(figures.sequential_ms)}"
@@ -54,21 +59,33 @@ def many_text(figures: ManyFigures) -> str:
         waits = [f"{cause} {duration_text(millis)}" for cause, millis in figures.waited_ms.items()]
         lines.append(f"waited for {', '.join(waits)}")
     failed = [f"{count:,} {kind}" for kind, count in figures.failures.items()]
-    lines.append(f"{plural(figures.retries, 'retry', 'retries')}; failures: {', '.join(failed) or 'none'}")
+    retries = plural(figures.retries, "retry", "retries")
+    lines.append(f"{retries}; failures: {', '.join(failed) or 'none'}")
     return "\n".join(lines)
 
 
-def _value(name: str, value: float) -> str:
-    if name.endswith("_ms"):
-        return f"-{duration_text(-value)}" if value < 0 else duration_text(value)
-    if name in _SHARES:
+def _line(name: str, *values: str) -> str:
+    line = padded(name, _COLUMN)
+    for value in values:
+        line += value.rjust(_NUMBER)
+    return line
+
+
+def _written(field: str, value: float) -> str:
+    if field in _SHARES:
         return f"{value:.0%}"
-    if name == "calls":
+    if field == "calls":
         return f"{value:,.0f}"
-    return f"{value:.1f}"
+    if not field.endswith("_ms"):
+        return f"{value:.1f}"
+    if value < 0:
+        return f"-{duration_text(-value)}"
+    return duration_text(value)
 
 
 def _branch(branch: BranchUsage) -> str:
-    cost = f", ${branch.cost_usd:.4f}" if branch.cost_usd else ""
-    name = padded(one_line(branch.branch), _COLUMN)
-    return f"{name}{plural(branch.calls, 'model call')}, {branch.tokens:,} tokens{cost}"
+    text = padded(one_line(branch.branch), _COLUMN)
+    text += f"{plural(branch.calls, 'model call')}, {branch.tokens:,} tokens"
+    if branch.cost_usd:
+        text += f", ${branch.cost_usd:.4f}"
+    return text

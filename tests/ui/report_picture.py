@@ -9,7 +9,7 @@ from doubles.chromium import NoChromium, browsing, window
 from PIL import Image
 
 DOCS = Path(__file__).parents[2] / "docs"
-COLOURS = 128
+COLOURS = 220
 MOST_BYTES = 200_000
 
 
