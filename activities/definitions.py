@@ -34,6 +34,7 @@ from sennit.activities.providers import prices
 from sennit.activities.providers.errors import OutputCut
 from sennit.activities.providers.limiter import ProviderBusy
 from sennit.activities.providers.settings import ModelSettings
+from sennit.activities.runs.agents import AgentPreparer
 from sennit.activities.runs.approvals import ApprovalRule, topmost_run
 from sennit.activities.runs.check import PlanChecker, compiler_of
 from sennit.activities.runs.conclusion import RunConcluder
@@ -57,6 +58,8 @@ from sennit.workflows.messages import contracts
 from sennit.workflows.messages.activity_options import OVERHEAD, SERVICE_ATTEMPTS, STORE_AWAY, STORE_PATIENCE
 from sennit.workflows.messages.contracts import (
     Call,
+    CheckResult,
+    DraftCall,
     GroupProgress,
     GroupReply,
     NodeError,
@@ -65,11 +68,14 @@ from sennit.workflows.messages.contracts import (
     PlanDraft,
     PlanResult,
     PrepareCall,
+    PreparedAgents,
     PreparedRun,
 )
 from sennit.workflows.messages.converter import StackedError
 from sennit.workflows.messages.dry_run import DRY_RUN, DryRunCall, DryRunReport
 from sennit.workflows.messages.node_calls import (
+    AgentsCall,
+    AnswersCall,
     BudgetedCall,
     FollowedCall,
     GroupCall,
@@ -86,6 +92,7 @@ from sennit.workflows.plan.limits import MAX_ATTEMPTS
 log = logging.getLogger("tools")
 T = TypeVar("T")
 Paid = TypeVar("Paid", NodeReply, PlanResult)
+Prepared = TypeVar("Prepared", PreparedRun, PreparedAgents)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +159,7 @@ class Activities:
         self._nodes = NodeRunner(
             store, self._library, registry, llm, programs, places.index, documents, threads, self._timings
         )
+        self._agents = AgentPreparer(self._nodes, self._preparer)
 
     def load_prices(self) -> None:
         """Load the prices that the first model call would wait for, if some role has a model."""
@@ -194,7 +202,8 @@ class Activities:
             self._short_activity(contracts.LEDGER, lambda *call: self._nodes.ledger(*call)),
             self._short_activity(contracts.PREPARE_AGENT, lambda *call: self._nodes.subagent_request(*call)),
         ]
-        return [self.prepare, self.outputs, self.dry_run, self.group, *short, *nodes]
+        of_agents: list[Callable[..., Any]] = [self.prepare_agents, self.answers]
+        return [self.prepare, *of_agents, self.outputs, self.dry_run, self.group, *short, *nodes]
 
     def sandbox(self) -> list[Callable[..., Any]]:
         """Return the activities of the sandbox queue."""
@@ -218,6 +227,36 @@ class Activities:
         run_prefix = _run_prefix(call.run)
         history = await _typed(self._conversation.adopt(activity.client(), run_prefix, call))
         prepared = await _typed(self._preparer.prepare(run_prefix, call, approval, history))
+        return await self._with_workers(prepared)
+
+    @activity.defn(name=contracts.PREPARE_AGENTS.name)
+    async def prepare_agents(self, call: AgentsCall) -> PreparedAgents:
+        """Prepare the runs of sub-agents. Safe to repeat."""
+        with beating(tuple):
+            info = activity.info()
+            topmost = partial(topmost_run, activity.client(), info.workflow_id or "", info.workflow_run_id or "")
+            approvals: dict[ApprovalPolicy, ApprovalPolicy] = {}
+
+            async def rule(asked: ApprovalPolicy) -> ApprovalPolicy:
+                if asked not in approvals:
+                    approvals[asked] = await self._approvals.of(asked, "", topmost)
+                return approvals[asked]
+
+            most = info.retry_policy.maximum_attempts if info.retry_policy is not None else 0
+            work = self._agents.prepare(
+                _run_prefix(call.run), call, rule, Attempts.of_this_activity, is_last=0 < most <= info.attempt
+            )
+            return await self._with_workers(await _typed(work))
+
+    @activity.defn(name=contracts.ANSWERS.name)
+    async def answers(self, call: AnswersCall) -> GroupReply:
+        """Store the answers of sub-agents. Safe to repeat."""
+        with beating(tuple):
+            work = self._agents.store(_run_prefix(call.run), call, Attempts.of_this_activity)
+            return await _typed(work)
+
+    async def _with_workers(self, prepared: Prepared) -> Prepared:
+        """Return what is prepared with what a run has to know of the namespace and its workers."""
         names = await self._namespace.attributes(activity.client())
         namespace = activity.info().namespace
         await self._timings.flush(self.store, namespace)
@@ -262,11 +301,27 @@ class Activities:
         with beating(attempts.beat):
             attempts.allow(SERVICE_ATTEMPTS)
             await _typed(self.store.identify(), attempts)  # a model's reply could not be kept
-            planned = await _typed(self._traced_plan(call, attempts), attempts)
+            streamer = self._streamer(call) if call.stream else None
+            planned = await _typed(self._traced_plan(call, attempts, streamer), attempts)
+            is_first = streamer is None or not streamer.has_begun  # else it is checked as the end of what has begun
+            if call.checks and is_first and not planned.problems:
+                planned = planned.model_copy(update={"checked": await self._verdict(call, planned)})
         return _with_usage(planned, attempts)
 
-    async def _traced_plan(self, call: PlanCall, attempts: Attempts) -> PlanResult:
-        add = self._streamer(call).add if call.stream else None
+    async def _verdict(self, call: PlanCall, planned: PlanResult) -> CheckResult | None:
+        """Return the verdict on a draft, None if it cannot be had now: the reply is paid for, so the run asks again."""
+        draft = DraftCall(run=call.run, run_context=call.run_context, draft=planned.draft)
+        work = self._checker.check(_run_prefix(call.run), draft)
+        [found] = await asyncio.gather(work, return_exceptions=True)
+        if isinstance(found, Exception):
+            log.warning("the plan of run %s is checked apart: %s", call.run, message_of(found))
+            return None
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    async def _traced_plan(self, call: PlanCall, attempts: Attempts, streamer: PlanStreamer | None) -> PlanResult:
+        add = streamer.add if streamer is not None else None
         with tracing.planning(call.run, attempts):
             return await self._planner.plan(_run_prefix(call.run), call, attempts, add)
 

@@ -1,7 +1,7 @@
-"""`make bench ARGS=fanout`: one run that starts hundreds of sub-agents, beside plain asyncio with the same model server.
+"""`make bench ARGS=fanout`: one run that starts hundreds of sub-agents, beside plain asyncio with the same server.
 
 Each agent makes five model calls, one after the other: the plan that its planner writes has four. The model server is a
-process of its own that takes as long as a model would. So the critical path is five calls, however many agents there are.
+process of its own that takes as long as a model would. The critical path is five calls, however many agents there are.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from typing import Any
 import httpx
 import psutil
 from temporalio.api.enums.v1 import EventType
-from temporalio.client import Client, WorkflowHandle
+from temporalio.client import WorkflowHandle
 
 from benchmarks.performance.table import Part, Table, figure, goal_cell
 from benchmarks.stage import Stage, stage
@@ -153,7 +153,7 @@ def _is_server_of(process: psutil.Process, built: Stage) -> bool:
 
 
 def _spent(processes: Sequence[psutil.Process]) -> float:
-    """Return the processor seconds that processes have used, with their children. Nothing is lost: none of them ends."""
+    """Return the processor seconds that processes have used, with their children."""
     times = [each.cpu_times() for top in processes for each in (top, *top.children(recursive=top.pid != os.getpid()))]
     own = [psutil.Process().cpu_times()] if processes[:1] == [psutil.Process()] else times
     return sum(each.user + each.system for each in own)

@@ -147,7 +147,7 @@ class WorkerSettings:
     metrics: Annotated[ListenAddress | None, "SENNIT_METRICS_PORT", _fixed_address] = None
     drain: Annotated[float, "SENNIT_DRAIN", _seconds] = 25.0
     slots: Annotated[int | None, "SENNIT_SLOTS", _whole(1, 10_000)] = None
-    cached_workflows: Annotated[int, "SENNIT_CACHED_WORKFLOWS", _whole(0, 100_000)] = 200
+    cached_workflows: Annotated[int, "SENNIT_CACHED_WORKFLOWS", _whole(0, 100_000)] = 1_000
     workflow_sandbox: Annotated[bool, "SENNIT_WORKFLOW_SANDBOX", _switch] = False
     deployment: Annotated[str | None, "TEMPORAL_DEPLOYMENT_NAME", _label] = None
     build_id: Annotated[str | None, "TEMPORAL_WORKER_BUILD_ID", _label] = None

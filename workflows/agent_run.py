@@ -11,7 +11,7 @@ from temporalio.exceptions import ApplicationError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
     from sennit.workflows.limits import MAX_DRAWN_AT_ONCE
-    from sennit.workflows.messages.contracts import CheckResult, Conclusion, PreparedRun
+    from sennit.workflows.messages.contracts import CheckResult, Conclusion, PlanResult, PreparedRun
     from sennit.workflows.messages.message import message_bytes
     from sennit.workflows.messages.request import ContinuedState, RunRequest
     from sennit.workflows.messages.result import (
@@ -181,11 +181,14 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         if error is not None and self._engine is not None:
             self._engine.fail(error)
 
-    async def _check(self, draft: str) -> CheckResult:
+    async def _check(self, planned: PlanResult) -> CheckResult:
+        """Return the verdict on a planner's draft: the planner's own, unless the run has begun with a part of it."""
         self._takes_drafts = False  # the whole plan is checked as the end of what has begun by now
         if self._engine is not None:
-            return await self._engine.extender.check(draft)
-        return await self._setup.check(draft=draft)
+            return await self._engine.extender.check(planned.draft)
+        if planned.checked is not None:
+            return planned.checked
+        return await self._setup.check(draft=planned.draft)
 
     @workflow.signal(name="plan_draft", description="The beginning of a plan, from the planner that writes it")
     def plan_draft(self, request: Any = None, *more: Any) -> None:
@@ -241,6 +244,8 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             was_reset=self._has_forgotten,
         )
         following = request.model_copy(update={"carry": carry})
+        if request.prepared is not None:  # a plan that came with it is in the store
+            following = following.model_copy(update={"prepared": {"run_context": self._setup.run_context}})
         if message_bytes(following) > MAX_CARRIED_BYTES:  # the plan is in the store; only a copied form misses it
             following = following.model_copy(update={"plan": None, "plan_packed": None})
         workflow.continue_as_new(
@@ -348,12 +353,15 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         """Tell readers of events of each reset, in the workflow task that learns of it.
 
         The worker that goes on after a reset may have joined that task with the one before, and the next replay may
-        not. So the note comes behind everything that this task has to tell: in both cases behind the same events. And
-        the task writes a command, which makes its time, the number of the note, its own.
+        not. So the note comes behind everything that this task has to tell: in both cases behind the same events. So
+        does what a sub-agent reports again to the run above it. And the task writes a command, which makes its time,
+        the number of the note, its own.
         """
         while True:
             await self._was_reset.wait()
             self._was_reset.clear()
+            await last_in_this_task()
+            self._subagent_status.report_again()
             await last_in_this_task()
             self._journal.reset()
             workflow.upsert_memo({WAITS_FOR: workflow.memo_value(WAITS_FOR, None)})

@@ -66,6 +66,13 @@ MAX_REPAIRS: Final = 2  # How often a planner is shown what is wrong with its pl
 MAX_ITEM_LINES: Final = 100
 """Nodes of the run of an item of which its parent learns how they ended: those of `do`, and what they are given."""
 MAX_SUBAGENT_LEVELS: Final = 3  # of sub-agents below a run; one further down is refused
+MAX_SHARING: Final = 32
+"""Sub-agents that one activity prepares, or whose answers it stores: the first of them start while it prepares more."""
+MAX_PREPARE_ACTIVITIES: Final = 2  # of one run at once: while some sub-agents start, the next are prepared
+MAX_ANSWER_ACTIVITIES: Final = 1  # of one run at once: who ends meanwhile shares the next, so its history stays short
+MAX_SHARED_BYTES: Final = MAX_PAYLOAD_BYTES // 8
+"""Of the calls of those who share an activity, and of the requests that come back: each starts a run in the same task.
+"""
 MAX_STATUS_ITEM_BYTES: Final = 2_000  # of one thing that a sub-agent waits for
 MAX_STATUS_CHARACTERS: Final = 500  # of a text about what a sub-agent waits for
 MAX_STATUS_BYTES: Final = MAX_STATUS_ITEM_BYTES * (MAX_PASSED_ON + 1)  # of all that a sub-agent tells its parent

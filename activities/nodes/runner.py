@@ -333,10 +333,18 @@ class NodeRunner:
         return LedgerReply(lines=tuple(lines[:MAX_LEDGER_LINES]))
 
     async def subagent_request(self, run_prefix: str, call: AgentNodeCall) -> SubagentRequest:
-        """Return what a node's sub-agent is started with: outputs that its goal refers to are named in it, and given
-        beside it. Safe to repeat. Raises BindError, BodyMissing, StoreUnavailable.
+        """Return what a node's sub-agent is started with, as `bound_subagent` does."""
+        return (await self.bound_subagent(run_prefix, call))[0]
+
+    async def bound_subagent(self, run_prefix: str, call: AgentNodeCall) -> tuple[SubagentRequest, str]:
+        """Return what a node's sub-agent is started with, and what its artifacts lie below: outputs that its goal
+        refers to are named in it, and given beside it. Safe to repeat. Raises BindError, BodyMissing, StoreUnavailable.
         """
         context = await self._context(call, call.nodes[0], call.refs, run_prefix, Attempts(1, 0))
+        return await self._bound(context), subagent_ledger(context).run_prefix
+
+    async def _bound(self, context: NodeContext) -> SubagentRequest:
+        run_prefix, call = context.run_prefix, context.call
         agent = context.work
         assert isinstance(agent, AgentCall)
         await self.origins.begin(context)

@@ -311,6 +311,11 @@ class PlanStreamer:
     _sent: int = 0
     _plan: str = ""
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether the run may have begun with a part of the plan, sent by this attempt or one before."""
+        return self._sent > 0 or self.attempt > 1
+
     async def add(self, nodes: list[dict[str, Any]]) -> None:
         """Take further nodes as the planner has written them; send when more of the plan may start."""
         run_context = self.call.run_context

@@ -28,6 +28,7 @@ _NOT_TAKEN_OVER = (
     "plan_packed",
     "origins",
     "material",
+    "prepared",
     "depth",
     "run_prefix",
     "carry",

@@ -73,8 +73,6 @@ NODES: dict[str, Callable[[str], list[dict[str, Any]]]] = {
     ],
     "gate": lambda n: [{"id": n, "kind": "gate", "question": "Which?"}],
     "program": lambda n: [{"id": n, "kind": "program", "script": SCRIPT}],
-    "prepare_agent": lambda n: [{"id": n, "kind": "agent", "goal": "Look"}],
-    "agent": lambda n: [{"id": n, "kind": "agent", "goal": "Look"}],
 }
 NUMBERED = {kind: [f"{kind}_{place}" for place in range(len(RUBBISH))] for kind in (*NODES, "write")}
 RUNS: dict[str, dict[str, Any]] = {
@@ -83,7 +81,10 @@ RUNS: dict[str, dict[str, Any]] = {
     "check_plan": {"goal": "Look"},
 }
 CHECKS = ("check_replan", "check_tool_calls", "check_script", "check_answer")
-OTHERWISE = ("write", "group", "load_plan", "conclude", "ledger", *CHECKS)
+SHARED = ("prepare_agents", "answers")
+EARLIER = ("prepare_agent", "agent")
+"""Of runs that earlier versions have begun."""
+OTHERWISE = (*SHARED, *EARLIER, "write", "group", "load_plan", "conclude", "ledger", *CHECKS)
 
 
 def test_no_kind_of_activity_is_forgotten() -> None:
@@ -101,6 +102,19 @@ async def test_rubbish_in_the_place_of_nodes(begin: Start) -> None:
     errors = {line["id"]: line["error"] for line in report["nodes"] if line["id"] in names}
     assert errors == dict.fromkeys(names, SENTENCE)
     assert (report["status"], report["answer"]) == ("partial", [7, *[None] * len(names)])
+
+
+@pytest.mark.parametrize("kind", SHARED)
+@pytest.mark.parametrize("result", RUBBISH, ids=str)
+async def test_rubbish_in_the_place_of_what_sub_agents_share(begin: Start, hand: Hand, kind: str, result: Any) -> None:
+    hand.kind, hand.result = kind, result
+    nodes = [*BEFORE, *({"id": name, "kind": "agent", "goal": "Look"} for name in ("one", "two"))]
+    report = await (
+        await begin(plan={"nodes": nodes, "answer": ["$ok.value", "$one", "$two"]}, on_failure="partial")
+    ).result()
+    errors = {line["id"]: line["error"] for line in report["nodes"] if line["kind"] == "agent"}
+    assert errors == {"one": SENTENCE, "two": SENTENCE}
+    assert (report["status"], report["answer"]) == ("partial", [7, None, None])
 
 
 async def test_rubbish_in_the_place_of_a_write(begin: Start) -> None:

@@ -45,8 +45,9 @@ async def test_a_sub_agent_answers_for_its_node(client: Client, start: Start) ->
     assert below["status"] == "done"
     assert (await child.describe()).parent_id == handle.id
     began = [each.activity_task_scheduled_event_attributes async for each in child.fetch_history_events()]
-    prepare = next(json.loads(each.input.payloads[0].data) for each in began if each.activity_type.name == "prepare")
-    request = prepare["request"]
+    assert "prepare" not in [each.activity_type.name for each in began], "the run above it has prepared it"
+    started = await anext(aiter(child.fetch_history_events()))
+    request = json.loads(started.workflow_execution_started_event_attributes.input.payloads[0].data)
     assert (request["approval"], request.get("grant")) == ("never", None), "it shows nothing, but belongs to its run"
 
 
@@ -205,11 +206,11 @@ async def test_an_answer_that_could_not_be_kept_at_once_is_not_lost_and_binding_
 
     async def fails_once() -> None:
         name = activity.info().activity_type
-        if name in ("prepare_agent", "agent") and name not in down:
+        if name in ("prepare_agents", "answers") and name not in down:
             down.append(name)
             raise StoreUnavailable("artifact store: no space left on device")
 
-    bind, mark = NodeRunner.subagent_request, DirectoryStore.mark
+    bind, mark = NodeRunner.bound_subagent, DirectoryStore.mark
 
     async def binds(self: NodeRunner, *args: Any, **options: Any) -> Any:
         await asyncio.sleep(0.2)
@@ -220,11 +221,11 @@ async def test_an_answer_that_could_not_be_kept_at_once_is_not_lost_and_binding_
         await fails_once()
         return await mark(self, *args)
 
-    monkeypatch.setattr(NodeRunner, "subagent_request", binds)
+    monkeypatch.setattr(NodeRunner, "bound_subagent", binds)
     monkeypatch.setattr(DirectoryStore, "mark", marks)
     report = await (await begin(plan={"nodes": [agent()], "answer": "$sub"}, on_failure="partial")).result()
-    assert down == ["prepare_agent", "agent"]
-    assert "prepare_agent" in beaten
+    assert down == ["prepare_agents", "answers"]
+    assert "prepare_agents" in beaten
     assert (report["status"], report["answer"]) == ("done", "Two.")
     assert len([asked for asked in model_server.asked if JOINER in asked.system]) == 1
 

@@ -13,6 +13,8 @@ from pydantic import BaseModel, Field, JsonValue, ValidationError
 from sennit.workflows.messages.message import Digest, Message, NodePath, RunName
 from sennit.workflows.messages.node_calls import (
     AgentNodeCall,
+    AgentsCall,
+    AnswersCall,
     GateNodeCall,
     GroupCall,
     JoinNodeCall,
@@ -48,11 +50,14 @@ class PrepareCall(Message):
     request: RunRequest
     scheduled: bool = False
     """Whether the run was started by no person."""
+    priced_above: bool = False
+    """Whether the budget of the run above it limits what its models cost."""
 
     @property
     def priced(self) -> bool:
         """Whether the run's budget limits what its models cost."""
-        return self.request.budget is not None and self.request.budget.cost_usd is not None
+        has_limit = self.request.budget is not None and self.request.budget.cost_usd is not None
+        return has_limit or self.priced_above
 
 
 class PlanPage(Message):
@@ -136,6 +141,8 @@ class PlanCall(Message):
     """The day on which the run began."""
     budget: Limits | None = None
     """What the run may spend."""
+    checks: bool = False
+    """Whether the draft is checked as well, as far as that works without delay."""
 
 
 class PlanDraft(Message):
@@ -163,6 +170,8 @@ class PlanResult(Message):
     beginning: str = ""
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    checked: CheckResult | None = None
+    """The verdict on the draft, if the call asks for it and it was to be had."""
 
 
 class CheckCall(Message):
@@ -376,6 +385,32 @@ class SubagentRequest(Message):
     taken: NodeReply | None = None
 
 
+class PreparedAgent(SubagentRequest):
+    """A sub-agent whose run can begin with its work: the run has been `prepared` already. With an `error` it is not
+    started. One that has none of all these did not fit into the reply, and is asked for again.
+    """
+
+    prepared: PreparedRun | None = None
+    error: NodeError | None = None
+
+    @property
+    def is_left_out(self) -> bool:
+        return not self.request and self.taken is None and self.error is None
+
+
+class PreparedAgents(Message):
+    """Sub-agents in the order of the call, at least the first of them, and what all of them have in common."""
+
+    agents: tuple[PreparedAgent, ...]
+    request: dict[str, JsonValue] = Field(default_factory=dict)
+    """Fields of each one's request."""
+    attributes: tuple[str, ...] = ()
+    rates: dict[str, int] = Field(default_factory=dict)
+    workers: dict[str, int] = Field(default_factory=dict)
+    timings: dict[str, int] = Field(default_factory=dict)
+    """These four as in a `PreparedRun`."""
+
+
 PREPARE = Call("prepare", PrepareCall, PreparedRun)
 PLAN = Call("plan", PlanCall, PlanResult)
 CHECK_PLAN = Call("check_plan", DraftCall, CheckResult)
@@ -392,11 +427,13 @@ LLM = Call("llm", LlmNodeCall, GroupReply)
 JOIN = Call("join", JoinNodeCall, GroupReply)
 PREPARE_AGENT = Call("prepare_agent", AgentNodeCall, SubagentRequest)
 AGENT = Call("agent", AgentNodeCall, GroupReply)
+PREPARE_AGENTS = Call("prepare_agents", AgentsCall, PreparedAgents)
+ANSWERS = Call("answers", AnswersCall, GroupReply)
 PROGRAM = Call("program", ProgramNodeCall, GroupReply)
 GATE = Call("gate", GateNodeCall, GroupReply)
 GROUP = Call("group", GroupCall, GroupReply)
 CALLS = (
     PREPARE, PLAN, CHECK_PLAN, CHECK_REPLAN, CHECK_TOOL_CALLS, CHECK_SCRIPT, CHECK_ANSWER, LEDGER, LOAD_PLAN, CONCLUDE,
-    TOOL, WRITE, LLM, JOIN, PROGRAM, GATE, PREPARE_AGENT, AGENT,
+    TOOL, WRITE, LLM, JOIN, PROGRAM, GATE, PREPARE_AGENT, AGENT, PREPARE_AGENTS, ANSWERS,
     GROUP,
 )  # fmt: skip

@@ -135,6 +135,22 @@ class AgentNodeCall(NodeCall):
         return [self.report]
 
 
+class AgentsCall(NodeCall):
+    """Prepares the runs of several sub-agents of one plan, all that their first workflow tasks need."""
+
+    inherited: dict[str, JsonValue] = Field(default_factory=dict)
+    """What their requests have from that of the run above them."""
+    priced: bool = False
+    """Whether the budget of the run above them limits what their models cost."""
+
+
+class AnswersCall(NodeCall):
+    """Stores the answers of several sub-agents."""
+
+    reports: tuple[JsonValue, ...] = ()
+    """What their runs have reported, in the order of the nodes."""
+
+
 class GateNodeCall(AskingCall):
     """Puts a gate's question together, or stores what a person has given as the output of any node."""
 

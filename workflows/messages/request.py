@@ -132,6 +132,8 @@ class RunRequest(RunInput):
     `material` and `depth` come with the goal of a sub-agent, from the run above it; nobody else may set them. So does
     `run_prefix`, the name of its artifacts, which a run without a parent ignores.
 
+    `prepared` is there if the run above has prepared a sub-agent: what the activity that opens runs gives.
+
     `draft` is the plan of an item of a map, as `RUN/DIGEST` in the run above it, which alone may set it.
 
     `grant` is a secret that the client of a local stack makes for this run alone, so that its user's `approval` counts.
@@ -146,6 +148,7 @@ class RunRequest(RunInput):
     repeat_writes: bool = Field(default=False, strict=True)
     material: str = Field(default="", max_length=200)
     draft: str = Field(default="", max_length=200)
+    prepared: dict[str, JsonValue] | None = None
     origins: tuple[RunName, ...] = Field(default=(), max_length=MAX_ORIGINS)
     run_prefix: str = Field(default="", max_length=100)
     depth: int = Field(default=0, strict=True, ge=0, le=100)
@@ -153,7 +156,7 @@ class RunRequest(RunInput):
 
     def fields_of_subagents(self) -> tuple[str, ...]:
         """Return the names of the fields it has that only a sub-agent may have."""
-        return tuple(name for name in ("material", "depth", "draft") if getattr(self, name))
+        return tuple(name for name in ("material", "depth", "draft", "prepared") if getattr(self, name))
 
 
 def parse_request(request: Any, *more: Any) -> RunRequest:

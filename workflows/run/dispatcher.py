@@ -48,6 +48,7 @@ from sennit.workflows.plan.scheduling.ready import grant, in_place
 from sennit.workflows.plan.scheduling.state import RUNNING, SUCCEEDED, RunState
 from sennit.workflows.run import outcomes
 from sennit.workflows.run.outcomes import End, Handle, InFlight, Key
+from sennit.workflows.run.shared_activities import AgentActivities
 from sennit.workflows.run.subagent import GIVEN_UP, SUSPENDED, prefix_below, run_subagent
 from sennit.workflows.run.subagent_status import SubagentStatus
 
@@ -55,6 +56,9 @@ Units = tuple[int, ...]
 _CALLS: dict[str, Call[Any, Any]] = {call.name: call for call in contracts.CALLS} | {"map": contracts.JOIN}
 PAID = ("tokens", "cost", "calls")
 """The limits that every attempt of a model call uses up."""
+
+SHARED_BY_SUBAGENTS = "sub-agents share activities"
+"""The change since which runs prepare sub-agents, and store their answers, in activities that several of them share."""
 
 
 class Dispatcher:
@@ -83,6 +87,7 @@ class Dispatcher:
         self.plan = plan
         self._wake = wake
         self._subagent_status = subagents
+        self._shared = AgentActivities()
         self._flights: dict[Key, InFlight] = {}
         self._reported: list[End] = []
         self.reports = 0
@@ -207,7 +212,10 @@ class Dispatcher:
             budget = limit_fields(decision.limits) if decision.limits is not None else None
             inherited = {**self.child_defaults, "budget": budget, "run_prefix": home}
             subagent = state.subagent(first)
-            handle = asyncio.create_task(run_subagent(call, subagent, ident, options, inherited, self._subagent_status))
+            shared = self._shared if workflow.patched(SHARED_BY_SUBAGENTS) else None
+            handle = asyncio.create_task(
+                run_subagent(call, subagent, ident, options, inherited, self._subagent_status, shared)
+            )
         else:
             handle = _started(contract, call, ident, options)
         units = units if following < 0 else (*units, following)

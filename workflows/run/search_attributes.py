@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from temporalio import workflow
-from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
+from temporalio.common import SearchAttributeKey, SearchAttributePair, SearchAttributeUpdate
 
 from sennit.workflows.messages.result import BlockedOn, RunStatus
 from sennit.workflows.plan.language.limits import Usage, dollars
@@ -36,6 +36,10 @@ KEYS: dict[str, SearchAttributeKey[Any]] = {
 KINDS = {name: key.indexed_value_type.name.capitalize() for name, key in KEYS.items()}
 """The type of each as the `temporal` command writes it."""
 
+OF_SUBAGENTS = ("SennitStatus", "SennitBlockedOn")
+"""What a sub-agent writes. Lists of Sennit show the runs above it, which count for all below them."""
+_UNUSUAL = ("blocked", "partial", "failed", "cancelled")
+
 Value = str | int | float | None
 
 
@@ -53,6 +57,8 @@ class SearchAttributes:
 
     names: tuple[str, ...] = ()
     tenant: str = ""
+    of_subagent: bool = False
+    """Whether lists show only what is unusual: a person has to act, or the run has come to no good end."""
     _written_at: datetime | None = None
     _looked_at: tuple[int, int, int] | None = None
     _timer: asyncio.Task[None] | None = None
@@ -77,6 +83,9 @@ class SearchAttributes:
         needs_person = bool(outage or (shown is not None and shown.waits))
         waits_for = blocker(items) if is_open and needs_person else None
 
+        if self.of_subagent:
+            self._publish_unusual(status, waits_for)
+            return
         activity = (started, 0, 0)
         if shown is not None:
             activity = (started, shown.state.running, shown.ended)
@@ -108,6 +117,12 @@ class SearchAttributes:
         if changes or self._written_at is None:
             self._written_at = workflow.now()
 
+    def _publish_unusual(self, status: RunStatus, waits_for: str | None) -> None:
+        shown = status if status in _UNUSUAL else None
+        changes = self._changes({"SennitStatus": shown, "SennitBlockedOn": waits_for})
+        if changes:
+            workflow.upsert_search_attributes(changes)
+
     def _has_changed(self, status: RunStatus, phase: str, *, is_blocked: bool) -> bool:
         """Whether lists show another status or phase of the run, or wrongly that it needs a person or does not."""
         has = workflow.info().typed_search_attributes
@@ -138,7 +153,11 @@ class SearchAttributes:
 
     @property
     def notes(self) -> list[str]:
-        """Return the board's note about attributes that the namespace lacks; none if it has all."""
+        """Return the board's note about attributes that the namespace lacks; none if it has all, and on the board of a
+        sub-agent, because that above it has the note.
+        """
+        if self.of_subagent:
+            return []
         missing = ", ".join(name for name in KEYS if name not in self.names)
         return ["", f"Missing search attributes: {missing}. Run `sennit setup` to create them."] if missing else []
 
@@ -153,6 +172,18 @@ class SearchAttributes:
             if name in self.names and (has.get(key) or None) != (value or None):
                 changes.append(key.value_unset() if value is None else key.value_set(value))
         return changes
+
+
+def of_subagents(names: Sequence[str]) -> tuple[str, ...]:
+    """Return those of the attributes of a namespace that a sub-agent writes."""
+    return tuple(name for name in names if name in OF_SUBAGENTS)
+
+
+def at_start(names: Sequence[str], tenant: str) -> list[SearchAttributePair[Any]]:
+    """Return the attributes that a sub-agent has from its start, which are no events of its history."""
+    if not tenant or "SennitTenant" not in names:
+        return []
+    return [SearchAttributePair(KEYS["SennitTenant"], tenant)]
 
 
 def progress(shown: ShownRun) -> dict[str, Value]:

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
@@ -28,6 +28,7 @@ from sennit.workflows.messages.contracts import (
     LedgerLine,
     LoadCall,
     PlanCall,
+    PlanResult,
     PrepareCall,
     PreparedRun,
     conclusion_of,
@@ -65,10 +66,13 @@ class RunSetup:
     calls: dict[str, int] = field(default_factory=dict)
     origins: tuple[str, ...] = ()
     budget: Limits | None = None
+    _checks: bool = False
+    """Whether its planner checks what it has written itself: one activity less."""
 
     async def load(self, request: RunRequest, carry: ContinuedState) -> CheckResult:
         """Return the plan that the previous run of the chain worked on."""
         self.outage.allow(request)
+        self.attributes.of_subagent = request.prepared is not None
         self.run_context, self.spent, self.attributes.names = carry.run_context, carry.usage, carry.attributes
         if carry.execution_plan:
             return CheckResult(plan=carry.plan, execution_plan=carry.execution_plan)
@@ -82,24 +86,29 @@ class RunSetup:
         for name in request.fields_of_subagents():
             if info.parent is None:
                 raise ApplicationError(f"{name}: only a sub-agent has it", type="InvalidRequest", non_retryable=True)
-        extra = {"scheduled": True} if info.typed_search_attributes.get(_SCHEDULE) else {}
-        call = PrepareCall(run=self.run_prefix, first_run=info.first_execution_run_id, request=request, **extra)
-        prepared = await self._do(PREPARE, call, "prepare the run", waits=True)
+        if request.prepared is not None:
+            prepared = _opened_above(request.prepared)
+            self.attributes.of_subagent = self._checks = True
+        else:
+            extra = {"scheduled": True} if info.typed_search_attributes.get(_SCHEDULE) else {}
+            call = PrepareCall(run=self.run_prefix, first_run=info.first_execution_run_id, request=request, **extra)
+            prepared = await self._do(PREPARE, call, "prepare the run", waits=True)
         if prepared.checked is None and not prepared.planner:
             raise invalid_result()
         self.run_context, self.attributes.names, self.rates = prepared.run_context, prepared.attributes, prepared.rates
         self.workers, self.timings = prepared.workers, prepared.timings
         return prepared
 
-    async def ask(self, prepared: PreparedRun, check: Callable[[str], Awaitable[CheckResult]]) -> CheckResult:
-        """Return a planner's plan, checked. Its problems go back to the planner at most twice, unless it writes no text
-        that it could correct, or repeats the same plan with the same problems.
+    async def ask(self, prepared: PreparedRun, check: Callable[[PlanResult], Awaitable[CheckResult]]) -> CheckResult:
+        """Return a planner's plan, checked: `check` gives the verdict on what it has written. Its problems go back to
+        the planner at most twice, unless it writes no text that it could correct, or repeats the same plan with the
+        same problems.
 
         Raises ApplicationError of type PlannerFailed.
         """
         self.phase = "planning"
         self.attributes.publish("running", self.phase, None, self.spent)
-        extra: dict[str, Any] = {"stream": prepared.streams, "origins": self.origins}
+        extra: dict[str, Any] = {"stream": prepared.streams, "origins": self.origins, "checks": self._checks}
         fields = {name: value for name, value in extra.items() if value}
         facts: dict[str, Any] = {"today": workflow.info().start_time.date().isoformat()}
         if self.budget is not None:
@@ -109,7 +118,7 @@ class RunSetup:
             planned = await self._do(PLAN, call, "plan the goal", queue=prepared.planner, waits=True)
             self.spent = self.spent.plus(planned.usage)
             wrong = planned.problems
-            checked = CheckResult(problems=wrong) if wrong else await check(planned.draft)
+            checked = CheckResult(problems=wrong) if wrong else await check(planned)
             repeated = planned.draft == call.draft and checked.problems == call.problems
             if not checked.problems or not planned.text or repeated:
                 break
@@ -192,6 +201,15 @@ class RunSetup:
             raise ApplicationError(message, *details, type=kind, non_retryable=True) from None
         await behind_the_run()
         return result_of(call, found)
+
+
+def _opened_above(fields: dict[str, Any]) -> PreparedRun:
+    """Return what the run above a sub-agent has prepared. Raises ApplicationError of type InvalidRequest."""
+    try:
+        return PreparedRun.model_validate(fields)
+    except ValidationError:
+        wrong = "prepared: the run above it has prepared something else than a run"
+        raise ApplicationError(wrong, type="InvalidRequest", non_retryable=True) from None
 
 
 def parse_input(request: Any, *more: Any) -> tuple[RunRequest | None, str]:

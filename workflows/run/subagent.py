@@ -2,22 +2,32 @@
 
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from temporalio import workflow
-from temporalio.common import WorkflowIDReusePolicy
+from temporalio.common import SearchAttributePair, TypedSearchAttributes, WorkflowIDReusePolicy
 from temporalio.exceptions import ApplicationError, ChildWorkflowError
 from temporalio.workflow import ParentClosePolicy
 
 from sennit.workflows.limits import MAX_ITEM_LINES, MAX_SUBAGENT_LEVELS
 from sennit.workflows.messages.activity_ids import ActivityId
 from sennit.workflows.messages.activity_options import Options
-from sennit.workflows.messages.contracts import AGENT, PREPARE_AGENT, GroupReply, SubagentRequest
-from sennit.workflows.messages.node_calls import NodeCall
+from sennit.workflows.messages.contracts import (
+    AGENT,
+    PREPARE_AGENT,
+    GroupReply,
+    NodeReply,
+    PreparedAgent,
+    SubagentRequest,
+)
+from sennit.workflows.messages.node_calls import AgentsCall, AnswersCall, NodeCall
 from sennit.workflows.messages.queues import WORKFLOW
 from sennit.workflows.messages.request import RunRequest
 from sennit.workflows.run.outcomes import invalid_result, result_of
+from sennit.workflows.run.search_attributes import at_start, of_subagents
+from sennit.workflows.run.shared_activities import AgentActivities
 from sennit.workflows.run.subagent_status import SubagentStatus
 
 RUN_ID_CHARACTERS = 36
@@ -28,28 +38,41 @@ SUSPENDED = "the run above it continues as new, and starts it again"
 
 
 async def run_subagent(
-    call: NodeCall, name: str, ident: ActivityId, options: Options, inherited: dict[str, Any], subagents: SubagentStatus
+    call: NodeCall,
+    name: str,
+    ident: ActivityId,
+    options: Options,
+    inherited: dict[str, Any],
+    subagents: SubagentStatus,
+    shared: AgentActivities | None,
 ) -> GroupReply:
-    """Bind the goal, run the child, and store its answer as the node's output. Raises the error of the step that
-    failed.
+    """Prepare the child, run it, and store its answer as the node's output. Raises the error of the step that failed.
 
-    The child is `<parent id>.<name>`; the activities around it have the id `ident`. It ends `partial` where it would
-    park. Its request has the fields `inherited`, and no larger budget than they allow. It is cancelled when its parent
-    ends, and its writes end first. It does not start if a run that this one forks has its result.
+    The child is `<parent id>.<name>`; the activities around it have the id `ident`, with `shared` ones that of the
+    first who shares them. Without `shared`, as in runs that began with an earlier version, each step is an activity of
+    its own, and the child prepares itself. It ends `partial` where it would park. Its request has the fields
+    `inherited`, and no larger budget than they allow. It is cancelled when its parent ends, and its writes end first.
+    It does not start if a run that this one forks has its result.
 
     A child that was left running by a reset of this run is ended. The new one takes over what is finished, because its
     artifacts have the same place.
     """
     if inherited["depth"] > MAX_SUBAGENT_LEVELS:
         raise ApplicationError(f"sub-agents are {MAX_SUBAGENT_LEVELS} deep already", type="TooDeep", non_retryable=True)
-    goal = str(replace(ident, work="goal"))
-    found = await workflow.execute_activity(
-        PREPARE_AGENT.name, call, activity_id=goal, result_type=PREPARE_AGENT.gives, **options
-    )
-    prepared = result_of(PREPARE_AGENT, found)
+    prepared = await _prepared(call, replace(ident, work="goal"), options, inherited, shared)
     if prepared.taken is not None:
         return GroupReply(nodes=(prepared.taken,))
+    if isinstance(prepared, PreparedAgent) and prepared.error is not None:
+        return GroupReply(nodes=(NodeReply(error=prepared.error),))
     request = _request(prepared, inherited)
+    attributes: Sequence[SearchAttributePair[Any]] = ()
+    if isinstance(prepared, PreparedAgent):
+        if prepared.prepared is None:
+            raise invalid_result()
+        opened = prepared.prepared
+        attributes = at_start(opened.attributes, inherited.get("tenant", ""))
+        opened = opened.model_copy(update={"attributes": of_subagents(opened.attributes)})
+        request["prepared"] = opened.model_dump(mode="json", exclude_defaults=True)
     child = await workflow.start_child_workflow(
         "AgentRun",
         request,
@@ -58,6 +81,7 @@ async def run_subagent(
         id_reuse_policy=WorkflowIDReusePolicy.TERMINATE_IF_RUNNING,
         parent_close_policy=ParentClosePolicy.REQUEST_CANCEL,
         static_summary=str(request.get("goal") or request.get("title") or "")[:200],
+        search_attributes=TypedSearchAttributes(attributes) if attributes else None,
     )
     subagents.begun(name, child.first_execution_run_id or "")
     try:
@@ -68,14 +92,37 @@ async def run_subagent(
         raise
     finally:
         subagents.ended(name)
+    kept = _kept(report, inherited["run_prefix"], of_item="draft" in request)
+    if shared is not None:
+        answer = AnswersCall(**_fields_of(call), reports=(kept,))
+        return GroupReply(nodes=(await shared.answers.ask(answer, ident, options),))
     reply: GroupReply = await workflow.execute_activity(
         AGENT.name,
-        call.model_copy(update={"report": _kept(report, inherited["run_prefix"], of_item="draft" in request)}),
+        call.model_copy(update={"report": kept}),
         activity_id=str(ident),
         result_type=AGENT.gives,
         **options,
     )
     return reply
+
+
+async def _prepared(
+    call: NodeCall, ident: ActivityId, options: Options, inherited: dict[str, Any], shared: AgentActivities | None
+) -> SubagentRequest:
+    """Return what the child is started with."""
+    if shared is not None:
+        above = {name: value for name, value in inherited.items() if name not in ("budget", "run_prefix")}
+        priced = "cost_usd" in (inherited["budget"] or {})
+        return await shared.goals.ask(AgentsCall(**_fields_of(call), inherited=above, priced=priced), ident, options)
+    found = await workflow.execute_activity(
+        PREPARE_AGENT.name, call, activity_id=str(ident), result_type=PREPARE_AGENT.gives, **options
+    )
+    return result_of(PREPARE_AGENT, found)
+
+
+def _fields_of(call: NodeCall) -> dict[str, Any]:
+    """Return the fields of a call that say something."""
+    return {name: getattr(call, name) for name in call.model_fields_set}
 
 
 def _report_in(error: ChildWorkflowError) -> Any:

@@ -176,16 +176,13 @@ class SubagentStatus:
         self._wake()
 
     def resync_after_reset(self) -> None:
-        """Report again after a reset of this run, which may have reported more than it remembers.
-
-        A reset gives another random seed; one to the first task does so before the callback is registered.
-        """
-        workflow.register_random_seed_callback(lambda _: self._report_again())
+        """Report again after a reset of this run to its first task, which nobody else learns of."""
         info = workflow.info()
         if info.parent and info.get_current_history_length() > FIRST_EVENTS:
-            self._report_again()
+            self.report_again()
 
-    def _report_again(self) -> None:
+    def report_again(self) -> None:
+        """Report after a reset of this run, which may have reported more than it remembers."""
         self.last_reported = None
         self._wake()
 
