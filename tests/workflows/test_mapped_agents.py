@@ -1,19 +1,26 @@
 """Maps of sub-agents: each item is a run of its own, which ends, fails, is repaired and is stopped as an item is."""
 
+import asyncio
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles.local_workers import Start
+from doubles.local_workers import Handle, Start
 from doubles.runs import board, call, happens, status_of, until
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import CancelledError
+from temporalio.service import RPCError
 
+from sennit.activities.runs import agents
+from sennit.activities.runs.agents import AgentPreparer
 from sennit.starter.client.decisions import Decisions
 from sennit.starter.client.output import read_output
 from sennit.testing.model_rules import Reply
 from sennit.testing.models import ModelServer
+from sennit.workflows.run import shared_activities
+from sennit.workflows.run.search_attributes import KEYS
 
 PLANNER = "You plan work"
 CITIES = {"cities": {"type": "array", "default": ["Rome", "Oslo", "Lima"]}}
@@ -163,3 +170,94 @@ async def test_a_question_of_an_item_is_asked_above_and_answered_by_its_path(
     assert "**team&#91;1&#93;.n1 asks:**" in await board(handle)
     await Decisions(client, handle.id).answer("team[1].n1", "go")
     assert (await handle.result())["answer"] == ["Rome", "go", "Lima"]
+
+
+async def activities_of(handle: Handle) -> Counter[str]:
+    """Return how many activities of each type a run has started."""
+    history = await handle.fetch_history()
+    scheduled = [event.activity_task_scheduled_event_attributes.activity_type.name for event in history.events]
+    return Counter(filter(None, scheduled))
+
+
+async def test_agents_that_start_together_share_activities(
+    client: Client, begin: Start, model_server: ModelServer
+) -> None:
+    cities = [f"City {place}." for place in range(shared_activities.MAX_SHARING + 8)]
+    plan_for(model_server, *cities)
+    inputs = {"cities": {"type": "array"}}
+    plan = {"inputs": inputs, "nodes": [team(tools=["nap"])], "answer": "$team"}
+    handle = await begin(plan=plan, inputs={"cities": cities})
+    assert (await handle.result())["answer"] == cities
+    made = await activities_of(handle)
+    assert made["prepare_agents"] == 2, "as many as may share one, and the others"
+    assert set(made) == {"prepare", "prepare_agents", "answers", "conclude"}
+    below = await activities_of(client.get_workflow_handle(f"{handle.id}.team[3]"))
+    assert below == {"plan": 1, "tool": 1}, "its parent has prepared it, and its planner has checked the plan"
+
+
+async def test_what_does_not_fit_into_one_reply_is_prepared_with_the_next(
+    begin: Start, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agents, "MAX_SHARED_BYTES", 1)
+    plan_for(model_server, "Rome", "Oslo", "Lima")
+    handle = await begin(plan={"inputs": CITIES, "nodes": [team()], "answer": "$team"})
+    assert (await handle.result())["answer"] == ["Rome", "Oslo", "Lima"]
+    assert (await activities_of(handle))["prepare_agents"] == 3
+
+
+async def test_an_agent_that_cannot_be_prepared_fails_alone(begin: Start, model_server: ModelServer) -> None:
+    plan_for(model_server, "Rome", "Lima")
+    node = team() | {"do": {"kind": "agent", "goal": "Visit ${item.name}.", "on_error": {"fallback": "nobody"}}}
+    inputs = {"cities": {"type": "array"}}
+    cities = [{"name": "Rome"}, {"town": "Oslo"}, {"name": "Lima"}]
+    handle = await begin(plan={"inputs": inputs, "nodes": [node], "answer": "$team"}, inputs={"cities": cities})
+    report = await handle.result()
+    assert (report["status"], report["answer"]) == ("done", ["Rome", "nobody", "Lima"])
+    [error] = [line["error"] for line in report["nodes"] if line.get("error") and line["id"] == "team[1]"]
+    assert error.startswith("BindError: ")
+    assert len(model_server.asked) == 2
+
+
+async def test_an_item_that_is_stopped_while_it_is_prepared_never_starts(
+    client: Client, begin: Start, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All members of an activity are cancelled: it is, too, and no run is started."""
+    prepared = asyncio.Event()
+
+    async def waits(self: AgentPreparer, *_: Any, **__: Any) -> Any:
+        del self
+        prepared.set()
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr(AgentPreparer, "prepare", waits)
+    handle = await begin(plan={"inputs": CITIES, "nodes": [team()], "answer": "$team"})
+    await asyncio.wait_for(prepared.wait(), 60)
+    await handle.cancel()
+    with pytest.raises(WorkflowFailureError) as ended:
+        await handle.result()
+    assert isinstance(ended.value.cause, CancelledError)
+    assert model_server.asked == []
+    with pytest.raises(RPCError):
+        await client.get_workflow_handle(f"{handle.id}.team[0]").describe()
+
+
+async def test_lists_show_of_a_sub_agent_what_needs_a_person(
+    client: Client, begin: Start, model_server: ModelServer
+) -> None:
+    gate = {"id": "n1", "kind": "gate", "question": "May I go?"}
+    model_server.on(about("Oslo"), planned(gate, answer="$n1"))
+    plan_for(model_server, "Rome", "Lima")
+    handle = await begin(plan={"inputs": CITIES, "nodes": [team()], "answer": "$team"}, tenant="acme")
+    await until(handle, lambda view: bool(view["blocked"]))
+
+    async def shown(place: int) -> dict[str, Any]:
+        found = await client.get_workflow_handle(f"{handle.id}.team[{place}]").describe()
+        return {pair.key.name: pair.value for pair in found.typed_search_attributes if pair.key.name in KEYS}
+
+    asks = {"SennitTenant": "acme", "SennitStatus": "blocked", "SennitBlockedOn": "gate n1"}
+    async with asyncio.timeout(60):
+        while await shown(1) != asks:
+            await asyncio.sleep(0.1)
+    await Decisions(client, handle.id).answer("team[1].n1", "go")
+    assert (await handle.result())["answer"] == ["Rome", "go", "Lima"]
+    assert [await shown(place) for place in range(3)] == [{"SennitTenant": "acme"}] * 3
