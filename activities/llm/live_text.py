@@ -184,12 +184,15 @@ class Channel:
             log.warning("the end of a text is not shown: the server does not take it")
         finally:
             self._texts.remove(text)
+            self.wake()  # the sender ends with the last text
 
     async def _send_all(self) -> None:
         """Send pieces as long as there are texts: the first at once, the others in batches."""
         now = asyncio.get_running_loop().time
         while self._texts:
             await self._wake.wait()
+            if not self._texts:
+                return
             due = self._sent_at + BATCH_SECONDS if self._is_heard else self.asked_at + ASK_SECONDS
             if due > now():
                 await asyncio.sleep(due - now())

@@ -1,9 +1,12 @@
 """What listeners are told of the text of a model while it comes."""
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
-from sennit.activities.llm.live_text import LiveText
+from temporalio.service import RPCError, RPCStatusCode
+
+from sennit.activities.llm.live_text import Channel, LiveText
 from sennit.workflows.messages.text_stream import TextPiece
 
 
@@ -21,3 +24,20 @@ def test_a_text_that_begins_again_within_an_attempt_is_discarded_first() -> None
         ("the model is asked again: it was cut", 0, ""),
         ("", 0, "The Nile is long"),
     ]
+
+
+async def test_the_sender_ends_with_the_last_text() -> None:
+    """One that waits for ever is destroyed with its channel, and logged as an error."""
+
+    async def nobody_listens(*_: Any) -> None:
+        raise RPCError("no such stream", RPCStatusCode.NOT_FOUND, b"")
+
+    stream = SimpleNamespace(signal=nobody_listens)
+    channel = Channel(cast("Any", SimpleNamespace(get_workflow_handle=lambda _: stream)), "run")
+    text = LiveText(cast("Any", channel), TextPiece(node="n1", generation=0, attempt=1), answer_only=False)
+    channel.open(text)
+    await asyncio.sleep(0.01)  # the first text is sent at once
+    await channel.close(text)
+    async with asyncio.timeout(5):
+        while not all(task.done() for task in asyncio.all_tasks() - {asyncio.current_task()}):
+            await asyncio.sleep(0.01)
