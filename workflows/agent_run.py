@@ -107,7 +107,10 @@ class AgentRun(UpdateHandlers, QueryHandlers):
                 raise with_usage(error, self._spent) from None
             raise
         try:
-            return await self._end(engine)
+            report = await self._end(engine)
+            if self._request.prepared is not None:
+                report = report.without_defaults()
+            return report
         except BaseException as error:
             if is_cancelled_exception(error) and workflow.cancellation_reason() is not None:
                 await self._cancelled()

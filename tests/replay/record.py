@@ -198,6 +198,14 @@ REQUESTS: dict[str, Shape] = {
          "budget": {"tokens": 90_000}, "approval": "never"},
         _to_the_end,
     ),
+    "team": (
+        {"plan": {"inputs": {"names": {"type": "array", "default": ["a", "b", "c"]}},
+                  "nodes": [{"id": "team", "kind": "map", "over": "$input.names",
+                             "do": {"kind": "agent", "goal": "Streamed? $item", "tools": ["nap", "note"]}}],
+                  "answer": "$team"},
+         "budget": {"tokens": 90_000}, "approval": "never"},
+        _to_the_end,
+    ),
     "failed-below": (
         {"plan": {"nodes": [_agent("sub") | {"goal": "Unplanned?"}, call("a")], "answer": ["$sub", "$a"]},
          "budget": {"tokens": 90_000}, "on_failure": "partial"},

@@ -192,7 +192,9 @@ async def test_agents_that_start_together_share_activities(
     assert made["prepare_agents"] == 2, "as many as may share one, and the others"
     assert set(made) == {"prepare", "prepare_agents", "answers", "conclude"}
     below = await activities_of(client.get_workflow_handle(f"{handle.id}.team[3]"))
-    assert below == {"plan": 1, "tool": 1}, "its parent has prepared it, and its planner has checked the plan"
+    assert below == {"plan": 1, "tool": 1, "conclude": 1}, (
+        "its parent has prepared it, and its planner has checked the plan"
+    )
 
 
 async def test_what_does_not_fit_into_one_reply_is_prepared_with_the_next(

@@ -137,6 +137,14 @@ class RunReport(Message):
     log: tuple[str, ...] = Field(default=(), description="what its programs have logged, the last of it if it is long")
     ui_url: str | None = None
 
+    def without_defaults(self) -> Self:
+        """Return the report without fields that say nothing, as it stands twice: in the history of a sub-agent, and in
+        that of the run above it.
+        """
+        fields = type(self).model_fields
+        said = {name: value for name, value in self if value != fields[name].get_default(call_default_factory=True)}
+        return type(self)(**said)
+
 
 def cut_warning(run: str) -> str:
     """Return what the report of a run in its history says of an answer that is cut there."""

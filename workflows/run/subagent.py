@@ -160,7 +160,8 @@ def _request(prepared: SubagentRequest, inherited: dict[str, Any]) -> dict[str, 
     if inherited["budget"]:
         asked = budget if isinstance(budget, dict) else {}
         budget = {**inherited["budget"], **_tighter(asked, inherited["budget"])}
-    return {**prepared.request, **inherited, "budget": budget}
+    request = {**prepared.request, **inherited, "budget": budget}
+    return {name: value for name, value in request.items() if value is not None}
 
 
 def _tighter(asked: dict[str, Any], left: dict[str, Any]) -> dict[str, Any]:
@@ -173,7 +174,8 @@ def _kept(report: Any, run_prefix: str, *, of_item: bool) -> dict[str, Any]:
     """
     if not isinstance(report, dict):
         return {"answer": None}
-    kept = {name: report.get(name) for name in ("answer", "status", "evidence", "usage", "problem", "id")}
+    names = ("answer", "status", "evidence", "usage", "problem", "id")
+    kept = {name: report.get(name) for name in names if name == "answer" or report.get(name)}
     if of_item:
         lines = (report.get("nodes") or ())[:MAX_ITEM_LINES]
         kept["nodes"] = [{name: line.get(name) for name in ("id", "status", "error")} for line in lines]
