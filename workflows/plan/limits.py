@@ -17,7 +17,7 @@ each, and has to stay below MAX_CARRIED_BYTES.
 """
 MAX_MAPPED_AGENTS: Final = 1_000
 """Sub-agents that the maps of one run start. Each is a run of its own: it has a history, a plan and a part of the
-budget, and its parent's history grows with it by about a dozen events.
+budget, and its parent's history grows with it by five to ten events.
 """
 FEWER_AGENTS_BELOW: Final = 10
 """A sub-agent's own maps start so many times fewer, so that agents which start agents come to an end also without a
