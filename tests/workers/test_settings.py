@@ -25,7 +25,7 @@ def home(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_variables_there_are_the_defaults_and_an_empty_value_counts_as_absent() -> None:
     names = ("SENNIT_DRAIN", "SENNIT_SLOTS", "SENNIT_DOCS", "TEMPORAL_DEPLOYMENT_NAME", "SENNIT_LOG", "SENNIT_STATE")
     assert read_settings({}) == read_settings(dict.fromkeys(names, " ")) == DEFAULTS
-    assert (DEFAULTS.drain, DEFAULTS.sandbox, DEFAULTS.log, DEFAULTS.cached_workflows) == (25.0, "auto", "auto", 200)
+    assert (DEFAULTS.drain, DEFAULTS.sandbox, DEFAULTS.log, DEFAULTS.cached_workflows) == (25.0, "auto", "auto", 1_000)
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,13 @@ async def test_long_outputs_go_to_it_by_reference(client: Client, begin: Start, 
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("material", "some-run/" + "a" * 40), ("draft", "some-run/" + "a" * 40), ("depth", 3)]
+    ("name", "value"),
+    [
+        ("material", "some-run/" + "a" * 40),
+        ("draft", "some-run/" + "a" * 40),
+        ("depth", 3),
+        ("prepared", {"run_context": "a" * 40, "planner": "sennit.llm.offline"}),
+    ],
 )
 async def test_only_a_sub_agent_is_given_anything(start: Start, name: str, value: Any) -> None:
     handle = await start(goal="How long is the Nile?", **{name: value})
