@@ -32,7 +32,7 @@ from sennit.activities.programs.interpreter import Interpreter
 from sennit.activities.programs.reader import ScriptReader
 from sennit.activities.providers import prices
 from sennit.activities.providers.errors import OutputCut
-from sennit.activities.providers.limiter import ProviderBusy
+from sennit.activities.providers.model import ProviderError
 from sennit.activities.providers.settings import ModelSettings
 from sennit.activities.runs.agents import AgentPreparer
 from sennit.activities.runs.approvals import ApprovalRule, topmost_run
@@ -475,7 +475,7 @@ async def _typed(work: Awaitable[T], attempts: Attempts | None = None) -> T:
         if isinstance(failed, StackedError) and failed.stack:
             log.warning("%s in a tool's own code, at attempt %d:\n%s", failed.type, attempts.number, failed.stack)
         _count(failed)
-        if isinstance(error, ProviderBusy):
+        if isinstance(error, ProviderError) and not error.is_attempt:
             await attempts.confirm()
         raise failed from None
 

@@ -28,6 +28,7 @@ MAX_CELL_COLUMNS: Final = 200  # of one cell, before the table is fitted to its 
 MAX_COMPARED_BYTES: Final = 16 * 1024 * 1024  # of a file that a write is compared with before a person approves it
 MAX_CALL_MEDIA_BYTES: Final = 20 * 1024 * 1024  # of all media of one model call: providers take 20 to 50 MB a request
 MAX_CALL_MEDIA_READS: Final = 200  # of values of tools that look like media: a call shows ten times fewer
+MAX_CALLS_PER_SECOND: Final = 10_000.0  # of one process to one provider: beyond that nothing is paced
 MAX_CALL_TOKENS: Final = 1_000_000_000  # of one call; what a server counts beyond is none of its counts
 MAX_COMPARED_PAGES: Final = 200  # of a program, whose calls a dry run compares with those of another script
 MAX_COST_USD: Final = 10_000  # of one call: whatever is more is no price
@@ -119,6 +120,7 @@ MAX_PRESSURE: Final = 10.0  # of a limiter: it bounds the waits, whatever has ha
 MAX_PRICE: Final = 10_000_000_000
 """Millionths of a dollar for a million tokens, in a file of the operator's own: what is more is a slip of the unit."""
 MAX_PREVIEW_CHARACTERS: Final = 160  # of an output in a table of nodes
+MAX_PROBE_SECONDS: Final = 60.0  # after which one call more is tried beside those that a provider takes at once
 MAX_PROGRAM_CALLS: Final = 10_000  # of one program: its session is stored after every step
 MAX_PROGRAM_LEVELS: Final = 20  # of tasks that programs start in tasks
 MAX_PROGRAM_MESSAGE_CHARACTERS: Final = 360  # of what a program raises, in the error of its node: its line follows

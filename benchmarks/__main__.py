@@ -19,7 +19,7 @@ from typing import Any
 
 from temporalio.client import WorkflowFailureError
 
-from benchmarks import board, capacity, fanout, hostile, library, programs, step, stream, throughput
+from benchmarks import board, capacity, fanout, hostile, library, programs, rates, step, stream, throughput
 from benchmarks.agents import comparison, faults
 from benchmarks.performance import run
 from benchmarks.performance.scale import p95
@@ -77,6 +77,7 @@ if __name__ == "__main__":
         "library": library.main,
         "stream": stream.main,
         "fanout": fanout.main,
+        "rates": rates.main,
     }
     chosen = others.get(sys.argv[1]) if sys.argv[1:] else None
     sys.exit(asyncio.run(chosen(sys.argv[2:]) if chosen else main([])))

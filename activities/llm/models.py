@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Self, get_args
 
-from sennit.activities.limits import MAX_KEPT_CAPABILITIES_BYTES
+from sennit.activities.limits import MAX_CALLS_PER_SECOND, MAX_KEPT_CAPABILITIES_BYTES
 from sennit.activities.llm.metrics import CallMeter
 from sennit.activities.nodes.tracing import model_call
 from sennit.activities.providers import prices
@@ -16,6 +16,7 @@ from sennit.activities.providers.errors import (
     KeyRefused,
     MediaRefused,
     QuotaUsedUp,
+    RateLimited,
     SchemaMismatch,
     UnknownModel,
 )
@@ -27,6 +28,7 @@ from sennit.activities.providers.offline import Offline
 from sennit.activities.providers.openai import OpenAI
 from sennit.activities.providers.pydantic_ai.provider import PydanticAI
 from sennit.activities.providers.settings import ModelSettings, PlanFormat, Server
+from sennit.activities.providers.throttle import Throttle
 from sennit.activities.providers.wire_format import WireFormat
 from sennit.activities.toolbox.redaction import mask
 from sennit.workflows.messages.queues import PYDANTIC_AI, llm_queue
@@ -46,7 +48,7 @@ TRIES = 2
 
 _TAKEN_OVER_AT_ONCE = (ExtraMissing, KeyRefused, MediaRefused, QuotaUsedUp, UnknownModel)
 _WIRES: Mapping[str, type[WireFormat]] = {"openai": OpenAI, "anthropic": Anthropic}
-_LIMITER_BYTES = 400
+_LIMITER_BYTES = 4_000
 _Remote = HttpProvider | PydanticAI
 
 
@@ -123,6 +125,9 @@ class Models:
                 return await self._answer(replace(request, model=name))
             except _TAKEN_OVER_AT_ONCE as error:
                 request.on_restart(f"another model is asked: {error}")
+            except RateLimited as error:
+                error.is_attempt = True  # the next model of the list takes over
+                raise
         return await self._answer(replace(request, model=names[-1]))
 
     def context(self, names: Sequence[str]) -> int:
@@ -165,7 +170,14 @@ class Models:
         name, _, rest = model.partition(":")
         if name == PYDANTIC_AI and ":" in rest:
             name = f"{name}:{rest.partition(':')[0]}"
-        return self._limiters.get_or_make(name, lambda: Limiter(name))
+        return self._limiters.get_or_make(name, lambda: Limiter(name, self._throttle(name)))
+
+    def _throttle(self, provider: str) -> Throttle:
+        """Return the pace of a provider's calls. The rules of this worker have none."""
+        if provider in OFFLINE:
+            return Throttle(MAX_CALLS_PER_SECOND)
+        calls_a_minute = self._settings.rates.get(provider.partition(":")[0])
+        return Throttle(calls_a_minute / 60 if calls_a_minute else None)
 
     def _with_results_named(self, request: ModelRequest) -> tuple[ModelRequest, tuple[str, ...]]:
         """Return a request without the media that tools have returned and that its model is known not to take, and what
@@ -207,7 +219,7 @@ class Models:
         name = request.model.partition(":")[0]
         limiter, outcome, reply = self._limiter(request.model), "ok", None
         try:
-            with limiter.admitted():
+            async with limiter.admitted(returns=request.account.was_put_off):
                 if request.model == name:
                     request = replace(request, model=await provider.default_model())
                 check_taken(request)

@@ -30,7 +30,6 @@ from sennit.activities.nodes.error_mapping import (
 )
 from sennit.activities.nodes.server_time import by_server_time
 from sennit.activities.providers.errors import BadReply, OutputCut, SchemaMismatch
-from sennit.activities.providers.limiter import ProviderBusy
 from sennit.activities.providers.model import ProviderError
 from sennit.activities.storage.patience import store_wait
 from sennit.activities.toolbox.redaction import redact
@@ -95,6 +94,11 @@ class Attempts:
         found = cls(info.attempt - refused, refused, Usage(*spent), Usage(*cut), lost=lost, record=_record_heartbeat)
         found.fault = fault
         return found
+
+    @property
+    def was_put_off(self) -> bool:
+        """Whether an earlier attempt gave way to other calls of its provider."""
+        return self.refused > 0
 
     def progress(self, line: str) -> None:
         """Note how far the activity is."""
@@ -173,7 +177,8 @@ class Attempts:
 
     def failed(self, error: BaseException) -> ApplicationError:
         """Return the failure of this attempt: final if it was the last of its own, which a refusal never is."""
-        self.refused += isinstance(error, ProviderBusy)
+        is_put_off = isinstance(error, ProviderError) and not error.is_attempt
+        self.refused += is_put_off
         paid = error if isinstance(error, ProviderError | SubAgentFailed) else None
         self.spent, self.open = self.spent.plus(paid.usage if paid is not None else self.open), NO_USAGE
         if isinstance(error, SchemaMismatch | BadReply | OutputCut):
@@ -181,7 +186,7 @@ class Attempts:
         self.status = f"{_FAILED}\n{self.fault}" if self.fault else _FAILED
         activity.heartbeat(*self.beat())
         spent = self.spent.plus(self.cut)
-        if isinstance(error, ProviderBusy):
+        if isinstance(error, ProviderError) and is_put_off:
             asked = error.retry_after or 0.0
             error.retry_after = max(asked, min(asked * self.refused / EAGER, MAX_PUT_OFF_SECONDS))
             return failure(error, attempt=self.number, spent=spent)

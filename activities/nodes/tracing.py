@@ -19,8 +19,7 @@ from sennit.activities.nodes.attempts import Attempts
 from sennit.activities.nodes.binding import parse_unit
 from sennit.activities.nodes.context import NodeContext
 from sennit.activities.nodes.error_mapping import kind_of, message_of, retryable
-from sennit.activities.providers.limiter import ProviderBusy
-from sennit.activities.providers.model import Message, ModelReply, ModelRequest
+from sennit.activities.providers.model import Message, ModelReply, ModelRequest, ProviderError
 from sennit.activities.toolbox.redaction import mask
 from sennit.workflows.messages.contracts import GROUP, NodeReply
 from sennit.workflows.messages.queues import PYDANTIC_AI
@@ -177,7 +176,8 @@ def _is_final(error: BaseException, attempts: Attempts, *, alone: bool) -> bool:
         return info.activity_type == GROUP.name and not retryable(error)
     most = info.retry_policy.maximum_attempts if info.retry_policy is not None else 0
     used_up = attempts.allowed is not None and attempts.number >= attempts.allowed
-    last = (used_up and not isinstance(error, ProviderBusy)) or (most > 0 and info.attempt >= most)
+    is_put_off = isinstance(error, ProviderError) and not error.is_attempt
+    last = (used_up and not is_put_off) or (most > 0 and info.attempt >= most)
     return last or not retryable(error)
 
 

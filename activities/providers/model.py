@@ -36,7 +36,8 @@ class ProviderError(Exception):
     seconds at the earliest, where that is known.
 
     The class name is the error type that people see; the message is at most 500 characters, useful words first, without
-    this worker's secrets. `usage` is what the call used before it failed.
+    this worker's secrets. `usage` is what the call used before it failed. `is_attempt` says that it has used up an
+    attempt of its node; a call that was only put off has not.
     """
 
     pressure: ClassVar[float] = 0.0
@@ -47,6 +48,7 @@ class ProviderError(Exception):
         self.retryable = retryable
         self.retry_after = retry_after
         self.usage = NO_USAGE
+        self.is_attempt = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,11 @@ class Message:
 class Account(Protocol):
     """Where the calls of one activity are booked."""
 
+    @property
+    def was_put_off(self) -> bool:
+        """Whether an earlier attempt of the activity gave way to other calls of the provider."""
+        ...
+
     async def begin(self, sent: Usage, most: Usage) -> None:
         """A call that sends `sent` and uses `most` at the most is about to go out. Raises when it may not."""
         ...
@@ -122,6 +129,8 @@ class Account(Protocol):
 
 class NoAccount:
     """Books nothing."""
+
+    was_put_off = False
 
     async def begin(self, sent: Usage, most: Usage) -> None:
         """Do nothing."""

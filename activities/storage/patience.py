@@ -35,7 +35,7 @@ def store_wait() -> Iterator[StoreWait]:
 
 
 class _StoppedLimit:
-    """A limit of time that stands still while any call of a store is under way, side by side or one after another."""
+    """A limit of time that stands still during blocks, side by side or one after another: calls of a store, say."""
 
     def __init__(self, limit: asyncio.Timeout) -> None:
         self._limit = limit
@@ -43,7 +43,7 @@ class _StoppedLimit:
         self._left = 0.0
 
     @contextmanager
-    def during_a_call(self) -> Iterator[None]:
+    def stopped(self) -> Iterator[None]:
         time, when = asyncio.get_running_loop().time, self._limit.when()
         if not self._calls and when is not None and not self._limit.expired():
             self._left = when - time()
@@ -69,6 +69,14 @@ def stops_for_the_store(limit: asyncio.Timeout) -> Iterator[None]:
         yield
     finally:
         _limit.reset(token)
+
+
+@contextmanager
+def outside_of_the_limit() -> Iterator[None]:
+    """Let the limit of time of the call that runs now stand still within the block."""
+    limit = _limit.get()
+    with limit.stopped() if limit is not None else nullcontext():
+        yield
 
 
 class PatientStore:
@@ -123,8 +131,7 @@ class PatientStore:
         await self._call(lambda: self._store.delete(run_prefix, names))
 
     async def _call(self, call: Callable[[], Awaitable[T]]) -> T:
-        limit = _limit.get()
-        with limit.during_a_call() if limit is not None else nullcontext():
+        with outside_of_the_limit():
             return await self._patiently(call)
 
     async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:

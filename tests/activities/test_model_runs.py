@@ -23,6 +23,7 @@ from sennit.activities.providers.limiter import ProviderBusy
 from sennit.activities.providers.model import ModelReply, ModelRequest
 from sennit.activities.providers.settings import ModelSettings
 from sennit.activities.toolbox import load_tools
+from sennit.testing.model_limits import CallsAtOnce
 from sennit.testing.model_rules import Reply
 from sennit.testing.models import ModelServer, model_server
 from sennit.workflows.messages import contracts, queues
@@ -166,23 +167,19 @@ async def test_a_node_that_was_marked_before_its_worker_died_is_not_charged_twic
     assert (reply.nodes[0].usage, len(server.asked)) == ((105, 3, 0, 2, 0), 1), "with what an earlier attempt used"
 
 
-async def test_no_more_calls_are_under_way_than_the_provider_takes_in_a_minute(
+async def test_items_beyond_what_a_server_takes_at_once_fail_none_of_them(
     running: Running, server: ModelServer
 ) -> None:
-    seen: list[int] = []
-
-    def answer(asked: Any) -> Reply:
-        seen.append(server.busy)
-        return Reply(text="done", first_token=0.5)
-
-    server.on("", answer)
-    nodes = plan(*["Hello"] * 9)
-    nodes["nodes"] += [{"id": "other", "kind": "llm", "prompt": "Hello", "model": "anthropic:second"}]
-    async with running(SENNIT_RATES="openai=2") as run:
-        result = await (await run(goal="g", plan=nodes)).result()
-    assert set(result["answer"].values()) == {"done"}
-    assert len(seen) == 10
-    assert 2 <= max(seen) <= 3, "two of the one provider beside the other's"
+    """A map of 40 items, against a server that refuses all but five at a time."""
+    limit = CallsAtOnce(Reply("done", first_token=0.1), 5, lambda: server.busy)
+    server.on("", limit)
+    items = {"id": "m", "kind": "map", "over": "$input.items", "do": {"kind": "llm", "prompt": "Hello $item"}}
+    request = {"plan": {"inputs": {"items": {"type": "array"}}, "nodes": [items], "answer": "$m"}}
+    async with running() as run:
+        result = await (await run(**request, inputs={"items": list(range(40))})).result()
+    assert (result["status"], result["answer"]) == ("done", ["done"] * 40)
+    assert limit.taken == 40
+    assert limit.taken + limit.refused < 3 * 40
 
 
 async def test_refusals_of_a_busy_provider_use_up_no_attempt(running: Running, server: ModelServer) -> None:

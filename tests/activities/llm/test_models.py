@@ -195,6 +195,29 @@ async def test_one_rate_limit_slows_the_provider_and_not_the_other(models: Model
     assert asked(server) == ["openai:first", "anthropic:first"]
 
 
+async def test_a_declared_rate_paces_the_calls_of_its_provider_alone(server: ModelServer) -> None:
+    env = {"OPENAI_BASE_URL": server.openai_url, "ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": KEY}
+    models = Models.of(ModelSettings.read({**env, "SENNIT_RATES": "openai=6"}))
+    await models.complete(request(), ["openai:first"])
+    with pytest.raises(ProviderBusy, match=r"openai is busy: 0\.1 calls a second"):
+        await models.complete(request(), ["openai:first"])
+    for _ in range(2):
+        await models.complete(request(), ["anthropic:first"])
+    await models.close()
+    assert asked(server) == ["openai:first", "anthropic:first", "anthropic:first"]
+
+
+async def test_a_refusal_of_a_model_that_others_follow_uses_up_an_attempt(models: Models, server: ModelServer) -> None:
+    await models.complete(request(), ["openai:first"])
+    server.on("", Reply(status=429, text="slow down"))
+    found = []
+    for names in (["openai:first", "openai:second"], ["openai:first"]):
+        with pytest.raises(ProviderError, match="slow down") as caught:
+            await models.complete(request(), names)
+        found.append(caught.value.is_attempt)
+    assert found == [True, False]
+
+
 async def test_a_bare_name_is_looked_up_once_a_run(models: Models, server: ModelServer) -> None:
     with pytest.raises(ProviderError, match=r"has 2 models \(first, second\); set SENNIT_MODEL=openai:NAME"):
         await models.chosen()
@@ -269,6 +292,8 @@ class Seen(CallMeter):
 class Book:
     """An account that keeps every report."""
 
+    was_put_off = False
+
     def __init__(self) -> None:
         self.begun: list[tuple[Usage, Usage]] = []
         self.ended: list[Usage] = []
@@ -315,7 +340,7 @@ async def test_every_call_is_counted_with_its_cost_and_pressure() -> None:
     meter = Seen()
     async with model_server(models=("gpt-4o",)) as server:
         models = Models.of(ModelSettings.read({"OPENAI_BASE_URL": server.openai_url}), meter)
-        server.on("", Reply(text="yes", usage=(1000, 100)), Reply(status=429, text="slow"))
+        server.on("", Reply(text="yes", usage=(1000, 100)), Reply(status=429, text="wait 30 s"))
         assert (await models.complete(request(), ["openai:gpt-4o"])).usage == Usage(1000, 100, 3500, 1)
         for _ in range(2):
             with pytest.raises(ProviderError):
