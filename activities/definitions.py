@@ -36,6 +36,7 @@ from sennit.activities.providers.model import ProviderError
 from sennit.activities.providers.settings import ModelSettings
 from sennit.activities.runs.agents import AgentPreparer
 from sennit.activities.runs.approvals import ApprovalRule, topmost_run
+from sennit.activities.runs.budgets import BudgetRule
 from sennit.activities.runs.check import PlanChecker, compiler_of
 from sennit.activities.runs.conclusion import RunConcluder
 from sennit.activities.runs.conversation import Conversation
@@ -117,11 +118,13 @@ class Activities:
         *,
         identity: str,
         approval: ApprovalPolicy = "writes",
+        budgets: BudgetRule | None = None,
         slots: int | None = None,
     ) -> None:
-        """Open the stores. Without `models` there are the offline rules; `approval` is the least that any run has. With
-        more than 250 `slots`, so many plain functions run at once. Whether the artifact store is there shows when it is
-        used. Raises OSError for the index, or StoreUnavailable for wrong settings of a bucket.
+        """Open the stores. Without `models` there are the offline rules; `approval` is the least that any run has, and
+        `budgets` bound what a run may spend. With more than 250 `slots`, so many plain functions run at once. Whether
+        the artifact store is there shows when it is used. Raises OSError for the index, or StoreUnavailable for wrong
+        settings of a bucket.
         """
         self.store = open_store(places.artifacts)
         self._store = store = PatientStore(self.store, _patience, _missed)
@@ -134,6 +137,7 @@ class Activities:
         interpreter = Interpreter(scripts)
         self._checker = PlanChecker(store, self._library, self._models, interpreter, scripts)
         self._approvals = ApprovalRule(approval, grants)
+        self._budgets = budgets or BudgetRule()
         self._preparer = RunPreparer(self._library, registry, documents, self._models, self._checker)
         self._conversation = Conversation(self._library)
         self._namespace = NamespaceAttributes()
@@ -221,6 +225,8 @@ class Activities:
 
     async def _prepared(self, call: PrepareCall) -> PreparedRun:
         await self._claim(call)
+        budget, bounds = self._budgets.of(call.request)
+        call = call.model_copy(update={"request": call.request.model_copy(update={"budget": budget})})
         info = activity.info()
         topmost = partial(topmost_run, activity.client(), info.workflow_id or "", info.workflow_run_id or "")
         approval = await _typed(self._approvals.of(call.request.approval, call.request.grant, topmost))
@@ -266,6 +272,8 @@ class Activities:
             "rates": self._models.rates,
             "workers": await self._workers.counts(activity.client(), (tool.queue for tool in self._registry)),
             "timings": await self._timings.millis(self.store, namespace, tools),
+            "budget": budget if bounds else None,
+            "bounds": bounds,
         }
         return prepared.model_copy(update={name: value for name, value in found.items() if value})
 

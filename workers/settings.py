@@ -4,11 +4,12 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from sennit.activities.providers.settings import ModelSettings
+from sennit.activities.runs.budgets import TenantLimits, tenant_limits
 from sennit.activities.sandbox import SandboxChoice
 from sennit.activities.storage.artifacts import StoreUnavailable
 from sennit.activities.storage.location import bucket_url
@@ -135,6 +136,8 @@ class WorkerSettings:
     docs_roots: Annotated[tuple[Path, ...], "SENNIT_DOCS_ROOTS", _paths] = ()
     grants: Annotated[Path | None, "SENNIT_GRANTS", _path] = None
     approval: Annotated[ApprovalPolicy, "SENNIT_APPROVAL", _choice(get_args(ApprovalPolicy))] = "writes"
+    budget_default: Annotated[TenantLimits, "SENNIT_BUDGET_DEFAULT", tenant_limits] = field(default_factory=dict)
+    budget_max: Annotated[TenantLimits, "SENNIT_BUDGET_MAX", tenant_limits] = field(default_factory=dict)
     tools: Annotated[tuple[str, ...], "SENNIT_TOOLS", _modules] = ()
     tools_path: Annotated[tuple[Path, ...], "SENNIT_TOOLS_PATH", _paths] = ()
     imported: Annotated[Path | None, "SENNIT_IMPORTED", _path] = None

@@ -58,6 +58,7 @@ def load_work(role: Role, settings: WorkerSettings, identity: str) -> RoleWork:
     from sennit.activities.definitions import Activities, WorkerPaths
     from sennit.activities.llm.metrics import CallMeter
     from sennit.activities.llm.models import Models
+    from sennit.activities.runs.budgets import BudgetRule
     from sennit.activities.toolbox.threads import tool_threads
 
     paths = WorkerPaths(
@@ -73,8 +74,15 @@ def load_work(role: Role, settings: WorkerSettings, identity: str) -> RoleWork:
     try:
         models = Models.of(settings.models, CallMeter())
         with store_setting(settings.artifacts):
+            budgets = BudgetRule(settings.budget_default, settings.budget_max)
             host = Activities(
-                paths, registry, models, identity=identity, approval=settings.approval, slots=settings.slots
+                paths,
+                registry,
+                models,
+                identity=identity,
+                approval=settings.approval,
+                budgets=budgets,
+                slots=settings.slots,
             )
     except OSError as problem:
         cause = f"{problem.strerror}: {problem.filename}"

@@ -8,6 +8,7 @@ import pytest
 
 from sennit.activities.providers.settings import ModelSettings
 from sennit.workers.settings import ListenAddress, WorkerSettings, WrongSetting, read_settings
+from sennit.workflows.plan.language.limits import Limits
 
 HOME = {"HOME": "/home/ada"}
 DEFAULTS = WorkerSettings(
@@ -42,6 +43,8 @@ def test_without_variables_there_are_the_defaults_and_an_empty_value_counts_as_a
         ("SENNIT_DOCS_ROOTS", f"/a{os.pathsep}/b{os.pathsep}", "docs_roots", (Path("/a"), Path("/b"))),
         ("SENNIT_GRANTS", "/s/grants.json", "grants", Path("/s/grants.json")),
         ("SENNIT_APPROVAL", "never", "approval", "never"),
+        ("SENNIT_BUDGET_DEFAULT", "calls=9; a: calls=1", "budget_default", {"": Limits(calls=9), "a": Limits(calls=1)}),
+        ("SENNIT_BUDGET_MAX", "tokens=7", "budget_max", {"": Limits(tokens=7)}),
         ("SENNIT_WORKFLOW_SANDBOX", "0", "workflow_sandbox", False),
         ("SENNIT_TOOLS", "mytools, acme.search,", "tools", ("mytools", "acme.search")),
         ("SENNIT_TOOLS_PATH", "/t", "tools_path", (Path("/t"),)),
@@ -94,6 +97,7 @@ def test_a_deployment_needs_name_and_build() -> None:
         ("SENNIT_METRICS_PORT", "0", "fixed port"),
         ("SENNIT_WORKFLOW_SANDBOX", "maybe", "1 or 0"),
         ("SENNIT_TOOLS", "my-tools", "my-tools"),
+        ("SENNIT_BUDGET_MAX", "coins=7", "acme: cost_usd=50"),
         ("SENNIT_ARTIFACTS", "gs://bucket", "s3://BUCKET/PREFIX"),
         ("SENNIT_ARTIFACTS", "s3://key:secret@bucket", "AWS_*"),
         ("SENNIT_ARTIFACTS", "s3://bucket/../p", "s3://BUCKET/PREFIX"),

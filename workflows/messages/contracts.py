@@ -121,6 +121,10 @@ class PreparedRun(Message):
     """How many serve a task queue, where they are several."""
     timings: dict[str, int] = Field(default_factory=dict)
     """What workers have measured of tools that do not declare their time, in milliseconds."""
+    budget: Limits | None = None
+    """The run's budget, where the workers bound it by more than the run itself does."""
+    bounds: tuple[str, ...] = ()
+    """A sentence on each limit of it that is not the run's own."""
 
 
 class PlanCall(Message):

@@ -539,8 +539,9 @@ def start_engine(
     engine.follow(request)
     if request.approve_replans_above is not None:
         engine.warnings[REPLANS_ARE_NOT_ASKED_ABOUT] = None
-    if request.budget is not None:
-        engine.limit(request.budget)
+    engine.warnings.update(dict.fromkeys(setup.bounds))
+    if setup.budget is not None:
+        engine.limit(setup.budget)
         engine.post(CostCharged(setup.spent))
     engine.post(RunStarted(more))
     return engine

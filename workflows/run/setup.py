@@ -66,6 +66,7 @@ class RunSetup:
     calls: dict[str, int] = field(default_factory=dict)
     origins: tuple[str, ...] = ()
     budget: Limits | None = None
+    bounds: tuple[str, ...] = ()
     _checks: bool = False
     """Whether its planner checks what it has written itself: one activity less."""
 
@@ -97,6 +98,8 @@ class RunSetup:
             raise invalid_result()
         self.run_context, self.attributes.names, self.rates = prepared.run_context, prepared.attributes, prepared.rates
         self.workers, self.timings = prepared.workers, prepared.timings
+        if prepared.budget is not None:
+            self.budget, self.bounds = prepared.budget, prepared.bounds
         return prepared
 
     async def ask(self, prepared: PreparedRun, check: Callable[[PlanResult], Awaitable[CheckResult]]) -> CheckResult:

@@ -1,0 +1,105 @@
+"""What a run may spend at most, as the operator of the workers has it: defaults and ceilings, by tenant."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import ValidationError
+
+from sennit.workflows.messages.request import RunRequest
+from sennit.workflows.plan.language.limits import Limits, format_duration
+from sennit.workflows.plan.language.validation_messages import describe_errors
+
+EXAMPLE = "tokens=500000,cost_usd=2; acme: cost_usd=50"
+EVERYBODY = ""
+"""In the place of a tenant: all that have no limits of their own."""
+
+TenantLimits = Mapping[str, Limits]
+
+
+def tenant_limits(text: str) -> dict[str, Limits]:
+    """Return the limits of each tenant from `tokens=500000,cost_usd=2; acme: cost_usd=50`; without a name they are
+    everybody's. Raises ValueError with a sentence about the part that is wrong.
+    """
+    found: dict[str, Limits] = {}
+    for part in filter(None, (piece.strip() for piece in text.split(";"))):
+        tenant, colon, limits = part.rpartition(":")
+        name = tenant.strip()
+        if (colon and not name) or name in found:
+            raise ValueError(f"{part[:60]!r}: give each tenant once, like {EXAMPLE}")
+        found[name] = _limits(limits)
+    return found
+
+
+def _limits(text: str) -> Limits:
+    values: dict[str, int | float | str] = {}
+    for part in text.split(","):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not (equals and name and value) or name in values:
+            raise ValueError(f"{part.strip()[:60]!r}: is no limit; give limits like {EXAMPLE}")
+        values[name] = _number(value)
+    try:
+        return Limits.model_validate(values)
+    except ValidationError as error:
+        raise ValueError(f"{describe_errors(error, Limits.model_fields)}; give limits like {EXAMPLE}") from None
+
+
+def _number(text: str) -> int | float | str:
+    """Return a number, or a text such as `10m`."""
+    if text.isascii() and text.isdecimal():
+        return int(text)
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetRule:
+    """The budget of a run: each limit that it does not name is the `defaults`', and none is above the `ceilings`'. A
+    tenant's own entry counts in the place of everybody's.
+    """
+
+    defaults: TenantLimits = field(default_factory=dict)
+    ceilings: TenantLimits = field(default_factory=dict)
+
+    def of(self, request: RunRequest) -> tuple[Limits | None, tuple[str, ...]]:
+        """Return a run's budget, and a sentence on each limit that is not the run's own. A sub-agent has its share of
+        a budget that is bounded already.
+        """
+        if request.depth:
+            return request.budget, ()
+        asked = _values(request.budget)
+        default = _values(_of_tenant(self.defaults, request.tenant))
+        ceiling = _values(_of_tenant(self.ceilings, request.tenant))
+        limits: dict[str, Any] = {}
+        bounds: list[str] = []
+        for name in Limits.model_fields:
+            value = asked.get(name)
+            if value is None and name in default:
+                value = default[name]
+                bounds.append(_bound(name, value, "SENNIT_BUDGET_DEFAULT"))
+            if name in ceiling and (value is None or value > ceiling[name]):
+                value = ceiling[name]
+                bounds = [each for each in bounds if not each.startswith(f"budget: {name} ")]
+                bounds.append(_bound(name, value, "SENNIT_BUDGET_MAX"))
+            if value is not None:
+                limits[name] = value
+        if not bounds:
+            return request.budget, ()
+        # Each value comes from limits that were validated.
+        return Limits.model_construct(**limits), tuple(bounds)
+
+
+def _of_tenant(limits: TenantLimits, tenant: str) -> Limits | None:
+    return limits.get(tenant) or limits.get(EVERYBODY)
+
+
+def _values(limits: Limits | None) -> dict[str, int | float]:
+    values = {name: getattr(limits, name, None) for name in Limits.model_fields}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _bound(name: str, value: float, variable: str) -> str:
+    shown = format_duration(value) if name == "time" else f"{value:,}"
+    return f"budget: {name} {shown} at most, by {variable} of the workers"

@@ -1,0 +1,81 @@
+"""What the operator lets a run spend: defaults for what it does not name, ceilings for what it does, by tenant."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from doubles.local_workers import serving
+from temporalio.client import Client
+
+from sennit.activities.definitions import Activities, WorkerPaths
+from sennit.activities.runs.budgets import BudgetRule, tenant_limits
+from sennit.activities.toolbox import Registry
+from sennit.workflows.messages import queues
+from sennit.workflows.messages.request import RunRequest
+from sennit.workflows.plan.language.limits import Limits
+
+DEFAULTS = tenant_limits("tokens=1000,calls=9; acme: tokens=5000")
+CEILINGS = tenant_limits("tokens=2000,cost_usd=2")
+RULE = BudgetRule(DEFAULTS, CEILINGS)
+
+
+def request(**fields: Any) -> RunRequest:
+    return RunRequest.model_validate({"goal": "g", **fields})
+
+
+@pytest.mark.parametrize(
+    ("fields", "limits", "bounds"),
+    [
+        ({}, {"tokens": 1000, "calls": 9, "cost_usd": 2.0}, ["tokens 1,000", "calls 9", "cost_usd 2.0"]),
+        ({"tenant": "acme"}, {"tokens": 2000, "cost_usd": 2.0}, ["tokens 2,000", "cost_usd 2.0"]),
+        (
+            {"budget": {"tokens": 10, "cost_usd": 9}},
+            {"tokens": 10, "calls": 9, "cost_usd": 2.0},
+            ["calls 9", "cost_usd 2.0"],
+        ),
+        ({"budget": {"tokens": 10, "calls": 1, "cost_usd": 1}}, {"tokens": 10, "calls": 1, "cost_usd": 1.0}, []),
+    ],
+)
+def test_a_run_is_bounded_by_what_it_names_or_else_by_its_operator(
+    fields: dict[str, Any], limits: dict[str, Any], bounds: list[str]
+) -> None:
+    budget, sentences = RULE.of(request(**fields))
+    assert budget == Limits.model_validate(limits)
+    assert sorted(sentence.partition(" at most")[0] for sentence in sentences) == sorted(f"budget: {b}" for b in bounds)
+
+
+def test_each_sentence_names_the_variable() -> None:
+    _, sentences = BudgetRule(tenant_limits("time=10m"), tenant_limits("nodes=7")).of(request())
+    assert sentences == (
+        "budget: nodes 7 at most, by SENNIT_BUDGET_MAX of the workers",
+        "budget: time 10m at most, by SENNIT_BUDGET_DEFAULT of the workers",
+    )
+
+
+def test_a_sub_agent_has_its_share_of_a_budget_that_is_bounded_already() -> None:
+    assert RULE.of(request(depth=1)) == (None, ())
+
+
+@pytest.mark.parametrize(
+    "text", ["tokens", "tokens=x", "tokens=1,tokens=2", "coins=3", ": tokens=1", "a: tokens=1; a: tokens=2", "tokens=0"]
+)
+def test_what_is_no_limit_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(ValueError, match="acme: cost_usd=50"):
+        tenant_limits(text)
+
+
+async def test_a_run_without_a_budget_stops_at_the_default_and_says_by_what(
+    client: Client, artifacts: Path, cache: Path
+) -> None:
+    paths = WorkerPaths(artifacts, cache, None, (Path("/"),))
+    host = Activities(paths, Registry([]), identity="tests", budgets=BudgetRule(tenant_limits("nodes=2")))
+    nodes = [{"id": f"n{index}", "kind": "llm", "prompt": "Which is longer?"} for index in range(5)]
+    plan = {"nodes": nodes, "answer": "$n4", "on_failure": "partial"}
+    async with serving(client, host):
+        run = client.execute_workflow(
+            "AgentRun", {"goal": "g", "plan": plan}, id="agent-bounded", task_queue=queues.WORKFLOW
+        )
+        result = await run
+    assert "budget: nodes 2 at most, by SENNIT_BUDGET_DEFAULT of the workers" in result["warnings"]
+    started = [node for node in result["nodes"] if node["status"] in ("done", "succeeded", "failed")]
+    assert len(started) <= 2
