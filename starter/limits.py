@@ -4,9 +4,11 @@ from typing import Final
 
 from sennit.workflows.plan.limits import MAX_PAYLOAD_BYTES
 
+LEAST_TOKEN_CHARACTERS: Final = 24  # of a bearer token that `serve` takes: fewer can be guessed
 MAX_CASES: Final = 2_000  # of one file: each is a run, and all of them are on the screen
 MAX_CASE_NAME_CHARACTERS: Final = 60  # It is a part of a run's id, beside those of the set and the model
 MAX_CASES_AT_ONCE: Final = 100  # Each is watched by queries
+MAX_CHECKS_AT_ONCE: Final = 2  # of plans by `serve`: each starts a process that lists the tools
 MAX_DAYS: Final = 3650  # Ten years: more is a mistake in the command
 MAX_FATE_LINES: Final = 20  # of reads that a fork or an edit takes over: a person reads the others
 MAX_GOAL_SUMMARY_CHARACTERS: Final = 200  # of a goal in a list of runs
@@ -22,10 +24,18 @@ MAX_OUTPUT_CHANGES: Final = 10
 """How often an output is read from its beginning again because another worker gives it otherwise."""
 MAX_PLAN_FILE_BYTES: Final = 5 * 1024 * 1024  # of a plan file: readers of YAML take many times that in memory
 MAX_PROGRESS_CHARACTERS: Final = 200  # of a node's progress on the screen
+MAX_REPLY_CHARACTERS: Final = 20_000  # of an answer in a reply to an agent, whose model reads all of it
+MAX_REPLY_NODES: Final = 20  # that have failed, in such a reply
+MAX_REPLY_RUNS: Final = 100  # in a list for an agent
+MAX_REPLY_WAIT_SECONDS: Final = 60  # for a run, in one call of an agent: clients give calls up that take longer
 MAX_REPORTS_AT_ONCE: Final = 16  # that one command reads from the server side by side
 MAX_RESTART_PAUSE_SECONDS: Final = 30.0  # between two starts of a child that ends at once
 MAX_SCHEDULE_NAME_CHARACTERS: Final = 200  # The server puts the time behind it for the id of a run
 MAX_SECONDS_AT_EXIT: Final = 1.0  # that a process waits for threads of others which run Python; some never leave it
+MAX_SERVE_BODY_BYTES: Final = 4 * 1024 * 1024  # of a request to `serve`: more than a plan and its inputs may have
+MAX_SERVE_IDLE_SECONDS: Final = 600.0  # after which a session of `serve` ends that nobody uses
+MAX_SERVE_REQUESTS: Final = 500  # to `serve` at once: a session waits for news, and in some for a run beside that
+MAX_SERVE_SESSIONS: Final = 200  # of `serve` at once
 MAX_SHOWN_BYTES: Final = 64 * 1024  # of an output that a terminal is given at once
 MAX_SHOWN_LOG: Final = 20  # lines of a run's log on the screen
 MAX_SHOWN_WRITES: Final = 20  # of a run on the screen; its report, as JSON, has 500

@@ -46,7 +46,7 @@ ORDER = (
     "sennit.activities.programs.coroutines", "sennit.activities.programs", "sennit.activities.runs",
     "sennit.activities", "sennit.workers", "sennit.starter.limits", "sennit.starter.dev", "sennit.starter.client",
     "sennit.starter.terminal", "sennit.starter.report", "sennit.starter.plans", "sennit.starter.evaluation",
-    "sennit.starter.commands", "sennit.starter", "sennit.testing", "sennit",
+    "sennit.starter.serve", "sennit.starter.commands", "sennit.starter", "sennit.testing", "sennit",
 )  # fmt: skip
 """Every sub-package of the source. Each may import itself and those before it, as far as MAY_IMPORT lets it."""
 DOCUMENTED = ("_asdict", "_replace", "_exit", "_current_frames")
@@ -70,6 +70,7 @@ THIRD_PARTIES = {
     "starter/plans/yaml_text.py": ("yaml",),
     "starter/plans/plan_text.py": ("yaml",),
     "starter/commands/command_line.py": ("argcomplete",),
+    "starter/serve/": ("pydantic", "mcp", "mcp_types", "uvicorn"),  # the SDK serves HTTP with uvicorn
     "starter/dev/": ("pydantic", "temporalio", "psutil", "filelock"),
     "starter/": ("pydantic", "temporalio", "rich"),
     "sennit/testing/": ("temporalio", "pytest"),

@@ -18,7 +18,7 @@ from sennit.starter.client.connection import (
     speaking_sennit,
 )
 from sennit.starter.client.dry_run import dry_run
-from sennit.starter.client.errors import NotAllowed, RunNotFound, ServerUnreachable
+from sennit.starter.client.errors import InvalidRequest, NotAllowed, RunNotFound, ServerUnreachable
 from sennit.starter.client.local import allow_writes, join_local_stack, open_folder
 from sennit.starter.client.origin import Origin, read_origin
 from sennit.starter.client.request import (
@@ -40,7 +40,7 @@ from sennit.starter.client.request import (
     with_modules,
 )
 from sennit.starter.client.run import Run
-from sennit.starter.client.runs import WORKFLOW_TYPE, RunSummary, read_runs
+from sennit.starter.client.runs import CALLER, WORKFLOW_TYPE, RunSummary, read_runs
 from sennit.starter.client.server_errors import error_of
 from sennit.starter.dev.messages import Say, to_stderr
 from sennit.starter.dev.stack import Renew
@@ -107,7 +107,7 @@ class Sennit:
         """
         goal, plan, title = options.pop("goal", ""), options.pop("plan", None), options.pop("title", "")
         program, docs = options.pop("program", ""), options.pop("docs", None)
-        chosen_id, again = options.pop("id", None), options.pop("again", False)
+        chosen_id, again, caller = options.pop("id", None), options.pop("again", False), options.pop("caller", "")
         folder = docs_folder(docs, must_exist=self.server.is_local) if docs else None
         files = attached_files(options.pop("attachments", None) or {}, must_exist=self.server.is_local)
         if program:
@@ -119,7 +119,9 @@ class Sennit:
         request = build_request(goal=goal, plan=plan, docs=folder, attachments=files, **options)
         name = goal or str((plan or {}).get("goal") or "") or title
         workflow_id = chosen_id if chosen_id is not None else new_id(name)
-        return await self._begin(request, workflow_id, name, title, plan, request, again=again, result=result)
+        return await self._begin(
+            request, workflow_id, name, title, plan, request, again=again, result=result, caller=caller
+        )
 
     async def fork(
         self,
@@ -200,6 +202,7 @@ class Sennit:
         *,
         again: bool,
         result: type[Any] | None = None,
+        caller: str = "",
     ) -> Run[Any]:
         """Start the run. Its user allows it what they have `chosen` themselves: to read a folder or a file, and to
         write without asking.
@@ -214,6 +217,8 @@ class Sennit:
         request, memo = with_memo(request, summary(title or name), plan)
         if trace := current_trace():
             memo |= {"traceparent": trace}
+        if caller:
+            memo |= {CALLER: caller}
         reuse = WorkflowIDReusePolicy.ALLOW_DUPLICATE if again else WorkflowIDReusePolicy.REJECT_DUPLICATE
         try:  # the server decides whether the id is free, so two starters cannot both win
             handle = await self.client.start_workflow(
@@ -230,7 +235,10 @@ class Sennit:
             )
         except WorkflowAlreadyStartedError:
             run, found = await self._described(workflow_id, result=result)
-            check_same(workflow_id, memo["title"], request, await found.memo())
+            known = await found.memo()
+            if caller and known.get(CALLER) != caller:
+                raise InvalidRequest(f"the id {workflow_id} is taken; choose another one") from None
+            check_same(workflow_id, memo["title"], request, known)
             return run
         except RPCError as error:
             raise error_of(error) from None
@@ -264,9 +272,15 @@ class Sennit:
         """
         return await read_runs(self.client, status=status, tenant=tenant, since=since, failed=failed, on_more=on_more)
 
-    async def look_up(self, name: str, *, result: type[Any] | None = None) -> tuple[Run[Any], bool]:
-        """Return the latest run with this id, and whether it still goes on; needs no worker. Raises RunNotFound."""
+    async def look_up(
+        self, name: str, *, result: type[Any] | None = None, caller: str | None = None
+    ) -> tuple[Run[Any], bool]:
+        """Return the latest run with this id, and whether it still goes on; needs no worker. Raises RunNotFound: with
+        `caller` also if that run was not started for this caller, in the same words.
+        """
         run, found = await self._described(name, result=result)
+        if caller is not None and (await found.memo()).get(CALLER) != caller:
+            raise self._not_found(name)
         return run, found.status is WorkflowExecutionStatus.RUNNING
 
     async def _described(self, name: str, *, result: type[Any] | None) -> tuple[Run[Any], WorkflowExecutionDescription]:
@@ -275,8 +289,7 @@ class Sennit:
             found = await self.client.get_workflow_handle(checked_id(name)).describe(rpc_timeout=RPC_TIMEOUT)
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND and "namespace" not in error.message.lower():
-                where = f"in namespace {self.server.namespace} at {self.server.address}"
-                raise RunNotFound(f"there is no run {name} {where}") from None
+                raise self._not_found(name) from None
             raise error_of(error) from None
         if found.workflow_type != WORKFLOW_TYPE:
             raise RunNotFound(f"{name} is a workflow of type {found.workflow_type}, not a run of Sennit")
@@ -284,6 +297,9 @@ class Sennit:
         run.began = found.start_time.timestamp()
         run.closed = found.close_time.timestamp() if found.close_time else 0.0
         return run, found
+
+    def _not_found(self, name: str) -> RunNotFound:
+        return RunNotFound(f"there is no run {name} in namespace {self.server.namespace} at {self.server.address}")
 
     def _run(self, name: str, run_id: str, *, joined: bool = False, result: type[Any] | None) -> Run[Any]:
         link = self.server.link(name, run_id)

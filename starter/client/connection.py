@@ -109,10 +109,12 @@ def _ui(known: str | None) -> str | None:
     return None if named == "off" else named or known or None
 
 
-async def connect_client(server: TemporalServer) -> Client:
-    """Return a client; raises ServerUnreachable with address and cause, after at most 10 s."""
+async def connect_client(server: TemporalServer, identity: str = "") -> Client:
+    """Return a client, which histories name by its identity: by default the person whose process this is. Raises
+    ServerUnreachable with address and cause, after at most 10 s.
+    """
     try:
-        return await connect(config=server.config, identity=_person())
+        return await connect(config=server.config, identity=identity or person())
     except (RuntimeError, TimeoutError, ValueError) as error:
         raise ServerUnreachable(f"no Temporal server at {server.address}: {cause_of(error)}") from None
 
@@ -152,7 +154,7 @@ def _wait_for_sdk_threads() -> None:
         time.sleep(LEAST_SECONDS_AT_EXIT)
 
 
-def _person() -> str:
+def person() -> str:
     """Return who uses this client, as histories and approvals name them."""
     try:
         user = getpass.getuser()

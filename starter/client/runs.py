@@ -14,6 +14,8 @@ from sennit.starter.limits import MAX_LISTED_RUNS
 from sennit.workflows.messages.result import WAITS_FOR, RunStatus
 
 WORKFLOW_TYPE = "AgentRun"
+CALLER = "sennit_caller"
+"""The memo of a run that an agent has started through `sennit serve`: whose agent."""
 _ENDED: Mapping[WorkflowExecutionStatus, RunStatus] = {
     WorkflowExecutionStatus.RUNNING: "running",
     WorkflowExecutionStatus.COMPLETED: "done",
@@ -25,6 +27,7 @@ _ENDED: Mapping[WorkflowExecutionStatus, RunStatus] = {
 class RunSummary:
     """A run in a list. `waits_for` names the node that needs a person or a server; numbers are None where the namespace
     lacks search attributes. `began` and `closed` are seconds of the Unix clock, `closed` 0 while the run goes on.
+    `caller` says whose agent has started it through `sennit serve`; it is empty for all other runs.
     """
 
     id: str
@@ -39,6 +42,7 @@ class RunSummary:
     failed: int | None = None
     tokens: int | None = None
     cost_usd: float | None = None
+    caller: str = ""
     has_attributes: bool = False
 
 
@@ -129,6 +133,7 @@ async def summary_of(found: WorkflowExecution) -> RunSummary:
         failed=values.get("SennitNodesFailed"),
         tokens=int(tokens) if tokens is not None else None,
         cost_usd=values.get("SennitCostUsd"),
+        caller=str(memo.get(CALLER) or ""),
         has_attributes="SennitStatus" in values,
     )
 

@@ -22,7 +22,7 @@ from sennit.workflows.plan.checking.validation import parse_plan, problems_of
 from sennit.workflows.plan.language.nodes import Plan, Role
 from sennit.workflows.plan.language.parser import malformed
 from sennit.workflows.plan.language.problems import InvalidPlan, Problem
-from sennit.workflows.plan.language.text import format_name, format_names, one_line
+from sennit.workflows.plan.language.text import format_name, format_names, one_line, text_bytes
 from sennit.workflows.plan.limits import MAX_JSON_LEVELS
 from sennit.workflows.plan.programs.program_plan import program_plan, program_problems, script_problems, title_of
 from sennit.workflows.plan.quotes.estimate import Quote
@@ -169,13 +169,38 @@ def read_plan(path: str) -> PlanFile:
     return file
 
 
+def plan_of(text: str, name: str = "plan") -> PlanFile:
+    """Return the plan that a text holds, as YAML or JSON. Modules of its programs come from the library and from
+    SENNIT_PROGRAMS, never from a folder: nobody has named one. Raises BadPlan.
+    """
+    _check_size(name, text_bytes(text))
+    file = _data(name, text, is_json=_looks_like_json(text))
+    file.check_bounds()
+    _put_together(file, None)
+    return file
+
+
+def program_of(text: str, name: str = "program") -> PlanFile:
+    """Return the program that a text holds, with modules as `plan_of` finds them. Raises BadPlan."""
+    _check_size(name, text_bytes(text))
+    return _program(name, text or "\n", None)
+
+
 def read_data(path: str) -> PlanFile:
     """Return the file at `path` as plain data that knows its lines, whatever it holds; raises BadPlan if it cannot be
     read.
     """
     name = "stdin" if path == "-" else path
     text = _decode(name, _read(path))
-    is_json = path.endswith(".json") or (not path.endswith((".yaml", ".yml")) and text.lstrip()[:1] == "{")
+    is_yaml = path.endswith((".yaml", ".yml"))
+    return _data(name, text, is_json=path.endswith(".json") or (not is_yaml and _looks_like_json(text)))
+
+
+def _looks_like_json(text: str) -> bool:
+    return text.lstrip()[:1] == "{"
+
+
+def _data(name: str, text: str, *, is_json: bool) -> PlanFile:
     try:
         yaml = None if is_json else YamlText(text)
         data = _read_json(text) if yaml is None else yaml.data
@@ -208,8 +233,10 @@ def _program(name: str, text: str, path: Path | None) -> PlanFile:
     return PlanFile(name, program_plan(bundle.script), script=bundle.script, paths=paths)
 
 
-def _put_together(file: PlanFile, folder: Path) -> None:
-    """Give each program of a plan the modules that it imports, which are beside the plan. Raises BadPlan."""
+def _put_together(file: PlanFile, folder: Path | None) -> None:
+    """Give each program of a plan the modules that it imports, which are in the folder of the plan, if it has one.
+    Raises BadPlan.
+    """
     nodes = file.data.get("nodes")
     for number, node in enumerate(nodes if isinstance(nodes, list) else ()):
         script = node.get("script") if isinstance(node, dict) and node.get("kind") == "program" else None
@@ -235,9 +262,13 @@ def _read(path: str) -> bytes:
                 body = file.read(MAX_PLAN_FILE_BYTES + 1)
         except (OSError, ValueError) as error:
             raise BadPlan(f"{path}: {getattr(error, 'strerror', None) or error}") from None
-    if len(body) > MAX_PLAN_FILE_BYTES:
-        raise BadPlan(f"{path}: over {MAX_PLAN_FILE_BYTES // 1024 // 1024} MiB; use `map` for many alike nodes")
+    _check_size(path, len(body))
     return body
+
+
+def _check_size(name: str, size: int) -> None:
+    if size > MAX_PLAN_FILE_BYTES:
+        raise BadPlan(f"{name}: over {MAX_PLAN_FILE_BYTES // 1024 // 1024} MiB; use `map` for many alike nodes")
 
 
 def _decode(name: str, body: bytes) -> str:

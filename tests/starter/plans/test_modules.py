@@ -1,5 +1,6 @@
 """Programs whose modules stand beside them, as clients read them."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from sennit.starter.client.errors import InvalidRequest
 from sennit.starter.client.request import script_of, with_modules
 from sennit.starter.plans.catalogue import Catalogue
-from sennit.starter.plans.plan_file import BadPlan, read_plan, read_script
+from sennit.starter.plans.plan_file import BadPlan, plan_of, program_of, read_plan, read_script
 from sennit.workflows.plan.language.parser import parse_plan
 from sennit.workflows.plan.programs.program_plan import program_problems
 from sennit.workflows.plan.programs.source import without_name
@@ -71,3 +72,19 @@ def test_workers_name_the_file_of_a_program_without_its_path(folder: Path) -> No
     plan = parse_plan(read_plan("own/prog.py").data)
     places = [str(problem).partition(": ")[0] for problem in program_problems(plan, {"search": {}})]
     assert sorted(places) == ["helpers.py:2", "prog.py:6"]
+
+
+def test_a_text_that_an_agent_has_written_reads_no_module_of_this_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "beside.py").write_text("KEY = 1\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SENNIT_PROGRAMS", raising=False)
+    script = "import beside\n\n\nasync def main():\n    return beside.KEY\n"
+    plan = {"nodes": [{"id": "a", "kind": "program", "script": script}]}
+    with pytest.raises(BadPlan, match=r"^program:1: .*beside"):
+        program_of(script).check(None)
+    with pytest.raises(BadPlan, match=r"^plan: nodes\[0\].script.*beside"):
+        plan_of(json.dumps(plan)).check(None)
+    monkeypatch.setenv("SENNIT_PROGRAMS", str(tmp_path))
+    assert "KEY = 1" in program_of(script).script

@@ -1,0 +1,124 @@
+"""The server of the Model Context Protocol over streamable HTTP: where it listens, and whom it serves."""
+
+import ipaddress
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import uvicorn
+from mcp.server.mcpserver import MCPServer
+from mcp.server.transport_security import TransportSecuritySettings
+
+from sennit.starter.client.errors import Refused
+from sennit.starter.limits import (
+    MAX_SERVE_BODY_BYTES,
+    MAX_SERVE_IDLE_SECONDS,
+    MAX_SERVE_REQUESTS,
+    MAX_SERVE_SESSIONS,
+)
+
+PATH: Final = "/mcp"
+_SECONDS_TO_END: Final = 2
+_App = Callable[[Any, Any, Any], Awaitable[None]]
+_LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
+
+
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """Where to listen. `names` are the hosts by which clients reach it from elsewhere."""
+
+    host: str
+    port: int
+    names: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, text: str, names: Sequence[str]) -> "Listen":
+        """Return where a text `[HOST:]PORT` says; raises Refused."""
+        host, _, port = text.rpartition(":")
+        if not port.isdecimal() or int(port) > 65535:
+            raise Refused(f"--http {text[:60]}: write [HOST:]PORT, such as 8765")
+        return cls(host.strip("[]") or "127.0.0.1", int(port), names)
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine reaches it."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+    def security(self) -> TransportSecuritySettings:
+        """Return which hosts a request may name, and which origins: none but these, so that no web page gets here, not
+        even one whose own name leads to this address. Raises Refused if no client could name it.
+        """
+        names = list(self.names)
+        if self.is_loopback:
+            names += _LOOPBACK
+        elif not names:
+            raise Refused(f"--http {self.host}:{self.port}: name the host that clients call it by: --name HOST")
+        hosts = [*names, *(f"{name}:*" for name in names)]
+        origins = [f"{scheme}://{host}" for scheme in ("http", "https") for host in hosts]
+        return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
+
+
+class _Bounded:
+    """An ASGI application that serves so many requests at once, and answers others with 503.
+
+    The bound of uvicorn counts connections that ask for nothing: whoever opens enough of them would keep all others
+    out. A request without a token ends at once, so that it takes no place from those that have one.
+    """
+
+    def __init__(self, app: _App) -> None:
+        self._app = app
+        self._requests = 0
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        if self._requests == MAX_SERVE_REQUESTS:
+            headers = [(b"content-type", b"text/plain"), (b"retry-after", b"5"), (b"connection", b"close")]
+            await send({"type": "http.response.start", "status": 503, "headers": headers})
+            await send({"type": "http.response.body", "body": b"too many requests at once; come later"})
+            return
+        self._requests += 1
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._requests -= 1
+
+
+async def serve_http(server: MCPServer[Any], listen: Listen, ready: Callable[[str], None]) -> None:
+    """Serve until the process is told to end; `ready` gets the URL once it listens. Raises Refused.
+
+    More requests or sessions at once than it has room for are answered with 503, larger requests with 413.
+    """
+    app = server.streamable_http_app(
+        streamable_http_path=PATH,
+        host=listen.host,
+        transport_security=listen.security(),
+        max_request_body_size=MAX_SERVE_BODY_BYTES,
+        session_idle_timeout=MAX_SERVE_IDLE_SECONDS,
+        max_sessions=MAX_SERVE_SESSIONS,
+    )
+    config = uvicorn.Config(
+        _Bounded(app),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=_SECONDS_TO_END,
+    )
+    with _listening(listen) as place:
+        port = place.getsockname()[1]
+        shown = f"[{listen.host}]" if ":" in listen.host else listen.host
+        ready(f"http://{shown}:{port}{PATH}")
+        await uvicorn.Server(config).serve(sockets=[place])
+
+
+def _listening(listen: Listen) -> socket.socket:
+    family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
+    try:
+        return socket.create_server((listen.host, listen.port), family=family, backlog=MAX_SERVE_REQUESTS)
+    except OSError as error:
+        raise Refused(f"--http {listen.host}:{listen.port}: {error.strerror or error}") from None
