@@ -61,7 +61,14 @@ THIRD_PARTIES = {
     "activities/storage/grants.py": ("pydantic", "filelock"),
     "activities/programs/interpreter.py": ("pydantic_monty",),
     "activities/programs/turns.py": ("pydantic_monty",),
-    "activities/toolbox/mcp/": ("pydantic", "mcp", "mcp_types", "httpx2", "anyio"),  # the SDK's streams are anyio's
+    "activities/toolbox/mcp/": (
+        "pydantic",
+        "mcp",
+        "mcp_types",
+        "httpx2",
+        "anyio",
+        "filelock",
+    ),  # the SDK's streams are anyio's
     "activities/toolbox/files/pdf.py": ("pypdf",),
     "activities/toolbox/": ("pydantic", "pydantic_core"),
     "activities/": ("pydantic", "pydantic_core", "temporalio"),

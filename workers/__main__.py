@@ -28,6 +28,8 @@ usage: python -m sennit.workers ROLE        serve a role: {roles}
        python -m sennit.workers catalogue   print all tools, roles and models as JSON
        python -m sennit.workers check FILE  print what the types of a program do not allow as JSON
        python -m sennit.workers try NAME    call a tool once, with --arg NAME=VALUE; print what came of it as JSON
+       python -m sennit.workers login NAME  log in at an MCP server, in a browser
+       python -m sennit.workers token NAME URL   print the headers of that login as JSON
        python -m sennit.workers gc          delete what is stored of runs that the server no longer knows
        python -m sennit.workers store       create the artifact store, if it is not there; print as JSON which
 Settings are SENNIT_* variables; the connection is that of the temporal command (TEMPORAL_*, temporal.toml).
@@ -41,7 +43,9 @@ def main(arguments: Sequence[str]) -> int:
     from sennit.workers.settings import WrongSetting
 
     arguments, count = (arguments[:1], arguments[2]) if list(arguments[1:-1]) == ["--processes"] else (arguments, "")
-    takes_more = arguments[:1] in (["gc"], ["try"]) or (arguments[:1] == ["check"] and len(arguments) == 2)
+    takes_more = arguments[:1] in (["gc"], ["try"], ["login"], ["token"]) or (
+        arguments[:1] == ["check"] and len(arguments) == 2
+    )
     if (len(arguments) != 1 and not takes_more) or arguments[0].startswith("-"):
         help_wanted = list(arguments) in (["-h"], ["--help"])
         (sys.stdout if help_wanted else sys.stderr).write(USAGE.format(roles=", ".join(ROLES)))
@@ -61,6 +65,10 @@ def main(arguments: Sequence[str]) -> int:
             from sennit.workers.trial import main as try_tool
 
             return try_tool(arguments[1:])
+        if arguments[0] in ("login", "token"):
+            from sennit.workers import login
+
+            return (login.main if arguments[0] == "login" else login.print_headers)(arguments[1:])
         if takes_more:
             return check_types(arguments[1])
         special = {"catalogue": catalogue, "store": create_store}

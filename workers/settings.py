@@ -132,6 +132,7 @@ class WorkerSettings:
 
     artifacts: Annotated[Path | str, "SENNIT_ARTIFACTS", _store]
     index: Annotated[Path, "SENNIT_INDEX", _path]
+    logins: Annotated[Path, "SENNIT_LOGINS", _path]
     docs: Annotated[Path | None, "SENNIT_DOCS", _path] = None
     docs_roots: Annotated[tuple[Path, ...], "SENNIT_DOCS_ROOTS", _paths] = ()
     grants: Annotated[Path | None, "SENNIT_GRANTS", _path] = None
@@ -162,7 +163,7 @@ class WorkerSettings:
 def read_settings(env: Mapping[str, str] = os.environ) -> WorkerSettings:
     """Return the settings in `env`; an empty variable counts as absent. Raises WrongSetting for a wrong value.
 
-    Artifacts and indexes are by default in SENNIT_STATE, or in `sennit` of XDG_STATE_HOME or ~/.local/state.
+    Artifacts, indexes and logins are by default in SENNIT_STATE, or in `sennit` of XDG_STATE_HOME or ~/.local/state.
     """
     values: dict[str, Any] = {}
     for name, hint in get_type_hints(WorkerSettings, include_extras=True).items():
@@ -180,7 +181,8 @@ def read_settings(env: Mapping[str, str] = os.environ) -> WorkerSettings:
         models = ModelSettings.read(env)
     except ValueError as problem:
         raise WrongSetting(str(problem)) from None
-    return WorkerSettings(**{"artifacts": state / "artifacts", "index": state / "index", **values}, models=models)
+    places = {"artifacts": state / "artifacts", "index": state / "index", "logins": state / "logins"}
+    return WorkerSettings(**{**places, **values}, models=models)
 
 
 def _read(env: Mapping[str, str], name: str, parse: Callable[[str], Any]) -> Any:

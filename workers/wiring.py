@@ -161,7 +161,7 @@ def load_registry(
         raise WrongSetting(f"SENNIT_TOOLS: {problem}") from None
     registry.leave_out(left_out)
     if settings.mcp and role.serves("tools"):
-        _offer_mcp_tools(settings.mcp, registry)
+        _offer_mcp_tools(settings.mcp, settings.logins, registry)
     return registry
 
 
@@ -207,13 +207,13 @@ def _configured_tools(settings: WorkerSettings, left_out: dict[str, str]) -> "li
     return found
 
 
-def _offer_mcp_tools(path: Path, registry: "Registry") -> None:
+def _offer_mcp_tools(path: Path, logins: Path, registry: "Registry") -> None:
     from sennit.activities.toolbox import ToolSetupError
 
     try:
         from sennit.activities.toolbox.mcp.tools import McpServers
 
-        McpServers(path, os.environ).offer(registry)
+        McpServers(path, os.environ, logins).offer(registry)
     except ToolSetupError as problem:
         raise WrongSetting(f"SENNIT_MCP: {problem}") from None
     except ModuleNotFoundError as missing:

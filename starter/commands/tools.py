@@ -1,4 +1,6 @@
-"""`sennit tools`: what a plan may call. With a NAME it describes one tool, with `try NAME` it calls that once."""
+"""`sennit tools`: what a plan may call. With a NAME it describes one tool, with `try NAME` it calls that once, with
+`login SERVER` a person logs in at an MCP server.
+"""
 
 import argparse
 import json
@@ -7,7 +9,7 @@ from typing import Any
 
 from sennit.starter.client.errors import Exit, Refused, SennitError
 from sennit.starter.commands.command_line import Parser
-from sennit.starter.plans.catalogue import Catalogue, read_catalogue, try_tool
+from sennit.starter.plans.catalogue import Catalogue, log_in, read_catalogue, try_tool
 from sennit.starter.terminal.console import Terminal
 from sennit.starter.terminal.text import fit
 from sennit.workflows.plan.language.problems import no_such_tool
@@ -18,8 +20,9 @@ from sennit.workflows.views.example import example_value
 
 def add_arguments(parser: Parser) -> None:
     examples = 'sennit tools calculate\nsennit tools try calculate --arg "expression=6650 - 6400"'
-    parser.describe("[NAME | try NAME]", examples)
-    about = "a tool to describe; after `try` the one to call, once and in a process of its own"
+    parser.describe("[NAME | try NAME | login SERVER]", examples)
+    about = "a tool to describe; after `try` the one to call, once and in a process of its own; "
+    about += "after `login` the MCP server at which you log in with a browser"
     parser.add_argument("words", nargs="*", metavar="NAME", help=about)
     stubs_help = "write what programs can call, with its types, for your editor"
     parser.add_argument("--stubs", action="store_true", help=stubs_help)
@@ -33,6 +36,8 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     """Write the tools with their effects and arguments, or one with its schema; as JSON with their whole schemas."""
     if args.words[:1] == ["try"]:
         return await _try(args, terminal)
+    if args.words[:1] == ["login"]:
+        return await _log_in(args, terminal)
     if len(args.words) > 1:
         raise Refused(f"one NAME at a time; to call a tool: sennit tools try {args.words[0]}")
     catalogue = await read_catalogue()
@@ -68,6 +73,16 @@ async def _try(args: argparse.Namespace, terminal: Terminal) -> Exit:
     result = found["result"]
     text = clean(result) if isinstance(result, str) else json.dumps(result, ensure_ascii=False, indent=2)
     terminal.result(text, result)
+    return Exit.ANSWER
+
+
+async def _log_in(args: argparse.Namespace, terminal: Terminal) -> Exit:
+    """Have a person log in at an MCP server. Workers of the local stack use the login from their next request on."""
+    if len(args.words) != 2:
+        raise Refused("name one server of SENNIT_MCP: sennit tools login SERVER")
+    name = args.words[1]
+    await log_in(name)
+    terminal.result(f"logged in at {name}", {"server": name, "logged_in": True})
     return Exit.ANSWER
 
 

@@ -125,6 +125,7 @@ class StateDir:
         self.index = root / "index"  # the search indexes over document folders
         self.last_used = root / "last-used"  # touched at every use by a client
         self.collected = root / "last-gc"  # touched when artifacts are collected
+        self.logins = root / "logins"  # at MCP servers, a file each, which only its owner reads
         self.record = root / "stack.json"
         self.modules = root / "modules.json"  # the user's modules that its workers have imported; workers write it
         self.grants = root / "grants.json"

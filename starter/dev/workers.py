@@ -30,7 +30,7 @@ INSTALLATION = f"{PACKAGE.parent}, Python of {sys.prefix}"
 PACKAGES = ("workflows", "activities", "workers", "starter")
 INHERITED = ("SENNIT_", "OPENAI_", "ANTHROPIC_", "OTEL_", "SSL_CERT_")
 OF_THE_CLIENT = frozenset({"SENNIT_STATE", "SENNIT_IDLE_STOP", "SENNIT_TEMPORAL_CLI", "SENNIT_HEALTH_PORT"})
-PATHS = ("DOCS", "DOCS_ROOTS", "HTTP_TOOLS", "MCP", "PRICES", "TOOLS_PATH", "WRITE_ROOT")
+PATHS = ("DOCS", "DOCS_ROOTS", "HTTP_TOOLS", "LOGINS", "MCP", "PRICES", "TOOLS_PATH", "WRITE_ROOT")
 MODEL_SETTINGS = "SENNIT_MODEL_SETTINGS"  # a file, or the settings themselves
 
 
@@ -106,6 +106,7 @@ def worker_environment(state: StateDir, address: str, health_port: int, environ:
         "SENNIT_INDEX": str(state.index),
         "SENNIT_GRANTS": str(state.grants),
         "SENNIT_IMPORTED": str(state.modules),
+        "SENNIT_LOGINS": kept.get("SENNIT_LOGINS") or str(state.logins),
         "SENNIT_DRAIN": f"{DRAIN:g}",
         "SENNIT_HEALTH_PORT": f"{HOST}:{health_port}",
     }

@@ -74,6 +74,15 @@ async def try_tool(name: str, options: Sequence[str]) -> dict[str, Any]:
     return found
 
 
+async def log_in(server: str) -> None:
+    """Have a person log in at a declared MCP server, in a child process that writes the address for their browser to
+    standard error. Raises Refused, which has said why there.
+    """
+    ended = await run_to_end((*WORKERS, "login", server), errors=None)
+    if ended.code != 0:
+        raise Refused(f"nobody is logged in at {server[:60]}")
+
+
 async def _answer(command: tuple[str, ...], failure: str, text: bytes = b"") -> Any:
     """Return the JSON with which a child process answers a text."""
     try:

@@ -14,6 +14,7 @@ HOME = {"HOME": "/home/ada"}
 DEFAULTS = WorkerSettings(
     artifacts=Path("/home/ada/.local/state/sennit/artifacts"),
     index=Path("/home/ada/.local/state/sennit/index"),
+    logins=Path("/home/ada/.local/state/sennit/logins"),
     models=ModelSettings.read({}),
 )
 
@@ -35,6 +36,7 @@ def test_without_variables_there_are_the_defaults_and_an_empty_value_counts_as_a
         ("SENNIT_ARTIFACTS", "/data/a", "artifacts", Path("/data/a")),
         ("SENNIT_ARTIFACTS", "s3://b.x-1/team/sennit/", "artifacts", "s3://b.x-1/team/sennit"),
         ("SENNIT_INDEX", "~/i", "index", Path("/home/ada/i")),
+        ("SENNIT_LOGINS", "~/l", "logins", Path("/home/ada/l")),
         ("SENNIT_DOCS", "docs", "docs", Path.cwd() / "docs"),
         ("SENNIT_MCP", "/m.json", "mcp", Path("/m.json")),
         ("SENNIT_HTTP_TOOLS", "/h.json", "http_tools", Path("/h.json")),

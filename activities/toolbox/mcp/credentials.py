@@ -6,6 +6,7 @@ import time
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import httpx2
@@ -17,6 +18,8 @@ from sennit.activities.limits import MAX_ERROR_BYTES
 from sennit.activities.toolbox.redaction import forget, remember
 from sennit.workflows.plan.language.validation_messages import first_error
 
+REFUSED_VARIABLE: Final = "HEADERS_REFUSED"
+"""The variable, `1`, of a command whose last headers a server has refused."""
 _SECONDS: Final = 30.0
 _KEPT_SECONDS: Final = 300.0
 """For which headers are kept if their command does not say when they expire."""
@@ -45,23 +48,28 @@ class HeadersCommand(httpx2.Auth):
 
     command: Sequence[str]
     env: Mapping[str, str]
+    needs: Path | None = None
+    """A file without which there are no headers: the command is not asked, and the request goes out as it is."""
     _headers: Mapping[str, str] | None = None
     _ends: float = 0.0
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         """Raises CommandFailed before anything was sent."""
+        if self.needs is not None and not self.needs.exists():
+            yield request
+            return
         used = await self._current()
         request.headers.update(used)
         response = yield request
         if response.status_code == httpx2.codes.UNAUTHORIZED:
             if self._headers is used:  # another request may have replaced them meanwhile
                 self._headers = None
-            request.headers.update(await self._current())
+            request.headers.update(await self._current(is_refused=True))
             yield request
 
-    async def _current(self) -> Mapping[str, str]:
+    async def _current(self, *, is_refused: bool = False) -> Mapping[str, str]:
         if self._headers is None or time.monotonic() >= self._ends:
-            printed = await self._printed()
+            printed = await self._printed(is_refused=is_refused)
             for secret in _secrets_in(self._headers or {}):
                 forget(secret)
             for secret in _secrets_in(printed.headers):
@@ -70,14 +78,15 @@ class HeadersCommand(httpx2.Auth):
             self._ends = time.monotonic() + max(printed.expires_in - _EARLY_SECONDS, 0.0)
         return self._headers
 
-    async def _printed(self) -> _Printed:
-        """Run the command, which must end within 30 s."""
+    async def _printed(self, *, is_refused: bool = False) -> _Printed:
+        """Run the command, which must end within 30 s. It is told if the server has refused what it printed last."""
+        told = {REFUSED_VARIABLE: "1"} if is_refused else {}
         try:
             process = await asyncio.create_subprocess_exec(
                 *self.command,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=PIPE,
-                env={**get_default_environment(), **self.env},
+                env={**get_default_environment(), **self.env, **told},
             )
         except OSError as error:
             raise CommandFailed(f"headers_command: {self.command[0]}: {error.strerror}") from None
@@ -92,6 +101,8 @@ class HeadersCommand(httpx2.Auth):
             if process.returncode is None:
                 process.kill()
                 await process.wait()
+        if status != 0 and self.needs is not None:
+            raise CommandFailed("its login cannot be renewed")
         if status != 0:
             raise CommandFailed(f"headers_command: {self.command[0]} ended with {status}")
         return _read(output)

@@ -6,10 +6,12 @@ that floods its pipe delays nobody else.
 
 import asyncio
 import logging
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from mcp import Client
@@ -44,8 +46,10 @@ from sennit.activities.toolbox.errors import (
 from sennit.activities.toolbox.mcp.configuration import ServerDeclaration
 from sennit.activities.toolbox.mcp.credentials import HeadersCommand
 from sennit.activities.toolbox.mcp.http_transport import NOT_BEGUN, REFUSED
+from sennit.activities.toolbox.mcp.logins import login_file
 from sennit.activities.toolbox.mcp.transport import Server, Transport, leave_out
 
+_TOKEN: Final = (sys.executable, "-P", "-m", "sennit.workers", "token")
 _FIRST_PAUSE = 1.0
 _LISTEN_PAUSE = 30.0
 _RESULT: Final = TypeAdapter[CallToolResult | InputRequiredResult](CallToolResult | InputRequiredResult)
@@ -118,13 +122,21 @@ class Connection:
 class Session:
     """The session with one server. Its coroutines run in the thread of sessions."""
 
-    def __init__(self, name: str, declared: ServerDeclaration, secrets: Secrets) -> None:
-        """Raises ToolSetupError when a variable that the declaration names is not set."""
+    def __init__(self, name: str, declared: ServerDeclaration, secrets: Secrets, logins: Path | None = None) -> None:
+        """`logins` is the folder in which a person's logins are kept. Raises ToolSetupError when a variable that the
+        declaration names is not set.
+        """
         self.name = name
         self.declared = declared
         env = secrets.filled(declared.env, f"mcpServers.{name}.env")
         headers = secrets.filled(declared.headers, f"mcpServers.{name}.headers")
-        renewed = HeadersCommand(declared.headers_command, env) if declared.headers_command is not None else None
+        renewed = None
+        if declared.headers_command is not None:
+            renewed = HeadersCommand(declared.headers_command, env)
+        elif declared.url is not None and logins is not None:
+            renewed = HeadersCommand(
+                (*_TOKEN, name, declared.url), {"SENNIT_LOGINS": str(logins)}, login_file(logins, name)
+            )
         self.server = Server(name, declared, env, headers, renewed)
         self._opening = asyncio.Lock()
         self._news = asyncio.Event()
@@ -237,6 +249,8 @@ class Session:
     def _refused(self, error: MCPError) -> McpCredentialsRefused:
         """Return the error of a call whose credentials are refused, with what an operator can do about it."""
         todo = "renew what `headers` names and restart the worker, or declare a `headers_command` that prints them"
+        if self.server.renewed is not None and self.server.renewed.needs is not None:
+            todo = f"log in with: sennit tools login {self.name}"
         if self.declared.headers_command is not None:
             todo = "so it does with what its `headers_command` prints; check that command"
         return McpCredentialsRefused(f"MCP server {self.name}: {error}; {todo}")

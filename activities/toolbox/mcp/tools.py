@@ -48,7 +48,7 @@ class McpServers:
     60 s, until it does.
     """
 
-    def __init__(self, path: Path, env: Mapping[str, str]) -> None:
+    def __init__(self, path: Path, env: Mapping[str, str], logins: Path | None = None) -> None:
         """Start the servers, and wait as long as their starts may take, at most 45 s.
 
         Raises ToolSetupError naming the field that is wrong, the command that is not there, the variable that is not
@@ -57,7 +57,7 @@ class McpServers:
         declared, secrets = read_declared(path, Declarations), Secrets(env)
         for place in declared.foreign():
             log.warning("%s: %s means nothing here and is ignored", path, place)
-        self._sessions = [Session(name, each, secrets) for name, each in declared.enabled.items()]
+        self._sessions = [Session(name, each, secrets, logins) for name, each in declared.enabled.items()]
         for session in self._sessions:
             session.check_command()
         self._tools: dict[str, list[Tool]] = {}

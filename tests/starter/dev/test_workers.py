@@ -130,6 +130,7 @@ def test_workers_are_led_to_this_server_only() -> None:
         "SENNIT_INDEX": "/s/index",
         "SENNIT_GRANTS": "/s/grants.json",
         "SENNIT_IMPORTED": "/s/modules.json",
+        "SENNIT_LOGINS": "/s/logins",
         "SENNIT_DRAIN": "10",
         "SENNIT_HEALTH_PORT": "127.0.0.1:9",
     }
