@@ -233,6 +233,8 @@ class Activities:
         run_prefix = _run_prefix(call.run)
         history = await _typed(self._conversation.adopt(activity.client(), run_prefix, call))
         prepared = await _typed(self._preparer.prepare(run_prefix, call, approval, history))
+        if bounds:
+            prepared = prepared.model_copy(update={"budget": budget, "bounds": bounds})
         return await self._with_workers(prepared)
 
     @activity.defn(name=contracts.PREPARE_AGENTS.name)
@@ -272,8 +274,6 @@ class Activities:
             "rates": self._models.rates,
             "workers": await self._workers.counts(activity.client(), (tool.queue for tool in self._registry)),
             "timings": await self._timings.millis(self.store, namespace, tools),
-            "budget": budget if bounds else None,
-            "bounds": bounds,
         }
         return prepared.model_copy(update={name: value for name, value in found.items() if value})
 

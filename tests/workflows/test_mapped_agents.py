@@ -19,7 +19,7 @@ from sennit.starter.client.decisions import Decisions
 from sennit.starter.client.output import read_output
 from sennit.testing.model_rules import Reply
 from sennit.testing.models import ModelServer
-from sennit.workflows.run import shared_activities
+from sennit.workflows.limits import MAX_SHARING
 from sennit.workflows.run.search_attributes import KEYS
 
 PLANNER = "You plan work"
@@ -182,7 +182,7 @@ async def activities_of(handle: Handle) -> Counter[str]:
 async def test_agents_that_start_together_share_activities(
     client: Client, begin: Start, model_server: ModelServer
 ) -> None:
-    cities = [f"City {place}." for place in range(shared_activities.MAX_SHARING + 8)]
+    cities = [f"City {place}." for place in range(MAX_SHARING + 8)]
     plan_for(model_server, *cities)
     inputs = {"cities": {"type": "array"}}
     plan = {"inputs": inputs, "nodes": [team(tools=["nap"])], "answer": "$team"}
