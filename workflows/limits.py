@@ -56,6 +56,8 @@ MAX_OUTAGE_CHARACTERS: Final = 400  # of the cause of an outage
 MAX_BROKEN_CHARACTERS: Final = 120  # of the error that has frozen a run, which its board and lists show
 MAX_DRAFTS: Final = 100  # Parts in which a planner sends its plan
 MAX_DRAFT_UNPACKED_BYTES: Final = 256 * 1024  # of one part of a plan, unpacked: anybody may send it
+MAX_HEARD_CALLS: Final = 200
+"""Calls of a program before another one that are looked at for its critical path, the latest: there the path leads."""
 MAX_FLOW_EDGES: Final = 10_000  # of one page of figures: six bytes each in its answer
 MAX_QUERY_BYTES: Final = 200_000  # of the answer to a query
 MAX_STATE_PART_BYTES: Final = MAX_QUERY_BYTES * 3 // 4  # of the packed state of a run in one answer to a query

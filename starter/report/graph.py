@@ -60,8 +60,8 @@ def _critical_edges(names: Sequence[str], after: Sequence[Sequence[int]], conten
     hot: dict[str, bool] = {}
     for call in content.page.calls:
         if call.critical:
-            node, _, _ = call.node.partition("[")
-            hot[node] = True
+            name, _, _ = call.node.partition("[")
+            hot[name] = True
     leads_from = [name in hot for name in names]
     leads_to = list(leads_from)
     # A container is on the path if the path comes to it, and goes on behind it.
@@ -181,7 +181,7 @@ def _about(node: NodeView | None, call: CallLine | None) -> str:
     if node is None:
         return ""
     kind: str = node.kind
-    if node.kind == "tool":
+    if node.kind == "tool" and not node.call_site:
         words = node.summary.removeprefix(node.id).split()
         kind = words[0] if words else kind
     return f"{_time(node, call) or node.status} · {kind}"

@@ -1,9 +1,10 @@
 """The record of a run for its figures: which of its units are calls, when they were under way, and behind what."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
 
 from sennit.workflows.drawing.layout import flow_of
-from sennit.workflows.limits import MAX_FLOW_EDGES
+from sennit.workflows.limits import MAX_FLOW_EDGES, MAX_HEARD_CALLS
 from sennit.workflows.messages.figures import CallLine, FiguresPage, FlowLine
 from sennit.workflows.messages.result import UsageReport
 from sennit.workflows.plan.compile.graph import Graph
@@ -147,38 +148,56 @@ def _ends_of(graph: Graph, nodes: Sequence[int]) -> list[int]:
     return list(found)
 
 
-def _latest_before(state: RunState, nodes: Sequence[int]) -> dict[int, list[int]]:
-    """Return for each of these calls the others that had ended when it began, without those that others of them came
-    after: so a thousand calls one after another have a thousand pairs, and not half a million.
-    """
-    found: dict[int, list[int]] = {}
-    by_end = sorted(nodes, key=lambda node: span_of(state, node)[::-1])
-    by_begin = sorted(nodes, key=lambda node: span_of(state, node))
-    # Go through the calls as they began. `latest` are the ended ones that no ended one came after.
-    ended, latest, threshold = 0, list[int](), 0
-    for node in by_begin:
-        began = span_of(state, node)[0]
-        while ended < len(by_end) and span_of(state, by_end[ended])[1] <= began:
-            latest.append(by_end[ended])
-            threshold = max(threshold, span_of(state, by_end[ended])[0])
-            ended += 1
-        latest = [before for before in latest if span_of(state, before)[1] >= threshold]
-        found[node] = [before for before in latest if before != node]
-    return found
-
-
 def _calls_in_place(state: RunState) -> dict[int, list[int]]:
-    """Return what came in front of the calls that a step of a program has made itself: those of its calls of which it
-    had heard by then. The next step comes behind all of them.
+    """Return what came in front of the calls of a program whose step has made calls itself: those of its calls of which
+    it had heard by then. The next step comes behind all of them.
+    """
+    graph = state.graph
+    found: dict[int, list[int]] = {}
+    for maker in graph.made:
+        made = graph.made_by(maker)
+        in_place = [node for node in made if graph.specs[node].in_place]
+        if not in_place:
+            continue
+        found |= _heard_of(state, made, in_place)
+        following = graph.specs[maker].successor
+        if following >= 0:
+            found.setdefault(following, []).extend(in_place)
+    return found
+
+
+def _heard_of(state: RunState, made: Sequence[int], in_place: Sequence[int]) -> dict[int, list[int]]:
+    """Return for each call that a step has made those that had ended when it began, in the same task, in one that has
+    started that, or in one that it has started. Tasks that run side by side hear nothing of each other.
     """
     found: dict[int, list[int]] = {}
-    for maker in state.graph.made:
-        made = [node for node in state.graph.made_by(maker) if state.graph.specs[node].in_place]
-        found |= _latest_before(state, made)
-        following = state.graph.specs[maker].successor
-        if made and following >= 0:
-            found.setdefault(following, []).extend(made)
+    tasks = {node: _task_of(state.graph, node) for node in (*made, *in_place)}
+    ended = sorted(in_place, key=lambda node: span_of(state, node)[1])
+    ends = [span_of(state, node)[1] for node in ended]
+    for node in made:
+        began = span_of(state, node)[0]
+        # The latest come first. One that had ended before another of its task began is behind that already.
+        before: list[int] = []
+        since: dict[str, int] = {}
+        for other in reversed(ended[: bisect_right(ends, began)][-MAX_HEARD_CALLS:]):
+            task = tasks[other]
+            is_latest = span_of(state, other)[1] > since.get(task, -1)
+            if other != node and is_latest and _is_related(task, tasks[node]):
+                before.append(other)
+                since[task] = max(since.get(task, -1), span_of(state, other)[0])
+        found[node] = before
     return found
+
+
+def _task_of(graph: Graph, node: int) -> str:
+    """Return the task of a program that has made a call: `look#3/`, "" for the script itself."""
+    task, slash, _ = path_and_line(graph.specs[node])[0].rpartition("/")
+    return task + slash
+
+
+def _is_related(task: str, other: str) -> bool:
+    """Whether one of two tasks is the other, or has started it, directly or not."""
+    return task.startswith(other) or other.startswith(task)
 
 
 def figures_page(state: RunState, planning: Usage, start: int, limit: int) -> FiguresPage:

@@ -164,3 +164,35 @@ def test_a_page_has_the_calls_that_have_begun_and_marks_the_critical_path() -> N
     ]
     assert page.next == 2
     assert [call.node for call in figures_page(play.state, Usage(), 2, 2).calls] == ["c"], "it runs"
+
+
+def program(*calls: tuple[str, str, int, int]) -> Play:
+    """A program whose first step has made these calls itself: names, call sites, begins and ends."""
+    play = Play(node("p", kind="program"), answer="p")
+    at(play, 0).begin()
+    made = [node(name, in_place=True, call_site=site, key=name) for name, site, _, _ in calls]
+    later = node("p_2", kind="program", policy="any")
+    play.grow(*made, later, of="p")
+    state = play.state
+    for name, _, began, ended in calls:
+        unit = play.unit(name)
+        state.attempts[unit], state.spans[unit], state.status[unit] = 1, (began, ended), 3
+    return play
+
+
+def test_calls_that_a_script_made_one_after_another_are_a_chain() -> None:
+    play = program(("a", "search:1", 10, 30), ("b", "search:2", 31, 41), ("c", "search:3", 45, 50))
+    assert path(play) == ["a", "b", "c"]
+
+
+def test_tasks_of_a_script_that_run_side_by_side_are_no_chain() -> None:
+    """Two tasks begin one after the other, and what the script calls then has heard of both."""
+    play = program(
+        ("a", "search:1", 0, 10),
+        ("b", "look#1/search:3", 12, 20),
+        ("c", "look#2/search:3", 20, 50),
+        ("d", "look#1/llm:4", 21, 30),
+        ("e", "search:9", 60, 70),
+    )
+    assert path(play) == ["a", "c", "e"]
+    assert figures(play).critical_path_ms == 10 + 30 + 10
