@@ -159,11 +159,11 @@ async def test_who_joins_a_run_that_a_stranger_has_started_allows_it_nothing(sen
 
 
 async def _approval(sennit: Sennit, name: str) -> str:
-    """Return what `prepare` has fixed for a run."""
+    """Return what was fixed for a sub-agent when it was prepared."""
     history = await sennit.client.get_workflow_handle(name).fetch_history()
-    ended = next(event.activity_task_completed_event_attributes for event in history.events
-                 if event.HasField("activity_task_completed_event_attributes"))  # fmt: skip
-    [prepared] = await sennit.client.data_converter.decode(ended.result.payloads)
+    began = history.events[0].workflow_execution_started_event_attributes
+    [request] = await sennit.client.data_converter.decode(began.input.payloads)
+    prepared = request["prepared"]
     folder = next(StateDir.find().artifacts.glob(f"default/*/{prepared['run_context']}")).parent
     library = ArtifactReader(DirectoryStore(StateDir.find().artifacts))
     return (await library.run_context(f"default/{folder.name}", prepared["run_context"])).approval
