@@ -33,8 +33,9 @@ LORIS_SECONDS = 0.2
 @dataclass
 class ModelServer:
     """A running server. `asked` has every request in order, `billed` what each of them cost in
-    full, nothing if it was refused, `paths` every path; `open` are its connections, `busy` its
-    calls now, `dropped` the connections that broke."""
+    full, nothing if it was refused, `streamed` how many tokens of its stream went out, `paths`
+    every path; `open` are its connections, `busy` its calls now, `dropped` the connections that
+    broke."""
 
     rules: list[Rule] = field(default_factory=list)
     models: tuple[str, ...] = ("test-model",)
@@ -46,6 +47,7 @@ class ModelServer:
     port: int = 0
     asked: list[Asked] = field(default_factory=list)
     billed: list[tuple[int, int]] = field(default_factory=list)
+    streamed: list[int] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
     open: int = 0
     busy: int = 0
@@ -92,6 +94,7 @@ class ModelServer:
         """Remember a request, in `asked` and as a line of JSON in the log; returns its place."""
         self.asked.append(asked)
         self.billed.append((0, 0))
+        self.streamed.append(0)
         if self.log is not None:
             with self.log.open("a") as log:
                 log.write(json.dumps({"format": asked.format, "stream": asked.stream, "text": asked.text}) + "\n")
@@ -170,9 +173,9 @@ class _Exchange:
         if not asked.stream:
             await asyncio.sleep(reply.first_token)
             return await self._status(wire.whole(reply, asked, number), 200)
-        return await self._stream(wire, reply, list(wire.stream(reply, asked, number)))
+        return await self._stream(wire, reply, list(wire.stream(reply, asked, number)), place)
 
-    async def _stream(self, wire: Format, reply: Reply, events: list[tuple[str, bool]]) -> bool:
+    async def _stream(self, wire: Format, reply: Reply, events: list[tuple[str, bool]], place: int) -> bool:
         if reply.fault in ("html", "wrong type"):
             body = b"<html><title>Sign in</title></html>" if reply.fault == "html" else events[0][0].encode()
             kind = "text/html" if reply.fault == "html" else "text/plain"
@@ -195,6 +198,7 @@ class _Exchange:
                 await self._reader.read()
                 return False
             await self._paced(event, reply, number, slow=reply.fault == "slow loris")
+            self._server.streamed[place] += token
             if token and reply.rate:
                 due += 1 / reply.rate
                 await asyncio.sleep(max(0.0, due - clock()))

@@ -105,6 +105,34 @@ async def test_what_cancelled_calls_have_used_is_in_the_report(begin: Start, mod
     assert report["usage"]["calls"] == 12
 
 
+RACES = """
+async def race(n: int):
+    text = "word " * 100
+    slow = task(llm, f"Slow {n}: {text}", model="openai:test-model")
+    return await first([slow, task(llm, f"Fast {n}: {text}", model="openai:test-model")])
+
+
+async def main():
+    return await parallel([task(race, n=n) for n in range(20)])
+"""
+
+
+async def test_calls_that_are_cancelled_while_they_write_cost_what_the_server_wrote(
+    begin: Start, model_server: ModelServer
+) -> None:
+    """Of twenty pairs the fast call wins. The server tells no usage of the slow ones, which have written a part."""
+    model_server.on("Slow", Reply("never " * 2_000, rate=50.0))
+    model_server.on("Fast", Reply("never " * 40, first_token=2.0))
+    nodes = [{"id": "p", "kind": "program", "script": RACES}]
+    handle = await begin(plan={"nodes": nodes, "answer": "$p"}, budget={"tokens": 1_000_000})
+    report = await handle.result()
+    assert report["status"] == "done"
+    used = report["usage"]["input_tokens"] + report["usage"]["output_tokens"]
+    saw = sum(len(asked.text.split()) for asked in model_server.asked) + sum(model_server.streamed)
+    assert saw * 0.9 <= used <= saw * 1.1, (used, saw, model_server.streamed)
+    assert report["usage"]["calls"] == len(model_server.asked) == 40
+
+
 @pytest.mark.parametrize("fault", ["not json", "cut", "hang"])
 async def test_an_attempt_whose_reply_cannot_be_read_is_paid(
     begin: Start, model_server: ModelServer, fault: Any
