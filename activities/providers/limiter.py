@@ -3,7 +3,7 @@
 A refusal for the rate changes the pace of all calls, as `throttle` says. Calls wait in line for their turn, and their
 slot with them if that comes soon; it is not counted as time of their node. A call whose turn comes later is refused
 with ProviderBusy, which frees its slot: it comes back for its turn and uses up no attempt. So nobody waits here for
-longer than ten seconds, and a call that comes back goes before those that never waited.
+longer than six seconds, and a call that comes back goes before those that never waited.
 
 Each other failure adds to a provider's pressure (an error of the server or a timeout 1.0, a schema that was not kept
 0.5), which halves every second. After a failure no call starts for as long as the server asked, otherwise for a tenth
@@ -33,9 +33,9 @@ CALM = 0.1
 """Below this pressure there is no bound on the calls at once."""
 BORNE = 8
 """Calls at once that a provider is taken to bear as a rule, where fewer ran when it failed."""
-HELD_SECONDS = 2.0
+HELD_SECONDS = 3.0
 """A call waits here if its turn comes within so many seconds, and twice as long if that turns out to be wrong."""
-EARLY = 0.75
+EARLY = 0.5
 """The part of the time to its turn after which a call comes back: the pace may grow."""
 LIVELY_SECONDS = 300.0
 """A provider that has taken a call within so many seconds takes calls, whatever it refuses: some take 3 a minute."""
