@@ -25,7 +25,7 @@ FIRST_RATE = 10.0
 """Calls a second at the beginning. With a refusal 50 ms away, one more is refused for it."""
 EAGER = 1.5
 """By how much the pace grows with each call before the first refusal: 100 calls have started in 1.9 s, 1,000 in 3.4."""
-FIRST_CALLS = 8
+FIRST_CALLS = 5
 """Calls at the beginning, beside as many as were taken, of which nobody knows yet whether the server refuses them. So a
 refusal that takes long to come is not the first of hundreds.
 """
