@@ -1,6 +1,7 @@
-"""An MCP server on stdio that does what servers have been seen to do: `odd_mcp_server.py FOLDER [cursor]`.
+"""An MCP server on stdio that does what servers have been seen to do: `odd_mcp_server.py FOLDER [cursor|resources]`.
 
-It notes each call in FOLDER. With `cursor` its list of tools never ends.
+It notes each call in FOLDER. With `cursor` its list of tools never ends; with `resources` it has one, and cannot say
+whether it has templates of others.
 """
 
 import json
@@ -115,10 +116,14 @@ def answer(message: dict[str, Any]) -> None:
     number, method = message["id"], message["method"]
     if method == "initialize":
         about = {"name": "odd", "version": "1"}
-        offers = {"tools": {"listChanged": True}, "logging": {}}
+        offers: dict[str, Any] = {"tools": {"listChanged": True}, "logging": {}}
+        if "resources" in sys.argv:
+            offers["resources"] = {}
         say(id=number, result={"protocolVersion": "2025-11-25", "capabilities": offers, "serverInfo": about})
     elif method == "tools/list":
         print(listing(number), flush=True)
+    elif method == "resources/list" and "resources" in sys.argv:
+        say(id=number, result={"resources": [{"uri": "memo://insights", "name": "insights"}]})
     elif method == "tools/call":
         params = message["params"]
         with (FOLDER / "calls").open("a") as calls:

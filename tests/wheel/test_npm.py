@@ -33,12 +33,12 @@ def npm(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=200, check=False)
 
 
-def own_package(folder: Path, package: str) -> Path:
-    """Return the folder of the commands of a package from PyPI, in an environment of its own. Without the package index
-    the test is skipped.
+def own_package(folder: Path, package: str, *more: str) -> Path:
+    """Return the folder of the commands of a package from PyPI, in an environment of its own, with what else it needs.
+    Without the package index the test is skipped.
     """
     subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True, timeout=200)
-    command = [str(folder / "venv" / "bin" / "pip"), "install", "--quiet", package]
+    command = [str(folder / "venv" / "bin" / "pip"), "install", "--quiet", package, *more]
     made = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
     if made.returncode != 0:
         pytest.skip(f"pip cannot install {package}: {made.stderr[-200:]}")
@@ -120,6 +120,26 @@ async def test_a_server_from_pypi(tmp_path: Path) -> None:
     found = await each_once(tmp_path, declared, {"web_fetch": {"url": "http://127.0.0.1:9/"}})
     assert isinstance(found["web_fetch"], McpToolFailed)
     assert "127.0.0.1" in str(found["web_fetch"])
+
+
+async def test_each_tool_of_a_database_from_pypi(tmp_path: Path) -> None:
+    commands = own_package(tmp_path, "mcp-server-sqlite", "mcp<2")  # the one that it was written for
+    args = ["--db-path", str(tmp_path / "rivers.db")]
+    declared = {"db": {"command": str(commands / "mcp-server-sqlite"), "args": args, "start_timeout": "100s"}}
+    calls = {
+        "db_create_table": {"query": "CREATE TABLE rivers (name TEXT, km INTEGER)"},
+        "db_write_query": {"query": "INSERT INTO rivers VALUES ('Nile', 6650)"},
+        "db_read_query": {"query": "SELECT name, km FROM rivers"},
+        "db_list_tables": {},
+        "db_describe_table": {"table_name": "rivers"},
+        "db_append_insight": {"insight": "the Nile is long"},
+        "db_read_resource": {"uri": "memo://insights"},
+    }
+    found = await each_once(tmp_path, declared, calls)
+    assert not [name for name, output in found.items() if isinstance(output, McpToolFailed)]
+    assert calls.keys() <= found.keys()
+    assert "6650" in found["db_read_query"]["text"]
+    assert "rivers" in found["db_list_tables"]["text"]
 
 
 @pytest.mark.server

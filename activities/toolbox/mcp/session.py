@@ -19,6 +19,7 @@ from mcp.client.subscriptions import SubscriptionLost
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
     HEADER_MISMATCH,
+    METHOD_NOT_FOUND,
     REQUEST_TIMEOUT,
     BlobResourceContents,
     CallToolRequest,
@@ -174,15 +175,23 @@ class Session:
         await self._news.wait()
 
     async def _resources(self, client: Client) -> tuple[Sequence[Resource], Sequence[ResourceTemplate]]:
-        """Return the resources of a server that has any; a server that cannot list them has its tools all the same."""
+        """Return the resources of a server that has any; a server that cannot list them has its tools all the same, and
+        one that knows no templates has its resources.
+        """
         if client.server_capabilities.resources is None:
             return (), ()
         try:
             found = await self._pages(client.list_resources, "resources")
-            return found, await self._pages(client.list_resource_templates, "resource_templates")
         except (MCPError, ValueError) as error:
             leave_out(self.server, "its resources", f"it does not list them: {error}")
             return (), ()
+        try:
+            templates = await self._pages(client.list_resource_templates, "resource_templates")
+        except (MCPError, ValueError) as error:
+            if not isinstance(error, MCPError) or error.code != METHOD_NOT_FOUND:
+                leave_out(self.server, "its resource templates", f"it does not list them: {error}")
+            templates = []
+        return found, templates
 
     async def call(self, tool: str, arguments: dict[str, Any], hears: "Hears") -> CallToolResult:
         """Call a tool. A cancellation is passed on to the server. An error that the server answers is this call's

@@ -133,3 +133,10 @@ async def test_a_changed_list_is_listed_again(tmp_path: Path, context: ToolConte
     assert registry.get("odd_plain").schema["required"] == ["to"]
     assert "odd_json_text" in registry
     assert "odd_task" in registry.left_out
+
+
+async def test_a_server_that_lists_no_templates_keeps_its_resources(tmp_path: Path, context: ToolContext) -> None:
+    registry = odd(tmp_path, "resources")
+    assert "odd_its resources" not in registry.left_out
+    found = await registry.get("odd_read_resource").call({}, context)
+    assert found["links"] == ["memo://insights"]
