@@ -114,6 +114,7 @@ CATCHERS = {
     "sennit/testing/play.py": 1,
     "sennit/testing/program.py": 1,
     "workers/trial.py": 1,
+    "workflows/agent_run.py": 1,  # figures are told beside the answer, and must not hold it up
     "workflows/run/engine.py": 1,
 }
 """Where everything is caught, and how often: at the boundaries where anything may arrive."""

@@ -23,7 +23,7 @@ with workflow.unsafe.imports_passed_through():
         UsageReport,
         cut_warning,
     )
-    from sennit.workflows.plan.figures.figures import figures_of
+    from sennit.workflows.plan.figures.figures import Figures, figures_of
     from sennit.workflows.plan.language.limits import NO_USAGE, Usage, format_duration
     from sennit.workflows.plan.limits import MAX_CARRIED_BYTES
     from sennit.workflows.plan.scheduling.events import CostCharged
@@ -293,22 +293,32 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         self._setup.phase = "ended"
         shown = self._shown_of(engine)
         report = report_of(shown, engine.shown_status, found, self._no_answer)
-        figures = figures_of(record_of(engine.state, self._setup.spent)[0])
+        figures, no_figures = self._figures(engine)
         report = report.model_copy(update={"figures": figures})
         self._draw(shown, report)
         self._publish(shown)
-        self._metrics.publish_figures(figures)
+        if figures is not None:
+            self._metrics.publish_figures(figures)
         await workflow.wait_condition(workflow.all_handlers_finished)
         info = workflow.info()
         fields = {"id": info.workflow_id, "run_id": info.run_id, "usage": UsageReport.of(self._spent)}
         warnings = (*self._checked.warnings, *engine.warnings, *run_warnings(engine.state), *found.warnings)
         warnings += (cut_warning(info.workflow_id),) if found.ref else ()
+        warnings += no_figures
         log = engine.log.lines(engine.state.graph)
         report = report.model_copy(update={**fields, "warnings": warnings, "log": log})
         self._journal.ended(report.status, report.problem or "")
         if engine.status == "failed":
             raise ApplicationError(report.problem or "the run failed", report, type="RunFailed", non_retryable=True)
         return report
+
+    def _figures(self, engine: Engine) -> tuple[Figures | None, tuple[str, ...]]:
+        """Return the figures of a run that is over, or a warning: its answer never waits for what is told beside it."""
+        try:
+            return figures_of(record_of(engine.state, self._setup.spent)[0]), ()
+        except Exception as error:
+            workflow.logger.exception("the figures of a run cannot be worked out")
+            return None, (f"the figures of this run cannot be worked out: {type(error).__name__}: {error}",)
 
     async def _end_frozen(self, engine: Engine) -> RunReport:
         """Return the report of a run that a person has ended because its scheduler could not go on. It has no answer:

@@ -123,11 +123,13 @@ def _after(state: RunState, unit: int) -> list[int]:
         return [before] if before >= 0 else []
     spec = graph.specs[node]
     found = _ends_of(graph, graph.deps[node])
-    # A join waits for those inputs that it has taken, as far as it has.
-    inputs = state.chosen.get(node) or tuple(spec.inputs)
-    found += _ends_of(graph, inputs)
-    if spec.of_items:
-        found += [item for source in spec.inputs for item in state.values(source)]
+    # A join waits for those inputs that it has taken, as far as it has. These are nodes, or items of a map.
+    chosen = state.chosen.get(node)
+    if not spec.of_items:
+        found += _ends_of(graph, chosen or tuple(spec.inputs))
+    else:
+        items = chosen or [item for source in spec.inputs for item in state.values(source)]
+        found += items or _ends_of(graph, spec.inputs)
     found += state.values(node)
     if spec.maker >= 0:
         found.append(spec.maker)

@@ -1,6 +1,6 @@
 """The record of a run: what counts as a call, when it was under way, behind what, and for what it has waited."""
 
-from doubles.plan.play import Play, each, gate, node
+from doubles.plan.play import Play, each, gate, join, node
 
 from sennit.workflows.plan.figures.figures import Figures, critical_path, figures_of
 from sennit.workflows.plan.figures.record import Part
@@ -68,6 +68,15 @@ def test_a_map_is_no_call_and_its_items_are() -> None:
     assert found.sequential_ms == 0 + 100 + 200 + 150 + (300 - play.state.started[play.unit("z")])
     assert parts(play)["m"].kind == "container"
     assert path(play) == ["m[1]", "z"]
+
+
+def test_a_join_of_items_is_behind_those_that_it_has_taken() -> None:
+    play = Play(node("l"), each("m", "l"), join("j", "m", policy="first", of_items=True), node("z", "j"), answer="z")
+    at(play, 1_000).begin()
+    at(play, 1_100).ok("l", length=3)
+    end(play, "m[1]", 1_200)
+    end(play, "z", 1_300)
+    assert path(play) == ["l", "m[1]", "z"]
 
 
 def test_calls_of_one_activity_count_by_themselves() -> None:

@@ -12,6 +12,7 @@ from simulation.world import World
 
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan
 from sennit.workflows.plan.compile.graph import Graph
+from sennit.workflows.plan.figures.figures import figures_of
 from sennit.workflows.plan.fusion.rules import Timings
 from sennit.workflows.plan.language.nodes import Fuse
 from sennit.workflows.plan.scheduling.events import (
@@ -34,6 +35,7 @@ from sennit.workflows.plan.scheduling.events import (
 from sennit.workflows.plan.scheduling.snapshot import dump, load
 from sennit.workflows.plan.scheduling.state import PENDING, RUNNING, WAITING, RunState
 from sennit.workflows.plan.scheduling.step import step
+from sennit.workflows.views.figures import record_of
 
 EXAMPLES = int(os.environ.get("SENNIT_EXAMPLES", "100"))
 
@@ -124,6 +126,14 @@ class AnyRun(RuleBasedStateMachine):
         if hasattr(self, "state"):
             check_structure(self.state)
             assert [key for key in self.world.live if self.state.status[key[0]] != RUNNING] == [] or self.over
+
+    @invariant()
+    def it_can_always_be_told_what_parallelism_has_brought(self) -> None:
+        if hasattr(self, "state"):
+            before = dump(self.state)
+            found = figures_of(record_of(self.state)[0])
+            assert dump(self.state) == before
+            assert found.critical_path_ms <= found.sequential_ms
 
 
 AnyRun.TestCase.settings = settings(
