@@ -134,7 +134,7 @@ class Activities:
         grants = Grants(places.grants)
         documents = DocumentRule(places.docs, places.docs_roots, grants, identity)
         self._scripts = scripts = ScriptReader()
-        interpreter = Interpreter(scripts)
+        self._interpreter = interpreter = Interpreter(scripts)
         self._checker = PlanChecker(store, self._library, self._models, interpreter, scripts)
         self._approvals = ApprovalRule(approval, grants)
         self._budgets = budgets or BudgetRule()
@@ -177,6 +177,10 @@ class Activities:
             self._scripts.warm_up()
         except InterpreterCrashed as error:
             log.warning("the first program waits for a process that reads scripts: %s", message_of(error))
+        try:
+            self._interpreter.warm_up()
+        except InterpreterCrashed as error:
+            log.warning("the first program waits for the process of scripts: %s", message_of(error))
 
     @property
     def providers(self) -> tuple[str, ...]:

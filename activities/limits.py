@@ -56,23 +56,19 @@ MAX_INDEXED_BYTES: Final = 16 << 20  # of each file that is searched; of a longe
 MAX_INDEXED_FOLDER_BYTES: Final = 512 << 20
 """Of a folder of documents: a search must be ready within a minute. Files after that are named and not searched."""
 MAX_INLINE_BYTES: Final = 32 * 1024  # of an output that travels in the reply; what is larger lies in the artifact store
-MAX_INTERPRETER_BYTES: Final = 1 << 30  # Address space of one process that runs scripts; the kernel holds it
 MAX_ISOLATED_CALLS: Final = 4  # at once in a worker: each has a process of its own
 MAX_KEPT_CAPABILITIES_BYTES: Final = 1 << 20
 """Of each kind of what a worker has learned of the models of one server: parameters, schemas, lengths of contexts."""
 MAX_KEPT_CHECKS_BYTES: Final = 4 << 20  # of what a worker has found in the types of scripts
 MAX_KEPT_CLAIMS_BYTES: Final = 8 << 20  # of claims on writes, in the memory of a worker: about 10,000
 MAX_KEPT_CLASSES_BYTES: Final = 4 << 20  # of the fields of the classes of scripts, in the memory of a worker
-MAX_KEPT_DEFINITIONS_BYTES: Final = 32 << 20
-"""Of what the top level of scripts has left, in the memory of a worker: 15 MB may come from one line."""
 MAX_KEPT_INDEXES_BYTES: Final = 32 << 20  # of the names of files that are in search indexes: 20,000 in each
 MAX_KEPT_PLANS_BYTES: Final = 96 << 20
 """Of checked plans, decoded, in the memory of a worker: one of 10,000 nodes takes up to 60 MiB."""
 MAX_KEPT_PRICES_BYTES: Final = 1 << 20  # of the prices that the extra knows, one for each model
 MAX_KEPT_READINGS_BYTES: Final = 16 << 20  # of what a worker has read in scripts
-MAX_KEPT_SCRIPTS_BYTES: Final = 16 << 20  # of scripts as the interpreter takes them, in the memory of a worker
 MAX_KEPT_SIGNATURES_BYTES: Final = 1 << 20  # of the parameters of the words that programs know
-MAX_KEPT_SNAPSHOTS_BYTES: Final = 32 << 20  # of scripts that wait, in the memory of a worker
+MAX_KEPT_SNAPSHOTS: Final = 2_000  # of sessions that wait, in the memory of a worker: each knows where its record is
 MAX_KEPT_SPELLINGS_BYTES: Final = 1 << 20  # of how characters of secrets may be written
 MAX_KEPT_TYPES_BYTES: Final = 32 << 20  # of the types of what tools return: 1,000 of them
 MAX_KEPT_UNITS_BYTES: Final = 4 << 20  # of the paths of nodes, taken apart
@@ -83,6 +79,8 @@ MAX_LINE_CHARACTERS: Final = 120  # of a planner's line in a warning
 MAX_LOG_CHARACTERS: Final = 64 << 10  # of what one session of a script logs: the workflow keeps so much of all
 MAX_LOG_LINE_CHARACTERS: Final = 10_000  # of what an MCP server says on its standard error
 MAX_LOGGED_CHARACTERS: Final = 2_000  # of one line of a script's log
+MAX_LIVE_PROGRAMS_BYTES: Final = 512 << 20
+"""Of the processes in which the scripts of a worker wait: those end first that have waited for longest."""
 MAX_LOOK_UP_SECONDS: Final = 2.0  # for which a dry run looks for the end of one call: a write may be in flight
 MAX_LOST_THREADS: Final = 50
 """Threads that calls may hold after they were given up; with more, the process should be replaced."""
@@ -123,18 +121,16 @@ MAX_PREVIEW_CHARACTERS: Final = 160  # of an output in a table of nodes
 MAX_PROBE_SECONDS: Final = 60.0  # after which one call more is tried beside those that a provider takes at once
 MAX_PROGRAM_CALLS: Final = 10_000  # of one program: its session is stored after every step
 MAX_PROGRAM_LEVELS: Final = 20  # of tasks that programs start in tasks
+MAX_PROGRAM_MESSAGE_BYTES: Final = 16 << 20  # of a line of a script's process: values of 1 MB, with escapes
 MAX_PROGRAM_MESSAGE_CHARACTERS: Final = 360  # of what a program raises, in the error of its node: its line follows
 MAX_PROMPT_PROBLEMS: Final = 20  # of a draft that its planner reads; later ones often follow from these
 MAX_QUOTED_MODELS: Final = 50  # that one script names: the price of each is looked up before the run
 MAX_REPLY_TOKENS: Final = 131_072
 """Of a reply without a limit of its own: the longest that models give. A server that writes on has lost its end."""
-MAX_REPLAYED_ENDS: Final = 32  # that a script is told in a step whose snapshot is not stored
-MAX_REPLAYED_SECONDS: Final = 0.1  # for which a script runs in such a step
-MAX_REPLAYED_BYTES: Final = 1024 * 1024  # of results that a script reads since a snapshot was stored
-MAX_REPLAYED_STEPS: Final = 4
-"""From one stored snapshot to the next. A worker that did not make the last step itself makes those between them again
-from their records: in 0.3 s, and 96 reads of the store, at most.
-"""
+MAX_RECORD_ENTRIES: Final = 64  # of what a script was told, in its session: older ones are in the store
+MAX_RECORD_BYTES: Final = 16 * 1024  # of these
+MAX_RECORD_PART_BYTES: Final = 512 * 1024  # of older ones that are stored together
+MAX_RECORD_VALUE_BYTES: Final = 1024  # of a value that is written where it was told; a longer one is in the store
 MAX_REPLIES_BYTES: Final = MAX_PAYLOAD_BYTES // 4 * 3  # of how the calls of one activity have ended
 MAX_PUT_OFF_SECONDS: Final = 10.0  # for which a limiter puts a call off, unless the provider's own wait is longer
 MAX_QUERY_WORDS: Final = 32  # of a search: each is looked up alone
@@ -156,6 +152,9 @@ MAX_SAID_CHARACTERS: Final = 2_048
 """Characters of the body of an error, from a server that says what is wrong with a request."""
 MAX_SANDBOX_CHARACTERS: Final = 1_000_000  # of the data and the files that code is given
 MAX_SANDBOX_SECONDS: Final = 120  # for which code in the sandbox may run
+MAX_SCRIPT_MEMORY_BYTES: Final = 96 << 20  # of a process of scripts, beside Python itself
+MAX_SCRIPT_PROCESSES: Final = 100  # of one worker: each takes three of its open files
+MAX_SESSIONS_IN_PROCESS: Final = 32  # of one program: they share the memory of the process
 MAX_SCHEMA_PARTS: Final = 2_000
 """Of a type that a script writes: types, with those of the classes that they name, and parts of a JSON schema."""
 MAX_SCRATCH_BYTES: Final = 64 * 1024 * 1024  # of what one dry run keeps in memory
@@ -166,7 +165,6 @@ MAX_SHAPE_LEVELS: Final = 4  # of such a shape: a schema may refer to itself
 MAX_SHAPE_PARTS: Final = 200  # of such a shape in all
 MAX_SHOWN_CHARACTERS: Final = 4_000  # of the text that a person reads before an approval
 MAX_SHOWN_PROBLEMS: Final = 40  # of a plan that is refused: who mends it reads the first ones
-MAX_SNAPSHOT_BYTES: Final = 16 << 20  # of a script that waits
 MAX_SLEEP_SECONDS: Final = 366 * 86_400
 MAX_SOURCE_CHARACTERS: Final = 80  # of the line of a script that an error shows
 MAX_STACK_CHARACTERS: Final = 10_000  # of the stack of a tool's error in the log

@@ -2,11 +2,8 @@
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import count, groupby
-from operator import attrgetter
 from typing import Any
 
 from sennit.activities.limits import (
@@ -23,6 +20,9 @@ from sennit.activities.programs.interpreter import Interpreter, SnapshotLost
 from sennit.activities.programs.made_writes import SeenMarks, WriteClaims
 from sennit.activities.programs.material import whole_of
 from sennit.activities.programs.pages import Compiler, Part, StepContext, next_step, page_of, part_of, taken_over
+from sennit.activities.programs.progress import Advance, Snapshot
+from sennit.activities.programs.reading import Unreadable
+from sennit.activities.programs.script_run import OtherCalls
 from sennit.activities.programs.session import (
     Counts,
     Fed,
@@ -33,13 +33,13 @@ from sennit.activities.programs.session import (
     end_of,
     ended_of,
     entry_of,
-    history,
     load,
     note_told,
     takes_over,
     told_before,
 )
-from sennit.activities.programs.values import Advance, Ended, ScriptError, packed, unpacked
+from sennit.activities.programs.session_record import keep, snapshot_of, whole_record
+from sennit.activities.programs.values import Ended, ScriptError, packed, unpacked
 from sennit.activities.programs.words import Surroundings, Words
 from sennit.activities.storage.artifacts import decode, digest_of
 from sennit.activities.storage.run_context import ArtifactReader, StoredPlan
@@ -51,10 +51,9 @@ from sennit.workflows.plan.language.text import one_line
 from sennit.workflows.plan.limits import MAX_LOSS_CHARACTERS, MAX_MANIFEST_BYTES
 from sennit.workflows.plan.programs.source import as_known, line_in_file, place_in
 
-_Place = tuple[bytes, dict[str, int]]
-"""Where a script waits, with the numbers of its open calls by their keys."""
 _NOTHING_ENDS = "the script waits for nothing that can end"
 _OTHER_CALLS = "run again over what is recorded, the script makes other calls than it made"
+_OLDER = "the program began under an earlier version of Sennit, whose scripts this one cannot go on with: edit the run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +131,8 @@ class Programs:
                 progress, end = await self._go_on(step, context, words, progress, calls, log)
             finally:
                 await calls.close()
-        is_over = end is not None  # where it waited before is hardly ever read
-        session.keep(b"" if is_over else progress.snapshot, words.took)
+        assert progress.snapshot is not None
+        snapshot = await keep(session, progress.snapshot, self.library, prefix, step.around.bodies)
         waits = dict.fromkeys(call.node for call in session.open.values())
         past = tuple(name for name in waited if name not in waits)
         part = Part(words, next_step(context, words, waited), past, ends=taken, log=tuple(log))
@@ -143,7 +142,7 @@ class Programs:
         if end is not None:
             part.ends[part.step.id] = end
         elif part.step.step is not None:
-            self.snapshots.keep(prefix, part.step.step.session, progress.snapshot)
+            self.snapshots.keep(prefix, part.step.step.session, snapshot)
         return part
 
     async def _begin_task(self, step: StepContext, page: StoredPlan, name: str, calls: ShortCalls) -> NodeReply:
@@ -179,7 +178,7 @@ class Programs:
         before, and that.
         """
         seen, left, prefix = 0, 0, context.run_prefix
-        for turn in count(1):
+        while progress.snapshot is not None:
             calls.begin(step.part(words, words.nodes[seen:]))
             calls.give_up(words.given_up[left:])
             seen, left = len(words.nodes), len(words.given_up)
@@ -187,9 +186,9 @@ class Programs:
             if not names:
                 break
             before, made, given_up = words.session.standing(), len(words.nodes), len(words.given_up)
-            ended = await self._called(context, words.session, calls, names, turn)
+            ended = await self._called(context, words.session, calls, names)
             await words.order.hear()
-            later = await self.interpreter.resume(progress.snapshot, ended, words.answer)
+            later = await self._resume(prefix, words.session, progress.snapshot, ended, words)
             printed = words.session.log(later.printed)
             if not later.snapshot:
                 end = await self._end(prefix, words, later, printed)
@@ -202,7 +201,7 @@ class Programs:
         return progress, None
 
     async def _called(
-        self, context: NodeContext, session: Session, calls: ShortCalls, names: Sequence[str], turn: int
+        self, context: NodeContext, session: Session, calls: ShortCalls, names: Sequence[str]
     ) -> dict[int, Ended]:
         """Return what the script is told of these calls, which have ended here."""
         prefix, ends = context.run_prefix, dict[int, Fed]()
@@ -216,18 +215,17 @@ class Programs:
             told.append((key, reply.at, name in calls.moved))
             if reply.error is not None:
                 error = f"{reply.error.type}: {reply.error.message}"[:MAX_LOSS_CHARACTERS]
-                ends[numbers[name]] = Fed(key, "", "failed", error, reply.at, turn)
+                ends[numbers[name]] = Fed(key, "", "failed", error, reply.at)
             else:
-                ends[numbers[name]] = Fed(key, reply.ref or "", at=reply.at, turn=turn)
+                ends[numbers[name]] = Fed(key, reply.ref or "", at=reply.at)
         await note_told(self.library, prefix, session, told)
         ends = dict(sorted(ends.items(), key=lambda each: (each[1].at, each[0])))
         return await self._ended(prefix, session, ends)
 
-    async def _wait(self, words: Words, progress: Advance, wrong: str = _NOTHING_ENDS) -> dict[str, int]:
+    async def _wait(self, words: Words, progress: Advance) -> None:
         """Note what a script waits for, and what it waits for no longer, and claim the writes that it has called.
 
-        Return the numbers of its open calls by their keys. Raises ProgramFailed, with what is `wrong`, if it waits for
-        nothing.
+        Raises ProgramFailed if it waits for nothing.
         """
         session, waits = words.session, dict.fromkeys(progress.waits)
         words.given_up += [call.node for number, call in session.open.items() if number not in waits]
@@ -235,9 +233,8 @@ class Programs:
         words.took += progress.took
         session.keep_open(waits)
         if progress.snapshot and not session.open:
-            raise ProgramFailed(wrong)
+            raise ProgramFailed(_NOTHING_ENDS)
         await words.claim_writes()
-        return {call.key: number for number, call in session.open.items()}
 
     async def _value(self, prefix: str, words: Words, progress: Advance, log: Sequence[str]) -> Any:
         """Return what a script that has ended gives. Raises CallFailed, ProgramFailed."""
@@ -281,9 +278,10 @@ class Programs:
             assert node.step is not None
             session = begun
             session.before, session.number = node.step.session, node.step.number
-            session.fed, session.noted = [], []
+            session.fed = []
         assert isinstance(context.call, ProgramNodeCall)
         if session.number == 1:
+            session.first = session.before
             session.since = context.call.since or session.since
             await begin_task(session, self.library, context)
         session.again |= context.call.repeats
@@ -301,23 +299,54 @@ class Programs:
         ends = {number: end for number, call in session.open.items() if (end := end_of(context, call.node, call.key))}
         ends = dict(sorted(ends.items(), key=lambda each: (each[1].at, each[0])))
         await note_told(self.library, prefix, session, told_before(session, context))
-        opened, fed = dict(session.open), dict(ends)
+        opened = dict(session.open)
+        fed = dict(ends)
         ended = await self._ended(prefix, session, ends)
         await words.order.hear()
-        resume = partial(self.interpreter.resume, answer=words.answer, since=session.since)
-        try:
-            progress = await resume(self.snapshots.find(prefix, session), ended)
-        except SnapshotLost:
-            snapshot, numbers = await self._again(prefix, session.before, words.around)
-            session.open = {numbers[call.key]: call for call in session.open.values()}
-            opened = {numbers[call.key]: call for call in opened.values()}
-            fed = {numbers[end.key]: end for end in fed.values()}
-            ended = dict(zip(fed, ended.values(), strict=True))
-            progress = await resume(snapshot, ended)
+        snapshot = self.snapshots.find(prefix, session.before)
+        if snapshot is None:
+            if not session.waiting:
+                raise ProgramFailed(_OLDER)
+            snapshot = snapshot_of(session)
+        progress = await self._resume(prefix, session, snapshot, ended, words, session.since)
         for number in progress.left:
             session.open[number] = opened[number]
             session.fed.remove(fed[number])
         return progress
+
+    async def _resume(
+        self,
+        prefix: str,
+        session: Session,
+        snapshot: Snapshot,
+        ended: dict[int, Ended],
+        words: Words,
+        since: int = 0,
+    ) -> Advance:
+        """Go on from where a session waits. Raises ProgramFailed, InterpreterCrashed, BodyMissing, StoreUnavailable."""
+        resume = partial(self.interpreter.resume, ended=ended, answer=words.answer, since=since)
+        try:
+            try:
+                return await resume(snapshot)
+            except SnapshotLost:
+                return await resume(await self._whole(prefix, session, snapshot, words.around))
+        except OtherCalls as error:
+            raise ProgramFailed(f"{_OTHER_CALLS}{error}") from error
+
+    async def _whole(self, prefix: str, session: Session, snapshot: Snapshot, around: Surroundings) -> Snapshot:
+        """Return a snapshot with all that it takes to go on from it in any process."""
+        first = await load(self.library, prefix, session.first)
+        source, function = entry_of(around.script, first)
+        arguments = unpacked(first.arguments)
+        runs = session.runs or [(0, around.run)]
+        clock = snapshot.start.clock if snapshot.start is not None else session.clock
+        start_of = partial(self.interpreter.start_of, source, function, arguments, session.key, runs, clock)
+        try:
+            start = await asyncio.to_thread(start_of)
+        except Unreadable as error:
+            raise ProgramFailed(str(error)) from error
+        record = await whole_record(snapshot.record, self.library, prefix)
+        return replace(snapshot, start=start, record=record)
 
     async def _start(self, session: Session, words: Words) -> Advance:
         source, function = entry_of(words.around.script, session)
@@ -343,36 +372,6 @@ class Programs:
 
     async def _output(self, prefix: str, end: Fed) -> tuple[int, Any]:
         return await self.library.sized(prefix, end.ref) if end.ref else (0, None)
-
-    async def _again(self, prefix: str, digest: str, around: Surroundings) -> _Place:
-        """Run the script over what is recorded, from the last snapshot that can be loaded, and return where it waits.
-        Raises ProgramFailed if it makes other calls than it made.
-        """
-        last = await load(self.library, prefix, digest)
-        if not last.snapshot:
-            with suppress(SnapshotLost, ProgramFailed):  # it may go another way from a snapshot than from its start
-                return await self._replayed(prefix, await history(self.library, prefix, last, whole=False), around)
-        return await self._replayed(prefix, await history(self.library, prefix, last, whole=True), around)
-
-    async def _replayed(self, prefix: str, sessions: Sequence[Session], around: Surroundings) -> _Place:
-        session, *steps = sessions
-        last = steps[-1]
-        session.node, session.stems, session.clock = last.node, last.stems, last.clock
-        noted = [value for step in steps for value in step.noted]
-        words = Words(session, await Counts.of(session, self.library, prefix), replace(around, bodies={}), noted)
-        kept = Advance(session.where(), tuple(session.open)) if session.snapshot else None
-        progress = kept or await self._start(session, words)
-        for turn in [list(fed) for step in steps for _, fed in groupby(step.fed, attrgetter("turn"))]:
-            numbers = await self._wait(words, progress, _OTHER_CALLS)
-            if not progress.snapshot or any(end.key not in numbers for end in turn):
-                raise ProgramFailed(_OTHER_CALLS)
-            ended = await self._ended(prefix, session, {numbers[end.key]: end for end in turn})
-            await words.order.hear()
-            progress = await self.interpreter.resume(progress.snapshot, ended, words.answer)
-        numbers = await self._wait(words, progress, _OTHER_CALLS)
-        if not progress.snapshot or sorted(numbers) != sorted(call.key for call in last.open.values()):
-            raise ProgramFailed(_OTHER_CALLS)
-        return progress.snapshot, numbers
 
 
 def _nothing_unwritten(words: Words, progress: Advance) -> None:

@@ -33,7 +33,6 @@ _SHAPES: Final[Mapping[str, TypeAdapter[Any]]] = {
     "stubs": TypeAdapter(str),
     "planned": TypeAdapter(tuple[dict[str, JsonValue], list[str]]),
     "models": TypeAdapter(list[str]),
-    "script": TypeAdapter(str),
     "own_text": TypeAdapter(str),
     "classes": TypeAdapter(dict[str, list[tuple[str, str, bool]]]),
     "loop": TypeAdapter(tuple[str, int]),

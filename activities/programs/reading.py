@@ -9,8 +9,8 @@ from threading import Lock
 from typing import Any
 
 from sennit.activities.programs.checkouts import processors
-from sennit.activities.programs.dialect import classes_of, endless_loop
-from sennit.activities.programs.rewriting import for_monty
+from sennit.activities.programs.classes import classes_of
+from sennit.activities.programs.loops import endless_loop
 from sennit.workflows.plan.language.problems import Problem, Where
 from sennit.workflows.plan.language.text import one_line
 from sennit.workflows.plan.programs.program_plan import wrong_in
@@ -105,7 +105,6 @@ _READINGS: dict[str, Callable[..., Any]] = {
     "stubs": stubs_of,
     "planned": _planned,
     "models": _models,
-    "script": for_monty,
     "own_text": own_text,
     "classes": classes_of,
     "loop": endless_loop,

@@ -1,6 +1,6 @@
 """From the types that a script writes to JSON schemas: `list[str]`, `int | None`, `{"good": bool}`, a dataclass.
 
-A type arrives as Monty writes it, as text; a dict or a list of types as one.
+A type arrives as it is written, as text; a dict or a list of types as one.
 """
 
 import ast
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sennit.activities.limits import MAX_SCHEMA_PARTS
-from sennit.activities.programs.dialect import Classes
+from sennit.activities.programs.classes import Classes
 from sennit.workflows.plan.checking.schemas import unknown_keywords
 from sennit.workflows.plan.language.json_schema import parts_of
 from sennit.workflows.plan.language.problems import Problem

@@ -1,37 +1,34 @@
 """Where a program, or a task of it, stands between two advances: an artifact of its own, small whatever came before.
 
-What a script waits for is in a snapshot, and a snapshot is only a cache: each session names the one before it and says
-what was fed since, so that the script can be run again over what is recorded, from its start or an earlier snapshot.
+The script itself waits in a process, which is only a convenience: the session has the record of what the script was
+told, with which it stands there again in any other process.
 """
 
 import asyncio
-import base64
-import zlib
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from copy import copy
+from threading import Lock
 from typing import Any, Literal, NamedTuple
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from sennit.activities.limits import (
-    MAX_KEPT_SNAPSHOTS_BYTES,
+    MAX_KEPT_SNAPSHOTS,
     MAX_LOG_CHARACTERS,
     MAX_LOGGED_CHARACTERS,
     MAX_READ_BYTES,
-    MAX_REPLAYED_BYTES,
-    MAX_REPLAYED_ENDS,
-    MAX_REPLAYED_SECONDS,
-    MAX_REPLAYED_STEPS,
     MAX_STEM_CHARACTERS,
     MAX_VALUE_BYTES,
 )
 from sennit.activities.nodes.context import NodeContext
 from sennit.activities.nodes.origins import told_at
+from sennit.activities.programs.progress import Snapshot
+from sennit.activities.programs.replay_record import StoredPart
 from sennit.activities.programs.values import Ended, Ref, unpacked
 from sennit.activities.storage.artifacts import digest_of, encode
 from sennit.activities.storage.run_context import ArtifactReader
 from sennit.workflows.messages.node_calls import ProgramNodeCall
-from sennit.workflows.plan.bounded_cache import BoundedCache
 from sennit.workflows.plan.programs.source import cause_in
 
 JOIN_FAILED = "JoinFailed: "
@@ -41,7 +38,6 @@ _ERRORS, _ERROR_CHARACTERS = 50, 200
 _MOVING = (
     "open",
     "fed",
-    "noted",
     "counts",
     "numbers",
     "tasks",
@@ -94,8 +90,8 @@ class Heard(NamedTuple):
 
 
 class Fed(NamedTuple):
-    """How a call ended, as the script was told: by its key, with the digest of its value, or a status and an error, and
-    when, in milliseconds. In one `turn` of a step it was told several, and then ran until it waited.
+    """How a call ended, as the script is told: by its key, with the digest of its value, or a status and an error, and
+    when, in milliseconds.
     """
 
     key: str
@@ -103,7 +99,6 @@ class Fed(NamedTuple):
     status: str = "succeeded"
     error: str = ""
     at: int = 0
-    turn: int = 0
 
 
 class Session(BaseModel):
@@ -117,13 +112,14 @@ class Session(BaseModel):
     forks others: of those and of this are `runs`, each with the time from which on its UUIDs count. `again` says that
     the run may know calls that it makes from when it ran before, and `retold` that a step has been made again, or the
     program in another plan: when calls ended may be noted that this session is told of later. `fed` are the ends that
-    the script was told in this step, in order.
+    the script was told in this step, in order; they are not stored.
     With `repeat_writes` no write asks because an earlier script may have made it. `writing` are writes that an
     earlier script may have made, by their nodes, `heard` those of whose ends the script is told, and `wrote` says
     when the last one was made to each resource; a task has `inherited` that from the session that started it.
     `numbers` are those that its writes have among equal ones, where these are not the first ones in order.
-    `counts` are how often equal calls were made, those counted longer ago in `counted`, as (digest, length). `saved`
-    is the last step with which a `snapshot` was stored, and `saved_read` how many bytes the script had read by then.
+    `counts` are how often equal calls were made, those counted longer ago in `counted`, as (digest, length).
+    `waiting` is where the script waits, and `record` the latest entries of what it was told; earlier ones are in
+    `parts` of the record. `first` is the session that has the arguments.
     """
 
     script: str
@@ -141,18 +137,18 @@ class Session(BaseModel):
     made: int = 0
     read: int = 0
     logged: int = 0
-    snapshot: str = ""
-    saved: int = 0
-    saved_read: int = 0
+    waiting: dict[str, Any] = {}
+    record: list[Any] = []
+    parts: list[StoredPart] = []
+    first: str = ""
     open: dict[int, OpenCall] = {}
     tasks: dict[str, int] = {}
     numbers: dict[str, list[int]] = {}
     counts: dict[str, int] = {}
     counted: list[tuple[str, int]] = []
     errors: list[str] = []
-    fed: list[Fed] = []
-    noted: list[Any] = []
     before: str = ""
+    fed: list[Fed] = Field(default=[], exclude=True)
     clock: int = 0
     since: int = 0
     runs: list[tuple[int, str]] = []
@@ -239,36 +235,25 @@ class Session(BaseModel):
         """Forget the open calls that the script does not wait for any more."""
         self.open = {number: self.open[number] for number in numbers if number in self.open}
 
-    def keep(self, snapshot: bytes, seconds: float) -> None:
-        """Keep where the script waits after a step in which it ran for so long, unless it would soon be there again;
-        b"" for nothing.
-        """
-        is_short = len(self.fed) <= MAX_REPLAYED_ENDS and seconds <= MAX_REPLAYED_SECONDS
-        is_short &= self.read - self.saved_read <= MAX_REPLAYED_BYTES
-        if not snapshot or (is_short and self.number - self.saved < MAX_REPLAYED_STEPS):
-            self.snapshot = ""
-            return
-        self.snapshot = base64.b64encode(zlib.compress(snapshot, 1)).decode()
-        self.saved, self.saved_read = self.number, self.read
-
-    def where(self) -> bytes:
-        """Return where the script waits, b"" if that is not kept."""
-        return zlib.decompress(base64.b64decode(self.snapshot)) if self.snapshot else b""
-
 
 class Snapshots:
-    """Where the latest sessions wait that this worker has advanced, whether that is stored or not."""
+    """Where the latest sessions wait that this worker has advanced."""
 
     def __init__(self) -> None:
-        self._kept = BoundedCache[tuple[str, str], bytes](MAX_KEPT_SNAPSHOTS_BYTES)
+        self._kept = OrderedDict[tuple[str, str], Snapshot]()
+        self._lock = Lock()
 
-    def keep(self, run_prefix: str, digest: str, snapshot: bytes) -> None:
+    def keep(self, run_prefix: str, digest: str, snapshot: Snapshot) -> None:
         """Keep where a session waits that is stored as `digest`."""
-        self._kept.put((run_prefix, digest), snapshot)
+        with self._lock:
+            self._kept[run_prefix, digest] = snapshot
+            if len(self._kept) > MAX_KEPT_SNAPSHOTS:
+                self._kept.popitem(last=False)
 
-    def find(self, run_prefix: str, session: Session) -> bytes:
-        """Return where the session waits behind which this one goes on, b"" if nobody knows."""
-        return self._kept.get((run_prefix, session.before)) or session.where()
+    def find(self, run_prefix: str, digest: str) -> Snapshot | None:
+        """Return where the session waits that is stored as `digest`, if this worker has advanced it."""
+        with self._lock:
+            return self._kept.get((run_prefix, digest))
 
 
 def _cut(line: str) -> str:
@@ -367,18 +352,6 @@ def entry_of(script: str, session: Session) -> tuple[str, str]:
     for stage in session.stages:
         call = f"await {stage}({call})"
     return f"{script}\n\nasync def {_PIPELINE}(item):\n    return {call}\n", _PIPELINE
-
-
-async def history(library: ArtifactReader, run_prefix: str, last: Session, *, whole: bool) -> list[Session]:
-    """Return the sessions that led to this one, the first one first, and itself: the `whole` chain, or what follows
-    the last snapshot, with that.
-
-    Raises BodyMissing, StoreUnavailable.
-    """
-    found = [last]
-    while found[-1].before and (whole or not found[-1].snapshot):
-        found.append(await load(library, run_prefix, found[-1].before))
-    return found[::-1]
 
 
 async def load(library: ArtifactReader, run_prefix: str, digest: str) -> Session:

@@ -2,16 +2,11 @@
 and the names of functions.
 """
 
-import json
 import math
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
-from decimal import Decimal
-from hashlib import sha256
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
-from uuid import UUID
 
 from sennit.activities.limits import MAX_VALUE_BYTES
 from sennit.activities.storage.escapes import REFERENCE, escaped_key, unescaped_key
@@ -20,7 +15,8 @@ from sennit.workflows.plan.language.json_schema import parts_of
 from sennit.workflows.plan.language.text import text_bytes
 
 _DEPTH, _RESULT_DEPTH = 50, 120
-_FUNCTION = re.compile(r"<function '(\w+|<lambda>)' at 0x[0-9a-f]+>")
+_HALF = re.compile("[\ud800-\udfff]")
+"""Half of a character, which has no bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,29 +70,6 @@ class ScriptError:
     traceback: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Advance:
-    """How far a script came. It waits if there is a snapshot; else it ended with a value or an error.
-
-    `waits` has the numbers of all calls that are open, ascending; of a script that ended, those it never awaited. All
-    sleeps that are over at the same time have one number, which is that time below 0; `sleep` is the next of them.
-    `left` are those whose ends the script has not been told yet, and `clock` is the time in it when it has ended.
-    `printed` is what the script has printed meanwhile, `kept` the calls, by name and line, that it has written down and
-    neither awaited nor started, and `took` the seconds for which it ran.
-    """
-
-    snapshot: bytes = b""
-    waits: tuple[int, ...] = ()
-    value: Any = None
-    error: ScriptError | None = None
-    left: tuple[int, ...] = ()
-    sleep: Sleep | None = None
-    clock: int = 0
-    printed: str = ""
-    kept: tuple[tuple[str, int], ...] = ()
-    took: float = field(default=0.0, compare=False)
-
-
 Answer = Callable[[Call], Ended | Sleep | None]
 """Answers a call at once, or returns None: the call is open until `resume` gets how it ended. An error is raised where
 the script calls, not where it waits."""
@@ -113,24 +86,6 @@ class Ref:
     def to(cls, digest: str, value: Any) -> Self:
         """Return the reference to a stored value."""
         return cls(digest, len(whole_of(value)))
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """Knows the Refs that a session was given: each is known in the session by an id that comes from both, and that no
-    instance of a script's own classes has.
-    """
-
-    session: str
-
-    def id_of(self, ref: Ref) -> UUID:
-        """Return the id of a reference in the session."""
-        return UUID(bytes=sha256(json.dumps([self.session, ref.digest, ref.size]).encode()).digest()[:16])
-
-    def ref_in(self, instance: Any) -> Ref | None:
-        """Return the reference that an instance is, None if it is none that the session was given."""
-        ref = _ref_of(instance.attributes.get("digest"), instance.attributes)
-        return ref if ref is not None and instance.id == self.id_of(ref) else None
 
 
 def mapped(value: Any, change: Callable[[Ref], Any]) -> Any:
@@ -163,6 +118,34 @@ def unpacked(value: Any) -> Any:
     return ref or {unescaped_key(key): unpacked(part) for key, part in value.items()}
 
 
+def with_refs(value: Any, known: Collection[tuple[str, int]]) -> Any:
+    """Return a value that a script's process has packed, with its Refs. Raises NotJson for one that is not `known`, by
+    its digest and size.
+    """
+    if isinstance(value, list):
+        return [with_refs(part, known) for part in value]
+    if not isinstance(value, dict):
+        return value
+    if REFERENCE not in value:
+        return {unescaped_key(key): with_refs(part, known) for key, part in value.items()}
+    ref = _ref_of(value[REFERENCE], value)
+    if ref is None or (ref.digest, ref.size) not in known:
+        raise NotJson("it has a Ref that the script was not given")
+    return ref
+
+
+def known_refs(value: Any) -> set[tuple[str, int]]:
+    """Return the digests and sizes of the Refs in a value that was `packed`."""
+    found = set[tuple[str, int]]()
+    if isinstance(value, dict):
+        ref = _ref_of(value.get(REFERENCE), value)
+        if ref is not None:
+            return {(ref.digest, ref.size)}
+    for part in parts_of(value):
+        found |= known_refs(part)
+    return found
+
+
 def has_refs(value: Any) -> bool:
     """Whether a value is a Ref, or has one in it."""
     return isinstance(value, Ref) or any(map(has_refs, parts_of(value)))
@@ -183,105 +166,56 @@ class FunctionName(str):
 
     __slots__ = ()
 
-    @classmethod
-    def of(cls, value: object) -> Self:
-        """Return the function's name. Raises NotJson if it is none."""
-        match = _FUNCTION.fullmatch(value) if isinstance(value, str) else None
-        if match is None or match[1] == "<lambda>":
-            raise NotJson(f"name a function of the script or a tool, without calling it; this is {_kind(value)}")
-        return cls(match[1])
+
+def as_json(value: Any) -> Any:
+    """Return a value of a script as JSON, in which a Ref stays one. Raises NotJson for more than 1 MB or 50 levels."""
+    return _Copy(MAX_VALUE_BYTES).of(value)
 
 
-def tool_named(name: str) -> Callable[..., None]:
-    """Return what stands for a tool in a script that names it without a call. It may be called, too; then its name is
-    the text that Monty writes for a function of the script, for which see `called_name`.
-    """
-
-    def called(*_: object, **__: object) -> None:
-        raise NotImplementedError(name)
-
-    called.__name__ = called.__qualname__ = f"<function '{name}' at 0x0>"
-    return called
-
-
-def called_name(name: str) -> str:
-    """Return the name of the function that a script calls."""
-    match = _FUNCTION.fullmatch(name)
-    return match[1] if match else name
-
-
-def as_json(value: Any, given: Given, *, is_read_outside: bool = False) -> Any:
-    """Return a value of a script as JSON: tuples become lists, and instances of its classes objects. A Ref that the
-    session was given stays one; a text is a text, whatever it says. Numbers that are keys become texts, as in
-    `json.dumps`, in a value that a model, a tool or a person reads; a task would miss them.
-
-    Raises NotJson for what has no JSON, and for more than 1 MB or 50 levels.
-    """
-    leaf = lambda part: part if isinstance(part, Ref) else _scalar(part)  # noqa: E731
-    return _Copy(MAX_VALUE_BYTES, leaf, given=given, has_texts=is_read_outside).of(value)
-
-
-def as_schema(value: Any, given: Given) -> Any:
-    """Return a value of `schema` as JSON, with each type in it as the text that a script has for it. Raises NotJson."""
-    leaf = lambda part: part.__name__ if isinstance(part, type) else _scalar(part)  # noqa: E731
-    return _Copy(MAX_VALUE_BYTES, leaf, given=given).of(value)
-
-
-def as_result(value: Any, wrap: Callable[[Ref], Any]) -> Any:
-    """Return what a call gives to a script, which is JSON already, with each Ref wrapped. Raises NotJson for more than
-    1 MB.
-    """
-    leaf = lambda part: wrap(part) if isinstance(part, Ref) else _scalar(part)  # noqa: E731
-    return _Copy(MAX_VALUE_BYTES, leaf, _RESULT_DEPTH).of(value)
+def as_result(value: Any) -> Any:
+    """Return what a call gives to a script, which is JSON already. Raises NotJson for more than 1 MB."""
+    return _Copy(MAX_VALUE_BYTES, _RESULT_DEPTH).of(value)
 
 
 class _Copy:
     """Counts what a value takes while it is copied, so that a value that shares its parts cannot grow without end."""
 
-    def __init__(
-        self,
-        limit: int,
-        leaf: Callable[[Any], Any],
-        levels: int = _DEPTH,
-        given: Given | None = None,
-        has_texts: bool = False,
-    ) -> None:
+    def __init__(self, limit: int, levels: int = _DEPTH) -> None:
         self._limit = limit
         self._left = limit
-        self._leaf = leaf
         self._levels = levels
-        self._given = given
-        self._has_texts = has_texts
 
     def of(self, value: Any, depth: int = 0) -> Any:
         if depth > self._levels:
             raise NotJson(f"it is nested more than {self._levels} levels deep")
         if isinstance(value, dict):
-            return self._object(value.items(), depth)
+            return self._object(value, depth)
         if isinstance(value, list | tuple):
             self._take(8)
             return [self.of(part, depth + 1) for part in value]
-        if isinstance(attributes := getattr(value, "attributes", None), dict) and type(value).__name__ == _INSTANCE:
-            if _MEMBER in attributes:  # of an enum
-                return self.of(attributes.get("value"), depth)
-            ref = self._given.ref_in(value) if self._given is not None else None
-            return ref or self._object(attributes.items(), depth)
-        self._take(text_bytes(value) + 2 if isinstance(value, str) else 8)
-        return self._leaf(value)
+        if isinstance(value, Ref):
+            self._take(8)
+            return value
+        if isinstance(value, str):
+            self._take_text(value)
+        else:
+            self._take(8)
+        return _scalar(value)
 
-    def _object(self, items: Iterable[tuple[Any, Any]], depth: int) -> dict[str, Any]:
+    def _object(self, value: dict[Any, Any], depth: int) -> dict[str, Any]:
         self._take(8)
         plain = {}
-        for key, part in items:
-            if self._has_texts and (key is None or type(key) in (int, float, bool)):
-                key = json.dumps(_scalar(key))
+        for key, part in value.items():
             if not isinstance(key, str):
                 raise NotJson(f"the keys of a dict are texts, not {_kind(key)}: write str(key)")
-            if key in plain:
-                raise NotJson(f"two keys become {key!r}: write str(key)")
-            self._take(text_bytes(key) + 3)
+            self._take_text(key)
             plain[key] = self.of(part, depth + 1)
         return plain
+
+    def _take_text(self, text: str) -> None:
+        if not text.isascii() and _HALF.search(text):
+            raise NotJson("a text has half a character: write text.encode(errors='replace').decode()")
+        self._take(text_bytes(text) + 2)
 
     def _take(self, size: int) -> None:
         self._left -= size
@@ -296,7 +230,7 @@ def _scalar(value: Any) -> Any:
         raise NotJson("a number of more than 14,000 bits has no JSON: write a part of it")
     if value is None or type(value) in (str, bool, int, float):
         return value
-    raise NotJson(f"{_kind(value)} has no JSON{_INSTEAD.get(type(value), '')}")
+    raise NotJson(f"{_kind(value)} has no JSON")
 
 
 def _kind(value: object) -> str:
@@ -309,16 +243,5 @@ def _kind(value: object) -> str:
     return f"{name} itself" if isinstance(name, str) else f"a {type(value).__name__}"
 
 
-_INSTANCE = "MontyClassProxy"
-_MEMBER = "__is_member"
 _NUMBER_BITS = 14_000
 _DIGEST = re.compile(r"[0-9a-f]{40}")
-_INSTEAD = {
-    set: ": write sorted(...) or list(...)",
-    frozenset: ": write sorted(...) or list(...)",
-    bytes: ": write .decode()",
-    date: ": write .isoformat()",
-    datetime: ": write .isoformat()",
-    timedelta: ": write .total_seconds()",
-    Decimal: ": write float(...) or str(...)",
-}

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from sennit.activities.limits import MAX_PROGRAM_CALLS, MAX_PROGRAM_LEVELS
 from sennit.activities.nodes.error_mapping import ProgramFailed
-from sennit.activities.programs.dialect import Classes
+from sennit.activities.programs.classes import Classes
 from sennit.activities.programs.made_writes import Caution, Claimant, EqualWrites, WriteClaims
 from sennit.activities.programs.material import (
     CallLimits,
@@ -84,12 +84,9 @@ class WantedWrite(NamedTuple):
 
 
 class Words:
-    """Takes the calls that a session makes in one advance. `session` counts them; the rest is what is new.
+    """Takes the calls that a session makes in one advance. `session` counts them; the rest is what is new."""
 
-    Values that were `recorded` are given again instead of new ones.
-    """
-
-    def __init__(self, session: Session, counts: Counts, around: Surroundings, recorded: Sequence[Any] = ()) -> None:
+    def __init__(self, session: Session, counts: Counts, around: Surroundings) -> None:
         self.session = session
         self.nodes: list[Node] = []  # the new nodes. What follows is by their ids
         self.labels: dict[str, str] = {}  # what people read of each
@@ -105,7 +102,6 @@ class Words:
         self.counts = counts
         self.around = around
         self.order = WriteOrder(session, around.claims, around.tools)
-        self._recorded = list(recorded)
 
     async def claim_writes(self) -> None:
         """Have each new write known by its number among equal ones, in the order in which the script has made them.
@@ -399,9 +395,7 @@ class Words:
         left = self.around.left
         amounts = {name: left.get(name) for name in ("tokens", "calls")}
         cost = round(left["cost"] / 1e6, 6) if "cost" in left else None
-        value = self._recorded.pop(0) if self._recorded else {**amounts, "cost_usd": cost}
-        self.session.noted.append(value)
-        return Ended(value)
+        return Ended({**amounts, "cost_usd": cost})
 
     @property
     def _next(self) -> str:

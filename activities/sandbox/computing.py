@@ -16,6 +16,7 @@ import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from threading import Lock
 from typing import Any, Final, Self
 
@@ -38,6 +39,14 @@ _USED_SECONDS: Final = 1
 """Of processor time after which a process makes place for a new one."""
 
 
+TimeLeft = Callable[[], float]
+"""Says for how many seconds to wait."""
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
+_USER_TIME, _SYSTEM_TIME = 11, 12
+"""The fields of /proc/PID/stat, behind the name of the process."""
+_LEAST_WAIT: Final = 0.05
+
+
 class NoAnswer(Exception):
     """A process did not answer, or answered what it was not asked. It has been killed."""
 
@@ -52,17 +61,28 @@ class ProcessEnded(NoAnswer):
         self.status = status
 
 
+class OutOfTime(NoAnswer):
+    """A process has computed for longer than it may. It has been killed."""
+
+    def __init__(self) -> None:
+        super().__init__("the process has computed for longer than it may")
+
+
 @dataclass(frozen=True, slots=True)
 class Service:
     """What processes compute: `module` has `prepare()`, which loads all that it will need, and `answer(request)`, which
-    returns one line of JSON. `memory` is address space in bytes, `seconds` is the processor time that each request has,
-    `answer_bytes` is the longest answer.
+    returns one line of JSON; or `serve(lines)`, which reads and writes lines itself, for `exchange`.
+
+    `memory` is address space in bytes, and `is_beside_code` says that what the parent has loaded comes on top.
+    `seconds` is the processor time that each request has, or with `serve` a process. `answer_bytes` is the longest line
+    of an answer.
     """
 
     module: str
     memory: int
     seconds: int
     answer_bytes: int
+    is_beside_code: bool = False
 
 
 class ComputingParent:
@@ -122,6 +142,7 @@ class ComputingParent:
             "memory": self.service.memory,
             "seconds": self.service.seconds + _USED_SECONDS,
             "seccomp": found.seccomp,
+            "is_beside_code": self.service.is_beside_code,
         }
         try:
             process, ours = _started([ROOT, json.dumps(policy), json.dumps(service)])
@@ -150,6 +171,8 @@ class ComputingProcess:
     def __init__(self, answer_bytes: int, requests: int, answers: int, status: int) -> None:
         self.is_spent = False
         """Whether it has taken much of its time or memory, as it says: then it is let go."""
+        self.number: int | None = None
+        """Its process id, as this machine's /proc has it: to look at what it takes, and for nothing else."""
         self._answer_bytes = answer_bytes
         self._requests = requests
         self._answers = answers
@@ -159,17 +182,20 @@ class ComputingProcess:
 
     def begun(self) -> Self:
         """Wait until the process has confined itself. Raises NoAnswer."""
-        said = self._line(b"", _START_SECONDS, _MAX_WORDS_BYTES)
-        if said != READY:
+        said = self._line(b"", _until(_START_SECONDS), _MAX_WORDS_BYTES)
+        # It has run no text from outside yet, so it says the truth.
+        word, _, number = said.partition(b" ")
+        if word != READY:
             self.end()
             raise NoAnswer(f"the process does not start: {said.decode(errors='replace')}")
+        self.number = int(number)
         return self
 
     def ask(self, request: bytes, seconds: float) -> Any:
         """Return the answer to a request, which is one line of JSON without the break. Raises NoAnswer if there is none
         in `seconds`, and ProcessEnded. Then the process has been killed.
         """
-        line = self._line(request + b"\n", seconds, self._answer_bytes)
+        line = self._line(request + b"\n", _until(seconds), self._answer_bytes)
         answer = None
         with suppress(ValueError, RecursionError):
             answer = json.loads(line)
@@ -179,6 +205,21 @@ class ComputingProcess:
                 return value
         self.end()
         raise NoAnswer("the process has answered what is no answer")
+
+    def exchange(self, message: bytes, seconds: float, patience: float) -> Any:
+        """Send a line of JSON, without the break, and return the JSON of the line that follows.
+
+        Raises OutOfTime if the process computes for `seconds` without an answer, NoAnswer if there is none for other
+        reasons, also in `patience` seconds of a machine that is busy, and ProcessEnded. Then the process has been
+        killed.
+        """
+        time_left = _ProcessorTime(self.number, seconds, patience).left
+        line = self._line(message + b"\n", time_left, self._answer_bytes)
+        try:
+            return json.loads(line)
+        except (ValueError, RecursionError):
+            self.end()
+            raise NoAnswer("the process has written what is no message") from None
 
     @property
     def lives(self) -> bool:
@@ -194,17 +235,17 @@ class ComputingProcess:
         """Kill the process."""
         self._close()
 
-    def _line(self, request: bytes, seconds: float, most: int) -> bytes:
+    def _line(self, request: bytes, time_left: TimeLeft, most: int) -> bytes:
         """Send a request and return the line that follows, without the break. Raises NoAnswer."""
         if not self._close.alive:
             raise NoAnswer("the process has been killed")
         try:
-            return self._exchange(memoryview(request), time.monotonic() + seconds, most)
+            return self._exchange(memoryview(request), time_left, most)
         except BaseException:
             self.end()
             raise
 
-    def _exchange(self, unsent: memoryview, deadline: float, most: int) -> bytes:
+    def _exchange(self, unsent: memoryview, time_left: TimeLeft, most: int) -> bytes:
         received = bytearray()
         waiting = select.poll()
         waiting.register(self._answers, select.POLLIN)
@@ -213,9 +254,7 @@ class ComputingProcess:
         if unsent:
             waiting.register(self._requests, select.POLLOUT)
         while True:
-            ready = {descriptor for descriptor, _ in waiting.poll(_milliseconds_until(deadline))}
-            if not ready:
-                raise NoAnswer("the process has not answered in time")
+            ready = _ready(waiting, time_left)
             if self._requests in ready:
                 unsent = self._send(unsent)
                 if not unsent:
@@ -223,7 +262,7 @@ class ComputingProcess:
             if self._answers in ready:
                 chunk = os.read(self._answers, _CHUNK)
                 if not chunk:
-                    raise ProcessEnded(self._exit_status(deadline))
+                    raise ProcessEnded(self._exit_status(time_left))
                 received += chunk
                 # A line that comes before the request was read is no answer to it.
                 line, separator, rest = received.partition(b"\n")
@@ -240,14 +279,13 @@ class ComputingProcess:
         except BrokenPipeError:  # the process has ended; its pipe of answers says so, too
             return unsent[len(unsent) :]
 
-    def _exit_status(self, deadline: float) -> int | None:
+    def _exit_status(self, time_left: TimeLeft) -> int | None:
         """Return how the process ended, None if its parent has ended, too. One that lives on and has closed its pipe of
-        answers is waited for until the deadline. Raises NoAnswer.
+        answers is waited for as long as there is time. Raises NoAnswer.
         """
         waiting = select.poll()
         waiting.register(self._status, select.POLLIN)
-        if not waiting.poll(_milliseconds_until(deadline)):
-            raise NoAnswer("the process has not answered in time")
+        _ready(waiting, time_left)
         said = os.read(self._status, _MAX_WORDS_BYTES)
         return int(said) if said else None
 
@@ -272,11 +310,12 @@ def _started(arguments: list[str]) -> tuple[subprocess.Popen[bytes], socket.sock
     with theirs:
         try:
             process = subprocess.Popen(  # noqa: S603 - this interpreter, with code of this package
-                [sys.executable, "-I", "-B", "-c", _MAIN, *arguments],
+                [sys.executable, "-s", "-P", "-B", "-c", _MAIN, *arguments],
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                env={"LANG": "C.UTF-8"},
+                # With one seed for hashes, sets of texts have one order in all copies, on all workers.
+                env={"LANG": "C.UTF-8", "PYTHONHASHSEED": "0", "TZ": "UTC"},
                 start_new_session=True,
             )
         except BaseException:
@@ -300,8 +339,62 @@ def _parent_policy(found: Confinement, memory: int) -> dict[str, Any]:
     return {**policy, "limits": limits, "seccomp": False, "namespaces": True}
 
 
-def _milliseconds_until(deadline: float) -> float:
-    return 1_000 * max(0.0, deadline - time.monotonic())
+def _until(seconds: float) -> TimeLeft:
+    """Return how much time is left of so many seconds from now on."""
+    deadline = time.monotonic() + seconds
+    return lambda: deadline - time.monotonic()
+
+
+class _ProcessorTime:
+    """How much time a process has left that may compute for `seconds`, and keep others waiting for `patience`.
+
+    A machine that is busy gives a process little time: then the clock says nothing about what it computes.
+    """
+
+    def __init__(self, process: int | None, seconds: float, patience: float) -> None:
+        self._process = process
+        self._seconds = seconds
+        self._deadline = time.monotonic() + patience
+        self._before = self._used()
+        # Without /proc there is only the clock.
+        if self._before is None:
+            self._deadline = time.monotonic() + seconds
+        self._looked = False
+
+    def left(self) -> float:
+        """Return for how long to wait until it is known more. Raises OutOfTime."""
+        by_clock = self._deadline - time.monotonic()
+        if self._before is None:
+            if by_clock <= 0:
+                raise OutOfTime
+            return by_clock
+        # The first time nothing can have been used.
+        used = 0.0
+        if self._looked:
+            used = (self._used() or 0.0) - self._before
+        self._looked = True
+        if used >= self._seconds:
+            raise OutOfTime
+        return min(by_clock, max(self._seconds - used, _LEAST_WAIT))
+
+    def _used(self) -> float | None:
+        """Return the processor time that the process has used, None if that is not to be seen here."""
+        try:
+            fields = Path(f"/proc/{self._process}/stat").read_bytes().rpartition(b")")[2].split()
+        except OSError:
+            return None
+        return (int(fields[_USER_TIME]) + int(fields[_SYSTEM_TIME])) / _TICKS
+
+
+def _ready(waiting: select.poll, time_left: TimeLeft) -> set[int]:
+    """Return the descriptors that are ready. Raises NoAnswer if none is in time."""
+    while True:
+        seconds = time_left()
+        if seconds <= 0:
+            raise NoAnswer("the process has not answered in time")
+        ready = {descriptor for descriptor, _ in waiting.poll(1_000 * seconds)}
+        if ready:
+            return ready
 
 
 def _close(*descriptors: int) -> None:

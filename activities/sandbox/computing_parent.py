@@ -5,9 +5,9 @@ socket that is its stdin asks for a copy, and brings three descriptors: the pipe
 one on which the exit status of the copy is written when it has ended. When the other end of that one is closed, or this
 process ends, the copy is killed.
 
-A copy answers one line with one line until there are no more requests. Before it reads the first one it may do nothing
-else: it has no descriptor but the two pipes, its memory and processor time are bounded, and the kernel refuses every
-system call that does not compute.
+A copy answers one line with one line until there are no more requests, or `serve` of its module reads and writes the
+lines itself. Before it reads the first one it may do nothing else: it has no descriptor but the two pipes, its memory
+and processor time are bounded, and the kernel refuses every system call that does not compute.
 """
 
 import ctypes
@@ -22,6 +22,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -50,8 +51,30 @@ class Answer(NamedTuple):
     is_last: bool = False
 
 
-Service = Callable[[bytes], Answer]
-"""Answers a request, which is a line without the break."""
+class Lines:
+    """The two pipes of a copy, line by line, without the breaks."""
+
+    def __init__(self) -> None:
+        self._received = bytearray()
+
+    def read(self) -> bytes | None:
+        """Return the next line, None if there are no more."""
+        while True:
+            line, separator, rest = self._received.partition(b"\n")
+            if separator:
+                self._received = rest
+                return bytes(line)
+            chunk = os.read(REQUESTS, _CHUNK)
+            if not chunk:
+                return None
+            self._received += chunk
+
+    def write(self, line: bytes) -> None:
+        _write(line + b"\n")
+
+
+Serve = Callable[[Lines], None]
+"""Reads lines and writes lines until there are no more."""
 
 
 def main() -> None:
@@ -61,6 +84,8 @@ def main() -> None:
         try:
             module = import_module(service["module"])
             module.prepare()
+            if service["is_beside_code"]:
+                _count_from_here(service, policy)
             # A copy shares all pages that it does not write; the collector would write to all of them.
             gc.collect()
             gc.freeze()
@@ -70,16 +95,27 @@ def main() -> None:
             channel.sendall(str(error).encode())
             return
         channel.sendall(READY)
-        _Parent(channel, service, module.answer).run()
+        serve = module.serve if hasattr(module, "serve") else partial(_answer_all, module.answer)
+        _Parent(channel, service, serve).run()
+
+
+def _count_from_here(service: dict[str, Any], policy: dict[str, Any] | None) -> None:
+    """Count the memory of a copy beside what this process has loaded: how much that is depends on the machine."""
+    if sys.platform != "linux":
+        return
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    service["memory"] += pages * resource.getpagesize()
+    if policy is not None:
+        policy["limits"]["memory"] = service["memory"]
 
 
 class _Parent:
     """Makes the copies and waits for them."""
 
-    def __init__(self, channel: socket.socket, service: dict[str, Any], answer: Service) -> None:
+    def __init__(self, channel: socket.socket, service: dict[str, Any], serve: Serve) -> None:
         self._channel = channel
         self._service = service
-        self._answer = answer
+        self._serve = serve
         # Of each copy that has not been waited for, by its process id. None if it was killed because nobody waits.
         self._status_pipes: dict[int, int | None] = {}
         self._poll = select.poll()
@@ -129,7 +165,7 @@ class _Parent:
             _close_all(descriptors)
             return True
         if not process:
-            _become_copy(parent, requests, answers, self._service, self._answer)
+            _become_copy(parent, requests, answers, self._service, self._serve)
         os.close(requests)
         os.close(answers)
         self._status_pipes[process] = status
@@ -159,8 +195,8 @@ def _close_all(descriptors: Sequence[int]) -> None:
         os.close(descriptor)
 
 
-def _become_copy(parent: int, requests: int, answers: int, service: dict[str, Any], answer: Service) -> NoReturn:
-    """Confine this process and answer requests. Never returns."""
+def _become_copy(parent: int, requests: int, answers: int, service: dict[str, Any], serve: Serve) -> NoReturn:
+    """Confine this process and serve. Never returns."""
     status = 1
     try:
         signal.set_wakeup_fd(-1)
@@ -174,8 +210,8 @@ def _become_copy(parent: int, requests: int, answers: int, service: dict[str, An
         except (OSError, ValueError) as error:
             _write(str(error).encode() + b"\n")
         else:
-            _write(READY + b"\n")
-            _answer_all(answer)
+            _write(b"%b %d\n" % (READY, os.getpid()))
+            serve(Lines())
             status = 0
     finally:
         os._exit(status)
@@ -207,21 +243,12 @@ def _require_refusal() -> None:
     raise OSError("seccomp does not hold here")
 
 
-def _answer_all(answer: Service) -> None:
+def _answer_all(answer: Callable[[bytes], Answer], lines: Lines) -> None:
     """Answer each line with one line, which also tells how much processor time this process has taken so far."""
-    received = bytearray()
-    while True:
-        line, separator, rest = received.partition(b"\n")
-        if separator:
-            received = rest
-            text, is_last = answer(bytes(line))
-            used = json.dumps({"seconds": time.process_time(), "is_last": is_last})
-            _write(b'%b, "value": %b}\n' % (used.removesuffix("}").encode(), text))
-            continue
-        chunk = os.read(REQUESTS, _CHUNK)
-        if not chunk:
-            return
-        received += chunk
+    while (request := lines.read()) is not None:
+        text, is_last = answer(request)
+        used = json.dumps({"seconds": time.process_time(), "is_last": is_last})
+        lines.write(b'%b, "value": %b}' % (used.removesuffix("}").encode(), text))
 
 
 def _write(text: bytes) -> None:

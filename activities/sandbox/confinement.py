@@ -1,15 +1,13 @@
-"""Confines processes of a worker that go on for as long as it does and that read what strangers wrote: the interpreter
-of scripts, and the process that checks them.
+"""Confines processes of a worker that read what strangers wrote: those in which scripts run and are read, and the
+program that checks their types.
 
 They get what a command in the sandbox gets but a folder: no new privileges, no capabilities, another user if the worker
 is root, Landlock, seccomp and a limit of memory. Where the kernel lacks one of the two, they run with the other.
 """
 
-import ctypes
 import json
 import os
 import platform
-import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -54,36 +52,19 @@ class Confinement:
             "write": None,
         }
 
-    def launcher(self, program: str, memory: int) -> str:
-        """Return a path to run in the place of a program: it confines its process and becomes the program.
-
-        The path is one of this process and of the children it starts; there is no file that could be changed, and
-        none that would have to be removed.
+    def command(self, program: str, memory: int, read: Sequence[str]) -> list[str]:
+        """Return a command that confines its process and becomes the program, which may read these paths. The
+        arguments of the program follow.
         """
         if not self.holds:
-            return program
-        read = (*bubblewrap.SYSTEM, "/etc/ld.so.cache", program)
-        return _path(_script(json.dumps(self.policy(memory, read) | {"user": self._any_user}), program))
+            return [program]
+        policy = self.policy(memory, (*bubblewrap.SYSTEM, "/etc/ld.so.cache", program, *read))
+        return [*starter_of("launch"), json.dumps(policy | {"user": self._any_user}), program]
 
     @property
     def _any_user(self) -> int | None:
         """In the place of the user of a process that is started later."""
         return 0 if self.separate_user else None
-
-
-@cache
-def _script(*arguments: str) -> int:
-    """Return an open file that is a program: the launcher, with these arguments before its own. Raises OSError."""
-    libc = ctypes.CDLL(None, use_errno=True)  # `os` has no such function in Pythons that were built for an old glibc
-    script = int(libc.memfd_create(b"sennit-launcher", 0))
-    if script < 0:
-        raise OSError(ctypes.get_errno(), f"memfd_create: {os.strerror(ctypes.get_errno())}")
-    os.write(script, f'#!/bin/sh\nexec {shlex.join([*starter_of("launch"), *arguments])} "$@"\n'.encode())
-    return script
-
-
-def _path(script: int) -> str:
-    return f"/proc/self/fd/{script}"
 
 
 @cache
@@ -108,11 +89,10 @@ def find_confinement() -> Confinement:
 def _problem(tried: Confinement) -> str:
     """Try to break out as a process that is confined like this; return what went wrong, or nothing if it held."""
     try:
-        script = _script(json.dumps(tried.policy(1 << 30, bubblewrap.SYSTEM) | {"user": tried._any_user}))
+        policy = tried.policy(1 << 30, bubblewrap.SYSTEM) | {"user": tried._any_user}
         found = subprocess.run(  # noqa: S603 - this interpreter, with code of this package
-            [_path(script)],
+            [*starter_of("launch"), json.dumps(policy)],
             env={},
-            pass_fds=(script,),
             capture_output=True,
             text=True,
             timeout=_PROBE_SECONDS,

@@ -80,8 +80,8 @@ HOSTILE: dict[str, Hostile] = {
     ),
     "targets": Hostile(
         main(" = ".join(f"a{n}" for n in range(8_000)) + f" = [{'search(query=1), ' * 3_000}]", "return a1"),
-        "refused",
-        "64 MB",
+        "fails",
+        "a coroutine is no value",
     ),
     "surrogates": Hostile(main("return '\ud800'"), "refused", "this is not Python"),
     "classes that name the next one twice": Hostile(main("return await llm('x', schema=C0)", top=_twice(20)), "runs"),
@@ -114,8 +114,7 @@ HOSTILE: dict[str, Hostile] = {
     ),
     "a long range": Hostile(
         main("for x in range(n):", "    await search(query='x')", "    return 1", parameters="n: int = 10 ** 30"),
-        "fails",
-        "OverflowError",
+        "runs",
     ),
     "comprehensions": Hostile(main("return " + _comprehensions(30, "[" + "1, " * 30_000 + "]")), "runs"),
     "exceptions": Hostile(
@@ -131,10 +130,10 @@ HOSTILE: dict[str, Hostile] = {
     ),
     "types of a loop": Hostile(
         main("x = 0", "y = 0", "while a:", *(f"    x, y = y, x + {n}" for n in range(4_000)), parameters="a: int = 0"),
-        "refused",
+        "runs",
     ),
     "types of branches": Hostile(
-        main("x = 1", *(f"if a: x = {n}" for n in range(6_000)), parameters="a: bool = False"), "refused"
+        main("x = 1", *(f"if a: x = {n}" for n in range(6_000)), parameters="a: bool = False"), "runs"
     ),
     "shared parts": Hostile(
         main("x = []", "for _ in range(60): x = [x, x]", "return await search(query=x)"), "fails", "levels"
@@ -142,6 +141,9 @@ HOSTILE: dict[str, Hostile] = {
     "levels": Hostile(main("x = []", "for _ in range(5_000): x = [x]", "return x"), "fails", "levels"),
     "a text": Hostile(main("return 'x' * 10 ** 10"), "fails", "64 MB"),
     "a pattern": Hostile(
-        main("import re", "return re.match('(a+)+$', 'a' * 40 + 'b') is None"), "fails", "backtracking"
+        main("import re", "return re.match('(a+)+$', 'a' * 40 + 'b') is None"),
+        "fails",
+        "the script computed for",
+        has_line=False,
     ),
 }

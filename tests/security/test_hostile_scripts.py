@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from doubles.hostile_scripts import HOSTILE
 
-from sennit.activities.programs import turns
+from sennit.activities.programs import script_run
 from sennit.activities.programs.interpreter import Interpreter
 from sennit.activities.programs.reader import ScriptReader
 from sennit.activities.programs.session import Counts, Session
@@ -71,7 +71,7 @@ async def test_a_hostile_script_is_the_trouble_of_its_own_run(
         return parse(text, *given, **named)
 
     if name == "phases":
-        monkeypatch.setattr(turns, "STEP_SECONDS", 2.0)  # of 20
+        monkeypatch.setattr(script_run, "STEP_SECONDS", 2.0)  # of 20
     hostile = HOSTILE[name]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with monkeypatch.context() as patched:  # pytest parses, too, if this fails

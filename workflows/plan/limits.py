@@ -53,7 +53,7 @@ MAX_SHOWN_SCRIPT_CHARACTERS: Final = 64 * 1024
 MAX_SCRIPT_BYTES: Final = 1 << 20  # of a script with its modules: to parse it takes memory
 MAX_TREE_NODES: Final = 50_000  # of the tree of a script: what walks it takes time by its nodes
 MAX_TREE_LEVELS: Final = 120
-"""Of the tree of a script: what walks it may call itself. Monty takes a few levels more, also with what is put in."""
+"""Of the tree of a script: what walks it may call itself. Python's own parser takes a few levels more."""
 MAX_EXPRESSION_CHARACTERS: Final = 10_000  # of an expression that a planner writes as an argument
 MAX_BRACES: Final = 20_000  # in a script: Python 3.11 parses an f-string in quadratic time
 MAX_STEP_CALLS: Final = 1_000  # that one step of a program makes itself: they are repeated together

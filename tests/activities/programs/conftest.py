@@ -11,7 +11,7 @@ from sennit.activities.programs.interpreter import Interpreter
 
 @pytest.fixture(scope="session")
 def interpreter() -> Iterator[Interpreter]:
-    """Monty's processes."""
+    """The processes of scripts."""
     found = Interpreter()
     yield found
     asyncio.run(found.close())

@@ -11,7 +11,6 @@ from sennit.activities.programs import checkouts as module
 from sennit.activities.programs.checkouts import Checkouts, InterpreterCrashed, NestedCheckout, processors
 from sennit.activities.programs.interpreter import Interpreter
 from sennit.activities.programs.reader import ScriptReader
-from sennit.activities.programs.values import Call, Ended
 from sennit.workflows.plan.programs.stubs import stubs_of
 
 SEARCH = {"properties": {"query": {"type": "string"}}, "required": ["query"]}
@@ -23,7 +22,7 @@ async def main():
     found = re.match("a", str(await search(query="abc")))
     return found.group(0)
 """
-"""Monty's types suspect that `found` is None; that is no problem in Python, so the top level is looked at as well."""
+"""Types suspect that `found` is None; that is no problem in Python, so the top level is looked at as well."""
 RAISING = "N = 5 // 0\n\nasync def main():\n    return N\n"
 
 
@@ -54,15 +53,6 @@ async def test_scripts_that_are_checked_at_once_all_get_their_turn(interpreter: 
         await asyncio.gather(*(interpreter.type_problems(each, STUBS) for each in scripts))
         end = await interpreter.start("async def main():\n    return 1\n", "main", {}, lambda _: None)
     assert end.value == 1
-
-
-async def test_a_thread_that_holds_a_process_of_the_interpreter_gets_no_second_one(interpreter: Interpreter) -> None:
-    def checks(_: Call) -> Ended:
-        return Ended(interpreter._known_problems("x = 1\n", ""))
-
-    with pytest.raises(NestedCheckout, match="a process that runs scripts has asked for another one"):
-        await interpreter.start("async def main():\n    return await search()\n", "main", {}, checks)
-    assert await interpreter.type_problems("x = 1\n", "") == [], "the first process is free again"
 
 
 def test_a_thread_holds_a_process_of_each_pool_at_most() -> None:

@@ -39,15 +39,3 @@ async def test_keys_of_a_tasks_argument_are_texts() -> None:
     script = "async def one(found: dict):\n    return 1\nasync def main():\n    return await task(one, found={1: 2})\n"
     with pytest.raises(TypeError, match="the keys of a dict are texts"):
         await run_async(script, {})
-
-
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        ("json.loads(text)\n    except json.JSONDecodeError as error:\n        return error.pos", "write str(error)"),
-        ("1\n    except ValueError as error:\n        return re.match('a', 'a').lastindex", "ask each .group(number)"),
-    ],
-)
-def test_what_monty_has_not_is_refused_before(body: str, message: str) -> None:
-    script = f"import json, re\nasync def main(text: str):\n    try:\n        {body}\n"
-    assert [message in problem.message for problem in problems_in(script, {})] == [True]

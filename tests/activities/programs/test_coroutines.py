@@ -11,11 +11,9 @@ import pytest
 from doubles.programs import Play
 
 from sennit.activities.nodes.error_mapping import CallFailed, ProgramFailed
-from sennit.activities.programs.coroutines.prelude import ASYNCIO
 from sennit.activities.programs.session import Snapshots
 from sennit.workflows.plan.language.nodes import ToolNode
 from sennit.workflows.plan.programs.syntax import problems_in
-from sennit.workflows.plan.programs.vocabulary import ASYNCIO as KNOWN
 
 TOOLS = """
 async def leaf(trace, a):
@@ -231,14 +229,10 @@ async def test_coroutines_interleave_as_under_asyncio(
     found = await run.run()
     assert found == await plainly(script, told(run)), script
     assert set(run.keys.values()) <= {1}
-    monkeypatch.setattr(Snapshots, "find", lambda *_: b"of another version")
+    monkeypatch.setattr(Snapshots, "find", lambda *_: None)
     again = play(script, fakes={"search": search}, seed=seed)
     assert await again.run() == found, script
     assert again.keys == run.keys
-
-
-def test_the_names_of_asyncio_are_those_that_the_check_knows() -> None:
-    assert sorted(ASYNCIO) == sorted(KNOWN)
 
 
 def main(body: str, top: str = "") -> str:
@@ -300,17 +294,17 @@ FAILS = [
     ("await asyncio.Semaphore(0).acquire()", "deadlock: the coroutines wait for each other, on line 5", 5),
     ("q = asyncio.Queue()\nawait asyncio.gather(\n    q.get(),\n    give(q))", "on lines 3, 6, and for no call", 6),
     ("await search(query='a')\nraise asyncio.CancelledError('x')", "CancelledError: x", 6),
-    ("asyncio.create_task(search)", "a coroutine is needed, not <function", 5),
-    ("asyncio.Semaphore(-1)", "a semaphore has a number of 0 or more", 5),
-    ("asyncio.Lock().release()", "the lock is not held", 5),
-    ("await asyncio.wait([])", "there is nothing to wait for", 5),
+    ("asyncio.create_task(search)", "a coroutine was expected, got <function", 5),
+    ("asyncio.Semaphore(-1)", "Semaphore initial value must be >= 0", 5),
+    ("asyncio.Lock().release()", "Lock is not acquired", 5),
+    ("await asyncio.wait([])", "Set of Tasks/Futures is empty", 5),
     ("await search(query='a')\nawait asyncio.sleep(10**10)", "sleep: sleeps 0 to", 6),
-    ("async with asyncio.timeout('5'): pass", "a timeout is a number of seconds, not '5'", 5),
-    ("await asyncio.wait([task(search, query='a')], return_when='X')", "there is no return_when 'X'", 5),
+    ("async with asyncio.timeout('5'): pass", "unsupported operand type(s) for +: 'float' and 'str'", 5),
+    ("await asyncio.wait([task(search, query='a')], return_when='X')", "Invalid return_when value: X", 5),
     ("await task(search, query=asyncio.Lock())", "a Lock is no value: coroutines share it, but a task has", 5),
-    ("return [search(query='a')]", "return: a coroutine is no value: await a call", 5),
-    ("await asyncio.Event()", "'Event' object can't be awaited", 5),
-    ("async with 5: pass", "'int' object has no attribute '__aenter__'", 5),
+    ("return [search(query='a')]", "a coroutine is no value: await a call", 5),
+    ("await asyncio.Event()", "object Event can't be used in 'await' expression", 5),
+    ("async with 5: pass", "'int' object does not support the asynchronous context manager protocol", 5),
 ]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sennit.activities.programs.interpreter import Interpreter
-from sennit.activities.programs.values import Advance
+from sennit.activities.programs.progress import Advance
 
 HEAD = "import re\nfrom re import sub as replace\nNUMBER = re.compile(r'(\\d+)$')\n"
 NAMES: dict[str, Any] = {"re": re, "replace": re.sub, "NUMBER": re.compile(r"(\d+)$")}
@@ -42,22 +42,21 @@ PATTERNS = [
     r'NUMBER.sub(r"\1px", "a 5")',
     r're.sub(r"(a)", "b" + "\\n", "a")',
 ]
-SUMS: list[tuple[str, Any]] = [
-    ("sum([0.1] * 10)", 1.0),
-    ("sum([1e16, 1.0, -1e16])", 1.0),
-    ("sum(x * 0.1 for x in range(10))", 4.5),
-    ("sum([0.1] * 10, 5)", 6.0),
-    ("sum([1, 0.1, 0.2, 3])", 4.3),
-    ("sum([True, 0.5])", 1.5),
-    ("sum([], 0.5)", 0.5),
-    ("str(sum([float('inf'), 1.0]))", "inf"),
-    ("list(map(sum, [[0.1] * 10, [1, 2]]))", [1.0, 3]),
-    ("sum([[1], [2]], [])", [1, 2]),
-    ("sum({1: 2, 3: 4})", 4),
-    ("sum(len(word) for word in ['a', 'bc'])", 3),
-    ("sum([10**30, 1])", 10**30 + 1),
+SUMS = [
+    "sum([0.1] * 10)",
+    "sum([1e16, 1.0, -1e16])",
+    "sum(x * 0.1 for x in range(10))",
+    "sum([0.1] * 10, 5)",
+    "sum([1, 0.1, 0.2, 3])",
+    "sum([True, 0.5])",
+    "sum([], 0.5)",
+    "str(sum([float('inf'), 1.0]))",
+    "list(map(sum, [[0.1] * 10, [1, 2]]))",
+    "sum([[1], [2]], [])",
+    "sum({1: 2, 3: 4})",
+    "sum(len(word) for word in ['a', 'bc'])",
+    "sum([10**30, 1])",
 ]
-"""With the values of Python 3.12 and later, which adds floats without losing what an addition rounds away."""
 
 
 async def value_of(interpreter: Interpreter, expression: str) -> Advance:
@@ -70,6 +69,6 @@ async def test_patterns_and_replacements_are_those_of_python(interpreter: Interp
     assert await value_of(interpreter, expression) == Advance(value=eval(expression, NAMES))
 
 
-@pytest.mark.parametrize(("expression", "value"), SUMS)
-async def test_sums_are_those_of_python(interpreter: Interpreter, expression: str, value: Any) -> None:
-    assert await value_of(interpreter, expression) == Advance(value=value)
+@pytest.mark.parametrize("expression", SUMS)
+async def test_sums_are_those_of_python(interpreter: Interpreter, expression: str) -> None:
+    assert await value_of(interpreter, expression) == Advance(value=eval(expression))

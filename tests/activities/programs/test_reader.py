@@ -35,7 +35,6 @@ READINGS: list[tuple[Any, ...]] = [
     ("stubs", [{"name": "search", "effect": "read", "schema": {"properties": {"query": {"type": "string"}}}}]),
     ("planned", f"```python\n{SCRIPT}```", "$goal", ["search"], ["offline"], "stop"),
     ("planned", "async def main(", "$goal", [], [], "length"),
-    ("script", SCRIPT, ["KeyError"]),
     ("classes", SCRIPT),
     ("loop", SCRIPT),
 ]
@@ -128,7 +127,7 @@ FORGED = [
     ("loop", '{"reading": ["", true]}'),
     ("quote", '{"reading": ["calls 0", 0, 0, -1]}'),
     ("quote", '{"reading": ["calls 0", 0, 0]}'),
-    ("script", '{"reading": ["x"]}'),
+    ("own_text", '{"reading": ["x"]}'),
     ("classes", '{"reading": {"A": [["x", "int", 1]]}}'),
     ("planned", '{"reading": [[], []]}'),
     ("planned", '{"unreadable": 5}'),

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from sennit.activities.programs.dialect import classes_of
+from sennit.activities.programs.classes import classes_of
 from sennit.activities.programs.schemas import schema_of
 from sennit.workflows.plan.checking.schemas import unknown_keywords
 from sennit.workflows.plan.language.json_schema import violations

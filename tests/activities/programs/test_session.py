@@ -51,16 +51,6 @@ def test_only_a_ticket_of_this_session_names_a_call(ticket: object) -> None:
             session.call_of(wrong)
 
 
-def test_a_snapshot_is_stored_once_there_is_much_to_read_again() -> None:
-    session, stored = begun(), list[bool]()
-    for session.number in range(1, 9):
-        session.read += 300 * 1024
-        session.saved = session.number - 1
-        session.keep(b"snapshot", 0.0)
-        stored.append(bool(session.snapshot))
-    assert stored == [False, False, False, True, False, False, False, True]
-
-
 async def test_counts_are_those_of_all_calls_and_little_is_stored_anew(tmp_path: Path) -> None:
     store = new_store(tmp_path)
     session, seen = begun(), Counter[str]()

@@ -319,12 +319,14 @@ async def checked(name: str, log: list[str]) -> str:
 
 
 async def main(names: list[str]) -> dict:
-    log = []
+    log, blame = [], None
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(checked(name, log)) for name in names]
-    except Unfit as error:
-        return {"blame": error.name, "reason": error.reason, "log": log}
+    except* Unfit as errors:
+        blame = errors.exceptions[0]
+    if blame is not None:
+        return {"blame": blame.name, "reason": blame.reason, "log": log}
     return {"texts": [task.result() for task in tasks], "log": log}
 '''
 FALLBACK = '''

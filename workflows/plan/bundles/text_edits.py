@@ -12,7 +12,7 @@ _MEANT = re.compile(rb"#(=?)(\d+)" + MARK + rb"$")
 
 
 def lines_of(text: str) -> list[int]:
-    """Return the line of the script for each line of its text as Monty has it, the first at 1."""
+    """Return the line of the script for each line of its text as it runs, the first at 1."""
     numbers, number = [0], 0
     for line in text.encode().split(b"\n"):
         number += not line.endswith(MARK)

@@ -10,38 +10,33 @@ from sennit.workflows.plan.language.problems import OFFERED, Problem
 from sennit.workflows.plan.language.text import did_you_mean, format_name
 from sennit.workflows.plan.limits import MAX_SCRIPT_PROBLEMS
 from sennit.workflows.plan.programs.arguments import Arguments
-from sennit.workflows.plan.programs.classes import is_docstring, is_enum, is_named_tuple, is_typed_dict
 from sennit.workflows.plan.programs.endings import (
     CHANGING,
-    changed_arguments,
-    deleted_in,
     endless_loop_in,
     endless_recursion_in,
-    is_collectable,
     is_session,
     read_before_bound,
     returned_without_json,
 )
-from sennit.workflows.plan.programs.errors import OwnErrors, args_lost, class_refused, parts_begun
-from sennit.workflows.plan.programs.lacks import import_of, lacking_import, lacking_method, lacking_name, lacking_option
 from sennit.workflows.plan.programs.shapes import Shapes
 from sennit.workflows.plan.programs.source import Function, Source, TooLarge, as_known, line_of, parsed, place_in
 from sennit.workflows.plan.programs.uses import CONTAINERS, Uses
-from sennit.workflows.plan.programs.vocabulary import AS_TASKS, ASYNCIO, BUILTINS, INSTEAD, MODULES, PLAIN, WORDS
+from sennit.workflows.plan.programs.vocabulary import (
+    AS_TASKS,
+    BUILTINS,
+    CALL_ERRORS,
+    INSTEAD,
+    MODULES,
+    NOT_OF_ASYNCIO,
+    OWN_NAMES,
+    PLAIN,
+    REFUSED_CALLS,
+    WORDS,
+)
 
 DOUBT = "doubt"
 """The code of what is only suspected."""
-_CONSTRUCTS: dict[str, str] = {
-    "AsyncFor": "there is no `async for`: await the list, and go through it with `for`",
-    "TryStar": "there is no `except*`: write `except`; a TaskGroup raises the first error",
-    "TypeAlias": "there is no `type`: write the type itself",
-    "TemplateStr": "there are no t-strings: write an f-string",
-    "Global": "a script's globals never change: return the value, or give it as an argument",
-}
-_TOP_LEVEL = (
-    ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign,
-    ast.Pass,
-)  # fmt: skip
+_APART = "a task begins with it as it was written, in a session of its own"
 _BRACED = re.compile(r"(?<!\{)\{(\w{1,60})\}(?!\})")
 _TEXT = 20_000
 _NO_MODULE = ": use a tool; scripts have json, re, math and the like"
@@ -125,17 +120,13 @@ class _Check(Uses):
         self._named: set[ast.AST] = set()
         self._arguments = Arguments(source, tools)
         self._shapes = Shapes(source, tools)
-        self._errors = OwnErrors.of(source)
-        self._begun = set(parts_begun(self._errors))
+        self._caught = _caught_in(source)
+        self._has_tasks = any(name in source.uses for name in ("task", "pipeline"))
 
     def all(self) -> Found:
         yield from self._main()
         yield from self._top_level()
-        for place in args_lost(self.source, self._errors):
-            yield DOUBT, place, "what `.args` has of an exception is one text here: give the exception fields"
         for node in self.source.nodes:
-            if (instead := _CONSTRUCTS.get(type(node).__name__)) is not None:
-                yield "construct", node, instead
             if (check := _CHECKS.get(type(node))) is not None:
                 yield from check(self, node)
 
@@ -168,18 +159,6 @@ class _Check(Uses):
             if (name in WORDS and not is_of_asyncio) or name in self.tools:
                 kind = "word" if name in WORDS else "tool"
                 yield "name", node, f"there is a {kind} `{name}` already: give this another name"
-        for node in self.source.tree.body:
-            if not (is_docstring(node) or isinstance(node, _TOP_LEVEL)):
-                yield "top_level", node, "the top of a script only defines things: put this into a function"
-
-    def _class(self, node: ast.ClassDef) -> Found:
-        is_known = is_enum(node) or is_typed_dict(node) or is_named_tuple(node) or node.name in self._errors.carriers
-        if (node.bases or node.keywords) and not is_known:
-            yield "construct", node, class_refused(node)
-        for method in node.body:
-            if isinstance(method, Function) and method.decorator_list:
-                text = "methods have no decorators here: write a plain method and call it, `fact.size()`, or a function"
-                yield "construct", method, text
 
     def _import(self, node: ast.Import | ast.ImportFrom) -> Found:
         modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else [name.name for name in node.names]
@@ -187,20 +166,20 @@ class _Check(Uses):
             if module not in MODULES:
                 hint = self._hint(module.partition(".")[0], MODULES) or _NO_MODULE
                 yield "import", node, f"there is no module {format_name(module)}{hint}"
-        yield from lacking_import(node) if isinstance(node, ast.ImportFrom) else ()
         for alias in node.names if isinstance(node, ast.ImportFrom) else ():
             if alias.name == "*":
                 yield "import", node, "name what you import, in the place of `*`"
-            elif modules == ["asyncio"] and alias.name not in ASYNCIO:
+            elif modules == ["asyncio"] and alias.name in NOT_OF_ASYNCIO:
                 yield "construct", node, self._of_asyncio(alias.name)
 
     def _attribute(self, node: ast.Attribute) -> Found:
-        if node.attr.startswith("__") and node.attr not in ("__name__", "__class__") and node not in self._begun:
-            why = INSTEAD.get(node.attr, "a script reaches values, not how they are made")
-            yield "construct", node, f"there is no `{node.attr}`: {why}"
-        elif self._module(node.value) == "asyncio" and node.attr not in ASYNCIO:
+        if node.attr in NOT_OF_ASYNCIO and self._module(node.value) == "asyncio":
             yield "construct", node, self._of_asyncio(node.attr)
-        yield from lacking_name(self.source, node, self._module(node.value))
+        elif node.attr == "run_in_executor":
+            yield "construct", node, f"a script has no threads: {INSTEAD['to_thread']}"
+        function = self.source.imported(node)
+        if function in REFUSED_CALLS:
+            yield "construct", node, f"a script has no {function}: {REFUSED_CALLS[function]}"
         yield from self._subscript(node)
 
     def _subscript(self, node: ast.Subscript | ast.Attribute) -> Found:
@@ -209,34 +188,19 @@ class _Check(Uses):
         for is_certain, text in self._shapes.unknown_field(node):
             yield "field" if is_certain else DOUBT, node, text
 
-    def _yield(self, node: ast.Yield | ast.YieldFrom) -> Found:
-        if not is_collectable(self.source, self.source.function(node)):
-            text = (
-                "a generator here ends by itself, returns no value, changes nothing outside and raises nothing later on"
-            )
-            yield "construct", node, f"{text}: collect a list and return it"
-
-    def _delete(self, node: ast.Delete) -> Found:
-        yield from deleted_in(self.source, node)
-
-    def _called(self, function: ast.expr) -> str:
-        """Return the name that a function has in its module or in Python, "" if it is of none."""
-        if isinstance(function, ast.Attribute):
-            return function.attr if self._module(function.value) else ""
-        meaning = self.source.meaning(function) if isinstance(function, ast.Name) else None
-        if isinstance(function, ast.Name) and meaning is None and function.id in BUILTINS:
-            return function.id
-        return meaning.name if isinstance(meaning, ast.alias) else ""
-
     def _while(self, node: ast.While) -> Found:
         yield from endless_loop_in(self.source, node, DOUBT)
 
-    def _function(self, node: ast.FunctionDef) -> Found:
-        for place, name in changed_arguments(self.source, node):
-            yield DOUBT, place, f"`{node.name}` runs to its end when it is called: all changes of `{name}` come first"
+    def _function(self, node: Function) -> Found:
         yield from endless_recursion_in(self.source, node)
-        if isinstance(self.source.parents[node], ast.ClassDef):
-            yield from lacking_method(node)
+
+    def _global(self, node: ast.Global) -> Found:
+        if self._has_tasks:
+            yield "global", node, f"`{node.names[0]}` is not shared with tasks: {_APART}; return the value"
+
+    def _yield(self, node: ast.Yield | ast.YieldFrom) -> Found:
+        if is_session(self.source, self.source.function(node)):
+            yield "construct", node, "`main` and tasks return one value: collect a list and return it"
 
     def _return(self, node: ast.Return) -> Found:
         yield from returned_without_json(self.source, node)
@@ -245,23 +209,19 @@ class _Check(Uses):
         yield from read_before_bound(self.source, node)
 
     def _changes(self, node: ast.expr) -> Found:
-        """Find what changes a constant of the script: each task begins with it as it was written."""
+        """Find what changes a variable of the script that tasks do not share."""
+        if not self._has_tasks:
+            return
         root: ast.AST = node
         while isinstance(root, ast.Attribute | ast.Subscript):
             root = root.value
         meaning = self.source.meaning(root) if isinstance(root, ast.Name) else None
         top = self.source.tree
         if isinstance(meaning, ast.Name) and self.source.function(meaning) is top is not self.source.function(node):
-            yield "global", node, f"`{meaning.id}` never changes: keep what changes in a variable of a function"
-
-    def _comprehension(self, node: ast.comprehension) -> Found:
-        if node.is_async:
-            yield "construct", node.iter, _CONSTRUCTS["AsyncFor"]
+            yield "global", node, f"`{meaning.id}` is not shared with tasks: {_APART}; give it to functions"
 
     def _name(self, node: ast.Name) -> Found:
-        if node.id.startswith("__"):
-            yield "name", node, f"there is no {format_name(node.id)} in a script"
-        elif isinstance(node.ctx, ast.Load):
+        if isinstance(node.ctx, ast.Load):
             meaning = self.source.meaning(node)
             if meaning is None and node.id not in WORDS and node.id not in self.tools:
                 yield from self._unknown(node)
@@ -269,12 +229,13 @@ class _Check(Uses):
                 yield from self._as_data(node)
 
     def _unknown(self, node: ast.Name) -> Found:
-        if node.id not in (*BUILTINS, *self._errors.carriers) and node not in self._begun:
+        is_caught = node.id in CALL_ERRORS and node.id in self._caught
+        if node.id not in (*BUILTINS, *OWN_NAMES) and not is_caught:
             hint = import_of(node.id) or self._hint(node.id, self.known)
             yield "name", node, f"there is no {format_name(node.id)}{hint}"
 
     def _of_asyncio(self, name: str) -> str:
-        return f"asyncio has no {format_name(name)} here{self._hint(name, ASYNCIO)}"
+        return f"asyncio has no {format_name(name)} here{self._hint(name, ())}"
 
     def _hint(self, name: str, known: Collection[str]) -> str:
         """Return what to write instead, for as many names as are shown."""
@@ -329,10 +290,6 @@ class _Check(Uses):
             yield from self._shadowed(node.func)
             yield from self._without_f(node)
         yield from self._arguments.of(node)
-        replaced = node.args[1:2] if self._called(node.func) == "sub" else []
-        names = (name for name in replaced if isinstance(name, ast.Name))
-        functions = [name for name in names if isinstance(self.source.meaning(name), ast.FunctionDef)]
-        yield from lacking_option(self.source, node, self._called(node.func), functions)
         if isinstance(node.func, ast.Name) and (word or self._is_async(node.func)):
             if self.source.function(node) is self.source.tree:
                 yield "top_level", node, f"the top of a script only defines things: call `{node.func.id}` in a function"
@@ -377,23 +334,57 @@ class _Check(Uses):
                 yield from self._by_name(meaning)
 
 
+def _caught_in(source: Source) -> set[str]:
+    """Return the names in `except` clauses and in questions for a type: errors of calls are known by these alone."""
+    caught = set[str]()
+    for node in source.nodes:
+        asked: ast.expr | None = None
+        if isinstance(node, ast.ExceptHandler):
+            asked = node.type
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance" and len(node.args) > 1:
+            asked = node.args[1]
+        if asked is not None:
+            caught.update(part.id for part in ast.walk(asked) if isinstance(part, ast.Name))
+    return caught
+
+
+_OFTEN_FORGOTTEN = {
+    "collections": "Counter defaultdict deque namedtuple OrderedDict",
+    "dataclasses": "asdict dataclass field replace",
+    "datetime": "date datetime timedelta timezone",
+    "decimal": "Decimal",
+    "enum": "Enum IntEnum StrEnum auto",
+    "functools": "cache lru_cache partial reduce wraps",
+    "itertools": "accumulate batched chain combinations count cycle groupby islice pairwise permutations product",
+    "statistics": "mean median mode stdev",
+    "typing": "Any Callable Literal NamedTuple Optional TypedDict Union",
+}
+"""Names that are often used and not imported, by their modules."""
+
+
+def import_of(name: str) -> str:
+    """Return how a script imports what it names, "" for what it does not import."""
+    for module, names in _OFTEN_FORGOTTEN.items():
+        if name in names.split():
+            return f": write `from {module} import {name}`"
+    return f": write `import {name}`" if name in MODULES else ""
+
+
 _CHECKS: dict[type[ast.AST], Callable[[_Check, Any], Found]] = {
     ast.AsyncFunctionDef: _Check._function,
     ast.FunctionDef: _Check._function,
-    ast.ClassDef: _Check._class,
+    ast.Global: _Check._global,
     ast.Import: _Check._import,
     ast.ImportFrom: _Check._import,
     ast.Attribute: _Check._attribute,
     ast.Subscript: _Check._subscript,
-    ast.comprehension: _Check._comprehension,
     ast.Name: _Check._name,
     ast.Await: _Check._await,
     ast.While: _Check._while,
     ast.With: _Check._with,
-    ast.Delete: _Check._delete,
+    ast.Return: _Check._return,
     ast.Yield: _Check._yield,
     ast.YieldFrom: _Check._yield,
-    ast.Return: _Check._return,
     ast.Assign: _Check._assign,
     ast.AugAssign: _Check._assign,
     ast.Call: _Check._call,

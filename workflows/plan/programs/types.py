@@ -1,4 +1,4 @@
-"""What Monty's check of types says of a script: what must fail is a problem, what types merely suspect is a doubt."""
+"""What the check of types says of a script: what must fail is a problem, what types merely suspect is a doubt."""
 
 import ast
 import re

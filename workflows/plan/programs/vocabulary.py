@@ -1,4 +1,4 @@
-"""What a script may use that it does not define: words, modules, and the names of Monty."""
+"""What a script may use that it does not define: words, modules, and the names of Python."""
 
 from sennit.workflows.plan.language.call_settings import CallSettings
 
@@ -8,7 +8,7 @@ AWAITED = ("llm", "agent", "ask", "part", "sleep", "sleep_until", *JOINS, "next_
 PLAIN = ("task", "phase", "cancel", "now")
 """Words that a script calls without `await`."""
 NEXT_OF = "next_of"
-"""The word that the prelude defines."""
+"""The word that gives one ticket after the other."""
 LIMITS = ("timeout", "retry")
 """What a call takes beside its arguments, unless they are among these."""
 TIMED = ("llm", "agent", "ask", "part", *JOINS, "pipeline")
@@ -45,13 +45,6 @@ SIGNATURES = {
     "budget_left": "",
 }
 """What words take; `task` and `pipeline` take what the functions do that they are given."""
-ASYNCIO = (
-    "create_task", "ensure_future", "Task", "Future", "CancelledError", "TimeoutError", "sleep", "gather",
-    "as_completed", "wait", "FIRST_COMPLETED", "FIRST_EXCEPTION", "ALL_COMPLETED", "timeout", "wait_for", "Semaphore",
-    "BoundedSemaphore", "Lock", "Event", "Queue", "QueueEmpty", "QueueFull", "TaskGroup",
-    "shield", "PriorityQueue", "LifoQueue",
-)  # fmt: skip
-"""The names of asyncio that a script has."""
 TYPES = (
     "str", "int", "float", "bool", "None", "list", "dict", "tuple", "set", "Any", "Optional", "Union", "Literal",
     "object", "List", "Dict", "Sequence", "Mapping", "frozenset", "NoneType",
@@ -59,20 +52,28 @@ TYPES = (
 """Names of types that have a JSON schema."""
 
 _MODULES = """
-__future__ asyncio base64 binascii bisect collections collections.abc contextlib copy csv dataclasses datetime decimal
-enum functools hashlib heapq io itertools json math operator random re statistics string textwrap
-tomllib typing unicodedata urllib urllib.parse uuid
+__future__ abc array ast asyncio base64 binascii bisect calendar cmath codecs collections collections.abc colorsys
+contextlib contextvars copy csv dataclasses datetime decimal difflib enum fnmatch fractions functools graphlib hashlib
+heapq hmac html html.parser io ipaddress itertools json keyword logging math numbers operator pprint random re reprlib
+shlex statistics string struct textwrap time tomllib traceback types typing unicodedata urllib urllib.parse uuid
+warnings weakref xml xml.etree xml.etree.ElementTree zlib
 """
 _BUILTINS = """
-abs all any bin bool bytes chr complex dict divmod enumerate filter float format frozenset getattr hasattr hash hex
-id int isinstance iter len list log map max min next object oct ord pow print property range repr reversed round set
-setattr slice sorted str sum tuple type zip Ellipsis NotImplemented Ref Ticket
+abs aiter all anext any ascii bin bool bytearray bytes callable chr classmethod complex delattr dict dir divmod
+enumerate filter float format frozenset getattr globals hasattr hash hex id int isinstance issubclass iter len list
+locals log map max memoryview min next object oct ord pow print property range repr reversed round set setattr slice
+sorted staticmethod str sum super tuple type vars zip Ellipsis False None NotImplemented Ref Ticket True
 
-ArithmeticError AssertionError AttributeError BaseException Exception FileExistsError FileNotFoundError ImportError
-IndexError IsADirectoryError KeyError KeyboardInterrupt LookupError MemoryError ModuleNotFoundError NameError
-NotADirectoryError NotImplementedError OSError OverflowError PermissionError RecursionError RuntimeError StopIteration
-SyntaxError SystemExit TimeoutError TypeError UnboundLocalError UnicodeDecodeError UnicodeEncodeError ValueError
-ZeroDivisionError
+ArithmeticError AssertionError AttributeError BaseException BaseExceptionGroup BlockingIOError BrokenPipeError
+BufferError BytesWarning ChildProcessError ConnectionAbortedError ConnectionError ConnectionRefusedError
+ConnectionResetError DeprecationWarning EOFError EncodingWarning EnvironmentError Exception ExceptionGroup
+FileExistsError FileNotFoundError FloatingPointError FutureWarning GeneratorExit IOError ImportError ImportWarning
+IndentationError IndexError InterruptedError IsADirectoryError KeyError KeyboardInterrupt LookupError MemoryError
+ModuleNotFoundError NameError NotADirectoryError NotImplementedError OSError OverflowError PendingDeprecationWarning
+PermissionError ProcessLookupError RecursionError ReferenceError ResourceWarning RuntimeError RuntimeWarning
+StopAsyncIteration StopIteration SyntaxError SyntaxWarning SystemError SystemExit TabError TimeoutError TypeError
+UnboundLocalError UnicodeDecodeError UnicodeEncodeError UnicodeError UnicodeTranslateError UnicodeWarning UserWarning
+ValueError Warning ZeroDivisionError
 """
 _CALL_ERRORS = """
 AddressRefused AlreadyWritten BadOutput BadReply CalculationFailed CallRefused ContentRefused ContextTooLong
@@ -83,67 +84,64 @@ QuotaUsedUp RateLimited ReplyCut ReplyTooLarge SandboxFailed SandboxLimit Schema
 ToolArgumentError ToolError ToolResultError TooManyFiles UnknownModel UnknownOutcome UnknownTool
 """
 _UNUSABLE = """
-abc argparse atexit concurrent contextvars getpass glob html http inspect logging multiprocessing os
-pathlib pickle platform pprint queue shutil signal socket sqlite3 ssl subprocess sys tempfile threading time traceback
-types warnings weakref zoneinfo
+argparse atexit concurrent ctypes getpass glob http importlib inspect locale multiprocessing os pathlib pickle platform
+queue secrets select shutil signal socket sqlite3 ssl subprocess sys tempfile threading zoneinfo
 """
 CALL_ERRORS = tuple(_CALL_ERRORS.split())
 """Errors of tools and models, which a script may catch by their names."""
 MODULES = tuple(_MODULES.split())
 UNUSABLE = tuple(_UNUSABLE.split())
-"""Modules of Python that scripts have not: one that is imported and not used does no harm."""
+"""Modules that scripts have not: one that is imported and not used does no harm."""
 BUILTINS = tuple(_BUILTINS.split())
 
 INSTEAD: dict[str, str] = {
     "os": "a script reaches no files and no settings; use a tool, or an argument of `main`",
     "pathlib": "a script reaches no files; use a tool, or an argument of `main`",
+    "shutil": "a script reaches no files; use a tool",
+    "tempfile": "a script reaches no files; keep the values in variables",
     "sys": "return a value, or raise an exception",
-    "time": "write `await sleep(seconds)`, and now() for the time",
+    "secrets": "write uuid.uuid4().hex, or call a tool: what a replay repeats is no secret",
+    "threading": "write asyncio.gather(...), or task(...)",
+    "multiprocessing": "write asyncio.gather(...), or task(...)",
+    "concurrent": "write asyncio.gather(...), or task(...)",
+    "queue": "write asyncio.Queue",
+    "subprocess": "a script starts no programs; use a tool",
+    "socket": "a script reaches no network; use a tool",
+    "http": "a script reaches no network; use a tool",
+    "requests": "a script reaches no network; use a tool",
+    "sqlite3": "a script reaches no files; use a tool",
     "zoneinfo": "give times with their offset, or write timezone(timedelta(hours=1))",
     "open": "a script reaches no files; use a tool, or an argument of `main`",
     "input": 'ask a person with `await ask("...")`',
     "eval": "write the code itself, or compute with a tool",
     "exec": "write the code itself",
-    "globals": "write the name itself",
-    "locals": "write the name itself",
-    "super": "classes have no bases here",
-    "issubclass": "classes have no bases here",
-    "ExceptionGroup": "a TaskGroup raises the first error: catch that by its type",
-    "Any": "write `from typing import Any`",
-    "contextvars": "give the value as an argument",
-    "abc": "leave it out: classes have no bases here",
-    "logging": "write log(...)",
-    "warnings": "write log(...)",
-    "traceback": "write str(error)",
-    "secrets": "write uuid.uuid4().hex, or call a tool",
-    "fractions": "write decimal.Decimal",
-    "pprint": "write json.dumps(value, indent=2)",
-    "html": "write .replace(...), or call a tool",
-    "callable": "write a check of your own: functions are known when you write the script",
-    "vars": "name the fields",
-    "dir": "name the fields",
-    "ascii": "write repr(...)",
     "compile": "write the code itself",
-    "bytearray": "write bytes, or a list of numbers",
-    "memoryview": "write bytes",
-    "delattr": "write a dict, and `del found[key]`",
-    "ConnectionError": "catch ServerUnreachable, or RuntimeError, which every error of a call is",
-    "BaseExceptionGroup": "raise one exception, whose text names the others",
+    "Any": "write `from typing import Any`",
     "breakpoint": "write log(...)",
     "exit": "return from main, or raise an exception",
     "quit": "return from main, or raise an exception",
     "dataclass": "write `from dataclasses import dataclass`",
     "to_thread": "call the tool: no call keeps others waiting",
-    "Condition": "wait with an asyncio.Event, or a Queue",
-    "get_event_loop": "write asyncio.create_task(...), or now() for the time",
-    "get_running_loop": "write asyncio.create_task(...), or now() for the time",
+    "create_subprocess_exec": "a script starts no programs; use a tool",
+    "create_subprocess_shell": "a script starts no programs; use a tool",
+    "open_connection": "a script reaches no network; use a tool",
+    "start_server": "a script reaches no network; use a tool",
     "run_program": "only a script that a person starts or edits runs programs, each by the name of its file",
-    "__cause__": "write what it was into the text of the exception",
-    "__context__": "write what it was into the text of the exception",
-    "__traceback__": "write what it was into the text of the exception",
-    "__dict__": "name the fields; a dataclass has JSON as it is",
     "run": "the run calls `main` itself; leave it out",
 }
 """What to write in the place of names that Python or its modules have and scripts have not."""
+NOT_OF_ASYNCIO = (
+    "run", "Runner", "to_thread", "create_subprocess_exec", "create_subprocess_shell", "open_connection",
+    "start_server", "open_unix_connection", "start_unix_server", "new_event_loop",
+    "get_event_loop_policy", "set_event_loop_policy",
+)  # fmt: skip
+"""What scripts have not of asyncio."""
+REFUSED_CALLS = {
+    "time.sleep": "write `await sleep(seconds)`",
+    "uuid.uuid1": "write uuid.uuid4()",
+}
+"""Functions of modules that scripts have not, with what to write instead."""
+OWN_NAMES = ("__name__", "__doc__", "__debug__")
+"""Names that Python defines in each module."""
 NO_TOOLS = (*BUILTINS, *CALL_ERRORS, *INSTEAD)
 """Names that a script calls without a tool behind them, beside words."""

@@ -1,1 +1,0 @@
-"""Coroutines of a script that run side by side in one session."""

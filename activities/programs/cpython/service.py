@@ -1,0 +1,63 @@
+"""The processes that run scripts: each serves the sessions of one program, which take turns.
+
+The worker and a process take turns on the two pipes, each with one line of JSON: a message for a session, then the
+calls of the script with the worker's replies, until the session reports that everything in it waits.
+"""
+
+import ast
+import gc
+import json
+from typing import Any, Final
+
+from sennit.activities.programs.cpython import fixed_world, imports
+from sennit.activities.programs.cpython.session import ScriptSession
+from sennit.activities.sandbox.computing_parent import Lines
+
+_MOST_GONE: Final = 100
+"""Sessions that have ended, until their cycles are collected."""
+
+
+def prepare() -> None:
+    """Load all that a script may import, and all that the parser wants for the first one."""
+    imports.load_modules()
+    compile(ast.parse("async def main(x: é):\n    pass\n"), "script", "exec")
+
+
+def serve(lines: Lines) -> None:
+    """Run sessions until there are no more messages."""
+    fixed_world.settle()
+    # What was loaded is never garbage, and pages that the collector writes would be copied.
+    gc.freeze()
+
+    def exchange(message: dict[str, Any]) -> dict[str, Any]:
+        lines.write(_line_of(message))
+        reply = lines.read()
+        if reply is None:
+            raise SystemExit
+        return dict(json.loads(reply))
+
+    sessions: dict[int, ScriptSession] = {}
+    gone = 0
+    while (line := lines.read()) is not None:
+        message = json.loads(line)
+
+        # The worker names sessions that have ended, or that it has let go of.
+        for number in message.get("gone", ()):
+            session = sessions.pop(number, None)
+            if session is not None:
+                session.close()
+                gone += 1
+        if gone > _MOST_GONE:
+            gc.collect()
+            gone = 0
+
+        number = message["session"]
+        if number not in sessions:
+            sessions[number] = ScriptSession(exchange)
+        session = sessions[number]
+        session.record(message.get("record", []))
+        lines.write(_line_of(session.do(message)))
+
+
+def _line_of(message: dict[str, Any]) -> bytes:
+    return json.dumps(message, allow_nan=False).encode()

@@ -1,1 +1,0 @@
-"""What Python has and Monty lacks, in what Monty has."""

@@ -1,0 +1,201 @@
+"""The processes in which scripts run and wait, of this worker.
+
+The sessions of a program, which are its main function and its tasks, share processes: they take turns there. A process
+is only a convenience. Whatever was told to a script is on record, so any process may be ended at any time.
+"""
+
+import json
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from threading import Lock, RLock
+from typing import Any, Final
+
+from sennit.activities.limits import (
+    MAX_LIVE_PROGRAMS_BYTES,
+    MAX_PROGRAM_MESSAGE_BYTES,
+    MAX_SCRIPT_MEMORY_BYTES,
+    MAX_SCRIPT_PROCESSES,
+    MAX_SESSIONS_IN_PROCESS,
+)
+from sennit.activities.programs.checkouts import InterpreterCrashed
+from sennit.activities.sandbox.computing import ComputingParent, ComputingProcess, NoAnswer, Service
+
+_MODULE: Final = "sennit.activities.programs.cpython.service"
+PROCESS_SECONDS: Final = 600
+"""Of processor time that one process may take before the kernel ends it."""
+_PATIENCE_SECONDS: Final = 120.0
+"""For which a script may keep its thread waiting, on a machine that has no time for it."""
+_BASE_BYTES: Final = 3 << 20
+"""That a process takes before its first script, beside what it shares with its parent."""
+_PAGE_BYTES: Final = 4096
+
+
+class ScriptProcess:
+    """One process, and the sessions in it."""
+
+    def __init__(self, process: ComputingProcess) -> None:
+        self.lock = RLock()
+        """Held by the session whose turn it is."""
+        self._process = process
+        self._sessions = set[int]()
+        self._gone = list[int]()
+        """Sessions that have ended, of which the process does not know yet."""
+        self._resident = _resident_bytes(process.number)
+
+    @property
+    def lives(self) -> bool:
+        return self._process.lives
+
+    @property
+    def sessions(self) -> int:
+        """How many sessions are in it."""
+        return len(self._sessions)
+
+    def enter(self, number: int) -> None:
+        self._sessions.add(number)
+
+    def leave(self, number: int) -> None:
+        """Let go of a session. A process without sessions ends."""
+        self._sessions.discard(number)
+        self._gone.append(number)
+        if not self._sessions:
+            self.end()
+
+    def has(self, number: int) -> bool:
+        return number in self._sessions and self._process.lives
+
+    def tell(self, number: int, message: dict[str, Any], seconds: float) -> Any:
+        """Send a message to a session and return what it answers, of which only that it is JSON is certain.
+
+        Raises NoAnswer, OutOfTime, ProcessEnded. Then the process has ended, with all sessions in it.
+        """
+        gone, self._gone = self._gone, []
+        message = {**message, "session": number, "gone": gone}
+        try:
+            return self._process.exchange(json.dumps(message).encode(), seconds, _PATIENCE_SECONDS)
+        except BaseException:
+            self.end()
+            raise
+
+    def end(self) -> None:
+        self._process.end()
+        self._sessions.clear()
+
+    def memory(self) -> int:
+        """Return about how many bytes the process takes beside what it shares with its parent."""
+        return _BASE_BYTES + max(0, _resident_bytes(self._process.number) - self._resident)
+
+
+@dataclass(slots=True)
+class Place:
+    """Where a session waits: in which process, by which number, and after how many advances."""
+
+    process: ScriptProcess
+    number: int
+    advances: int = 0
+
+    @property
+    def is_alive(self) -> bool:
+        return self.process.has(self.number)
+
+    def leave(self) -> None:
+        with self.process.lock:
+            self.process.leave(self.number)
+
+
+@dataclass(slots=True)
+class _Program:
+    """The processes of one program."""
+
+    processes: list[ScriptProcess] = field(default_factory=list)
+
+
+class ScriptProcesses:
+    """All processes with scripts of one worker: as many as MAX_LIVE_PROGRAMS_BYTES have room for.
+
+    Those end first in which no script has run for longest. Threads may share it.
+    """
+
+    def __init__(self) -> None:
+        service = Service(
+            _MODULE,
+            MAX_SCRIPT_MEMORY_BYTES,
+            PROCESS_SECONDS,
+            MAX_PROGRAM_MESSAGE_BYTES,
+            is_beside_code=True,
+        )
+        self._parent = ComputingParent(service)
+        self._numbers = count(1)
+        self._lock = Lock()
+        self._programs: dict[Hashable, _Program] = {}
+        self._latest: dict[ScriptProcess, Hashable] = {}
+        """All processes with their programs, the one that has run last at the end."""
+
+    def place(self, program: Hashable) -> Place:
+        """Return a place for a new session of a program. Raises InterpreterCrashed."""
+        number = next(self._numbers)
+        with self._lock:
+            for process in self._programs.get(program, _Program()).processes:
+                if process.lives and process.sessions < MAX_SESSIONS_IN_PROCESS:
+                    process.enter(number)
+                    return Place(process, number)
+        try:
+            process = ScriptProcess(self._parent.copy())
+        except NoAnswer as error:
+            raise InterpreterCrashed(f"the process of a script: {error}") from error
+        process.enter(number)
+        with self._lock:
+            self._programs.setdefault(program, _Program()).processes.append(process)
+            self._latest[process] = program
+        return Place(process, number)
+
+    def used(self, process: ScriptProcess) -> None:
+        """Note that a script has just run there, and end processes if all of them take too much memory."""
+        with self._lock:
+            program = self._latest.pop(process, None)
+            if program is not None:
+                self._latest[process] = program
+            for each in [each for each in self._latest if not each.lives]:
+                self._forget(each)
+            while len(self._latest) > 1 and self._is_full():
+                oldest = next(iter(self._latest))
+                self._forget(oldest)
+                # A script that runs there goes on: its thread waits for the answer.
+                if oldest.lock.acquire(blocking=False):
+                    oldest.end()
+                    oldest.lock.release()
+
+    def close(self) -> None:
+        """End all processes. The next script starts new ones."""
+        with self._lock:
+            for process in self._latest:
+                process.end()
+            self._programs.clear()
+            self._latest.clear()
+        self._parent.close()
+
+    def warm_up(self) -> None:
+        """Start what the first script would wait for. Raises NoAnswer."""
+        self._parent.copy().end()
+
+    def _is_full(self) -> bool:
+        if len(self._latest) > MAX_SCRIPT_PROCESSES:
+            return True
+        return sum(process.memory() for process in self._latest) > MAX_LIVE_PROGRAMS_BYTES
+
+    def _forget(self, process: ScriptProcess) -> None:
+        program = self._latest.pop(process)
+        processes = self._programs[program].processes
+        processes.remove(process)
+        if not processes:
+            del self._programs[program]
+
+
+def _resident_bytes(number: int | None) -> int:
+    """Return how much of a process is in memory, 0 if that is not to be seen here."""
+    try:
+        return int(Path(f"/proc/{number}/statm").read_text().split()[1]) * _PAGE_BYTES
+    except (OSError, IndexError):
+        return 0

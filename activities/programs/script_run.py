@@ -1,0 +1,487 @@
+"""One script on its way to where it waits: its calls are answered, and what goes wrong is told with a line.
+
+Nothing that the script's process says is believed: every message is checked, its lines are those of the script, and its
+call sites name what stands there.
+"""
+
+import math
+import re
+import signal
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from sennit.activities.limits import MAX_LOG_CHARACTERS, MAX_MEMORY_BYTES, MAX_OPEN_CALLS, MAX_PROGRAM_CALLS
+from sennit.activities.programs.checkouts import InterpreterCrashed
+from sennit.activities.programs.progress import PYTHON, TAKES_FUNCTIONS, Advance, Standing
+from sennit.activities.programs.reading import Read
+from sennit.activities.programs.replay_record import END, Entry
+from sennit.activities.programs.script_process import PROCESS_SECONDS, Place
+from sennit.activities.programs.values import (
+    Answer,
+    Call,
+    Ended,
+    FunctionName,
+    NotJson,
+    ScriptError,
+    Sleep,
+    as_json,
+    as_result,
+    known_refs,
+    packed,
+    with_refs,
+)
+from sennit.activities.sandbox.computing import NoAnswer, OutOfTime, ProcessEnded
+from sennit.workflows.plan.bundles.text_edits import lines_of
+from sennit.workflows.plan.programs.source import as_known, file_of, modules_in, place_among
+from sennit.workflows.plan.programs.vocabulary import AWAITED, PLAIN
+
+TURN_SECONDS: Final = 5.0
+STEP_SECONDS: Final = 20.0
+"""Of processor time, from one call to the next, and for all that a script does until it waits."""
+SESSION_SECONDS: Final = 120.0
+"""Of processor time that a session may take in all: a replay takes it again."""
+REPLAY_SECONDS: Final = SESSION_SECONDS + TURN_SECONDS
+CALLS_IN_A_STEP: Final = 100_000
+_FRAMES: Final = 10
+_NEVER_QUEUED: Final = (*PLAIN, "sleep", "sleep_until", "budget_left")
+_TOO_MANY: Final = Ended(
+    error=("RuntimeError", f"over {MAX_PROGRAM_CALLS:,} calls wait to begin; give a part to tasks"),
+)
+_SITE: Final = re.compile(r"(?:/\w{1,80}#[1-9]\d{0,6}){0,100}")
+_SITE_NAME: Final = re.compile(r"/(\w+)#")
+_SITE_CHARACTERS: Final = 2_000
+_SITE_NAMES: Final = frozenset(("__call", "__ticket", "__ring", "coroutine", *AWAITED))
+"""Names in call sites beside those that stand in the script."""
+_NAME: Final = re.compile(r"[^\W\d]\w{0,199}")
+_DIGEST: Final = re.compile(r"[0-9a-f]{32}")
+_KIND_CHARACTERS: Final = 200
+_CHARACTERS: Final = 4_000
+"""Of a message of an error."""
+
+
+class Untrue(Exception):
+    """A message of a script's process that no process of ours would write."""
+
+
+class OtherCalls(Exception):
+    """A script that was told what is on record has made other calls than it made before."""
+
+
+class ScriptRun:
+    """A script on its way to where it waits next. The time in it is that of the last end that it was told.
+
+    Ends are told in the order in which they are given, each when nothing in the script can go on without it. Of those
+    until `since`, a program that was edited is told the next only when the calls that it has made meanwhile are known
+    to have ended or not: so coroutines interleave as they did. At most `MAX_OPEN_CALLS` are open, and the calls behind
+    them are queued.
+    """
+
+    def __init__(self, text: str, function: str, place: Place, standing: Standing, answer: Answer, read: Read) -> None:
+        self.standing = standing
+        self.place = place
+        self.entries: list[Entry] = []
+        """What the script was told in this advance."""
+        self._text = text
+        self._function = function
+        self._answer = answer
+        self._read = read
+        self._since = 0
+        self._open = set(standing.open)
+        self._refs = set[tuple[str, int]]()
+        self._lines = lines_of(text)
+        self._modules = [(self._lines[line], name) for line, name in modules_in(text)]
+        self._ended: deque[tuple[int, Ended]] = deque()
+        """What has ended, of which the script was not told yet."""
+        self._printed = list[str]()
+        self._room = MAX_LOG_CHARACTERS
+        self._has_called = False
+        """Whether the script has made a call since it was told an end."""
+        self.waits = False
+        """Whether the script waits, and has not ended."""
+
+    def go_on(self, answer: Answer) -> None:
+        """Begin another advance."""
+        self._answer = answer
+        self.entries = []
+        self.waits = False
+        self._printed = []
+        self._room = MAX_LOG_CHARACTERS
+        self._has_called = False
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the script still waits in its process."""
+        return self.place.is_alive
+
+    @property
+    def printed(self) -> str:
+        """What the script has printed."""
+        return "".join(self._printed)
+
+    def know_refs(self, packed_value: Any) -> None:
+        """Remember the Refs of a value that the script is given."""
+        self._refs |= known_refs(packed_value)
+
+    def replay(self, start: dict[str, Any], pieces: Sequence[list[Entry]]) -> None:
+        """Have the script stand where it stood. Raises OtherCalls, InterpreterCrashed."""
+        message: dict[str, Any] = {"start": start}
+        said: Any = None
+        try:
+            for piece in pieces:
+                said = self._tell({**message, "record": piece}, REPLAY_SECONDS)
+                message = {}
+        except NoAnswer as error:
+            raise InterpreterCrashed(f"a script that was told its record again: {error}") from error
+        open_ones = said.get("open") if isinstance(said, dict) else None
+        is_equal = isinstance(said, dict) and said.get("digest") == self.standing.calls and "diverged" not in said
+        if not is_equal or not isinstance(open_ones, list) or set(open_ones) != set(self.standing.open):
+            self.place.process.end()
+            other = ""
+            if self.standing.python != PYTHON:
+                other = f": it began in Python {self.standing.python}, and this worker has {PYTHON}"
+            raise OtherCalls(other)
+
+    def until_it_waits(self, message: dict[str, Any] | None, ended: Mapping[int, Ended], since: int) -> Advance:
+        """Tell the script a message and what has ended, until it waits for more. Raises InterpreterCrashed."""
+        self._since = since
+        self._ended = deque(ended.items())
+        calls = 0
+        while True:
+            if message is None:
+                message = self._next_end()
+            if message is None:
+                return self._waiting()
+            try:
+                said = self._tell(message, TURN_SECONDS)
+                message = None
+                if isinstance(said, dict) and "calls" in said:
+                    self._note(said.get("print"))
+                    made = _list_of(said["calls"])
+                    calls += len(made)
+                    if _number_of(said.get("seconds")) > STEP_SECONDS:
+                        return self._too_long(f"{STEP_SECONDS:.0f} s without waiting for a call")
+                    if calls > CALLS_IN_A_STEP:
+                        return self._too_many(made[-1])
+                    message = {"replies": [self._answered(call) for call in made]}
+                    continue
+                end = self._reported(said)
+            except OutOfTime:
+                return self._too_long(f"{TURN_SECONDS:.0f} s without a call")
+            except ProcessEnded as error:
+                return self._process_ended(error)
+            except (NoAnswer, Untrue) as error:
+                self.place.process.end()
+                return self._error("RuntimeError", f"the process of the script has ended: {error}")
+            if end is not None:
+                return end
+
+    def _tell(self, message: dict[str, Any], seconds: float) -> Any:
+        return self.place.process.tell(self.place.number, message, seconds)
+
+    # Calls of the script.
+
+    def _answered(self, said: Any) -> dict[str, Any]:
+        """Return the answer to a call. Raises Untrue."""
+        call = self._checked_call(said)
+        entry: Entry = {"error": ["TypeError", f"{said[1]}: {call}"]}
+        if isinstance(call, Call):
+            entry = self._entry_of(call)
+        self.entries.append(entry)
+        return entry
+
+    def _entry_of(self, call: Call) -> Entry:
+        self._has_called = True
+        is_queued = self._is_full and call.function not in _NEVER_QUEUED
+        if is_queued and len(self.standing.queued) >= MAX_PROGRAM_CALLS:
+            ended: Ended | Sleep | None = _TOO_MANY
+        elif is_queued:
+            ended = None
+        else:
+            ended = self._answer(call)
+        if isinstance(ended, Ended):
+            if ended.error is not None:
+                return {"error": list(ended.error)}
+            if call.function in PLAIN:
+                return {"value": self._sent(ended.value)}
+        self._open.add(call.number)
+        if is_queued:
+            self.standing.queued[call.number] = call
+        elif isinstance(ended, Sleep):
+            self.standing.sleeps[call.number] = ended._replace(line=call.line, coroutine=call.coroutine)
+        elif ended is not None:
+            self._ended.appendleft((call.number, ended))
+        return {}
+
+    def _checked_call(self, said: Any) -> Call | NotJson:
+        """Return a call that the process tells, or why its values may not leave the script. Raises Untrue."""
+        match said:
+            case [int() as number, str() as word, list() as args, dict() as kwargs, int() as line, str() as site]:
+                pass
+            case _:
+                raise Untrue("it has told a call that is none")
+        if type(number) is not int or number < 0 or number in self._open or not _NAME.fullmatch(word):
+            raise Untrue("it has told a call that cannot be")
+        coroutine = self._checked_site(site)
+        line = self._number(line)
+        name_places = range(len(args))[TAKES_FUNCTIONS.get(word, slice(0, 0))]
+        places = list[Any]()
+        try:
+            for place, value in enumerate(args):
+                if place in name_places and isinstance(value, str):
+                    places.append(FunctionName(value))
+                else:
+                    places.append(self._received(value))
+            named = {key: self._received(value) for key, value in kwargs.items()}
+        except NotJson as problem:
+            return problem
+        return Call(number, word, tuple(places), named, line, coroutine, self.standing.clock)
+
+    def _checked_site(self, site: str) -> str:
+        """Return a call site that the process tells: its names are those of functions of the script. Raises Untrue."""
+        if len(site) > _SITE_CHARACTERS or not _SITE.fullmatch(site):
+            raise Untrue("it has told a call site that is none")
+        for name in _SITE_NAME.findall(site):
+            if name not in _SITE_NAMES and name.removeprefix("__") not in self._text:
+                raise Untrue("it has told a call site that is not of the script")
+        return site
+
+    def _received(self, value: Any) -> Any:
+        """Return a value of the script, with the Refs that it was given. Raises NotJson."""
+        return as_json(with_refs(value, self._refs))
+
+    def _sent(self, value: Any) -> Any:
+        """Return a value as the script's process takes it."""
+        sent = packed(value)
+        self.know_refs(sent)
+        return sent
+
+    @property
+    def _is_full(self) -> bool:
+        return len(self._open) - len(self.standing.queued) - len(self.standing.sleeps) >= MAX_OPEN_CALLS
+
+    def _close(self, number: int) -> None:
+        """Count a call as open no longer, and have the next of those that are queued begin."""
+        queued = self.standing.queued
+        self._open.discard(number)
+        queued.pop(number, None)
+        self.standing.sleeps.pop(number, None)
+        while queued and not self._is_full:
+            first = next(iter(queued))
+            ended = self._answer(queued.pop(first))
+            if isinstance(ended, Ended):
+                self._ended.appendleft((first, ended))
+
+    # Ends of calls.
+
+    def _next_end(self) -> dict[str, Any] | None:
+        """Return what the script is told next, None if it waits for calls that have not ended."""
+        while self._ended:
+            number, ended = self._ended[0]
+            if 0 < ended.at <= self._since and self._may_be_early(ended.at):
+                return None
+            self._ended.popleft()
+            if number < 0:
+                self._end_sleeps(max(-number, ended.at), ended.at)
+            if number in self._open:
+                return self._told(number, ended)
+            # Else its coroutine was cancelled.
+        return None
+
+    def _told(self, number: int, ended: Ended) -> dict[str, Any]:
+        self._has_called = False
+        self.standing.clock = max(self.standing.clock, ended.at)
+        self._close(number)
+        value, error = None, ended.error
+        if error is None:
+            try:
+                value = self._sent(as_result(ended.value))
+            except NotJson as problem:
+                error = ("ValueError", f"the result cannot be used in a script: {problem}")
+        entry: Entry = {END: [number, value, list(error) if error else None, self.standing.clock]}
+        self.entries.append(entry)
+        return entry
+
+    def _may_be_early(self, at: int) -> bool:
+        """Whether something may have ended before, of which nobody has asked yet: a call, or the next sleep."""
+        due = min((sleep.due for sleep in self.standing.sleeps.values()), default=at + 1)
+        return self._has_called or (due <= at and due != self.standing.awaited)
+
+    def _end_sleeps(self, until: int, at: int) -> None:
+        """Have the sleeps end that are over by then, one after the other, before any other call."""
+        over = sorted((sleep.due, number) for number, sleep in self.standing.sleeps.items() if sleep.due <= until)
+        self._ended.extendleft((number, Ended()) for _, number in reversed(over))
+        self.standing.clock = max(self.standing.clock, at)
+
+    # Reports of the process.
+
+    def _reported(self, said: Any) -> Advance | None:
+        """Take a report. Return how the script has ended, None if it waits. Raises Untrue."""
+        if not isinstance(said, dict):
+            raise Untrue("it has told a report that is none")
+        self._note(said.get("print"))
+        self._take_measures(said)
+        open_ones = said.get("open")
+        if not isinstance(open_ones, list) or not all(type(number) is int for number in open_ones):
+            raise Untrue("it has told a report without its open calls")
+        still_open = self._open.intersection(open_ones)
+        for number in sorted(self._open - still_open):
+            self._close(number)
+        if "done" in said:
+            return self._complete(said["done"], said.get("kept"))
+        if "error" in said:
+            return self._failed(said["error"])
+        if self.standing.seconds > SESSION_SECONDS:
+            self.place.process.end()
+            return self._too_long(f"{SESSION_SECONDS:.0f} s in all")
+        if not self._open and not self._ended:
+            return self._deadlock(said.get("deadlock"))
+        return None
+
+    def _take_measures(self, said: dict[str, Any]) -> None:
+        calls = said.get("digest")
+        if not isinstance(calls, str) or not _DIGEST.fullmatch(calls):
+            raise Untrue("it has told a report without its calls")
+        self.standing.calls = calls
+        self.standing.seconds = max(_number_of(said.get("seconds")), self.standing.seconds)
+
+    def _note(self, text: Any) -> None:
+        """Keep what the script prints, and of what is more than any log has a little, so that it is known to be cut."""
+        if not isinstance(text, str):
+            raise Untrue("it has told a text that is none")
+        self._printed.append(_clean(text[: max(self._room, 0) + 1]))
+        self._room -= len(self._printed[-1])
+
+    def _waiting(self) -> Advance:
+        left = tuple(number for number, _ in self._ended if number in self._open or number < 0)
+        self._ended.clear()
+        sleep = min(self.standing.sleeps.values(), default=None)
+        self.standing.awaited = sleep.due if sleep is not None else 0
+        self.standing.open = sorted(self._open)
+        self.waits = True
+        return Advance(waits=self._waits(), left=left, sleep=sleep)
+
+    def _waits(self) -> tuple[int, ...]:
+        sleeps = self.standing.sleeps
+        numbers = set[int]()
+        for number in self._open:
+            numbers.add(-sleeps[number].due if number in sleeps else number)
+        return tuple(sorted(numbers))
+
+    def _deadlock(self, lines: Any) -> Advance:
+        if not isinstance(lines, list) or not all(type(line) is int for line in lines):
+            raise Untrue("it has told a deadlock without lines")
+        numbers = [self._number(line) for line in lines]
+        named = [str(place_among(self._modules, line)) for line in numbers[:_FRAMES]]
+        file = file_of(self._text)
+        if file:
+            places = ", ".join(f"{file}:{place}" if place.isdecimal() else place for place in named)
+        else:
+            places = f"line{'s' * (len(numbers) > 1)} {', '.join(named)}"
+        message = f"deadlock: the coroutines wait for each other, on {places}, and for no call"
+        return self._error("RuntimeError", message, numbers[-1] if numbers else 0)
+
+    def _complete(self, value: Any, kept: Any) -> Advance:
+        match kept:
+            case None:
+                kept = []
+            case [*_] if all(isinstance(each, list) and len(each) == 2 for each in kept):
+                pass
+            case _:
+                raise Untrue("it has told calls that are none")
+        sites = tuple((_clean(str(name)[:_KIND_CHARACTERS]), self._number(line)) for name, line in kept)
+        try:
+            value = self._received(value)
+        except NotJson as problem:
+            return self._error("TypeError", f"the script returned what is not JSON: {problem}")
+        return Advance(waits=self._waits(), value=value, clock=self.standing.clock, kept=sites)
+
+    def _failed(self, said: Any) -> Advance:
+        match said:
+            case [str() as kind, str() as message, int() as line, list() as frames]:
+                kind, message = _clean(kind[:_KIND_CHARACTERS]), _clean(message[:_CHARACTERS])
+            case _:
+                raise Untrue("it has told an error that is none")
+        if kind == "MemoryError":
+            most = f"{MAX_MEMORY_BYTES >> 20} MB"
+            message = f"the values of the script take more than {most}; have tasks return what counts"
+        elif kind == "RecursionError":
+            message = "functions call each other too many levels deep; write a loop"
+        return self._error(kind, message, self._number(line), self._traceback(frames, kind, message))
+
+    def _traceback(self, frames: list[Any], kind: str, message: str) -> str:
+        shown = list[str]()
+        for frame in frames[: 3 * _FRAMES]:
+            match frame:
+                case [0, str() as text]:
+                    shown.append(f"  {_clean(text[:_KIND_CHARACTERS])}")
+                case [int() as line, str() as name]:
+                    shown.append(f"  File {self._in_file(line)}, in {_clean(name[:_KIND_CHARACTERS])}")
+                case _:
+                    raise Untrue("it has told a traceback that is none")
+        if not shown:
+            return ""
+        return "\n".join(["Traceback (most recent call last):", *shown, f"{kind}: {message}"])
+
+    # How a script ends that does not say so itself.
+
+    def _process_ended(self, end: ProcessEnded) -> Advance:
+        """Return how the script has ended its process. Raises InterpreterCrashed if something else has."""
+        status = end.status
+        if status is None or status == -signal.SIGKILL:
+            raise InterpreterCrashed("the process of a script was killed") from end
+        if status == -signal.SIGXCPU:
+            return self._too_long(f"{PROCESS_SECONDS} s in all")
+        if status == -signal.SIGSYS:
+            return self._error("RuntimeError", "the script has asked the kernel for what no script may have")
+        advice = "write it in simpler steps, or give a part of it to tools"
+        return self._error("MemoryError", f"its interpreter has ended on it; {advice}")
+
+    def _too_long(self, how: str) -> Advance:
+        self.place.process.end()
+        where, line = self._read("loop", self._text)
+        message = f"the script computed for {how}; {where}end the loop, or give the work to a tool"
+        return self._error("TimeoutError", message, self._number(line))
+
+    def _too_many(self, said: Any) -> Advance:
+        call = self._checked_call(said)
+        self.place.process.end()
+        line = call.line if isinstance(call, Call) else 0
+        message = f"the script made more than {CALLS_IN_A_STEP:,} calls without waiting for one"
+        return self._error("RuntimeError", message, line)
+
+    def _error(self, kind: str, message: str, line: int = 0, traceback: str = "") -> Advance:
+        message = as_known(self._text, message)
+        return Advance(waits=self._waits(), error=ScriptError(kind, message, line, traceback))
+
+    # Lines.
+
+    def _number(self, line: Any) -> int:
+        """Return the line of the script for a line that its process tells, 0 for none. Raises Untrue."""
+        if type(line) is not int or not 0 <= line < len(self._lines):
+            raise Untrue("it has told a line that the script has not")
+        return self._lines[line]
+
+    def _in_file(self, line: int) -> str:
+        """Return the file and the line of a line, as a traceback names them."""
+        file, _, number = str(place_among(self._modules, self._number(line))).rpartition(":")
+        return f'"{file or file_of(self._text) or "script"}", line {number}'
+
+
+def _list_of(value: Any) -> list[Any]:
+    """Return a list that a process tells, which is not empty. Raises Untrue."""
+    if not isinstance(value, list) or not value:
+        raise Untrue("it has told a list that is none")
+    return value
+
+
+def _number_of(seconds: Any) -> float:
+    """Return seconds that a process tells. Raises Untrue."""
+    if not isinstance(seconds, float) or not 0 <= seconds < math.inf:
+        raise Untrue("it has told a time that is none")
+    return seconds
+
+
+def _clean(text: str) -> str:
+    """Return a text that can be stored: halves of characters become question marks."""
+    return text.encode(errors="replace").decode()
