@@ -316,7 +316,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         """Return the figures of a run that is over, or a warning: its answer never waits for what is told beside it."""
         try:
             return figures_of(record_of(engine.state, self._setup.spent)[0]), ()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the answer is there
             workflow.logger.exception("the figures of a run cannot be worked out")
             return None, (f"the figures of this run cannot be worked out: {type(error).__name__}: {error}",)
 
