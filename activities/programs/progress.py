@@ -7,9 +7,12 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from sennit.activities.programs.replay_record import Record
 from sennit.activities.programs.values import Call, FunctionName, ScriptError, Sleep, packed, unpacked
+from sennit.workflows.plan.bounded_cache import memory_of
 
 PYTHON: Final = ".".join(platform.python_version_tuple()[:2])
 """The version that this worker has of Python: another one may run coroutines in another order."""
+_SNAPSHOT_BYTES: Final = 2_000
+"""Of a snapshot beside what grows with the calls."""
 TAKES_FUNCTIONS: Final = {"task": slice(0, 1), "pipeline": slice(1, None)}
 """Which arguments of a word are functions."""
 
@@ -94,6 +97,12 @@ class Snapshot:
     start: Start | None = None
     run: LiveRun | None = field(default=None, compare=False)
     advances: int = 0
+
+    def size(self) -> int:
+        """Return about how many bytes it takes in memory, without the script itself."""
+        standing = self.standing
+        parts = len(standing.open) + len(standing.sleeps) + 20 * len(standing.queued)
+        return _SNAPSHOT_BYTES + 100 * parts + memory_of(self.record.recent)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,16 +5,14 @@ told, with which it stands there again in any other process.
 """
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from copy import copy
-from threading import Lock
 from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, Field
 
 from sennit.activities.limits import (
-    MAX_KEPT_SNAPSHOTS,
+    MAX_KEPT_SNAPSHOTS_BYTES,
     MAX_LOG_CHARACTERS,
     MAX_LOGGED_CHARACTERS,
     MAX_READ_BYTES,
@@ -29,6 +27,7 @@ from sennit.activities.programs.values import Ended, Ref, unpacked
 from sennit.activities.storage.artifacts import digest_of, encode
 from sennit.activities.storage.run_context import ArtifactReader
 from sennit.workflows.messages.node_calls import ProgramNodeCall
+from sennit.workflows.plan.bounded_cache import BoundedCache
 from sennit.workflows.plan.programs.source import cause_in
 
 JOIN_FAILED = "JoinFailed: "
@@ -240,20 +239,15 @@ class Snapshots:
     """Where the latest sessions wait that this worker has advanced."""
 
     def __init__(self) -> None:
-        self._kept = OrderedDict[tuple[str, str], Snapshot]()
-        self._lock = Lock()
+        self._kept = BoundedCache[tuple[str, str], Snapshot](MAX_KEPT_SNAPSHOTS_BYTES, Snapshot.size)
 
     def keep(self, run_prefix: str, digest: str, snapshot: Snapshot) -> None:
         """Keep where a session waits that is stored as `digest`."""
-        with self._lock:
-            self._kept[run_prefix, digest] = snapshot
-            if len(self._kept) > MAX_KEPT_SNAPSHOTS:
-                self._kept.popitem(last=False)
+        self._kept.put((run_prefix, digest), snapshot)
 
     def find(self, run_prefix: str, digest: str) -> Snapshot | None:
         """Return where the session waits that is stored as `digest`, if this worker has advanced it."""
-        with self._lock:
-            return self._kept.get((run_prefix, digest))
+        return self._kept.get((run_prefix, digest))
 
 
 def _cut(line: str) -> str:

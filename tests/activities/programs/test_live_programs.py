@@ -1,0 +1,227 @@
+"""A worker holds more programs than it has processes or memory for: scripts are run again over what they were told."""
+
+import asyncio
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from sennit.activities.programs import script_process, script_run
+from sennit.activities.programs.checkouts import InterpreterCrashed
+from sennit.activities.programs.interpreter import Interpreter, SnapshotLost
+from sennit.activities.programs.progress import Snapshot, Standing
+from sennit.activities.programs.replay_record import Record, StoredPart
+from sennit.activities.programs.script_run import OtherCalls, ScriptRun
+from sennit.activities.programs.values import Call, Ended
+from sennit.activities.sandbox.computing import ComputingProcess
+
+SCRIPT = """
+async def main(n: int):
+    held = [n] * 1_000_000
+    first = await search(query="a")
+    second = await search(query="b")
+    return [n, first, second, len(held)]
+"""
+
+
+def later(_: Call) -> None:
+    """Every call is open."""
+
+
+async def begun(interpreter: Interpreter, count: int) -> list[Snapshot]:
+    """Return where so many programs wait for their first call."""
+    found = []
+    for n in range(count):
+        advance = await interpreter.start(f"{SCRIPT}# {n}\n", "main", {"n": n}, later)
+        assert advance.snapshot is not None
+        found.append(advance.snapshot)
+    return found
+
+
+async def ended(interpreter: Interpreter, snapshot: Snapshot) -> Any:
+    """Return what a program returns once its calls end."""
+    second = await interpreter.resume(snapshot, {0: Ended("x")}, later)
+    assert second.snapshot is not None
+    return (await interpreter.resume(second.snapshot, {1: Ended("y")}, later)).value
+
+
+async def test_a_worker_holds_more_programs_than_processes(
+    interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(script_process, "MAX_SCRIPT_PROCESSES", 3)
+    snapshots = await begun(interpreter, 8)
+    assert len(interpreter._processes._latest) == 3
+    for n, snapshot in enumerate(snapshots):
+        assert await ended(interpreter, snapshot) == [n, "x", "y", 1_000_000]
+
+
+async def test_processes_that_take_much_memory_end_and_their_scripts_go_on(
+    interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each holds 8 MB."""
+    if not Path("/proc/self/statm").exists():
+        pytest.skip("the memory of a process is not to be seen here")
+    monkeypatch.setattr(script_process, "MAX_LIVE_PROGRAMS_BYTES", 30 << 20)
+    snapshots = await begun(interpreter, 8)
+    assert 1 <= len(interpreter._processes._latest) < 5
+    assert await ended(interpreter, snapshots[0]) == [0, "x", "y", 1_000_000]
+    assert await ended(interpreter, snapshots[7]) == [7, "x", "y", 1_000_000]
+
+
+async def test_tasks_of_a_program_share_processes_and_nothing_that_they_change(interpreter: Interpreter) -> None:
+    script = """
+import decimal, logging, random
+seen = []
+async def one(n):
+    seen.append(n)
+    decimal.getcontext().prec = n
+    logging.basicConfig(level=n)
+    before = [random.random(), random.random()]
+    await search(query="a")
+    level = logging.getLogger().level
+    return [seen, str(decimal.Decimal(1) / 3), level, before, random.random()]
+"""
+    alone = [(await finished(interpreter, script, n, "")) for n in (3, 5)]
+    starts = [await interpreter.start(script, "one", {"n": n}, later, "seed") for n in (3, 5)]
+    assert len(interpreter._processes._latest) == 1
+    ends = [(await interpreter.resume(each.snapshot, {0: Ended()}, later)).value for each in starts if each.snapshot]
+    assert [end[:3] for end in ends] == [[[3], "0.333", 3], [[5], "0.33333", 5]]
+    assert [end[:3] for end in alone] == [end[:3] for end in ends]
+    assert ends[0][3:] == ends[1][3:], "equal sessions have equal random numbers"
+
+
+async def finished(interpreter: Interpreter, script: str, n: int, seed: str) -> Any:
+    first = await interpreter.start(f"{script}# {n}\n", "one", {"n": n}, later, seed)
+    assert first.snapshot is not None
+    return (await interpreter.resume(first.snapshot, {0: Ended()}, later)).value
+
+
+async def test_a_record_that_lacks_a_part_is_asked_for(interpreter: Interpreter) -> None:
+    [snapshot] = await begun(interpreter, 1)
+    lacking = replace(snapshot, run=None, record=Record((StoredPart("x" * 40, 1, 2),)))
+    with pytest.raises(SnapshotLost):
+        await interpreter.resume(lacking, {0: Ended("x")}, later)
+
+
+async def test_a_record_that_is_cut_is_not_believed(interpreter: Interpreter) -> None:
+    script = "async def main():\n    a = await search(query='a')\n    return [a, await search(query='b')]\n"
+    first = await interpreter.start(script, "main", {}, later)
+    assert first.snapshot is not None
+    second = await interpreter.resume(first.snapshot, {0: Ended("x")}, later)
+    assert second.snapshot is not None
+    whole = second.snapshot.record.recent
+    for cut in (whole[:-1], whole[1:], [], [*whole, {}]):
+        snapshot = replace(second.snapshot, run=None, record=Record.of((), cut))
+        with pytest.raises(OtherCalls):
+            await interpreter.resume(snapshot, {1: Ended("y")}, later)
+    snapshot = replace(second.snapshot, run=None)
+    assert (await interpreter.resume(snapshot, {1: Ended("y")}, later)).value == ["x", "y"]
+
+
+def test_where_a_session_waits_is_stored_as_json() -> None:
+    standing = Standing(5, [1, 2], {}, {7: Call(7, "search", ("a",), {"k": 1}, 3, "/look#1", 5)}, 9, "ab", 0.5)
+    assert Standing.of_stored(json.loads(json.dumps(standing.as_stored()))) == standing
+
+
+LIES = {
+    "no message": [],
+    "a text": "x",
+    "a call without a line": {"calls": [[0, "search", [], {}, None, ""]], "print": "", "seconds": 0.0},
+    "a line that the script has not": {"calls": [[0, "search", [], {}, 99, ""]], "print": "", "seconds": 0.0},
+    "a call site that the script has not": {
+        "calls": [[0, "search", [], {}, 1, "/elsewhere#1"]], "print": "", "seconds": 0.0,
+    },
+    "a call site with a break": {"calls": [[0, "search", [], {}, 1, "/main#1\n"]], "print": "", "seconds": 0.0},
+    "a word that is none": {"calls": [[0, "a b", [], {}, 1, ""]], "print": "", "seconds": 0.0},
+    "time that runs back": {"calls": [[0, "search", [], {}, 1, ""]], "print": "", "seconds": -1.0},
+    "no calls": {"calls": [], "print": "", "seconds": 0.0},
+    "a text that is none": {"calls": [[0, "search", [], {}, 1, ""]], "print": 5, "seconds": 0.0},
+    "a report without a digest": {"open": [], "print": "", "seconds": 0.0, "done": 1},
+    "an error that is none": {
+        "open": [], "print": "", "seconds": 0.0, "digest": "0" * 32, "error": ["ValueError", "x", 99, []],
+    },
+    "a traceback that is none": {
+        "open": [], "print": "", "seconds": 0.0, "digest": "0" * 32, "error": ["ValueError", "x", 1, [["a", "b"]]],
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("lie", LIES)
+async def test_a_process_that_lies_is_ended_and_its_script_fails(
+    interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch, lie: str
+) -> None:
+    asked = list[ComputingProcess]()
+    exchange = ComputingProcess.exchange
+
+    def lies(process: ComputingProcess, *given: Any) -> Any:
+        asked.append(process)
+        exchange(process, *given)
+        return LIES[lie]
+
+    monkeypatch.setattr(ComputingProcess, "exchange", lies)
+    came = await interpreter.start("async def main():\n    return await search()\n", "main", {}, later)
+    assert came.error is not None
+    assert came.error.message.startswith("the process of the script has ended: ")
+    assert not asked[0].lives
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({"__ref__": "a" * 40, "size": 5}, "it has a Ref that the script was not given"),
+        ("\ud800", "half a character"),
+        (float("nan"), "JSON has no nan"),
+        ([[[]] * 3] * 100_000, "more than 1 MB"),
+    ],
+)
+async def test_a_value_that_no_script_may_give_does_not_leave_its_process(
+    interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch, value: Any, message: str
+) -> None:
+    exchange = ComputingProcess.exchange
+
+    def lies(process: ComputingProcess, *given: Any) -> Any:
+        said = exchange(process, *given)
+        if "done" in said:
+            said["done"] = value
+        return said
+
+    monkeypatch.setattr(ComputingProcess, "exchange", lies)
+    error = (await interpreter.start("async def main():\n    return 1\n", "main", {}, later)).error
+    assert error is not None
+    assert message in error.message
+
+
+ENDS = {
+    "exit": ("import logging\n    logging.os._exit(3)", "MemoryError", "its interpreter has ended on it"),
+    "abort": ("import logging\n    logging.os.abort()", "MemoryError", "its interpreter has ended on it"),
+    "computing": ("while 1 < 2: pass", "TimeoutError", "the script computed for"),
+    "memory": ("x = []\n    while 1 < 2: x.append('x' * 1_000_000)", "MemoryError", "take more than 64 MB"),
+}
+
+
+@pytest.mark.parametrize("how", ENDS)
+async def test_what_a_script_does_to_its_process_is_its_own_failure(
+    interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setattr(script_run, "TURN_SECONDS", 2.0)
+    body, kind, message = ENDS[how]
+    error = (await interpreter.start(f"async def main():\n    {body}\n", "main", {}, later)).error
+    assert error is not None
+    assert (error.type, message in error.message) == (kind, True), error
+
+
+async def test_a_process_that_is_killed_from_outside_is_a_lost_worker(interpreter: Interpreter) -> None:
+    snapshots = await begun(interpreter, 1)
+    run = snapshots[0].run
+    assert isinstance(run, ScriptRun)
+
+    def kill(_: Call) -> None:
+        psutil.Process(run.place.process._process.number).kill()
+
+    with pytest.raises(InterpreterCrashed):
+        await interpreter.resume(snapshots[0], {0: Ended("x")}, kill)
+    await asyncio.sleep(0)
+    assert await ended(interpreter, snapshots[0]) == [0, "x", "y", 1_000_000]
