@@ -25,6 +25,7 @@ from sennit.activities.programs.script_run import ScriptRun
 from sennit.activities.programs.type_check import types_checked
 from sennit.activities.programs.values import Answer, Call, Ended, ScriptError, packed
 from sennit.activities.sandbox.computing import NoAnswer
+from sennit.activities.sandbox.confinement import find_confinement
 from sennit.workflows.plan.bounded_cache import BoundedCache
 from sennit.workflows.plan.bundles.text_edits import modules_first
 from sennit.workflows.plan.language.problems import Problem
@@ -35,6 +36,7 @@ T = TypeVar("T")
 
 _LIMIT = "limit"
 """The code of a problem that a machine with less to do may not have."""
+_NO_SECCOMP = "programs run only where the kernel has seccomp, which this worker's machine lacks: use a worker on Linux"
 _NO_FUNCTION = ""
 """In the place of a function: the top of the script alone runs."""
 
@@ -48,10 +50,14 @@ class Interpreter:
 
     Each advance runs in a thread, and so does its `answer`; a script that computes for long keeps no other thread of
     the worker busy. `reading` reads in scripts what the interpreter must know of them.
+
+    Where the kernel has no seccomp, only an interpreter that `trusts_scripts` runs any: those of the person whose
+    process this is.
     """
 
-    def __init__(self, reading: Read = read) -> None:
+    def __init__(self, reading: Read = read, *, trusts_scripts: bool = False) -> None:
         self._read = reading
+        self._trusts_scripts = trusts_scripts
         self._processes = ScriptProcesses()
         self._classes = BoundedCache[str, Classes](MAX_KEPT_CLASSES_BYTES)
         self._checked = BoundedCache[str, list[Problem]](MAX_KEPT_CHECKS_BYTES)
@@ -101,13 +107,15 @@ class Interpreter:
         return await self._timed(started)
 
     async def resume(
-        self, snapshot: Snapshot, ended: Mapping[int, Ended], answer: Answer, *, since: int = 0
+        self, snapshot: Snapshot | None, ended: Mapping[int, Ended], answer: Answer, *, since: int = 0
     ) -> Advance:
         """Go on from a snapshot with how some of its calls ended, in that order; those that are not open any more are
         passed over. For `since` see ScriptRun.
 
-        Raises SnapshotLost, OtherCalls and InterpreterCrashed.
+        Raises SnapshotLost, also for a script that has ended, OtherCalls and InterpreterCrashed.
         """
+        if snapshot is None:
+            raise SnapshotLost("the script has ended")
         return await self._timed(lambda: self._resumed(snapshot, ended, answer, since))
 
     async def type_problems(self, script: str, stubs: str) -> list[Problem]:
@@ -148,6 +156,8 @@ class Interpreter:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     def _started(self, start: Start, answer: Answer) -> Advance:
+        if not self._may_run:
+            return Advance(error=ScriptError("RuntimeError", _NO_SECCOMP))
         while True:
             run = self._new_run(start, Standing(start.clock), answer)
             with run.place.process.lock:
@@ -172,6 +182,8 @@ class Interpreter:
         start, record = snapshot.start, snapshot.record
         if start is None or not record.is_whole:
             raise SnapshotLost("its process has ended")
+        if not self._may_run:
+            raise InterpreterCrashed(_NO_SECCOMP)
         run = self._new_run(start, snapshot.standing.copy(), answer)
         pieces = list(record.messages())
         for piece in pieces:
@@ -181,6 +193,11 @@ class Interpreter:
             if run.is_alive:
                 run.replay(start._asdict(), pieces)
         return run
+
+    @property
+    def _may_run(self) -> bool:
+        """Whether scripts run here: all of Python is only harmless in a process that the kernel holds."""
+        return self._trusts_scripts or find_confinement().seccomp
 
     def _new_run(self, start: Start, standing: Standing, answer: Answer) -> ScriptRun:
         program = (_key(start.text), json.dumps(start.runs))
@@ -205,7 +222,7 @@ class Interpreter:
         if known is not None:
             return known
         problems = types_checked(self._read("own_text", script), script, stubs)
-        if all(problem.code == DOUBT for problem in problems):
+        if self._may_run and all(problem.code == DOUBT for problem in problems):
             problems += self._top_problems(script)
         if all(problem.code != _LIMIT for problem in problems):
             self._checked.put(key, problems)

@@ -21,8 +21,9 @@ from sennit.activities.sandbox.restrict import any_user
 
 _LIMITS: Final = {"file": 0, "open_files": 64}
 _PROCESSES: Final = 64
-_WHO: Final = "programs and calculations run"
-_ALONE: Final = f"{_WHO} guarded by their interpreter alone"
+_WHO: Final = "calculations and checks of programs run"
+_REFUSED: Final = "programs are refused here"
+_ALONE: Final = f"{_REFUSED}, and {_WHO} guarded by bounds alone"
 _PROBE_SECONDS: Final = 30
 
 
@@ -81,6 +82,8 @@ def find_confinement() -> Confinement:
                 absent = [name for name, has in (("Landlock", using), ("seccomp", seccomp)) if not has]
                 why = f": {problems[0]}" if problems else ": this kernel has none"
                 missing = f"{_WHO} without {' and '.join(absent)}{why}" if absent else ""
+                if not seccomp:
+                    missing = f"{missing}; {_REFUSED}"
                 return Confinement(using, seccomp, as_root, missing)
             problems.append(problem)
     return Confinement(0, seccomp=False, missing=f"{_ALONE}: {problems[-1]}", holds=False)

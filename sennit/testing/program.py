@@ -89,7 +89,7 @@ async def run_async(text: str, fakes: Mapping[str, Fake], /, **inputs: Any) -> A
     around = partial(Surroundings, text, tools, PROVIDERS)
     session = Session(script=digest_of(text.encode()), function="main", arguments=packed(inputs), key="main")
     with working():
-        async with Interpreter() as interpreter:
+        async with Interpreter(trusts_scripts=True) as interpreter:
             program = _Program(interpreter, around(classes=partial(interpreter.classes, text)), fakes)
             found = await program.run(session, "main")
     if isinstance(found, ScriptError):

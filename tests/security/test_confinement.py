@@ -127,15 +127,16 @@ def test_a_confined_process_reaches_no_file_and_no_network() -> None:
 @pytest.mark.parametrize(
     ("lacks", "sentence"),
     [
-        ({"landlock"}, "programs and calculations run without Landlock: this kernel has none"),
-        ({"seccomp"}, "programs and calculations run without seccomp: no seccomp"),
+        ({"landlock"}, "calculations and checks of programs run without Landlock: this kernel has none"),
+        ({"seccomp"}, "calculations and checks of programs run without seccomp: no seccomp; programs are refused here"),
         (
             {"landlock", "seccomp"},
-            "programs and calculations run without Landlock and seccomp: no seccomp",
+            "calculations and checks of programs run without Landlock and seccomp: no seccomp; "
+            "programs are refused here",
         ),
     ],
 )
-async def test_where_the_kernel_lacks_them_programs_run_and_it_is_said(
+async def test_where_the_kernel_lacks_them_it_is_said_and_no_program_runs_without_seccomp(
     monkeypatch: pytest.MonkeyPatch, lacks: set[str], sentence: str
 ) -> None:
     real = confinement._problem
@@ -151,6 +152,12 @@ async def test_where_the_kernel_lacks_them_programs_run_and_it_is_said(
     found = find_confinement()
     assert found.missing == sentence
     async with Interpreter() as interpreter:
+        if "seccomp" in lacks:
+            refused = await interpreter.start(SCRIPT, "main", {}, lambda call: None)
+            assert refused.error is not None
+            assert refused.error.message.startswith("programs run only where the kernel has seccomp")
+            assert await interpreter.type_problems("x = 1 / 0", "") == []
+    async with Interpreter(trusts_scripts=True) as interpreter:
         before = psutil.Process().children(recursive=True)
         came = await interpreter.start(SCRIPT, "main", {}, lambda call: None)
         assert await interpreter.resume(came.snapshot, {0: Ended(7)}, lambda call: None) == Advance(value=7)
@@ -162,13 +169,14 @@ async def test_where_the_kernel_lacks_them_programs_run_and_it_is_said(
         assert rights(process)["NoNewPrivs"] == "1"
 
 
-async def test_where_nothing_holds_programs_run_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_where_nothing_holds_only_trusted_programs_run_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(confinement, "_problem", lambda tried: "no rights to give up")
-    alone = "programs and calculations run guarded by their interpreter alone: no rights to give up"
+    alone = "programs are refused here, and calculations and checks of programs run guarded by bounds alone: "
+    alone += "no rights to give up"
     assert find_confinement().missing == alone
     assert evaluate("6650 - 6400") == 250
     reader = ScriptReader()
-    async with Interpreter(reader) as interpreter:
+    async with Interpreter(reader, trusts_scripts=True) as interpreter:
         assert sorted(map(kind, await started(interpreter))) == KINDS
     reader.close()
 

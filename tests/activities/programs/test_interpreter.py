@@ -9,6 +9,7 @@ from sennit.activities.programs import script_run, type_check
 from sennit.activities.programs.checkouts import InterpreterCrashed
 from sennit.activities.programs.interpreter import Interpreter
 from sennit.activities.programs.progress import Advance, Snapshot
+from sennit.activities.programs.script_run import ScriptRun
 from sennit.activities.programs.values import Call, Ended, FunctionName
 from sennit.workflows.plan.programs.stubs import stubs_of
 from sennit.workflows.plan.programs.syntax import problems_in
@@ -309,7 +310,8 @@ async def test_a_snapshot_goes_on_in_another_process(interpreter: Interpreter) -
     script = main("x = [await a(), await b()]\nreturn x")
     first = await interpreter.start(script, "main", {}, later)
     second = await interpreter.resume(first.snapshot, {0: Ended(1)}, later)
-    assert (second.waits, second.snapshot is not None) == ((1,), True)
+    assert second.waits == (1,)
+    assert second.snapshot is not None
     elsewhere = replace(second.snapshot, run=None)
     async with Interpreter() as other:
         assert (await other.resume(elsewhere, {1: Ended(3)}, later)).value == [1, 3]
@@ -321,6 +323,7 @@ async def test_a_snapshot_goes_on_in_another_process(interpreter: Interpreter) -
 async def test_a_snapshot_goes_on_whoever_has_ended_its_process(interpreter: Interpreter) -> None:
     script = main("x = [await a(), await b()]\nreturn x")
     first = await interpreter.start(script, "main", {}, later)
+    assert first.snapshot is not None
     killed(first.snapshot)
     second = await interpreter.resume(first.snapshot, {0: Ended(1)}, later)
     await interpreter.close()
@@ -329,6 +332,7 @@ async def test_a_snapshot_goes_on_whoever_has_ended_its_process(interpreter: Int
 
 def killed(snapshot: Snapshot) -> None:
     """End the process in which a script waits, as the kernel does when memory is short."""
+    assert isinstance(snapshot.run, ScriptRun)
     number = snapshot.run.place.process._process.number
     process = psutil.Process(number)
     process.kill()

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,13 @@ async def main(n: int):
 """
 
 
+@pytest.fixture
+async def fresh() -> AsyncIterator[Interpreter]:
+    """An interpreter without processes."""
+    async with Interpreter() as made:
+        yield made
+
+
 def later(_: Call) -> None:
     """Every call is open."""
 
@@ -48,30 +56,28 @@ async def ended(interpreter: Interpreter, snapshot: Snapshot) -> Any:
     return (await interpreter.resume(second.snapshot, {1: Ended("y")}, later)).value
 
 
-async def test_a_worker_holds_more_programs_than_processes(
-    interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_worker_holds_more_programs_than_processes(fresh: Interpreter, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(script_process, "MAX_SCRIPT_PROCESSES", 3)
-    snapshots = await begun(interpreter, 8)
-    assert len(interpreter._processes._latest) == 3
+    snapshots = await begun(fresh, 8)
+    assert len(fresh._processes._latest) == 3
     for n, snapshot in enumerate(snapshots):
-        assert await ended(interpreter, snapshot) == [n, "x", "y", 1_000_000]
+        assert await ended(fresh, snapshot) == [n, "x", "y", 1_000_000]
 
 
 async def test_processes_that_take_much_memory_end_and_their_scripts_go_on(
-    interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch
+    fresh: Interpreter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each holds 8 MB."""
     if not Path("/proc/self/statm").exists():
         pytest.skip("the memory of a process is not to be seen here")
     monkeypatch.setattr(script_process, "MAX_LIVE_PROGRAMS_BYTES", 30 << 20)
-    snapshots = await begun(interpreter, 8)
-    assert 1 <= len(interpreter._processes._latest) < 5
-    assert await ended(interpreter, snapshots[0]) == [0, "x", "y", 1_000_000]
-    assert await ended(interpreter, snapshots[7]) == [7, "x", "y", 1_000_000]
+    snapshots = await begun(fresh, 8)
+    assert 1 <= len(fresh._processes._latest) < 5
+    assert await ended(fresh, snapshots[0]) == [0, "x", "y", 1_000_000]
+    assert await ended(fresh, snapshots[7]) == [7, "x", "y", 1_000_000]
 
 
-async def test_tasks_of_a_program_share_processes_and_nothing_that_they_change(interpreter: Interpreter) -> None:
+async def test_tasks_of_a_program_share_processes_and_nothing_that_they_change(fresh: Interpreter) -> None:
     script = """
 import decimal, logging, random
 seen = []
@@ -84,10 +90,10 @@ async def one(n):
     level = logging.getLogger().level
     return [seen, str(decimal.Decimal(1) / 3), level, before, random.random()]
 """
-    alone = [(await finished(interpreter, script, n, "")) for n in (3, 5)]
-    starts = [await interpreter.start(script, "one", {"n": n}, later, "seed") for n in (3, 5)]
-    assert len(interpreter._processes._latest) == 1
-    ends = [(await interpreter.resume(each.snapshot, {0: Ended()}, later)).value for each in starts if each.snapshot]
+    alone = [(await finished(fresh, script, n, "")) for n in (3, 5)]
+    starts = [await fresh.start(script, "one", {"n": n}, later, "seed") for n in (3, 5)]
+    assert len(fresh._processes._latest) == 1
+    ends = [(await fresh.resume(each.snapshot, {0: Ended()}, later)).value for each in starts if each.snapshot]
     assert [end[:3] for end in ends] == [[[3], "0.333", 3], [[5], "0.33333", 5]]
     assert [end[:3] for end in alone] == [end[:3] for end in ends]
     assert ends[0][3:] == ends[1][3:], "equal sessions have equal random numbers"
