@@ -131,8 +131,10 @@ def test_a_confined_process_reaches_no_file_and_no_network() -> None:
         ({"seccomp"}, "calculations and checks of programs run without seccomp: no seccomp; programs are refused here"),
         (
             {"landlock", "seccomp"},
-            "calculations and checks of programs run without Landlock and seccomp: no seccomp; "
-            "programs are refused here",
+            (
+                "calculations and checks of programs run without Landlock and seccomp: no seccomp; "
+                "programs are refused here"
+            ),
         ),
     ],
 )
