@@ -219,7 +219,7 @@ class Models:
         name = request.model.partition(":")[0]
         limiter, outcome, reply = self._limiter(request.model), "ok", None
         try:
-            async with limiter.admitted(returns=request.account.was_put_off):
+            async with limiter.admitted(put_offs=request.account.put_offs):
                 if request.model == name:
                     request = replace(request, model=await provider.default_model())
                 check_taken(request)

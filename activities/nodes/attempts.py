@@ -96,9 +96,9 @@ class Attempts:
         return found
 
     @property
-    def was_put_off(self) -> bool:
-        """Whether an earlier attempt gave way to other calls of its provider."""
-        return self.refused > 0
+    def put_offs(self) -> int:
+        """How often an earlier attempt gave way to other calls of its provider, or was refused for the rate."""
+        return self.refused
 
     def progress(self, line: str) -> None:
         """Note how far the activity is."""

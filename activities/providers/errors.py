@@ -53,6 +53,7 @@ _DECLINED = re.compile(
     r"\bflagged\b|moderation|content[_ ](filter|management policy)|usage polic|data_inspection_failed"
 )
 _THROTTLED = re.compile(r"throttl|tokens, please wait|rate[_ ]limit|too many requests")
+_TOO_LARGE = re.compile(r"request too large")
 _SLIP = re.compile(r"tool_use_failed|json_validate_failed|failed to call a function|failed to generate json")
 """The model wrote what its server could not read: nothing is wrong with the call, and the next reply may be right."""
 _WAIT = re.compile(
@@ -271,6 +272,10 @@ def error_of(server: Server, model: str, status: int, headers: Mapping[str, str]
     if status in (401, 403) or (status == 400 and _WRONG_KEY.search(text)):
         todo = f"check {server.key_variable}" if server.key else f"set {server.key_variable}"
         return KeyRefused(f"{where} refuses the key ({status}); {todo}{quote}")
+
+    # What is about the call, and never passes: it wants more than its rate gives in a minute.
+    if status == 429 and _TOO_LARGE.search(text):
+        return ContextTooLong(f"the call is too large for the rate of {model} ({status}){quote}")
 
     # What may pass.
     if status == 429 or (status == 400 and _THROTTLED.search(text)):

@@ -37,6 +37,8 @@ HELD_SECONDS = 3.0
 """A call waits here if its turn comes within so many seconds, and twice as long if that turns out to be wrong."""
 EARLY = 0.5
 """The part of the time to its turn after which a call comes back: the pace may grow."""
+MAX_PUT_OFFS = 50
+"""After so many, a refusal for the rate is an attempt of its call."""
 LIVELY_SECONDS = 300.0
 """A provider that has taken a call within so many seconds takes calls, whatever it refuses: some take 3 a minute."""
 
@@ -94,11 +96,11 @@ class Limiter:
         return _now() - self._taken_at < LIVELY_SECONDS
 
     @asynccontextmanager
-    async def admitted(self, *, returns: bool = False) -> AsyncIterator[None]:
-        """Run a call inside, when its turn has come; `returns` says that it was put off before. Raises ProviderBusy
-        where that takes longer; what goes wrong inside slows the calls after it.
+    async def admitted(self, *, put_offs: int = 0) -> AsyncIterator[None]:
+        """Run a call inside, when its turn has come; `put_offs` says how often it was put off before. Raises
+        ProviderBusy where that takes longer; what goes wrong inside slows the calls after it.
         """
-        started = await self._turn(returns=returns)
+        started = await self._turn(returns=put_offs > 0)
         failed_calls, taken = self._failed_calls, False
         try:
             yield
@@ -106,7 +108,7 @@ class Limiter:
             self._taken_at = _now()
             self._succeeded += failed_calls == self._failed_calls  # one that began before the failure proves nothing
         except RateLimited as error:
-            self._refused(error, started)
+            self._refused(error, started, put_offs)
             raise
         except ProviderError as error:
             self._failed(error)
@@ -195,11 +197,14 @@ class Limiter:
             heappop(self._away)
         return len(self._away)
 
-    def _refused(self, error: RateLimited, started: Started) -> None:
+    def _refused(self, error: RateLimited, started: Started, put_offs: int) -> None:
+        """A refusal says only when the call's turn is, where the provider takes others: it is no attempt of the call.
+        One that is refused again and again may be refused for what it is.
+        """
         now = _now()
         self._throttle.refused(now, started, error.retry_after)
         self._limits.add(now, error.pressure)
-        error.is_attempt = not self.is_lively
+        error.is_attempt = not self.is_lively or put_offs >= MAX_PUT_OFFS
         if not error.is_attempt:
             wait = self._put_off(returns=True)
             error.retry_after = max(error.retry_after or 0.0, wait)

@@ -108,8 +108,8 @@ class Account(Protocol):
     """Where the calls of one activity are booked."""
 
     @property
-    def was_put_off(self) -> bool:
-        """Whether an earlier attempt of the activity gave way to other calls of the provider."""
+    def put_offs(self) -> int:
+        """How often the activity gave way to other calls of the provider, or was refused for the rate."""
         ...
 
     async def begin(self, sent: Usage, most: Usage) -> None:
@@ -130,7 +130,7 @@ class Account(Protocol):
 class NoAccount:
     """Books nothing."""
 
-    was_put_off = False
+    put_offs = 0
 
     async def begin(self, sent: Usage, most: Usage) -> None:
         """Do nothing."""

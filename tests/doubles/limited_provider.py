@@ -72,7 +72,7 @@ def simulate(
         while True:
             limiter = chance.choice(limiters) if returns else limiters[place % workers]
             try:
-                async with limiter.admitted(returns=returns):
+                async with limiter.admitted(put_offs=int(returns)):
                     await provider.call()
                 return
             except (ProviderBusy, RateLimited) as error:

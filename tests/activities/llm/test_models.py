@@ -292,7 +292,7 @@ class Seen(CallMeter):
 class Book:
     """An account that keeps every report."""
 
-    was_put_off = False
+    put_offs = 0
 
     def __init__(self) -> None:
         self.begun: list[tuple[Usage, Usage]] = []

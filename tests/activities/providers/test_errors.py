@@ -29,6 +29,13 @@ CASES = [
     (400, "field `user` exceeds max length", "", "CallRefused", False),
     (400, "schema is too long", "", "CallRefused", False),
     (413, "Request too large", "request_too_large", "ContextTooLong", False),
+    (
+        429,
+        "Request too large for gpt-4o on TPM: Limit 30000, Requested 45000.",
+        "rate_limit_exceeded",
+        "ContextTooLong",
+        False,
+    ),
     (400, "messages.0: unexpected field", "", "CallRefused", False),
     (422, "temperature: not a number", "", "CallRefused", False),
     (402, "Insufficient balance", "", "QuotaUsedUp", False),

@@ -14,6 +14,7 @@ from sennit.activities.providers.limiter import (
     HELD_SECONDS,
     LIMITED_HALF_LIFE,
     LIVELY_SECONDS,
+    MAX_PUT_OFFS,
     Limiter,
     ProviderBusy,
 )
@@ -46,7 +47,7 @@ async def waited(limiter: Limiter) -> float:
     began, returns = loop.time(), False
     while True:
         try:
-            async with limiter.admitted(returns=returns):
+            async with limiter.admitted(put_offs=int(returns)):
                 return loop.time() - began
         except ProviderBusy as busy:
             returns = True
@@ -241,3 +242,26 @@ def test_a_schema_that_was_not_kept_stops_nobody() -> None:
         assert await room(limiter) == 100
 
     run(test())
+
+
+def test_a_call_that_is_refused_again_and_again_has_its_attempts() -> None:
+    """It may be refused for what it is, however many others the provider takes."""
+
+    async def refused(limiter: Limiter, put_offs: int) -> bool:
+        error = RateLimited("slow down", retryable=True)
+        with pytest.raises(RateLimited):
+            async with limiter.admitted(put_offs=put_offs):
+                raise error
+        return error.is_attempt
+
+    async def main() -> None:
+        limiter = fast()
+        async with limiter.admitted():
+            pass
+        found = []
+        for put_offs in (0, MAX_PUT_OFFS - 1, MAX_PUT_OFFS):
+            await asyncio.sleep(20)
+            found.append(await refused(limiter, put_offs))
+        assert found == [False, False, True]
+
+    run(main())
