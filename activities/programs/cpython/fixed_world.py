@@ -24,6 +24,7 @@ from typing import Any, Final, NoReturn
 from sennit.activities.programs.cpython.imports import guard_imports
 from sennit.activities.programs.cpython.loop import ReplayLoop, wait_for
 from sennit.activities.programs.cpython.names import MODULE, WHOLE_NAME
+from sennit.activities.programs.cpython.private_interfaces import frame_above
 from sennit.activities.programs.cpython.values import ORDINAL
 
 PROCESSOR_SECONDS: Final = time.process_time
@@ -281,7 +282,7 @@ def _refused_to_scripts(name: str, function: Callable[..., Any]) -> Callable[...
     """Keep a function for the library, which writes namedtuples and dataclasses with it."""
 
     def called(*given: Any, **options: Any) -> Any:
-        frame: types.FrameType = sys._getframe(1)
+        frame: types.FrameType = frame_above(1)
         if frame.f_globals.get("__name__") == MODULE:
             raise NotImplementedError("a script has no eval and no exec: write the code itself")
         if name != "compile" and len(given) == 1:

@@ -5,12 +5,13 @@ out, the clock stands still between two ends, and sets of tasks and futures have
 """
 
 import asyncio
-import sys
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context
 from types import CodeType, FrameType
 from typing import Any, Final
+
+from sennit.activities.programs.cpython.private_interfaces import frame_above, set_running_loop
 
 MakeCall = Callable[[str, list[Any], dict[str, Any], int, str], int]
 """Tells the worker of a call: word, arguments, line, and call site. Returns the number of the call."""
@@ -193,7 +194,7 @@ class ReplayLoop(asyncio.AbstractEventLoop):
 
     def run_until_idle(self) -> None:
         """Run callbacks until all of the script waits."""
-        asyncio._set_running_loop(self)
+        set_running_loop(self)
         try:
             while self._ready:
                 # Callbacks that one turn adds belong to the next turn, as in asyncio's own loop.
@@ -202,7 +203,7 @@ class ReplayLoop(asyncio.AbstractEventLoop):
                     if not handle.cancelled():
                         handle._run()
         finally:
-            asyncio._set_running_loop(None)
+            set_running_loop(None)
 
     def site(self) -> str:
         """Return the call site of the current coroutine: a task that is only a call or a ticket has none of its own."""
@@ -215,7 +216,7 @@ class ReplayLoop(asyncio.AbstractEventLoop):
 
     def line(self) -> int:
         """Return the line of the script that runs, or else the line that has started the current task."""
-        frame: FrameType | None = sys._getframe(1)
+        frame: FrameType | None = frame_above(1)
         while frame is not None:
             if frame.f_code.co_filename == self._file:
                 return frame.f_lineno

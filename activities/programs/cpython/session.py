@@ -21,6 +21,7 @@ from sennit.activities.programs.cpython.failures import Errors
 from sennit.activities.programs.cpython.fixed_world import PROCESSOR_SECONDS, State
 from sennit.activities.programs.cpython.loop import ReplayLoop
 from sennit.activities.programs.cpython.names import FILE, MODULE
+from sennit.activities.programs.cpython.private_interfaces import set_running_loop
 from sennit.activities.programs.cpython.values import NotJson, json_of, value_of
 from sennit.activities.programs.cpython.words import ScriptWords
 
@@ -219,11 +220,11 @@ class ScriptSession:
         code = compile(tree, FILE, "exec", dont_inherit=True)
         # A context of its own: what a script sets in it, as the precision of decimals, no other session sees.
         context = Context()
-        asyncio._set_running_loop(None)
+        set_running_loop(None)
         context.run(exec, code, self._names)
         if not function:
             return
-        asyncio._set_running_loop(self._loop)
+        set_running_loop(self._loop)
         coroutine = context.run(self._names[function], **value_of(arguments))
         self._main = self._loop.create_task(coroutine, context=context)
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 from sennit.activities.programs.cpython.failures import Errors
 from sennit.activities.programs.cpython.loop import ReplayLoop
 from sennit.activities.programs.cpython.names import MODULE
+from sennit.activities.programs.cpython.private_interfaces import running_loop
 from sennit.activities.programs.cpython.typed_values import typed
 from sennit.activities.programs.cpython.values import NotJson, Ref, json_of, schema_of, shown
 from sennit.workflows.plan.programs.vocabulary import AWAITED, JOINS, LIMITS, NEXT_OF, OWN
@@ -100,7 +101,7 @@ class ScriptWords:
         """Return what a script has of a tool, or of a word that waits."""
 
         def called(*args: Any, timeout: Any = None, retry: Any = None, **kwargs: Any) -> Coroutine[Any, Any, Any]:
-            if asyncio.events._get_running_loop() is None:
+            if running_loop() is None:
                 raise RuntimeError(_ONLY_DEFINES)
             line = self.loop.line()
             # Values are copied when the script calls, and not when it waits.
@@ -176,7 +177,7 @@ class ScriptWords:
         self._at_once("cancel", [json_of(ticket, "cancel")], {})
 
     def _at_once(self, word: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        if asyncio.events._get_running_loop() is None:
+        if running_loop() is None:
             raise RuntimeError(_ONLY_DEFINES)
         _, found = self._call(word, args, kwargs, self.loop.line(), self.loop.site())
         return found
