@@ -120,20 +120,25 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         """Open within the time that the run has. Once there is an engine, that takes care of it."""
         limit = request.budget.time if request.budget is not None and self._carry is None else None
         try:
-            async with asyncio.timeout(limit):
-                return await self._open(request)
+            async with asyncio.timeout(limit) as patience:
+                return await self._open(request, patience)
         except TimeoutError:
-            late = f"the run's time ({format_duration(limit or 0)}) was up before it had a plan"
+            budget = self._setup.budget
+            known = budget.time if budget is not None and budget.time is not None else limit
+            late = f"the run's time ({format_duration(known or 0)}) was up before it had a plan"
             raise ApplicationError(late, type="BudgetExceeded", non_retryable=True) from None
 
-    async def _open(self, request: RunRequest) -> Engine:
+    async def _open(self, request: RunRequest, patience: asyncio.Timeout) -> Engine:
         """Get the plan and build the engine, or restore both when the run has continued as new.
 
         A planner that streams goes on writing while the engine runs what it has written.
         """
         if self._carry is not None:
             return self._begin(request, await self._setup.load(request, self._carry))
+        began = asyncio.get_running_loop().time()
         prepared = await self._setup.prepare(request)
+        if prepared.budget is not None and prepared.budget.time is not None:  # the operator's bound
+            patience.reschedule(began + prepared.budget.time)
         if prepared.checked is not None:
             return self._begin(request, raise_if_invalid(prepared.checked))
         if not prepared.streams:

@@ -57,7 +57,7 @@ def _number(text: str) -> int | float | str:
 @dataclass(frozen=True, slots=True)
 class BudgetRule:
     """The budget of a run: each limit that it does not name is the `defaults`', and none is above the `ceilings`'. A
-    tenant's own entry counts in the place of everybody's.
+    limit in a tenant's own entry counts in the place of everybody's limit of that name.
     """
 
     defaults: TenantLimits = field(default_factory=dict)
@@ -70,8 +70,8 @@ class BudgetRule:
         if request.depth:
             return request.budget, ()
         asked = _values(request.budget)
-        default = _values(_of_tenant(self.defaults, request.tenant))
-        ceiling = _values(_of_tenant(self.ceilings, request.tenant))
+        default = _of_tenant(self.defaults, request.tenant)
+        ceiling = _of_tenant(self.ceilings, request.tenant)
         limits: dict[str, Any] = {}
         bounds: list[str] = []
         for name in Limits.model_fields:
@@ -91,8 +91,9 @@ class BudgetRule:
         return Limits.model_construct(**limits), tuple(bounds)
 
 
-def _of_tenant(limits: TenantLimits, tenant: str) -> Limits | None:
-    return limits.get(tenant) or limits.get(EVERYBODY)
+def _of_tenant(limits: TenantLimits, tenant: str) -> dict[str, int | float]:
+    """Return the limits of a tenant: its own, and everybody's where it has none of that name."""
+    return {**_values(limits.get(EVERYBODY)), **_values(limits.get(tenant))}
 
 
 def _values(limits: Limits | None) -> dict[str, int | float]:

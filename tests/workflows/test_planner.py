@@ -11,6 +11,7 @@ from temporalio.exceptions import ApplicationError
 
 from sennit.activities import definitions
 from sennit.activities.llm.models import Models
+from sennit.activities.runs.budgets import BudgetRule
 from sennit.activities.runs.check import PlanChecker
 from sennit.activities.runs.prepare import RunPreparer
 from sennit.activities.storage.artifacts import StoreUnavailable
@@ -18,6 +19,7 @@ from sennit.testing.model_rules import Asked, Reply
 from sennit.testing.models import ModelServer
 from sennit.workflows.messages import activity_options
 from sennit.workflows.messages.contracts import CheckResult, PreparedRun
+from sennit.workflows.plan.language.limits import Limits
 from sennit.workflows.plan.scheduling import termination
 from sennit.workflows.run import drain
 
@@ -199,6 +201,18 @@ async def test_no_model_plans_while_the_store_is_away(
 async def test_the_time_of_a_run_holds_for_its_planning_too(begin: Start, model_server: ModelServer) -> None:
     model_server.on(PLANNER, Reply(GOOD, fault="hang"))
     handle = await begin(goal="Is it ok?", budget={"time": "1s"})
+    with pytest.raises(WorkflowFailureError) as failed:
+        await handle.result()
+    assert str(failed.value.cause).endswith("the run's time (1s) was up before it had a plan")
+
+
+async def test_the_operator_s_time_holds_for_the_planning_of_a_run_too(
+    begin: Start, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bound = Limits(time="1s"), ("budget: time 1s at most, by SENNIT_BUDGET_DEFAULT of the workers",)
+    monkeypatch.setattr(BudgetRule, "of", lambda *_: bound)
+    model_server.on(PLANNER, Reply(GOOD, fault="hang"))
+    handle = await begin(goal="Is it ok?")
     with pytest.raises(WorkflowFailureError) as failed:
         await handle.result()
     assert str(failed.value.cause).endswith("the run's time (1s) was up before it had a plan")

@@ -27,7 +27,11 @@ def request(**fields: Any) -> RunRequest:
     ("fields", "limits", "bounds"),
     [
         ({}, {"tokens": 1000, "calls": 9, "cost_usd": 2.0}, ["tokens 1,000", "calls 9", "cost_usd 2.0"]),
-        ({"tenant": "acme"}, {"tokens": 2000, "cost_usd": 2.0}, ["tokens 2,000", "cost_usd 2.0"]),
+        (
+            {"tenant": "acme"},
+            {"tokens": 2000, "calls": 9, "cost_usd": 2.0},
+            ["tokens 2,000", "calls 9", "cost_usd 2.0"],
+        ),
         (
             {"budget": {"tokens": 10, "cost_usd": 9}},
             {"tokens": 10, "calls": 9, "cost_usd": 2.0},
@@ -42,6 +46,12 @@ def test_a_run_is_bounded_by_what_it_names_or_else_by_its_operator(
     budget, sentences = RULE.of(request(**fields))
     assert budget == Limits.model_validate(limits)
     assert sorted(sentence.partition(" at most")[0] for sentence in sentences) == sorted(f"budget: {b}" for b in bounds)
+
+
+def test_a_tenant_s_own_ceiling_leaves_everybody_s_other_ones() -> None:
+    rule = BudgetRule({}, tenant_limits("cost_usd=2,tokens=100; acme: tokens=9000"))
+    budget, _ = rule.of(request(tenant="acme", budget={"cost_usd": 900, "tokens": 8000}))
+    assert budget == Limits(cost_usd=2.0, tokens=8000)
 
 
 def test_each_sentence_names_the_variable() -> None:
