@@ -132,6 +132,7 @@ MAX_RECORD_BYTES: Final = 16 * 1024  # of these
 MAX_RECORD_PART_BYTES: Final = 512 * 1024  # of older ones that are stored together
 MAX_RECORD_VALUE_BYTES: Final = 1024  # of a value that is written where it was told; a longer one is in the store
 MAX_REPLIES_BYTES: Final = MAX_PAYLOAD_BYTES // 4 * 3  # of how the calls of one activity have ended
+MAX_PUT_OFFS: Final = 50  # of a call; after so many, a refusal for the rate is an attempt of it
 MAX_PUT_OFF_SECONDS: Final = 10.0  # for which a limiter puts a call off, unless the provider's own wait is longer
 MAX_QUERY_WORDS: Final = 32  # of a search: each is looked up alone
 MAX_QUESTION_CHARACTERS: Final = 2_000  # of what a program asks a person: as in a gate of a plan

@@ -19,7 +19,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from heapq import heappop, heappush
 
-from sennit.activities.limits import MAX_PRESSURE, MAX_PUT_OFF_SECONDS, MAX_WAIT_SECONDS
+from sennit.activities.limits import MAX_PRESSURE, MAX_PUT_OFF_SECONDS, MAX_PUT_OFFS, MAX_WAIT_SECONDS
 from sennit.activities.providers.errors import RateLimited, SchemaMismatch
 from sennit.activities.providers.model import ProviderError
 from sennit.activities.providers.throttle import Started, Throttle
@@ -37,8 +37,6 @@ HELD_SECONDS = 3.0
 """A call waits here if its turn comes within so many seconds, and twice as long if that turns out to be wrong."""
 EARLY = 0.5
 """The part of the time to its turn after which a call comes back: the pace may grow."""
-MAX_PUT_OFFS = 50
-"""After so many, a refusal for the rate is an attempt of its call."""
 LIVELY_SECONDS = 300.0
 """A provider that has taken a call within so many seconds takes calls, whatever it refuses: some take 3 a minute."""
 

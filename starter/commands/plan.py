@@ -17,10 +17,7 @@ WIDTH = 80
 
 
 def add_arguments(parser: Parser) -> None:
-    examples = (
-        "sennit plan check plan.yaml\nsennit plan draw plan.yaml --format svg\nsennit plan export RUN > plan.yaml"
-    )
-    parser.describe("check|draw|export PLAN|RUN", examples)
+    parser.describe("check|draw|export PLAN|RUN", "sennit plan check plan.yaml\nsennit plan export nightly-1")
     actions = parser.add_subparsers(prog="sennit plan", dest="action", metavar="check|draw|export", required=True)
     for action, about in (("check", "say what is wrong with a plan"), ("draw", "draw a plan's graph")):
         command = _add_action(actions, action, "PLAN", about)

@@ -6,7 +6,6 @@ if it became markup; and the page asks no network for anything.
 
 from base64 import b64encode
 from collections.abc import Sequence
-from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -51,7 +50,6 @@ def document(title: str, parts: Sequence[Markup]) -> str:
     return f"{head}{name}<style>{style}</style></head><body>{body}<script>{script}</script></body></html>\n"
 
 
-@cache
 def asset(name: str) -> str:
     """Return a file of this package, as it stands in the page."""
     file = _FOLDER / name

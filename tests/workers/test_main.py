@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from sennit.activities.programs import type_check
 from sennit.workers.__main__ import main
 
 GREETING = '''
@@ -56,6 +57,7 @@ def test_the_catalogue_is_one_json_object_with_the_users_tools_and_nothing_they_
     assert catalogue["prices"]["worker"] == [0, 0]
 
 
+@pytest.mark.skipif(type_check._program() is None, reason="ty is not installed")
 def test_the_types_of_a_program_are_checked_against_the_tools(tmp_path: Path) -> None:
     (tmp_path / "look.py").write_text("async def main() -> int:\n    return await calculate(expression=1)\n")
     done = _workers("check", str(tmp_path / "look.py"), SENNIT_SANDBOX="off")

@@ -54,10 +54,10 @@ async def test_a_model_plans_and_answers_with_evidence(begin: Start, model_serve
 async def test_a_planner_writes_a_program_and_corrects_it_by_line(
     begin: Start, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is told of all that is wrong with a script, then of its types; the third one runs."""
+    """It is told of all that is wrong with a script, and of what is wrong with the next one; the third one runs."""
     monkeypatch.setattr(Models, "plan_format", "program")
     wrong = "async def main(goal):\n    found = await naap(value=1)\n    return open('a')"
-    mistyped = "async def main(goal: str):\n    return await llm(7, goal)"
+    incomplete = "async def main(goal: str):\n    return await llm()"
     right = """\
 async def look(name: str):
     return (await nap(value=f"the {name} is long"))["value"]
@@ -65,7 +65,7 @@ async def look(name: str):
 async def main(goal: str):
     found = await parallel([task(look, name=name) for name in ["Nile", "Ob"]])
     return await llm("Which is longer?", goal, found)"""
-    model_server.on(PLANNER, wrong, f"Sorry.\n```python\n{mistyped}\n```", f"```python\n{right}\n```")
+    model_server.on(PLANNER, wrong, f"Sorry.\n```python\n{incomplete}\n```", f"```python\n{right}\n```")
     model_server.on("Which is longer?.*the Nile is long.*the Ob is long", "The Nile.")
     report = await (await begin(goal="Nile or Ob?")).result()
     assert (report["status"], report["answer"], report["usage"]["calls"]) == ("done", "The Nile.", 4)

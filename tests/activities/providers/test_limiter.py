@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
-from sennit.activities.limits import MAX_PRESSURE
+from sennit.activities.limits import MAX_PRESSURE, MAX_PUT_OFFS
 from sennit.activities.providers.errors import BadReply, ModelTimeout, RateLimited, SchemaMismatch, ServerFailed
 from sennit.activities.providers.limiter import (
     HALF_LIFE,
     HELD_SECONDS,
     LIMITED_HALF_LIFE,
     LIVELY_SECONDS,
-    MAX_PUT_OFFS,
     Limiter,
     ProviderBusy,
 )

@@ -194,7 +194,7 @@ def test_a_program_is_a_plan_of_one_node_with_the_arguments_of_main_as_inputs(pl
         (
             PROGRAM + "    import os\n    yield 1\n",
             None,
-            ["look.py:7: there is no module `os`", "look.py:8: a generator"],
+            ["look.py:7: there is no module `os`", "look.py:8: `main` and tasks return one value"],
         ),
         (PROGRAM.replace("search(", "serch("), CATALOGUE, ["look.py:6: there is no `serch`; did you mean `search`?"]),
         ("def (", None, ["look.py:1: this is not Python"]),

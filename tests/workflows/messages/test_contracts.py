@@ -107,7 +107,7 @@ def test_the_queries_are_there_and_described() -> None:
     assert (
         {str(name) for name in DEFINITION.queries}
         == set(HELP["queries"])
-        == {"plan", "node", "script", "costs", "outputs", "events", "sharing", "state", "help"}
+        == {"plan", "node", "script", "costs", "outputs", "events", "sharing", "state", "figures", "help"}
     )
     assert all(query.description for query in DEFINITION.queries.values())
 
