@@ -125,6 +125,7 @@ class ScriptProcesses:
             PROCESS_SECONDS,
             MAX_PROGRAM_MESSAGE_BYTES,
             is_beside_code=True,
+            has_fixed_addresses=True,
         )
         self._parent = ComputingParent(service)
         self._numbers = count(1)

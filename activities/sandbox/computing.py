@@ -75,7 +75,8 @@ class Service:
 
     `memory` is address space in bytes, and `is_beside_code` says that what the parent has loaded comes on top.
     `seconds` is the processor time that each request has, or with `serve` a process. `answer_bytes` is the longest line
-    of an answer.
+    of an answer. `has_fixed_addresses` says that code lies at the same addresses in all processes, where the kernel
+    allows it.
     """
 
     module: str
@@ -83,6 +84,7 @@ class Service:
     seconds: int
     answer_bytes: int
     is_beside_code: bool = False
+    has_fixed_addresses: bool = False
 
 
 class ComputingParent:
@@ -143,6 +145,7 @@ class ComputingParent:
             "seconds": self.service.seconds + _USED_SECONDS,
             "seccomp": found.seccomp,
             "is_beside_code": self.service.is_beside_code,
+            "has_fixed_addresses": self.service.has_fixed_addresses,
         }
         try:
             process, ours = _started([ROOT, json.dumps(policy), json.dumps(service)])

@@ -34,6 +34,9 @@ _BUILD_CLASS: Final = builtins.__build_class__
 _PROCESS_CLASS: Final = dataclasses._process_class  # type: ignore[attr-defined]
 _SEED: Final = random.Random.seed
 _UUID_BITS: Final = 32
+_BEGIN_RECORD: Final = logging.LogRecord.__init__
+_PROCESS_NUMBER: Final = 1
+"""Of every process and its only thread, as logs have it."""
 
 
 class State:
@@ -43,6 +46,8 @@ class State:
         self.seed = seed
         self.runs = runs
         self.loop = loop
+        self.began = self.milliseconds
+        """The time at which the session began."""
         self.modules: set[str] = set()
         """The names of the script's own modules."""
         self.uuids: dict[str, int] = {}
@@ -99,11 +104,21 @@ def _settle_clock() -> None:
     for name in ("time", "monotonic", "perf_counter", "process_time", "thread_time"):
         setattr(time, name, lambda: _state.milliseconds / 1_000)
         setattr(time, f"{name}_ns", lambda: _state.milliseconds * 1_000_000)
+    time.clock_gettime = lambda _: time.time()
+    time.clock_gettime_ns = lambda _: time.time_ns()
+    logging.LogRecord.__init__ = _settled_record  # type: ignore[method-assign, assignment]
     for name in ("gmtime", "localtime", "ctime"):
         setattr(time, name, _at(getattr(time, name)))
     time.strftime = _with_moment(time.strftime)
     time.asctime = _with_moment(time.asctime)
     time.sleep = _refusal("time.sleep", "write await sleep(seconds)")
+
+
+def _settled_record(record: logging.LogRecord, *given: Any, **named: Any) -> None:
+    """Begin a record of a log with the session's own time, and without the numbers of this process."""
+    _BEGIN_RECORD(record, *given, **named)
+    record.relativeCreated = float(_state.milliseconds - _state.began)
+    record.process = record.thread = _PROCESS_NUMBER
 
 
 def _now(cls: Any, tz: Any = None) -> Any:
@@ -150,6 +165,7 @@ def _settle_random() -> None:
     random.Random.seed = seed  # type: ignore[assignment]
     uuid.uuid4 = _uuid4
     uuid.uuid1 = _refusal("uuid1", "write uuid4()")
+    uuid.getnode = _refusal("getnode", "write uuid4()")
 
 
 def _random_bytes(count: int) -> bytes:

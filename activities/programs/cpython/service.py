@@ -13,6 +13,7 @@ from sennit.activities.programs.cpython import fixed_world, imports
 from sennit.activities.programs.cpython.session import ScriptSession
 from sennit.activities.sandbox.computing_parent import Lines
 
+_MOST_OBJECTS: Final = 100_000
 _MOST_GONE: Final = 100
 """Sessions that have ended, until their cycles are collected."""
 
@@ -28,6 +29,8 @@ def serve(lines: Lines) -> None:
     fixed_world.settle()
     # What was loaded is never garbage, and pages that the collector writes would be copied.
     gc.freeze()
+    # Sessions collect garbage as calls end. Between two ends only so many objects make the collector begin by itself.
+    gc.set_threshold(_MOST_OBJECTS)
 
     def exchange(message: dict[str, Any]) -> dict[str, Any]:
         lines.write(_line_of(message))

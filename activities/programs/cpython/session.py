@@ -32,6 +32,8 @@ _MODULE_MARK: Final = re.compile(r"^# ==== (\w+)\.py ====$", re.MULTILINE)
 _DIGEST_CHARACTERS: Final = 32
 _MOST_UNSENT: Final = 200
 """Calls in one message."""
+_ENDS_TO_COLLECT: Final = 100
+"""Ends of calls, until what is garbage is looked for among old objects, too."""
 
 
 class Diverged(BaseException):
@@ -80,6 +82,7 @@ class ScriptSession:
         self._seconds = 0.0
         """Of processor time, in the steps before this one."""
         self._began = 0.0
+        self._ends = 0
         self._main: asyncio.Task[Any] | None = None
         self._return_line = 0
         self._is_main = False
@@ -230,6 +233,9 @@ class ScriptSession:
 
     def _end(self, number: int, value: Any, error: list[str] | None, clock: int) -> None:
         self._loop.clock = clock
+        # Garbage goes where it went when the script ran first, which weak references and `__del__` can see.
+        self._ends += 1
+        gc.collect(1 if self._ends % _ENDS_TO_COLLECT else 2)
         if error is None:
             self._loop.end_call(number, value_of(value), None)
         else:

@@ -231,3 +231,44 @@ async def test_a_process_that_is_killed_from_outside_is_a_lost_worker(interprete
         await interpreter.resume(snapshots[0], {0: Ended("x")}, kill)
     await asyncio.sleep(0)
     assert await ended(interpreter, snapshots[0]) == [0, "x", "y", 1_000_000]
+
+
+HASHES = """
+import logging, time, uuid, weakref
+from dataclasses import dataclass
+@dataclass(frozen=True)
+class Source:
+    title: str
+    year: int | None = None
+class Ring:
+    pass
+async def main():
+    made = logging.LogRecord("a", 10, "f", 1, "hi", (), None)
+    ring = Ring()
+    ring.itself = ring
+    seen = weakref.ref(ring)
+    del ring
+    rounds = 0
+    while seen() is not None and rounds < 3_000:
+        rounds += 1
+        more = [[each] for each in range(10)]
+        more.append(more)
+    facts = [
+        hash(None), hash(int), [each.title for each in {Source("a"), Source("b"), Source("c"), Source("d")}],
+        time.clock_gettime(1), time.clock_gettime_ns(0), made.relativeCreated, made.process, made.thread, rounds,
+    ]
+    await search(query=str(facts))
+    return [seen() is None, facts]
+"""
+
+
+async def test_hashes_clocks_and_garbage_are_the_same_in_every_process(fresh: Interpreter) -> None:
+    first = await fresh.start(HASHES, "main", {}, later, clock=5_000)
+    assert first.snapshot is not None
+    for _ in range(3):
+        await fresh.close()
+        came = await fresh.resume(replace(first.snapshot, run=None), {0: Ended("x", at=9_000)}, later)
+        assert came.error is None
+        is_collected, facts = came.value
+        assert is_collected
+        assert facts[3:] == [5.0, 5_000_000_000, 0.0, 1, 1, 3_000]
