@@ -17,6 +17,7 @@ from collections.abc import Callable
 from contextvars import Context
 from typing import Any, Final
 
+from sennit.activities.limits import MAX_LOG_CHARACTERS
 from sennit.activities.programs.cpython.failures import Errors
 from sennit.activities.programs.cpython.fixed_world import PROCESSOR_SECONDS, State
 from sennit.activities.programs.cpython.loop import ReplayLoop
@@ -32,6 +33,10 @@ _MODULE_MARK: Final = re.compile(r"^# ==== (\w+)\.py ====$", re.MULTILINE)
 _DIGEST_CHARACTERS: Final = 32
 _MOST_UNSENT: Final = 200
 """Calls in one message."""
+_MOST_UNSENT_BYTES: Final = 1_000_000
+"""Of calls in one message, beside the last one."""
+_MOST_PRINTED: Final = MAX_LOG_CHARACTERS + 1
+"""Characters in one message: the worker keeps all but the last, which says that there was more."""
 _ENDS_TO_COLLECT: Final = 100
 """Ends of calls, until what is garbage is looked for among old objects, too."""
 
@@ -47,9 +52,13 @@ class Output:
 
     def __init__(self) -> None:
         self._parts: list[str] = []
+        self._room = _MOST_PRINTED
 
     def write(self, text: str) -> int:
-        self._parts.append(text)
+        kept = text[: self._room]
+        if kept:
+            self._parts.append(kept)
+            self._room -= len(kept)
         return len(text)
 
     def flush(self) -> None:
@@ -62,6 +71,7 @@ class Output:
         """Return what was printed since it was taken last."""
         printed = "".join(self._parts)
         self._parts.clear()
+        self._room = _MOST_PRINTED
         return printed
 
 
@@ -76,6 +86,7 @@ class ScriptSession:
         """Of all calls so far."""
         self._unsent: list[list[Any]] = []
         """Calls of which the worker has not heard: it hears of them once everything waits."""
+        self._unsent_bytes = 0
         self._replies: dict[int, dict[str, Any]] = {}
         self._record = deque[Any]()
         """What the script is told again, of the calls and ends that it was told before."""
@@ -130,13 +141,15 @@ class ScriptSession:
 
     def call_later(self, word: str, args: list[Any], kwargs: dict[str, Any], line: int, site: str) -> int:
         """Make a call whose future the script waits for: the worker may hear of it with the next ones."""
-        if len(self._unsent) >= _MOST_UNSENT:
+        if len(self._unsent) >= _MOST_UNSENT or self._unsent_bytes >= _MOST_UNSENT_BYTES:
             self.send_calls()
         number = self._calls
         self._calls += 1
         call = [number, word, args, kwargs, line, site]
-        self._digest.update(json.dumps(call).encode())
+        written = json.dumps(call).encode()
+        self._digest.update(written)
         self._unsent.append(call)
+        self._unsent_bytes += len(written)
         return number
 
     def send_calls(self, but: int = -1) -> None:
@@ -144,6 +157,7 @@ class ScriptSession:
         but not for the call with the number `but`: that has no future, and its reply is kept.
         """
         calls, self._unsent = self._unsent, []
+        self._unsent_bytes = 0
         if not calls:
             return
         if self._record:
