@@ -4,6 +4,7 @@ An entry is what a call was answered at once, or how a call ended. The workflow'
 each part is longer than all that follow it, so that a step stores little and a replay reads few of them.
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
@@ -15,6 +16,8 @@ Entry = dict[str, Any]
 END: Final = "end"
 _MESSAGE_ENTRIES: Final = 2_000
 """Of one message of a replay."""
+_MESSAGE_CHARACTERS: Final = 1_000_000
+"""Of one message of a replay, beside its last entry: what a script has dropped must not lie there all at once."""
 
 
 class StoredPart(NamedTuple):
@@ -70,9 +73,13 @@ class Record:
     def messages(self) -> Iterator[list[Entry]]:
         """Yield the entries of a whole record, in pieces after each of which the script waits."""
         piece = list[Entry]()
+        size = 0
         for entry in self.recent:
-            if END in entry and len(piece) >= _MESSAGE_ENTRIES:
+            is_long = len(piece) >= _MESSAGE_ENTRIES or size >= _MESSAGE_CHARACTERS
+            if END in entry and is_long:
                 yield piece
                 piece = []
+                size = 0
             piece.append(entry)
+            size += len(json.dumps(entry))
         yield piece
