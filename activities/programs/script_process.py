@@ -26,7 +26,7 @@ _MODULE: Final = "sennit.activities.programs.cpython.service"
 PROCESS_SECONDS: Final = 600
 """Of processor time that one process may take before the kernel ends it."""
 _PATIENCE_SECONDS: Final = 120.0
-"""For which a script may keep its thread waiting, on a machine that has no time for it."""
+"""For which a script may keep its thread waiting beside the time that it may compute, on a machine that is busy."""
 _BASE_BYTES: Final = 3 << 20
 """That a process takes before its first script, beside what it shares with its parent."""
 _PAGE_BYTES: Final = 4096
@@ -74,7 +74,7 @@ class ScriptProcess:
         gone, self._gone = self._gone, []
         message = {**message, "session": number, "gone": gone}
         try:
-            return self._process.exchange(json.dumps(message).encode(), seconds, _PATIENCE_SECONDS)
+            return self._process.exchange(json.dumps(message).encode(), seconds, seconds + _PATIENCE_SECONDS)
         except BaseException:
             self.end()
             raise
@@ -160,11 +160,12 @@ class ScriptProcesses:
                 self._latest[process] = program
             for each in [each for each in self._latest if not each.lives]:
                 self._forget(each)
-            while len(self._latest) > 1 and self._is_full():
-                oldest = next(iter(self._latest))
-                self._forget(oldest)
-                # A script that runs there goes on: its thread waits for the answer.
+            for oldest in list(self._latest):
+                if oldest is process or not self._is_full():
+                    break
+                # A script that runs there goes on: its thread waits for the answer, and asks for room after it.
                 if oldest.lock.acquire(blocking=False):
+                    self._forget(oldest)
                     oldest.end()
                     oldest.lock.release()
 

@@ -272,3 +272,57 @@ async def test_hashes_clocks_and_garbage_are_the_same_in_every_process(fresh: In
         is_collected, facts = came.value
         assert is_collected
         assert facts[3:] == [5.0, 5_000_000_000, 0.0, 1, 1, 3_000]
+
+
+LARGE = """
+import asyncio
+async def main():
+    print("a" * 20_000_000)
+    text = "x" * 100_000
+    return len(await asyncio.gather(*[search(query=f"{text}{n}") for n in range(200)]))
+"""
+
+
+async def test_many_large_calls_and_a_large_text_go_in_several_messages(interpreter: Interpreter) -> None:
+    first = await interpreter.start(LARGE, "main", {}, later)
+    assert (first.error, len(first.waits)) == (None, 200)
+    assert 0 < len(first.printed) < 100_000
+    assert first.snapshot is not None
+    again = replace(first.snapshot, run=None)
+    assert (await interpreter.resume(again, {n: Ended("x") for n in range(200)}, later)).value == 200
+
+
+LONG = """
+async def main():
+    length = 0
+    for n in range(17):
+        length += len(await search(query=str(n)))
+    return length
+"""
+
+
+async def test_a_replay_takes_no_more_memory_than_the_first_run(fresh: Interpreter) -> None:
+    """All texts together would fill the process: each is of 1 MB, as a message of 2 MB."""
+    text = "\u4e2d" * 333_000
+    came = await fresh.start(LONG, "main", {}, later)
+    for _ in range(16):
+        assert came.snapshot is not None, came.error
+        came = await fresh.resume(came.snapshot, {came.waits[0]: Ended(text)}, later)
+    assert came.snapshot is not None
+    again = replace(came.snapshot, run=None)
+    assert (await fresh.resume(again, {came.waits[0]: Ended(text)}, later)).value == 17 * 333_000
+
+
+async def test_a_busy_process_is_still_counted(fresh: Interpreter, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(script_process, "MAX_SCRIPT_PROCESSES", 1)
+    [snapshot] = await begun(fresh, 1)
+    assert isinstance(snapshot.run, ScriptRun)
+    process = snapshot.run.place.process
+    with process.lock:
+        # Threads of the interpreter find it busy.
+        await fresh.start(f"{SCRIPT}# other\n", "main", {"n": 1}, later)
+        assert process in fresh._processes._latest
+        assert snapshot.run.is_alive
+    await fresh.start(f"{SCRIPT}# third\n", "main", {"n": 1}, later)
+    assert not process.lives
+    assert len(fresh._processes._latest) == 1
