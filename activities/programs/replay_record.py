@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
+from sennit.workflows.plan.language.text import text_bytes
+
 Entry = dict[str, Any]
 """`{}` for a call that is open, `{"value": ...}` or `{"error": [type, message]}` for one that was answered at once, or
 `{"end": [number, value, error, clock]}`.
@@ -16,7 +18,7 @@ Entry = dict[str, Any]
 END: Final = "end"
 _MESSAGE_ENTRIES: Final = 2_000
 """Of one message of a replay."""
-_MESSAGE_CHARACTERS: Final = 1_000_000
+_MESSAGE_BYTES: Final = 1_000_000
 """Of one message of a replay, beside its last entry: what a script has dropped must not lie there all at once."""
 
 
@@ -75,11 +77,11 @@ class Record:
         piece = list[Entry]()
         size = 0
         for entry in self.recent:
-            is_long = len(piece) >= _MESSAGE_ENTRIES or size >= _MESSAGE_CHARACTERS
+            is_long = len(piece) >= _MESSAGE_ENTRIES or size >= _MESSAGE_BYTES
             if END in entry and is_long:
                 yield piece
                 piece = []
                 size = 0
             piece.append(entry)
-            size += len(json.dumps(entry))
+            size += text_bytes(json.dumps(entry))
         yield piece
