@@ -155,7 +155,6 @@ MAX_SANDBOX_CHARACTERS: Final = 1_000_000  # of the data and the files that code
 MAX_SANDBOX_SECONDS: Final = 120  # for which code in the sandbox may run
 MAX_SCRIPT_MEMORY_BYTES: Final = 96 << 20  # of a process of scripts, beside Python itself
 MAX_SCRIPT_PROCESSES: Final = 100  # of one worker: each takes three of its open files
-MAX_SESSIONS_IN_PROCESS: Final = 32  # of one program: they share the memory of the process
 MAX_SCHEMA_PARTS: Final = 2_000
 """Of a type that a script writes: types, with those of the classes that they name, and parts of a JSON schema."""
 MAX_SCRATCH_BYTES: Final = 64 * 1024 * 1024  # of what one dry run keeps in memory

@@ -200,8 +200,7 @@ class Interpreter:
         return self._trusts_scripts or find_confinement().seccomp
 
     def _new_run(self, start: Start, standing: Standing, answer: Answer) -> ScriptRun:
-        program = (_key(start.text), json.dumps(start.runs))
-        run = ScriptRun(start.text, start.function, self._processes.place(program), standing, answer, self._read)
+        run = ScriptRun(start.text, start.function, self._processes.place(), standing, answer, self._read)
         run.know_refs(start.arguments)
         return run
 

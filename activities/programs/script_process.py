@@ -1,12 +1,12 @@
 """The processes in which scripts run and wait, of this worker.
 
-The sessions of a program, which are its main function and its tasks, share processes: they take turns there. A process
-is only a convenience. Whatever was told to a script is on record, so any process may be ended at any time.
+Each session, which is the main function of a program or one of its tasks, has a process of its own: no other one sees
+what it changes in the modules of Python, and what it takes is its own. A process is only a convenience. Whatever was
+told to a script is on record, so any process may be ended at any time.
 """
 
 import json
-from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from threading import Lock, RLock
@@ -17,7 +17,6 @@ from sennit.activities.limits import (
     MAX_PROGRAM_MESSAGE_BYTES,
     MAX_SCRIPT_MEMORY_BYTES,
     MAX_SCRIPT_PROCESSES,
-    MAX_SESSIONS_IN_PROCESS,
 )
 from sennit.activities.programs.checkouts import InterpreterCrashed
 from sennit.activities.sandbox.computing import ComputingParent, ComputingProcess, NoAnswer, Service
@@ -33,7 +32,7 @@ _PAGE_BYTES: Final = 4096
 
 
 class ScriptProcess:
-    """One process, and the sessions in it."""
+    """One process, and the session in it."""
 
     def __init__(self, process: ComputingProcess) -> None:
         self.lock = RLock()
@@ -47,11 +46,6 @@ class ScriptProcess:
     @property
     def lives(self) -> bool:
         return self._process.lives
-
-    @property
-    def sessions(self) -> int:
-        """How many sessions are in it."""
-        return len(self._sessions)
 
     def enter(self, number: int) -> None:
         self._sessions.add(number)
@@ -105,13 +99,6 @@ class Place:
             self.process.leave(self.number)
 
 
-@dataclass(slots=True)
-class _Program:
-    """The processes of one program."""
-
-    processes: list[ScriptProcess] = field(default_factory=list)
-
-
 class ScriptProcesses:
     """All processes with scripts of one worker: as many as MAX_LIVE_PROGRAMS_BYTES have room for.
 
@@ -130,42 +117,36 @@ class ScriptProcesses:
         self._parent = ComputingParent(service)
         self._numbers = count(1)
         self._lock = Lock()
-        self._programs: dict[Hashable, _Program] = {}
-        self._latest: dict[ScriptProcess, Hashable] = {}
-        """All processes with their programs, the one that has run last at the end."""
+        self._latest: dict[ScriptProcess, None] = {}
+        """All processes, the one that has run last at the end."""
 
-    def place(self, program: Hashable) -> Place:
-        """Return a place for a new session of a program. Raises InterpreterCrashed."""
+    def place(self) -> Place:
+        """Return a place for a new session. Raises InterpreterCrashed."""
         number = next(self._numbers)
-        with self._lock:
-            for process in self._programs.get(program, _Program()).processes:
-                if process.lives and process.sessions < MAX_SESSIONS_IN_PROCESS:
-                    process.enter(number)
-                    return Place(process, number)
         try:
             process = ScriptProcess(self._parent.copy())
         except NoAnswer as error:
             raise InterpreterCrashed(f"the process of a script: {error}") from error
         process.enter(number)
         with self._lock:
-            self._programs.setdefault(program, _Program()).processes.append(process)
-            self._latest[process] = program
+            # Sessions that end without a wait are never noted as used.
+            self._drop_ended()
+            self._latest[process] = None
         return Place(process, number)
 
     def used(self, process: ScriptProcess) -> None:
         """Note that a script has just run there, and end processes if all of them take too much memory."""
         with self._lock:
-            program = self._latest.pop(process, None)
-            if program is not None:
-                self._latest[process] = program
-            for each in [each for each in self._latest if not each.lives]:
-                self._forget(each)
+            if process in self._latest:
+                del self._latest[process]
+                self._latest[process] = None
+            self._drop_ended()
             for oldest in list(self._latest):
                 if oldest is process or not self._is_full():
                     break
                 # A script that runs there goes on: its thread waits for the answer, and asks for room after it.
                 if oldest.lock.acquire(blocking=False):
-                    self._forget(oldest)
+                    del self._latest[oldest]
                     oldest.end()
                     oldest.lock.release()
 
@@ -174,7 +155,6 @@ class ScriptProcesses:
         with self._lock:
             for process in self._latest:
                 process.end()
-            self._programs.clear()
             self._latest.clear()
         self._parent.close()
 
@@ -182,17 +162,14 @@ class ScriptProcesses:
         """Start what the first script would wait for. Raises NoAnswer."""
         self._parent.copy().end()
 
+    def _drop_ended(self) -> None:
+        for each in [each for each in self._latest if not each.lives]:
+            del self._latest[each]
+
     def _is_full(self) -> bool:
         if len(self._latest) > MAX_SCRIPT_PROCESSES:
             return True
         return sum(process.memory() for process in self._latest) > MAX_LIVE_PROGRAMS_BYTES
-
-    def _forget(self, process: ScriptProcess) -> None:
-        program = self._latest.pop(process)
-        processes = self._programs[program].processes
-        processes.remove(process)
-        if not processes:
-            del self._programs[program]
 
 
 def _resident_bytes(number: int | None) -> int:

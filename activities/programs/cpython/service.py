@@ -1,4 +1,4 @@
-"""The processes that run scripts: each serves the sessions of one program, which take turns.
+"""The processes that run scripts: each serves one session. It could serve more, which would share Python's modules.
 
 The worker and a process take turns on the two pipes, each with one line of JSON: a message for a session, then the
 calls of the script with the worker's replies, until the session reports that everything in it waits.

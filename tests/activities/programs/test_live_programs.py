@@ -77,26 +77,44 @@ async def test_processes_that_take_much_memory_end_and_their_scripts_go_on(
     assert await ended(fresh, snapshots[7]) == [7, "x", "y", 1_000_000]
 
 
-async def test_tasks_of_a_program_share_processes_and_nothing_that_they_change(fresh: Interpreter) -> None:
+async def test_tasks_of_a_program_share_nothing_that_they_change(fresh: Interpreter) -> None:
     script = """
-import decimal, logging, random
+import calendar, decimal, logging, random
 seen = []
 async def one(n):
     seen.append(n)
     decimal.getcontext().prec = n
     logging.basicConfig(level=n)
+    weekday = calendar.firstweekday()
+    calendar.setfirstweekday(6)
     before = [random.random(), random.random()]
     await search(query="a")
     level = logging.getLogger().level
-    return [seen, str(decimal.Decimal(1) / 3), level, before, random.random()]
+    return [seen, str(decimal.Decimal(1) / 3), level, before, random.random(), weekday]
 """
     alone = [(await finished(fresh, script, n, "")) for n in (3, 5)]
     starts = [await fresh.start(script, "one", {"n": n}, later, "seed") for n in (3, 5)]
-    assert len(fresh._processes._latest) == 1
+    assert len(fresh._processes._latest) == 2
     ends = [(await fresh.resume(each.snapshot, {0: Ended()}, later)).value for each in starts if each.snapshot]
     assert [end[:3] for end in ends] == [[[3], "0.333", 3], [[5], "0.33333", 5]]
     assert [end[:3] for end in alone] == [end[:3] for end in ends]
     assert ends[0][3:] == ends[1][3:], "equal sessions have equal random numbers"
+    assert [end[5] for end in ends] == [0, 0], "the modules of Python are each session's own"
+
+
+HOLDS = """
+async def main():
+    held = bytearray(40 << 20)
+    await search(query="a")
+    return len(held)
+"""
+
+
+async def test_each_session_has_all_the_memory_of_a_script(fresh: Interpreter) -> None:
+    starts = [await fresh.start(HOLDS, "main", {}, later, str(n)) for n in range(4)]
+    assert [start.error for start in starts] == [None] * 4
+    for start in starts:
+        assert (await fresh.resume(start.snapshot, {0: Ended()}, later)).value == 40 << 20
 
 
 async def finished(interpreter: Interpreter, script: str, n: int, seed: str) -> Any:
