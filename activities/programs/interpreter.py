@@ -8,8 +8,9 @@ an equal order.
 import asyncio
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any, Self, TypeVar
@@ -162,7 +163,8 @@ class Interpreter:
             run = self._new_run(start, Standing(start.clock), answer)
             with run.place.process.lock:
                 if run.is_alive:
-                    progress = run.until_it_waits({"start": start._asdict()}, {}, 0)
+                    with _ended_on_errors(run):
+                        progress = run.until_it_waits({"start": start._asdict()}, {}, 0)
                     return self._kept(progress, run, start, Record())
             # Another script needed the memory before this one had its turn.
 
@@ -174,7 +176,8 @@ class Interpreter:
             with run.place.process.lock:
                 if run.is_alive and run.place.advances == snapshot.advances:
                     run.go_on(answer)
-                    progress = run.until_it_waits(None, ended, since)
+                    with _ended_on_errors(run):
+                        progress = run.until_it_waits(None, ended, since)
                     return self._kept(progress, run, snapshot.start, snapshot.record)
 
     def _replayed(self, snapshot: Snapshot, answer: Answer) -> ScriptRun:
@@ -239,6 +242,16 @@ class Interpreter:
         message = as_known(script, f"{raised.type}: {raised.message}")
         code = _LIMIT if raised.type in ("TimeoutError", "MemoryError") else "script"
         return [Problem(code, ("line", place_in(script, raised.line or 1)), message)]
+
+
+@contextmanager
+def _ended_on_errors(run: ScriptRun) -> Iterator[None]:
+    """End the process of a script if its call cannot be answered: it would wait for that answer for good."""
+    try:
+        yield
+    except BaseException:
+        run.place.process.end()
+        raise
 
 
 def _key(text: str) -> str:

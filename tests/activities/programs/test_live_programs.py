@@ -344,3 +344,25 @@ async def test_a_busy_process_is_still_counted(fresh: Interpreter, monkeypatch: 
     await fresh.start(f"{SCRIPT}# third\n", "main", {"n": 1}, later)
     assert not process.lives
     assert len(fresh._processes._latest) == 1
+
+
+async def test_a_script_whose_call_found_no_answer_goes_on_where_it_stood(interpreter: Interpreter) -> None:
+    """A store that is away, or a process that reads and was killed, is tried again with the same snapshot."""
+    [snapshot] = await begun(interpreter, 1)
+
+    def away(_: Call) -> None:
+        raise InterpreterCrashed("the process that reads was killed")
+
+    for _ in range(2):
+        with pytest.raises(InterpreterCrashed):
+            await interpreter.resume(snapshot, {0: Ended("x")}, away)
+    assert await ended(interpreter, snapshot) == [0, "x", "y", 1_000_000]
+
+
+async def test_no_process_stays_when_the_first_call_found_no_answer(fresh: Interpreter) -> None:
+    def away(_: Call) -> None:
+        raise InterpreterCrashed("the process that reads was killed")
+
+    with pytest.raises(InterpreterCrashed):
+        await fresh.start(SCRIPT, "main", {"n": 1}, away)
+    assert [process.lives for process in fresh._processes._latest] == [False]
