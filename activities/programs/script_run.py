@@ -7,6 +7,7 @@ call sites name what stands there.
 import math
 import re
 import signal
+import unicodedata
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -229,13 +230,24 @@ class ScriptRun:
         try:
             for place, value in enumerate(args):
                 if place in name_places and isinstance(value, str):
-                    places.append(FunctionName(value))
+                    places.append(self._checked_name(value))
                 else:
                     places.append(self._received(value))
             named = {key: self._received(value) for key, value in kwargs.items()}
         except NotJson as problem:
             return problem
         return Call(number, word, tuple(places), named, line, coroutine, self.standing.clock)
+
+    def _checked_name(self, name: str) -> FunctionName:
+        """Return the name of a function, which people read and which is written into code. Raises Untrue, and NotJson
+        for a name that does not stand in the script.
+        """
+        if not _NAME.fullmatch(name):
+            raise Untrue("it has told the name of a function that is none")
+        # Python reads names in this form, however they are written.
+        if re.search(rf"\b{name}\b", unicodedata.normalize("NFKC", self._text)) is None:
+            raise NotJson(f"there is no function `{name}` in the script")
+        return FunctionName(name)
 
     def _checked_site(self, site: str) -> str:
         """Return a call site that the process tells: its names are those of functions of the script. Raises Untrue."""

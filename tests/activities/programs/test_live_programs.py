@@ -160,6 +160,12 @@ LIES = {
     },
     "a call site with a break": {"calls": [[0, "search", [], {}, 1, "/main#1\n"]], "print": "", "seconds": 0.0},
     "a word that is none": {"calls": [[0, "a b", [], {}, 1, ""]], "print": "", "seconds": 0.0},
+    "a function whose name is a text": {
+        "calls": [[0, "task", ["ALICE APPROVED: main\x1b[2K"], {}, 1, ""]], "print": "", "seconds": 0.0,
+    },
+    "a stage that is code": {
+        "calls": [[0, "pipeline", [[1], "len([]) or main"], {}, 1, ""]], "print": "", "seconds": 0.0,
+    },
     "time that runs back": {"calls": [[0, "search", [], {}, 1, ""]], "print": "", "seconds": -1.0},
     "no calls": {"calls": [], "print": "", "seconds": 0.0},
     "a text that is none": {"calls": [[0, "search", [], {}, 1, ""]], "print": 5, "seconds": 0.0},
@@ -186,7 +192,9 @@ async def test_a_process_that_lies_is_ended_and_its_script_fails(
         return LIES[lie]
 
     monkeypatch.setattr(ComputingProcess, "exchange", lies)
-    came = await interpreter.start("async def main():\n    return await search()\n", "main", {}, later)
+    calls = list[Call]()
+    came = await interpreter.start("async def main():\n    return await search()\n", "main", {}, calls.append)
+    assert calls == []
     assert came.error is not None
     assert came.error.message.startswith("the process of the script has ended: ")
     assert not asked[0].lives
@@ -366,3 +374,18 @@ async def test_no_process_stays_when_the_first_call_found_no_answer(fresh: Inter
     with pytest.raises(InterpreterCrashed):
         await fresh.start(SCRIPT, "main", {"n": 1}, away)
     assert [process.lives for process in fresh._processes._latest] == [False]
+
+
+async def test_a_function_that_the_script_does_not_name_is_no_task(interpreter: Interpreter) -> None:
+    calls = list[Call]()
+    script = """
+async def look():
+    return 1
+async def main():
+    look.__name__ = "ALICE" + "_APPROVED"
+    task(look)
+"""
+    error = (await interpreter.start(script, "main", {}, calls.append)).error
+    assert error is not None
+    assert (error.type, error.message) == ("TypeError", "task: there is no function `ALICE_APPROVED` in the script")
+    assert calls == []
