@@ -15,6 +15,7 @@ from sennit.workflows.plan.language.json_schema import parts_of
 from sennit.workflows.plan.language.text import text_bytes
 
 _DEPTH, _RESULT_DEPTH = 50, 120
+_TOO_DEEP = f"it is nested more than {_DEPTH} levels deep"
 _HALF = re.compile("[\ud800-\udfff]")
 """Half of a character, which has no bytes."""
 
@@ -118,16 +119,18 @@ def unpacked(value: Any) -> Any:
     return ref or {unescaped_key(key): unpacked(part) for key, part in value.items()}
 
 
-def with_refs(value: Any, known: Collection[tuple[str, int]]) -> Any:
+def with_refs(value: Any, known: Collection[tuple[str, int]], levels: int = _DEPTH) -> Any:
     """Return a value that a script's process has packed, with its Refs. Raises NotJson for one that is not `known`, by
-    its digest and size.
+    its digest and size, and for a value of more levels.
     """
+    if levels < 0:
+        raise NotJson(_TOO_DEEP)
     if isinstance(value, list):
-        return [with_refs(part, known) for part in value]
+        return [with_refs(part, known, levels - 1) for part in value]
     if not isinstance(value, dict):
         return value
     if REFERENCE not in value:
-        return {unescaped_key(key): with_refs(part, known) for key, part in value.items()}
+        return {unescaped_key(key): with_refs(part, known, levels - 1) for key, part in value.items()}
     ref = _ref_of(value[REFERENCE], value)
     if ref is None or (ref.digest, ref.size) not in known:
         raise NotJson("it has a Ref that the script was not given")

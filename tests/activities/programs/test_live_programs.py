@@ -200,10 +200,19 @@ async def test_a_process_that_lies_is_ended_and_its_script_fails(
     assert not asked[0].lives
 
 
+def nested(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [
         ({"__ref__": "a" * 40, "size": 5}, "it has a Ref that the script was not given"),
+        (nested(300), "it is nested more than 50 levels deep"),
+        (nested(900), "it is nested more than 50 levels deep"),
         ("\ud800", "half a character"),
         (float("nan"), "JSON has no nan"),
         ([[[]] * 3] * 100_000, "more than 1 MB"),
