@@ -446,6 +446,9 @@ class ScriptRun:
             return self._too_long(f"{PROCESS_SECONDS} s in all")
         if status == -signal.SIGSYS:
             return self._error("RuntimeError", "the script has asked the kernel for what no script may have")
+        if status >= 0:
+            message = f"the process of the script has ended with status {status}: the script has ended it, or changed"
+            return self._error("RuntimeError", f"{message} a part of Python that Sennit needs there")
         advice = "write it in simpler steps, or give a part of it to tools"
         return self._error("MemoryError", f"its interpreter has ended on it; {advice}")
 

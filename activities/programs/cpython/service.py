@@ -14,6 +14,9 @@ from sennit.activities.programs.cpython.session import ScriptSession
 from sennit.activities.sandbox.computing_parent import Lines
 
 _MOST_OBJECTS: Final = 100_000
+_DUMPS: Final = json.dumps
+_LOADS: Final = json.loads
+"""As no script has changed them."""
 _MOST_GONE: Final = 100
 """Sessions that have ended, until their cycles are collected."""
 
@@ -37,12 +40,12 @@ def serve(lines: Lines) -> None:
         reply = lines.read()
         if reply is None:
             raise SystemExit
-        return dict(json.loads(reply))
+        return dict(_LOADS(reply))
 
     sessions: dict[int, ScriptSession] = {}
     gone = 0
     while (line := lines.read()) is not None:
-        message = json.loads(line)
+        message = _LOADS(line)
 
         # The worker names sessions that have ended, or that it has let go of.
         for number in message.get("gone", ()):
@@ -63,4 +66,4 @@ def serve(lines: Lines) -> None:
 
 
 def _line_of(message: dict[str, Any]) -> bytes:
-    return json.dumps(message, allow_nan=False).encode()
+    return _DUMPS(message, allow_nan=False).encode()

@@ -30,6 +30,8 @@ Exchange = Callable[[dict[str, Any]], dict[str, Any]]
 """Sends a message to the worker and returns its reply."""
 _MODULE_MARK: Final = re.compile(r"^# ==== (\w+)\.py ====$", re.MULTILINE)
 """The line before each module of a script."""
+_DUMPS: Final = json.dumps
+"""As no script has changed it."""
 _DIGEST_CHARACTERS: Final = 32
 _MOST_UNSENT: Final = 200
 """Calls in one message."""
@@ -148,6 +150,7 @@ class ScriptSession:
         call = [number, word, args, kwargs, line, site]
         written = json.dumps(call).encode()
         self._digest.update(written)
+        self._digest.update(_DUMPS(call).encode())
         self._unsent.append(call)
         self._unsent_bytes += len(written)
         return number

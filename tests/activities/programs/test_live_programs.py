@@ -236,7 +236,8 @@ async def test_a_value_that_no_script_may_give_does_not_leave_its_process(
 
 
 ENDS = {
-    "exit": ("import logging\n    logging.os._exit(3)", "MemoryError", "its interpreter has ended on it"),
+    "exit": ("import logging\n    logging.os._exit(3)", "RuntimeError", "has ended with status 3: "),
+    "clean exit": ("import logging\n    logging.os._exit(0)", "RuntimeError", "has ended with status 0: "),
     "abort": ("import logging\n    logging.os.abort()", "MemoryError", "its interpreter has ended on it"),
     "computing": ("while 1 < 2: pass", "TimeoutError", "the script computed for"),
     "memory": ("x = []\n    while 1 < 2: x.append('x' * 1_000_000)", "MemoryError", "take more than 64 MB"),
@@ -398,3 +399,15 @@ async def main():
     assert error is not None
     assert (error.type, error.message) == ("TypeError", "task: there is no function `ALICE_APPROVED` in the script")
     assert calls == []
+
+
+async def test_a_script_that_changes_the_module_json_hurts_itself_alone(interpreter: Interpreter) -> None:
+    script = """
+import json
+async def main():
+    json.dumps = json.loads = None
+    return await search(query="a")
+"""
+    first = await interpreter.start(script, "main", {}, later)
+    assert first.snapshot is not None
+    assert (await interpreter.resume(first.snapshot, {0: Ended("x")}, later)).value == "x"
