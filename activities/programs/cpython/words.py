@@ -5,6 +5,7 @@ import asyncio
 import builtins
 import collections.abc
 import datetime as dt
+import inspect
 import types
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Final
@@ -55,8 +56,8 @@ class ScriptWords:
         self._call_later = call_later
         self._errors = errors
         self._names = names
-        self._never_awaited: dict[object, tuple[str, int]] = {}
-        """The word and the line of each call that was written down and not begun."""
+        self._never_awaited: dict[object, tuple[str, int, Coroutine[Any, Any, Any]]] = {}
+        """The word, the line and the coroutine of each call that was written down and not begun."""
         self._watched: dict[Any, asyncio.Future[Any] | None] = {}
         """The tickets that `next_of` waits for; None once it has given one."""
         self._ended_tickets: list[Any] = []
@@ -68,7 +69,12 @@ class ScriptWords:
 
     def never_awaited(self) -> list[tuple[str, int]]:
         """Return the calls, by word and line, that the script has written down and never awaited or started."""
-        return list(self._never_awaited.values())
+        found = []
+        for word, line, coroutine in self._never_awaited.values():
+            # A coroutine that was closed, or whose task was cancelled before it began, is not forgotten.
+            if inspect.getcoroutinestate(coroutine) != inspect.CORO_CLOSED:
+                found.append((word, line))
+        return found
 
     def define(self, tree: ast.Module) -> None:
         """Give the script what it names and does not define: words, errors that it catches, and tools."""
@@ -107,12 +113,12 @@ class ScriptWords:
             # Values are copied when the script calls, and not when it waits.
             given = self._arguments(name, args, kwargs, {"timeout": timeout, "retry": retry})
             key = object()
-            self._never_awaited[key] = (name, line)
             coroutine = self._begun_later(name, line, given, key)
             schema = kwargs.get("schema")
-            if schema is None or name not in _TYPED:
-                return coroutine
-            return self._typed(coroutine, schema)
+            if schema is not None and name in _TYPED:
+                coroutine = self._typed(coroutine, schema)
+            self._never_awaited[key] = (name, line, coroutine)
+            return coroutine
 
         called.__name__ = called.__qualname__ = name
         setattr(called, _IS_TOOL, True)

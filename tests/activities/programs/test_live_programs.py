@@ -411,3 +411,20 @@ async def main():
     first = await interpreter.start(script, "main", {}, later)
     assert first.snapshot is not None
     assert (await interpreter.resume(first.snapshot, {0: Ended("x")}, later)).value == "x"
+
+
+async def test_a_call_that_is_cancelled_before_it_begins_is_not_forgotten(interpreter: Interpreter) -> None:
+    script = """
+import asyncio
+async def main():
+    task = asyncio.create_task(search(query="a"))
+    task.cancel()
+    typed = asyncio.create_task(llm("b", schema=int))
+    typed.cancel()
+    await asyncio.gather(task, typed, return_exceptions=True)
+    search(query="c").close()
+    search(query="d")
+    return 1
+"""
+    came = await interpreter.start(script, "main", {}, later)
+    assert (came.value, came.kept) == (1, (("search", 10),))
