@@ -56,6 +56,11 @@ _SITE_NAMES: Final = frozenset(("__call", "__ticket", "__ring", "coroutine", *AW
 """Names in call sites beside those that stand in the script."""
 _NAME: Final = re.compile(r"[^\W\d]\w{0,199}")
 _DIGEST: Final = re.compile(r"[0-9a-f]{32}")
+_PYTHONS_NAME: Final = re.compile(r"<[\w ]{1,80}>")
+_LEFT_OUT: Final = re.compile(r"\.\.\. \d{1,9} more \.\.\.")
+_NO_KIND: Final = re.compile(r"[^\w.<>]")
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""Beside tabs and breaks: characters that move the cursor of a terminal, or change its colours."""
 _KIND_CHARACTERS: Final = 200
 _CHARACTERS: Final = 4_000
 """Of a message of an error."""
@@ -244,8 +249,7 @@ class ScriptRun:
         """
         if not _NAME.fullmatch(name):
             raise Untrue("it has told the name of a function that is none")
-        # Python reads names in this form, however they are written.
-        if re.search(rf"\b{name}\b", unicodedata.normalize("NFKC", self._text)) is None:
+        if not self._stands_in_script(name):
             raise NotJson(f"there is no function `{name}` in the script")
         return FunctionName(name)
 
@@ -411,7 +415,8 @@ class ScriptRun:
     def _failed(self, said: Any) -> Advance:
         match said:
             case [str() as kind, str() as message, int() as line, list() as frames]:
-                kind, message = _clean(kind[:_KIND_CHARACTERS]), _clean(message[:_CHARACTERS])
+                kind = _NO_KIND.sub("?", kind[:_KIND_CHARACTERS])
+                message = _CONTROL.sub("", _clean(message[:_CHARACTERS]))
             case _:
                 raise Untrue("it has told an error that is none")
         if kind == "MemoryError":
@@ -425,15 +430,25 @@ class ScriptRun:
         shown = list[str]()
         for frame in frames[: 3 * _FRAMES]:
             match frame:
-                case [0, str() as text]:
-                    shown.append(f"  {_clean(text[:_KIND_CHARACTERS])}")
-                case [int() as line, str() as name]:
-                    shown.append(f"  File {self._in_file(line)}, in {_clean(name[:_KIND_CHARACTERS])}")
+                case [0, str() as text] if _LEFT_OUT.fullmatch(text):
+                    shown.append(f"  {text}")
+                case [int() as line, str() as name] if self._is_of_script(name):
+                    shown.append(f"  File {self._in_file(line)}, in {name}")
                 case _:
                     raise Untrue("it has told a traceback that is none")
         if not shown:
             return ""
         return "\n".join(["Traceback (most recent call last):", *shown, f"{kind}: {message}"])
+
+    def _is_of_script(self, name: str) -> bool:
+        """Whether a name stands in the script, or is one that Python gives: `<module>`."""
+        if _PYTHONS_NAME.fullmatch(name):
+            return True
+        return _NAME.fullmatch(name) is not None and self._stands_in_script(name)
+
+    def _stands_in_script(self, name: str) -> bool:
+        # Python reads names in this form, however they are written.
+        return re.search(rf"\b{name}\b", unicodedata.normalize("NFKC", self._text)) is not None
 
     # How a script ends that does not say so itself.
 

@@ -173,6 +173,17 @@ LIES = {
     "an error that is none": {
         "open": [], "print": "", "seconds": 0.0, "digest": "0" * 32, "error": ["ValueError", "x", 99, []],
     },
+    "a frame that the script has not": {
+        "open": [], "print": "", "seconds": 0.0, "digest": "0" * 32,
+        "error": ["ValueError", "x", 1, [[1, 'main\n  File "/etc/passwd", line 3, in root']]],
+    },
+    "a frame of another function": {
+        "open": [], "print": "", "seconds": 0.0, "digest": "0" * 32, "error": ["ValueError", "x", 1, [[1, "root"]]],
+    },
+    "a line of a traceback that is a text": {
+        "open": [], "print": "", "seconds": 0.0, "digest": "0" * 32,
+        "error": ["ValueError", "x", 1, [[0, "Approved \x1b[2J"]]],
+    },
     "a traceback that is none": {
         "open": [], "print": "", "seconds": 0.0, "digest": "0" * 32, "error": ["ValueError", "x", 1, [["a", "b"]]],
     },
@@ -428,3 +439,15 @@ async def main():
 """
     came = await interpreter.start(script, "main", {}, later)
     assert (came.value, came.kept) == (1, (("search", 10),))
+
+
+async def test_an_error_moves_nothing_on_the_screen_of_those_who_read_it(interpreter: Interpreter) -> None:
+    script = r"""
+async def main():
+    raise type("Approved by admin\n\x1b[31mroot", (Exception,), {"__module__": "builtins"})("\x1b[2Jall\tgood\n")
+"""
+    error = (await interpreter.start(script, "main", {}, later)).error
+    assert error is not None
+    assert "\x1b" not in f"{error.type}{error.message}{error.traceback}"
+    assert "\n" not in error.type
+    assert error.message == "[2Jall\tgood\n"
