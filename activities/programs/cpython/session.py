@@ -130,6 +130,7 @@ class ScriptSession:
         """Let go of all that the script holds."""
         self._main = None
         self._names.clear()
+        self._words.close()
         self._state.ids.clear()
 
     def call(self, word: str, args: list[Any], kwargs: dict[str, Any], line: int, site: str) -> tuple[int, Any]:
@@ -268,7 +269,6 @@ class ScriptSession:
             if not report["open"]:
                 report["deadlock"] = self._waiting_lines()
             return report
-        report["kept"] = self._words.never_awaited()
         error: BaseException | None
         try:
             error = task.exception()
@@ -276,6 +276,7 @@ class ScriptSession:
             error = cancelled if str(cancelled) else asyncio.CancelledError("cancelled")
         if isinstance(error, MemoryError):
             return self._full(self._errors.report(error)[2])
+        report["kept"] = self._words.never_awaited()
         if error is not None:
             report["error"] = self._errors.report(error)
             return report

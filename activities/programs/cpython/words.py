@@ -76,6 +76,10 @@ class ScriptWords:
                 found.append((word, line))
         return found
 
+    def close(self) -> None:
+        """Let go of all calls."""
+        self._never_awaited.clear()
+
     def define(self, tree: ast.Module) -> None:
         """Give the script what it names and does not define: words, errors that it catches, and tools."""
         names = _Names.of(tree)
