@@ -47,6 +47,16 @@ class ScriptProcess:
     def lives(self) -> bool:
         return self._process.lives
 
+    @property
+    def written(self) -> int:
+        """How many bytes it has written."""
+        return self._process.written
+
+    @property
+    def sessions(self) -> int:
+        """How many sessions are in it."""
+        return len(self._sessions)
+
     def enter(self, number: int) -> None:
         self._sessions.add(number)
 

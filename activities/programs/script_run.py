@@ -17,7 +17,7 @@ from sennit.activities.programs.checkouts import InterpreterCrashed
 from sennit.activities.programs.progress import PYTHON, TAKES_FUNCTIONS, Advance, Standing
 from sennit.activities.programs.reading import Read
 from sennit.activities.programs.replay_record import END, Entry
-from sennit.activities.programs.script_process import PROCESS_SECONDS, Place
+from sennit.activities.programs.script_process import PROCESS_SECONDS, Place, ScriptProcess
 from sennit.activities.programs.values import (
     Answer,
     Call,
@@ -44,6 +44,8 @@ SESSION_SECONDS: Final = 120.0
 """Of processor time that a session may take in all: a replay takes it again."""
 REPLAY_SECONDS: Final = SESSION_SECONDS + TURN_SECONDS
 CALLS_IN_A_STEP: Final = 100_000
+_STEP_BYTES: Final = 64 << 20
+"""Of all messages of a process, from one wait to the next."""
 _FRAMES: Final = 10
 _NEVER_QUEUED: Final = (*PLAIN, "sleep", "sleep_until", "budget_left")
 _TOO_MANY: Final = Ended(
@@ -93,6 +95,8 @@ class ScriptRun:
         self._answer = answer
         self._read = read
         self._since = 0
+        self._made = 0
+        """How many calls the script has made: the next one has this number."""
         self._open = set(standing.open)
         self._refs = set[tuple[str, int]]()
         self._lines = lines_of(text)
@@ -135,6 +139,7 @@ class ScriptRun:
         said: Any = None
         try:
             for piece in pieces:
+                self._made += sum(END not in entry for entry in piece)
                 said = self._tell({**message, "record": piece}, REPLAY_SECONDS)
                 message = {}
         except NoAnswer as error:
@@ -153,6 +158,7 @@ class ScriptRun:
         self._since = since
         self._ended = deque(ended.items())
         calls = 0
+        before = self._process.written
         while True:
             if message is None:
                 message = self._next_end()
@@ -161,6 +167,8 @@ class ScriptRun:
             try:
                 said = self._tell(message, TURN_SECONDS)
                 message = None
+                if self._process.written - before > _STEP_BYTES:
+                    raise Untrue(f"it has told more than {_STEP_BYTES >> 20} MB without waiting for a call")
                 if isinstance(said, dict) and "calls" in said:
                     self._note(said.get("print"))
                     made = _list_of(said["calls"])
@@ -182,8 +190,12 @@ class ScriptRun:
             if end is not None:
                 return end
 
+    @property
+    def _process(self) -> ScriptProcess:
+        return self.place.process
+
     def _tell(self, message: dict[str, Any], seconds: float) -> Any:
-        return self.place.process.tell(self.place.number, message, seconds)
+        return self._process.tell(self.place.number, message, seconds)
 
     # Calls of the script.
 
@@ -226,8 +238,9 @@ class ScriptRun:
                 pass
             case _:
                 raise Untrue("it has told a call that is none")
-        if type(number) is not int or number < 0 or number in self._open or not _NAME.fullmatch(word):
+        if type(number) is not int or number != self._made or not _NAME.fullmatch(word):
             raise Untrue("it has told a call that cannot be")
+        self._made += 1
         coroutine = self._checked_site(site)
         line = self._number(line)
         name_places = range(len(args))[TAKES_FUNCTIONS.get(word, slice(0, 0))]

@@ -176,6 +176,8 @@ class ComputingProcess:
         """Whether it has taken much of its time or memory, as it says: then it is let go."""
         self.number: int | None = None
         """Its process id, as this machine's /proc has it: to look at what it takes, and for nothing else."""
+        self.written = 0
+        """The bytes of all lines that it has written."""
         self._answer_bytes = answer_bytes
         self._requests = requests
         self._answers = answers
@@ -272,6 +274,7 @@ class ComputingProcess:
                 if len(line) > most or rest or (separator and unsent):
                     raise NoAnswer("the process has written more than one answer, or too long a one")
                 if separator:
+                    self.written += len(line)
                     return bytes(line)
 
     def _send(self, unsent: memoryview) -> memoryview:

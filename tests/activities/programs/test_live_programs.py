@@ -166,6 +166,12 @@ LIES = {
     "a stage that is code": {
         "calls": [[0, "pipeline", [[1], "len([]) or main"], {}, 1, ""]], "print": "", "seconds": 0.0,
     },
+    "a call with the number of a later one": {
+        "calls": [[7, "search", [], {}, 1, ""]], "print": "", "seconds": 0.0,
+    },
+    "a call with a number without end": {
+        "calls": [[10**4000, "search", [], {}, 1, ""]], "print": "", "seconds": 0.0,
+    },
     "time that runs back": {"calls": [[0, "search", [], {}, 1, ""]], "print": "", "seconds": -1.0},
     "no calls": {"calls": [], "print": "", "seconds": 0.0},
     "a text that is none": {"calls": [[0, "search", [], {}, 1, ""]], "print": 5, "seconds": 0.0},
@@ -451,3 +457,17 @@ async def main():
     assert "\x1b" not in f"{error.type}{error.message}{error.traceback}"
     assert "\n" not in error.type
     assert error.message == "[2Jall\tgood\n"
+
+
+async def test_a_script_that_tells_without_end_is_ended(
+    interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(script_run, "_STEP_BYTES", 1 << 20)
+    script = """
+async def main():
+    for n in range(40):
+        phase("a" * 100_000)
+"""
+    error = (await interpreter.start(script, "main", {}, lambda _: Ended())).error
+    assert error is not None
+    assert "it has told more than 1 MB without waiting for a call" in error.message
