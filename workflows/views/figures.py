@@ -31,16 +31,23 @@ def record_of(state: RunState, planning: Usage = NO_USAGE) -> tuple[Record, list
     in_place = _calls_in_place(state)
     # What a map waits for is in front of all of its items: a part of its own, which each of them is behind, has it.
     openings = {node: len(units) + number for number, node in enumerate(state.items)}
+    # So has another one what is behind all of its values: a join that has taken none of them yet is behind that part.
+    values = {node: state.values(node) for node in state.items}
+    closings = {node: len(units) + len(openings) + number for number, node in enumerate(state.items)}
     parts = []
     for unit in units:
         before = dict.fromkeys([*_after(state, unit), *in_place.get(unit, [])])
         after = [place[each] for each in before if each in place]
         if state.is_item(unit):
             after.append(openings[state.node_of(unit)])
+        after += [closings[node] for node in _maps_before(state, unit)]
         parts.append(_part(state, unit, tuple(after)))
     for node in openings:
         before = dict.fromkeys(_ends_of(state.graph, state.graph.deps[node]))
         parts.append(Part(state.shown(node), "container", after=tuple(place[each] for each in before)))
+    for node, items in values.items():
+        after = [place[each] for each in items if each in place]
+        parts.append(Part(state.shown(node), "container", after=tuple(after)))
     if any(planning):
         parts.append(Part(PLANNER, "container", branch=PLANNER, used=planning))
     waited = {str(cause): millis for cause, millis in state.waits.total.items()}
@@ -127,9 +134,10 @@ def _after(state: RunState, unit: int) -> list[int]:
     chosen = state.chosen.get(node)
     if not spec.of_items:
         found += _ends_of(graph, chosen or tuple(spec.inputs))
-    else:
-        items = chosen or [item for source in spec.inputs for item in state.values(source)]
-        found += items or _ends_of(graph, spec.inputs)
+    elif chosen:
+        found += chosen
+    elif not _maps_before(state, unit):
+        found += _ends_of(graph, spec.inputs)
     found += state.values(node)
     if spec.maker >= 0:
         found.append(spec.maker)
@@ -137,6 +145,16 @@ def _after(state: RunState, unit: int) -> list[int]:
     if host is not None:
         found.append(host)
     return found
+
+
+def _maps_before(state: RunState, unit: int) -> list[int]:
+    """Return the maps that have items and all of whose items a join of items may still take."""
+    if state.is_item(unit):
+        return []
+    spec = state.graph.specs[unit]
+    if not spec.of_items or state.chosen.get(unit):
+        return []
+    return [source for source in spec.inputs if state.values(source)]
 
 
 def _ends_of(graph: Graph, nodes: Sequence[int]) -> list[int]:

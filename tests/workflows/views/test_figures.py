@@ -205,3 +205,17 @@ def test_tasks_of_a_script_that_run_side_by_side_are_no_chain() -> None:
     )
     assert path(play) == ["a", "c", "e"]
     assert figures(play).critical_path_ms == 10 + 30 + 10
+
+
+def test_joins_over_the_items_of_one_map_do_not_list_these_each() -> None:
+    """Those that have taken no item yet are behind one part, which is behind all items."""
+    items, joins = 30, 40
+    many = [join(f"j{number}", "m", policy="all", of_items=True) for number in range(joins)]
+    play = Play(node("l"), each("m", "l"), *many, answer="j0")
+    play.begin()
+    play.ok("l", length=items)
+    record, _ = record_of(play.state)
+    assert sum(len(part.after) for part in record.parts) < 5 * items + 3 * joins
+    first = parts(play)["j0"]
+    [closing] = [place for place in first.after if record.parts[place].name == "m" and place > len(many) + items]
+    assert [record.parts[place].name for place in record.parts[closing].after] == [f"m[{n}]" for n in range(items)]
