@@ -254,9 +254,8 @@ class Activities:
                     approvals[asked] = await self._approvals.of(asked, "", topmost)
                 return approvals[asked]
 
-            most = info.retry_policy.maximum_attempts if info.retry_policy is not None else 0
             work = self._agents.prepare(
-                _run_prefix(call.run), call, rule, Attempts.of_this_activity, is_last=0 < most <= info.attempt
+                _run_prefix(call.run), call, rule, Attempts.of_this_activity, is_last=_is_last_attempt(info)
             )
             return await self._with_workers(await _typed(work))
 
@@ -264,7 +263,8 @@ class Activities:
     async def answers(self, call: AnswersCall) -> GroupReply:
         """Store the answers of sub-agents. Safe to repeat."""
         with beating(tuple):
-            work = self._agents.store(_run_prefix(call.run), call, Attempts.of_this_activity)
+            is_last = _is_last_attempt(activity.info())
+            work = self._agents.store(_run_prefix(call.run), call, Attempts.of_this_activity, is_last=is_last)
             return await _typed(work)
 
     async def _with_workers(self, prepared: Prepared) -> Prepared:
@@ -517,6 +517,12 @@ def _count(failed: ApplicationError) -> None:
 def _with_usage(reply: Paid, attempts: Attempts) -> Paid:
     """Return the reply with what all attempts used; that of a marked node has what was cut off."""
     return reply.model_copy(update={"usage": attempts.spent.plus(reply.usage)}) if any(attempts.spent) else reply
+
+
+def _is_last_attempt(info: activity.Info) -> bool:
+    """Whether Temporal makes no other attempt of an activity."""
+    most = info.retry_policy.maximum_attempts if info.retry_policy is not None else 0
+    return 0 < most <= info.attempt
 
 
 def _run_prefix(run: str) -> str:

@@ -14,6 +14,7 @@ from temporalio.exceptions import ApplicationError
 from sennit.activities.nodes.attempts import Attempts
 from sennit.activities.nodes.runner import NodeRunner
 from sennit.activities.runs.prepare import RunPreparer
+from sennit.activities.storage.artifacts import StoreUnavailable
 from sennit.activities.toolbox.errors import McpUnavailable
 from sennit.workflows.limits import MAX_SHARED_BYTES
 from sennit.workflows.messages.contracts import (
@@ -79,8 +80,14 @@ class AgentPreparer:
         kept = {name: value for name, value in bound.request.items() if name not in _KEPT}
         return PreparedAgent(request=kept, prepared=prepared)
 
-    async def store(self, run_prefix: str, call: AnswersCall, attempts: Callable[[], Attempts]) -> GroupReply:
-        """Store the answers of sub-agents as the outputs of their nodes. Safe to repeat. Raises StoreUnavailable."""
+    async def store(
+        self, run_prefix: str, call: AnswersCall, attempts: Callable[[], Attempts], *, is_last: bool
+    ) -> GroupReply:
+        """Store the answers of sub-agents as the outputs of their nodes. Safe to repeat.
+
+        One that cannot be stored has its error, and the others end. What may be over with another attempt fails the
+        activity, unless it `is_last`. Raises StoreUnavailable even then.
+        """
         work, owned = [], []
         for each, report in zip(_calls(call), call.reports, strict=True):
             own = attempts()
@@ -88,7 +95,8 @@ class AgentPreparer:
             owned.append(own)
             work.append(self.nodes.run(ended, each.nodes[0], each.refs, run_prefix=run_prefix, attempts=own))
         found = await asyncio.gather(*work, return_exceptions=True)
-        return GroupReply(nodes=tuple(_reply(end, own) for end, own in zip(found, owned, strict=True)))
+        replies = [_reply(end, own, is_last=is_last) for end, own in zip(found, owned, strict=True)]
+        return GroupReply(nodes=tuple(replies))
 
 
 def _refused(error: BaseException, attempts: Attempts, *, is_last: bool) -> PreparedAgent:
@@ -101,12 +109,15 @@ def _refused(error: BaseException, attempts: Attempts, *, is_last: bool) -> Prep
     return PreparedAgent(error=NodeError(type=failed.type or "Failed", message=failed.message))
 
 
-def _reply(found: NodeReply | BaseException, attempts: Attempts) -> NodeReply:
-    """Return the reply of a node whose sub-agent has ended. Raises what another attempt may get over."""
+def _reply(found: NodeReply | BaseException, attempts: Attempts, *, is_last: bool) -> NodeReply:
+    """Return the reply of a node whose sub-agent has ended. Raises what another attempt may get over, and a store that
+    is away, which is none of the node's faults.
+    """
     if isinstance(found, NodeReply):
         return found
     failed = _failure(found, attempts)
-    if not failed.non_retryable:
+    has_store = not isinstance(found, StoreUnavailable)
+    if not (failed.non_retryable or (is_last and has_store)):
         raise found
     wrong = NodeError(type=failed.type or "Failed", message=failed.message)
     return NodeReply(error=wrong, usage=_usage_in(failed.details))
