@@ -36,6 +36,7 @@ MAX_SERVE_BODY_BYTES: Final = 4 * 1024 * 1024  # of a request to `serve`: more t
 MAX_SERVE_IDLE_SECONDS: Final = 600.0  # after which a session of `serve` ends that nobody uses
 MAX_SERVE_REQUESTS: Final = 500  # to `serve` at once: a session waits for news, and in some for a run beside that
 MAX_SERVE_SESSIONS: Final = 200  # of `serve` at once
+MAX_SERVE_YAML_BYTES: Final = 512 * 1024  # of a plan as text: its reader takes ten seconds for a mebibyte
 MAX_SHOWN_BYTES: Final = 64 * 1024  # of an output that a terminal is given at once
 MAX_SHOWN_LOG: Final = 20  # lines of a run's log on the screen
 MAX_SHOWN_WRITES: Final = 20  # of a run on the screen; its report, as JSON, has 500

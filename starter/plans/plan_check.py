@@ -1,5 +1,6 @@
 """The whole check of a plan file, with the tools and types that a worker with this environment would have."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -26,19 +27,19 @@ async def check_plan(file: PlanFile, note: Callable[[str], None], say: Callable[
 
     The types of a program are checked even if something else is wrong with it, but on no line of which that is known.
     If the tools cannot be listed, `note` is told and the other problems are raised; without any, Refused is. `say` is
-    told which tools are unavailable.
+    told which tools are unavailable. The caller's loop goes on meanwhile.
     """
     try:
         catalogue = await read_catalogue()
     except Refused as wrong:
-        if problems := file.problems(None):
+        if problems := await asyncio.to_thread(file.problems, None):
             note(f"sennit: {wrong}")
             file.refuse(problems)
         raise
     for reason in sorted(set(catalogue.unavailable.values())):
         say(f"unavailable: {reason}")
 
-    problems = file.problems(catalogue)
+    problems = await asyncio.to_thread(file.problems, catalogue)
     if file.script and not any(problem.code in ("syntax", "size") for problem in problems):
         lines = {problem.where[-1] for problem in problems if "line" in problem.where}
         for problem in await read_type_problems(file.script):
@@ -47,4 +48,5 @@ async def check_plan(file: PlanFile, note: Callable[[str], None], say: Callable[
 
     file.refuse(problem for problem in problems if problem.code != DOUBT)
     doubts = [problem for problem in problems if problem.code == DOUBT]
-    return CheckedPlan(file.check(catalogue), catalogue, doubts)
+    plan = await asyncio.to_thread(file.check, catalogue)
+    return CheckedPlan(plan, catalogue, doubts)

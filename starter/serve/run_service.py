@@ -17,7 +17,7 @@ from sennit.starter.client.errors import InvalidRequest, NoAnswer, NotAllowed
 from sennit.starter.client.request import RunOptions, checked_goal, checked_id, checked_new_id
 from sennit.starter.client.run import Run
 from sennit.starter.dev.stack import Renew
-from sennit.starter.limits import MAX_CHECKS_AT_ONCE, MAX_REPLY_RUNS
+from sennit.starter.limits import MAX_CHECKS_AT_ONCE, MAX_REPLY_RUNS, MAX_SERVE_YAML_BYTES
 from sennit.starter.plans.catalogue import Catalogue, read_catalogue
 from sennit.starter.plans.plan_check import check_plan
 from sennit.starter.plans.plan_file import BadPlan, PlanFile, plan_of, program_of
@@ -26,6 +26,7 @@ from sennit.starter.terminal.prompt import decision
 from sennit.starter.terminal.render import counts_text, report_of, status_text
 from sennit.workflows.messages.result import BlockedOn, RunReport, RunStatus
 from sennit.workflows.messages.views import RunView
+from sennit.workflows.plan.language.text import text_bytes
 
 Connect = Callable[[Renew], Awaitable[Sennit]]
 """Gives a connection, as the commands make one: a local stack that is away is started for a new run only."""
@@ -88,10 +89,10 @@ class RunService:
         title: str = "",
     ) -> RunState:
         """Start a run of a plan or a program, which is checked first: nothing is started if anything is wrong."""
-        file = _file(plan, program)
-        checked = file.check(None)
-        if self._terms.has_tools:
-            async with self._checks:
+        async with self._checks:
+            file = await asyncio.to_thread(_file, plan, program)
+            checked = await asyncio.to_thread(file.check, None)
+            if self._terms.has_tools:
                 checked = (await check_plan(file, _ignore, _ignore)).plan
         what: dict[str, Any] = {"program": file.script} if file.script else {"plan": file.data}
         title = title or checked.goal or file.title or file.name
@@ -110,11 +111,11 @@ class RunService:
     async def check(self, *, plan: str | dict[str, Any] | None = None, program: str = "") -> PlanCheck:
         """Return everything that is wrong with a plan or a program. Nothing is started."""
         try:
-            file = _file(plan, program)
-            if not self._terms.has_tools:
-                checked = file.check(None)
-                return PlanCheck(problems=[], nodes=len(checked.nodes), unchecked=_UNCHECKED)
             async with self._checks:
+                file = await asyncio.to_thread(_file, plan, program)
+                if not self._terms.has_tools:
+                    checked = await asyncio.to_thread(file.check, None)
+                    return PlanCheck(problems=[], nodes=len(checked.nodes), unchecked=_UNCHECKED)
                 found = await check_plan(file, _ignore, _ignore)
         except BadPlan as bad:
             return PlanCheck(problems=str(bad).splitlines())
@@ -259,6 +260,11 @@ def _file(plan: str | dict[str, Any] | None, program: str) -> PlanFile:
     if program:
         return program_of(program)
     if isinstance(plan, str):
+        if text_bytes(plan) > MAX_SERVE_YAML_BYTES:
+            raise BadPlan(
+                f"plan: over {MAX_SERVE_YAML_BYTES // 1024} KiB of text; give it as an object, "
+                "or use `map` for many alike nodes"
+            )
         return plan_of(plan)
     file = PlanFile("plan", plan or {})
     file.check_bounds()

@@ -1,0 +1,48 @@
+"""What callers of one server owe each other: no plan of one holds up the requests of the others."""
+
+import asyncio
+from threading import Event
+from typing import cast
+
+import pytest
+
+from sennit.starter.limits import MAX_CHECKS_AT_ONCE, MAX_SERVE_YAML_BYTES
+from sennit.starter.plans.plan_file import PlanFile, plan_of
+from sennit.starter.serve import run_service
+from sennit.starter.serve.run_service import Connect, RunService, Terms
+
+PLAN = "nodes:\n- {id: n, kind: tool, tool: search, args: {query: x}}\nanswer: $n\n"
+
+
+@pytest.fixture
+def service() -> RunService:
+    return RunService(cast("Connect", None), Terms(options={}, has_tools=False))
+
+
+async def test_a_plan_is_read_while_the_requests_of_others_go_on(
+    service: RunService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each plan is read until another request has been served; the third one waits until a place is free."""
+    served = Event()
+    begun: list[str] = []
+    in_time: list[bool] = []
+
+    def read(text: str) -> PlanFile:
+        begun.append(text)
+        in_time.append(served.wait(20))
+        return plan_of(text)
+
+    monkeypatch.setattr(run_service, "plan_of", read)
+    checks = [asyncio.create_task(service.check(plan=PLAN)) for _ in range(MAX_CHECKS_AT_ONCE + 1)]
+    while len(begun) < MAX_CHECKS_AT_ONCE:
+        await asyncio.sleep(0.01)
+    assert len(begun) == MAX_CHECKS_AT_ONCE
+    served.set()
+    found = await asyncio.gather(*checks)
+    assert in_time == [True] * len(checks)
+    assert [check.problems for check in found] == [[]] * len(checks)
+
+
+async def test_a_plan_of_too_much_text_is_refused_before_it_is_read(service: RunService) -> None:
+    found = await service.check(plan=PLAN + "#" * MAX_SERVE_YAML_BYTES)
+    assert found.problems == ["plan: over 512 KiB of text; give it as an object, or use `map` for many alike nodes"]
