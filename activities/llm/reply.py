@@ -46,7 +46,9 @@ _ANSWER_LABEL = re.compile(
 _NEXT_QUESTION = re.compile(r"\n[^\S\n]*+\n(?:User|Human): ")
 _NEXT_REPLY = re.compile(r"\n(?:Assistant|AI): ")
 _YAML = re.compile(
-    r"\A\s*+(?:```\w*+[^\S\n]*+\n\s*+answer|(?:```\w*+[^\S\n]*+\n\s*+)?replan)\s*+:(?!\s*+[{\[])", re.IGNORECASE
+    r"\A\s*+(?:```\w*+[^\S\n]*+\n\s*+(?:answer|replan)\s*+:(?!\s*+[{\[])"
+    r"|replan\s*+:[^\S\n]*+[|>]?[-+]?[^\S\n]*+\n(?:[^\S\n]++\S|-\s))",
+    re.IGNORECASE,
 )
 """The object in YAML: its text would be told with the names of the fields."""
 _MIDST = "the joiner's reply has its JSON in the midst of text; write one JSON object and nothing else"
@@ -87,7 +89,7 @@ def read_reply(
         raise Unreadable("the joiner's reply is YAML; write one JSON object, or the answer in words")
     if _ACTION.search(text):
         raise Unreadable("the joiner's reply names an action; write the answer in words, or one JSON object")
-    if left := left_of_calls(text):
+    if tools and (left := left_of_calls(text, tools)):
         raise Unreadable(f"the joiner's reply holds {left}; write the answer in words, or one JSON object")
     if reader.is_line_in(text):
         raise Unreadable(_BARE_CALL)

@@ -486,7 +486,7 @@ class ReplyBuilder:
             words, calls = calls_of(text, tools)
             if not calls and (asked := asked_in(words, tools)):
                 raise Unreadable(f"it asks for {asked} in words; call it as a tool, or write the answer alone")
-            if not calls and tools and (left := left_of_calls(words)):
+            if not calls and tools and (left := left_of_calls(words, tools)):
                 raise Unreadable(f"it holds {left}; call a tool as one, or write the answer alone")
         except Unreadable as error:
             raise BadReply(f"the reply of {self.request.model} is no answer: {error}", retryable=True) from None

@@ -220,6 +220,48 @@ def test_a_list_in_an_answer_is_no_plan(text: str) -> None:
     assert read(text).output == {"answer": text, "evidence": []}
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Replan: none needed, the Nile is longer.",
+        "replan: we had to replan the route twice.",
+        "The minutes read:\n\nThought: budgets are tight.\n\nAction: Ann calls the bank by Friday.",
+        "Thought: budgets are tight.\nAction: Ann calls the bank.",
+        "Close the tag with </invoke>.",
+        "The file of the server closes with </function> twice, which is wrong.",
+        "See [/search] for more.",
+    ],
+)
+def test_an_answer_that_tells_of_a_form_is_no_call(text: str) -> None:
+    assert output_of("Joiners", text) == {"answer": text, "evidence": []}
+    assert output_of("Workers with tools", text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Thought: I look it up.\nAction: search\nAction Input: rivers",
+        "So far so good.\nThought: I look it up.\nAction: search",
+        "The Nile\n</parameter>\n</function>",
+        "[search] rivers [/search]",
+    ],
+)
+def test_what_is_left_of_a_call_is_no_answer_of_a_model_with_tools(text: str) -> None:
+    with pytest.raises(ProviderError):
+        output_of("Workers with tools", text)
+
+
+@pytest.mark.parametrize("text", ["replan:\n  why: more", "replan:\n- search(x)", "replan: |\n  4. search(x)"])
+def test_a_request_for_more_in_yaml_is_asked_for_again(text: str) -> None:
+    with pytest.raises(Unreadable, match="YAML"):
+        read(text)
+
+
+def test_a_joiner_without_tools_may_tell_of_a_tag_that_stands_alone() -> None:
+    text = "Every function ends with\n</function>"
+    assert read_reply(text, {}).output == {"answer": text, "evidence": []}
+
+
 def test_new_lines_without_an_answer_get_one_over_all_results() -> None:
     delta = read({"replan": '4. search("x")'}).delta
     assert delta is not None

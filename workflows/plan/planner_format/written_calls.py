@@ -7,7 +7,7 @@ mark, outside of code; a special token that is none, and a mark without a call, 
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import Any, NamedTuple
@@ -178,7 +178,7 @@ _TAGGED = re.compile(
 _ELEMENT = re.compile(r"^[^\S\n]*+<(?P<name>[\w.-]{1,80})(?:\s++\w++=[\"'][^<>\n]{0,200})?\s*+/?>", re.MULTILINE)
 """A row that begins with a tag of this name, as in `<search><query>a</query></search>`."""
 _CLOSED = re.compile(
-    r"\[/(?P<name>[\w.-]{1,80}+)\]|\A\s*+\[(?:[^\[\]\n]{0,40}[\s:])?(?P<noted>[\w.-]{1,80})\]\s*+\Z"
+    r"^[^\S\n]*+\[/(?P<name>[\w.-]{1,80}+)\]|\[/(?P<closed>[\w.-]{1,80}+)\][^\S\n]*+$|\A\s*+\[(?:[^\[\]\n]{0,40}[\s:])?(?P<noted>[\w.-]{1,80})\]\s*+\Z"
     r"|^[^\S\n]*+\[(?:tool|function)_calls?\s*+[:=]\s*+(?P<begun>[\w.-]{1,80})\]",
     re.MULTILINE,
 )
@@ -193,7 +193,13 @@ _TAG_NAME = re.compile(
 
 
 _THOUGHT_ROW = re.compile(r"^[^\S\n]*+[*#>_]{0,4}\s?thought[*_]{0,2}\s?:", re.IGNORECASE | re.MULTILINE)
-_ACTION_ROW = re.compile(r"^[^\S\n]*+[*#>_]{0,4}\s?action[*_]{0,2}\s?:", re.IGNORECASE | re.MULTILINE)
+_ACTION_ROW = re.compile(
+    r"^[^\S\n]*+[*#>_]{0,4}\s?action[*_]{0,2}\s?:[*_`\"'\s]*+(?:functions\.)?(?P<name>[\w.-]{1,80}+)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_NO_TOOLS = ("None", "Finish", "finish")
+"""Names of actions that are no tools, behind a thought that begins a reply."""
+_ACTION_INPUT = re.compile(r"^[^\S\n]*+[*#>_]{0,4}\s?action[ _]input[*_]{0,2}\s?:", re.IGNORECASE | re.MULTILINE)
 _ACTION_OBJECT = re.compile(
     r"\s*+(?:(?:[*#>_]{0,4}\s?(?:thought|action)\b[^{]{0,2000}+)|```\w*\s*+)?\{\s*+[\"']action[\"']\s*+:[^{}]{0,200}?[\"']action_input[\"']\s*+:",
     re.IGNORECASE,
@@ -210,14 +216,19 @@ _PARTS = ("tool_call", "function", "invoke", "parameter")
 """Tags of calls: one that closes and was never opened is what is left of a call."""
 
 
-def left_of_calls(text: str) -> str:
+def left_of_calls(text: str, tools: Tools) -> str:
     """Return what in the answer of a model with tools is left of a call or of its result, "" if there is nothing: rows
     of ReAct (arXiv 2210.03629), a result that no tool has given, and tags that close what was never opened.
+
+    Minutes have rows for actions too, so one counts if it names a tool, or has its input in a row of its own. A tag
+    counts at the beginning or the end of a row: in the midst of a sentence it is told of.
     """
     shown = _CODE.sub("", text) if not _FENCED.match(text.lstrip()) else text
     thought = _THOUGHT_ROW.search(shown)
-    if thought is not None and _ACTION_ROW.search(shown, thought.end()):
-        return "an action in words"
+    if thought is not None:
+        is_first = not shown[: thought.start()].strip()
+        if _names_action(shown, thought.end(), [*tools, *_NO_TOOLS] if is_first else [*tools]):
+            return "an action in words"
     if _ACTION_OBJECT.match(text):
         return "an action in JSON"
     if _MARKS_ALONE.fullmatch(text) and flaw(text):
@@ -227,9 +238,17 @@ def left_of_calls(text: str) -> str:
     if (found := _ARGUMENT.search(shown) or _ELSEWHERE.search(shown)) is not None:
         return f"`{found[0].strip()}`"
     for part in _PARTS:
-        if shown.count(f"</{part}>") > len(re.findall(rf"<{part}\b", shown)):
+        is_unopened = shown.count(f"</{part}>") > len(re.findall(rf"<{part}\b", shown))
+        if is_unopened and re.search(rf"^[^\S\n]*+</{part}>|</{part}>[^\S\n]*+(?:$|</)", shown, re.MULTILINE):
             return f"`</{part}>`"
     return ""
+
+
+def _names_action(text: str, start: int, names: Sequence[str]) -> bool:
+    """Whether a row behind `start` is an action of ReAct: one of these names, or one with an input."""
+    if _ACTION_INPUT.search(text, start):
+        return True
+    return any(found["name"].rstrip(".") in names for found in _ACTION_ROW.finditer(text, start))
 
 
 def asked_in(text: str, tools: Tools) -> str:
