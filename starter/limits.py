@@ -5,6 +5,7 @@ from typing import Final
 from sennit.workflows.plan.limits import MAX_PAYLOAD_BYTES
 
 LEAST_TOKEN_CHARACTERS: Final = 24  # of a bearer token that `serve` takes: fewer can be guessed
+MAX_ANSWER_CHARACTERS: Final = 1_000_000  # of an answer that `serve` gives in one piece; `output` gives more in parts
 MAX_CASES: Final = 2_000  # of one file: each is a run, and all of them are on the screen
 MAX_CASE_NAME_CHARACTERS: Final = 60  # It is a part of a run's id, beside those of the set and the model
 MAX_CASES_AT_ONCE: Final = 100  # Each is watched by queries

@@ -189,10 +189,7 @@ class _Tools:
 
     async def answer(self, run: str) -> str:
         with _failures(ResourceError):
-            parts = [await self.service.output(self.caller(), run)]
-            while parts[-1].next_offset is not None:
-                parts.append(await self.service.output(self.caller(), run, offset=parts[-1].next_offset))
-            return "".join(part.text for part in parts)
+            return await self.service.answer(self.caller(), run)
 
     async def write_plan(self, goal: Goal) -> str:
         with _failures():

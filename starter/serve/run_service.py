@@ -17,7 +17,7 @@ from sennit.starter.client.errors import InvalidRequest, NoAnswer, NotAllowed
 from sennit.starter.client.request import RunOptions, checked_goal, checked_id, checked_new_id
 from sennit.starter.client.run import Run
 from sennit.starter.dev.stack import Renew
-from sennit.starter.limits import MAX_CHECKS_AT_ONCE, MAX_REPLY_RUNS, MAX_SERVE_YAML_BYTES
+from sennit.starter.limits import MAX_ANSWER_CHARACTERS, MAX_CHECKS_AT_ONCE, MAX_REPLY_RUNS, MAX_SERVE_YAML_BYTES
 from sennit.starter.plans.catalogue import Catalogue, read_catalogue
 from sennit.starter.plans.plan_check import check_plan
 from sennit.starter.plans.plan_file import BadPlan, PlanFile, plan_of, program_of
@@ -26,6 +26,7 @@ from sennit.starter.terminal.prompt import decision
 from sennit.starter.terminal.render import counts_text, report_of, status_text
 from sennit.workflows.messages.result import BlockedOn, RunReport, RunStatus
 from sennit.workflows.messages.views import RunView
+from sennit.workflows.plan.language.references import as_text
 from sennit.workflows.plan.language.text import text_bytes
 
 Connect = Callable[[Renew], Awaitable[Sennit]]
@@ -167,6 +168,18 @@ class RunService:
         sennit = await self._connect("never")
         run, _ = await self._look_up(sennit, caller, name)
         return OutputPart.of(await run.output(node, path), offset)
+
+    async def answer(self, caller: Caller, name: str) -> str:
+        """Return the answer of a run as text, which is read once. Raises NotAllowed if it is too long for one reply."""
+        sennit = await self._connect("never")
+        run, _ = await self._look_up(sennit, caller, name)
+        text = as_text(await run.output())
+        if len(text) > MAX_ANSWER_CHARACTERS:
+            raise NotAllowed(
+                f"the answer of {run.id} has {len(text):,} characters, and a resource at most "
+                f"{MAX_ANSWER_CHARACTERS:,}; read it in parts with `output`"
+            )
+        return text
 
     async def retry(self, caller: Caller, name: str, node: str = "") -> Done:
         """Run a node again, or what blocks the run. What was written, or may have been, is not written again: that is
