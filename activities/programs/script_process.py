@@ -52,11 +52,6 @@ class ScriptProcess:
         """How many bytes it has written."""
         return self._process.written
 
-    @property
-    def sessions(self) -> int:
-        """How many sessions are in it."""
-        return len(self._sessions)
-
     def enter(self, number: int) -> None:
         self._sessions.add(number)
 

@@ -149,9 +149,8 @@ class ScriptSession:
         number = self._calls
         self._calls += 1
         call = [number, word, args, kwargs, line, site]
-        written = json.dumps(call).encode()
+        written = _DUMPS(call).encode()
         self._digest.update(written)
-        self._digest.update(_DUMPS(call).encode())
         self._unsent.append(call)
         self._unsent_bytes += len(written)
         return number

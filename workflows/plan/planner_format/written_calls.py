@@ -214,6 +214,13 @@ _ELSEWHERE = re.compile(r"^[^\S\n]*+<(?:attempt_completion|ask_followup_question
 _ARGUMENT = re.compile(r"</?arg_(?:key|value)>")
 _PARTS = ("tool_call", "function", "invoke", "parameter")
 """Tags of calls: one that closes and was never opened is what is left of a call."""
+_OPENED = re.compile(r"<(tool_call|function|invoke|parameter)\b")
+_CLOSED_ROW = re.compile(
+    r"^[^\S\n]*+</(?P<first>tool_call|function|invoke|parameter)>"
+    r"|</(?P<last>tool_call|function|invoke|parameter)>[^\S\n]*+(?:$|</)",
+    re.MULTILINE,
+)
+"""Such a tag where a call would have it: at the beginning of a row or at its end, not in a sentence."""
 
 
 def left_of_calls(text: str, tools: Tools) -> str:
@@ -238,8 +245,9 @@ def left_of_calls(text: str, tools: Tools) -> str:
     if (found := _ARGUMENT.search(shown) or _ELSEWHERE.search(shown)) is not None:
         return f"`{found[0].strip()}`"
     for part in _PARTS:
-        is_unopened = shown.count(f"</{part}>") > len(re.findall(rf"<{part}\b", shown))
-        if is_unopened and re.search(rf"^[^\S\n]*+</{part}>|</{part}>[^\S\n]*+(?:$|</)", shown, re.MULTILINE):
+        is_unopened = shown.count(f"</{part}>") > _OPENED.findall(shown).count(part)
+        closed = {name for found in _CLOSED_ROW.finditer(shown) for name in found.groups()}
+        if is_unopened and part in closed:
             return f"`</{part}>`"
     return ""
 
