@@ -509,7 +509,7 @@ def test_the_workflow_shares_with_its_process_only_modules_without_the_sdk() -> 
     assert not wrong, in_order(wrong)
 
 
-PAGES = ("docs/architecture.md", "docs/guarantees.md", "CONTRIBUTING.md", "SECURITY.md")
+PAGES = ("docs/architecture.md", "docs/guarantees.md", "CONTRIBUTING.md", "docs/threat-model.md")
 FILE_NAME = re.compile(
     r"`((?:sennit|workflows|activities|workers|starter|tests|docs|examples|deploy|benchmarks)/[\w./-]*)`"
 )
@@ -524,7 +524,7 @@ def test_the_pages_about_the_source_name_files_that_exist(page: str) -> None:
     assert not [name for name in names if not (ROOT / name).exists()]
 
 
-@pytest.mark.parametrize("page", ["docs/guarantees.md", "SECURITY.md"])
+@pytest.mark.parametrize("page", ["docs/guarantees.md", "docs/threat-model.md"])
 def test_the_pages_name_tests_that_exist(page: str) -> None:
     names = TEST_NAME.findall((ROOT / page).read_text())
     assert names
@@ -532,7 +532,7 @@ def test_the_pages_name_tests_that_exist(page: str) -> None:
 
 
 def test_the_page_about_security_gives_the_limits_that_the_source_has() -> None:
-    table = (ROOT / "SECURITY.md").read_text().partition("## Limits")[2]
+    table = (ROOT / "docs/threat-model.md").read_text().partition("## Limits")[2]
     rows = LIMIT.findall(table)
     assert len(rows) == table.count(".py` `")
     for number, unit, file, name, key in rows:

@@ -267,8 +267,15 @@ def asked_in(text: str, tools: Tools) -> str:
     is none that it asks for.
     """
     shown = _CODE.sub("", text) if not _FENCED.match(text.lstrip()) else text
-    forms = (_ASKED, _ACTION, _TAGGED, _TAG_NAME, _ELEMENT, _CLOSED)
-    asked = chain(*(form.finditer(shown) for form in forms), _LAST_FENCE.finditer(text))
+    asked = chain(
+        _ASKED.finditer(shown),
+        _ACTION.finditer(shown),
+        _TAGGED.finditer(shown),
+        _TAG_NAME.finditer(shown),
+        _ELEMENT.finditer(shown),
+        _CLOSED.finditer(shown),
+        _LAST_FENCE.finditer(text),
+    )
     for found in asked:
         names = [name.removeprefix("functions.") for name in found.groupdict().values() if name]
         tool = next((name for name in names if name in tools), "")
