@@ -217,7 +217,7 @@ _PARTS = ("tool_call", "function", "invoke", "parameter")
 _OPENED = re.compile(r"<(tool_call|function|invoke|parameter)\b")
 _CLOSED_ROW = re.compile(
     r"^[^\S\n]*+</(?P<first>tool_call|function|invoke|parameter)>"
-    r"|</(?P<last>tool_call|function|invoke|parameter)>[^\S\n]*+(?:$|</)",
+    r"|</(?P<last>tool_call|function|invoke|parameter)>[^\S\n]*+(?=$|</)",
     re.MULTILINE,
 )
 """Such a tag where a call would have it: at the beginning of a row or at its end, not in a sentence."""
@@ -244,9 +244,10 @@ def left_of_calls(text: str, tools: Tools) -> str:
         return "a result that no tool has given"
     if (found := _ARGUMENT.search(shown) or _ELSEWHERE.search(shown)) is not None:
         return f"`{found[0].strip()}`"
+    opened = _OPENED.findall(shown)
+    closed = [found["first"] or found["last"] for found in _CLOSED_ROW.finditer(shown)]
     for part in _PARTS:
-        is_unopened = shown.count(f"</{part}>") > _OPENED.findall(shown).count(part)
-        closed = {name for found in _CLOSED_ROW.finditer(shown) for name in found.groups()}
+        is_unopened = shown.count(f"</{part}>") > opened.count(part)
         if is_unopened and part in closed:
             return f"`</{part}>`"
     return ""
