@@ -281,6 +281,10 @@ class EffectLedger:
             raise UnknownOutcome(f"{write.tool}: {kind_of(error)}: {message_of(error)}; {UNSURE}") from error
 
 
+async def no_outcome(_: str) -> None:
+    """Tell of no outcome: who asks a ledger only which writes have begun looks at no marker's content."""
+
+
 def arguments_digest(tool: str, arguments: Mapping[str, Any]) -> str:
     """Return what names a call by its tool and values, which a person approves and the ledger keeps; equal values have
     equal digests, whatever their order.

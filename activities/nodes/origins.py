@@ -10,7 +10,7 @@ from functools import partial
 
 from sennit.activities.nodes.content_key import host_key, result_key
 from sennit.activities.nodes.context import NodeContext
-from sennit.activities.nodes.effect_ledger import EffectLedger, Intent, SubagentLedger, Write
+from sennit.activities.nodes.effect_ledger import EffectLedger, Intent, SubagentLedger, Write, no_outcome
 from sennit.activities.nodes.replies import Marker, keep
 from sennit.activities.storage.artifacts import ArtifactStore, BodyMissing, decode, digest_of, key_of
 from sennit.activities.storage.garbage import is_claimed
@@ -96,7 +96,7 @@ class Origins:
         # A first attempt that a reset brings again may have failed before, and what a person has retried was made.
         run, home, generation = context.call.run, context.run_prefix, context.unit.generation
         latest = await self._latest(home, context.key)
-        if latest > generation and not await EffectLedger(self.store, home, _nothing).has_begun(write):
+        if latest > generation and not await EffectLedger(self.store, home, no_outcome).has_begun(write):
             begun, reply, key = await self._written(context, write, run, home, range(latest, generation, -1))
             if begun:
                 return reply, key
@@ -228,10 +228,6 @@ def _place(context: NodeContext, generation: int) -> str:
     name, path = context.unit.id, context.unit.path
     place = context.checked.keys[name][:KEY_CHARACTERS] if name in context.checked.keys else path
     return place if generation == 1 else f"{place}~{generation}"
-
-
-async def _nothing(_: str) -> None:
-    """Say nothing of what a marker holds."""
 
 
 def _intent(run: str, key: str, generation: int) -> str:

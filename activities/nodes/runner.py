@@ -15,7 +15,7 @@ from sennit.activities.nodes.binding import Binder, parse_unit
 from sennit.activities.nodes.changed_tools import check_unchanged
 from sennit.activities.nodes.content_key import content_key
 from sennit.activities.nodes.context import NodeContext, NodeOutput
-from sennit.activities.nodes.effect_ledger import EffectLedger, Write
+from sennit.activities.nodes.effect_ledger import EffectLedger, Write, no_outcome
 from sennit.activities.nodes.error_mapping import NodeTimeout, kind_of, message_of
 from sennit.activities.nodes.in_flight import finish
 from sennit.activities.nodes.item_runs import apart, item_output, item_request
@@ -329,7 +329,7 @@ class NodeRunner:
     async def ledger(self, run_prefix: str, call: LedgerCall) -> LedgerReply:
         """Return what became of all writes that have begun in a run. Safe to repeat. Raises StoreUnavailable."""
         del call
-        lines = await EffectLedger(self.store, run_prefix, _unrecorded).written()
+        lines = await EffectLedger(self.store, run_prefix, no_outcome).written()
         return LedgerReply(lines=tuple(lines[:MAX_LEDGER_LINES]))
 
     async def subagent_request(self, run_prefix: str, call: AgentNodeCall) -> SubagentRequest:
@@ -354,7 +354,7 @@ class NodeRunner:
         if taken is not None:
             return SubagentRequest(taken=taken)
         origins = await self.origins.of_subagent(context)
-        await EffectLedger(self.store, run_prefix, _unrecorded).note_subagent(subagent_ledger(context))
+        await EffectLedger(self.store, run_prefix, no_outcome).note_subagent(subagent_ledger(context))
         await context.binder.load(context.unit)
         run_context = await self.library.run_context(run_prefix, context.checked.run_context)
         item = apart(context.checked, context.unit)
@@ -492,10 +492,6 @@ class NodeRunner:
         reply = reply_of(context, output, digest_of(body), len(body))
         await self.store.put(context.run_prefix, body)
         return reply
-
-
-async def _unrecorded(_: str) -> None:
-    """Tell of no outcome: who lists the writes of a ledger asks its markers only whether they are there."""
 
 
 def _write_marker(context: NodeContext) -> str:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from sennit.activities.limits import MAX_KEPT_CLAIMS_BYTES
 from sennit.activities.nodes.context import NodeContext
-from sennit.activities.nodes.effect_ledger import EffectLedger
+from sennit.activities.nodes.effect_ledger import EffectLedger, no_outcome
 from sennit.activities.nodes.origins import Origins
 from sennit.activities.storage.artifacts import decode, digest_of, encode, key_of
 from sennit.workflows.plan.bounded_cache import BoundedCache
@@ -204,7 +204,7 @@ class WriteClaims:
         equal = [writes.key(each) for each in range(1, number)]
         waiting = None
         for _, home in self._homes():
-            async for intent in EffectLedger(self.origins.store, home, _nothing).intents():
+            async for intent in EffectLedger(self.origins.store, home, no_outcome).intents():
                 if intent.call in equal and await self._is_of_another(home, intent.call, claimant):
                     return Caution(f"already written at {_clock(intent.at)} by the old script")
                 if waiting is None and intent.tool == tool and await self._waits(home, intent.call, claimant):
@@ -306,10 +306,6 @@ class SeenMarks:
         if body is not None:
             self._bodies.put(place, body)
         return body
-
-
-async def _nothing(_: str) -> None:
-    """Say nothing of what a marker holds."""
 
 
 def _clock(at: float) -> str:
