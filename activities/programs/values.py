@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 from sennit.activities.limits import MAX_VALUE_BYTES
+from sennit.activities.programs.cpython.values import shown
 from sennit.activities.storage.escapes import REFERENCE, escaped_key, unescaped_key
 from sennit.activities.toolbox.read_output import whole_of
 from sennit.workflows.plan.language.json_schema import parts_of
@@ -210,7 +211,7 @@ class _Copy:
         plain = {}
         for key, part in value.items():
             if not isinstance(key, str):
-                raise NotJson(f"the keys of a dict are texts, not {_kind(key)}: write str(key)")
+                raise NotJson(f"the keys of a dict are texts, not {shown(key)}: write str(key)")
             self._take_text(key)
             plain[key] = self.of(part, depth + 1)
         return plain
@@ -233,17 +234,7 @@ def _scalar(value: Any) -> Any:
         raise NotJson("a number of more than 14,000 bits has no JSON: write a part of it")
     if value is None or type(value) in (str, bool, int, float):
         return value
-    raise NotJson(f"{_kind(value)} has no JSON")
-
-
-def _kind(value: object) -> str:
-    """Return what a value is, in a few words."""
-    if isinstance(value, str):
-        return f"the text {value[:40]!r}"
-    if type(value) is int:
-        return "a number"
-    name = value.__name__ if isinstance(value, type) else getattr(value, "name", None)
-    return f"{name} itself" if isinstance(name, str) else f"a {type(value).__name__}"
+    raise NotJson(f"{shown(value)} has no JSON")
 
 
 _NUMBER_BITS = 14_000
