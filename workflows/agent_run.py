@@ -123,9 +123,8 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             async with asyncio.timeout(limit) as patience:
                 return await self._open(request, patience)
         except TimeoutError:
-            budget = self._setup.budget
-            known = budget.time if budget is not None and budget.time is not None else limit
-            late = f"the run's time ({format_duration(known or 0)}) was up before it had a plan"
+            assert self._setup.budget is not None
+            late = f"the run's time ({format_duration(self._setup.budget.time or 0)}) was up before it had a plan"
             raise ApplicationError(late, type="BudgetExceeded", non_retryable=True) from None
 
     async def _open(self, request: RunRequest, patience: asyncio.Timeout) -> Engine:

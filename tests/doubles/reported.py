@@ -4,12 +4,13 @@ import random
 
 from sennit.starter.report.content import Content
 from sennit.workflows.messages.contracts import Evidence
-from sennit.workflows.messages.figures import CallLine, FiguresPage, FlowLine
+from sennit.workflows.messages.figures import FiguresPage, FlowLine
 from sennit.workflows.messages.result import RunReport, UsageReport, WriteLine
 from sennit.workflows.messages.views import NodeView
 from sennit.workflows.plan.figures.figures import critical_path, figures_of
 from sennit.workflows.plan.figures.record import Part, Record
 from sennit.workflows.plan.language.limits import Usage
+from sennit.workflows.views.figures import line_of
 
 BEGAN = 1_764_000_000_000
 HOSTILE = (
@@ -43,7 +44,7 @@ def layered(count: int, width: int, *, text: str = "", seed: int = 7) -> Content
     record = Record(tuple(parts), 100, {"slot": 812, "dependency": 70_400})
     figures = figures_of(record)
     critical = {parts[place].name for place in _path(record)}
-    calls = tuple(_call(part, part.name in critical) for part in parts)
+    calls = tuple(line_of(part, is_critical=part.name in critical) for part in parts)
     nodes = tuple(_node(part, number, text) for number, part in enumerate(parts))
     flow = tuple(FlowLine(node=part.name, after=needs) for part, needs in zip(parts, after, strict=True))
     failed = sum(bool(part.error) for part in parts)
@@ -68,19 +69,6 @@ def layered(count: int, width: int, *, text: str = "", seed: int = 7) -> Content
 
 def _path(record: Record) -> list[int]:
     return critical_path(record.parts)[0]
-
-
-def _call(part: Part, is_critical: bool) -> CallLine:
-    return CallLine(
-        node=part.name,
-        began=part.began,
-        ended=part.ended,
-        queue=part.queue,
-        branch=part.branch,
-        critical=is_critical,
-        retries=part.retries,
-        usage=UsageReport.of(part.used),
-    )
 
 
 def _node(part: Part, number: int, text: str) -> NodeView:

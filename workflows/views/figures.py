@@ -228,7 +228,7 @@ def figures_page(state: RunState, planning: Usage, start: int, limit: int) -> Fi
     for place in range(start, min(start + limit, len(units))):
         part = record.parts[place]
         if part.kind != "container":
-            calls.append(_line_of(part, is_critical=place in critical))
+            calls.append(line_of(part, is_critical=place in critical))
     end = start + limit
     return FiguresPage(
         figures=figures_of(record),
@@ -252,7 +252,8 @@ def _flow(graph: Graph, start: int, end: int) -> tuple[FlowLine, ...]:
     return tuple(lines)
 
 
-def _line_of(part: Part, *, is_critical: bool) -> CallLine:
+def line_of(part: Part, *, is_critical: bool) -> CallLine:
+    """Return a call as readers of figures get it."""
     return CallLine(
         node=part.name,
         began=part.began,
