@@ -237,6 +237,8 @@ class Activities:
         run_prefix = _run_prefix(call.run)
         history = await _typed(self._conversation.adopt(activity.client(), run_prefix, call))
         prepared = await _typed(self._preparer.prepare(run_prefix, call, approval, history))
+        ceilings = self._budgets.ceiling_of(call.request)
+        prepared = prepared.model_copy(update={"ceilings": ceilings})
         if bounds:
             prepared = prepared.model_copy(update={"budget": budget, "bounds": bounds})
         return await self._with_workers(prepared)

@@ -90,8 +90,17 @@ class BudgetRule:
         # Each value comes from limits that were validated.
         return Limits.model_construct(**limits), tuple(bounds)
 
+    def ceiling_of(self, request: RunRequest) -> Limits | None:
+        """Return what a person may raise a run's limits to at most. None is no bound at all, and for a sub-agent, whose
+        share a person may raise: the run above it counts what it spends.
+        """
+        if request.depth:
+            return None
+        ceiling: dict[str, Any] = _of_tenant(self.ceilings, request.tenant)
+        return Limits.model_construct(**ceiling) if ceiling else None
 
-def _of_tenant(limits: TenantLimits, tenant: str) -> dict[str, int | float]:
+
+def _of_tenant(limits: TenantLimits, tenant: str) -> dict[str, Any]:
     """Return the limits of a tenant: its own, and everybody's where it has none of that name."""
     return {**_values(limits.get(EVERYBODY)), **_values(limits.get(tenant))}
 

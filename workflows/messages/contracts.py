@@ -125,6 +125,8 @@ class PreparedRun(Message):
     """The run's budget, where the workers bound it by more than the run itself does."""
     bounds: tuple[str, ...] = ()
     """A sentence on each limit of it that is not the run's own."""
+    ceilings: Limits | None = None
+    """What a person may raise each limit of it to at most. A limit that is absent has no ceiling."""
 
 
 class PlanCall(Message):

@@ -340,9 +340,11 @@ class Engine:
         """Set what the run's calls, and its sub-agents, inherit from its request."""
         self.dispatcher.child_defaults, self.dispatcher.origins = inherited(request), request.origins
 
-    def limit(self, limits: Limits) -> None:
-        """Set the limits of the whole run, from now on."""
-        self.post(BudgetRaised(limits.amounts(), round(limits.time * 1000) if limits.time is not None else None))
+    def limit(self, limits: Limits, ceilings: Limits | None) -> None:
+        """Set the limits of the whole run from now on, and what a person may raise them to at most."""
+        millis = round(limits.time * 1000) if limits.time is not None else None
+        highest = ceilings.amounts() if ceilings is not None else None
+        self.post(BudgetRaised(limits.amounts(), millis, highest))
 
     def read_ledger(self) -> None:
         """Have the run learn, with its next turn, what it has written and forgotten because it was reset.
@@ -541,7 +543,7 @@ def start_engine(
         engine.warnings[REPLANS_ARE_NOT_ASKED_ABOUT] = None
     engine.warnings.update(dict.fromkeys(setup.bounds))
     if setup.budget is not None:
-        engine.limit(setup.budget)
+        engine.limit(setup.budget, setup.ceilings)
         engine.post(CostCharged(setup.spent))
     engine.post(RunStarted(more))
     return engine

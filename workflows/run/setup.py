@@ -67,6 +67,7 @@ class RunSetup:
     origins: tuple[str, ...] = ()
     budget: Limits | None = None
     bounds: tuple[str, ...] = ()
+    ceilings: Limits | None = None
     _checks: bool = False
     """Whether its planner checks what it has written itself: one activity less."""
 
@@ -100,6 +101,7 @@ class RunSetup:
         self.workers, self.timings = prepared.workers, prepared.timings
         if prepared.budget is not None:
             self.budget, self.bounds = prepared.budget, prepared.bounds
+        self.ceilings = prepared.ceilings
         return prepared
 
     async def ask(self, prepared: PreparedRun, check: Callable[[PlanResult], Awaitable[CheckResult]]) -> CheckResult:

@@ -20,6 +20,7 @@ from sennit.workflows.messages.updates import (
 )
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.language import json_schema
+from sennit.workflows.plan.language.limits import format_amount
 from sennit.workflows.plan.language.problems import place_of
 from sennit.workflows.plan.language.text import format_names
 from sennit.workflows.plan.scheduling.admission import token_of, waiting_in
@@ -110,6 +111,11 @@ def _raise_budget(state: RunState, update: RaiseBudget) -> Verdict:
         rows = ledger(state.budget)
         now = ", ".join(f"{name} is {rows[name]['limit']}" for name in lower)
         return Verdict(rejection=f"the new limit must be higher: {now} already")
+    ceilings = state.budget.ceilings if state.budget is not None else {}
+    beyond = [name for name, limit in amounts.items() if name in ceilings and limit > ceilings[name]]
+    if beyond:
+        highest = ", ".join(f"{name} may be {format_amount(name, ceilings[name])}" for name in beyond)
+        return Verdict(rejection=f"the new limit is too high: {highest} at most, by SENNIT_BUDGET_MAX of the workers")
     return Verdict(BudgetRaised(amounts), "the limit is raised")
 
 

@@ -194,20 +194,36 @@ def tried_again_at(millis: int) -> str:
 
 def _budget(state: RunState, budget: Budget, waiting: list[int], run: str) -> BlockedOn:
     """Return the question about the units that wait for more budget. The example doubles the limits that are in the
-    way, or lets a program make the least of its calls.
+    way, or lets a program make the least of its calls. Where a limit has reached its ceiling, the run can only end.
     """
     missing = shortage(state, waiting)
     names = budget.short() or (["calls"] if missing else list(budget.limits))
     doubled = {name: 2 * max(budget.limits[name], getattr(budget.spent, name)) for name in names}
     if missing and "calls" in doubled:
         doubled["calls"] = max(doubled["calls"], budget.limits["calls"] + missing[0])
-    limits = Limits(**limit_fields(doubled)).model_dump(exclude_none=True)
     count = len(waiting)
     ready = f"{count} nodes are ready and wait" if count != 1 else "1 node is ready and waits"
+    question = f"{missing[1] if missing else spent(budget, names)}; {ready}"
+
+    higher = {}
+    for name, limit in doubled.items():
+        highest = min(limit, budget.ceilings.get(name, limit))
+        if highest > budget.limits[name]:
+            higher[name] = highest
+    if not higher or any(name not in higher for name in budget.short()):
+        return BlockedOn(
+            node="",
+            why="budget",
+            question=f"{question}; SENNIT_BUDGET_MAX of the workers allows no more",
+            update="finish",
+            example={},
+            command=shlex.join(["sennit", "update", run, "finish"]),
+        )
+    limits = Limits(**limit_fields(higher)).model_dump(exclude_none=True)
     return BlockedOn(
         node="",
         why="budget",
-        question=f"{missing[1] if missing else spent(budget, names)}; {ready}",
+        question=question,
         update="raise_budget",
         example=limits,
         command=shlex.join(

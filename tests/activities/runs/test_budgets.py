@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 from doubles.local_workers import serving
-from temporalio.client import Client
+from doubles.runs import until
+from temporalio.client import Client, WorkflowUpdateFailedError
 
 from sennit.activities.definitions import Activities, WorkerPaths
 from sennit.activities.runs.budgets import BudgetRule, tenant_limits
@@ -89,3 +90,29 @@ async def test_a_run_without_a_budget_stops_at_the_default_and_says_by_what(
     assert "budget: nodes 2 at most, by SENNIT_BUDGET_DEFAULT of the workers" in result["warnings"]
     started = [node for node in result["nodes"] if node["status"] in ("done", "succeeded", "failed")]
     assert len(started) <= 2
+
+
+async def test_a_person_raises_a_budget_to_its_ceiling_and_no_further(
+    client: Client, artifacts: Path, cache: Path
+) -> None:
+    paths = WorkerPaths(artifacts, cache, None, (Path("/"),))
+    rule = BudgetRule(tenant_limits("nodes=1"), tenant_limits("nodes=2,tokens=1000000"))
+    host = Activities(paths, Registry([]), identity="tests", budgets=rule)
+    nodes = [{"id": f"n{index}", "kind": "llm", "prompt": "Which is longer?"} for index in range(5)]
+    plan = {"nodes": nodes, "answer": "$n4"}
+    async with serving(client, host):
+        run = await client.start_workflow(
+            "AgentRun", {"goal": "g", "plan": plan}, id="agent-raised", task_queue=queues.WORKFLOW
+        )
+        blocked = await until(run, lambda view: view["status"] == "blocked")
+        assert blocked["blocked"][0]["command"] == "sennit update agent-raised raise_budget nodes=2"
+        with pytest.raises(WorkflowUpdateFailedError) as refused:
+            await run.execute_update("raise_budget", {"nodes": 3})
+        assert "nodes may be 2 at most, by SENNIT_BUDGET_MAX of the workers" in str(refused.value.cause)
+
+        await run.execute_update("raise_budget", {"nodes": 2})
+        spent = await until(run, lambda view: "allows no more" in str(view["blocked"]))
+        assert spent["blocked"][0]["command"] == "sennit update agent-raised finish"
+        await run.execute_update("finish")
+        result = await run.result()
+    assert result["status"] == "partial"

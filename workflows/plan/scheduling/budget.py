@@ -48,6 +48,8 @@ class Budget:
     """The tokens that running model calls were granted, for prompt and reply."""
     seen: int = 0
     """How many model calls of nodes have told what they used."""
+    ceilings: dict[str, int] = field(default_factory=dict)
+    """What a person may raise a limit to at most, by the names of `Amounts`."""
 
     @property
     def mean(self) -> int:
@@ -185,6 +187,7 @@ class Budget:
             "late": [[unit, generation, *astuple(wanted)] for (unit, generation), wanted in self.late.items()],
             "grants": list(self.grants.items()),
             "seen": self.seen,
+            "ceilings": self.ceilings,
         }
 
     @classmethod
@@ -195,6 +198,7 @@ class Budget:
             budget.late[unit, generation] = Amounts(*amounts)
             budget.held.add(budget.late[unit, generation])
         budget.grants = dict(data["grants"])
+        budget.ceilings = dict(data.get("ceilings", {}))
         for unit, *amounts in data["reserved"]:
             budget.reserve(unit, Amounts(*amounts))
         return budget

@@ -223,10 +223,13 @@ class ProgramEdited:
 
 @dataclass(slots=True)
 class BudgetRaised:
-    """New limits of the budget by name; the others stay. With `millis` the run ends after so much time from now."""
+    """New limits of the budget by name; the others stay. With `millis` the run ends after so much time from now. The
+    `ceilings` are what a person may raise limits to at most, from now on.
+    """
 
     limits: dict[str, int]
     millis: int | None = None
+    ceilings: dict[str, int] | None = None
 
 
 class Written(NamedTuple):

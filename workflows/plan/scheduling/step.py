@@ -298,6 +298,8 @@ def _raise_budget(state: RunState, event: BudgetRaised) -> None:
     if state.budget is None:
         state.budget = Budget()
     state.budget.limits |= event.limits
+    if event.ceilings is not None:
+        state.budget.ceilings = event.ceilings
     if event.millis is not None:
         state.deadlines[OVERTIME] = state.now + event.millis
     termination.unpark(state)
