@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -40,9 +41,14 @@ def restored() -> Iterator[None]:
 
 @pytest.fixture
 def log() -> Log:
-    """The entries so far. What an earlier test has left behind may be collected at any time, and asyncio says so."""
+    """The entries so far of this thread. What an earlier test has left behind may still write in its own thread, and
+    may be collected here at any time: asyncio says so.
+    """
     stream = io.StringIO()
     start_log("auto", "info", ENV, stream)
+    here = threading.get_ident()
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(lambda record: record.thread == here)
 
     def entries() -> list[dict[str, Any]]:
         written = [json.loads(line) for line in stream.getvalue().splitlines()]
