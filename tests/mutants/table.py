@@ -26,8 +26,8 @@ MUTANTS = (
     Mutant(
         "step: the end of an old generation counts",
         f"{SCHEDULING}/step.py",
-        "if event.corrects or state.status[unit] != RUNNING or state.generation[unit] != event.generation:",
-        "if event.corrects or state.status[unit] != RUNNING:",
+        "if state.status[unit] != RUNNING or state.generation[unit] != event.generation:",
+        "if state.status[unit] != RUNNING:",
         (
             "tests/workflows/plan/scheduling/test_retry.py::test_a_node_that_runs_is_cancelled_and_its_late_result_is_ignored",
         ),

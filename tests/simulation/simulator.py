@@ -35,7 +35,7 @@ from sennit.workflows.plan.scheduling.events import (
     TimeAdvanced,
 )
 from sennit.workflows.plan.scheduling.snapshot import dump, load
-from sennit.workflows.plan.scheduling.state import ENDED, PARK, RUNNING, SUCCEEDED, WAITING, RunState
+from sennit.workflows.plan.scheduling.state import PARK, RUNNING, SUCCEEDED, WAITING, RunState
 from sennit.workflows.plan.scheduling.step import step
 from sennit.workflows.plan.scheduling.termination import blocking_failures
 from sennit.workflows.run.search_attributes import progress
@@ -50,9 +50,8 @@ class Habits:
     """What may happen in a schedule, as chances in percent for each event.
 
     With `tells` all calls that may share an activity do, and of a hundred such activities so many tell of some calls
-    before their end; of a hundred of these calls the result `corrects` so many. `early` lets joins close before all
-    their inputs have ended; `repairs` is how often a parked run is helped. With `grows` the plan comes in pieces. With
-    `looks` somebody looks at the run between every two events.
+    before their end. `early` lets joins close before all their inputs have ended; `repairs` is how often a parked run
+    is helped. With `grows` the plan comes in pieces. With `looks` somebody looks at the run between every two events.
     """
 
     edits: int = 0
@@ -64,7 +63,6 @@ class Habits:
     most: int = 14
     grows: int = 0
     tells: int = 0
-    corrects: int = 0
     looks: bool = False
 
 
@@ -159,7 +157,6 @@ class Simulation:
         told = self.world.told.pop(keys, {})
         for unit, generation, outcome in ends:
             if (unit, generation) in told:
-                self._correct(unit, generation)
                 continue
             self.world.deliver(self.state, unit, generation, outcome)
             self._act(NodeEnded(unit, generation, outcome, len(keys) > 1))
@@ -180,13 +177,6 @@ class Simulation:
             self._act(NodeEnded(unit, generation, outcome, more=True))
         if not self.story.end:
             self._act(TimeAdvanced())
-
-    def _correct(self, unit: int, generation: int) -> None:
-        """Have the result of an activity say another end of a unit than was told."""
-        state = self.state
-        is_as_told = unit in state.status and state.status[unit] in ENDED and state.generation[unit] == generation
-        if is_as_told and unit in self.world.records and self.random.random() * 100 < self.habits.corrects:
-            self._act(NodeEnded(unit, generation, self.world.correct(state, unit), more=True, corrects=True))
 
     def _answer(self, unit: int) -> None:
         path = self.state.path(unit)

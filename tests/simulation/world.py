@@ -210,14 +210,6 @@ class World:
         else:
             self.records[unit] = self.bound.pop((unit, generation), inputs), outcome
 
-    def correct(self, state: RunState, unit: int) -> Outcome:
-        """Return another end of a unit that has ended than its activity had told."""
-        path, (inputs, _) = state.path(unit), self.records[unit]
-        self.versions[path] = self.versions.get(path, 0) + 1
-        outcome = self.outcome(state, unit, inputs)
-        self.records[unit] = inputs, outcome
-        return outcome
-
     def _in_group(
         self, state: RunState, key: Key, inputs: tuple[str, ...], units: list[int], fresh: dict[int, Outcome]
     ) -> Outcome:

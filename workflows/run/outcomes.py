@@ -19,7 +19,6 @@ from sennit.workflows.messages.result import usage_in
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.compile.page import attach, check_places, parse_page
-from sennit.workflows.plan.digests import digest_in
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 from sennit.workflows.plan.scheduling.completion import LOST, NOT_WRITTEN, UNKNOWN_OUTCOME
 from sennit.workflows.plan.scheduling.events import NodeEnded, Outcome
@@ -260,16 +259,10 @@ class InFlight:
                 yield NodeEnded(*keys[place], outcome), reply
 
     def ends(self, found: Sequence[tuple[Outcome, NodeReply | None]]) -> Iterator[End]:
-        """Yield the units that end with the activity, and those of which its result says another end than was told
-        before: the result counts. One that was to start again has done so, and one that the result knows nothing of has
-        ended as it was told.
-        """
+        """Yield the units that end with the activity. A unit that has been told of before ended then."""
         for key, (outcome, reply) in zip(self.keys, found, strict=True):
-            earlier = self.ended.get(key)
-            if earlier is None:
+            if key not in self.ended:
                 yield NodeEnded(*key, outcome), reply
-            elif not (earlier.again or outcome.again) and _end_of(earlier) != _end_of(outcome):
-                yield NodeEnded(*key, outcome, corrects=True), reply
 
 
 def progress_of(request: object, *more: object) -> GroupProgress | None:
@@ -278,7 +271,3 @@ def progress_of(request: object, *more: object) -> GroupProgress | None:
         return None if more else GroupProgress.model_validate(request)
     except ValidationError:
         return None
-
-
-def _end_of(outcome: Outcome) -> tuple[str, bool, object]:
-    return digest_in(outcome.digest or ""), outcome.skipped, outcome.error

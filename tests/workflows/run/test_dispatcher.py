@@ -64,7 +64,7 @@ def told(attempt: int, *places: int, ref: str = "1" * 40) -> GroupProgress:
     return GroupProgress(call="c", attempt=attempt, places=places, replies=replies)
 
 
-async def test_what_an_activity_tells_counts_once_and_its_result_has_the_last_word() -> None:
+async def test_each_unit_of_an_activity_ends_once_when_it_is_told_or_else_with_the_result() -> None:
     flight = InFlight((0, 1, 2, 3), (1, 1, 2, 1), asyncio.ensure_future(never()), call="c")
     assert [event.unit for event, _ in flight.tell(told(1, 0))] == [0]
     assert [event.unit for event, _ in flight.tell(told(2, 0, 2))] == [2]
@@ -73,7 +73,7 @@ async def test_what_an_activity_tells_counts_once_and_its_result_has_the_last_wo
     (event, _), = flight.tell(GroupProgress(call="c", attempt=2, places=(1,), replies=(again,)))  # fmt: skip
     assert event.outcome.again
     result = [outcome_of(NodeReply(ref=sign * 40)) for sign in "1234"]
-    ends = [(event.unit, event.generation, event.corrects) for event, _ in flight.ends([(end, None) for end in result])]
-    assert ends == [(2, 2, True), (3, 1, False)]
+    ends = [(event.unit, event.generation) for event, _ in flight.ends([(end, None) for end in result])]
+    assert ends == [(3, 1)], "another end of a unit that was told of counts for nothing"
     assert [event.unit for event, _ in flight.ends([(START_AGAIN, None)] * 4)] == [3]
     flight.handle.cancel()

@@ -110,14 +110,13 @@ class RunStarted:
 @dataclass(slots=True)
 class NodeEnded:
     """A started unit ended. Ignored if the unit has a newer generation. With `more` others have ended at the same time:
-    nothing starts before another event has told of the last of them. It `corrects` an end that was told before.
+    nothing starts before another event has told of the last of them.
     """
 
     unit: int
     generation: int
     outcome: Outcome
     more: bool = False
-    corrects: bool = False
 
 
 @dataclass(slots=True)

@@ -54,7 +54,6 @@ from sennit.workflows.plan.scheduling.events import (
 from sennit.workflows.plan.scheduling.state import (
     DELEGATED,
     DRAIN,
-    ENDED,
     FAILED,
     IN_DOUBT,
     NEXT_TRY,
@@ -163,8 +162,8 @@ def _end_node(state: RunState, event: NodeEnded) -> None:
         if completion.note_end(state, unit, event.generation, outcome):
             _free(state, unit, outcome)
         return
-    if event.corrects or state.status[unit] != RUNNING or state.generation[unit] != event.generation:
-        _correct(state, event)
+    # An end that comes late, or after a person has changed the unit, counts for nothing.
+    if state.status[unit] != RUNNING or state.generation[unit] != event.generation:
         return
     is_shared = unit in state.shared
     _note_call(state, unit, outcome)
@@ -201,17 +200,6 @@ def _note_call(state: RunState, unit: int, outcome: Outcome) -> None:
         since = min(began, max([since, *before]))
     state.waits.total["dependency"] += since - state.started[unit]
     state.waits.total["slot"] += began - since
-
-
-def _correct(state: RunState, event: NodeEnded) -> None:
-    """Take the end that the result of an activity says in the place of the one that it had told: what has read another
-    output runs again. An end that comes late, or after a person has changed it, counts for nothing.
-    """
-    unit, is_over = event.unit, state.status[event.unit] in ENDED
-    if event.corrects and is_over and not state.ended and state.generation[unit] == event.generation:
-        retry.start_over(state, unit)
-        state.queued[unit] = False
-        completion.complete(state, unit, event.outcome)
 
 
 def _free(state: RunState, unit: int, outcome: Outcome) -> None:
