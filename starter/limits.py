@@ -19,6 +19,7 @@ MAX_ID_BYTES: Final = 255  # of a workflow id: what Temporal's databases keep
 MAX_INPUTS_BYTES: Final = MAX_PAYLOAD_BYTES // 4  # of a run's inputs: they travel with the plan
 MAX_LISTED_RUNS: Final = 5_000
 """Runs that one listing reads, since the store sorts them by their end and not by their start."""
+MAX_LOCAL_WORKERS: Final = 64  # processes of `sennit dev`: each uses about one core
 MAX_LOG_BYTES: Final = 10_000_000  # of a log of the local stack; a larger one is renamed at the next start
 MAX_NODE_LINES: Final = 60  # of a run of a program that `status` writes one by one, as the board draws them
 MAX_OUTPUT_CHANGES: Final = 10

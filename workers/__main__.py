@@ -1,7 +1,6 @@
-"""`python -m sennit.workers ROLE` serves the queues of a role, with `--processes N` in several processes. With
-`catalogue` in its place it lists tools, roles and models, with `check FILE` it checks the types of a program, with `try
-NAME` it calls a tool once, with `gc` it deletes artifacts that no run can need, and with `store` it creates the
-artifact store.
+"""`python -m sennit.workers ROLE` serves the queues of a role. With `catalogue` in its place it lists tools, roles and
+models, with `check FILE` it checks the types of a program, with `try NAME` it calls a tool once, with `gc` it deletes
+artifacts that no run can need, and with `store` it creates the artifact store.
 
 Exit codes: 0 drained, 1 a worker failed or too many threads are lost, 2 wrong role, setting or tool module. Without an
 artifact store or a Temporal server that can be used, a worker waits, and /readyz says for what.
@@ -24,7 +23,6 @@ ALLOCATIONS = 10_000
 """New objects after which Python looks for garbage. Of its default, 700, a large plan makes as many for ten nodes."""
 USAGE = """\
 usage: python -m sennit.workers ROLE        serve a role: {roles}
-                                            in N processes with --processes N
        python -m sennit.workers catalogue   print all tools, roles and models as JSON
        python -m sennit.workers check FILE  print what the types of a program do not allow as JSON
        python -m sennit.workers try NAME    call a tool once, with --arg NAME=VALUE; print what came of it as JSON
@@ -42,7 +40,6 @@ def main(arguments: Sequence[str]) -> int:
     from sennit.workers.roles import ROLES, UnknownRole
     from sennit.workers.settings import WrongSetting
 
-    arguments, count = (arguments[:1], arguments[2]) if list(arguments[1:-1]) == ["--processes"] else (arguments, "")
     takes_more = arguments[:1] in (["gc"], ["try"], ["login"], ["token"]) or (
         arguments[:1] == ["check"] and len(arguments) == 2
     )
@@ -50,13 +47,9 @@ def main(arguments: Sequence[str]) -> int:
         help_wanted = list(arguments) in (["-h"], ["--help"])
         (sys.stdout if help_wanted else sys.stderr).write(USAGE.format(roles=", ".join(ROLES)))
         return 0 if help_wanted else 2
-    if takes_more or count:
+    if takes_more:
         gc.enable()
     try:
-        if count:
-            from sennit.workers.processes import count_in, serve_in
-
-            return serve_in(arguments[0], count_in(count))
         if arguments[0] == "gc":
             from sennit.workers.garbage import main as collect_garbage
 

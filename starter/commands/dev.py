@@ -4,17 +4,22 @@ import argparse
 
 from sennit.starter.client.errors import Exit, SennitError
 from sennit.starter.commands.command_line import Parser
+from sennit.starter.commands.launch import whole
 from sennit.starter.dev.messages import LocalStackFailed
 from sennit.starter.dev.stack import LocalStack
+from sennit.starter.limits import MAX_LOCAL_WORKERS
 from sennit.starter.terminal.console import Terminal
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.describe("", "sennit dev\nsennit dev --restart")
+    parser.describe("", "sennit dev --workers 2\nsennit dev --restart")
     ends = parser.add_mutually_exclusive_group()
     ends.add_argument("--stop", action="store_true", help="stop the local stack that runs in the background")
     restart_help = "start it in the background with these settings, in place of the one that runs"
     ends.add_argument("--restart", action="store_true", help=restart_help)
+    count = whole(1, MAX_LOCAL_WORKERS)
+    workers_help = "how many processes of workers it starts, each of every role (default: 1)"
+    parser.add_argument("--workers", type=count, default=1, metavar="N", help=workers_help)
 
 
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
@@ -23,7 +28,7 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
 
     The runs of a stopped stack stay in its database and go on at the next start.
     """
-    stack = LocalStack(say=terminal.say)
+    stack = LocalStack(say=terminal.say, workers=args.workers)
     try:
         if args.restart:
             await stack.restart()

@@ -27,9 +27,8 @@ def add_arguments(parser: Parser) -> None:
         parser.add_argument("--older-than", type=age, default=parse_duration("30d"), metavar="30d", help=age_help)
         parser.add_argument("--dry-run", action="store_true", help="say what would be deleted, and delete nothing")
         return
-    parser.describe("ROLE", "sennit worker tools --processes 4\nsennit worker all --address temporal.example.com:7233")
+    parser.describe("ROLE", "sennit worker tools\nsennit worker all --address temporal.example.com:7233")
     parser.add_argument("role", metavar="ROLE", help="what it serves: workflow, llm, tools, sandbox, all")
-    parser.add_argument("--processes", metavar="N", help="how many processes serve it; one that dies is started again")
 
 
 async def run(args: argparse.Namespace, terminal: Terminal) -> NoReturn:
@@ -44,9 +43,7 @@ def _serve(args: argparse.Namespace) -> NoReturn:
     for flag, variable in (("address", "TEMPORAL_ADDRESS"), ("namespace", "TEMPORAL_NAMESPACE")):
         if getattr(args, flag):
             os.environ[variable] = getattr(args, flag)
-    command = [*WORKERS, args.role]
-    command += ["--processes", args.processes] if args.processes else []
-    os.execv(sys.executable, command)  # noqa: S606  # a program of our own
+    os.execv(sys.executable, [*WORKERS, args.role])  # noqa: S606  # a program of our own
 
 
 async def _collect(args: argparse.Namespace, terminal: Terminal) -> NoReturn:

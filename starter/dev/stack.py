@@ -39,7 +39,10 @@ Renew = Literal["always", "code", "never"]
 
 
 class LocalStack:
-    """The server and workers of one state directory. Every method raises LocalStackFailed."""
+    """The server and workers of one state directory. Every method raises LocalStackFailed.
+
+    `serve` and `restart` start so many processes of workers, each of every role.
+    """
 
     def __init__(
         self,
@@ -48,11 +51,13 @@ class LocalStack:
         say: Say = to_stderr,
         worker_command: Sequence[str] = COMMAND,
         check_command: Sequence[str] = CHECK,
+        workers: int = 1,
     ) -> None:
         self.state = state or StateDir.find()
         self._say = say
         self._worker_command = worker_command
         self._check_command = check_command
+        self._workers = workers
 
     async def join(self, renew: Renew = "always") -> StackRecord:
         """Join the stack that runs, or start one in the background, and wait until it is ready.
@@ -73,6 +78,7 @@ class LocalStack:
                 await self._prepare_successor()
                 self._say(f"{STALE}: restarting the local stack")
                 await self.stop()
+                self._workers = max(1, len(record.workers))  # as many as somebody has asked for
                 record = None
             record = record or await self._start()
             self.state.last_used.touch()
@@ -93,7 +99,7 @@ class LocalStack:
             if running:
                 self._say("stopping the local stack in the background; its runs go on here")
                 await self.stop()
-        await Supervisor(self.state, binary, self._worker_command, self._say).run()
+        await Supervisor(self.state, binary, self._worker_command, self._say, workers=self._workers).run()
 
     async def restart(self) -> StackRecord:
         """Start it in the background with this installation and the settings of this process, whatever runs now."""
@@ -159,7 +165,7 @@ class LocalStack:
         command = [sys.executable, "-P", "-m", "sennit.starter.dev.supervisor", str(self.state.root), binary]
         with open(self.state.log("supervisor"), "ab", opener=private) as log:
             process = subprocess.Popen(  # noqa: S603 - a command of ours, not text from outside
-                [*command, *self._worker_command],
+                [*command, str(self._workers), *self._worker_command],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

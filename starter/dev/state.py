@@ -104,7 +104,7 @@ class StackRecord(BaseModel):
     installation: str = ""  # where the Sennit is that started it
     supervisor: ProcessIdentity
     server: ProcessIdentity | None = None
-    worker: ProcessIdentity | None = None
+    workers: tuple[ProcessIdentity, ...] = ()
     port: int = 0
     ui_port: int = 0
     address: str = ""  # HOST:PORT of its Temporal server
@@ -141,8 +141,10 @@ class StateDir:
         base = Path(environ.get("XDG_STATE_HOME") or "")
         return cls((base if base.is_absolute() else Path.home() / ".local" / "state") / "sennit")
 
-    def log(self, name: Literal["server", "worker", "supervisor"]) -> Path:
-        return self.root / "logs" / f"{name}.log"
+    def log(self, name: Literal["server", "worker", "supervisor"], number: int = 1) -> Path:
+        """Return the log of a process; that of the second worker is `worker-2.log`."""
+        file = name if number == 1 else f"{name}-{number}"
+        return self.root / "logs" / f"{file}.log"
 
     def prepare(self) -> None:
         """Make the directory. Only its owner can read what is in it. Raises LocalStackFailed.

@@ -40,14 +40,20 @@ RUNS = f"ExecutionStatus='Running' AND WorkflowType != '{STREAM_TYPE}'"
 
 
 class Supervisor:
-    """Runs a Temporal server and a process of workers until it is stopped or, with `idle_stop`, has nothing to do.
+    """Runs a Temporal server and processes of workers until it is stopped or, with `idle_stop`, has nothing to do.
 
     A server or workers that die are started again; the server keeps its ports. At a stop the workers drain first. If
     this process is killed, its children end by themselves, and the next supervisor kills what still runs of them.
     """
 
     def __init__(
-        self, state: StateDir, binary: Path, worker_command: Sequence[str], say: Say, idle_stop: float | None = None
+        self,
+        state: StateDir,
+        binary: Path,
+        worker_command: Sequence[str],
+        say: Say,
+        idle_stop: float | None = None,
+        workers: int = 1,
     ) -> None:
         self._state = state
         self._say = say
@@ -61,7 +67,8 @@ class Supervisor:
         )
         headless = os.environ.get("SENNIT_UI") == "off"
         self._server = DevServer(binary, state.database, state.log("server"), headless=headless)
-        self._workers = Workers(worker_command, state)
+        self._workers = [Workers(worker_command, state, number) for number in range(1, workers + 1)]
+        self._ready_workers: dict[Workers, ProcessIdentity] = {}
         self._ready = asyncio.Event()
 
     async def run(self) -> None:
@@ -76,7 +83,8 @@ class Supervisor:
 
         def stop() -> None:
             if not serving.cancel():  # the second signal
-                self._workers.kill()
+                for workers in self._workers:
+                    workers.kill()
                 self._server.kill()
 
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -89,7 +97,7 @@ class Supervisor:
             self._update(phase="failed", detail=str(failure), wrong_settings=isinstance(failure, WrongSettings))
             raise
         finally:
-            await self._workers.stop()
+            await asyncio.gather(*(workers.stop() for workers in self._workers))
             await self._server.stop()
             if self._record.phase == "stopping":
                 self._update(phase="stopped", detail="")
@@ -100,12 +108,14 @@ class Supervisor:
         await self._ensure_store()
         await self._server.start()
         server = self._server
-        self._workers.address = server.address
         self._update(port=server.port, ui_port=server.ui_port, address=server.address, ui_url=server.ui_url or "")
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._server.keep_running(self._say, self._server_changed))
-                tasks.create_task(self._workers.keep_running(self._say, self._workers_changed))
+                for workers in self._workers:
+                    workers.address = server.address
+                    changed = partial(self._workers_changed, workers)
+                    tasks.create_task(workers.keep_running(self._say, changed))
                 tasks.create_task(self._collect_garbage())
                 tasks.create_task(self._sweep_grants())
                 if self._idle_stop:
@@ -128,11 +138,13 @@ class Supervisor:
 
     def _replace(self, last: StackRecord | None) -> None:
         """Kill what a killed supervisor left, because two servers must not share one database; keep its ports."""
-        self._update(server=last and last.server, worker=last and last.worker)  # in case this process is killed, too
-        for child in (last.worker, last.server) if last else ():
+        if last is None:
+            return
+        self._update(server=last.server, workers=last.workers)  # in case this process is killed, too
+        for child in (*last.workers, last.server):
             if child and not child.kill_group():
                 raise LocalStackFailed(f"process {child.pid} of an earlier stack does not end; end it and start again")
-        if last and last.port:  # links to the web UI keep working
+        if last.port:  # links to the web UI keep working
             self._server.port, self._server.ui_port = last.port, last.ui_port
             self._update(port=last.port, ui_port=last.ui_port)  # for the start after one that fails
 
@@ -158,7 +170,7 @@ class Supervisor:
         while True:
             if time.time() - self._state.last_collected() > DAY:
                 with suppress(OSError):
-                    if await self._workers.collect_garbage():
+                    if await self._workers[0].collect_garbage():
                         self._state.collected.touch(mode=0o600)
             await asyncio.sleep(HOUR)
 
@@ -174,12 +186,20 @@ class Supervisor:
         if ready:
             self._update(server=self._server.identity)
 
-    def _workers_changed(self, ready: bool) -> None:
+    def _workers_changed(self, workers: Workers, ready: bool) -> None:
+        """Note that a process of workers starts or is ready. The stack is ready when all of them are."""
+        self._ready_workers.pop(workers, None)
         if not ready:
             known = {"settings": settings_digest(), "environment": environment_digest()}
             self._update(phase="starting", detail="starting the workers", **known)
             return
-        self._update(phase="ready", detail="", worker=self._workers.identity)
+        if workers.identity is not None:
+            self._ready_workers[workers] = workers.identity
+        self._update(workers=tuple(self._ready_workers.values()))
+        if len(self._ready_workers) < len(self._workers):
+            return
+
+        self._update(phase="ready", detail="")
         self._ready.set()
         if self._idle_stop is None:
             self._say(_welcome(self._record, self._state))
@@ -199,23 +219,27 @@ async def anything_runs(client: Client, which: str = "") -> bool | None:
 
 
 def _welcome(record: StackRecord, state: StateDir) -> str:
+    workers = f"every role in one process, log {state.log('worker')}"
+    if len(record.workers) > 1:
+        workers = f"every role in each of {len(record.workers)} processes, logs in {state.log('worker').parent}"
     return (
         f"Temporal   {record.address}, namespace {NAMESPACE}\n"
         f"Web UI     {record.ui_url or 'off'}\n"
-        f"Workers    every role in one process, log {state.log('worker')}\n"
+        f"Workers    {workers}\n"
         f"State      {state.root}\n"
         "Ctrl-C stops them. Runs are kept and go on at the next start."
     )
 
 
-def _main(state: str, binary: str, *worker_command: str) -> None:
+def _main(state: str, binary: str, workers: str, *worker_command: str) -> None:
     def say(line: str) -> None:
         to_stderr(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}")
 
     idle_stop = os.environ.get("SENNIT_IDLE_STOP") or "900"
     if not re.fullmatch(r"\d+(?:\.\d+)?|\.\d+", idle_stop) or float(idle_stop) == 0:
         raise LocalStackFailed(f"SENNIT_IDLE_STOP={idle_stop} is not a number of seconds above 0")
-    asyncio.run(Supervisor(StateDir(Path(state)), Path(binary), worker_command, say, float(idle_stop)).run())
+    place = StateDir(Path(state))
+    asyncio.run(Supervisor(place, Path(binary), worker_command, say, float(idle_stop), int(workers)).run())
 
 
 if __name__ == "__main__":

@@ -35,13 +35,17 @@ MODEL_SETTINGS = "SENNIT_MODEL_SETTINGS"  # a file, or the settings themselves
 
 
 class Workers(Child):
-    """Workers of every role in one process, with the environment of this one, for the server at `address`."""
+    """Workers of every role in one process, with the environment of this one, for the server at `address`. A stack may
+    have several such processes; this is the one with the `number`.
+    """
 
-    name = "the worker process"
     grace = DRAIN + 5
 
-    def __init__(self, command: Sequence[str], state: StateDir) -> None:
-        super().__init__(state.log("worker"))
+    def __init__(self, command: Sequence[str], state: StateDir, number: int = 1) -> None:
+        super().__init__(state.log("worker", number))
+        self.name = "the worker process"
+        if number > 1:
+            self.name = f"worker process {number}"
         self._command = command
         self._state = state
         self._port = 0

@@ -48,8 +48,8 @@ def processes(state: StateDir) -> tuple[ProcessIdentity, ProcessIdentity, Proces
     record = state.read()
     assert record is not None
     assert record.server is not None
-    assert record.worker is not None
-    return record.supervisor, record.server, record.worker
+    (worker,) = record.workers
+    return record.supervisor, record.server, worker
 
 
 def all_ended(processes: Sequence[ProcessIdentity]) -> bool:
@@ -295,6 +295,35 @@ async def test_a_wrong_setting_is_a_wrong_call_and_not_an_unreachable_server(
     monkeypatch.setenv("SENNIT_TOOLS", "no_such_module")
     with pytest.raises(Refused, match=r"SENNIT_TOOLS: .*no_such_module"):
         await join_local_stack(say=lambda _: None)
+
+
+async def test_a_stack_has_as_many_workers_as_were_asked_for_also_when_one_dies_or_settings_change(
+    state: StateDir, fake_worker: tuple[str, ...], local: LocalStack, eventually: Eventually,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """One of them has its own log, and is ready at a port of its own."""
+
+    def workers() -> tuple[ProcessIdentity, ...]:
+        record = state.read()
+        return record.workers if record is not None else ()
+
+    asked = LocalStack(state, say=print, worker_command=fake_worker, check_command=WORKS, workers=2)
+    await asked.restart()
+    first, second = workers()
+    ports = {start["environ"]["SENNIT_HEALTH_PORT"] for start in starts(state)}
+    assert len(ports) == 2
+    assert state.log("worker", 2).name == "worker-2.log"
+    assert state.log("worker", 2).exists()
+
+    second.signal(signal.SIGKILL)
+    await eventually(lambda: len(workers()) == 2 and second not in workers() and phase(state) == "ready")
+    assert first in workers()
+
+    before = workers()
+    monkeypatch.setenv("OPENAI_API_KEY", "new")
+    await local.join()
+    assert len(workers()) == 2
+    await eventually(lambda: all_ended(before))
 
 
 async def test_sennit_dev_replaces_the_background_shows_its_addresses_and_stops_on_sigterm(
