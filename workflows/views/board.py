@@ -76,7 +76,7 @@ _OF_YOURS = {"answer": "a `value`", "edit_program": "a `script`"}
 @dataclass(frozen=True, slots=True)
 class _Detail:
     """How much is shown: of which statuses nodes have titles and rows, how many rows and questions, how many characters
-    of the values that a question is about, nodes or rows.
+    of the values that a question is about, and whether nodes have boxes of their own.
 
     The first detail with at most `limit` bytes as sent is taken, or the last.
     """
@@ -85,7 +85,6 @@ class _Detail:
     rows: int
     questions: int
     shown: int
-    titles: bool = True
     nodes: bool = True
     limit: int = MAX_USUAL_BOARD_BYTES
 
@@ -110,10 +109,8 @@ class _Row:
 
 _DETAILS = (
     _Detail(_STATUSES, rows=20, questions=6, shown=1_000),
-    _Detail(_STATUSES[:4], rows=12, questions=6, shown=600),
-    _Detail(_URGENT, rows=6, questions=3, shown=300),
-    _Detail(_URGENT, rows=4, questions=4, shown=300, titles=False, limit=MAX_BOARD_BYTES),
-    _Detail(_URGENT, rows=4, questions=1, shown=300, titles=False, nodes=False),
+    _Detail(_URGENT, rows=6, questions=4, shown=300, limit=MAX_BOARD_BYTES),
+    _Detail(_URGENT, rows=4, questions=1, shown=300, nodes=False),
 )
 
 
@@ -138,7 +135,7 @@ def board(run: ShownRun, *, title: str, notes: Sequence[str] = (), end: RunEnd =
     rows_text = _rows_text(state.graph, shown, diagram, drawn_statuses, name)
     text, pictures = "", dict[object, str]()
     for detail in _DETAILS:
-        drawn = (detail.nodes, detail.titles and detail.statuses) if diagram.layout.whole else None
+        drawn = (detail.nodes, detail.statuses) if diagram.layout.whole else None
         if drawn not in pictures:
             marks = _marks(state, shown, drawn_statuses, detail if diagram.layout.whole and detail.nodes else None)
             pictures[drawn] = picture(diagram, marks, counts=counts, whole=detail.nodes)
@@ -318,7 +315,6 @@ def _marks(state: RunState, shown: Sequence[int], statuses: Sequence[str], detai
     """Return what the nodes show; of a graph drawn in rows, without a detail, only the statuses count."""
     if detail is None:
         return [Mark(status) for status in statuses]
-    titled = detail.statuses if detail.titles else ()
     marks = []
     for node, status in zip(shown, statuses, strict=True):
         items = state.values(node)
@@ -328,7 +324,7 @@ def _marks(state: RunState, shown: Sequence[int], statuses: Sequence[str], detai
         if items and state.status[node] == EXPANDED:
             note = f"{ended}/{len(items)}"
         share = ended / len(items) if items else 0.0
-        marks.append(Mark(status, note, share, _title(state, node, status) if status in titled else ""))
+        marks.append(Mark(status, note, share, _title(state, node, status) if status in detail.statuses else ""))
     return marks
 
 
