@@ -2,9 +2,8 @@
 a goal. `make bench-peers` times other libraries in the same run.
 
 Everything is measured in this run, on this machine, on dev servers with their database on disk. `make bench ARGS=page`
-writes the figures into `docs/performance.md`; `ARGS=agents` times agents, `ARGS=faults` what a failing model server
-costs, see these modules. `ARGS="parts ratios"` measures
-one part alone.
+writes the figures into `docs/performance.md`; `ARGS=agents` times agents, `ARGS=programs` programs,
+see these modules. `ARGS="parts ratios"` measures one part alone.
 """
 
 import asyncio
@@ -19,8 +18,8 @@ from typing import Any
 
 from temporalio.client import WorkflowFailureError
 
-from benchmarks import board, capacity, fanout, hostile, library, programs, rates, step, stream, throughput
-from benchmarks.agents import comparison, faults
+from benchmarks import board, hostile, programs, step
+from benchmarks.agents import comparison
 from benchmarks.performance import run
 from benchmarks.performance.scale import p95
 from benchmarks.shapes import wide
@@ -70,14 +69,7 @@ if __name__ == "__main__":
         "peers": run.peers,
         "page": partial(run.parts, to_page=True),
         "agents": comparison.main,
-        "faults": faults.main,
-        "throughput": throughput.main,
-        "capacity": capacity.main,
         "programs": programs.main,
-        "library": library.main,
-        "stream": stream.main,
-        "fanout": fanout.main,
-        "rates": rates.main,
     }
     chosen = others.get(sys.argv[1]) if sys.argv[1:] else None
     sys.exit(asyncio.run(chosen(sys.argv[2:]) if chosen else main([])))

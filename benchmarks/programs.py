@@ -184,7 +184,7 @@ async def main(counts: list[str]) -> int:
     print()
     for count in map(int, counts or ("250", "1000")):
         for name in MANY:
-            async with site("dev", 1) as fresh:
+            async with site() as fresh:
                 good.append(await _many(fresh, name, count))
     print(f"load of the machine: {os.getloadavg()[0]:.1f}")
     return 0 if all(good) else 1

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
-from benchmarks.performance import costs, crowd, page, processes, ratios, scale
+from benchmarks.performance import costs, crowd, page, ratios, scale
 from benchmarks.performance.table import Part
 
 Measure = Callable[[int], Awaitable[Part]]
@@ -12,7 +12,6 @@ PARTS: dict[str, Measure] = {
     "ratios": ratios.measure,
     "crowd": crowd.measure,
     "scale": scale.measure,
-    "processes": processes.measure,
     "costs": costs.measure,
 }
 WITH_PEERS: dict[str, Measure] = {**PARTS, "ratios": partial(ratios.measure, with_peers=True)}

@@ -2,17 +2,17 @@
 
 import asyncio
 import math
-from pathlib import Path
+import subprocess
+import sys
 
 import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from temporalio.api.history.v1 import HistoryEvent
-from temporalio.client import Client
 
-from benchmarks.load import ROLES, Site, Spent
-from benchmarks.performance import costs, crowd, processes, scale
+from benchmarks.load import processor_seconds
+from benchmarks.performance import costs, crowd, scale
 from benchmarks.performance.scale import IN_FLIGHT, Large, bound, p95
 from benchmarks.performance.table import Table, figure, goal_cell
 
@@ -95,19 +95,11 @@ def test_costs_are_milliseconds_beside_their_goals() -> None:
     ]
 
 
-async def test_processor_time_is_that_of_the_processes_that_are_measured() -> None:
-    client = await Client.connect("127.0.0.1:1", lazy=True)
-    built = Site(client, Path(), None, {"server": [psutil.Process()], "tools": []})
-    used = built.cpu()
-    assert used.keys() == {"server", "tools", "client"}
-    assert used["server"] > 0
-    assert used["tools"] == 0
-
-
-def test_processor_time_of_workers_is_that_of_all_roles() -> None:
-    cpu = {**dict.fromkeys(ROLES, 0.01), "server": 0.1, "client": 0.01}
-    spent = Spent(100, 10, 20.0, 1.0, cpu, {}, {})
-    assert processes.row(2, spent, 3.456) == ("2", "5.0", "3.46", "30", "100", "0.70")
+def test_processor_time_counts_children() -> None:
+    """Of a process that computes in a child, that of the child counts too."""
+    before = processor_seconds(psutil.Process())
+    subprocess.run([sys.executable, "-c", "sum(range(3_000_000))"], check=True)
+    assert processor_seconds(psutil.Process()) > before
 
 
 @pytest.mark.parametrize(
