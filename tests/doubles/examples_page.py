@@ -25,9 +25,10 @@ def drawn(name: str, user: ExampleUser) -> str:
 
 
 def sections(text: str) -> dict[str, str]:
-    """Return the text of each example's section."""
-    _, *parts = re.split(r"^## (\S+)\n", text, flags=re.MULTILINE)
-    return dict(zip(parts[::2], parts[1::2], strict=True))
+    """Return the text of each example plan's section. The heading of another section has several words."""
+    _, *parts = re.split(r"^## (.+)\n", text, flags=re.MULTILINE)
+    found = dict(zip(parts[::2], parts[1::2], strict=True))
+    return {heading: section for heading, section in found.items() if " " not in heading}
 
 
 def pasted(path: Path, user: ExampleUser) -> str:

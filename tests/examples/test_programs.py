@@ -54,8 +54,8 @@ def test_a_program_is_short_and_says_what_it_is(name: str) -> None:
 
 def test_the_page_draws_every_program_and_its_test_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     docs = PROGRAMS.parents[1] / "docs"
-    page, library = (docs / "programs.md").read_text(), (docs / "library.md").read_text()
-    drawn = re.findall(r"^## \[(\w+)\].*?```mermaid", library, re.MULTILINE | re.DOTALL)
+    page, library = (docs / "programs.md").read_text(), (docs / "examples.md").read_text()
+    drawn = re.findall(r"^### \[(\w+)\].*?```mermaid", library, re.MULTILINE | re.DOTALL)
     assert sorted(drawn) == EVERY
     [written] = [code for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "def test_" in code]
     scope: dict[str, Any] = {}
