@@ -4,7 +4,6 @@ A folder that was named with `--docs` is open to every run. To write without ask
 the hash of a secret that only this run's input has, and the worker that opens the run notes its id there.
 """
 
-import hashlib
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -12,30 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from filelock import FileLock
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import ValidationError
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
 from sennit.starter.dev.private_file import replace_file
 from sennit.starter.limits import MAX_GRANTED_FOLDERS
-
-UNCLAIMED_SECONDS = 3_600.0
-
-
-class WriteGrant(BaseModel):
-    """A run of that workflow id may write without asking: the first to show the secret of that hash. A worker notes its
-    first run id as `run`. `made` is a Unix time.
-    """
-
-    secret: str
-    workflow: str
-    made: float
-    run: str = ""
-
-
-class _Granted(BaseModel):
-    docs: list[str] = Field(default_factory=list)
-    writes: list[WriteGrant] = Field(default_factory=list)
+from sennit.workflows.messages.write_grants import WriteGrant, WrittenGrants, hash_of
 
 
 class GrantFile:
@@ -47,42 +29,40 @@ class GrantFile:
     def open_folder(self, folder: str) -> None:
         """Let the runs of this stack read a folder, or a file that is attached to one."""
         with self._changing() as granted:
-            granted.docs = [*(old for old in granted.docs if old != folder), folder][-MAX_GRANTED_FOLDERS:]
+            others = [known for known in granted.docs if known != folder]
+            granted.docs = (*others, folder)[-MAX_GRANTED_FOLDERS:]
 
     def allow_writes(self, workflow: str) -> str:
         """Return a secret. The run of that id that shows it first, within an hour, may write without asking."""
         secret = secrets.token_urlsafe(24)
-        hashed = hashlib.sha256(secret.encode()).hexdigest()
+        grant = WriteGrant(secret=hash_of(secret), workflow=workflow, made=time.time())
         with self._changing() as granted:
-            granted.writes.append(WriteGrant(secret=hashed, workflow=workflow, made=time.time()))
+            granted.writes = (*granted.writes, grant)
         return secret
 
     async def sweep(self, is_over: Callable[[WriteGrant], Awaitable[bool]]) -> None:
         """Drop the grants that no run came for within an hour, and those of runs that are over."""
         writes = self._read().writes
-        ended = [each.secret for each in writes if each.run and await is_over(each)]
-        if ended or any(not each.run for each in writes):
+        ended = [grant.secret for grant in writes if grant.run and await is_over(grant)]
+        if ended or any(not grant.run for grant in writes):
             with self._changing() as granted:
-                granted.writes = [each for each in granted.writes if each.secret not in ended]
+                granted.writes = tuple(grant for grant in granted.writes if grant.secret not in ended)
 
     @contextmanager
-    def _changing(self) -> Iterator[_Granted]:
+    def _changing(self) -> Iterator[WrittenGrants]:
         with FileLock(self._path.with_suffix(".lock"), mode=0o600):
             granted = self._read()
-            granted.writes = [each for each in granted.writes if each.run or _is_fresh(each)]
+            now = time.time()
+            granted.writes = tuple(grant for grant in granted.writes if grant.run or grant.may_be_claimed(now))
             yield granted
             replace_file(self._path, granted.model_dump_json(indent=2))
 
-    def _read(self) -> _Granted:
+    def _read(self) -> WrittenGrants:
         """Return what was written; nothing if that cannot be read."""
         try:
-            return _Granted.model_validate_json(self._path.read_bytes())
+            return WrittenGrants.model_validate_json(self._path.read_bytes())
         except (FileNotFoundError, ValidationError):
-            return _Granted()
-
-
-def _is_fresh(grant: WriteGrant) -> bool:
-    return time.time() < grant.made + UNCLAIMED_SECONDS
+            return WrittenGrants()
 
 
 async def is_over(client: Client, grant: WriteGrant) -> bool:

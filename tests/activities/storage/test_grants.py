@@ -8,7 +8,8 @@ import pytest
 
 from sennit.activities.storage.grants import Chain, Grants
 from sennit.starter.dev import grants as file
-from sennit.starter.dev.grants import GrantFile, WriteGrant
+from sennit.starter.dev.grants import GrantFile
+from sennit.workflows.messages.write_grants import WriteGrant
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from sennit.workflows.plan.language.text import text_bytes
 
 GUESSED_SECONDS = {"tool": 1.0, "llm": 5.0, "agent": 60.0, "program": 10.0, "map": 2.0, "join": 0.05, "gate": 60.0}
 GUESSED_TOKENS = 1_000
+"""What a model call is expected to take, beside its prompt, where the plan gives no estimate."""
 AGENT_TOKENS = 20_000
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from sennit.workflows.plan.programs.source import Function, Source
 
 Found = Iterator[tuple[str, ast.AST, str]]
+"""The code, the place and the sentence of each problem."""
 _ENDS = (ast.Break, ast.Return, ast.Raise, ast.Assert, ast.Await, ast.Call, ast.Subscript, ast.Yield, ast.YieldFrom)
 _LEAVES = (ast.Break, ast.Return, ast.Raise, ast.Assert, ast.Yield)
 _CONDITION = (

@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from sennit.workflows.plan.limits import MAX_SCRIPT_PROBLEMS
 from sennit.workflows.plan.programs.arguments import Arguments
 from sennit.workflows.plan.programs.endings import (
     CHANGING,
+    Found,
     endless_loop_in,
     endless_recursion_in,
     is_session,
@@ -42,9 +43,6 @@ _TEXT = 20_000
 _NO_MODULE = ": use a tool; scripts have json, re, math and the like"
 _CALL_IT = "call it, or give it to task(function, ...)"
 _JSON_TYPES = ("str", "int", "float", "bool", "None", "list", "dict", "Any", "Optional", "Union", "Literal", "object")
-
-Found = Iterator[tuple[str, ast.AST, str]]
-"""The code, the place and the sentence of each problem."""
 
 
 @dataclass(frozen=True, slots=True)

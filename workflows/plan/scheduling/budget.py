@@ -8,6 +8,7 @@ therefore never stalls a run, and a run exceeds a limit by one call at most.
 from dataclasses import astuple, dataclass, field, fields, replace
 from typing import Any
 
+from sennit.workflows.plan.compile.forecast import GUESSED_TOKENS
 from sennit.workflows.plan.language.limits import Usage, format_amount
 from sennit.workflows.plan.scheduling.events import Outcome
 
@@ -15,8 +16,6 @@ UNSEEN = 10
 """How many times a model call may use what it was granted, before the run has seen one: a server may count otherwise
 than Sennit, and ignore the limit that it is sent.
 """
-GUESSED_TOKENS = 1_000
-"""What a model call is expected to take before the run has seen one, where the plan gives no estimate."""
 
 
 @dataclass(slots=True)
