@@ -54,12 +54,16 @@ class Diagram:
         parts = [self._edges]
         for status, style in STYLES.items():
             members = [(mark, box) for mark, box in zip(marks, boxes, strict=True) if mark.status == status]
-            if members:
-                parts.append(_group(members, style, animated=status == "running"))
-                centres = [(box.x + left + BADGE // 2, box.y + top + box.height // 2) for _, box in members]
-                badge_positions.setdefault(status, []).extend(centres)
-        notes = _notes(marks, boxes) if self.frame.two_lines else ""
-        return f"<g transform='translate({left} {top})'>{''.join(parts)}{self._names}{notes}</g>"
+            if not members:
+                continue
+            parts.append(_boxes(members, style, animated=status == "running"))
+            for _, box in members:
+                centre = (box.x + left + BADGE // 2, box.y + top + box.height // 2)
+                badge_positions.setdefault(status, []).append(centre)
+        parts.append(self._names)
+        if self.frame.two_lines:
+            parts.append(_notes(marks, boxes))
+        return f"<g transform='translate({left} {top})'>{''.join(parts)}</g>"
 
 
 def _edges(layout: Layout, boxes: Sequence[Box], nodes: Sequence[Node], down: bool) -> str:
@@ -67,112 +71,156 @@ def _edges(layout: Layout, boxes: Sequence[Box], nodes: Sequence[Node], down: bo
     solid: list[str] = []
     dotted: list[str] = []
     straight = len(layout.links) > MAX_CURVES
-    for source, node in layout.links:
-        line = _line(boxes[source], boxes[node], down, straight=straight)
-        exception = source < layout.count and node in nodes[source].dotted
-        (dotted if exception else solid).append(line)
-    solid += [_through(boxes[cell], down) for layer in layout.layers for cell in layer if cell >= layout.count]
-    lines = "".join(
-        f"<path{dash} d='{''.join(paths)}'/>"
-        for paths, dash in ((solid, ""), (dotted, " stroke-dasharray='2 5'"))
-        if paths
-    )
-    if not lines:
+    for source, target in layout.links:
+        line = _line(boxes[source], boxes[target], down, straight=straight)
+        is_dotted = source < layout.count and target in nodes[source].dotted
+        if is_dotted:
+            dotted.append(line)
+        else:
+            solid.append(line)
+
+    # Where a long edge crosses a layer, its lane is as long as the layer is deep.
+    for layer in layout.layers:
+        solid += [_through(boxes[cell], down) for cell in layer if cell >= layout.count]
+
+    # All lines of one kind are one path: the board must stay small.
+    paths: list[str] = []
+    if solid:
+        paths.append(f"<path d='{''.join(solid)}'/>")
+    if dotted:
+        paths.append(f"<path stroke-dasharray='2 5' d='{''.join(dotted)}'/>")
+    if not paths:
         return ""
-    ends = [boxes[node] for node in dict.fromkeys(node for _, node in layout.links if node < layout.count)]
-    tip = f"<path d='M0 0l{'-4-8h8' if down else '-8-4v8'}z'/>"
-    heads = markers("d" if down else "r", "fill='currentColor' fill-opacity='.6'", tip, [_entry(e, down) for e in ends])
-    return f"<g fill='none' stroke='currentColor' stroke-opacity='.45'>{lines}</g>{heads}"
+
+    # Several links may reach a node: it has one arrowhead.
+    reached = dict.fromkeys([target for _, target in layout.links if target < layout.count])
+    tips = [_entry(boxes[node], down) for node in reached]
+    name, outline = "r", "-8-4v8"
+    if down:
+        name, outline = "d", "-4-8h8"
+    heads = _heads(name, outline, tips)
+    return f"<g fill='none' stroke='currentColor' stroke-opacity='.45'>{''.join(paths)}</g>{heads}"
+
+
+def _heads(name: str, outline: str, tips: Sequence[tuple[int, int]]) -> str:
+    return markers(name, "fill='currentColor' fill-opacity='.6'", f"<path d='M0 0l{outline}z'/>", tips)
 
 
 def _grids(frame: Frame) -> str:
     """Return a line around each grid of nodes, to which their common links lead."""
+    if not frame.grids:
+        return ""
     lines = [f"<rect x='{box.x}' y='{box.y}' width='{box.width}' height='{box.height}'/>" for box in frame.grids]
-    return f"<g fill='none' stroke='currentColor' stroke-opacity='.45'>{''.join(lines)}</g>" if lines else ""
+    return f"<g fill='none' stroke='currentColor' stroke-opacity='.45'>{''.join(lines)}</g>"
 
 
 def _entry(box: Box, down: bool) -> tuple[int, int]:
-    return (box.x + box.width // 2, box.y) if down else (box.x, box.y + box.height // 2)
+    """Return where links reach a box."""
+    if down:
+        return box.x + box.width // 2, box.y
+    return box.x, box.y + box.height // 2
 
 
 def _exit(box: Box, down: bool) -> tuple[int, int]:
-    return (box.x + box.width // 2, box.y + box.height) if down else (box.x + box.width, box.y + box.height // 2)
+    """Return where links leave a box."""
+    if down:
+        return box.x + box.width // 2, box.y + box.height
+    return box.x + box.width, box.y + box.height // 2
 
 
 def _through(lane: Box, down: bool) -> str:
     x, y = _entry(lane, down)
-    return f"M{x} {y}v{lane.height}" if down else f"M{x} {y}h{lane.width}"
-
-
-def _line(source: Box, node: Box, down: bool, *, straight: bool) -> str:
-    """Return a line from one box to the next."""
-    (x, y), end = _exit(source, down), _entry(node, down)
-    if straight:
-        return f"M{x} {y}L{end[0]} {end[1]}"
-    across, along = (end[0] - x, end[1] - y) if down else (end[1] - y, end[0] - x)
-    half = along // 2
     if down:
-        start, bend = f"0 {half} ", f"{across} {half} {across} {along}"
+        return f"M{x} {y}v{lane.height}"
+    return f"M{x} {y}h{lane.width}"
+
+
+def _line(source: Box, target: Box, down: bool, *, straight: bool) -> str:
+    """Return a line from one box to the next. A curve leaves and reaches its boxes in the direction of the layers."""
+    x, y = _exit(source, down)
+    end_x, end_y = _entry(target, down)
+    if straight:
+        return f"M{x} {y}L{end_x} {end_y}"
+    right, below = end_x - x, end_y - y
+    if down:
+        half = below // 2
+        curve = f"0 {half} {right} {half} {right} {below}"
     else:
-        start, bend = f"{half} 0 ", f"{half} {across} {along} {across}"
-    return f"M{x} {y}c{start}{bend}".replace(" -", "-")
+        half = right // 2
+        curve = f"{half} 0 {half} {below} {right} {below}"
+    return f"M{x} {y}c{curve}".replace(" -", "-")
 
 
-def _group(members: Sequence[tuple[Mark, Box]], style: Style, *, animated: bool) -> str:
-    """Return the boxes of one status. A box with a title is an element of its own."""
-    common = "".join(_outline(box) for mark, box in members if not mark.title)
-    titled = "".join(
-        f"<path d='{_outline(box)}'><title>{escaped(mark.title)}</title></path>" for mark, box in members if mark.title
-    )
-    bars = "".join(
-        f"M{box.x + 4} {box.y + box.height - 4}h{round((box.width - 8) * mark.share)}"
-        for mark, box in members
-        if mark.share
-    )
-    shared = f"<path d='{common}'/>" if common else ""
-    moving = ANIMATION if animated else ""
-    bar = f"<path stroke='{style.colour}' stroke-width='4' d='{bars}'/>" if bars else ""
-    return f"<g {style.ink} {style.box}>{moving}{shared}{titled}</g>{bar}"
+def _boxes(members: Sequence[tuple[Mark, Box]], style: Style, *, animated: bool) -> str:
+    """Return the boxes of one status. A box with a title is an element of its own; all others are one path."""
+    untitled: list[str] = []
+    titled: list[str] = []
+    bars: list[str] = []
+    for mark, box in members:
+        outline = f"M{box.x} {box.y}h{box.width}v{box.height}h-{box.width}z"
+        if mark.title:
+            titled.append(f"<path d='{outline}'><title>{escaped(mark.title)}</title></path>")
+        else:
+            untitled.append(outline)
+        if mark.share:
+            length = round((box.width - 8) * mark.share)
+            bars.append(f"M{box.x + 4} {box.y + box.height - 4}h{length}")
 
-
-def _outline(box: Box) -> str:
-    return f"M{box.x} {box.y}h{box.width}v{box.height}h-{box.width}z"
+    parts: list[str] = []
+    if animated:
+        parts.append(ANIMATION)
+    if untitled:
+        parts.append(f"<path d='{''.join(untitled)}'/>")
+    drawn = f"<g {style.ink} {style.box}>{''.join(parts + titled)}</g>"
+    if bars:
+        drawn += f"<path stroke='{style.colour}' stroke-width='4' d='{''.join(bars)}'/>"
+    return drawn
 
 
 def _names(frame: Frame, nodes: Sequence[Node], with_badges: bool) -> str:
     """Return the texts, through which the pointer reaches the boxes below."""
+    indent = BADGE if with_badges else PADDING
+    baseline = 21 if frame.two_lines else 20
     names: dict[int, list[tuple[int, int, str]]] = {}
-    descriptions = []
+    descriptions: list[str] = []
     for node, box in zip(nodes, frame.boxes, strict=False):
-        left, base = box.x + (BADGE if with_badges else PADDING), box.y + (21 if frame.two_lines else 20)
-        names.setdefault(base if frame.down else left, []).append((left, base, clip_name(node.name, frame.name_room)))
+        left, base = box.x + indent, box.y + baseline
+        shared_coordinate = base if frame.down else left
+        name = (left, base, clip_name(node.name, frame.name_room))
+        names.setdefault(shared_coordinate, []).append(name)
         if frame.two_lines and node.description:
             room = (box.x + box.width - PADDING - left) / (CELL * SMALL)
-            descriptions.append(text_at(left / SMALL, (base + 19) / SMALL, clip(node.description, room)))
-    rows = "".join(_row(row, frame.down) for row in names.values())
-    return f"<g pointer-events='none'>{rows}{_small(descriptions)}</g>"
+            description = clip(node.description, room)
+            descriptions.append(text_at(left / SMALL, (base + 19) / SMALL, description))
+    layers = [_layer_names(layer, frame.down) for layer in names.values()]
+    return f"<g pointer-events='none'>{''.join(layers)}{_small(descriptions)}</g>"
 
 
 def _notes(marks: Sequence[Mark], boxes: Sequence[Box]) -> str:
-    return _small(
-        [
-            text_at(
-                (box.x + box.width - PADDING) / SMALL, (box.y + 21) / SMALL, clip(mark.note, NOTE), " text-anchor='end'"
-            )
-            for mark, box in zip(marks, boxes, strict=True)
-            if mark.note
-        ]
-    )
+    """Return the notes, each at the right end of its box."""
+    notes: list[str] = []
+    for mark, box in zip(marks, boxes, strict=True):
+        if mark.note:
+            right, base = (box.x + box.width - PADDING) / SMALL, (box.y + 21) / SMALL
+            notes.append(text_at(right, base, clip(mark.note, NOTE), " text-anchor='end'"))
+    return _small(notes)
 
 
 def _small(texts: Sequence[str]) -> str:
-    return f"<g transform='scale({SMALL})' fill-opacity='.75'>{''.join(texts)}</g>" if texts else ""
+    if not texts:
+        return ""
+    return f"<g transform='scale({SMALL})' fill-opacity='.75'>{''.join(texts)}</g>"
 
 
-def _row(names: Sequence[tuple[int, int, str]], down: bool) -> str:
-    """Return the names of one layer; many names share the coordinate they have in common."""
+def _layer_names(names: Sequence[tuple[int, int, str]], down: bool) -> str:
+    """Return the names of one layer. Many names share the coordinate that they have in common, which saves bytes."""
     if len(names) < 5:
-        return "".join(text_at(*name) for name in names)
-    moved = "".join(text_at(x if down else 0, 0 if down else y, name) for x, y, name in names)
-    x, y, _ = names[0]
-    return f"<g transform='translate({0 if down else x} {y if down else 0})'>{moved}</g>"
+        return "".join([text_at(x, y, name) for x, y, name in names])
+    layer_x, layer_y, _ = names[0]
+    if down:
+        moved = [text_at(x, 0, name) for x, _, name in names]
+        shift = f"0 {layer_y}"
+    else:
+        moved = [text_at(0, y, name) for _, y, name in names]
+        shift = f"{layer_x} 0"
+    return f"<g transform='translate({shift})'>{''.join(moved)}</g>"

@@ -88,31 +88,41 @@ def frame_of(layout: Layout, names: Sequence[str], descriptions: Sequence[str]) 
             continue
         texts = zip(names, descriptions, strict=True)
         sizes = [_width(name, description, room, two_lines) for name, description in texts]
-        right, down = _width_in_columns(layout, sizes), _width_in_rows(layout, sizes)
-        if grids or min(right, down) * (1 if two_lines else _READABLE_SCALE) <= PAGE:  # a second line is small already
+        in_columns, in_rows = _width_in_columns(layout, sizes), _width_in_rows(layout, sizes)
+        # A second line is small already: boxes with one may not shrink.
+        scale = 1.0 if two_lines else _READABLE_SCALE
+        if grids or min(in_columns, in_rows) * scale <= PAGE:
             break
-    if not grids:
-        return _frame(layout, sizes, right > PAGE and down < 0.8 * right, room, two_lines, {})
-    return _frame(_with_cells(layout, grids), sizes, True, room, two_lines, _placed(layout, grids, sizes))
+    if grids:
+        placed = _placed(layout, grids, sizes)
+        return _frame(_with_cells(layout, grids), sizes, True, room, two_lines, placed)
+    down = in_columns > PAGE and in_rows < 0.8 * in_columns
+    return _frame(layout, sizes, down, room, two_lines, {})
 
 
 def _alike(layout: Layout) -> list[list[int]]:
     """Return the nodes that stand in grids: many of one layer that come after the same, and before the same."""
     above, below = neighbours(layout.links)
-    found: dict[tuple[int, tuple[int, ...], tuple[int, ...]], list[int]] = {}
+    alike: dict[tuple[int, tuple[int, ...], tuple[int, ...]], list[int]] = {}
     for number, layer in enumerate(layout.layers):
         for cell in layer:
-            key = number, tuple(sorted(above.get(cell, ()))), tuple(sorted(below.get(cell, ())))
             if cell < layout.count:
-                found.setdefault(key, []).append(cell)
-    return [sorted(cells) for cells in found.values() if len(cells) >= MIN_GRID]
+                sources = tuple(sorted(above.get(cell, ())))
+                targets = tuple(sorted(below.get(cell, ())))
+                alike.setdefault((number, sources, targets), []).append(cell)
+    return [sorted(cells) for cells in alike.values() if len(cells) >= MIN_GRID]
 
 
 def _with_cells(layout: Layout, grids: Sequence[Sequence[int]]) -> Layout:
     """Return the layout with one cell for each grid."""
-    inside = {cell: True for cells in grids for cell in cells[1:]}
-    layers = [[cell for cell in layer if cell not in inside] for layer in layout.layers]
-    links = [(source, node) for source, node in layout.links if source not in inside and node not in inside]
+    inside: dict[int, bool] = {}
+    for cells_of_grid in grids:
+        inside |= dict.fromkeys(cells_of_grid[1:], True)
+    layers: list[list[int]] = []
+    for layer in layout.layers:
+        kept = [cell for cell in layer if cell not in inside]
+        layers.append(kept)
+    links = [link for link in layout.links if not (link[0] in inside or link[1] in inside)]
     return Layout(layout.count, layers, links)
 
 
@@ -136,15 +146,21 @@ def _width(name: str, description: str, room: int, two_lines: bool) -> int:
 
 
 def _width_in_columns(layout: Layout, sizes: Sequence[int]) -> int:
-    return sum(_deepest(layer, sizes) + _GAPS[0][0] for layer in layout.layers) - _GAPS[0][0]
+    between = _GAPS[0][0]
+    depths = [_deepest(layer, sizes) + between for layer in layout.layers]
+    return sum(depths) - between
 
 
 def _width_in_rows(layout: Layout, sizes: Sequence[int]) -> int:
-    count = layout.count
-    return max(
-        (sum((sizes[cell] if cell < count else _LANE) + _GAPS[1][1] for cell in layer) for layer in layout.layers),
-        default=0,
-    )
+    gap = _GAPS[1][1]
+    widest = 0
+    for layer in layout.layers:
+        width = 0
+        for cell in layer:
+            extent = sizes[cell] if cell < layout.count else _LANE
+            width += extent + gap
+        widest = max(widest, width)
+    return widest
 
 
 def _deepest(layer: Sequence[int], sizes: Sequence[int]) -> int:
@@ -155,32 +171,43 @@ def _frame(
     layout: Layout, sizes: Sequence[int], down: bool, room: int, two_lines: bool, grids: Mapping[int, _Grid]
 ) -> Frame:
     height = 50 if two_lines else 30
-    between, linked = _GAPS[down]
-    total = max((cell for layer in layout.layers for cell in layer), default=-1) + 1
-    across = [float(height if cell < layout.count else _LANE) for cell in range(max(total, layout.count))]
-    if down:
-        across[: layout.count] = map(float, sizes)
-        for cell, grid in grids.items():
-            across[cell] = float(grid.width)
-    middles = positions(layout, across, linked)
+    between, gap = _GAPS[down]
+
+    # How much room each cell takes across its layer: a node its box, a lane a line, a grid all of its nodes.
+    last_cell = max([cell for layer in layout.layers for cell in layer], default=-1)
+    across = [float(_LANE)] * max(last_cell + 1, layout.count)
+    for node in range(layout.count):
+        across[node] = float(sizes[node] if down else height)
+    for cell, grid in grids.items():
+        across[cell] = float(grid.width)
+
+    # Layer by layer, the boxes of its cells.
+    middles = positions(layout, across, gap)
     boxes = [Box(0, 0, 0, 0)] * len(across)
     edge = 0
     for layer in layout.layers:
-        depth = height if down else _deepest(layer, sizes)
-        depth = max([depth, *(grids[cell].height(height) for cell in layer if cell in grids)])
+        heights = [grids[cell].height(height) for cell in layer if cell in grids]
+        depth = max([height if down else _deepest(layer, sizes), *heights])
         for cell in layer:
             start, extent = round(middles[cell] - across[cell] / 2), round(across[cell])
-            boxes[cell] = Box(start, edge, extent, depth) if down else Box(edge, start, depth, extent)
-            if grids and cell < layout.count and cell not in grids:
+            is_beside_grid = bool(grids) and cell < layout.count and cell not in grids
+            if is_beside_grid:
                 boxes[cell] = Box(start, edge + (depth - height) // 2, extent, height)
+            elif down:
+                boxes[cell] = Box(start, edge, extent, depth)
+            else:
+                boxes[cell] = Box(edge, start, depth, extent)
         edge += depth + between
-    width = max((box.x + box.width for box in boxes), default=0)
-    below = max((box.y + box.height for box in boxes), default=0)
+    right = max([box.x + box.width for box in boxes], default=0)
+    bottom = max([box.y + box.height for box in boxes], default=0)
+
+    # Links lead to the whole grid, so its box is kept before its nodes get theirs.
     ends = list(boxes)
     for cell, grid in grids.items():
-        left, top = boxes[cell].x + _GRID_GAP, boxes[cell].y + _GRID_GAP
+        left, top = ends[cell].x + _GRID_GAP, ends[cell].y + _GRID_GAP
         for place, member in enumerate(grid.cells):
             row, column = divmod(place, grid.columns)
-            x, y = left + column * (grid.size + _GRID_GAP), top + row * (height + _GRID_GAP)
+            x = left + column * (grid.size + _GRID_GAP)
+            y = top + row * (height + _GRID_GAP)
             boxes[member] = Box(x, y, grid.size, height)
-    return Frame(boxes, width, below, down, room, two_lines, layout, ends, [ends[cell] for cell in grids])
+    return Frame(boxes, right, bottom, down, room, two_lines, layout, ends, [ends[cell] for cell in grids])

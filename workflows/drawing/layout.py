@@ -8,6 +8,7 @@ that a picture stands still while its nodes change.
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from sennit.workflows.plan.compile.execution_plan import Kind
 from sennit.workflows.plan.compile.graph import Graph
@@ -126,16 +127,17 @@ def _links(sources: Sequence[Sequence[int]], level: list[int], layers: list[list
     """
     lanes: dict[tuple[int, int], int] = {}
     links: dict[tuple[int, int], None] = {}
-    for source, node in [(source, node) for node, some in enumerate(sources) for source in some]:
-        cell = source
-        for layer in range(level[source] + 1, level[node]):
-            key = node, layer
-            if key not in lanes:
-                lanes[key] = len(level) + len(lanes)
-                layers[layer].append(lanes[key])
-            links[cell, lanes[key]] = None
-            cell = lanes[key]
-        links[cell, node] = None
+    for node, before in enumerate(sources):
+        for source in before:
+            cell = source
+            for layer in range(level[source] + 1, level[node]):
+                key = node, layer
+                if key not in lanes:
+                    lanes[key] = len(level) + len(lanes)
+                    layers[layer].append(lanes[key])
+                links[cell, lanes[key]] = None
+                cell = lanes[key]
+            links[cell, node] = None
     return list(links)
 
 
@@ -145,13 +147,25 @@ def _ordered(layers: list[list[int]], links: list[tuple[int, int]]) -> list[list
     """
     above, below = neighbours(links)
     for sweep in range(SWEEPS):
-        linked, order = (above, layers) if sweep % 2 == 0 else (below, layers[::-1])
-        place = {cell: number for layer in layers for number, cell in enumerate(layer)}
+        # Sweeps alternate: down, by what each cell comes after, and up, by what comes after it.
+        linked, order = above, layers
+        if sweep % 2:
+            linked, order = below, layers[::-1]
+        place: dict[int, int] = {}
+        for layer in layers:
+            _note_places(layer, place)
         for layer in order:
-            means = {cell: _mean([place[other] for other in linked.get(cell, ())], place[cell]) for cell in layer}
+            means: dict[int, float] = {}
+            for cell in layer:
+                ends = [place[end] for end in linked.get(cell, ())]
+                means[cell] = _mean(ends, place[cell])
             layer.sort(key=means.__getitem__)
-            place |= {cell: number for number, cell in enumerate(layer)}
+            _note_places(layer, place)
     return layers
+
+
+def _note_places(layer: Sequence[int], place: dict[int, int]) -> None:
+    place.update(zip(layer, range(len(layer)), strict=True))
 
 
 def neighbours(links: Sequence[tuple[int, int]]) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
@@ -165,7 +179,9 @@ def neighbours(links: Sequence[tuple[int, int]]) -> tuple[dict[int, list[int]], 
 
 
 def _mean(positions: Sequence[float], otherwise: float) -> float:
-    return sum(positions) / len(positions) if positions else otherwise
+    if not positions:
+        return otherwise
+    return sum(positions) / len(positions)
 
 
 def positions(layout: Layout, sizes: Sequence[float], gap: float) -> list[float]:
@@ -184,17 +200,32 @@ def positions(layout: Layout, sizes: Sequence[float], gap: float) -> list[float]
             middle[cell] -= (edge - gap) / 2
     above, below = neighbours(layout.links)
     for sweep in range(SWEEPS):
-        back = sweep % 2 == 0
-        for layer in reversed(layout.layers) if back else layout.layers:
-            near, far = (below, above) if back else (above, below)
-            linked = [near.get(cell) or far.get(cell) or [] for cell in layer]
-            preferred = [
-                _mean([middle[end] for end in ends], middle[cell]) for cell, ends in zip(layer, linked, strict=True)
-            ]
-            for cell, place in zip(layer, _separated(layer, preferred, sizes, gap), strict=True):
+        # The first sweep goes back from the last layer: each cell moves towards those of the layer just placed.
+        near, far, order = above, below, layout.layers
+        if sweep % 2 == 0:
+            near, far, order = below, above, layout.layers[::-1]
+        for layer in order:
+            preferred: list[float] = []
+            for cell in layer:
+                ends = near.get(cell) or far.get(cell) or []
+                preferred.append(_mean([middle[end] for end in ends], middle[cell]))
+            separated = _separated(layer, preferred, sizes, gap)
+            for cell, place in zip(layer, separated, strict=True):
                 middle[cell] = place
-    least = min((place - size / 2 for place, size in zip(middle, sizes, strict=True)), default=0.0)
+    edges = [place - size / 2 for place, size in zip(middle, sizes, strict=True)]
+    least = min(edges, default=0.0)
     return [place - least for place in middle]
+
+
+class _Block(NamedTuple):
+    """Neighbouring cells that are shifted together: the sum of the shifts that they prefer, and their number."""
+
+    total: float
+    length: int
+
+    @property
+    def shift(self) -> float:
+        return self.total / self.length
 
 
 def _separated(layer: list[int], preferred: list[float], sizes: Sequence[float], gap: float) -> list[float]:
@@ -204,12 +235,16 @@ def _separated(layer: list[int], preferred: list[float], sizes: Sequence[float],
     for cell in layer:
         offsets.append(edge + sizes[cell] / 2)
         edge += sizes[cell] + gap
-    blocks: list[tuple[float, int]] = []  # sum, length
+    # Cells that would overlap form a block, which is shifted as a whole: to the mean of what its cells prefer.
+    blocks: list[_Block] = []
     for place, offset in zip(preferred, offsets, strict=True):
-        total, length = place - offset, 1
-        while blocks and blocks[-1][0] / blocks[-1][1] > total / length:
-            before = blocks.pop()
-            total, length = total + before[0], length + before[1]
-        blocks.append((total, length))
-    shifts = [total / length for total, length in blocks for _ in range(length)]
+        block = _Block(place - offset, 1)
+        while blocks and blocks[-1].shift > block.shift:
+            earlier = blocks.pop()
+            block = _Block(block.total + earlier.total, block.length + earlier.length)
+        blocks.append(block)
+
+    shifts: list[float] = []
+    for block in blocks:
+        shifts += [block.shift] * block.length
     return [shift + offset for shift, offset in zip(shifts, offsets, strict=True)]

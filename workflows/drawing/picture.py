@@ -12,6 +12,7 @@ UNIT = 0.75
 """Pixels per unit, as long as the picture fits the page."""
 _LEGEND_WIDTH = 560
 _BAR, _LINE = 8, 26
+_FAINT = ("pending", "blocked")
 _ATTRIBUTES = "font-family='monospace' fill='currentColor' stroke-linejoin='round' stroke-linecap='round'"
 _STANDALONE = (
     " xmlns='http://www.w3.org/2000/svg' font-size='16' color='#1f2328'"
@@ -32,45 +33,68 @@ def picture(
     `counts` are the statuses of all units of the run, for the bar and the legend. Without `whole`, and for a graph too
     big to draw node by node, each group or layer is one row. `standalone` makes it a file that needs no page around it.
     """
-    frame = diagram.frame if whole and diagram.layout.whole else None
-    width = max(frame.width + 4, _LEGEND_WIDTH if counts else 0) if frame else WIDTH
     badge_positions: BadgePositions = {}
-    head, top = _head(counts, width, badge_positions) if counts else ("", 3)
-    height = top + (frame.height if frame else rows_height(diagram.rows)) + 3
-    if frame:
+    frame = None
+    if whole and diagram.layout.whole:
+        frame = diagram.frame
+    width = WIDTH
+    if frame is not None:
+        least_width = _LEGEND_WIDTH if counts else 0
+        width = max(frame.width + 4, least_width)
+
+    # Progress and legend come first: the graph begins below them.
+    head, top = "", 3
+    if counts:
+        head, top = _head(counts, width, badge_positions)
+    if frame is not None:
         body = diagram.elements(marks, badge_positions, 2, top)
+        body_height = frame.height
     else:
         body = draw_rows(diagram.rows, [mark.status for mark in marks], top, badge_positions)
-    signs = f"<g pointer-events='none'>{badges(badge_positions)}</g>" if diagram.with_badges else ""
-    return _sheet(head + body + signs, width, height, standalone=standalone)
+        body_height = rows_height(diagram.rows)
+
+    # The badges of all parts are drawn together, each shape once.
+    signs = ""
+    if diagram.with_badges:
+        signs = f"<g pointer-events='none'>{badges(badge_positions)}</g>"
+    return _sheet(head + body + signs, width, top + body_height + 3, standalone=standalone)
 
 
 def _sheet(content: str, width: int, height: int, *, standalone: bool) -> str:
     """Return the element. It shrinks with the page and never grows: its height bounds its scale."""
-    shown = round(height * min(UNIT, PAGE * UNIT / width))
-    size = f"width='100%' height='{shown}' preserveAspectRatio='xMinYMin'"
     if standalone:
         size = f"width='{round(width * UNIT)}'"
-    attributes = _ATTRIBUTES + (_STANDALONE if standalone else "")
+        attributes = _ATTRIBUTES + _STANDALONE
+    else:
+        shown = round(height * min(UNIT, PAGE * UNIT / width))
+        size = f"width='100%' height='{shown}' preserveAspectRatio='xMinYMin'"
+        attributes = _ATTRIBUTES
     return f"<svg {size} viewBox='0 0 {width} {height}' {attributes}>{content}</svg>"
 
 
 def _head(counts: Mapping[str, int], width: int, badge_positions: BadgePositions) -> tuple[str, int]:
     """Return the bar of progress with the counts below, which are the legend, and its height."""
     known = [(status, counts[status]) for status in STYLES if counts.get(status)]
-    total = sum(count for _, count in known)
-    bars, texts = [], []
-    x, line, edge = 2, _BAR + 18, 0
+    total = sum([count for _, count in known])
+    bars: list[str] = []
+    texts: list[str] = []
+    x, line = 2, _BAR + 18
+    counted = 0
     for status, count in known:
-        begin, end = round(width * edge / total), round(width * (edge + count) / total)
-        edge += count
-        faint = " opacity='.4'" if status in ("pending", "blocked") else ""
+        # The part of the bar. Its ends are rounded, so that no part begins before the one before it ends.
+        begin = round(width * counted / total)
+        counted += count
+        end = round(width * counted / total)
+        faint = " opacity='.4'" if status in _FAINT else ""
         bars.append(f"<path stroke='{STYLES[status].colour}'{faint} d='M{begin} 4h{end - begin}'/>")
+
+        # The entry of the legend, on a new line where this one is full.
         label = f"{count:,} {status}"
-        needs = 26 + round((len(label) + 2) * CELL)
-        if x + needs > width + 18 and x > 2:
+        label_width = 26 + round((len(label) + 2) * CELL)
+        is_full = x + label_width > width + 18
+        if is_full and x > 2:
             x, line = 2, line + _LINE
         badge_positions.setdefault(status, []).append((x + 10, line))
         texts.append(text_at(x + 26, line + 5, label))
-        x += needs
+        x += label_width
     return f"<g stroke-width='{_BAR}' stroke-linecap='butt'>{''.join(bars)}</g>{''.join(texts)}", line + 30

@@ -71,11 +71,11 @@ BadgePositions = dict[str, list[tuple[int, int]]]
 
 def badges(badge_positions: Mapping[str, Sequence[tuple[int, int]]]) -> str:
     """Return the badge of each status, defined once and placed as a marker at the corners of a line."""
-    return "".join(
-        markers(f"w{number}", style.ink, style.badge, badge_positions[status])
-        for number, (status, style) in enumerate(STYLES.items())
-        if style.badge and status in badge_positions
-    )
+    drawn: list[str] = []
+    for number, (status, style) in enumerate(STYLES.items()):
+        if style.badge and status in badge_positions:
+            drawn.append(markers(f"w{number}", style.ink, style.badge, badge_positions[status]))
+    return "".join(drawn)
 
 
 def markers(name: str, ink: str, shape: str, badge_positions: Sequence[tuple[int, int]]) -> str:

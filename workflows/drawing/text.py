@@ -33,7 +33,9 @@ def plain(text: str, most: int) -> str:
 
 def cells(text: str) -> float:
     """Return the width of `text` in letters."""
-    return float(len(text)) if text.isascii() else sum(map(_cell, text))
+    if text.isascii():
+        return float(len(text))
+    return sum(map(_cell, text))
 
 
 def _cell(char: str) -> float:
