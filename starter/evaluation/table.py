@@ -14,13 +14,13 @@ _SHOWN_ANSWER = 100
 
 def table(evaluation: Evaluation, width: int) -> str:
     """Return the whole evaluation for a person."""
-    rows = [_HEAD, *(_row(result) for result in evaluation.results)]
+    rows = [_HEAD, *map(_row, evaluation.results)]
     blocks = [_without_empty(rows, width)]
     wrong = [_reason(result) for result in evaluation.results if not result.right]
     if wrong:
         blocks.append("\n".join(["not right:", *wrong]))
-    blocks.append("\n".join(_sentence(figures) for figures in evaluation.figures))
-    blocks += [_comparison(change) for change in evaluation.changes]
+    blocks.append("\n".join(map(_sentence, evaluation.figures)))
+    blocks += map(_comparison, evaluation.changes)
     return "\n\n".join(blocks)
 
 
@@ -34,11 +34,13 @@ def _reason(result: CaseResult) -> str:
 
 
 def _row(result: CaseResult) -> tuple[str, ...]:
-    right = "yes" if result.right else "no"
+    verdict = "yes" if result.right else "no"
+    if result.is_open or result.status == "refused":
+        verdict = result.status
     return (
         result.case,
         result.model,
-        result.status if result.is_open or result.status == "refused" else right,
+        verdict,
         _seconds(result.seconds),
         _dollars(result.cost_usd),
         f"{result.tokens:,}",
@@ -75,13 +77,14 @@ def _sentence(figures: Figures) -> str:
 def _comparison(change: Change) -> str:
     """Return what has changed for a model."""
     before, now = change.before, change.now
-    name = f" of {before.model or 'the models of the workers'}" if before.model != now.model else ""
+    earlier = "the earlier result"
+    if before.model != now.model:
+        earlier += f" of {before.model or 'the models of the workers'}"
     model = f"{now.model}, " if now.model else ""
-    times = [f"{_seconds(each.p50_seconds)}, {_seconds(each.p95_seconds)}" for each in (before, now)]
     lines = [
-        f"{model}{now.cases} cases against the earlier result{name}:",
+        f"{model}{now.cases} cases against {earlier}:",
         f"  right    {before.right} -> {now.right}",
-        f"  p50, p95 {times[0]} -> {times[1]} s",
+        f"  p50, p95 {_times(before)} -> {_times(now)} s",
         f"  cost     {_dollars(before.cost_usd)} -> {_dollars(now.cost_usd)}",
         f"  tokens   {before.tokens:,} -> {now.tokens:,}",
         f"  plans    {_plan(before.width, before.depth)} -> {_plan(now.width, now.depth)}",
@@ -94,8 +97,14 @@ def _comparison(change: Change) -> str:
     return "\n".join(lines)
 
 
+def _times(figures: Figures) -> str:
+    return f"{_seconds(figures.p50_seconds)}, {_seconds(figures.p95_seconds)}"
+
+
 def _seconds(seconds: float | None) -> str:
-    return "?" if seconds is None else f"{seconds:.1f}"
+    if seconds is None:
+        return "?"
+    return f"{seconds:.1f}"
 
 
 def _dollars(cost: float) -> str:

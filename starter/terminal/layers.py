@@ -44,15 +44,25 @@ class Band:
     @property
     def name(self) -> str:
         """Its layers, as `3` or `3-7`, or its first group."""
-        several = f"-{self.last}" if self.last.isdigit() else " …"
-        return self.first if self.first == self.last else f"{self.first}{several}"
+        if self.first == self.last:
+            return self.first
+        if self.last.isdigit():
+            return f"{self.first}-{self.last}"
+        return f"{self.first} …"
 
 
 def layers_of(nodes: Sequence[NodeView]) -> list[list[NodeView]]:
     """Return the nodes by the longest path that leads to each, in plan order; a map's items are in its layer."""
     index = {node.id: number for number, node in enumerate(nodes)}
-    sources = [[index[name] for name in node.needs if name in index and name != node.id] for node in nodes]
-    return [[nodes[number] for number in layer] for layer in layered(levels(sources))]
+    sources: list[list[int]] = []
+    for node in nodes:
+        names = [name for name in node.needs if name in index and name != node.id]
+        sources.append([index[name] for name in names])
+    return [_of(nodes, layer) for layer in layered(levels(sources))]
+
+
+def _of(nodes: Sequence[NodeView], numbers: Sequence[int]) -> list[NodeView]:
+    return [nodes[number] for number in numbers]
 
 
 def _sections(nodes: Sequence[NodeView]) -> list[tuple[str, list[NodeView]]]:
@@ -63,12 +73,22 @@ def _sections(nodes: Sequence[NodeView]) -> list[tuple[str, list[NodeView]]]:
     groups = [group_of(node.call_site, node.kind) for node in nodes]
     if not any(groups):
         return [(str(at), layer) for at, layer in enumerate(layers_of(nodes), 1)]
-    for at, node in enumerate(nodes):
-        groups[at] = groups[at] or (groups[at - 1] if at and node.kind != "program" else (node.id,))
-    return [
-        ("  " * row.depth + fit(row.name, _NAME - 2 * row.depth), [nodes[member] for member in row.members])
-        for row in rows_by(groups)
-    ]
+
+    for number, node in enumerate(nodes):
+        if groups[number]:
+            continue
+        if number and node.kind != "program":
+            groups[number] = groups[number - 1]
+        else:
+            groups[number] = (node.id,)
+
+    # Groups inside others are indented. The indent takes from the room of the name.
+    sections: list[tuple[str, list[NodeView]]] = []
+    for row in rows_by(groups):
+        indent = "  " * row.depth
+        name = fit(row.name, _NAME - len(indent))
+        sections.append((indent + name, _of(nodes, row.members)))
+    return sections
 
 
 def bands_of(nodes: Sequence[NodeView], room: int) -> list[Band]:
@@ -81,38 +101,62 @@ def bands_of(nodes: Sequence[NodeView], room: int) -> list[Band]:
     bands = [_band(name, name, members) for name, members in _sections(nodes)]
     if len(nodes) <= room:
         return bands
+    # Too many: quiet neighbours share a band, and if that is not enough, all that find no room share the last one.
     if len(bands) > room // 2:
         bands = _folded(bands)
     if len(bands) > room:
-        bands = [*bands[: max(room - 1, 0)], _merged(bands[max(room - 1, 0) :])]
-    urgent = [node for band in bands for node in band.nodes if node.status in _URGENCY]
+        kept = max(room - 1, 0)
+        bands = [*bands[:kept], _merged(bands[kept:])]
+
+    # Below the bars, the nodes that need a look.
+    urgent = [node for node in _nodes_of(bands) if node.status in _URGENCY]
     urgent.sort(key=lambda node: _URGENCY[node.status])
-    listed = {node.id for node in urgent[: max(room - len(bands), 0)]}
+    listed = {node.id: True for node in urgent[: max(room - len(bands), 0)]}
+
+    # In the room that is left, small bands are listed whole. A band that is listed whole needs no bar.
     left = room - len(bands) - len(listed)
-    for band in sorted(bands, key=lambda band: len(band.nodes)):  # list small layers whole in the room that is left
+    for band in sorted(bands, key=lambda band: len(band.nodes)):
         more = [node.id for node in band.nodes if node.id not in listed]
-        if len(more) - 1 <= left:  # its bar goes
-            left -= len(more) - 1
-            listed.update(more)
-    return [replace(band, nodes=tuple(node for node in band.nodes if node.id in listed)) for band in bands]
+        needed = len(more) - 1
+        if needed <= left:
+            left -= needed
+            listed |= dict.fromkeys(more, True)
+    return [_with_listed(band, listed) for band in bands]
+
+
+def _with_listed(band: Band, listed: Mapping[str, bool]) -> Band:
+    nodes = [node for node in band.nodes if node.id in listed]
+    return replace(band, nodes=tuple(nodes))
+
+
+def _nodes_of(bands: Sequence[Band]) -> list[NodeView]:
+    nodes: list[NodeView] = []
+    for band in bands:
+        nodes += band.nodes
+    return nodes
 
 
 def _band(first: str, last: str, nodes: Sequence[NodeView]) -> Band:
-    return Band(first, last, tuple(nodes), Counter(node.status for node in nodes))
+    counts = Counter[str](node.status for node in nodes)
+    return Band(first, last, tuple(nodes), counts)
 
 
 def _folded(bands: Sequence[Band]) -> list[Band]:
     """Return the bands with neighbours merged in which nothing fails, waits or runs."""
     folded: list[Band] = []
-    quiet = False
+    was_quiet = False
     for band in bands:
-        was_quiet, quiet = quiet, not any(status in band.counts for status in _URGENCY)
-        folded.append(_merged([folded.pop(), band]) if was_quiet and quiet else band)
+        is_quiet = _URGENCY.keys().isdisjoint(band.counts)
+        if was_quiet and is_quiet:
+            folded[-1] = _merged([folded[-1], band])
+        else:
+            folded.append(band)
+        was_quiet = is_quiet
     return folded
 
 
 def _merged(bands: Sequence[Band]) -> Band:
-    return _band(bands[0].first, bands[-1].last, [node for band in bands for node in band.nodes])
+    return _band(bands[0].first, bands[-1].last, _nodes_of(bands))
 
 
 def bar_of(counts: Mapping[str, int], width: int) -> list[tuple[str, str]]:
@@ -121,8 +165,18 @@ def bar_of(counts: Mapping[str, int], width: int) -> list[tuple[str, str]]:
     █ succeeded, ✗ failed, ▒ runs, ? waits, ░ pending. Every status that any node has gets at least one sign.
     """
     total = sum(counts.values())
-    shares = {status: max(1, counts[status] * width // total) for status in _BAR if counts.get(status)}
-    while shares and (spare := width - sum(shares.values())):
+    shares: dict[str, int] = {}
+    for status in _BAR:
+        if counts.get(status):
+            shares[status] = max(1, counts[status] * width // total)
+    if not shares:
+        return []
+
+    # What is left over goes to the largest share at once. What is too much is taken from the largest, sign by sign.
+    spare = width - sum(shares.values())
+    while spare:
         largest = max(shares, key=lambda status: shares[status])
-        shares[largest] += max(spare, -1)
+        change = max(spare, -1)
+        shares[largest] += change
+        spare -= change
     return [(status, _BAR[status] * share) for status, share in shares.items()]

@@ -23,7 +23,8 @@ GLYPHS = {
     "cancelled": "x",
     "pending": "·",
 }
-ORDER = ("succeeded", "running", "waiting", "pending", "failed", "handled", "skipped", "cancelled")
+_SAID = ("running", "waiting", "failed", "handled", "skipped", "cancelled")
+"""The statuses that counts name. The others follow from the number of nodes that have ended."""
 WRITE_SAYS = {
     "made": "made, though it was cut off",
     "not made": "not made",
@@ -31,6 +32,8 @@ WRITE_SAYS = {
     "in flight": "in flight; the run waits for it before it ends",
 }
 _BAR = 20
+_MOST_PROBLEM_LINES = 50
+_MOST_FAILED = 10
 
 
 def counts_text(counts: Mapping[str, int]) -> str:
@@ -38,34 +41,43 @@ def counts_text(counts: Mapping[str, int]) -> str:
     total = sum(counts.values())
     if not total:
         return "planning"
-    done = ended_of(counts)
-    rest = [f"{counts[status]} {status}" for status in ORDER[1:] if status != "pending" and counts.get(status)]
-    return ", ".join([f"{done} of {total} node{'s' * (total != 1)}", *rest])
+    nodes = "node" if total == 1 else "nodes"
+    parts = [f"{ended_of(counts)} of {total} {nodes}"]
+    parts += [f"{counts[status]} {status}" for status in _SAID if counts.get(status)]
+    return ", ".join(parts)
 
 
 def status_text(view: RunView) -> str:
     """Return the status of a run; of one that goes on although it asks a person something, that it does both."""
-    asks = view.status == "running" and view.blocked
-    return "running, a question waits" if asks else view.status
+    if view.status == "running" and view.blocked:
+        return "running, a question waits"
+    return view.status
 
 
 def usage_text(usage: UsageReport) -> str:
     """Return what a run used, or nothing if it called no model."""
     if not usage.calls and not usage.input_tokens and not usage.output_tokens:
         return ""
-    tokens = usage.input_tokens + usage.output_tokens
-    cached = f" ({usage.cached_tokens:,} from a cache)" if usage.cached_tokens else ""
-    cost = f", ${usage.cost_usd:.4f}" if usage.cost_usd else ""
-    return f"{usage.calls} model call{'s' * (usage.calls != 1)}, {tokens:,} tokens{cached}{cost}"
+    calls = "model call" if usage.calls == 1 else "model calls"
+    text = f"{usage.calls} {calls}, {usage.input_tokens + usage.output_tokens:,} tokens"
+    if usage.cached_tokens:
+        text += f" ({usage.cached_tokens:,} from a cache)"
+    if usage.cost_usd:
+        text += f", ${usage.cost_usd:.4f}"
+    return text
 
 
 def budget_text(ledger: Mapping[str, Mapping[str, float | None]]) -> str:
     """Return what was spent of each limit: `tokens 900 of 1,000 (200 reserved)`."""
-    return ", ".join(
-        f"{name} {row['spent']:,} of {row['limit']:,}" + (f" ({row['reserved']:,} reserved)" if row["reserved"] else "")
-        for name, row in ledger.items()
-        if row["limit"] is not None
-    )
+    parts: list[str] = []
+    for name, row in ledger.items():
+        if row["limit"] is None:
+            continue
+        part = f"{name} {row['spent']:,} of {row['limit']:,}"
+        if row["reserved"]:
+            part += f" ({row['reserved']:,} reserved)"
+        parts.append(part)
+    return ", ".join(parts)
 
 
 def label(node: NodeLine) -> str:
@@ -74,62 +86,99 @@ def label(node: NodeLine) -> str:
     """
     if node.status in ("failed", "handled", "succeeded", "skipped") and node.error:
         return one_line(node.error).removeprefix("Skipped: ")
-    head, _, part = node.id.partition("[")
-    does = one_line(node.summary).removeprefix(head + part.partition("]")[2]).strip()
+
+    # The summary begins with the id, of an item with that of its map.
+    head, _, rest = node.id.partition("[")
+    map_id = head + rest.partition("]")[2]
+    does = one_line(node.summary).removeprefix(map_id).strip()
     what = f"{one_line(node.call_site)} {does}".strip() or node.kind
-    preview = node.preview if isinstance(node, NodeView) and node.status in ("running", "waiting") else ""
-    progress = one_line(preview, MAX_PROGRESS_CHARACTERS)
-    first = progress or ", ".join(["taken over"] * node.taken_over + ["answered"] * node.answered)
-    return f"{first} · {what}" if first else what
+
+    progress = ""
+    if isinstance(node, NodeView) and node.status in ("running", "waiting"):
+        progress = one_line(node.preview, MAX_PROGRESS_CHARACTERS)
+    if progress:
+        return f"{progress} · {what}"
+    origins: list[str] = []
+    if node.taken_over:
+        origins.append("taken over")
+    if node.answered:
+        origins.append("answered")
+    if origins:
+        return f"{', '.join(origins)} · {what}"
+    return what
 
 
 def node_line(node: NodeLine, width: int, id_width: int = 8) -> str:
     """Return one node as a line of at most `width` columns."""
-    time = duration_text(node.duration_ms) if node.status in ENDED_STATUSES else ""
-    tries = f"x{node.attempts}" if node.attempts > 1 else ""
+    time, tries = "", ""
+    if node.status in ENDED_STATUSES:
+        time = duration_text(node.duration_ms)
+    if node.attempts > 1:
+        tries = f"x{node.attempts}"
     head = f"{padded(one_line(node.id), id_width)} {node.status:<9} {time:>9} {tries:<3} "
     return (head + fit_label(label(node), max(width - cell_len(head), 8))).rstrip()
 
 
 def node_sentence(node: NodeLine, width: int) -> str:
     """Return what has become of one node, as a sentence of at most `width` columns. What it waits for is not said."""
-    took, again = duration_text(node.duration_ms), f", attempt {node.attempts}" if node.attempts > 1 else ""
     what = label(node)
-    if node.status == "running":
-        is_said = what.startswith(f"attempt {node.attempts} ")  # by its progress, which says why
-        said = f"started again{'' if is_said else again}" if again else "started"
-    elif node.status in ("succeeded", "failed"):
-        said = f"{node.status} in {took}{again}" if took else f"{node.status}{again}"
-    elif node.status == "handled":
-        said = f"failed{f' in {took}' if took else ''}{again}, and its script has caught that"
-    elif node.status == "cancelled":
-        said = f"was cancelled after {took}" if took else "was cancelled"
-    else:
-        said = {"waiting": "waits for a person", "skipped": "was skipped"}.get(node.status, node.status)
-    head = f"{one_line(node.id)} {said}"
+    head = f"{one_line(node.id)} {_said_of(node, what)}"
     if node.status == "waiting" or what == node.kind:
         return fit(head, width)
     return f"{head}: {fit_label(what, max(width - cell_len(head) - 2, 8))}"
 
 
+def _said_of(node: NodeLine, what: str) -> str:
+    """Return the verb of a node's sentence, with its time and its attempt."""
+    took = duration_text(node.duration_ms)
+    in_time = f" in {took}" if took else ""
+    again = f", attempt {node.attempts}" if node.attempts > 1 else ""
+    match node.status:
+        case "running" if not again:
+            return "started"
+        case "running" if what.startswith(f"attempt {node.attempts} "):
+            return "started again"  # its progress says which attempt, and why
+        case "running":
+            return f"started again{again}"
+        case "succeeded" | "failed":
+            return f"{node.status}{in_time}{again}"
+        case "handled":
+            return f"failed{in_time}{again}, and its script has caught that"
+        case "cancelled" if took:
+            return f"was cancelled after {took}"
+        case "cancelled" | "skipped":
+            return f"was {node.status}"
+        case "waiting":
+            return "waits for a person"
+    return node.status
+
+
 def fit_label(text: str, width: int) -> str:
     """Return a label in at most `width` columns; what the node does is cut before the arrow to what it needs."""
     what, arrow, needs = text.rpartition(" <- ")
-    tail = arrow + fit(needs, width // 3) if arrow else ""
-    return fit(what, width - cell_len(tail)) + tail if tail else fit(text, width)
+    if not arrow:
+        return fit(text, width)
+    tail = arrow + fit(needs, width // 3)
+    return fit(what, width - cell_len(tail)) + tail
 
 
 def id_width(nodes: Iterable[NodeLine]) -> int:
     """Return the width of the id column: the longest id, at most 20."""
-    return min(max((cell_len(node.id) for node in nodes), default=2), 20)
+    widths = [cell_len(node.id) for node in nodes]
+    return min(max(widths, default=2), 20)
 
 
 def blocked_lines(item: BlockedOn, flags: str = "") -> list[str]:
     """Return what a run waits for, the values that it shows, and the command that answers it."""
     why, question = one_line(item.why), one_line(item.question)
-    parts = [one_line(item.node), why if why != question else "", question]
-    also = f"  # or {', '.join(update.partition('_')[0] for update in item.also)}" if item.also else ""
-    return [": ".join(filter(None, parts)), *shown_lines(item), f"    {one_line(item.command)}{flags}{also}"]
+    parts = [one_line(item.node), why, question]
+    if why == question:
+        parts.remove(why)
+    command = f"    {one_line(item.command)}{flags}"
+    if item.also:
+        others = [update.partition("_")[0] for update in item.also]
+        command += f"  # or {', '.join(others)}"
+    return [": ".join(filter(None, parts)), *shown_lines(item), command]
 
 
 def shown_lines(item: BlockedOn) -> list[str]:
@@ -141,7 +190,9 @@ def answer_text(report: RunReport, width: int | None = None) -> str:
     """Return the answer with its sources below; JSON if the answer is not text. Wrapped only if `width` is given."""
     if report.answer is None:
         return ""
-    answer = report.answer if isinstance(report.answer, str) else as_json(report.answer, indent=2)
+    answer = report.answer
+    if not isinstance(answer, str):
+        answer = as_json(answer, indent=2)
     return "\n".join([clean(answer).strip("\n"), *_sources(report, width)])
 
 
@@ -151,107 +202,150 @@ def _sources(report: RunReport, width: int | None = None) -> list[str]:
         return []
     lines = ["", "Sources"]
     for piece in sorted(report.evidence, key=lambda piece: piece.n):
-        mark = f"[{piece.n}] "
-        quote = f'"{one_line(piece.quote)}"' if piece.quote.strip() else ""
-        text = ": ".join(part for part in (one_line(piece.source), quote or one_line(piece.claim)) if part)
-        lines += _wrapped(mark, text, width)
+        said = one_line(piece.claim)
+        if piece.quote.strip():
+            said = f'"{one_line(piece.quote)}"'
+        parts = [one_line(piece.source), said]
+        lines += _wrapped(f"[{piece.n}] ", ": ".join(filter(None, parts)), width)
     return lines
 
 
 def _wrapped(mark: str, text: str, width: int | None) -> list[str]:
     if width is None or cell_len(mark + text) <= width:
         return [mark + text]
-    return textwrap.wrap(
-        text, max(width, 40), initial_indent=mark, subsequent_indent=" " * len(mark), break_on_hyphens=False
-    )
+    indent = " " * len(mark)
+    return textwrap.wrap(text, max(width, 40), initial_indent=mark, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def closing_lines(report: RunReport) -> list[str]:
     """Return how a run ended: why it failed or what is missing, and what it used."""
-    counts = counts_text(report.counts) if report.counts else ""
-    lines = [" · ".join(filter(None, (report.status, counts, usage_text(report.usage))))]
-    if report.problem:
-        lines += [f"  {line}" for line in clean(report.problem).splitlines()[:50]]
-    lines += write_lines(report.writes)
+    counts = ""
+    if report.counts:
+        counts = counts_text(report.counts)
+    lines = [" · ".join(filter(None, [report.status, counts, usage_text(report.usage)]))]
     problem = report.problem or ""
-    failed = [node for node in report.nodes if node.status == "failed" and not (node.error and node.error in problem)]
-    lines += [f"  {one_line(node.id)} failed: {one_line(node.error or 'no reason given')}" for node in failed[:10]]
-    if len(failed) > 10:
-        lines.append(f"  and {len(failed) - 10} more failed")
+    lines += [f"  {line}" for line in clean(problem).splitlines()[:_MOST_PROBLEM_LINES]]
+    lines += write_lines(report.writes)
+
+    # Why each node has failed, where the problem does not say so already.
+    failed: list[NodeLine] = []
+    for node in report.nodes:
+        is_said = node.error is not None and node.error != "" and node.error in problem
+        if node.status == "failed" and not is_said:
+            failed.append(node)
+    for node in failed[:_MOST_FAILED]:
+        lines.append(f"  {one_line(node.id)} failed: {one_line(node.error or 'no reason given')}")
+    if len(failed) > _MOST_FAILED:
+        lines.append(f"  and {len(failed) - _MOST_FAILED} more failed")
     if report.nodes_left_out:
         lines.append(f"  {report.nodes_left_out:,} nodes are not in the report because it would be too long")
-    return lines + log_lines(report.log) + [f"  warning: {one_line(warning)}" for warning in report.warnings]
+
+    lines += log_lines(report.log)
+    lines += [f"  warning: {one_line(warning)}" for warning in report.warnings]
+    return lines
 
 
 def log_lines(log: Sequence[str]) -> list[str]:
     """Return the last lines that programs have logged."""
-    more = [f"  log: … {len(log) - MAX_SHOWN_LOG:,} lines before these; --output json has them"]
-    return [*more[: len(log) > MAX_SHOWN_LOG], *(f"  log: {one_line(line)}" for line in log[-MAX_SHOWN_LOG:])]
+    lines = [f"  log: {one_line(line)}" for line in log[-MAX_SHOWN_LOG:]]
+    left_out = len(log) - len(lines)
+    if left_out:
+        lines.insert(0, f"  log: … {left_out:,} lines before these; --output json has them")
+    return lines
 
 
 def write_lines(writes: Sequence[WriteLine]) -> list[str]:
     """Return a line for each of the first writes that were cut off, or of which nobody knows."""
     lines = [f"  write {one_line(line.node)}: {WRITE_SAYS[line.status]}" for line in writes[:MAX_SHOWN_WRITES]]
-    return [
-        *lines,
-        *([f"  and {len(writes) - MAX_SHOWN_WRITES} more writes"] if len(writes) > MAX_SHOWN_WRITES else []),
-    ]
+    left_out = len(writes) - len(lines)
+    if left_out:
+        lines.append(f"  and {left_out} more writes")
+    return lines
 
 
 def view_text(view: RunView, width: int, flags: str = "", *, failed: bool = False) -> str:
     """Return a run that goes on: state, goal, its nodes, or the `failed` alone, and what it waits for."""
-    heads = (
-        (
-            f"{one_line(view.id)}  {status_text(view)}  ",
-            " · ".join(filter(None, (counts_text(view.counts), usage_text(view.usage)))),
-        ),
+    figures = " · ".join(filter(None, [counts_text(view.counts), usage_text(view.usage)]))
+    heads = [
+        (f"{one_line(view.id)}  {status_text(view)}  ", figures),
         ("goal  ", view.goal),
         (f"{view.phase}  ", view.progress),
         ("budget  ", budget_text(view.budget)),
         ("quote  ", view.quote),
         ("drains until these have ended, to continue as new  ", ", ".join(view.waits_for)),
-    )
-    lines = [(head + fit(tail, max(width - cell_len(head), 8))).rstrip() for head, tail in heads if tail]
-    lines += _node_lines(view.nodes, width, failed=failed) + log_lines(view.log) + write_lines(view.writes)
+    ]
+    lines: list[str] = []
+    for head, tail in heads:
+        if tail:
+            room = max(width - cell_len(head), 8)
+            lines.append((head + fit(tail, room)).rstrip())
+    lines += _node_lines(view.nodes, width, failed=failed)
+    lines += log_lines(view.log)
+    lines += write_lines(view.writes)
     for item in view.blocked:
         lines += blocked_lines(item, flags)
-    return "\n".join(lines + [f"warning: {one_line(warning)}" for warning in view.warnings])
+    lines += [f"warning: {one_line(warning)}" for warning in view.warnings]
+    return "\n".join(lines)
 
 
 def report_text(report: RunReport, width: int, *, failed: bool = False) -> str:
     """Return a run that is over: state, nodes, or the `failed` alone, what went wrong, and the answer."""
-    quote = ["quote  " + fit(report.quote, width - 7)] if report.quote else []
-    lines = [f"{one_line(report.id)}  {report.status}", *quote, *_node_lines(report.nodes, width, failed=failed)]
+    lines = [f"{one_line(report.id)}  {report.status}"]
+    if report.quote:
+        lines.append("quote  " + fit(report.quote, width - 7))
+    lines += _node_lines(report.nodes, width, failed=failed)
     lines += closing_lines(report)[1:]
     answer = answer_text(report, width)
-    return "\n".join(lines + (["", answer] if answer else []))
+    if answer:
+        lines += ["", answer]
+    return "\n".join(lines)
 
 
 def _node_lines(nodes: Sequence[NodeLine], width: int, *, failed: bool = False) -> list[str]:
     """Return a line for each node; of many calls of programs one for each group, and below those what needs a look."""
     maps = {node.id: node.summary for node in nodes if node.kind == "map"}
-    nodes = [_as_item(node, maps) for node in nodes]
-    shown = [node for node in nodes if node.status == "failed"] if failed else nodes
-    if failed or len(shown) <= MAX_NODE_LINES or not any(node.call_site for node in shown):
-        wide = id_width(shown)
-        return [f"  {GLYPHS[node.status]} {node_line(node, width - 4, wide)}" for node in shown]
-    views = [node if isinstance(node, NodeView) else NodeView(**node.model_dump()) for node in shown]
-    bands = bands_of(views, MAX_NODE_LINES)
-    gutter = max(cell_len(band.name) for band in bands)
-    wide = id_width([node for band in bands for node in band.nodes])
-    lines = []
+    shown = [_as_item(node, maps) for node in nodes]
+    if failed:
+        shown = [node for node in shown if node.status == "failed"]
+    in_groups = any(node.call_site for node in shown) and len(shown) > MAX_NODE_LINES
+    if failed or not in_groups:
+        return _listed(shown, width, id_width(shown))
+
+    bands = bands_of([_as_view(node) for node in shown], MAX_NODE_LINES)
+    gutter = max([cell_len(band.name) for band in bands])
+    listed: list[NodeLine] = []
+    for band in bands:
+        listed += band.nodes
+    wide = id_width(listed)
+
+    # Each group has its bar, and below it the nodes that need a look.
+    lines: list[str] = []
     for band in bands:
         if band.folded:
-            bar = "".join(signs for _, signs in bar_of(band.counts, _BAR))
-            lines.append(fit(f"  {padded(band.name, gutter)}  {bar} {counts_text(band.counts)}", width).rstrip())
-        lines += [f"  {GLYPHS[node.status]} {node_line(node, width - 4, wide)}" for node in band.nodes]
+            bar = "".join([signs for _, signs in bar_of(band.counts, _BAR)])
+            line = f"  {padded(band.name, gutter)}  {bar} {counts_text(band.counts)}"
+            lines.append(fit(line, width).rstrip())
+        lines += _listed(band.nodes, width, wide)
     return lines
+
+
+def _listed(nodes: Sequence[NodeLine], width: int, wide: int) -> list[str]:
+    return [f"  {GLYPHS[node.status]} {node_line(node, width - 4, wide)}" for node in nodes]
+
+
+def _as_view(node: NodeLine) -> NodeView:
+    if isinstance(node, NodeView):
+        return node
+    return NodeView(**node.model_dump())
 
 
 def _as_item(node: NodeLine, maps: Mapping[str, str]) -> NodeLine:
     """Return an item of a map with the summary of the map, which a report says once."""
-    summary = maps.get(node.id.partition("[")[0]) if node.id.endswith("]") and not node.summary else None
-    return node.model_copy(update={"summary": summary}) if summary else node
+    is_item = node.id.endswith("]") and not node.summary
+    summary = maps.get(node.id.partition("[")[0])
+    if not (is_item and summary):
+        return node
+    return node.model_copy(update={"summary": summary})
 
 
 def report_of(view: RunView, ui_url: str | None) -> RunReport:

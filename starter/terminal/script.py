@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from rich.cells import cell_len, set_cell_size
 
-from sennit.starter.terminal.text import fit
+from sennit.starter.terminal.text import counted, fit
 from sennit.workflows.messages.views import ScriptLine, ScriptView
 from sennit.workflows.plan.language.limits import duration_text
 from sennit.workflows.plan.language.text import clean, one_line
@@ -13,6 +13,10 @@ _NAMED = ("failed", "waiting", "running", "pending", "handled", "skipped", "canc
 _GAP = "  "
 _Cells = tuple[str, str, str, str]
 _NOTHING = ("", "", "", "")
+_CALLED = 1
+"""The column of what a line has called."""
+_NUMBERS = 4
+"""The last column before the code."""
 
 
 def script_text(view: ScriptView, width: int | None = None) -> str:
@@ -22,39 +26,60 @@ def script_text(view: ScriptView, width: int | None = None) -> str:
     """
     source = [clean(line).expandtabs(4).rstrip() for line in view.script.splitlines()]
     called = {line.line: _cells(line) for line in view.lines}
-    rows = [(str(number), *called.get(number, _NOTHING), text) for number, text in enumerate(source, 1)]
-    others = [cells for line, cells in called.items() if not 1 <= line <= len(source)]
-    rows += [("", *cells, "(in lines that are not known)") for cells in others]
-    widths = [max(cell_len(row[column]) for row in rows) if rows else 0 for column in range(5)]
-    lines = [_line(row, widths) for row in rows]
-    return "\n".join(line if width is None or cell_len(line) <= width else _cut(line, width) for line in lines)
+    rows: list[tuple[str, ...]] = []
+    for number, text in enumerate(source, 1):
+        cells = called.pop(number, _NOTHING)
+        rows.append((str(number), *cells, text))
+    rows += [("", *cells, "(in lines that are not known)") for cells in called.values()]
+
+    widths = [_width(rows, column) for column in range(_NUMBERS + 1)]
+    lines: list[str] = []
+    for row in rows:
+        line = _line(row, widths)
+        if width is not None and cell_len(line) > width:
+            line = set_cell_size(line, width - 1).rstrip() + "…"
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def _width(rows: list[tuple[str, ...]], column: int) -> int:
+    widths = [cell_len(row[column]) for row in rows]
+    return max(widths, default=0)
 
 
 def _line(row: tuple[str, ...], widths: list[int]) -> str:
     """Return a row; the second column stands to the left, numbers to the right, and empty columns are left out."""
-    parts = []
+    parts: list[str] = []
     for column, width in enumerate(widths):
+        if not width:
+            continue
         room = " " * (width - cell_len(row[column]))
-        if width:
-            parts.append(row[column] + room if column == 1 else room + row[column])
-    return f"{_GAP.join(parts)}{_GAP}{row[-1]}".rstrip()
-
-
-def _cut(line: str, width: int) -> str:
-    return set_cell_size(line, width - 1).rstrip() + "…"
+        if column == _CALLED:
+            parts.append(row[column] + room)
+        else:
+            parts.append(room + row[column])
+    code = row[-1]
+    return _GAP.join([*parts, code]).rstrip()
 
 
 def _cells(line: ScriptLine) -> _Cells:
-    used = line.usage.input_tokens + line.usage.output_tokens
-    parts = [f"✗ {one_line(line.error)}"] if line.error else []
+    parts: list[str] = []
+    if line.error:
+        parts.append(f"✗ {one_line(line.error)}")
     parts += [_counted(line.tasks, "task"), _counted(line.calls, "call")]
-    parts += [f"{line.taken_over} taken over"] if line.taken_over else []
-    return (
-        fit(", ".join(filter(None, parts)), 60),
-        duration_text(line.duration_ms) if line.duration_ms else "",
-        f"{used:,} tokens" if used else "",
-        f"${line.usage.cost_usd:.4f}" if line.usage.cost_usd else "",
-    )
+    if line.taken_over:
+        parts.append(f"{line.taken_over} taken over")
+    called = fit(", ".join(filter(None, parts)), 60)
+
+    time, tokens, dollars = "", "", ""
+    if line.duration_ms:
+        time = duration_text(line.duration_ms)
+    used = line.usage.input_tokens + line.usage.output_tokens
+    if used:
+        tokens = f"{used:,} tokens"
+    if line.usage.cost_usd:
+        dollars = f"${line.usage.cost_usd:.4f}"
+    return called, time, tokens, dollars
 
 
 def _counted(counts: Mapping[str, int], noun: str) -> str:
@@ -62,8 +87,9 @@ def _counted(counts: Mapping[str, int], noun: str) -> str:
     total = sum(counts.values())
     if not total:
         return ""
-    several = f"{total:,} {noun}{'s' * (total != 1)}"
+    several = counted(total, noun)
     named = [status for status in _NAMED if counts.get(status)]
     if named and counts[named[0]] == total:
         return f"{several} {named[0]}"
-    return ", ".join([several, *(f"{counts[status]:,} {status}" for status in named)])
+    parts = [f"{counts[status]:,} {status}" for status in named]
+    return ", ".join([several, *parts])

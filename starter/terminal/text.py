@@ -15,7 +15,16 @@ def fit(text: str, width: int) -> str:
     line = one_line(text)
     if cell_len(line) <= width:
         return line
-    return set_cell_size(line, width - 1).rstrip() + "…" if width > 0 else ""
+    if width <= 0:
+        return ""
+    return set_cell_size(line, width - 1).rstrip() + "…"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 call`, `2,000 calls`."""
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number:,} {noun}s"
 
 
 def padded(text: str, width: int) -> str:
@@ -26,9 +35,12 @@ def padded(text: str, width: int) -> str:
 def columns(rows: Sequence[Sequence[str]], abouts: Iterable[str], width: int) -> str:
     """Return a line a row: its cells below those of the others, and what it is about in the room that is left."""
     sizes = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(map(padded, row, sizes)) for row in rows]
     rest = max(20, width - sum(sizes) - 2 * len(sizes))
-    return "\n".join(f"{line}  {fit(about, rest)}".rstrip() for line, about in zip(lines, abouts, strict=True))
+    lines: list[str] = []
+    for row, about in zip(rows, abouts, strict=True):
+        cells = "  ".join(map(padded, row, sizes))
+        lines.append(f"{cells}  {fit(about, rest)}".rstrip())
+    return "\n".join(lines)
 
 
 def as_json(value: Any, *, indent: int | None = None) -> str:
