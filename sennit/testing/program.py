@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -88,16 +88,22 @@ async def run_async(text: str, fakes: Mapping[str, Fake], /, **inputs: Any) -> A
     tools = {name: _entry(name, fakes.get(name)) for name in (*tools_called(text), *fakes) if name not in WORDS}
     around = partial(Surroundings, text, tools, PROVIDERS)
     session = Session(script=digest_of(text.encode()), function="main", arguments=packed(inputs), key="main")
+    interpreter = _interpreter()
     with working():
-        async with Interpreter(trusts_scripts=True) as interpreter:
-            program = _Program(interpreter, around(classes=partial(interpreter.classes, text)), fakes)
-            found = await program.run(session, "main")
+        program = _Program(interpreter, around(classes=partial(interpreter.classes, text)), fakes)
+        found = await program.run(session, "main")
     if isinstance(found, ScriptError):
         kind = getattr(builtins, found.type, None)
         error: Exception = kind(found.message) if kind else RuntimeError(f"{found.type}: {found.message}")
         error.add_note(found.traceback)
         raise error
     return program.whole(found)
+
+
+@cache
+def _interpreter() -> Interpreter:
+    """Return the interpreter of this process: its first script waits a second for all of Python that scripts use."""
+    return Interpreter(trusts_scripts=True)
 
 
 def _entry(name: str, fake: Fake | None) -> dict[str, Any]:
