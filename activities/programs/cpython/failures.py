@@ -36,7 +36,7 @@ class Errors:
             return asyncio.CancelledError(message)
         known = self._class_of(kind)
         if known is None:
-            return CallError(f"{kind}: {message}")
+            known = self.catch(kind)
         text = message
         if kind in self.made:
             text = f"{kind}: {message}"

@@ -66,8 +66,11 @@ def read_before_bound(source: Source, node: ast.Assign | ast.AugAssign) -> Found
     target = node.target if isinstance(node, ast.AugAssign) else node.targets[0]
     if not isinstance(target, ast.Name) or source.meaning(target) is not target or target in source.again:
         return
+    if source.is_global(target):
+        return
     reads = [target] if isinstance(node, ast.AugAssign) else []
-    reads += [part for part in ast.walk(node.value) if isinstance(part, ast.Name) and part.id == target.id]
+    # A function inside reads its variables only when it is called.
+    reads += [part for part in within(node.value) if isinstance(part, ast.Name) and part.id == target.id]
     is_in_class = source.scope_of(target) is not function
     if reads and not is_in_class and isinstance(function, Function):
         yield "name", node, f"`{target.id}` has no value here: give it one before"

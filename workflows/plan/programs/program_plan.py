@@ -16,8 +16,16 @@ from sennit.workflows.plan.programs.syntax import parameters_of, problems_in
 from sennit.workflows.plan.programs.vocabulary import NO_TOOLS
 
 Plain = dict[str, Any]
-_TYPES = {"int": "integer", "float": "number", "bool": "boolean", "list": "array", "dict": "object"}
-"""The type of an input by how its annotation begins; every other is text."""
+_TYPES = {
+    "int": "integer",
+    "float": "number",
+    "bool": "boolean",
+    **dict.fromkeys(("list", "tuple", "List", "Tuple", "Sequence", "Iterable"), "array"),
+    **dict.fromkeys(("dict", "Dict", "Mapping"), "object"),
+}
+"""The type of an input by the first type in its annotation; every other is text."""
+_AROUND_TYPES = ("typing", "Optional", "Union")
+"""What an annotation names around its types."""
 
 _NO_INSTEAD = "a program has no `instead`; catch the error in its script, and call there what is to run"
 
@@ -29,7 +37,7 @@ def program_plan(script: str, values: Mapping[str, Any] | None = None) -> Plain:
     """
     inputs: dict[str, Plain] = {}
     for name, parameter in parameters_of(script).items():
-        kind = _TYPES.get(re.split(r"\W", parameter.annotation)[0], "string")
+        kind = _input_type(parameter.annotation)
         if parameter.required or (values is not None and name in values):
             inputs[name] = {"type": kind}
         elif values is None:
@@ -37,6 +45,14 @@ def program_plan(script: str, values: Mapping[str, Any] | None = None) -> Plain:
     arguments = {name: f"$input.{name}" for name in inputs}
     node = {"id": "main", "kind": "program", "script": script, "arguments": arguments}
     return {"inputs": inputs, "nodes": [node], "answer": "$main"}
+
+
+def _input_type(annotation: str) -> str:
+    """Return the type of an input as JSON names it."""
+    for name in re.findall(r"\w+", annotation):
+        if name not in _AROUND_TYPES:
+            return _TYPES.get(name, "string")
+    return "string"
 
 
 def script_problems(script: str, tools: Mapping[str, Any] | None) -> list[Problem]:

@@ -60,6 +60,8 @@ class Source:
     """Where each name is read."""
     _looping: dict[tuple[ast.AST, str], list[ast.AST]] = field(default_factory=dict)
     """For each scope the names that only comprehensions in it bind, with those."""
+    _globals: dict[ast.AST, set[str]] = field(default_factory=dict)
+    """For each function the names that it says are those of the module."""
     _scope: dict[ast.AST, ast.AST] = field(default_factory=dict)
     """The innermost scope that each node stands in."""
 
@@ -89,6 +91,8 @@ class Source:
         for node in self.nodes:
             if isinstance(node, ast.Nonlocal):
                 self._share(node)
+            elif isinstance(node, ast.Global):
+                self._globals.setdefault(self._scope[node], set()).update(node.names)
 
     def _share(self, node: ast.Nonlocal) -> None:
         """Have names be those of a function around: they are bound there, and again here."""
@@ -98,6 +102,10 @@ class Source:
             if outer is not None:
                 self.bound.get(inner, {}).pop(name, None)
                 self.again.add(self.bound[outer][name])
+
+    def is_global(self, name: ast.Name) -> bool:
+        """Whether the function that a name stands in says that it is one of the module."""
+        return name.id in self._globals.get(self._scope[name], ())
 
     def around(self, node: ast.AST) -> Iterator[ast.AST]:
         """Yield what a node stands in, from the inside out."""

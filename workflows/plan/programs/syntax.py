@@ -42,7 +42,10 @@ _BRACED = re.compile(r"(?<!\{)\{(\w{1,60})\}(?!\})")
 _TEXT = 20_000
 _NO_MODULE = ": use a tool; scripts have json, re, math and the like"
 _CALL_IT = "call it, or give it to task(function, ...)"
-_JSON_TYPES = ("str", "int", "float", "bool", "None", "list", "dict", "Any", "Optional", "Union", "Literal", "object")
+_JSON_TYPES = (
+    "str", "int", "float", "bool", "None", "list", "dict", "tuple", "Any", "Optional", "Union", "Literal", "object",
+    "List", "Dict", "Tuple", "Sequence", "Iterable", "Mapping", "typing",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +122,9 @@ class _Check(Uses):
         self._arguments = Arguments(source, tools)
         self._shapes = Shapes(source, tools)
         self._caught = _caught_in(source)
-        self._has_tasks = any(name in source.uses for name in ("task", "pipeline"))
+        self._has_tasks = any(
+            source.meaning(use) is None for name in ("task", "pipeline") for use in source.uses.get(name, ())
+        )
 
     def all(self) -> Found:
         yield from self._main()
@@ -291,7 +296,7 @@ class _Check(Uses):
         if isinstance(node.func, ast.Name) and (word or self._is_async(node.func)):
             if self.source.function(node) is self.source.tree:
                 yield "top_level", node, f"the top of a script only defines things: call `{node.func.id}` in a function"
-            elif word not in PLAIN:
+            elif word not in PLAIN and self._gives_coroutine(node.func):
                 yield from self._awaited(node, node.func)
         yield from self._asyncio_call(node)
         if isinstance(node.func, ast.Attribute) and node.func.attr in CHANGING:

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Collection, Iterator
 
 from sennit.workflows.plan.language.text import format_name
-from sennit.workflows.plan.programs.endings import is_session
+from sennit.workflows.plan.programs.endings import is_session, within
 from sennit.workflows.plan.programs.source import Source
 from sennit.workflows.plan.programs.vocabulary import AWAITED, BUILTINS, JOINS, NEXT_OF, PLAIN, WORDS
 
@@ -205,3 +205,11 @@ class Uses:
         if meaning is None:
             return name.id in AWAITED or (name.id in self.tools and name.id not in PLAIN)
         return isinstance(meaning, ast.AsyncFunctionDef)
+
+    def _gives_coroutine(self, name: ast.Name) -> bool:
+        """Whether the call of an async function is a coroutine: a generator gives none, and a decorator anything."""
+        meaning = self.source.meaning(name)
+        if not isinstance(meaning, ast.AsyncFunctionDef):
+            return True
+        yields = (part for statement in meaning.body for part in within(statement) if isinstance(part, ast.Yield))
+        return not meaning.decorator_list and next(yields, None) is None
