@@ -19,8 +19,6 @@ _LOADED_BY_MODULES: Final = (
     "unicodedata",
 )
 """What those modules import only when they are used."""
-_WITHHELD: Final = ("ctypes", "_ctypes", "subprocess", "_posixsubprocess", "socket", "_socket")
-"""What this process has loaded and needs no more. The kernel refuses whatever they could do."""
 _ALLOWED: Final = frozenset((*MODULES, *_LOADED_BY_MODULES))
 """A function of a module in C imports for the script that calls it."""
 _IMPORT: Final = builtins.__import__
