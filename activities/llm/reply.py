@@ -43,6 +43,12 @@ _ANSWER_LABEL = re.compile(
     r"|#{1,6}\s*+(?:response|answer):?[^\S\n]*+\n)\s*+",
     re.IGNORECASE,
 )
+_LAST_THOUGHT = re.compile(
+    r"\A\s*+[*#_]{0,4}\s?thought[*_]{0,2}\s?:(?:(?!\n[^\S\n]*+[*#_]{0,4}\s?(?:action|observation)\b).)*?\n"
+    r"(?=[^\S\n]*+[*#_]{0,4}\s*+final ?answer[*_]{0,2}\s*+:)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""The thought before the answer as in ReAct, where no action stands between."""
 _NEXT_QUESTION = re.compile(r"\n[^\S\n]*+\n(?:User|Human): ")
 _NEXT_REPLY = re.compile(r"\n(?:Assistant|AI): ")
 _YAML = re.compile(
@@ -109,12 +115,15 @@ def _decoded(text: str) -> str:
 
 
 def _answer_alone(text: str) -> tuple[str, tuple[str, ...]]:
-    """Return an answer in words without its label or the tag around it, and without a conversation that the model has
-    made up behind it, with a warning of that.
+    """Return an answer in words without its label, the thought before it or the tag around it, and without a
+    conversation that the model has made up behind it, with a warning of that.
     """
     tagged = _ANSWER_TAG.fullmatch(text)
     if tagged is not None:
         text = tagged["inside"]
+    thought = _LAST_THOUGHT.match(text)
+    if thought is not None:
+        text = text[thought.end() :]
     label = _ANSWER_LABEL.match(text)
     if label is not None and text[label.end() :].strip():
         text = text[label.end() :]

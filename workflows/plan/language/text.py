@@ -51,6 +51,8 @@ _ANY_TAG = (
     r"|\[END FINAL RESPONSE\])|(?P<bare>assistantfinal)"
 )
 """`bare` is the final channel of harmony where a server has left out the special tokens, but not the names between."""
+_FIRST_CHANNEL = re.compile(r"\s*+(?:assistant)?analysis")
+"""How a reply in harmony begins where a server has left out the special tokens."""
 _CALLS = r"\bto=[\w.-]{1,80}\s?<\|channel\|>"
 _TAG = re.compile(rf"(?P<code>{IN_TICKS}|{_CALLS})|{_ANY_TAG}", re.IGNORECASE)
 _TAG_IN_JSON = re.compile(rf"(?P<code>{IN_TICKS}|{_CALLS}|{_IN_QUOTES})|{_ANY_TAG}", re.IGNORECASE)
@@ -64,19 +66,22 @@ _FENCE_IN_THOUGHT = re.compile(rf"\s*+(?P<marks>```++|~~~++)(?:{_CLOSING})", re.
 _LEFT_OUT = " [...] "
 _SHOWN_THOUGHT = re.compile(r"(?s)\A\s*+Thinking\.\.\.[^\S\n]*+\n.*?\n\.\.\.done thinking\.[^\S\n]*+(?:\n|\Z)")
 """How the command line of Ollama shows a thought."""
-_RESPONSE = re.compile(r"\s*+<response>(?P<text>.*)</response>\s*+", re.DOTALL)
-"""How Granite writes what stands behind its thought."""
+_RESPONSE = re.compile(r"\s*+<(?P<tag>response|answer)>(?P<text>.*)</(?P=tag)>\s*+", re.DOTALL)
+"""How Granite and DeepSeek R1-Zero write what stands behind their thoughts."""
 _TURN_NAMES = r"(?:assistant|model)"
 _TURN_BEGINS = re.compile(
-    rf"\A\s*+(?:(?:<\|begin_of_text\|>|<bos>|<s>|<\|begin_of_box\|>)\s*+"
+    rf"\A\s*+(?:(?:<\|begin_of_text\|>|<bos>|<s>|<\|begin_of_box\|>|<\|assistant\|>)\s*+"
     rf"|<\|im_start\|>{_TURN_NAMES}\s*+|<start_of_turn>{_TURN_NAMES}\s*+"
     rf"|<\|start_header_id\|>{_TURN_NAMES}<\|end_header_id\|>\s*+)+",
 )
 TURN_ENDS = (
     r"<\|(?:im_end|eom_id|eot_id|eot|end|endoftext|end_of_text|return|call|END_OF_TURN_TOKEN|END_RESPONSE|end_of_box)\|>"
     r"|</s>|<end_of_turn>|<eos>|\[END FINAL RESPONSE\]|<\uff5cend\u2581of\u2581sentence\uff5c>"
+    r"|<\|(?:user|observation|begin_of_text)\|>|\]<\]minimax\[>\[(?:</tool_call>)?"
 )
-"""Special tokens with which chat templates end a turn."""
+"""Special tokens with which chat templates end a turn, or begin the one behind it. MiniMax M3 leaves a piece of a call
+that it does not make.
+"""
 _NEXT_TURN = re.compile(
     rf"(?s)(?:{TURN_ENDS})\s*+(?:<\|im_start\|>|<start_of_turn>|<\|start_header_id\|>)(?:user|system|tool)\b.*+\Z"
 )
@@ -225,7 +230,7 @@ class ThoughtFilter:
         kept, at, was_thought, blank = list[str](), 0, False, True
         sign = _TAG_IN_JSON if _JSON_ROW.match(row) else _TAG
         if self._names_channel is None and row.strip():
-            self._names_channel = row.lstrip().startswith("analysis")
+            self._names_channel = _FIRST_CHANNEL.match(row) is not None
         while at < len(row):
             if self._closing is not None:
                 closed = self._closing.search(row, at)

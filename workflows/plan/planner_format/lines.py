@@ -59,6 +59,13 @@ _CHANGES = re.compile(
     re.IGNORECASE,
 )
 """Words by which a remark may say more than what its call is for: an order, a condition, a doubt."""
+_CONDITION = re.compile(
+    r"\b(?:only|not|but) (?:if|when)\b|\bunless\b|\bin case\b|\bskip\b|\b(?:do not|don['\u2019]t) (?:run|call|do)\b|"
+    r"\bif (?:needed|necessary|required|available|empty|nothing|not\b|any of|no \w+|(?:it|that|this) (?:fails|finds)|"
+    r"(?:line|step|task|call|result)\b|[$#]?\d)",
+    re.IGNORECASE,
+)
+"""Words by which a comment says that its line is to run under a condition, which a line cannot have."""
 _NO_DEPENDENCIES = re.compile(r"\W*(?:no dependenc\w+|depends on:? (?:none|nothing))\W*", re.IGNORECASE)
 _FENCE = re.compile(r"(?:```|~~~)[\w-]*")
 _END = re.compile(r"[<\[]?[|/]?END(?:[ _-]OF[ _-]PLAN)?[|]?[>\]]?", re.IGNORECASE)
@@ -267,8 +274,10 @@ class LineReader:
     def _behind(self, rest: str) -> str:
         """Return what is wrong with the rest of a row behind a call: nothing if it is the plan's end or a comment."""
         text = without_frame(rest).strip(_NOISE)
-        if not text or _END.fullmatch(text) or (_COMMENT.match(text) and not self._mentioned(text)):
+        if not text or _END.fullmatch(text):
             return ""
+        if _COMMENT.match(text) and not self._mentioned(text):
+            return _condition_in(text)
         if _NO_DEPENDENCIES.fullmatch(text) or (_ASIDE.match(text) and self._is_remark(text)):
             return ""
         part = "write one call a line, all arguments in its brackets, a comment behind #, and a part of its result"
@@ -313,7 +322,11 @@ class LineReader:
             self._made.fail(f"{shown} may strike out lines or put them in a comment; write the lines of the plan alone")
         elif is_remark and self._made.begun and self._is_remark(text):
             return
-        elif not (self._ended or self._broken or _THOUGHT.match(text) or (_COMMENT.match(text) and not numbered)):
+        elif _COMMENT.match(text) and not numbered:
+            wrong = _condition_in(text)
+            if wrong and self._made.begun and not self._ended:
+                self._made.fail(wrong)
+        elif not (self._ended or self._broken or _THOUGHT.match(text)):
             self._made.leave_out(number if numbered else None, shown)
 
     def _add(self, call: JsonCall) -> None:
@@ -342,3 +355,11 @@ class LineReader:
             self._made.fail(f"{format_value(behind)} stands behind the JSON; write all calls in one JSON object")
         elif behind.strip(_NOISE):
             self._made.warn(f"{format_value(behind)} behind the JSON was left out")
+
+
+def _condition_in(comment: str) -> str:
+    """Return what is wrong with a comment that says when its line is to run, "" for any other: all lines run."""
+    if _CONDITION.search(comment) is None:
+        return ""
+    shown = format_value(comment)
+    return f"{shown} sets a condition, and every line of a plan runs; leave out the line, or the comment"

@@ -23,7 +23,7 @@ Found = tuple[list[tuple[str, Any]], int]
 """Names and arguments of calls, and where in the text they end."""
 
 _N = r"(?:functions?\.)?(?P<name>[\w.-]{1,80}?)"
-_DSML = r"\uff5c{1,2}DSML\uff5c{1,2}"
+_DSML = r"(?:\uff5c{1,2}DSML\uff5c{1,2}|\|{1,2}DSML\|{1,2})"
 _SEP = r"<\uff5ctool\u2581sep\uff5c>"
 _SPECIAL = r"<\|/?[A-Za-z][\w/ .:-]{0,40}\|>|<\uff5c/?[^\uff5c<>\n]{1,40}\uff5c>|<\|[a-z_]{2,40}>|<[a-z_]{2,40}\|>"
 _TAGS = (
@@ -187,6 +187,8 @@ _LAST_FENCE = re.compile(
     r"```\w*+[^\S\n]*+\n\s*+(?:print\(\s*+)?(?:await\s++)?(?P<name>[\w.-]{1,80})\([^\n]*\)[^\S\n]*+\n\s*+```\s*+\Z"
 )
 """Code at the end of a reply that is a call and nothing else."""
+_LAST_LIST = re.compile(r"\[\s*+(?P<name>[\w.-]{1,80}+)\([^\[\]\n]*+(?<=\))\]\s*+\Z")
+"""Calls as Python lists them, at the end of a reply."""
 _TAG_NAME = re.compile(
     r"<[\w:-]*(?:call|tool|function|invoke|action)[\w:-]*\s[^<>\n]{0,80}?=[\"']?(?P<name>[\w.-]{1,80})"
 )
@@ -200,6 +202,11 @@ _ACTION_ROW = re.compile(
 _NO_TOOLS = ("None", "Finish", "finish")
 """Names of actions that are no tools, behind a thought that begins a reply."""
 _ACTION_INPUT = re.compile(r"^[^\S\n]*+[*#>_]{0,4}\s?action[ _]input[*_]{0,2}\s?:", re.IGNORECASE | re.MULTILINE)
+_ACTION_WITH_INPUT = re.compile(
+    r"^[^\S\n]*+[*#>_]{0,4}\s?action[*_]{0,2}\s?:[^\n]++\n\s*+[*#>_]{0,4}\s?action[ _]input[*_]{0,2}\s?:",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""An action and its input in two rows."""
 _ACTION_OBJECT = re.compile(
     r"\s*+(?:(?:[*#>_]{0,4}\s?(?:thought|action)\b[^{]{0,2000}+)|```\w*\s*+)?\{\s*+[\"']action[\"']\s*+:[^{}]{0,200}?[\"']action_input[\"']\s*+:",
     re.IGNORECASE,
@@ -236,6 +243,8 @@ def left_of_calls(text: str, tools: Tools) -> str:
         is_first = not shown[: thought.start()].strip()
         if _names_action(shown, thought.end(), [*tools, *_NO_TOOLS] if is_first else [*tools]):
             return "an action in words"
+    if _ACTION_WITH_INPUT.search(shown):
+        return "an action in words"
     if _ACTION_OBJECT.match(text):
         return "an action in JSON"
     if _MARKS_ALONE.fullmatch(text) and flaw(text):
@@ -276,6 +285,7 @@ def asked_in(text: str, tools: Tools) -> str:
         _ELEMENT.finditer(shown),
         _CLOSED.finditer(shown),
         _LAST_FENCE.finditer(text),
+        _LAST_LIST.finditer(text),
     )
     for found in asked:
         names = [name.removeprefix("functions.") for name in found.groupdict().values() if name]
