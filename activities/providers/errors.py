@@ -293,9 +293,8 @@ def error_of(server: Server, model: str, status: int, headers: Mapping[str, str]
         long.context = _tokens_in(_CONTEXT, body[:4000].lower())
         long.prompt = _tokens_in(_PROMPT, body[:4000].lower())
         return long
-    if not _NO_TOOL_USE.search(text) and (
-        _NO_MODEL.search(text) or (status == 404 and model.partition(":")[2].lower() in text)
-    ):
+    is_of_address = status == 404 and model.partition(":")[2].lower() in text and not _NO_TOOL_USE.search(text)
+    if is_of_address or names_no_model(text):
         todo = "change SENNIT_MODEL, or `model` in the plan"
         return UnknownModel(f"{where} has no model {model.partition(':')[2]!r} ({status}); {todo}{quote}")
     if status in (404, 405) or 300 <= status < 400:
@@ -307,6 +306,11 @@ def error_of(server: Server, model: str, status: int, headers: Mapping[str, str]
     refused.parameters = refusal.parameters
     refused.most_output = most_output
     return refused
+
+
+def names_no_model(text: str) -> bool:
+    """Whether a refusal, in small letters, says that the server has no such model."""
+    return _NO_MODEL.search(text) is not None and _NO_TOOL_USE.search(text) is None
 
 
 def _used_up(status: int, code: str, text: str) -> bool:

@@ -36,6 +36,7 @@ from sennit.activities.providers.errors import (
     ServerFailed,
     ServerUnreachable,
     UnknownModel,
+    names_no_model,
     quoted,
     refusal_in,
     wait_in,
@@ -133,7 +134,10 @@ def _error_of_server(name: str, maker: str, error: ModelAPIError) -> ProviderErr
         return QuotaUsedUp(f"{maker} has no quota left for this account{said}")
     if isinstance(error, ModelAuthenticationError):
         return KeyRefused(f"{maker} refuses the key; check its variables where the workers run{said}")
-    if isinstance(error, ModelNotFoundError):
+    is_refusal = isinstance(error, ModelRequestRejectedError)
+    if not is_refusal and isinstance(error, ModelHTTPError):
+        is_refusal = error.status_code < 500 and error.status_code not in _RETRIED
+    if isinstance(error, ModelNotFoundError) or (is_refusal and names_no_model(words.lower())):
         return UnknownModel(f"{maker} has no model {name!r}; change SENNIT_MODEL, or `model` in the plan{said}")
 
     # What may pass.
@@ -149,9 +153,6 @@ def _error_of_server(name: str, maker: str, error: ModelAPIError) -> ProviderErr
     # What is about the call.
     if isinstance(error, ModelContextWindowExceededError):
         return ContextTooLong(f"the call is too long for {name}{said}")
-    is_refusal = isinstance(error, ModelRequestRejectedError)
-    if not is_refusal and isinstance(error, ModelHTTPError):
-        is_refusal = error.status_code < 500 and error.status_code not in _RETRIED
     if is_refusal:
         return _refused(f"{maker} refuses the call{said}", words)
     return ServerFailed(f"{maker} failed{said}", retryable=True, retry_after=wait)
