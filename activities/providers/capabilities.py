@@ -37,14 +37,22 @@ _SAYS_NOTHING = re.compile(
     r"|entity|validation|http|in|the|an?|is|or|[\W\d_])*"
 )
 _LENGTHS = ("max_model_len", "context_length", "max_context_length", "context_window", "n_ctx")
+_OF_VALUE = re.compile(
+    r"\b(?:unsupported|invalid)[ _]value|\b(?:supported|allowed|valid|permitted) values\b|\bdoes not support ['\"\d]"
+    r"|\bmust be (?:one of|between|below|above|at (?:most|least)|(?:less|greater|smaller|larger)|in\b)|\bout of range\b"
+    r"|\bshould be (?:one of|between|less|greater|at (?:most|least))|\binput should be\b|\bunknown variant\b"
+)
+"""How a refusal says that it is about the value of a setting, and not about the setting."""
+_MOST_VALUES = 8
+"""Of so many values of a setting each may be refused: after that the model is asked without the setting."""
 _CONSEQUENCES = {
     "tools": "takes no tools, so calls are written as text",
     "response_format": "takes no schema, so it is asked for JSON in words",
     "output_config": "takes no schema, so it is asked for JSON in words",
     "system": "takes no system role, so its instructions stand in the prompt",
     "stream": "does not stream, so nothing starts before its reply is whole",
-    **{name: f"takes no `{name}`, so it was not sent" for name in ("temperature", "top_p", "stop", "seed", "effort")},
 }
+_SETTINGS = ("temperature", "top_p", "stop", "seed", "effort")
 
 
 def says_nothing(text: str) -> bool:
@@ -74,11 +82,25 @@ class Lesson:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What is known of one parameter of one model, and since when."""
+    """What is known of one parameter of one model, and since when; of a setting it may be of one `value` alone."""
 
+    parameter: str
     reason: str
     wanted: bool
     since: float
+    value: Any = None
+
+    @property
+    def consequence(self) -> str:
+        """What is done without the parameter, in words; "" if nobody need know."""
+        if self.parameter not in _SETTINGS:
+            return _CONSEQUENCES.get(self.parameter, "")
+        of_value = "" if self.value is None else f" of {self.value}"
+        return f"takes no `{self.parameter}`{of_value}, so it was not sent"
+
+    def applies_to(self, request: ModelRequest) -> bool:
+        """Whether the parameter of this request is meant."""
+        return self.value is None or self.value == getattr(request.settings, self.parameter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +132,9 @@ class Capabilities:
         No schema is sent where there is none, nor beside tools but to official servers: others hold the reply to it so
         tightly that the model can call no tool.
         """
-        known = self._of(request.model)
-        refused = frozenset(name for name, entry in known.items() if not entry.wanted)
-        wanted = frozenset(name for name, entry in known.items() if entry.wanted)
+        known = [entry for entry in self._of(request.model).values() if entry.applies_to(request)]
+        refused = frozenset(entry.parameter for entry in known if not entry.wanted)
+        wanted = frozenset(entry.parameter for entry in known if entry.wanted)
         left_out = refused | (unreturned(self.server.url, request.messages) - wanted)
         unheld = request.output_schema is None or (bool(request.tools) and not self.server.official)
         in_words = unheld and request.form is None
@@ -122,7 +144,7 @@ class Capabilities:
         return left_out
 
     def _of(self, model: str) -> dict[str, _Known]:
-        """Return what is known of a model, without what is forgotten by now."""
+        """Return what is known of a model, without what is forgotten by now. A setting has an entry for each value."""
         known = self._known.get(model) or {}
         return {name: entry for name, entry in known.items() if not self._is_past(entry.since)}
 
@@ -132,15 +154,22 @@ class Capabilities:
 
     def learn(self, request: ModelRequest, lesson: Lesson) -> None:
         """Remember what was refused, and why. Of schemas it is this one, unless the text is about unknown
-        parameters.
+        parameters. Of a setting it is its value, if the text is about values.
         """
         refused, now = lesson.refused, self.clock()
         if self.schema in refused and (not UNKNOWN.search(lesson.text) or _OF_SCHEMA.search(lesson.text)):
             self._schemas.put(_schema_key(request), now)
             refused = refused - {self.schema}
+        known = self._of(request.model)
+        is_of_value = _OF_VALUE.search(lesson.text) is not None
+        for name in sorted(refused):
+            earlier = sum(entry.parameter == name for entry in known.values())
+            has_value = name in _SETTINGS and is_of_value and earlier < _MOST_VALUES
+            value = getattr(request.settings, name) if has_value else None
+            place = name if value is None else f"{name}={value}"
+            known[place] = _Known(name, lesson.reason, lesson.wanted, now, value)
         if refused:
-            learned = {name: _Known(lesson.reason, lesson.wanted, now) for name in sorted(refused)}
-            self._known.put(request.model, {**self._of(request.model), **learned})
+            self._known.put(request.model, known)
 
     def gives_no_reason(self, model: str) -> bool:
         """Whether the server's replies of this model end without a reason: none has had one, and it was asked again."""
@@ -181,10 +210,15 @@ class Capabilities:
 
     def left_out(self, request: ModelRequest, without: Without) -> tuple[str, ...]:
         """Return a sentence on each setting of the request that was not sent, with the reason if it was refused."""
-        known = self._of(request.model)
-        reasons = {name: f" ({known[name].reason})" if name in known else "" for name in request.settings.names}
-        names = [name for name in request.settings.names if name in without and name in _CONSEQUENCES]
-        return tuple(f"{request.model} {_CONSEQUENCES[name]}{reasons[name]}" for name in names)
+        entries = self._of(request.model).values()
+        known = {entry.parameter: entry for entry in entries if entry.applies_to(request)}
+        notes = list[str]()
+        for name in request.settings.names:
+            if name in without and name in _SETTINGS:
+                entry = known.get(name)
+                told = f"{entry.consequence} ({entry.reason})" if entry else f"takes no `{name}`, so it was not sent"
+                notes.append(f"{request.model} {told}")
+        return tuple(notes)
 
     def learn_listed(self, entries: list[Mapping[str, Any]]) -> None:
         """Take the lengths of contexts that a server's list of models has."""
@@ -198,11 +232,11 @@ class Capabilities:
     def notes(self, model: str) -> list[str]:
         """Return a sentence for people on each thing that is done differently for a model, with the reason."""
         notes = list[str]()
-        for name, entry in self._of(model).items():
-            if name in _CONSEQUENCES:
-                notes.append(f"{model} {_CONSEQUENCES[name]} ({entry.reason})")
+        for entry in self._of(model).values():
+            if entry.consequence:
+                notes.append(f"{model} {entry.consequence} ({entry.reason})")
             elif entry.wanted:
-                notes.append(f"{model} is given its `{name}` back ({entry.reason})")
+                notes.append(f"{model} is given its `{entry.parameter}` back ({entry.reason})")
         context = self._contexts.get(model)
         if context:
             notes.append(f"{model} has a context of {context:,} tokens, and prompts are cut to it")

@@ -99,9 +99,50 @@ async def test_a_setting_that_is_refused_is_left_out_and_people_are_told(bench: 
     for _ in range(2):
         reply = await bench.ask(temperature=0.2, seed=7)
         assert reply.output == "fine"
-        assert reply.warnings[0].startswith("openai:test-model takes no `temperature`, so it was not sent (")
+        assert reply.warnings[0].startswith("openai:test-model takes no `temperature` of 0.2, so it was not sent (")
     assert ["temperature" in asked.body for asked in bench.server.asked] == [True, False, False]
     assert bench.sent["seed"] == 7
+
+
+NO_SUCH_EFFORT = (
+    "Unsupported value: 'reasoning_effort' does not support 'none' with this model. "
+    "Supported values are: 'minimal', 'low', 'medium', and 'high'."
+)
+
+
+@openai
+@pytest.mark.parametrize(
+    ("setting", "refused", "taken", "words"),
+    [
+        ("effort", "none", "high", NO_SUCH_EFFORT),
+        ("temperature", 1.5, 0.5, "temperature: range: -0.1..1.0, must be less than or equal to 1"),
+        ("top_p", 1.0, 0.9, "Invalid value for 'top_p': must be below 1.0"),
+    ],
+)
+async def test_a_value_that_is_refused_leaves_the_others_to_the_server(
+    bench: Bench, setting: str, refused: Any, taken: Any, words: str
+) -> None:
+    field = "reasoning_effort" if setting == "effort" else setting
+    bench.server.on(lambda asked: asked.body.get(field) == refused, Reply(status=400, text=words))
+    bench.server.on("", "fine")
+    for _ in range(2):
+        reply = await bench.ask(**{setting: refused})
+        told = f"openai:test-model takes no `{setting}` of {refused}, so it was not sent ("
+        assert reply.warnings[0].startswith(told)
+    assert [field in asked.body for asked in bench.server.asked] == [True, False, False]
+    reply = await bench.ask(**{setting: taken})
+    assert (bench.sent[field], reply.warnings) == (taken, ())
+    [note] = bench.remote.known.notes("openai:test-model")
+    assert f"`{setting}` of {refused}" in note
+
+
+@openai
+async def test_a_setting_without_a_value_that_is_taken_is_no_longer_sent(bench: Bench) -> None:
+    bench.server.on(lambda asked: "seed" in asked.body, Reply(status=400, text="Invalid value for 'seed'"))
+    bench.server.on("", "fine")
+    for seed in range(12):
+        await bench.ask(seed=seed)
+    assert sum("seed" in asked.body for asked in bench.server.asked) == 9
 
 
 async def test_of_two_settings_that_exclude_each_other_one_is_sent(bench: Bench) -> None:
