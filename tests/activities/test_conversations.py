@@ -172,6 +172,22 @@ async def test_a_conversation_that_fills_the_context_is_summed_up_once_and_peopl
     assert len({asked.turns[-1][1] for asked in summed}) == len(summed), "none is made twice"
 
 
+@pytest.mark.parametrize("run", [("openai", "4096")], indirect=True)
+async def test_a_conversation_is_summed_up_within_the_budget(run: Start, server: ModelServer) -> None:
+    """A summary takes 700 tokens, and what they leave of 2,000 is too little for the call itself."""
+    server.on("You shorten conversations", Reply(text="They spoke of rivers.", usage=(690, 10)))
+    server.on("", "never asked")
+    long = [{"role": role, "content": f"{role} {n} " * 100} for n in range(8) for role in ("user", "assistant")]
+    plan = {"nodes": [{"id": "n", "kind": "llm", "prompt": "$goal"}], "on_failure": "fail"}
+    handle = await run(goal="What now?", plan=plan, history=long, budget={"tokens": 2_000})
+    with pytest.raises(WorkflowFailureError) as caught:
+        await handle.result()
+    assert "BudgetExceeded" in str(caught.value.cause)
+    assert all("You shorten conversations" in asked.system for asked in server.asked)
+    spent = (await handle.query("costs"))["budget"]["tokens"]["spent"]
+    assert 0 < spent == 700 * len(server.asked) <= 2_000
+
+
 async def test_messages_and_instructions_of_a_call_reach_its_model(run: Start, server: ModelServer) -> None:
     server.on("Never joke", Reply(text="Fine."))
     example = [{"role": "user", "content": "2+2 costs $1"}, {"role": "assistant", "content": "4"}]
