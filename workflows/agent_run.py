@@ -26,7 +26,7 @@ with workflow.unsafe.imports_passed_through():
     from sennit.workflows.plan.figures.figures import Figures, figures_of
     from sennit.workflows.plan.language.limits import NO_USAGE, Usage, format_duration
     from sennit.workflows.plan.limits import MAX_CARRIED_BYTES
-    from sennit.workflows.plan.scheduling.events import CostCharged
+    from sennit.workflows.plan.scheduling.events import CostCharged, PlanRejected
     from sennit.workflows.plan.scheduling.snapshot import dump
     from sennit.workflows.plan.scheduling.termination import any_unknown
     from sennit.workflows.run.engine import Engine, start_engine
@@ -156,7 +156,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         self._checked = checked
         parts = self._setup, self._subagent_status, self._changed, self._journal
         self._engine = engine = start_engine(request, checked, *parts, more=more, carry=self._carry)
-        self._setup.phase = "planning" if more else "running"
+        self._setup.phase = "planning" if more or engine.state.held is not None else "running"
         if self._has_forgotten:
             engine.read_ledger()
         return engine
@@ -177,6 +177,27 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         else:
             engine.replace_plan(checked)
         return engine
+
+    def _rewrite(self, words: str) -> None:
+        """Have the planner write another plan, and ask about that. Nothing of it starts while it is written."""
+        assert self._engine is not None
+        self._takes_drafts = False
+        self._engine.post(PlanRejected())
+        planner = self._planner = asyncio.create_task(self._plan_again(self._engine, words))
+        planner.add_done_callback(self._planned)
+
+    async def _plan_again(self, engine: Engine, words: str) -> Engine:
+        charged = self._setup.spent
+        checked = await self._setup.ask_again(words, self._check_anew)
+        if engine.state.ended or engine.is_frozen:
+            return engine
+        self._checked = checked
+        engine.post(CostCharged(self._setup.spent.minus(charged)))
+        engine.replace_plan(checked)
+        return engine
+
+    async def _check_anew(self, planned: PlanResult) -> CheckResult:
+        return await self._setup.check(draft=planned.draft)
 
     def _interrupted(self) -> None:
         """An attempt to plan has failed, or the next one begins: what was sent of the plan may not begin that one."""
@@ -249,6 +270,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             log_cut=engine.log.cut,
             events=self._journal.next,
             was_reset=self._has_forgotten,
+            review=self._setup.review if engine.approves_plan else None,
         )
         following = request.model_copy(update={"carry": carry})
         if request.prepared is not None:  # a plan that came with it is in the store

@@ -64,6 +64,8 @@ MAX_STATE_PART_BYTES: Final = MAX_QUERY_BYTES * 3 // 4  # of the packed state of
 MAX_STATE_BYTES: Final = 8 * 1024 * 1024  # of the packed state of a run that a worker reads for a dry run
 MAX_DRY_RUN_CALLS: Final = 500  # that a dry run names: a person reads them, and they travel in one payload
 MAX_FATE_CHARACTERS: Final = 300  # of what a dry run says of one call
+MAX_REJECTED_PLANS: Final = 10
+"""Plans of one run that people reject: a planner that has not understood them by then does not."""
 MAX_REPAIRS: Final = 2  # How often a planner is shown what is wrong with its plan
 MAX_ITEM_LINES: Final = 100
 """Nodes of the run of an item of which its parent learns how they ended: those of `do`, and what they are given."""

@@ -137,6 +137,12 @@ def repair_messages(text: str, problems: Sequence[str], ids: Sequence[str]) -> t
     return Message("assistant", text or "(nothing)"), Message("user", request)
 
 
+def rejection_messages(text: str, words: str) -> tuple[Message, ...]:
+    """Return the turns that ask for another plan in the place of one that a person has rejected with these words."""
+    request = f'A person has read this plan and does not want it: "{words}"\n\nWrite another whole plan as they say.'
+    return Message("assistant", text or "(nothing)"), Message("user", request)
+
+
 def with_line_numbers(problem: str, ids: Sequence[str]) -> str:
     """Return a problem with the numbers that the planner has written: `nodes[0].args` of `n1` is `line 1: args`."""
 

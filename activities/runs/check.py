@@ -26,7 +26,8 @@ from sennit.activities.runs.model_choice import (
     queue_of,
     serving_models,
 )
-from sennit.activities.runs.program_quote import quote_in_plan, unapprovable
+from sennit.activities.runs.plan_forecast import plan_forecast
+from sennit.activities.runs.program_quote import quote_in_plan
 from sennit.activities.storage.artifacts import ArtifactStore, digest_of, encode
 from sennit.activities.storage.run_context import ArtifactReader, RunContext, StoredPlan, plan_marker
 from sennit.workflows.messages.contracts import (
@@ -90,11 +91,15 @@ class PlanChecker:
     read: Read
 
     async def check(self, run_prefix: str, call: DraftCall) -> CheckResult:
-        """Check a draft that lies in the store, and mark the plan with which the run begins.
+        """Check a draft that lies in the store, or a plan that a person has sent, and mark the plan of a planner with
+        which the run begins.
 
         Raises BodyMissing, StoreUnavailable; so do all checks.
         """
-        run, draft = await self._run(run_prefix, call.run_context), await self.library.value(run_prefix, call.draft)
+        run = await self._run(run_prefix, call.run_context)
+        if call.plan is not None:
+            return await self.check_draft(run, call.plan)
+        draft = await self.library.value(run_prefix, call.draft)
         checked = await self.check_draft(run, draft, await self._progress(run_prefix, call) if call.base else None)
         if not checked.problems:
             await self.store.mark(run_prefix, plan_marker(call.run_context), call.draft.encode())
@@ -230,7 +235,8 @@ class PlanChecker:
         checked = _stored(run, plan, execution_plan, warnings)
         digest = await self.library.keep(run.prefix, checked)
         if progress is None:
-            return CheckResult(plan=digest, execution_plan=execution_plan, warnings=warnings)
+            taken = plan_forecast(plan, ExecutionPlan.unpack(execution_plan)) if run.context.approve_plan else ""
+            return CheckResult(plan=digest, execution_plan=execution_plan, warnings=warnings, forecast=taken)
         return await self._page(run.prefix, digest, checked, progress)
 
     async def _problems(
@@ -244,7 +250,6 @@ class PlanChecker:
         problems += input_problems(plan, run_context.inputs)
         problems += media_problems(run_context.models, plan, bind_inputs(plan, run_context.inputs))
         problems += [found async for found in self._program_problems(plan, run_context.catalogue)]
-        problems += unapprovable(plan) if run_context.approve_plan else ()
         problems += price_problems(run_context.models, plan) if run_context.priced else ()
         return problems or [found async for found in self._type_problems(plan, run_context.catalogue)]
 

@@ -64,7 +64,8 @@ class Planner:
         The draft that is returned is the authority. Raises ProviderError, BodyMissing, StoreUnavailable.
         """
         known = None
-        if not call.problems:  # else that draft has not passed after all, with the facts of what had begun
+        # A draft with problems has not passed after all, with the facts of what had begun. A person may reject another.
+        if not call.problems and not call.rejections:
             known = await self._known(run_prefix, call.run_context) or await self._taken_over(run_prefix, call)
         if known is not None:
             return known
@@ -181,8 +182,10 @@ class Planner:
         return None
 
     async def _repair(self, run_prefix: str, call: PlanCall) -> tuple[Message, ...]:
-        if not call.problems:
+        if not call.problems and not call.rejections:
             return ()
+        if not call.problems:
+            return planner.rejection_messages(await self.library.value(run_prefix, call.text), call.rejections[-1])
         draft = await self.library.value(run_prefix, call.draft)
         nodes = draft.get("nodes") if isinstance(draft, dict) else None
         ids = [str(node.get("id")) for node in nodes or () if isinstance(node, dict)]
@@ -207,6 +210,9 @@ def _facts(call: PlanCall, run_context: RunContext) -> list[str]:
             f"Attached to the goal: {files}. A call of a model whose prompt has `$goal` in it is shown these files, "
             "and so is the call that answers. You are not, and tools cannot read them."
         )
+    if call.rejections:
+        said = "; ".join(f'"{one_line(words)}"' for words in call.rejections)
+        facts.append(f"A person reads each plan before it runs. They have rejected earlier ones, and said: {said}.")
     if call.budget is not None:
         limits = call.budget.model_dump(mode="json", exclude_none=True)
         facts.append(f"The run may spend: {', '.join(f'{name} {limit}' for name, limit in limits.items())}.")

@@ -86,9 +86,6 @@ class RunPreparer:
         digest = await self.library.keep(run_prefix, run_context)
         if problem := _unasked(call) or self._unknown_tools(call, run_context):
             return PreparedRun(run_context=digest, checked=CheckResult(problems=(problem,)))
-        if plan is None and request.approve_plan and self.models.plan_format != "program":
-            problem = "approve_plan: only programs can be approved. Start the workers with SENNIT_PLAN_FORMAT=program"
-            return PreparedRun(run_context=digest, checked=CheckResult(problems=(problem,)))
         if problem := self._unseen(attached, models) if plan is None else "":
             return PreparedRun(run_context=digest, checked=CheckResult(problems=(problem,)))
         every = {name for names in models.values() for name in names}
@@ -96,7 +93,8 @@ class RunPreparer:
             return PreparedRun(run_context=digest, checked=CheckResult(problems=(missing,)))
         if plan is None and rejected is None:
             model = run_context.models["planner"][0]
-            return PreparedRun(run_context=digest, planner=queues.llm_queue(model), streams=model not in OFFLINE)
+            streams = model not in OFFLINE and not request.approve_plan
+            return PreparedRun(run_context=digest, planner=queues.llm_queue(model), streams=streams)
         if rejected is None and run_context.absences:
             _wait_for_tools_of(plan, call, run_context)
         run = Run(run_prefix, digest, run_context)

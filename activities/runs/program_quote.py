@@ -11,9 +11,7 @@ from sennit.activities.providers.prices import price_of
 from sennit.activities.storage.run_context import RunContext
 from sennit.workflows.messages.queues import PROVIDERS
 from sennit.workflows.plan.compile.execution_plan import Quoted
-from sennit.workflows.plan.language import dependencies
-from sennit.workflows.plan.language.nodes import Plan, ProgramNode
-from sennit.workflows.plan.language.problems import Problem
+from sennit.workflows.plan.language.nodes import ProgramNode
 from sennit.workflows.plan.language.references import BindError, parse_reference, references_in, resolve
 from sennit.workflows.plan.programs.vocabulary import ROLES
 
@@ -42,17 +40,6 @@ def _prices(script: str, run_context: RunContext) -> dict[str, tuple[int, int]]:
     models |= {name: name for name in _MODEL.findall(script)[:MAX_QUOTED_MODELS]}
     prices = {name: price_of(model) for name, model in models.items()}
     return {name: price for name, price in prices.items() if price is not None}
-
-
-def unapprovable(plan: Plan) -> list[Problem]:
-    """Return why nobody can approve a plan, if it has no program."""
-    for index, node in enumerate(plan.nodes):
-        if node.kind == "map" and dependencies.programs_in(node):
-            message = "approve_plan: nobody is asked about the programs of a map; call them from a program"
-            return [Problem("approval", ("nodes", index, "do"), message)]
-    if any(isinstance(node, ProgramNode) for node in plan.nodes):
-        return []
-    return [Problem("approval", (), "approve_plan: this plan has no program, and only programs can be approved")]
 
 
 def _known(value: Any, inputs: Mapping[str, Any]) -> Any:

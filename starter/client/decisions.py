@@ -26,16 +26,18 @@ class Decisions:
         self.id = name
         self._client = client
 
-    async def approve(self, node: str, *, digest: str = "", args: Mapping[str, JsonValue] | None = None) -> str:
-        """Let a write run with the values that were shown, those of `args` changed. With
-        `digest` it is refused if the write is not the one that was shown. As every decision it returns the run's
-        sentence about it, and raises what `update` raises.
+    async def approve(self, node: str = "", *, digest: str = "", args: Mapping[str, JsonValue] | None = None) -> str:
+        """Let a write run with the values that were shown, those of `args` changed, or without a node the plan that
+        waits. With `digest` it is refused if it is not the one that was shown; a plan needs it. As every decision it
+        returns the run's sentence about it, and raises what `update` raises.
         """
         return await self.update("approve", **_set_fields(node=node, digest=digest, args=dict(args or {})))
 
-    async def reject(self, node: str, reason: str = "") -> str:
-        """Refuse a write, which then fails with this reason."""
-        return await self.update("reject", **_set_fields(node=node, reason=reason))
+    async def reject(self, node: str = "", reason: str = "", *, digest: str = "") -> str:
+        """Refuse a write, which then fails with this reason. Without a node it is the plan of this digest: its planner
+        writes another one, as the reason says, and without a reason the run ends.
+        """
+        return await self.update("reject", **_set_fields(node=node, reason=reason, digest=digest))
 
     async def answer(self, node: str, value: JsonValue, *, repeat_effect: bool = False) -> str:
         """Answer a gate, or give the result of a call that has failed, which is then not called."""
@@ -54,6 +56,10 @@ class Decisions:
     async def edit(self, script: str, *, node: str = "") -> str:
         """Give a program another script: it runs again, and calls that it makes again keep their results."""
         return await self.update("edit_program", script=script, **_set_fields(node=node))
+
+    async def edit_plan(self, plan: Mapping[str, JsonValue]) -> str:
+        """Put another plan in the place of the one that waits for approval. It is checked, and asked about again."""
+        return await self.update("edit_plan", plan=dict(plan))
 
     async def finish(self, reason: str = "") -> str:
         """End the run now, with what there is."""

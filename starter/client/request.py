@@ -34,7 +34,7 @@ _MARKUP = re.compile(r"[<\[]|^[#>]")
 class RunOptions(TypedDict, total=False):
     """How a run is done. None means the default. `budget` has the fields of Limits; queues serve `tenant`s in turn;
     `model` serves every role; `settings` has the fields of CallSettings, for every model call; `instructions` are told
-    to all models; with `approve_plan` a person approves each program before its first step.
+    to all models; with `approve_plan` a person approves the plan before any of it starts.
     """
 
     inputs: dict[str, Any] | None

@@ -128,7 +128,7 @@ def add_run_arguments(
     failure_help = f"what a failed node leads to (default: {on_failure})"
     add("--on-failure", choices=get_args(OnFailure), help=failure_help)
     add("--approval", choices=("writes", "never"), help="what needs approval (default: writes)")
-    plan_help = "ask before a program's first step, with its script and quote"
+    plan_help = "ask about the plan, with its forecast, before any of it starts"
     add("--approve-plan", action="store_true", default=None, help=plan_help)
     add("--window", type=whole(1, 500), metavar="N", help="most activities in flight (default: 100)")
     add("--in-flight", type=whole(1, MAX_NODES), metavar="N", help="most nodes in flight (default: 1,024)")

@@ -8,6 +8,7 @@ from sennit.starter.client.decisions import checked_update
 from sennit.starter.client.errors import Exit, NoAnswer, Refused
 from sennit.starter.client.run import Run
 from sennit.starter.commands.command_line import Parser, add_run_argument
+from sennit.starter.commands.edit_plan import edit_plan
 from sennit.starter.commands.launch import connect
 from sennit.starter.commands.review import Review, add_review_arguments
 from sennit.starter.plans.inputs import pairs
@@ -28,13 +29,28 @@ SHORT_FORMS = {
         "approve",
         (
             "sennit approve note n7 --digest 3f2a9c01b4d7e85a6c21\n"
-            "sennit approve note n7 --digest 3f2a9c01b4d7e85a6c21 --set to=ann"
+            "sennit approve note n7 --digest 3f2a9c01b4d7e85a6c21 --set to=ann\n"
+            "sennit approve nightly-1 --digest 1fa0b62c78e3d945c0aa\n"
+            "sennit approve nightly-1 --edit-plan"
         ),
     ),
-    "reject": ("reject", 'sennit reject nightly-1 n7\nsennit reject nightly-1 n7 "wrong file"'),
+    "reject": (
+        "reject",
+        (
+            'sennit reject nightly-1 n7\nsennit reject nightly-1 n7 "wrong file"\n'
+            'sennit reject nightly-1 --digest 1fa0b62c78e3d945c0aa --reason "look at the Ob, too"'
+        ),
+    ),
     "finish": ("finish", "sennit finish nightly-1\nsennit finish nightly-1 --output none"),
 }
-_PLACES = {"finish": "", "retry": "[NODE]", "answer": "NODE [VALUE]", "edit": "FILE.py", "reject": "NODE [REASON]"}
+_PLACES = {
+    "finish": "",
+    "retry": "[NODE]",
+    "answer": "NODE [VALUE]",
+    "edit": "FILE.py",
+    "approve": "[NODE]",
+    "reject": "[NODE] [REASON]",
+}
 
 
 def add_arguments(parser: Parser) -> None:
@@ -54,15 +70,22 @@ def add_arguments(parser: Parser) -> None:
     elif command == "edit":
         parser.add_argument("script", metavar="FILE.py", help="the whole script, - for standard input")
         parser.add_argument("--node", metavar="NODE", help="the program's id in a plan of yours (default: main)")
+    elif command in ("approve", "reject"):
+        parser.add_argument("node", nargs="?", metavar="NODE", help="without it, the plan that waits for approval")
     elif command != "finish":
         parser.add_argument("node", metavar="NODE", help="the node's id, or map[17] for one item")
     if command == "answer":
         value_help = "JSON, or text; '\"7\"' is the text 7 (default: ask for it on the terminal)"
         parser.add_argument("value", metavar="VALUE", nargs="?", help=value_help)
-    if command == "reject":
-        parser.add_argument("reason", nargs="?", metavar="REASON", help="why")
-    if command == "approve":
+    if command in ("approve", "reject"):
         parser.add_argument("--digest", metavar="DIGEST", help="what you have read, as `sennit status` shows it")
+    if command == "reject":
+        parser.add_argument("why", nargs="?", metavar="REASON", help="why")
+        reason_help = "why; for a plan, what its planner should do instead (without it, the run ends)"
+        parser.add_argument("--reason", metavar="REASON", help=reason_help)
+    if command == "approve":
+        edit_help = "edit the plan that waits as YAML in $EDITOR, or send that of FILE; the run asks again"
+        parser.add_argument("--edit-plan", nargs="?", const="", metavar="FILE", help=edit_help)
         parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="change an argument")
     if command == "edit":
         parser.add_argument("--repeat-writes", action="store_true", help="do not ask about writes of the old script")
@@ -81,6 +104,12 @@ def _list_of_updates() -> str:
 
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     """Send one update and write what the run says about it. The fields are checked before connecting."""
+    if getattr(args, "edit_plan", None) is not None:
+        if args.node or args.digest or args.set:
+            raise Refused("--edit-plan is about the whole plan: leave out the node, --digest and --set")
+        sennit = await connect(args, terminal, renew="code")
+        waiting, _ = await sennit.look_up(args.run)
+        return await edit_plan(waiting, args.edit_plan, terminal)
     fields = fields_of(args)
     is_to_be_asked = args.command == "answer" and args.value is None
     if not is_to_be_asked:
@@ -115,6 +144,8 @@ def fields_of(args: argparse.Namespace) -> dict[str, Any]:
     fields = {
         name: getattr(args, name, None) for name in ("node", "reason", "repeat_effect", "digest", "repeat_writes")
     }
+    if why := getattr(args, "why", None):
+        fields["reason"] = fields["reason"] or why
     fields = {name: value for name, value in fields.items() if value}
     if changed := getattr(args, "set", None):
         pairs(changed, "--set")  # their form; `run` reads the values when it knows the tool

@@ -33,6 +33,8 @@ def question(item: BlockedOn) -> str:
     node = one_line(item.node)
     if item.update == "answer":
         return f"answer for {node}: "
+    if item.why == "plan":
+        return "run this plan? [y]es, [n]o, [n]o and what to do instead: "
     if item.update == "approve":
         every, apart = (f"all {item.parts} of ", ", [o]ne by one") if item.parts else ("", "")
         return f"approve {every}{node}? [y]es, [n]o and why{apart}: "
@@ -113,7 +115,10 @@ def decision(item: BlockedOn, line: str) -> tuple[str, dict[str, Any]]:
         return update, {}
     if update == item.update:
         return update, {**item.example, **({"node": item.node} if item.node else {})}
-    return update, {"node": item.node, **({"reason": reason.strip()} if update == "reject" and reason.strip() else {})}
+    fields: dict[str, Any] = {"node": item.node} if item.node else dict(item.example)
+    if update == "reject" and reason.strip():
+        fields["reason"] = reason.strip()
+    return update, fields
 
 
 def value_of(text: str, example: Any = None) -> Any:

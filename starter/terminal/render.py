@@ -176,9 +176,15 @@ def blocked_lines(item: BlockedOn, flags: str = "") -> list[str]:
         parts.remove(why)
     command = f"    {one_line(item.command)}{flags}"
     if item.also:
-        others = [update.partition("_")[0] for update in item.also]
-        command += f"  # or {', '.join(others)}"
+        command += f"  # or {', '.join(map(_way, item.also))}"
     return [": ".join(filter(None, parts)), *shown_lines(item), command]
+
+
+def _way(update: str) -> str:
+    """Return how a person names another update that answers a question, beside the command that is shown."""
+    if update == "edit_plan":
+        return "--edit-plan"
+    return update.partition("_")[0]
 
 
 def shown_lines(item: BlockedOn) -> list[str]:

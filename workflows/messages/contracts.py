@@ -98,6 +98,8 @@ class CheckResult(Message):
     warnings: tuple[str, ...] = ()
     page: PlanPage | None = None
     """What follows the base, if the plan goes on from there unchanged."""
+    forecast: str = ""
+    """What the plan may take, if a person is asked about it before it starts."""
     awaits: tuple[str, ...] = ()
     """Old nodes whose facts the plan needs, but whose outputs did not come with the call."""
 
@@ -142,6 +144,8 @@ class PlanCall(Message):
     """What the planner wrote."""
     stream: bool = False
     """Whether the beginning of the plan is sent in signals while the rest is written."""
+    rejections: tuple[str, ...] = ()
+    """What people have said of its plans so far, which they have rejected."""
     origins: tuple[RunName, ...] = ()
     today: str = ""
     """The day on which the run began."""
@@ -189,9 +193,12 @@ class CheckCall(Message):
 
 
 class DraftCall(CheckCall):
-    """Checks a whole plan: a new one or, with `base`, one to go on with. `refs` are outputs whose facts it asks for."""
+    """Checks a whole plan: a new one or, with `base`, one to go on with. `refs` are outputs whose facts it asks for. A
+    plan that a person has sent is in `plan`, and not in the store yet.
+    """
 
-    draft: Digest
+    draft: Digest = ""
+    plan: dict[str, JsonValue] | None = None
     refs: dict[str, Digest] = Field(default_factory=dict)
 
 

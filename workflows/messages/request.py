@@ -53,11 +53,24 @@ def _tenant(name: str) -> str:
     return name
 
 
+class PlanReview(Message):
+    """What a planner needs to write another plan when a person rejects the one that they are asked about."""
+
+    planner: str
+    """The task queue of its model."""
+    draft: str = ""
+    """Its last plan, and what it wrote; without text it can write no other one."""
+    text: str = ""
+    rejections: tuple[str, ...] = ()
+    """What people have said about its plans, in order."""
+
+
 class ContinuedState(Message):
     """What one run passes to the next when it continues as new; people never write it.
 
     `execution_plan` is there if programs have added nodes to the plan. `events` is the number of the next event.
-    A run that `was_reset` reads in the ledger of effects what it has forgotten.
+    A run that `was_reset` reads in the ledger of effects what it has forgotten. `review` is there while a person is
+    asked about the plan of a planner.
     """
 
     run_prefix: str
@@ -75,6 +88,7 @@ class ContinuedState(Message):
     log_cut: int = 0
     events: int = 1
     was_reset: bool = False
+    review: PlanReview | None = None
 
 
 class RunInput(Frozen):
@@ -94,7 +108,7 @@ class RunInput(Frozen):
     `window` is how many activities are under way at once, `in_flight` how many nodes and items: several short calls
     share an activity as `fuse` says, or the plan where that is not given.
 
-    With `approve_plan` a person approves each program of the plan before its first step.
+    With `approve_plan` a person approves the plan before any of it starts, and each program before its first step.
     """
 
     goal: Goal = ""

@@ -81,8 +81,11 @@ class Answer(NodeUpdate):
     repeat_effect: bool = _REPEAT_EFFECT
 
 
+_OR_PLAN: Any = Field(default="", description="node id; without it, the plan that waits for approval")
+
+
 class Approve(NodeUpdate):
-    """Lets a write run with the values that were shown.
+    """Lets a write run with the values that were shown, or without a node the plan.
 
     With `digest` it is refused if the write is not the one that was shown. `node` may be a map, or a model that calls
     tools: then all its writes that wait are approved together, and `digest` is needed. `args` take the place of a
@@ -92,18 +95,24 @@ class Approve(NodeUpdate):
     name = "approve"
     about = 'Let a waiting write go on: {"node": "n7", "digest": "3f2a9c01b4d7e85a6c21"}'
     example = '{"node": "n7", "digest": "3f2a9c01b4d7e85a6c21"}'
+    node: Annotated[str, AfterValidator(_unit)] = _OR_PLAN
     digest: str = Field(default="", max_length=100, description="which write was shown")
     args: dict[str, JsonValue] = Field(default_factory=dict, max_length=50, description="changed arguments")
     by: str = Field(default="", max_length=100, description="who decides")
 
 
 class Reject(NodeUpdate):
-    """Refuses a write: it fails with type Rejected and the reason."""
+    """Refuses a write: it fails with type Rejected and the reason. Without a node it rejects the plan that waits for
+    approval and has this `digest`: its planner writes another one, as the reason says, and without a reason the run
+    ends.
+    """
 
     name = "reject"
     about = 'Refuse a waiting write: {"node": "n7", "reason": "wrong file"}'
     example = '{"node": "n7", "reason": "wrong file"}'
+    node: Annotated[str, AfterValidator(_unit)] = _OR_PLAN
     reason: str = Field(default="", max_length=500)
+    digest: str = Field(default="", max_length=100, description="which plan was shown")
     by: str = Field(default="", max_length=100, description="who decides")
 
 
@@ -116,6 +125,18 @@ class EditProgram(NodeUpdate):
     node: Annotated[str, AfterValidator(_unit)] = Field(default="main", min_length=1, description="id of the program")
     script: str = Field(max_length=MAX_SCRIPT_CHARACTERS, description="the whole script")
     repeat_writes: bool = Field(default=False, strict=True, description="do not ask about writes of the old script")
+
+
+class EditPlan(Update):
+    """Puts another plan in the place of the one that waits for approval. It is checked first, and asked about again."""
+
+    name = "edit_plan"
+    about = (
+        "Put another plan in the place of the one that waits for approval: "
+        '{"plan": {"nodes": [{"id": "n1", "kind": "llm", "prompt": "Greet them."}]}}'
+    )
+    example = '{"plan": {"nodes": [{"id": "n1", "kind": "llm", "prompt": "Greet them."}]}}'
+    plan: dict[str, JsonValue] = Field(description="the whole plan, as `sennit plan export` writes it")
 
 
 class RaiseBudget(Update, Limits):
@@ -138,7 +159,17 @@ class Finish(Update):
 
 U = TypeVar("U", bound=Update)
 
-UPDATES: tuple[type[Update], ...] = (RetryNode, SkipNode, Answer, Approve, Reject, EditProgram, RaiseBudget, Finish)
+UPDATES: tuple[type[Update], ...] = (
+    RetryNode,
+    SkipNode,
+    Answer,
+    Approve,
+    Reject,
+    EditPlan,
+    EditProgram,
+    RaiseBudget,
+    Finish,
+)
 
 
 def parse_update(model: type[U], request: Any, *more: Any) -> U:

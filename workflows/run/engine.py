@@ -21,6 +21,7 @@ from sennit.workflows.messages.request import ContinuedState, RunRequest, has_pl
 from sennit.workflows.messages.result import RunStatus, WriteLine
 from sennit.workflows.messages.updates import Finish, Update
 from sennit.workflows.messages.views import SubagentView
+from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.digests import digest_in
 from sennit.workflows.plan.fusion.rules import Timings
 from sennit.workflows.plan.language.limits import NO_USAGE, Limits
@@ -37,8 +38,10 @@ from sennit.workflows.plan.scheduling.events import (
     NodeEnded,
     NodesAppended,
     Outcome,
+    PlanHeld,
     PlanReplaced,
     ProgramEdited,
+    Question,
     RunStarted,
     Start,
     StopRequested,
@@ -99,6 +102,7 @@ class Engine:
         self.frozen: Freeze | None = None
         self._status_of_frozen: EndStatus | None = None  # once a person has ended the run
         self.updates = 0
+        self.approves_plan = False  # whether a person is asked about each plan before it starts
         self._changed = changed
         self._journal = journal
         self._setup = setup
@@ -274,6 +278,20 @@ class Engine:
             return False
         return not state.ended and state.status.get(unit) == RUNNING and state.generation[unit] == event.generation
 
+    def begin(self, checked: CheckResult, *, more: bool) -> None:
+        """Start on the plan, or ask a person about it first. `more` says that its planner still writes."""
+        question = self._question(checked, self.state.graph)
+        self.post(PlanHeld(question) if question is not None else RunStarted(more))
+
+    def _question(self, checked: CheckResult, graph: Graph) -> Question | None:
+        """Return what a person is asked about a plan before it starts, if they are. A plan that is one program asks by
+        itself, before the first step and with the arguments in place.
+        """
+        is_program = len(graph.specs) == 1 and graph.specs[0].is_program
+        if not self.approves_plan or is_program:
+            return None
+        return Question(checked.forecast, checked.plan)
+
     def append(
         self,
         page: PlanPage,
@@ -314,7 +332,8 @@ class Engine:
         self.wake()
 
     def replace_plan(self, checked: CheckResult) -> None:
-        """Start on another plan from its beginning, and cancel what runs. The results of equal work are found again.
+        """Start on another plan from its beginning, and cancel what runs. The results of equal work are found again. If
+        people approve plans, they are asked about this one first.
 
         The same calls have other activity ids in both plans, because an id must not repeat in a run, but the same
         content keys.
@@ -328,7 +347,8 @@ class Engine:
                 self.abandoned.append(self.replies.get(unit))
         self.replies, self.has_grown = {}, False
         self.dispatcher = self.dispatcher.successor(checked.plan)
-        self.post(PlanReplaced(graph))
+        question = self._question(checked, graph)
+        self.post(PlanHeld(question, graph) if question is not None else PlanReplaced(graph))
 
     @property
     def wasted(self) -> list[NodeReply | None]:
@@ -339,6 +359,7 @@ class Engine:
     def follow(self, request: RunRequest) -> None:
         """Set what the run's calls, and its sub-agents, inherit from its request."""
         self.dispatcher.child_defaults, self.dispatcher.origins = inherited(request), request.origins
+        self.approves_plan = request.approve_plan
 
     def limit(self, limits: Limits, ceilings: Limits | None) -> None:
         """Set the limits of the whole run from now on, and what a person may raise them to at most."""
@@ -545,5 +566,5 @@ def start_engine(
     if setup.budget is not None:
         engine.limit(setup.budget, setup.ceilings)
         engine.post(CostCharged(setup.spent))
-    engine.post(RunStarted(more))
+    engine.begin(checked, more=more)
     return engine

@@ -34,7 +34,14 @@ from sennit.workflows.messages.contracts import (
     conclusion_of,
 )
 from sennit.workflows.messages.queues import TOOLS
-from sennit.workflows.messages.request import ContinuedState, InvalidRequest, RunRequest, has_work, parse_request
+from sennit.workflows.messages.request import (
+    ContinuedState,
+    InvalidRequest,
+    PlanReview,
+    RunRequest,
+    has_work,
+    parse_request,
+)
 from sennit.workflows.messages.result import UsageReport
 from sennit.workflows.plan.language.limits import NO_USAGE, Limits, Usage
 from sennit.workflows.plan.scheduling.state import SUCCEEDED, RunState
@@ -68,6 +75,8 @@ class RunSetup:
     budget: Limits | None = None
     bounds: tuple[str, ...] = ()
     ceilings: Limits | None = None
+    review: PlanReview | None = None
+    """What its planner needs to write another plan."""
     _checks: bool = False
     """Whether its planner checks what it has written itself: one activity less."""
 
@@ -76,6 +85,7 @@ class RunSetup:
         self.outage.allow(request)
         self.attributes.of_subagent = request.prepared is not None
         self.run_context, self.spent, self.attributes.names = carry.run_context, carry.usage, carry.attributes
+        self.budget, self.review = request.budget, carry.review
         if carry.execution_plan:
             return CheckResult(plan=carry.plan, execution_plan=carry.execution_plan)
         return await self._do(LOAD_PLAN, LoadCall(run=self.run_prefix, plan=carry.plan), "load the plan", waits=True)
@@ -115,12 +125,37 @@ class RunSetup:
         self.attributes.publish("running", self.phase, None, self.spent)
         extra: dict[str, Any] = {"stream": prepared.streams, "origins": self.origins, "checks": self._checks}
         fields = {name: value for name, value in extra.items() if value}
+        facts = self._facts()
+        call = PlanCall(run=self.run_prefix, run_context=self.run_context, **facts, **fields)
+        return await self._planned(call, facts, PlanReview(planner=prepared.planner), check)
+
+    async def ask_again(self, words: str, check: Callable[[PlanResult], Awaitable[CheckResult]]) -> CheckResult:
+        """Return another plan of the planner whose last one a person has rejected with these words, as `ask` does."""
+        self.phase = "planning"
+        assert self.review is not None
+        review = self.review.model_copy(update={"rejections": (*self.review.rejections, words)})
+        facts = self._facts() | {"rejections": review.rejections}
+        again = {"draft": review.draft, "text": review.text}
+        call = PlanCall(run=self.run_prefix, run_context=self.run_context, **facts, **again)
+        return await self._planned(call, facts, review, check)
+
+    def _facts(self) -> dict[str, Any]:
+        """Return what a planner is told of the run."""
         facts: dict[str, Any] = {"today": workflow.info().start_time.date().isoformat()}
         if self.budget is not None:
             facts["budget"] = self.budget
-        call = PlanCall(run=self.run_prefix, run_context=self.run_context, **facts, **fields)
+        return facts
+
+    async def _planned(
+        self,
+        call: PlanCall,
+        facts: dict[str, Any],
+        review: PlanReview,
+        check: Callable[[PlanResult], Awaitable[CheckResult]],
+    ) -> CheckResult:
+        """Return the plan that a planner gives to a call, or to those by which it is told what is wrong with it."""
         for _ in range(1 + MAX_REPAIRS):
-            planned = await self._do(PLAN, call, "plan the goal", queue=prepared.planner, waits=True)
+            planned = await self._do(PLAN, call, "plan the goal", queue=review.planner, waits=True)
             self.spent = self.spent.plus(planned.usage)
             wrong = planned.problems
             checked = CheckResult(problems=wrong) if wrong else await check(planned)
@@ -132,6 +167,7 @@ class RunSetup:
         if planned.warnings:
             warnings = tuple(dict.fromkeys((*planned.warnings, *checked.warnings)))
             checked = checked.model_copy(update={"warnings": warnings})
+        self.review = review.model_copy(update={"draft": planned.draft, "text": planned.text})
         wrote = f'\nIt wrote: "{planned.beginning}"\n{BETTER_PLANS}' if planned.beginning else ""
         return raise_if_invalid(checked, "PlannerFailed", "the planner wrote no plan that can run: ", wrote)
 
@@ -143,7 +179,7 @@ class RunSetup:
         waits: bool = True,
         **fields: Any,
     ) -> CheckResult:
-        """Return the verdict on a draft, or on a part of one. `fields` are those of the call."""
+        """Return the verdict on a draft, on a part of one, or on a person's plan. `fields` are those of the call."""
         sent = call.takes(run=self.run_prefix, run_context=self.run_context, **fields)
         return await self._do(call, sent, summary, waits=waits)
 

@@ -1,5 +1,6 @@
 """The updates that people send to a run: each is refused with a sentence or carried out."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -8,24 +9,33 @@ from temporalio import workflow
 from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
 
-from sennit.workflows.limits import MAX_EDIT_WARNINGS
+from sennit.workflows.limits import MAX_EDIT_WARNINGS, MAX_REJECTED_PLANS
 from sennit.workflows.messages.contracts import CheckResult
 from sennit.workflows.messages.updates import (
     UPDATES,
     Approve,
+    EditPlan,
     EditProgram,
     Finish,
     InvalidUpdate,
+    Reject,
     RetryNode,
     RunIsOver,
     Update,
     parse_update,
 )
-from sennit.workflows.plan.scheduling.events import TOKEN_CHARACTERS, Answered, Event, ProgramEdited
+from sennit.workflows.plan.scheduling.events import (
+    TOKEN_CHARACTERS,
+    Answered,
+    Event,
+    PlanRejected,
+    ProgramEdited,
+    RunStarted,
+)
 from sennit.workflows.run.engine import Engine
 from sennit.workflows.run.outcomes import plan_of
 from sennit.workflows.run.setup import RunSetup
-from sennit.workflows.run.update_rules import Verdict
+from sennit.workflows.run.update_rules import Verdict, is_about_plan
 from sennit.workflows.views.journal import Journal
 
 
@@ -36,6 +46,9 @@ class UpdateHandlers:
     _setup: RunSetup
     _checked: CheckResult
     _journal: Journal
+
+    @abstractmethod
+    def _rewrite(self, words: str) -> None: ...
 
     @workflow.update(dynamic=True)
     def other(self, name: str, args: Sequence[RawValue]) -> str:
@@ -56,7 +69,8 @@ class UpdateHandlers:
         """
         rejection = self._engine.final_rejection(update) if self._engine is not None else ""
         if isinstance(update, Approve) and 0 < len(update.digest.partition("-")[0]) < TOKEN_CHARACTERS:
-            rejection = f"a digest has {TOKEN_CHARACTERS} digits; read again what `{update.node}` would write"
+            what = f"what `{update.node}` would write" if update.node else "the plan"
+            rejection = f"a digest has {TOKEN_CHARACTERS} digits; read again {what}"
         if rejection and self._engine is not None and self._engine.state.ended:
             raise RunIsOver(rejection)
         if rejection:
@@ -78,16 +92,15 @@ class UpdateHandlers:
             self._journal.answered(update)
             outage.decide("finish")
             return "the run ends without a plan"
-        if engine is None and isinstance(update, EditProgram):
-            # After a reset the server gives an edit again that the run has confirmed, also to a run without a plan yet.
-            # Nobody would hear that it was refused now, and the run would go on with the old script.
-            await workflow.wait_condition(lambda: self._engine is not None)
-            engine = self._engine
+        await self._wait_for_plan(update)
+        engine = self._engine
         if engine is None:
             early = f"the run is still {self._setup.phase}; try again in a moment"
             raise ApplicationError(early, type="InvalidUpdate", non_retryable=True)
         engine.updates += 1
         verdict = engine.judge(update)
+        if isinstance(update, EditPlan) and not verdict.rejection:
+            return await self._edit_plan(engine, update)
         checked = await self._checked_by_worker(engine, update, verdict.event)
         if checked is not None:
             verdict = engine.judge(update)  # much may have happened meanwhile
@@ -100,12 +113,79 @@ class UpdateHandlers:
             engine.wake()  # the run may have waited for this update to continue as new
             raise ApplicationError(verdict.rejection, type="InvalidUpdate", non_retryable=True)
         self._journal.answered(update)
+        if isinstance(update, Reject) and self._rejects_plan(engine, update.reason, verdict.event):
+            return self._reject_plan(engine, update.reason.strip())
         engine.post(verdict.event)
+        if isinstance(verdict.event, RunStarted):
+            self._setup.phase = "running"
         warnings = checked.warnings[:MAX_EDIT_WARNINGS] if checked is not None else ()
         is_only = sum(spec.maker < 0 for spec in engine.state.graph.specs) == 1
         if isinstance(update, EditProgram) and is_only:  # those of the script before are about none that runs
             self._checked = self._checked.model_copy(update={"warnings": warnings})
         return "\n".join([verdict.confirmation, *(f"warning: {warning}" for warning in warnings)])
+
+    async def _wait_for_plan(self, update: Update) -> None:
+        """Wait until the run has the plan that an update may be about.
+
+        After a reset the server gives updates again that the run has confirmed, also to a run without a plan yet.
+        Nobody would hear that an edit was refused then, and the run would go on with the old script. A word on a plan
+        may come again before the planner has written that one.
+        """
+        if isinstance(update, EditProgram):
+            await workflow.wait_condition(lambda: self._engine is not None)
+        # An update that has waited before this one may have rejected the plan meanwhile.
+        while is_about_plan(update) and not self._has_plan:
+            await workflow.wait_condition(lambda: self._has_plan)
+
+    @property
+    def _has_plan(self) -> bool:
+        """Whether there is a whole plan that people may be asked about, or none will come any more."""
+        engine = self._engine
+        return engine is not None and (engine.state.ended or engine.is_frozen or not engine.state.streaming)
+
+    async def _edit_plan(self, engine: Engine, update: EditPlan) -> str:
+        """Put a plan that a person has sent in the place of the one that waits, once a worker has checked it."""
+        checked = await self._setup.check(summary="check the edited plan", waits=False, plan=update.plan)
+        rejection = engine.judge(update).rejection or "\n".join(checked.problems)  # much may have happened meanwhile
+        if rejection:
+            engine.wake()
+            raise ApplicationError(rejection, type="InvalidUpdate", non_retryable=True)
+        self._journal.answered(update)
+        self._checked = checked
+        engine.replace_plan(checked)
+        held = engine.state.held
+        again = f"approve it with the digest {held.token()}" if held is not None else "its program asks by itself"
+        return f"the plan is replaced, and nothing of it has started: {again}"
+
+    def _rejects_plan(self, engine: Engine, words: str, event: Event) -> bool:
+        """Whether a rejection is about the whole plan: that which waits or, with words for its planner, the only
+        program that it is, of which nothing has run and which nobody has edited.
+        """
+        if isinstance(event, PlanRejected):
+            return True
+        specs, review = engine.state.graph.specs, self._setup.review
+        is_program = len(specs) == 1 and specs[0].is_program and not specs[0].page
+        return engine.approves_plan and review is not None and is_program and bool(words.strip())
+
+    def _reject_plan(self, engine: Engine, words: str) -> str:
+        """Have the planner write another plan by a person's words, or end the run if it cannot, and confirm that."""
+        review = self._setup.review
+        times = len(review.rejections) + 1 if review is not None else 1
+        if review is not None and review.text and words and times < MAX_REJECTED_PLANS:
+            self._rewrite(words)
+            return "the plan is rejected, and its planner writes another one"
+        if review is not None and not review.text and words:
+            way = "its planner can write no other one; give the run a model, or send a plan of yours with edit_plan"
+        elif times >= MAX_REJECTED_PLANS:
+            way = f"{times} plans were rejected; start again with another goal, or with a plan of yours"
+        elif review is not None:
+            way = "no reason was given, by which its planner could write another one"
+        else:
+            way = "it was given with the run"
+        said = f': "{words}"' if words else ""
+        problem = f"a person has rejected the plan{said}; {way}"
+        engine.fail(ApplicationError(problem, type="PlanRejected", non_retryable=True))
+        return "the plan is rejected, and the run ends"
 
     async def _checked_by_worker(self, engine: Engine, update: Update, event: Event | None) -> CheckResult | None:
         """Return the verdict on what only a worker can check: a script, and the form of a model's result."""

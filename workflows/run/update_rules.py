@@ -9,6 +9,7 @@ from sennit.workflows.limits import MAX_GATE_ANSWER_CHARACTERS
 from sennit.workflows.messages.updates import (
     Answer,
     Approve,
+    EditPlan,
     EditProgram,
     Finish,
     NodeUpdate,
@@ -30,8 +31,10 @@ from sennit.workflows.plan.scheduling.events import (
     ApprovalDecided,
     BudgetRaised,
     Event,
+    PlanRejected,
     ProgramEdited,
     RetryRequested,
+    RunStarted,
     SkipRequested,
     StopRequested,
 )
@@ -76,7 +79,11 @@ def judge(state: RunState, update: Update) -> Verdict:
         return Verdict(StopRequested("partial"), "the run ends now with what there is")
     if isinstance(update, RaiseBudget):
         return _raise_budget(state, update)
+    if is_about_plan(update):
+        return _decide_plan(state, update)
     assert isinstance(update, NodeUpdate)
+    if state.held is not None:
+        return Verdict(rejection="nothing of the plan has started: approve, reject or edit the plan first")
     if not update.node:
         return _retry_all(state, update)
     node = state.graph.by_id.get(update.node.partition("[")[0])
@@ -117,6 +124,33 @@ def _raise_budget(state: RunState, update: RaiseBudget) -> Verdict:
         highest = ", ".join(f"{name} may be {format_amount(name, ceilings[name])}" for name in beyond)
         return Verdict(rejection=f"the new limit is too high: {highest} at most, by SENNIT_BUDGET_MAX of the workers")
     return Verdict(BudgetRaised(amounts), "the limit is raised")
+
+
+def is_about_plan(update: Update) -> bool:
+    """Whether an update is about the plan that waits for approval, and no node of it."""
+    return isinstance(update, EditPlan) or (isinstance(update, Approve | Reject) and not update.node)
+
+
+def _decide_plan(state: RunState, update: Update) -> Verdict:
+    """Return the decision on an update about the plan. Nobody may approve or reject one that they have not been shown.
+    An edited plan is only admitted: a worker checks it before it becomes an event.
+    """
+    if state.held is None:
+        return Verdict(rejection="no plan waits for approval; name the node, as `sennit status` lists them")
+    if isinstance(update, EditPlan):
+        return Verdict()
+    assert isinstance(update, Approve | Reject)
+    token = state.held.token()
+    if isinstance(update, Approve) and update.args:
+        return Verdict(rejection="args can be changed of a write only; send another plan with edit_plan")
+    if not update.digest:
+        way = "`sennit status` and the query `plan` show it"
+        return Verdict(rejection=f"name the plan that you have read with its `digest`: {way}")
+    if update.digest != token:
+        return Verdict(rejection=f"the plan is another one by now; read it again: its digest is {token}")
+    if isinstance(update, Approve):
+        return Verdict(RunStarted(), "the plan starts")
+    return Verdict(PlanRejected())
 
 
 def _retry_all(state: RunState, update: NodeUpdate) -> Verdict:

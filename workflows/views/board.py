@@ -60,6 +60,7 @@ _ASKS = {
     "gate": "asks",
     "approval": "needs approval",
     "budget": "needs budget",
+    "plan": "the plan needs approval",
     "planning": "planning failed",
     "frozen": "frozen",
 }
@@ -67,10 +68,11 @@ _ALTERNATIVES = {
     "reject": "refuse",
     "skip_node": "go on without it",
     "answer": "give its result yourself",
+    "edit_plan": "put another plan in its place",
     "edit_program": "give the program another script",
     "retry_node": "run it again",
 }
-_OF_YOURS = {"answer": "a `value`", "edit_program": "a `script`"}
+_OF_YOURS = {"answer": "a `value`", "edit_plan": "a `plan`", "edit_program": "a `script`"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +246,10 @@ def _questions(blocked: Sequence[BlockedOn], run: str, detail: _Detail) -> list[
             link = whole if len(name) <= MAX_CODE_CHARACTERS else words
             lines.append(f"→ in the {link}:")
         lines.append(f"→ Send an Update: `{item.update}` with {_code(json.dumps(item.example, ensure_ascii=False))}")
-        example = _code(json.dumps({"node": item.node.rpartition(".")[2]}))
+        about: dict[str, JsonValue] = {"node": item.node.rpartition(".")[2]}
+        if not item.node:
+            about = {**item.example, "reason": "…"}
+        example = _code(json.dumps(about, ensure_ascii=False))
         for other in item.also:
             lines.append(f"→ or {_ALTERNATIVES[other]}: `{other}` with {_OF_YOURS.get(other, example)}")
         lines += [f"→ in a shell: {_code(item.command)}", ""]

@@ -14,6 +14,7 @@ from sennit.workflows.limits import (
     MAX_LINE_CHARACTERS,
     MAX_NAMED_ITEMS,
     MAX_PASSED_ON,
+    MAX_QUESTION_CHARACTERS,
 )
 from sennit.workflows.messages.result import BlockedOn
 from sennit.workflows.messages.views import SubagentView
@@ -42,8 +43,10 @@ from sennit.workflows.views.writes import names_of
 
 def blocked_on(state: RunState, run: str, children: Mapping[int, SubagentView]) -> tuple[BlockedOn, ...]:
     """Return what waits for a person: gates, approvals, writes in doubt, failed nodes of a parked run, and what
-    sub-agents wait for.
+    sub-agents wait for. While the plan waits itself, nothing else does.
     """
+    if state.held is not None:
+        return (_plan(state, state.held, run),)
     waiting = state.units_in(WAITING)
     groups = {node: waiting_in(state, node) for node in _groups(state)} if len(waiting) > 1 else {}
     members = dict.fromkeys(unit for units in groups.values() for unit in units)
@@ -85,6 +88,30 @@ def _waiting(state: RunState, unit: int, run: str) -> BlockedOn:
     question = state.questions.get(unit, Question(""))
     asked = _approval(path, "approval", f"may this run? {spec.summary}", run, question.text, question.token())
     return asked.model_copy(update={"arguments": question.arguments})
+
+
+def _plan(state: RunState, asked: Question, run: str) -> BlockedOn:
+    """Return the question about the plan: its forecast, and a line of each node."""
+    summaries = [spec.summary for spec in state.graph.specs]
+    lines, room = [asked.text] if asked.text else [], MAX_QUESTION_CHARACTERS - len(asked.text)
+    for place, summary in enumerate(summaries):
+        room -= len(summary) + 1
+        if room < 0:
+            lines.append(f"and {len(summaries) - place} more nodes")
+            break
+        lines.append(summary)
+    lines.append(f"the whole plan: {shlex.join(['sennit', 'plan', 'export', run])}")
+    count = len(summaries)
+    return BlockedOn(
+        node="",
+        why="plan",
+        question=f"may this plan of {count} node{'s' * (count != 1)} run?",
+        shown="\n".join(lines),
+        update="approve",
+        example={"digest": asked.token()},
+        command=shlex.join(["sennit", "approve", run, "--digest", asked.token()]),
+        also=("reject", "edit_plan"),
+    )
 
 
 def _approval(path: str, why: str, question: str, run: str, shown: str = "", token: str = "") -> BlockedOn:

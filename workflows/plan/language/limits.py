@@ -1,7 +1,7 @@
 """Durations, what a run may spend and what it has used, as people write and read them."""
 
 import re
-from operator import add
+from operator import add, sub
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
@@ -93,6 +93,9 @@ class Usage(NamedTuple):
 
     def plus(self, other: "Usage") -> "Usage":
         return Usage(*map(add, self, other))
+
+    def minus(self, other: "Usage") -> "Usage":
+        return Usage(*map(sub, self, other))
 
 
 NO_USAGE = Usage()

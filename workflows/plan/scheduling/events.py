@@ -108,6 +108,23 @@ class RunStarted:
 
 
 @dataclass(slots=True)
+class PlanHeld:
+    """A person is asked about the plan before any of it starts: `RunStarted` then says that they have approved it. The
+    question has the plan's forecast and its digest. With a `graph`, that takes the place of the plan so far.
+    """
+
+    question: Question
+    graph: Graph | None = None
+
+
+@dataclass(slots=True)
+class PlanRejected:
+    """A person has rejected the plan that they were asked about. A planner writes another one meanwhile, and nothing of
+    this one starts.
+    """
+
+
+@dataclass(slots=True)
 class NodeEnded:
     """A started unit ended. Ignored if the unit has a newer generation. With `more` others have ended at the same time:
     nothing starts before another event has told of the last of them.
@@ -266,6 +283,8 @@ class StopRequested:
 
 Event = (
     RunStarted
+    | PlanHeld
+    | PlanRejected
     | NodeEnded
     | TimeAdvanced
     | Answered

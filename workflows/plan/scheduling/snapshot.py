@@ -65,6 +65,8 @@ def dump(state: RunState) -> str:
     body["started"] = [state.now - state.started[unit] if state.started[unit] else None for unit in units]
     body["timings"] = astuple(state.timings)
     _dump_record(state, units, body)
+    if state.held is not None:
+        body["held"] = state.held
     if state.effects:
         body["effects"] = list(state.effects.items())
     if state.resumed:
@@ -105,6 +107,7 @@ def load(graph: Graph, text: str) -> RunState:
     state.approved = {unit: Approval(*fields) for unit, fields in body["approved"]}
     state.questions = {unit: Question(*fields) for unit, fields in body["questions"]}
     state.effects = {unit: tuple(Effect(*each) for each in found) for unit, found in body.get("effects", ())}
+    state.held = Question(*body["held"]) if "held" in body else None
     state.resumed = dict.fromkeys(body.get("resumed", ()), True)
     state.taken_over = dict.fromkeys(body.get("taken_over", ()), True)
     state.chosen = {join: tuple(nodes) for join, nodes in body["chosen"]}

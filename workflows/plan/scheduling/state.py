@@ -66,6 +66,7 @@ _SLOTS = {
     "rates": "by queue, how many model calls a minute its provider takes",
     "forks": "whether the run takes over what another run has called",
     "begun": "whether the first nodes have been admitted",
+    "held": "what a person is asked about the plan before any of it starts; None if nobody is asked",
     "streaming": "whether more nodes are to come, so that the run neither ends nor parks",
     "draining": "whether nothing is started because the run is about to continue as new",
     "parked": "whether nothing can move until a person does something",
@@ -199,6 +200,7 @@ class RunState:
         self.last_end = 0
         self.waits = Waits()
         self.begun = self.streaming = self.draining = self.parked = self.ended = False
+        self.held: Question | None = None
         self.end_status: EndStatus = "partial"
         self._init_columns(graph)
         self._init_records()

@@ -41,6 +41,8 @@ from sennit.workflows.plan.scheduling.events import (
     NodeEnded,
     NodesAppended,
     Outcome,
+    PlanHeld,
+    PlanRejected,
     PlanReplaced,
     ProgramEdited,
     RetryRequested,
@@ -71,7 +73,7 @@ FOLLOWED = ("tool", "llm", "join")
 
 
 def step(state: RunState, event: Event, now: int | None = None) -> list[Decision]:
-    """Take one event and return the decisions, in order. Does nothing before `RunStarted` and after the run's end.
+    """Take one event and return the decisions, in order. Starts nothing before `RunStarted` and after the run's end.
 
     `now` is the time in milliseconds; None if none has passed since the last step.
     """
@@ -150,10 +152,31 @@ def _start_run(state: RunState, event: RunStarted) -> None:
     if state.begun:
         return
     state.begun, state.streaming = True, event.more
+    if state.held is not None:
+        state.held = None
+        termination.unpark(state)
     state.waits.expect(state.status, state.now)
     for node, missing in enumerate(state.open_deps):
         if not missing and state.status[node] == PENDING:
             admission.admit(state, node)
+
+
+def _hold_plan(state: RunState, event: PlanHeld) -> None:
+    if event.graph is not None:
+        extension.start_over(state, event.graph)
+    if not state.begun:
+        state.held = event.question
+        termination.park(state)
+
+
+def _reject_plan(state: RunState, _: PlanRejected) -> None:
+    """Let go of the question about the plan, or about the first step of its only program, until there is another."""
+    for unit in state.units_in(WAITING):
+        completion.no_longer_wait(state, unit)
+        state.status[unit] = PENDING
+    state.held = None
+    termination.unpark(state)
+    state.streaming = True
 
 
 def _end_node(state: RunState, event: NodeEnded) -> None:
@@ -290,7 +313,8 @@ def _raise_budget(state: RunState, event: BudgetRaised) -> None:
         state.budget.ceilings = event.ceilings
     if event.millis is not None:
         state.deadlines[OVERTIME] = state.now + event.millis
-    termination.unpark(state)
+    if state.held is None:
+        termination.unpark(state)
 
 
 def _charge(state: RunState, event: CostCharged) -> None:
@@ -424,9 +448,21 @@ def _mark_started(state: RunState, unit: int) -> None:
         admission.clock(state, unit)
 
 
-_EARLY = (RunStarted, StopRequested, BudgetRaised, CostCharged)
+_EARLY = (
+    RunStarted,
+    PlanHeld,
+    PlanRejected,
+    PlanReplaced,
+    TimeAdvanced,
+    StopRequested,
+    BudgetRaised,
+    CostCharged,
+    LedgerRead,
+)
 _HANDLERS: dict[type[Any], Callable[[RunState, Any], None]] = {
     RunStarted: _start_run,
+    PlanHeld: _hold_plan,
+    PlanRejected: _reject_plan,
     NodeEnded: _end_node,
     TimeAdvanced: _advance_time,
     Answered: _answer,

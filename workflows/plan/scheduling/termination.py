@@ -302,6 +302,7 @@ def end(state: RunState, status: EndStatus) -> None:
     state.stale.clear()
     state.deadlines.clear()
     state.questions.clear()
+    state.held = None
     state.waiting_budget.clear()
     state.waiting_own.clear()
     for lock in state.locks.values():  # their holders may have writes in flight

@@ -1,0 +1,91 @@
+"""`sennit approve RUN --edit-plan`: another plan from an editor or a file, and the question about it."""
+
+import asyncio
+import sys
+import uuid
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from doubles.local_workers import serving
+from doubles.runs import until
+from doubles.stores import store_in
+from temporalio.client import Client, WorkflowHandle
+
+from sennit.activities.definitions import Activities, WorkerPaths
+from sennit.activities.toolbox import load_tools
+from sennit.starter.client.errors import Exit, Refused
+from sennit.starter.commands import update
+from sennit.starter.commands.command_line import parse
+from sennit.starter.terminal.console import Terminal
+from sennit.starter.terminal.prompt import Typist
+from sennit.workflows.messages.queues import WORKFLOW
+
+pytestmark = pytest.mark.timeout(120)
+PLAN = {"nodes": [{"id": "a", "kind": "tool", "tool": "nap", "args": {"value": "first"}}], "answer": "$a.value"}
+
+
+@pytest.fixture
+async def waiting(client: Client, tmp_path: Path) -> AsyncIterator[WorkflowHandle[Any, Any]]:
+    """A run whose plan waits for approval."""
+    paths = WorkerPaths(store_in(tmp_path / "store"), tmp_path, None, ())
+    host = Activities(paths, load_tools(["doubles.tools"]), identity="tests", approval="never")
+    async with serving(client, host):
+        request = {"plan": PLAN, "approve_plan": True}
+        name = f"w-{uuid.uuid4().hex[:8]}"
+        handle = await client.start_workflow("AgentRun", request, id=name, task_queue=WORKFLOW)
+        await until(handle, lambda view: bool(view["blocked"]))
+        yield handle
+        await handle.cancel()
+
+
+async def test_an_editor_changes_the_plan_and_the_person_is_asked_again(
+    waiting: WorkflowHandle[Any, Any],
+    server_address: str,
+    make_terminal: Callable[..., Terminal],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    editor = tmp_path / "editor.py"
+    editor.write_text("import pathlib, sys\npath = pathlib.Path(sys.argv[1])\n")
+    monkeypatch.setenv("VISUAL", f"{sys.executable} {editor}")
+
+    async def yes(self: Typist, prompt: str) -> str | None:
+        assert prompt == "run this plan? [y]es, [n]o, [n]o and what to do instead: "
+        return "y"
+
+    monkeypatch.setattr(Typist, "ask", yes)
+    monkeypatch.setattr(Terminal, "has_person", True)
+    words = ["--address", server_address, "approve", waiting.id, "--edit-plan"]
+    terminal = make_terminal()
+    with pytest.raises(Refused, match="the plan is as it was: nothing was changed"):
+        await update.run(parse(words), terminal)
+
+    with editor.open("a") as file:
+        file.write("path.write_text(path.read_text().replace('first', 'edited'))\n")
+    assert await update.run(parse(words), terminal) == Exit.ANSWER
+    report = await asyncio.wait_for(waiting.result(), 60)
+    assert (report["status"], report["answer"]) == ("done", "edited")
+
+
+async def test_a_file_with_an_unknown_tool_changes_nothing(
+    waiting: WorkflowHandle[Any, Any], server_address: str, make_terminal: Callable[..., Terminal], tmp_path: Path
+) -> None:
+    file, terminal = tmp_path / "plan.yaml", make_terminal()
+    words = ["--address", server_address, "approve", waiting.id, "--edit-plan", str(file)]
+    file.write_text("nodes:\n- {id: a, kind: tool, tool: knap, args: {value: x}}\n")
+    with pytest.raises(Refused, match="knap"):
+        await update.run(parse(words), terminal)
+    file.write_text("nodes:\n- {id: a, kind: tool, tool: nap, args: {value: second}}\nanswer: $b\n")
+    with pytest.raises(Refused, match=r"plan\.yaml:3"):
+        await update.run(parse(words), terminal)
+    with pytest.raises(Refused, match="about the whole plan"):
+        await update.run(parse([*words, "--digest", "1" * 20]), terminal)
+
+    file.write_text(file.read_text().replace("$b", "$a.value"))
+    assert await update.run(parse(words), terminal) == Exit.ANSWER
+    [item] = (await waiting.query("plan"))["blocked"]
+    assert 'nap "second"' in item["shown"]
+    words = ["--address", server_address, "reject", waiting.id, "--digest", str(item["example"]["digest"])]
+    assert await update.run(parse([*words, "--reason", "no"]), terminal) == Exit.ANSWER
