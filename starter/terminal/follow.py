@@ -96,7 +96,8 @@ class Follower:
                     if self._asking is not None and self._asking.done():
                         answered, self._asking, self._asked = await self._asking, None, None
                         if not answered:
-                            return OpenRun(self._view, blocked=True)
+                            goes_on = self._view is not None and self._view.status == "running"
+                            return OpenRun(self._view, blocked=not goes_on)
                         self._just_answered = True  # the next view may have been taken before the update
                     if not upcoming.done():
                         continue

@@ -36,6 +36,9 @@ class NodeLine(Message):
 
     `call_site` is where in its script a program has made the call, as `look#3/search:4`.
 
+    `started` is when it last started, in seconds of the Unix clock. `tokens` and `cost_usd` are what its models have
+    used in all generations: of a map with its items, of a task or a program with all that it has called.
+
     `summary` says what it does, id first, as the timeline does; that of a program's call says only what it is called
     with. In a report of many nodes it is short, or absent, and a map's items leave it to their map.
     """
@@ -44,7 +47,10 @@ class NodeLine(Message):
     kind: str
     status: Literal["pending", "running", "waiting", "succeeded", "failed", "handled", "skipped", "cancelled"]
     attempts: int = 1
+    started: float | None = None
     duration_ms: int | None = None
+    tokens: int = 0
+    cost_usd: float = 0.0
     error: str | None = None
     summary: str = ""
     approved: ApprovedWrite | None = None

@@ -21,7 +21,7 @@ from sennit.workflows.run.setup import RunSetup
 from sennit.workflows.run.state_query import state_part
 from sennit.workflows.views.figures import figures_page
 from sennit.workflows.views.journal import Journal
-from sennit.workflows.views.nodes import drain_waits_for, error_of, view_of
+from sennit.workflows.views.nodes import drain_waits_for, error_of, usage_by_unit, view_of
 from sennit.workflows.views.outputs import NO_PLAN, asked_for, output_places
 from sennit.workflows.views.script import script_view
 from sennit.workflows.views.sharing import explained
@@ -179,9 +179,10 @@ def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, An
     size = 2 * sum(text_bytes(item.shown) for item in shown.blocked)
     seats = engine.dispatcher.seats
     for unit in shown.units[start : start + limit]:
-        node = view_of(state, unit, engine.replies.get(unit), agents.get(unit, ""), shown.caught)
+        reply, used = engine.replies.get(unit), shown.usage.get(unit, NO_USAGE)
+        node = view_of(state, unit, reply, agents.get(unit, ""), shown.caught, used)
         node = node.model_copy(update={"seat": seats[unit]}) if unit in seats else node
-        size += 280 + text_bytes(node.summary) + text_bytes(node.preview) * 2 + text_bytes(node.error or "")
+        size += 330 + text_bytes(node.summary) + text_bytes(node.preview) * 2 + text_bytes(node.error or "")
         size += 12 * len(node.needs)
         if size > MAX_QUERY_BYTES and nodes:
             break
@@ -247,7 +248,9 @@ def node_view(engine: Engine | None, run: str, request: Any) -> dict[str, Any]:
     if unit is None:
         return {"problem": f'there is no such node; ask with {{"node": "{engine.state.path(0)}"}}'}
     agent = engine.subagents.lines(engine.state, run).get(unit, "")
-    view = view_of(engine.state, unit, engine.replies.get(unit), agent, handled(engine.state)).model_dump(mode="json")
+    used = usage_by_unit(engine.state).get(unit, NO_USAGE)
+    reply, caught = engine.replies.get(unit), handled(engine.state)
+    view = view_of(engine.state, unit, reply, agent, caught, used).model_dump(mode="json")
     extra = {"subagent": engine.state.subagent(unit)} if engine.state.kind_of(unit) == "agent" else {}
     whole = {"ref": engine.state.digest[unit], "error": error_of(engine.state, unit)}
     return {**view, **extra, **whole, "generation": engine.state.generation[unit]}

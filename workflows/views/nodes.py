@@ -9,9 +9,11 @@ from sennit.workflows.messages.contracts import NodeReply
 from sennit.workflows.messages.result import ApprovedWrite
 from sennit.workflows.messages.views import NodeView
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
+from sennit.workflows.plan.language.limits import NO_USAGE, Usage, dollars
 from sennit.workflows.plan.language.text import cut
 from sennit.workflows.plan.scheduling.completion import UNKNOWN_OUTCOME
 from sennit.workflows.plan.scheduling.state import RUNNING, STATUS_NAMES, SUCCEEDED, RunState
+from sennit.workflows.plan.scheduling.termination import session_of
 from sennit.workflows.views.call_sites import in_order
 from sennit.workflows.views.writes import effect_text
 
@@ -51,10 +53,36 @@ def shown_summary(spec: NodeSpec) -> str:
     return spec.summary.partition(" ")[2].removeprefix(spec.call_site).lstrip()
 
 
-def fields_of(state: RunState, unit: int, caught: Container[int]) -> dict[str, Any]:
-    """Return what reports and views say of a unit: only what is not as usual, because a report has thousands."""
+def usage_by_unit(state: RunState) -> dict[int, Usage]:
+    """Return what units have used: a map with its items, a task or a program with all that it has called."""
+    found: dict[int, Usage] = {}
+    for unit, used in state.used.items():
+        holder = unit
+        while holder >= 0:
+            found[holder] = found.get(holder, NO_USAGE).plus(used)
+            holder = _holder_of(state, holder)
+    return found
+
+
+def _holder_of(state: RunState, unit: int) -> int:
+    """Return the map of an item, or the program, the task or the model call that has called a unit; -1 without one."""
+    if state.is_item(unit):
+        return state.node_of(unit)
+    maker = state.graph.specs[unit].maker
+    if maker < 0 or state.graph.specs[maker].kind != "program":
+        return maker
+    return session_of(state, maker)
+
+
+def fields_of(state: RunState, unit: int, caught: Container[int], usage: Usage = NO_USAGE) -> dict[str, Any]:
+    """Return what reports and views say of a unit that has used so much: only what is not as usual, because a report
+    has thousands.
+    """
     attempts = state.attempts[unit]
     details = {
+        "started": state.started[unit] / 1000,
+        "tokens": usage.tokens,
+        "cost_usd": dollars(usage.cost),
         "error": error_of(state, unit),
         "call_site": state.spec_of(unit).call_site,
         "taken_over": unit in state.taken_over,
@@ -92,12 +120,17 @@ def _approved(state: RunState, unit: int) -> ApprovedWrite | None:
 
 
 def view_of(
-    state: RunState, unit: int, reply: NodeReply | None, agent: str = "", caught: Container[int] = ()
+    state: RunState,
+    unit: int,
+    reply: NodeReply | None,
+    agent: str = "",
+    caught: Container[int] = (),
+    usage: Usage = NO_USAGE,
 ) -> NodeView:
     """Return a unit with its summary, what it needs, and the preview of its output while this run remembers it.
 
     Of a node that asks a person it is the question. A long reference is cut. `agent` describes a running sub-agent,
-    `caught` are the failures that scripts have handled.
+    `caught` are the failures that scripts have handled, and `usage` is what the unit has used.
     """
     spec, ref = state.spec_of(unit), state.digest[unit]
     before = state.before(unit) if state.is_item(unit) else -1
@@ -107,7 +140,7 @@ def view_of(
     if unit in state.questions:
         preview = state.questions[unit].text
     return NodeView(
-        **fields_of(state, unit, caught),
+        **fields_of(state, unit, caught, usage),
         summary=shown_summary(spec),
         needs=tuple(state.shown(node) for node in needs),
         preview=preview,

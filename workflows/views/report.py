@@ -1,7 +1,5 @@
 """The report at the end of a run."""
 
-from collections.abc import Container
-
 from sennit.workflows.limits import (
     MAX_PLACE_CHARACTERS,
     MAX_REPORT_BYTES,
@@ -11,6 +9,7 @@ from sennit.workflows.limits import (
 from sennit.workflows.messages.contracts import Conclusion
 from sennit.workflows.messages.message import message_bytes
 from sennit.workflows.messages.result import NodeLine, RunReport, RunStatus
+from sennit.workflows.plan.language.limits import NO_USAGE
 from sennit.workflows.plan.language.text import cut, text_bytes
 from sennit.workflows.plan.scheduling.state import CANCELLED, FAILED, SKIPPED, STATUS_NAMES, SUCCEEDED, RunState
 from sennit.workflows.views.nodes import fields_of, shown_summary
@@ -25,7 +24,7 @@ def report_lines(shown: ShownRun) -> tuple[tuple[NodeLine, ...], int]:
     """
     state = shown.state
     room = MAX_SUMMARIES_CHARACTERS // len(state.graph.specs)
-    lines = [_report_line(state, unit, room, shown.caught) for unit in shown.units]
+    lines = [_report_line(shown, unit, room) for unit in shown.units]
     sizes = [_size(line) for line in lines]
     if sum(sizes) <= MAX_REPORT_BYTES:
         return tuple(lines), 0
@@ -41,13 +40,14 @@ def report_lines(shown: ShownRun) -> tuple[tuple[NodeLine, ...], int]:
 def _size(line: NodeLine) -> int:
     approved = message_bytes(line.approved) if line.approved is not None else 0
     texts = (line.error or "", line.summary, line.call_site)
-    return 150 + sum(map(text_bytes, texts)) + approved
+    return 200 + sum(map(text_bytes, texts)) + approved
 
 
-def _report_line(state: RunState, unit: int, room: int, caught: Container[int]) -> NodeLine:
+def _report_line(shown: ShownRun, unit: int, room: int) -> NodeLine:
+    state = shown.state
     spec = state.spec_of(unit)
     room = max(room, MAX_PLACE_CHARACTERS) if spec.page else room
-    fields = fields_of(state, unit, caught)
+    fields = fields_of(state, unit, shown.caught, shown.usage.get(unit, NO_USAGE))
     if not state.is_item(unit) and room >= MIN_SUMMARY_CHARACTERS:
         fields["summary"] = cut(shown_summary(spec), room)
     return NodeLine(**fields)

@@ -6,10 +6,11 @@ from types import MappingProxyType
 
 from sennit.workflows.messages.result import BlockedOn, WriteLine
 from sennit.workflows.messages.views import SubagentView, ended_of
+from sennit.workflows.plan.language.limits import Usage
 from sennit.workflows.plan.scheduling.events import Written
 from sennit.workflows.plan.scheduling.state import STATUS_NAMES, RunState
 from sennit.workflows.plan.scheduling.termination import handled
-from sennit.workflows.views.nodes import is_counted_by_calls, status_of, visible_units
+from sennit.workflows.views.nodes import is_counted_by_calls, status_of, usage_by_unit, visible_units
 from sennit.workflows.views.questions import blocked_on
 from sennit.workflows.views.quote import quote_line
 from sennit.workflows.views.writes import writes_of
@@ -44,6 +45,11 @@ class ShownRun:
     def caught(self) -> Mapping[int, object]:
         """The failures that scripts have handled."""
         return handled(self.state)
+
+    @cached_property
+    def usage(self) -> Mapping[int, Usage]:
+        """What units have used, if they have used anything."""
+        return usage_by_unit(self.state)
 
     def status(self, unit: int) -> str:
         """Return the status of a unit as people see it."""

@@ -160,6 +160,12 @@ async def test_who_types_nothing_leaves_the_run_blocked() -> None:
     assert left == OpenRun(blocked, blocked=True)
 
 
+async def test_who_leaves_a_question_open_is_not_told_that_a_run_waits_which_goes_on() -> None:
+    sleeping = make_view(status="running", blocked=[make_gate("a")])
+    left = await Follower(make_run(sleeping, takes=["answer"]), Seen(), Scripted().ask).follow()
+    assert left == OpenRun(sleeping, blocked=False)
+
+
 async def test_a_question_somebody_else_settled_is_withdrawn() -> None:
     screen, person = Seen(), Scripted(silent=True)
     blocked = make_view(status="blocked", blocked=[make_gate("a")])
