@@ -20,7 +20,14 @@ from sennit.activities.llm.models import Models
 from sennit.activities.nodes import tracing
 from sennit.activities.nodes.attempts import Attempts, beating
 from sennit.activities.nodes.binding import parse_unit
-from sennit.activities.nodes.error_mapping import BudgetExceeded, GrantTooSmall, failure, kind_of, message_of
+from sennit.activities.nodes.error_mapping import (
+    BudgetExceeded,
+    GrantTooSmall,
+    OtherPython,
+    failure,
+    kind_of,
+    message_of,
+)
 from sennit.activities.nodes.group import GroupRun
 from sennit.activities.nodes.in_flight import worker_stops
 from sennit.activities.nodes.runner import NodeRunner
@@ -87,6 +94,7 @@ from sennit.workflows.messages.node_calls import (
     WriteNodeCall,
 )
 from sennit.workflows.messages.outputs import OUTPUTS, OutputsCall, OutputsReply
+from sennit.workflows.plan.compile.compiler import READ_ATTEMPTS
 from sennit.workflows.plan.language.nodes import ApprovalPolicy
 from sennit.workflows.plan.limits import MAX_ATTEMPTS
 
@@ -373,6 +381,8 @@ class Activities:
                 attempts.number += call.tried
             with beating(attempts.beat):
                 await self._timings.flush(self.store, activity.info().namespace)  # while there is no result to lose
+                if kind is contracts.PROGRAM:
+                    attempts.allow(READ_ATTEMPTS)
                 if kind is contracts.LLM:
                     attempts.allow(MAX_ATTEMPTS)  # until the plan says how many
                     checked = await _typed(self._library.plan(run_prefix, call.plan), attempts)
@@ -489,7 +499,8 @@ async def _typed(work: Awaitable[T], attempts: Attempts | None = None) -> T:
         if isinstance(failed, StackedError) and failed.stack:
             log.warning("%s in a tool's own code, at attempt %d:\n%s", failed.type, attempts.number, failed.stack)
         _count(failed)
-        if isinstance(error, ProviderError) and not error.is_attempt:
+        is_put_off = isinstance(error, ProviderError) and not error.is_attempt
+        if is_put_off or isinstance(error, OtherPython):
             await attempts.confirm()
         raise failed from None
 

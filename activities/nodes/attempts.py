@@ -1,8 +1,9 @@
 """Which attempt an activity is on, by its own count: Temporal's, less those that only met a busy provider; and what its
 model calls have used.
 
-A busy provider's refusal must give the slot back, so it is a failed attempt to Temporal. The policies of activities
-that call models allow `REFUSALS` of them on top; the last heartbeat of each attempt carries how many there were, and
+A busy provider's refusal must give the slot back, so it is a failed attempt to Temporal. So is that of a worker whose
+Python a program cannot go on in. The policies of activities that call models allow `REFUSALS` of them on top, those of
+programs `OTHER_PYTHONS`; the last heartbeat of each attempt carries how many there were, and
 an attempt that is the last of its own is made final here. An attempt that a crash cut off counts as its own.
 
 Before a model call goes out, a heartbeat that the server has confirmed says what it may use at most. So the attempt
@@ -24,6 +25,7 @@ from sennit.activities.limits import MAX_PUT_OFF_SECONDS
 from sennit.activities.nodes.error_mapping import (
     BudgetExceeded,
     GrantTooSmall,
+    OtherPython,
     SubAgentFailed,
     failure,
     message_of,
@@ -33,7 +35,7 @@ from sennit.activities.providers.errors import BadReply, OutputCut, SchemaMismat
 from sennit.activities.providers.model import ProviderError
 from sennit.activities.storage.patience import store_wait
 from sennit.activities.toolbox.redaction import redact
-from sennit.workflows.messages.activity_options import pause_after
+from sennit.workflows.messages.activity_options import OTHER_PYTHONS, pause_after
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage, dollars
 from sennit.workflows.plan.language.text import one_line
 
@@ -178,7 +180,8 @@ class Attempts:
     def failed(self, error: BaseException) -> ApplicationError:
         """Return the failure of this attempt: final if it was the last of its own, which a refusal never is."""
         is_put_off = isinstance(error, ProviderError) and not error.is_attempt
-        self.refused += is_put_off
+        is_left = isinstance(error, OtherPython)
+        self.refused += is_put_off or is_left
         paid = error if isinstance(error, ProviderError | SubAgentFailed) else None
         self.spent, self.open = self.spent.plus(paid.usage if paid is not None else self.open), NO_USAGE
         if isinstance(error, SchemaMismatch | BadReply | OutputCut):
@@ -190,6 +193,10 @@ class Attempts:
             asked = error.retry_after or 0.0
             error.retry_after = max(asked, min(asked * self.refused / EAGER, MAX_PUT_OFF_SECONDS))
             return failure(error, attempt=self.number, spent=spent)
+        if is_left:
+            # A worker with the right Python may take the next attempt.
+            wait = pause_after(self.refused).total_seconds()
+            return failure(error, attempt=self.number, final=self.refused >= OTHER_PYTHONS, wait=wait, spent=spent)
         # Temporal's own backoff has grown with the refusals
         backoff = pause_after(self.number)
         wait = backoff.total_seconds() if self.refused else None

@@ -43,6 +43,16 @@ class ProgramFailed(Exception):
     log: tuple[str, ...] = ()
 
 
+class OtherPython(Exception):
+    """A program makes other calls in this worker's version of Python than in the one in which it began."""
+
+    def __init__(self, began: str, here: str) -> None:
+        super().__init__(
+            f"the program began in Python {began}, and makes other calls in Python {here}, which this worker has; "
+            f"a worker with Python {began} goes on with it: start one and retry, or edit the run"
+        )
+
+
 class CallFailed(ProgramFailed):
     """A script did not catch that one of its calls failed."""
 

@@ -11,7 +11,14 @@ from sennit.activities.limits import (
     MAX_SOURCE_CHARACTERS,
 )
 from sennit.activities.nodes.context import NodeContext, NodeOutput
-from sennit.activities.nodes.error_mapping import CallFailed, OutputRefused, ProgramFailed, kind_of, message_of
+from sennit.activities.nodes.error_mapping import (
+    CallFailed,
+    OtherPython,
+    OutputRefused,
+    ProgramFailed,
+    kind_of,
+    message_of,
+)
 from sennit.activities.nodes.origins import Origins
 from sennit.activities.nodes.replies import encode_output, reply_to
 from sennit.activities.nodes.server_time import millis_now
@@ -20,7 +27,7 @@ from sennit.activities.programs.interpreter import Interpreter, SnapshotLost
 from sennit.activities.programs.made_writes import SeenMarks, WriteClaims
 from sennit.activities.programs.material import whole_of
 from sennit.activities.programs.pages import Compiler, Part, StepContext, next_step, page_of, part_of, taken_over
-from sennit.activities.programs.progress import Advance, Snapshot
+from sennit.activities.programs.progress import PYTHON, Advance, Snapshot
 from sennit.activities.programs.reading import Unreadable
 from sennit.activities.programs.script_run import OtherCalls
 from sennit.activities.programs.session import (
@@ -331,7 +338,10 @@ class Programs:
             except SnapshotLost:
                 return await resume(await self._whole(prefix, session, snapshot, words.around))
         except OtherCalls as error:
-            raise ProgramFailed(f"{_OTHER_CALLS}{error}") from error
+            began = snapshot.standing.python
+            if began != PYTHON:
+                raise OtherPython(began, PYTHON) from error
+            raise ProgramFailed(_OTHER_CALLS) from error
 
     async def _whole(self, prefix: str, session: Session, snapshot: Snapshot, around: Surroundings) -> Snapshot:
         """Return a snapshot with all that it takes to go on from it in any process."""

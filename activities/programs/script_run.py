@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from sennit.activities.limits import MAX_LOG_CHARACTERS, MAX_MEMORY_BYTES, MAX_OPEN_CALLS, MAX_PROGRAM_CALLS
 from sennit.activities.programs.checkouts import InterpreterCrashed
-from sennit.activities.programs.progress import PYTHON, TAKES_FUNCTIONS, Advance, Standing
+from sennit.activities.programs.progress import TAKES_FUNCTIONS, Advance, Standing
 from sennit.activities.programs.reading import Read
 from sennit.activities.programs.replay_record import END, Entry
 from sennit.activities.programs.script_process import PROCESS_SECONDS, Place, ScriptProcess
@@ -148,10 +148,7 @@ class ScriptRun:
         is_equal = isinstance(said, dict) and said.get("digest") == self.standing.calls and "diverged" not in said
         if not is_equal or not isinstance(open_ones, list) or set(open_ones) != set(self.standing.open):
             self.place.process.end()
-            other = ""
-            if self.standing.python != PYTHON:
-                other = f": it began in Python {self.standing.python}, and this worker has {PYTHON}"
-            raise OtherCalls(other)
+            raise OtherCalls
 
     def until_it_waits(self, message: dict[str, Any] | None, ended: Mapping[int, Ended], since: int) -> Advance:
         """Tell the script a message and what has ended, until it waits for more. Raises InterpreterCrashed."""

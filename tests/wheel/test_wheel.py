@@ -18,11 +18,11 @@ from doubles.cli_user import model_process
 from doubles.distribution import ROOT, build
 from doubles.embedded import LEAVE, run_cells, run_child, service, use_service
 from doubles.guide import follow
+from doubles.other_pythons import VERSIONS, python_of
 
 from sennit.starter.dev.binary import obtain
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(900)]
-VERSIONS = ("3.11", "3.12", "3.13")
 NEIGHBOUR = "llama-index-workflows"  # its package is called workflows
 OLD = ("activities", "workers", "starter")
 TOOL = '''
@@ -39,19 +39,6 @@ def count_words(args: Words) -> int:
 '''
 RULING = json.dumps({"winner": "for", "why": "it was clearer"})
 RULES = [{"match": "Has one side convinced you", "text": RULING}, {"match": "Argue", "text": "Because it is so."}]
-
-
-def python_of(version: str) -> str | None:
-    """Return a Python of this version that can make environments: one on PATH, or one that pyenv has."""
-    pyenv = Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser()
-    found = [
-        shutil.which(f"python{version}"),
-        *sorted(map(str, pyenv.glob(f"versions/{version}.*/bin/python{version}"))),
-    ]
-    for each in filter(None, found):  # a version manager may put commands on PATH that exist and fail
-        if subprocess.run([each, "-c", "import ensurepip, venv"], capture_output=True, check=False).returncode == 0:
-            return each
-    return None
 
 
 @dataclass(frozen=True)

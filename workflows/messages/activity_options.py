@@ -33,6 +33,10 @@ REFUSALS = 10_000
 """Times that a busy provider may put a model call off, beside its attempts: as many as there is patience for."""
 
 
+OTHER_PYTHONS = 20
+"""Times that workers may leave a step of a program to one with another version of Python: for eight minutes."""
+
+
 class Options(TypedDict, total=False):
     """The options of `workflow.start_activity` that Sennit sets."""
 
@@ -114,8 +118,10 @@ def service_options(summary: str, *, queue: str = queues.TOOLS, waits: bool = Fa
 
 
 def _attempts(specs: list[NodeSpec]) -> int:
-    """Return the most that Temporal may count; a model call counts its own attempts itself."""
+    """Return the most that Temporal may count; a model call and a program count their own attempts themselves."""
     most = max(spec.attempts for spec in specs)
+    if specs[0].kind == "program":
+        return most + OTHER_PYTHONS
     return most + REFUSALS if specs[0].queue.startswith(queues.LLM_PREFIX) else most
 
 

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
 from sennit.activities.programs.cpython.imports import guard_imports
-from sennit.activities.programs.cpython.loop import ReplayLoop, wait_for
+from sennit.activities.programs.cpython.loop import ReplayLoop, as_completed, wait_for
 from sennit.activities.programs.cpython.names import MODULE, WHOLE_NAME
 from sennit.activities.programs.cpython.private_interfaces import frame_above
 from sennit.activities.programs.cpython.values import ORDINAL
@@ -283,6 +283,7 @@ def _refuse_the_outside() -> None:
     for name in ("eval", "exec", "compile"):
         setattr(builtins, name, _refused_to_scripts(name, getattr(builtins, name)))
     asyncio.wait_for = asyncio.tasks.wait_for = wait_for
+    asyncio.as_completed = asyncio.tasks.as_completed = as_completed
     asyncio.run = _refusal("asyncio.run", "the run calls `main` itself")
     asyncio.to_thread = _refusal("asyncio.to_thread", "call the tool: no call keeps others waiting")
 

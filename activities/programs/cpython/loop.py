@@ -16,6 +16,7 @@ from sennit.activities.programs.cpython.private_interfaces import frame_above, s
 MakeCall = Callable[[str, list[Any], dict[str, Any], int, str], int]
 """Tells the worker of a call: word, arguments, line, and call site. Returns the number of the call."""
 
+_AS_COMPLETED: Final = asyncio.as_completed
 _TICKET_COROUTINE: Final = "_wrap_awaitable"
 """What asyncio wraps a ticket in, to wait for it."""
 _WAKES_SLEEPER: Final = "_set_result_unless_cancelled"
@@ -238,6 +239,14 @@ async def wait_for(fut: Any, timeout: float | None) -> Any:  # noqa: ASYNC109 - 
         return task.result()
     except asyncio.CancelledError as error:
         raise TimeoutError from error
+
+
+def as_completed(fs: Any, *, timeout: float | None = None) -> Any:
+    """Do what `asyncio.as_completed` does, which begins coroutines in the order of their addresses, in that of `fs`."""
+    if asyncio.isfuture(fs) or asyncio.iscoroutine(fs):
+        return _AS_COMPLETED(fs, timeout=timeout)  # type: ignore[arg-type]  # which raises
+    futures = [asyncio.ensure_future(each) for each in dict.fromkeys(fs)]
+    return _AS_COMPLETED(futures, timeout=timeout)
 
 
 def _kind_of(coro: Any, *, is_call: bool) -> str:

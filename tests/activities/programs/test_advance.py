@@ -10,8 +10,8 @@ from doubles.programs import PREFIX, TOPIC, End, Play
 
 from sennit.activities.nodes import short_calls
 from sennit.activities.nodes.content_key import content_key
-from sennit.activities.nodes.error_mapping import CallFailed, ProgramFailed
-from sennit.activities.programs import script_run
+from sennit.activities.nodes.error_mapping import CallFailed, OtherPython, ProgramFailed
+from sennit.activities.programs import advance
 from sennit.activities.programs.interpreter import Interpreter
 from sennit.activities.programs.progress import Snapshot, Start
 from sennit.activities.programs.session import Session, Snapshots
@@ -134,7 +134,7 @@ async def test_a_program_of_another_python_says_so(play: Make, monkeypatch: pyte
     start_of = Interpreter.start_of
 
     def another(interpreter: Interpreter, script: str, *given: Any) -> Start:
-        monkeypatch.setattr(script_run, "PYTHON", "3.99")
+        monkeypatch.setattr(advance, "PYTHON", "3.99")
         monkeypatch.setattr(Interpreter, "start_of", changed)
         return start_of(interpreter, script, *given)
 
@@ -143,7 +143,7 @@ async def test_a_program_of_another_python_says_so(play: Make, monkeypatch: pyte
 
     monkeypatch.setattr(Interpreter, "start_of", another)
     monkeypatch.setattr(Snapshots, "find", lambda *_: None)
-    with pytest.raises(ProgramFailed, match=r"it began in Python 3.* and this worker has 3\.99"):
+    with pytest.raises(OtherPython, match=r"began in Python 3.* calls in Python 3\.99, which this worker has"):
         await play("async def main():\n    return await search(query='a')", fakes=FAKES).run()
 
 

@@ -26,7 +26,6 @@ from sennit.workflows.plan.programs.vocabulary import (
     NEXT_OF,
     RETRIED,
     ROLES,
-    SIGNATURES,
     SILENCES,
     TIMED,
     TYPES,
@@ -77,6 +76,26 @@ class Signature:
         return cls(tuple(properties), needed, len(properties), takes_any_name=is_open)
 
 
+_BEFORE = "messages=(), instructions=None, media=()"
+_SETTINGS = ", ".join(f"{name}=None" for name in (*CallSettings.model_fields, *SILENCES))
+SIGNATURES = {
+    "llm": f'prompt, *material, schema=None, role="worker", model=None, tools=(), max_turns=8, {_BEFORE}, {_SETTINGS}',
+    "agent": "goal, *, tools=None, budget=None",
+    "ask": "question, *material, schema=None",
+    "part": "ref, a=0, b=None",
+    "sleep": "seconds",
+    "sleep_until": "time",
+    "parallel": "tickets, *, limit=None",
+    "settled": "tickets, *, limit=None",
+    "first": "tickets",
+    "quorum": "k, tickets",
+    "next_of": "tickets",
+    "phase": "name",
+    "now": "",
+    "cancel": "ticket",
+    "budget_left": "",
+}
+"""What words take; `task` and `pipeline` take what the functions do that they are given."""
 _WORDS = {name: Signature.of(ast.parse(f"def f({given}): ...").body[0].args) for name, given in SIGNATURES.items()}  # type: ignore[attr-defined]
 
 

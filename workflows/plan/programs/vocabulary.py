@@ -1,7 +1,5 @@
 """What a script may use that it does not define: words, modules, and the names of Python."""
 
-from sennit.workflows.plan.language.call_settings import CallSettings
-
 JOINS = ("parallel", "settled", "first", "quorum")
 """Words that wait for tickets."""
 AWAITED = ("llm", "agent", "ask", "part", "sleep", "sleep_until", *JOINS, "next_of", "pipeline", "budget_left")
@@ -23,28 +21,8 @@ RUN_PROGRAM = "run_program"
 """Runs another program as a task. A client puts that program beside the script, and writes its `task` here."""
 AS_TASKS = ("llm", "agent", "ask")
 """Words that `task` starts, as it starts tools."""
-_BEFORE = "messages=(), instructions=None, media=()"
 SILENCES = ("first_token_timeout", "idle_timeout")
 """How many seconds a model may be silent, before its reply and within it."""
-_SETTINGS = ", ".join(f"{name}=None" for name in (*CallSettings.model_fields, *SILENCES))
-SIGNATURES = {
-    "llm": f'prompt, *material, schema=None, role="worker", model=None, tools=(), max_turns=8, {_BEFORE}, {_SETTINGS}',
-    "agent": "goal, *, tools=None, budget=None",
-    "ask": "question, *material, schema=None",
-    "part": "ref, a=0, b=None",
-    "sleep": "seconds",
-    "sleep_until": "time",
-    "parallel": "tickets, *, limit=None",
-    "settled": "tickets, *, limit=None",
-    "first": "tickets",
-    "quorum": "k, tickets",
-    "next_of": "tickets",
-    "phase": "name",
-    "now": "",
-    "cancel": "ticket",
-    "budget_left": "",
-}
-"""What words take; `task` and `pipeline` take what the functions do that they are given."""
 TYPES = (
     "str", "int", "float", "bool", "None", "list", "dict", "tuple", "set", "Any", "Optional", "Union", "Literal",
     "object", "List", "Dict", "Sequence", "Mapping", "frozenset", "NoneType",
