@@ -389,7 +389,8 @@ class ReplyBuilder:
         is_round = self.input_tokens > 0 and self.input_tokens % 1024 == 0
         share = LEAST_SHARE / 2 if is_round else LEAST_SHARE
         if sent >= LEAST_CUT_PROMPT and self.input_tokens * share < sent:
-            counted = f"{self.request.model} counted {self.input_tokens:,} tokens of a prompt with about {sent:,}"
+            # A run keeps equal warnings once: servers cut all prompts to one length, whatever was sent.
+            counted = f"{self.request.model} counted only {self.input_tokens:,} tokens of a longer prompt"
             todo = "its server may have cut the prompt; give the model a longer context, or set SENNIT_CONTEXT"
             self.notes[f"{counted}: {todo}"] = None
 
