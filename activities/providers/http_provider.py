@@ -81,6 +81,12 @@ _LONGEST = re.compile(
 _NEEDS_LIMIT = re.compile(r"max_(?:completion_)?tokens.{0,40}(?:required|missing|must be (?:set|given|specified))")
 
 
+FIRST_TOKEN_SECONDS = 300.0
+"""OpenAI's server and others send nothing while a model thinks, which may take minutes: mezmo/aura#62,
+BlockRunAI/Franklin#74. A call that is given up has been paid for, and the next one thinks as long.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Seconds to connect, and of silence: `first` before the first event, with the time for a prompt that is read at
@@ -88,7 +94,7 @@ class Limits:
     """
 
     connect: float = CONNECT_SECONDS
-    first: float = 60.0
+    first: float = FIRST_TOKEN_SECONDS
     idle: float = 60.0
     reading: float = 50.0
     bytes: int = MAX_ANSWER_BYTES

@@ -345,6 +345,12 @@ async def test_the_time_of_a_node_counts_alone_and_its_own_silences_before_those
         await found.ask(seconds=20.0, idle_timeout=0.3)
 
 
+def test_a_model_may_think_for_minutes_before_its_first_piece() -> None:
+    """OpenAI's server sends nothing meanwhile: mezmo/aura#62, BlockRunAI/Franklin#74."""
+    assert Limits().first >= 300
+    assert Limits().idle == 60
+
+
 async def test_a_prompt_that_the_server_has_cut_is_noted(opened: Open) -> None:
     counted = event({"choices": [], "usage": {"prompt_tokens": 4096, "completion_tokens": 9}})
     found = await opened(Script((said(NILE), STOP, counted, DONE)))
