@@ -1,7 +1,7 @@
 """One advance of a program: feed what has ended, run the script until it waits, and put its calls on a page."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -49,7 +49,7 @@ from sennit.activities.programs.session_record import keep, snapshot_of, whole_r
 from sennit.activities.programs.values import Ended, ScriptError, packed, unpacked
 from sennit.activities.programs.words import Surroundings, Words
 from sennit.activities.storage.artifacts import decode, digest_of
-from sennit.activities.storage.run_context import ArtifactReader, StoredPlan
+from sennit.activities.storage.run_context import ArtifactReader, RunContext, StoredPlan
 from sennit.workflows.messages import queues
 from sennit.workflows.messages.contracts import NodeError, NodeReply
 from sennit.workflows.messages.node_calls import ProgramNodeCall
@@ -103,6 +103,8 @@ class Programs:
             partial(self.interpreter.classes, script),
             prefix,
             WriteClaims(Origins(self.library.store), context, self.seen),
+            slots=call.slots,
+            rate=_rate_of_workers(run_context, call.rates),
         )
         step = StepContext(context, around, partial(part_of, self.compiler, context, run_context), recorded)
         calls = None
@@ -415,3 +417,9 @@ def failure_of(error: ScriptError, session: Session, script: str) -> ProgramFail
 def _is_of(shown: str, reported: str) -> bool:
     """Whether a script's error is one that it was told. What is kept of that is its beginning."""
     return shown.startswith((reported, f"RuntimeError: {reported}"))
+
+
+def _rate_of_workers(run_context: RunContext, rates: Mapping[str, int]) -> int | None:
+    """Return how many calls a minute the models of workers take, None where nobody has set it."""
+    names = run_context.models.get("worker")
+    return (rates.get(queues.llm_queue(names[0])) or None) if names else None

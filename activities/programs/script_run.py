@@ -35,7 +35,7 @@ from sennit.activities.programs.values import (
 from sennit.activities.sandbox.computing import NoAnswer, OutOfTime, ProcessEnded
 from sennit.workflows.plan.bundles.text_edits import lines_of
 from sennit.workflows.plan.programs.source import as_known, file_of, modules_in, place_among
-from sennit.workflows.plan.programs.vocabulary import AWAITED, PLAIN
+from sennit.workflows.plan.programs.vocabulary import AWAITED, FROM_RUN, PLAIN
 
 TURN_SECONDS: Final = 5.0
 STEP_SECONDS: Final = 20.0
@@ -47,7 +47,7 @@ CALLS_IN_A_STEP: Final = 100_000
 _STEP_BYTES: Final = 64 << 20
 """Of all messages of a process, from one wait to the next."""
 _FRAMES: Final = 10
-_NEVER_QUEUED: Final = (*PLAIN, "sleep", "sleep_until", "budget_left")
+_NEVER_QUEUED: Final = (*PLAIN, "sleep", "sleep_until", *FROM_RUN)
 _TOO_MANY: Final = Ended(
     error=("RuntimeError", f"over {MAX_PROGRAM_CALLS:,} calls wait to begin; give a part to tasks"),
 )

@@ -52,6 +52,7 @@ from sennit.workflows.plan.language.nodes import (
 from sennit.workflows.plan.language.problems import no_such_tool
 from sennit.workflows.plan.language.references import literal
 from sennit.workflows.plan.language.text import format_name, format_names, nearest_or_known
+from sennit.workflows.plan.limits import DEFAULT_WINDOW
 from sennit.workflows.plan.programs.source import as_known, line_in_file, place_in
 from sennit.workflows.plan.programs.vocabulary import AS_TASKS, ROLES, SILENCES
 
@@ -62,7 +63,8 @@ _MATERIAL = "material_"
 class Surroundings:
     """What a run lets its scripts use: its script, the tools of its catalogue, the model providers, what its budget has
     left, the classes of the script, what tells the run from others, and how its writes are claimed. `bodies` are to be
-    stored, by their digests.
+    stored, by their digests. `slots` are those of activities, and `rate` is how many calls a minute the models of
+    workers take; None where nobody has set it.
     """
 
     script: str
@@ -73,6 +75,8 @@ class Surroundings:
     run: str = ""
     claims: WriteClaims | None = None
     bodies: dict[str, bytes] = field(default_factory=dict)
+    slots: int = DEFAULT_WINDOW
+    rate: int | None = None
 
 
 class WantedWrite(NamedTuple):
@@ -397,6 +401,21 @@ class Words:
         cost = round(left["cost"] / 1e6, 6) if "cost" in left else None
         return Ended({**amounts, "cost_usd": cost})
 
+    def _width(self, _call: Call, *, per_agent_calls: Any = 1, per_agent_tokens: Any = None) -> Ended:
+        """Return how many agents may run at once: the least of the slots, of what the budget has left for so many calls
+        and tokens each, and of what the rate serves within a minute; at least 1.
+        """
+        calls = _count("per_agent_calls", per_agent_calls)
+        bounds = [self.around.slots]
+        if "calls" in self.around.left:
+            bounds.append(self.around.left["calls"] // calls)
+        if per_agent_tokens is not None:
+            tokens = _count("per_agent_tokens", per_agent_tokens)
+            bounds.append(self.around.left.get("tokens", tokens * self.around.slots) // tokens)
+        if self.around.rate is not None:
+            bounds.append(self.around.rate // calls)
+        return Ended(max(1, min(bounds)))
+
     @property
     def _next(self) -> str:
         return f"{self.session.stems[-1][1]}_{self.session.made + 1}"
@@ -469,6 +488,13 @@ class Words:
         return tuple(names)
 
 
+def _count(name: str, value: Any) -> int:
+    """Return a whole number above 0. Raises Refused for anything else."""
+    if type(value) is not int or value < 1:
+        raise Refused("ValueError", f"`{name}` is a whole number from 1 on, not {value!r:.20}")
+    return value
+
+
 _WORDS: dict[str, Callable[..., Ended | Sleep | None]] = {
     "llm": Words._llm,
     "agent": Words._agent,
@@ -486,4 +512,5 @@ _WORDS: dict[str, Callable[..., Ended | Sleep | None]] = {
     "phase": Words._phase,
     "cancel": Words._cancel,
     "budget_left": Words._budget_left,
+    "width": Words._width,
 }

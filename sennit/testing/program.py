@@ -33,7 +33,7 @@ from sennit.workflows.plan.language.problems import InvalidPlan, Problem, place_
 from sennit.workflows.plan.language.text import did_you_mean
 from sennit.workflows.plan.programs.program_plan import script_problems, tools_called
 from sennit.workflows.plan.programs.source import cause_in
-from sennit.workflows.plan.programs.vocabulary import WORDS
+from sennit.workflows.plan.programs.vocabulary import FROM_RUN, WORDS
 from sennit.workflows.plan.scheduling import joins
 
 Fake = Callable[..., Any]
@@ -135,8 +135,8 @@ class _Program:
         started: list[asyncio.Task[Ended]] = []
 
         def answer(call: Call) -> Ended | Sleep | None:
-            if call.function == "budget_left" and call.function in self._fakes:
-                return Ended(self._fakes[call.function]())
+            if call.function in FROM_RUN and call.function in self._fakes:
+                return Ended(self._fakes[call.function](**call.kwargs))
             for name in call.kwargs.get("tools") or ():
                 self._fake(name, call)
             ended = words.answer(call)

@@ -8,6 +8,7 @@ from pydantic import Field, JsonValue
 from sennit.workflows.messages.message import Digest, Message, NodePath, RunName
 from sennit.workflows.plan.digests import DIGEST_CHARACTERS
 from sennit.workflows.plan.language.nodes import Fuse
+from sennit.workflows.plan.limits import DEFAULT_WINDOW
 from sennit.workflows.plan.scheduling.events import Approval
 
 
@@ -71,6 +72,10 @@ class ProgramNodeCall(AskingCall, BudgetedCall):
     """When the last call ended that the program was told before this step."""
     follows: bool = False
     """Whether it follows a call in one activity: then the step makes none."""
+    slots: int = DEFAULT_WINDOW
+    """How many activities of the run may be under way at once."""
+    rates: dict[str, int] = Field(default_factory=dict)
+    """The calls a minute of each model queue, where they are configured."""
 
     def without_inputs(self) -> Self:
         """Return what the step's own calls take of it: nothing of what the step itself waits for."""

@@ -24,6 +24,7 @@ from sennit.workflows.plan.language.text import format_name, text_bytes
 from sennit.workflows.plan.language.validation_messages import Frozen, describe_errors
 from sennit.workflows.plan.limits import (
     DEFAULT_IN_FLIGHT,
+    DEFAULT_WINDOW,
     MAX_CALL_MEDIA,
     MAX_JSON_LEVELS,
     MAX_NODES,
@@ -134,7 +135,7 @@ class RunInput(Frozen):
     max_replans: int = Field(default=2, strict=True, ge=0, le=20)
     approve_replans_above: JsonValue = None
     """No setting any more: requests and schedules of earlier versions may carry it, and the run warns of it."""
-    window: int = Field(default=100, strict=True, ge=1, le=500)
+    window: int = Field(default=DEFAULT_WINDOW, strict=True, ge=1, le=500)
     in_flight: int = Field(default=DEFAULT_IN_FLIGHT, strict=True, ge=1, le=MAX_NODES)
     fuse: Fuse | None = None
     tenant: Annotated[str, AfterValidator(_tenant)] = ""

@@ -9,6 +9,7 @@ MAX_CARRIED_BYTES: Final = MAX_PAYLOAD_BYTES * 3 // 4
 MAX_DRAFT_BYTES: Final = MAX_PAYLOAD_BYTES // 2  # of all parts of a plan, packed, that come while it is written
 MAX_TASK_BYTES: Final = MAX_PAYLOAD_BYTES // 2
 """Of the calls that one workflow task starts: its commands travel together, in at most 4 MiB."""
+DEFAULT_WINDOW: Final = 100  # Activities that are under way at once unless a run says another number
 DEFAULT_IN_FLIGHT: Final = 1_024
 """Units that are under way at once unless a run says another number; they share fewer activities."""
 MAX_UNITS: Final = 16_000

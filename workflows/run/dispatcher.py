@@ -252,6 +252,8 @@ class Dispatcher:
             limits["left"] = {name: rest for name, rest in state.budget.rest(unit).items() if name in PAID}
         if isinstance(call, ProgramNodeCall):
             limits |= in_place(state, unit, limits.get("left", {}))
+            limits["rates"] = {queue: rate.limit for queue, rate in state.rates.items()}
+            limits["slots"] = min(state.window, state.in_flight)
         if isinstance(call, LlmNodeCall):
             limits |= {"grant": grant(state, unit, limits.get("left", {})), "is_measured": unit in state.prompts}
         if isinstance(call, LlmNodeCall) and unit in state.graph.answering:

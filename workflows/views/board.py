@@ -72,6 +72,8 @@ _ALTERNATIVES = {
     "edit_program": "give the program another script",
     "retry_node": "run it again",
 }
+_BOUNDS = {"slot": "a slot", "lock": "a lock", "rate": "the rate of their provider", "budget": "budget"}
+"""What limits how many items of a map run at once."""
 _OF_YOURS = {"answer": "a `value`", "edit_plan": "a `plan`", "edit_program": "a `script`"}
 
 
@@ -400,7 +402,17 @@ def _items_of(run: ShownRun, node: int) -> str:
         return ""
     numbers = Counter(run.status(item) for item in run.state.values(node))
     items = [f"{numbers[status]:,} {status}" for status in _STATUSES if status in numbers]
-    return f"{len(run.state.values(node)):,} items: {', '.join(items)}"
+    return f"{len(run.state.values(node)):,} items: {', '.join(items)}{_bound_of(run.state, node)}"
+
+
+def _bound_of(state: RunState, node: int) -> str:
+    """Return what keeps most of the items of a map from starting that could start, "" where nothing does."""
+    waits = Counter(state.waits.open[item][0] for item in state.items[node] if item in state.waits.open)
+    del waits["dependency"]
+    if not waits:
+        return ""
+    cause, count = waits.most_common(1)[0]
+    return f"; {count:,} wait for {_BOUNDS[cause]}"
 
 
 def prose(text: str, most: int, *, word: int = 30) -> str:

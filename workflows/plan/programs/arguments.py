@@ -94,6 +94,7 @@ SIGNATURES = {
     "now": "",
     "cancel": "ticket",
     "budget_left": "",
+    "width": "*, per_agent_calls=1, per_agent_tokens=None",
 }
 """What words take; `task` and `pipeline` take what the functions do that they are given."""
 _WORDS = {name: Signature.of(ast.parse(f"def f({given}): ...").body[0].args) for name, given in SIGNATURES.items()}  # type: ignore[attr-defined]

@@ -2,7 +2,9 @@
 
 JOINS = ("parallel", "settled", "first", "quorum")
 """Words that wait for tickets."""
-AWAITED = ("llm", "agent", "ask", "part", "sleep", "sleep_until", *JOINS, "next_of", "pipeline", "budget_left")
+FROM_RUN = ("budget_left", "width")
+"""Words that the run answers at once, with what it is like now."""
+AWAITED = ("llm", "agent", "ask", "part", "sleep", "sleep_until", *JOINS, "next_of", "pipeline", *FROM_RUN)
 PLAIN = ("task", "phase", "cancel", "now")
 """Words that a script calls without `await`."""
 NEXT_OF = "next_of"
