@@ -62,6 +62,7 @@ from sennit.activities.storage.patience import PatientStore
 from sennit.activities.storage.run_context import ArtifactReader
 from sennit.activities.storage.timings import CallTimings
 from sennit.activities.toolbox import Registry
+from sennit.activities.toolbox.approval_rules import ApprovalRules
 from sennit.workflows.messages import contracts
 from sennit.workflows.messages.activity_options import OVERHEAD, SERVICE_ATTEMPTS, STORE_AWAY, STORE_PATIENCE
 from sennit.workflows.messages.contracts import (
@@ -126,13 +127,14 @@ class Activities:
         *,
         identity: str,
         approval: ApprovalPolicy = "writes",
+        rules: ApprovalRules | None = None,
         budgets: BudgetRule | None = None,
         slots: int | None = None,
     ) -> None:
-        """Open the stores. Without `models` there are the offline rules; `approval` is the least that any run has, and
-        `budgets` bound what a run may spend. With more than 250 `slots`, so many plain functions run at once. Whether
-        the artifact store is there shows when it is used. Raises OSError for the index, or StoreUnavailable for wrong
-        settings of a bucket.
+        """Open the stores. Without `models` there are the offline rules; `approval` is the least that any run has,
+        `rules` decide about its writes before a person is asked, and `budgets` bound what a run may spend. With more
+        than 250 `slots`, so many plain functions run at once. Whether the artifact store is there shows when it is
+        used. Raises OSError for the index, or StoreUnavailable for wrong settings of a bucket.
         """
         self.store = open_store(places.artifacts)
         self._store = store = PatientStore(self.store, _patience, _missed)
@@ -169,7 +171,16 @@ class Activities:
         self._timings, self._workers = CallTimings(), QueueWorkers()
         self._registry = registry
         self._nodes = NodeRunner(
-            store, self._library, registry, llm, programs, places.index, documents, threads, self._timings
+            store,
+            self._library,
+            registry,
+            llm,
+            programs,
+            places.index,
+            documents,
+            threads,
+            self._timings,
+            rules or ApprovalRules(),
         )
         self._agents = AgentPreparer(self._nodes, self._preparer)
 

@@ -423,7 +423,7 @@ CHANGING = (
 READING = {
     "admission": ("asks", "token_of", "waiting_in"),
     "budget": ("Budget", "ledger"),
-    "completion": ("LOST", "NOT_WRITTEN", "UNKNOWN_OUTCOME", "fate_of", "may_write"),
+    "completion": ("LOST", "NOT_WRITTEN", "REJECTED", "UNKNOWN_OUTCOME", "fate_of", "may_write"),
     "extension": ("needs_approval", "request_of"),
     "joins": ("beginning", "is_manifest", "last_read", "lost", "makers", "manifest", "parts_of"),
     "ready": ("grant", "in_place", "missing_calls", "reads_long_manifests", "unpaid"),
@@ -431,7 +431,6 @@ READING = {
     "termination": (
         "OUTAGES",
         "PROGRAM_FAILED",
-        "REJECTED",
         "any_unknown",
         "blocking_failures",
         "handled",

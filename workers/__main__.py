@@ -73,20 +73,21 @@ def main(arguments: Sequence[str]) -> int:
 
 def catalogue() -> int:
     """Write one JSON object to stdout: the tools of a worker with these settings, why others are unavailable or
-    left out, what programs go without on this machine, roles, models and prices.
+    left out, the operator's rules about writes, what programs go without on this machine, roles, models and prices.
     """
     from sennit.activities.providers.prices import price_list
     from sennit.workers.roles import ROLES
     from sennit.workers.settings import read_settings
-    from sennit.workers.wiring import confinement_note, load_registry
+    from sennit.workers.wiring import confinement_note, load_registry, load_rules
     from sennit.workflows.messages.queues import PROVIDERS
 
     with contextlib.redirect_stdout(sys.stderr):
         settings = read_settings()
         registry = load_registry(settings)
+        rules = load_rules(settings, registry)
         note = confinement_note(settings)
     listed = {"tools": registry.catalogue(), "unavailable": registry.absences, "left_out": registry.left_out}
-    listed["note"] = note
+    listed |= {"note": note, "rules": [rule.described() for rule in rules.rules]}
     others = {"roles": list(ROLES), "models": list(PROVIDERS), "prices": price_list(settings.models)}
     json.dump({**listed, **others}, sys.stdout)
     sys.stdout.write("\n")

@@ -136,7 +136,9 @@ class WorkerSettings:
     docs: Annotated[Path | None, "SENNIT_DOCS", _path] = None
     docs_roots: Annotated[tuple[Path, ...], "SENNIT_DOCS_ROOTS", _paths] = ()
     grants: Annotated[Path | None, "SENNIT_GRANTS", _path] = None
-    approval: Annotated[ApprovalPolicy, "SENNIT_APPROVAL", _choice(get_args(ApprovalPolicy))] = "writes"
+    approval: Annotated[ApprovalPolicy | None, "SENNIT_APPROVAL", _choice(get_args(ApprovalPolicy))] = None
+    """None counts as `writes`, but for rules that allow some of these."""
+    approval_rules: Annotated[Path | None, "SENNIT_APPROVAL_RULES", _path] = None
     budget_default: Annotated[TenantLimits, "SENNIT_BUDGET_DEFAULT", tenant_limits] = field(default_factory=dict)
     budget_max: Annotated[TenantLimits, "SENNIT_BUDGET_MAX", tenant_limits] = field(default_factory=dict)
     tools: Annotated[tuple[str, ...], "SENNIT_TOOLS", _modules] = ()

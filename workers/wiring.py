@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from sennit.activities.storage.artifacts import ArtifactStore
     from sennit.activities.toolbox import Registry, Tool
+    from sennit.activities.toolbox.approval_rules import ApprovalRules
     from sennit.activities.toolbox.threads import ToolThreads
 
 _noted: dict[str, str] = {}
@@ -80,7 +81,8 @@ def load_work(role: Role, settings: WorkerSettings, identity: str) -> RoleWork:
                 registry,
                 models,
                 identity=identity,
-                approval=settings.approval,
+                approval=settings.approval or "writes",
+                rules=load_rules(settings, registry, role),
                 budgets=budgets,
                 slots=settings.slots,
             )
@@ -163,6 +165,20 @@ def load_registry(
     if settings.mcp and role.serves("tools"):
         _offer_mcp_tools(settings.mcp, settings.logins, registry)
     return registry
+
+
+def load_rules(settings: WorkerSettings, registry: "Registry", role: Role = ROLES["all"]) -> "ApprovalRules":
+    """Return what the operator has decided about writes. Raises WrongSetting for a rule that could not do its work."""
+    from sennit.activities.toolbox import ToolSetupError
+    from sennit.activities.toolbox.approval_rules import ApprovalRules, read_rules
+
+    if settings.approval_rules is None or not role.serves("tools", "sandbox"):
+        return ApprovalRules()
+    knows_all, always_asks = role.serves("tools"), settings.approval == "writes"
+    try:
+        return read_rules(settings.approval_rules, registry, knows_all=knows_all, always_asks=always_asks)
+    except ToolSetupError as problem:
+        raise WrongSetting(f"SENNIT_APPROVAL_RULES: {problem}") from None
 
 
 def _sandbox_tools(

@@ -34,6 +34,7 @@ from sennit.activities.nodes.replies import (
     timed,
     whole_report,
 )
+from sennit.activities.nodes.rulings import Rulings
 from sennit.activities.nodes.server_time import millis_now
 from sennit.activities.nodes.short_calls import ProgramRunner
 from sennit.activities.prompts.outputs import bind_goal, refers_to_goal
@@ -44,6 +45,7 @@ from sennit.activities.storage.patience import stops_for_the_store
 from sennit.activities.storage.run_context import ArtifactReader, StoredPlan
 from sennit.activities.storage.timings import CallTimings
 from sennit.activities.toolbox import Registry, Tool, ToolContext
+from sennit.activities.toolbox.approval_rules import ApprovalRules
 from sennit.activities.toolbox.errors import BadOutput, ToolError, UnknownOutcome
 from sennit.activities.toolbox.redaction import redact
 from sennit.workflows.limits import MAX_LEDGER_LINES
@@ -62,6 +64,7 @@ from sennit.workflows.plan.language.nodes import AgentCall, ModelCall, ProgramNo
 from sennit.workflows.plan.language.references import BindError
 from sennit.workflows.plan.language.text import one_line
 from sennit.workflows.plan.scheduling.completion import NOT_WRITTEN
+from sennit.workflows.plan.scheduling.events import Question
 
 Refs = dict[str, str]
 Work = Callable[[asyncio.Timeout], Awaitable[NodeOutput]]
@@ -89,10 +92,14 @@ class NodeRunner:
     threads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_THREADS))
     """How many plain functions run at once."""
     timings: CallTimings = field(default_factory=CallTimings)
+    rules: ApprovalRules = field(default_factory=ApprovalRules)
+    """What the operator of this worker has decided about writes."""
+    rulings: Rulings = field(init=False)
     origins: Origins = field(init=False)
     """What is taken over from the runs that a run forks."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "rulings", Rulings(self.library, self.rules))
         object.__setattr__(self, "origins", Origins(self.store))
 
     async def run(
@@ -292,16 +299,35 @@ class NodeRunner:
         ledger = EffectLedger(self.store, context.run_prefix, partial(self._marked, context))
 
         async def ask() -> NodeReply | None:
-            question = await unapproved(context, self.store, tool, work)
+            question = await self._ruled(context, write, tool, work)
             return NodeReply(question=question) if question is not None else None
 
-        ask_first = ask if context.spec.approval else None
+        ask_first = ask if context.spec.approval or self.rules.rules else None
         call = self._tool_call(context, tool, arguments)  # an error after the intent would leave a doubt
         make, lost = partial(self._make, context, call, write.marker), context.attempts.lost
         reply = await ledger.enter(write, lambda: finish(make()), ask_first, lost=lost)
         approved = context.approved
         is_changed = approved is not None and approved.args and reply.question is None
         return reply.model_copy(update={"written": write.digest}) if is_changed else reply
+
+    async def _ruled(self, context: NodeContext, write: Write, tool: Tool, work: ToolCall) -> Question | None:
+        """Return what a person is to be asked about a write, with what a rule of the operator has decided in their
+        place. None if the write may be made: it is approved, or it needs no approval and no rule asks for one.
+
+        A rule that refuses counts for what a person has approved, too. What the rules say of these values is decided
+        once for a write, and kept with the run.
+        """
+        ruling = await self.rulings.of(context, write, tool)
+        question = await unapproved(context, self.store, tool, work)
+        if ruling.decision == "refuse":
+            asked = question or Question("", write.digest)
+            return asked._replace(rule=ruling.rule, ruling="refuse")
+        if question is None or (not ruling.decision and not context.spec.approval):
+            return None
+        # A person may have changed the values of which the rule has heard, and is asked about those before.
+        if ruling.decision == "allow" and question.digest == write.digest:
+            return question._replace(rule=ruling.rule, ruling="allow")
+        return question
 
     async def _make(self, context: NodeContext, work: Work, marker: str) -> NodeReply:
         """Make a write. One that returns what is not of its type was made: it is marked with what is wrong with it."""

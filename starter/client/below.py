@@ -31,11 +31,11 @@ async def place_below(client: Client, run: str, path: str) -> tuple[str, str]:
             here = part
         address, tilde, generation = here.partition("~")
         wanted = address if generation == "1" else here
-        run = f"{run}.{wanted if tilde else await _subagent(client, run, here)}"
+        run = f"{run}.{wanted if tilde else await subagent_of(client, run, here)}"
     return run, name
 
 
-async def _subagent(client: Client, run: str, node: str) -> str:
+async def subagent_of(client: Client, run: str, node: str) -> str:
     """Ask a run what its sub-agent at a node is called now."""
     name = (await _asked(client, run, node)).get("subagent")
     if not isinstance(name, str):

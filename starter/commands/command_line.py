@@ -24,6 +24,7 @@ COMMANDS = {
     "status": ("status", "show a run; exits with the run's own code"),
     "figures": ("figures", "tell what parallelism has brought to many runs, and what has failed"),
     "report": ("report", "write a run as one HTML page, or compare two"),
+    "audit": ("audit", "list who, or which rule, has decided what in a run, and when"),
     "output": ("output", "write the answer of a run, or the output of one of its nodes, whole"),
     "watch": ("status", "follow a run to its answer"),
     "cancel": ("cancel", "cancel a run"),

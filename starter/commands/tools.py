@@ -49,6 +49,8 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
         terminal.say(f"off: {name}: {reason}")
     if catalogue.note:
         terminal.say(f"note: {catalogue.note}")
+    for rule in catalogue.rules:
+        terminal.say(f"rule: {rule}")
     if args.stubs:
         terminal.answer(stubs_of(catalogue.tools).rstrip())
     else:

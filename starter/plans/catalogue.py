@@ -17,8 +17,8 @@ PATIENCE = 60.0
 
 class Catalogue(BaseModel):
     """The tools with argument schemas and effects; why others are unavailable now, by the beginning of their names, or
-    left out for good, by name; what programs go without on this machine; the providers of models, and the prices by
-    model and role.
+    left out for good, by name; the operator's rules about writes, in their order; what programs go without on this
+    machine; the providers of models, and the prices by model and role.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -27,6 +27,7 @@ class Catalogue(BaseModel):
     unavailable: dict[str, str] = {}
     left_out: dict[str, str] = {}
     note: str = ""
+    rules: tuple[str, ...] = ()
     models: tuple[str, ...] | None = None
     prices: dict[str, tuple[int, int]] = {}
 

@@ -19,14 +19,15 @@ RunStatus = Literal["running", "blocked", "done", "partial", "failed", "cancelle
 
 
 class ApprovedWrite(Message):
-    """What a person has approved: the digest of tool and arguments as the effect ledger has it, `target` that of what
-    was there before, and the `args` that the person has changed.
+    """What a person, or a rule of the operator, has approved: the digest of tool and arguments as the effect ledger has
+    it, `target` that of what was there before, and the `args` that the person has changed.
     """
 
     digest: str
     target: str = ""
     args: tuple[str, ...] = ()
     by: str = Field(default="", description="who approved it, as they say")
+    rule: str = Field(default="", description="the rule of the operator that approved it")
 
 
 class NodeLine(Message):

@@ -94,8 +94,9 @@ class RunEvent(Message):
 
     `node` and `generation` say to what. `text` is what it does (started), the beginning of its output (succeeded), why
     (failed, skipped, cancelled), the question (asked), how far it is (progress) or the problem (ended). `asks` is the
-    question with the update that answers it; `update` and `by` are what has answered it and who. `status` is how the
-    run has ended, or `replaced` for a plan in the place of one that had begun; `nodes` is how many a plan has, or adds.
+    question with the update that answers it; `update` and `by` are what has answered it and who, or which `rule` of the
+    operator; `digest` is that of the write which this is about, as it was shown. `status` is how the run has ended, or
+    `replaced` for a plan in the place of one that had begun; `nodes` is how many a plan has, or adds.
 
     `progress` and `lost_worker` are what the server knows of a node while it runs, and no history keeps them. They come
     once, to whoever listens, with the number of the event before.
@@ -115,6 +116,8 @@ class RunEvent(Message):
     asks: BlockedOn | None = None
     update: str = ""
     by: str = ""
+    rule: str = ""
+    digest: str = ""
     status: RunStatus | Literal["replaced"] | None = None
     attempt: int = 0
     offset: int = 0

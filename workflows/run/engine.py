@@ -442,6 +442,8 @@ class Engine:
         for name, each in ends:
             self._note(self.state.graph.by_id[name], each)
         self.replies |= joined(self.state, self.replies) if len(self.replies) < MAX_KEPT_REPLIES else {}
+        if isinstance(event, NodeEnded) and reply is not None and reply.question is not None:
+            self._journal.ruled(self.state, event.unit, reply.question)
         self._journal.observe(self.state, self.replies, reply)
         for decision in decisions:
             if isinstance(decision, Start):

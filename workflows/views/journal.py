@@ -13,6 +13,8 @@ from sennit.workflows.messages.views import EventKind, EventPage, RunEvent
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.scheduling.admission import asks
+from sennit.workflows.plan.scheduling.completion import REJECTED
+from sennit.workflows.plan.scheduling.events import Question
 from sennit.workflows.plan.scheduling.state import PENDING, RUNNING, STATUS_NAMES, RunState
 from sennit.workflows.views.nodes import error_at_place
 
@@ -160,8 +162,23 @@ class Journal:
 
     def answered(self, update: Update) -> None:
         """Note an update that the run has accepted, and with whom it came."""
-        by, node = getattr(update, "by", ""), getattr(update, "node", "")
-        self.note("answered", node=node, text=getattr(update, "reason", ""), update=update.name, by=by)
+        by, node, digest = (getattr(update, name, "") for name in ("by", "node", "digest"))
+        reason = getattr(update, "reason", "")
+        self.note("answered", node=node, text=reason, update=update.name, by=by, digest=digest)
+
+    def ruled(self, state: RunState, unit: int, question: Question) -> None:
+        """Note that a rule of the operator has decided about a write, if it has: in the place of a person."""
+        approval = state.approved.get(unit)
+        if question.ruling == "allow" and approval is not None and approval.rule == question.rule:
+            update = "approve"
+        elif question.ruling == "refuse" and state.notes.get(unit, ("",))[0] == REJECTED:
+            update = "reject"
+        else:
+            return
+        self.note(
+            "answered", node=state.shown(unit), text=question.text, update=update, rule=question.rule,
+            digest=question.token(),
+        )  # fmt: skip
 
     def ended(self, status: RunStatus, problem: str = "") -> None:
         """Note the end of the run."""

@@ -114,7 +114,7 @@ def _approved(state: RunState, unit: int) -> ApprovedWrite | None:
     approval = state.approved.get(unit)
     if approval is None:
         return None
-    fields = {"target": approval.target, "args": tuple(approval.args), "by": approval.by}
+    fields = {"target": approval.target, "args": tuple(approval.args), "by": approval.by, "rule": approval.rule}
     details = {name: value for name, value in fields.items() if value}
     return ApprovedWrite(digest=approval.written or approval.digest, **details)
 

@@ -3,8 +3,9 @@
 from sennit.workflows.limits import MAX_RUN_WARNINGS
 from sennit.workflows.plan.language.text import one_line
 from sennit.workflows.plan.limits import MAX_CAUSE_CHARACTERS
+from sennit.workflows.plan.scheduling.completion import REJECTED
 from sennit.workflows.plan.scheduling.state import RunState
-from sennit.workflows.plan.scheduling.termination import REJECTED, lost_maps, unused_failures
+from sennit.workflows.plan.scheduling.termination import lost_maps, unused_failures
 from sennit.workflows.views.quote import budget_warnings
 
 
@@ -31,7 +32,7 @@ def _failures(state: RunState) -> list[str]:
 
 
 def _refused(state: RunState) -> list[str]:
-    """Return the writes that a person has refused. The models and scripts that asked for them may have gone on."""
+    """Return the writes that a person or a rule has refused. Models and scripts that wanted them may have gone on."""
     refused = [unit for unit, note in state.notes.items() if note[0] == REJECTED]
     return [f"the write `{state.shown(unit)}` was refused: {state.notes[unit][1]}" for unit in refused]
 

@@ -5,8 +5,9 @@ import hashlib
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.language.conditions import ConditionError
 from sennit.workflows.plan.limits import MAX_UNITS
-from sennit.workflows.plan.scheduling import cancellation, joins, ready, termination
+from sennit.workflows.plan.scheduling import cancellation, joins, ready
 from sennit.workflows.plan.scheduling.completion import (
+    REJECTED,
     end_without_value,
     fail,
     live,
@@ -115,7 +116,7 @@ def decide_write(state: RunState, unit: int, event: ApprovalDecided) -> None:
         return
     state.approved.pop(unit, None)
     no_longer_wait(state, unit)
-    fail(state, unit, termination.REJECTED, event.reason or "a person rejected it")
+    fail(state, unit, REJECTED, event.reason or "a person rejected it")
 
 
 def go_on(state: RunState, unit: int) -> None:

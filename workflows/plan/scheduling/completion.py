@@ -7,6 +7,7 @@ of skips costs no stack, and the order is explicit: first in, first out.
 from sennit.workflows.plan.limits import MAX_NOTE_CHARACTERS, MAX_WHOLE_NOTES
 from sennit.workflows.plan.scheduling import ready
 from sennit.workflows.plan.scheduling.events import (
+    Approval,
     Cancel,
     Effect,
     LookUp,
@@ -32,6 +33,8 @@ from sennit.workflows.plan.scheduling.state import (
 
 UNKNOWN_OUTCOME, NOT_WRITTEN = "UnknownOutcome", "NotWritten"
 """What the ledger of effects says of a write that left no result."""
+REJECTED = "Rejected"
+"""The failure of a write that a person, or a rule of the operator, has refused."""
 INVALID_RESULT = "InvalidResult"
 BAD_OUTPUT = "BadOutput"
 """What a tool has returned is not of the type it declares. A write was made."""
@@ -83,7 +86,7 @@ def _start_again(state: RunState, unit: int, outcome: Outcome) -> None:
 
 
 def _ask(state: RunState, unit: int, question: Question) -> None:
-    """Ask a person; not about values of which some are being made again."""
+    """Ask a person, unless a rule has decided; not about values of which some are being made again."""
     state.approved.pop(unit, None)  # what it asks is another thing
     node = state.node_of(unit)
     deps = [dep for dep in state.graph.deps[node] if dep != state.graph.specs[node].source]
@@ -91,8 +94,14 @@ def _ask(state: RunState, unit: int, question: Question) -> None:
     if any(live(state.status[dep]) for dep in deps):
         put_back(state, unit)
         return
-    state.questions[unit] = question
-    wait(state, unit)
+    if question.ruling == "refuse":
+        fail(state, unit, REJECTED, f"the rule {question.rule} of the operator refuses it")
+    elif question.ruling == "allow":
+        state.approved[unit] = Approval(question.digest, question.target, {}, rule=question.rule)
+        put_back(state, unit)
+    else:
+        state.questions[unit] = question
+        wait(state, unit)
 
 
 def wait(state: RunState, unit: int) -> None:

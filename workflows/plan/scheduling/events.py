@@ -18,12 +18,16 @@ class Question(NamedTuple):
     A write has the `digest` of its tool and arguments; `target` is the digest of what it would replace, "" where there
     is nothing, or nothing is known of it. `arguments` are those that its tool takes, each with the JSON types that it
     may have, none for any; None if the tool does not say which it takes.
+
+    A `rule` of the operator may have decided already, by a `ruling`: then no person is asked.
     """
 
     text: str
     digest: str = ""
     target: str = ""
     arguments: dict[str, list[str]] | None = None
+    rule: str = ""
+    ruling: Literal["", "allow", "refuse"] = ""
 
     def token(self) -> str:
         """Return what a person names to approve this and nothing else, short enough to be typed."""
@@ -31,7 +35,8 @@ class Question(NamedTuple):
 
 
 class Approval(NamedTuple):
-    """A person's word on a write: for which digests, with which `args` in place of its own, and `by` whom.
+    """A person's word on a write: for which digests, with which `args` in place of its own, and `by` whom. Or that of
+    the operator's `rule`.
 
     `written` is the digest of what has run, where `args` have changed it.
     """
@@ -41,9 +46,14 @@ class Approval(NamedTuple):
     args: dict[str, Any]
     by: str = ""
     written: str = ""
+    rule: str = ""
 
     def covers(self, asked: Question) -> bool:
-        """Whether the approval holds for this: the same arguments, and the same thing to replace."""
+        """Whether the approval holds for this: the same arguments, and the same thing to replace. A rule decides by the
+        arguments alone.
+        """
+        if self.rule:
+            return self.digest == asked.digest
         return (self.digest, self.target) == (asked.digest, asked.target)
 
 

@@ -26,8 +26,6 @@ CALL_FAILED = "CallFailed"
 """The failure of a program that does not catch the failure of one of its calls."""
 PROGRAM_FAILED = "ProgramFailed"
 """The failure of a program by itself."""
-REJECTED = "Rejected"
-"""The failure of a write that a person has refused."""
 _NO_FAILURES = ("Skipped", "NotNeeded", "Cancelled", "Replaced")
 """Why nodes end without a value that have not failed."""
 _CHANGES_NOTHING = ("tool", "llm", "join")
