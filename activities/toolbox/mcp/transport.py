@@ -3,10 +3,10 @@
 What goes wrong with one message fails that call alone. The session ends with the transport: when the process has closed
 its output, or an HTTP server answers that it does not know the session.
 
-Two answers are replaced on their way, as the SDK (2.3) has no way of its own for them. It validates a whole list of tools
-before it hands any of it on, so that one odd tool would cost all others. And an HTTP status reaches nobody: 401, 404 and
-500 are one error in the same words. Both happen in the transport, which the SDK lets its users write, and in none of its
-internals.
+Two answers are replaced on their way, as the SDK (2.3) has no way of its own for them. It validates a whole list of
+tools before it hands any of it on, so that one odd tool would cost all others. And an HTTP status reaches nobody: 401,
+404 and 500 are one error in the same words. Both happen in the transport, which the SDK lets its users write, and in
+none of its internals.
 """
 
 import asyncio
