@@ -37,6 +37,7 @@ from sennit.activities.nodes.replies import (
 from sennit.activities.nodes.rulings import Rulings
 from sennit.activities.nodes.server_time import millis_now
 from sennit.activities.nodes.short_calls import ProgramRunner
+from sennit.activities.nodes.spending import Spending
 from sennit.activities.prompts.outputs import bind_goal, refers_to_goal
 from sennit.activities.storage.artifacts import ArtifactStore, digest_of, reference_to
 from sennit.activities.storage.documents import DocumentRule
@@ -492,6 +493,7 @@ class NodeRunner:
     def _tool_call(self, context: NodeContext, tool: Tool, arguments: dict[str, Any]) -> Work:
         """Return the call of a tool. It reads nothing from the store any more."""
         warnings: list[str] = []
+        spending = Spending(context.attempts)
         tool_context = ToolContext(
             docs=self.documents.folder(context.checked.docs) if context.checked.docs else None,
             cache=self.cache,
@@ -502,13 +504,14 @@ class NodeRunner:
             idempotency_key=context.idempotency_key,
             progress=context.attempts.progress,
             warn=warnings.append,
+            spent=spending.add,
         )
 
         async def call(limit: asyncio.Timeout) -> NodeOutput:
             with self.timings.measure(tool.name, tool.version) as took:
                 output = await tool.call(arguments, tool_context, limit, isolated=context.attempts.lost)
             shown = tuple(one_line(redact(text), MAX_WARNING_CHARACTERS) for text in warnings)
-            return NodeOutput(output, warnings=shown, millis=took.millis)
+            return NodeOutput(output, usage=spending.total, warnings=shown, millis=took.millis)
 
         return call
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import iscoroutinefunction
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, get_type_hints
+from typing import Any, Final, Literal, NamedTuple, Protocol, get_type_hints
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_jsonable_python
@@ -43,6 +43,17 @@ def _say_nothing(_: str) -> None:
     """Report no progress."""
 
 
+class Spend(Protocol):
+    """Books what a call has used."""
+
+    def __call__(self, *, tokens: int = 0, cost: float = 0.0) -> None:
+        """Raises ValueError for an amount below zero, or one that is no number."""
+
+
+def _spend_nothing(*, tokens: int = 0, cost: float = 0.0) -> None:
+    """Book nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """The surroundings of one call; the same for every attempt of a node, except `attempt`.
@@ -65,6 +76,10 @@ class ToolContext:
     """Reports one line of progress; cheap, may be called often and from any thread."""
     warn: Callable[[str], None] = _say_nothing
     """Adds a warning to the run, from any thread; the same one counts once."""
+    spent: Spend = _spend_nothing
+    """Books tokens, and a cost in US dollars, that the call has used elsewhere: for the run's budget and its report.
+    From any thread, and as often as there is something to add. It counts also if the call fails or its worker dies.
+    """
 
 
 class Preview(NamedTuple):
@@ -146,7 +161,7 @@ class Tool:
             place.leave()
         if isolated and self._can_be_sent:
             quiet, sent = (
-                replace(context, progress=_say_nothing, warn=_say_nothing),
+                replace(context, progress=_say_nothing, warn=_say_nothing, spent=_spend_nothing),
                 replace(self, preview=None, batch=None),
             )
             return await run_isolated(partial(sent._run_anywhere, dict(arguments), quiet), self.name, limit)

@@ -149,6 +149,23 @@ async def note(args: Note, context: ToolContext) -> Rest:
     return Rest(value=len(args.text))
 
 
+class Bill(Frozen):
+    tokens: int = 0
+    cost: float = 0.0
+    fails: int = 0
+
+
+@tool(effect="read", typical="5s")
+async def bill(args: Bill, context: ToolContext) -> Rest:
+    """Book what a call has used elsewhere, twice the half of it, and fail the first `fails` attempts."""
+    log_call(context)
+    for _ in range(2):
+        context.spent(tokens=args.tokens // 2, cost=args.cost / 2)
+    if context.attempt <= args.fails:
+        raise ToolError("not yet", retryable=True)
+    return Rest(value="paid")
+
+
 class Publish(Frozen):
     path: Path
     text: str
