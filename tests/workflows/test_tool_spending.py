@@ -41,6 +41,6 @@ async def test_it_counts_for_the_budget(start: Start, cache: Path) -> None:
     handle = await start(plan=payments(one, two), budget={"tokens": 1_000}, on_failure="partial")
     report = await handle.result()
     assert report["status"] == "partial"
-    assert report["problem"] == "the budget is spent (tokens 2,000 of 1,000)"
+    assert report["problem"] == "the budget is spent (tokens 2000 of 1000)"
     assert handle.first_execution_run_id is not None
     assert calls(cache, handle.first_execution_run_id) == ["one~1"]
