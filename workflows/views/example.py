@@ -30,9 +30,12 @@ def full_example(schema: dict[str, JsonValue] | None) -> dict[str, JsonValue]:
     """Return an object that fits the schema and has optional fields too, in the schema's order; an empty one if the
     schema has none, or is of no object, or such a value is not found.
     """
-    is_object = isinstance(schema, dict) and resolve(schema, definitions(schema)).get("type") == "object"
-    full = _example(schema, _OPTIONAL_LEVELS) if is_object else None
-    return full if isinstance(full, dict) and full != example_value(schema) else {}
+    if schema is None or resolve(schema, definitions(schema)).get("type") != "object":
+        return {}
+    full = _example(schema, _OPTIONAL_LEVELS)
+    if not isinstance(full, dict) or full == example_value(schema):
+        return {}
+    return full
 
 
 def _example(schema: dict[str, JsonValue] | None, optional: int) -> JsonValue:
@@ -40,7 +43,13 @@ def _example(schema: dict[str, JsonValue] | None, optional: int) -> JsonValue:
         value: JsonValue = _value(schema or {}, definitions(schema), 0, iter(range(_VALUES)), optional)
     except StopIteration:
         return PLACEHOLDER
-    return PLACEHOLDER if next(violations(value, schema or {}, steps=_STEPS), None) else value
+    if not _fits(value, schema or {}):
+        return PLACEHOLDER
+    return value
+
+
+def _fits(value: Any, schema: dict[str, Any]) -> bool:
+    return next(violations(value, schema, steps=_STEPS), None) is None
 
 
 def _value(schema: Any, defs: dict[str, Any], level: int, room: Iterator[int], optional: int) -> Any:
@@ -55,32 +64,64 @@ def _value(schema: Any, defs: dict[str, Any], level: int, room: Iterator[int], o
     for keyword in ("const", "default"):
         if keyword in schema:
             return schema[keyword]
-    every = choices_of(schema) or schema.get("allOf")
-    if isinstance(every, list) and every and level < _LEVELS:
-        return _value(every[0], defs, level + 1, room, optional)
+
+    # Below the deepest level, objects and arrays are empty, and choices are not followed.
+    is_deepest = level >= _LEVELS
+    choices = choices_of(schema) or schema.get("allOf")
+    if isinstance(choices, list) and choices and not is_deepest:
+        return _value(choices[0], defs, level + 1, room, optional)
     kind = schema.get("type", "string")
-    kind = kind[0] if isinstance(kind, list) and kind else kind
-    if kind == "object":
-        properties = schema.get("properties", {})
-        names = schema.get("required", []) if level < _LEVELS else []
-        names = dict.fromkeys([*properties, *names] if level < optional else names)
-        return {name: _value(properties.get(name, {}), defs, level + 1, room, optional) for name in names}
+    if isinstance(kind, list) and kind:
+        kind = kind[0]
     if kind == "array":
-        count = schema.get("minItems", 0) if level < _LEVELS else 0
-        return [_value(schema.get("items", {}), defs, level + 1, room, optional)] * min(count, _ITEMS)
-    if kind in ("integer", "number"):
-        return _number(schema, 1 if kind == "integer" else 1.5)
-    return {"boolean": True, "null": None}.get(kind, _text(schema))
+        item = _value(schema.get("items", {}), defs, level + 1, room, optional)
+        count = 0 if is_deepest else schema.get("minItems", 0)
+        return [item] * min(count, _ITEMS)
+    if kind != "object":
+        return _scalar(schema, kind)
+
+    properties = schema.get("properties", {})
+    names: list[str] = []
+    if level < optional:
+        names += properties
+    if not is_deepest:
+        names += schema.get("required", [])
+    fields: dict[str, Any] = {}
+    for name in dict.fromkeys(names):
+        fields[name] = _value(properties.get(name, {}), defs, level + 1, room, optional)
+    return fields
+
+
+def _scalar(schema: dict[str, Any], kind: Any) -> Any:
+    match kind:
+        case "integer":
+            return _number(schema, 1)
+        case "number":
+            return _number(schema, 1.5)
+        case "boolean":
+            return True
+        case "null":
+            return None
+    return _text(schema)
 
 
 def _number(schema: dict[str, Any], usual: float) -> float:
     """Return the usual number, or one at the schema's bounds."""
-    low, high = schema.get("minimum", schema.get("exclusiveMinimum")), schema.get("maximum")
-    high = schema.get("exclusiveMaximum") if high is None else high
-    tried = [usual, *([ceil(low), floor(low) + 1] if low is not None else [])]
-    tried += [floor(high), ceil(high) - 1] if high is not None else []
-    tried += [(low + high) / 2] if low is not None and high is not None else []
-    return next((number for number in tried if next(violations(number, schema, steps=_STEPS), None) is None), usual)
+    low = schema.get("minimum", schema.get("exclusiveMinimum"))
+    high = schema.get("maximum")
+    if high is None:
+        high = schema.get("exclusiveMaximum")
+    candidates = [usual]
+    if low is not None:
+        candidates += [ceil(low), floor(low) + 1]
+    if high is not None:
+        candidates += [floor(high), ceil(high) - 1]
+    if low is not None and high is not None:
+        candidates.append((low + high) / 2)
+    for candidate in candidates:
+        if _fits(candidate, schema):
+            return candidate
+    return usual
 
 
 def _text(schema: dict[str, Any]) -> str:

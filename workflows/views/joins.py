@@ -31,15 +31,24 @@ def _is_gathered(state: RunState, unit: int) -> bool:
 
 
 def _preview(state: RunState, join: int, replies: MutableMapping[int, NodeReply]) -> str:
-    spec, chosen = state.graph.specs[join], parts_of(state, join)
-    parts, room = list[str](), MAX_PREVIEW_CHARACTERS
-    for node in spec.inputs if spec.policy == "settled" else chosen:
-        text = replies[node].preview if node in replies and state.status[node] == SUCCEEDED else ""
-        if spec.policy == "settled":
-            text = f"{state.path(node)} {lost(state, [node])[node][0]}" + f": {text}" * bool(text)
+    spec = state.graph.specs[join]
+    is_settled = spec.policy == "settled"
+    nodes = spec.inputs if is_settled else parts_of(state, join)
+    parts: list[str] = []
+    room = MAX_PREVIEW_CHARACTERS
+    for node in nodes:
+        text = ""
+        if node in replies and state.status[node] == SUCCEEDED:
+            text = replies[node].preview
+        if is_settled:
+            # Such a join says of each input how it has ended.
+            status = lost(state, [node])[node][0]
+            head = f"{state.path(node)} {status}"
+            text = f"{head}: {text}" if text else head
         parts.append(text)
         room -= len(text) + 2
         if room < 0:
             break
-    text = parts[0] if spec.policy == "first" and parts else f"[{', '.join(parts)}]"
-    return cut(text, MAX_PREVIEW_CHARACTERS)
+    if spec.policy == "first" and parts:
+        return cut(parts[0], MAX_PREVIEW_CHARACTERS)
+    return cut(f"[{', '.join(parts)}]", MAX_PREVIEW_CHARACTERS)

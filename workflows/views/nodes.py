@@ -23,9 +23,13 @@ def status_of(state: RunState, unit: int, caught: Container[int] = ()) -> str:
     failed, whatever it came to, and a failure that a script has `caught` is handled.
     """
     status = STATUS_NAMES[state.status[unit]]
-    if status == "failed" and state.graph.is_replaced(state.node_of(unit)):
+    if status != "failed":
+        return status
+    if state.graph.is_replaced(state.node_of(unit)):
         return "skipped"
-    return "handled" if status == "failed" and unit in caught else status
+    if unit in caught:
+        return "handled"
+    return status
 
 
 def error_of(state: RunState, unit: int) -> str | None:
@@ -33,17 +37,25 @@ def error_of(state: RunState, unit: int) -> str | None:
     note, status = state.notes.get(unit), STATUS_NAMES[state.status[unit]]
     if note is None or status not in ("succeeded", "failed", "skipped", "cancelled"):
         return None
-    by = "; its fallback is used" if status == "succeeded" else ""
-    by += "; its script was replaced" if status != status_of(state, unit) else ""
-    effect = "" if note[0] == UNKNOWN_OUTCOME else effect_text(state, unit)
-    by += f"; {effect}" if effect else ""
-    return cut(f"{note[0]}: {note[1]}", MAX_ERROR_CHARACTERS - len(by)) + by
+    # What was done about it stands behind the error, and is never cut.
+    kind, message = note
+    tail = ""
+    if status == "succeeded":
+        tail += "; its fallback is used"
+    if status != status_of(state, unit):
+        tail += "; its script was replaced"
+    effect = effect_text(state, unit)
+    if effect and kind != UNKNOWN_OUTCOME:
+        tail += f"; {effect}"
+    return cut(f"{kind}: {message}", MAX_ERROR_CHARACTERS - len(tail)) + tail
 
 
 def error_at_place(state: RunState, unit: int) -> str:
     """Return why a unit did not succeed, with the place of a call; "" if it did."""
     error = error_of(state, unit)
-    return f"{state.spec_of(unit).call_site} {error}".strip() if error else ""
+    if not error:
+        return ""
+    return f"{state.spec_of(unit).call_site} {error}".strip()
 
 
 def shown_summary(spec: NodeSpec) -> str:
@@ -78,8 +90,15 @@ def fields_of(state: RunState, unit: int, caught: Container[int], usage: Usage =
     """Return what reports and views say of a unit that has used so much: only what is not as usual, because a report
     has thousands.
     """
-    attempts = state.attempts[unit]
-    details = {
+    fields = {
+        "id": state.shown(unit),
+        "kind": state.kind_of(unit),
+        "status": status_of(state, unit, caught),
+        "duration_ms": millis_of(state, unit),
+    }
+    if state.attempts[unit] != 1:
+        fields["attempts"] = state.attempts[unit]
+    unusual = {
         "started": state.started[unit] / 1000,
         "tokens": usage.tokens,
         "cost_usd": dollars(usage.cost),
@@ -89,20 +108,15 @@ def fields_of(state: RunState, unit: int, caught: Container[int], usage: Usage =
         "answered": is_answered(state, unit),
         "approved": _approved(state, unit),
     }
-    return {
-        "id": state.shown(unit),
-        "kind": state.kind_of(unit),
-        "status": status_of(state, unit, caught),
-        "duration_ms": millis_of(state, unit),
-        **({"attempts": attempts} if attempts != 1 else {}),
-        **{name: value for name, value in details.items() if value},
-    }
+    return fields | {name: value for name, value in unusual.items() if value}
 
 
 def millis_of(state: RunState, unit: int) -> int | None:
     """Return how long a unit took: a map from the start of its first item. None if nothing has been called."""
     has_items = state.kind_of(unit) == "map" and state.status[unit] == SUCCEEDED
-    return state.millis[unit] if state.attempts[unit] or has_items else None
+    if not (state.attempts[unit] or has_items):
+        return None
+    return state.millis[unit]
 
 
 def is_answered(state: RunState, unit: int) -> bool:
@@ -132,33 +146,45 @@ def view_of(
     Of a node that asks a person it is the question. A long reference is cut. `agent` describes a running sub-agent,
     `caught` are the failures that scripts have handled, and `usage` is what the unit has used.
     """
+    # An item of a chain needs the call before it in its chain; any other unit needs its inputs.
     spec, ref = state.spec_of(unit), state.digest[unit]
-    before = state.before(unit) if state.is_item(unit) else -1
-    needs = (*([before] if before >= 0 else spec.inputs), *state.graph.deps[state.node_of(unit)])
+    needs = list(spec.inputs)
+    if state.is_item(unit) and state.before(unit) >= 0:
+        needs = [state.before(unit)]
+    needs += state.graph.deps[state.node_of(unit)]
+
+    # A turn of a model that calls tools is no output: while a unit runs, nothing is shown of its replies.
     is_running = STATUS_NAMES[state.status[unit]] == "running"
-    preview = reply.preview if reply is not None and not is_running else agent  # a turn is no output
+    preview = agent
     if unit in state.questions:
         preview = state.questions[unit].text
+    elif reply is not None and not is_running:
+        preview = reply.preview
     return NodeView(
         **fields_of(state, unit, caught, usage),
         summary=shown_summary(spec),
-        needs=tuple(state.shown(node) for node in needs),
+        needs=tuple(map(state.shown, needs)),
         preview=preview,
-        ref=cut(ref, MAX_SHOWN_REFERENCE_CHARACTERS) if ref else None,
+        ref=cut(ref or "", MAX_SHOWN_REFERENCE_CHARACTERS) or None,
     )
 
 
 def drain_waits_for(state: RunState) -> tuple[str, ...]:
     """Return the first running nodes of a run that drains, before it continues as new; none of any other run."""
-    running = state.units_in(RUNNING) if state.draining else []
-    return tuple(state.shown(unit) for unit in islice(running, MAX_BLOCKED))
+    if not state.draining:
+        return ()
+    return tuple(map(state.shown, islice(state.units_in(RUNNING), MAX_BLOCKED)))
 
 
 def visible_units(state: RunState) -> list[int]:
     """Return the units people see, in plan order with each map's items, or each program's calls, after it; without
     replaced items, and without the further steps of programs.
     """
-    return [unit for node in in_order(state.graph) for unit in (node, *state.items.get(node, ()))]
+    units: list[int] = []
+    for node in in_order(state.graph):
+        units.append(node)
+        units += state.items.get(node, ())
+    return units
 
 
 def is_counted_by_calls(state: RunState, unit: int) -> bool:

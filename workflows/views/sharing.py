@@ -2,6 +2,7 @@
 
 from sennit.workflows.limits import MAX_EXPLAINED
 from sennit.workflows.messages.queues import TOOLS
+from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.fusion.rules import why_alone, why_not_in_place
 from sennit.workflows.plan.scheduling.ready import reads_long_manifests
 from sennit.workflows.plan.scheduling.state import RunState
@@ -19,26 +20,45 @@ def explained(state: RunState) -> dict[str, str]:
     """Return of the first 500 nodes whether they may share an activity, or their program's step makes them, and if not
     why. A map speaks for its items.
     """
-    nodes = range(min(len(state.graph.specs), MAX_EXPLAINED))
-    return {state.path(node): _reason(state, node) for node in nodes if state.graph.specs[node].is_shown}
+    reasons: dict[str, str] = {}
+    for node, spec in enumerate(state.graph.specs[:MAX_EXPLAINED]):
+        if spec.is_shown:
+            reasons[state.path(node)] = _reason(state, node, spec)
+    return reasons
 
 
-def _reason(state: RunState, node: int) -> str:
-    spec, timings = state.graph.specs[node], state.timings
+def _reason(state: RunState, node: int, spec: NodeSpec) -> str:
     if spec.kind == "join":
         return _JOIN
     is_of_program = spec.maker >= 0 and state.graph.specs[spec.maker].kind == "program"
     if is_of_program and spec.kind == "program" and spec.successor >= 0:
+        # A task: its first step was made by the step that called it, or has an activity.
         is_begun = state.graph.specs[spec.successor].page == spec.page
         return _BEGUN if is_begun else f"alone: {_BESIDE}"
-    why = "it has failed beside others" if node in state.alone else ""
-    why = why or ("it reads joins or maps of many values" if reads_long_manifests(state, node) else "")
-    rule = why_not_in_place(spec, TOOLS) if is_of_program else why_alone(state.graph, node, spec, spec.locks)
-    reason = rule or why or timings.why_alone(spec) or (_BESIDE if is_of_program else "")
+
+    reason = _why_alone(state, node, spec, is_of_program)
     if reason and not spec.in_place:
         return f"alone: {reason}"
-    millis = timings.millis(spec)
-    took = "nobody knows how long" if millis is None else f"{millis:,} ms"
-    source = "declared" if spec.typical == millis else "measured"
     how = "made by its program's step" if is_of_program else "may share an activity"
-    return f"{how}: `{spec.tool}` takes {took}{'' if millis is None else f', {source}'}"
+    millis = state.timings.millis(spec)
+    if millis is None:
+        return f"{how}: `{spec.tool}` takes nobody knows how long"
+    source = "declared" if spec.typical == millis else "measured"
+    return f"{how}: `{spec.tool}` takes {millis:,} ms, {source}"
+
+
+def _why_alone(state: RunState, node: int, spec: NodeSpec, is_of_program: bool) -> str:
+    """Return why a node has an activity of its own; "" if it need not have one. A rule of its kind says most."""
+    rule = why_alone(state.graph, node, spec, spec.locks)
+    if is_of_program:
+        rule = why_not_in_place(spec, TOOLS)
+    if rule:
+        return rule
+    if node in state.alone:
+        return "it has failed beside others"
+    if reads_long_manifests(state, node):
+        return "it reads joins or maps of many values"
+    slow = state.timings.why_alone(spec)
+    if slow:
+        return slow
+    return _BESIDE if is_of_program else ""

@@ -23,34 +23,44 @@ def writes_of(state: RunState, *, all_made: bool = False, forgotten: Sequence[Wr
     `all_made` also those of which the status of their nodes tells that this run has made them. Those are `forgotten`
     that were made before a reset, by nodes that there were not when the ledger of effects was read.
     """
-    found = [
-        WriteLine(node=_name(state, unit, each), status=each.status)
-        for unit in sorted(state.effects)
-        for each in state.effects[unit]
-    ]
+    lines: list[WriteLine] = []
+    for unit in sorted(state.effects):
+        for effect in state.effects[unit]:
+            name = _below(state.full_path(unit, effect.generation), effect.below)
+            lines.append(WriteLine(node=name, status=effect.status))
     for write in forgotten:
         if unit_of(state, write) is None:
-            name = write.path if write.generation == 1 else f"{write.path}~{write.generation}"
-            name = f"{name}.{write.below}" if write.below else name
-            found.append(WriteLine(node=name, status=write.status))
+            path = write.path
+            if write.generation != 1:
+                path += f"~{write.generation}"
+            lines.append(WriteLine(node=_below(path, write.below), status=write.status))
     if all_made:
-        found += [WriteLine(node=state.full_path(unit), status="made") for unit in _made(state)]
-    return tuple(sorted(found, key=lambda line: ORDER.index(line.status))[:MAX_WRITES])
+        lines += [WriteLine(node=state.full_path(unit), status="made") for unit in _made(state)]
+    lines.sort(key=lambda line: ORDER.index(line.status))
+    return tuple(lines[:MAX_WRITES])
 
 
 def effect_text(state: RunState, unit: int) -> str:
     """Return what became of a unit's writes as it ran last, as a part of a sentence; "" if there is nothing to say."""
-    found = [each for each in state.effects.get(unit, ()) if each.generation == state.generation[unit]]
-    if state.kind_of(unit) == "agent" and any(not each.below and each.status == "unknown" for each in found):
+    generation = state.generation[unit]
+    effects = [effect for effect in state.effects.get(unit, ()) if effect.generation == generation]
+    if state.kind_of(unit) == "agent" and any(map(_is_unknown_as_a_whole, effects)):
         return "nobody knows what it has written"
-    named = [f"{f'its write {each.below}' if each.below else 'its write'} {_SAYS[each.status]}" for each in found]
-    more = [f"and {len(named) - MAX_NAMED_WRITES} more"] * (len(named) > MAX_NAMED_WRITES)
-    return "; ".join([*named[:MAX_NAMED_WRITES], *more])
+    parts = [f"{f'its write {effect.below}'.rstrip()} {_SAYS[effect.status]}" for effect in effects[:MAX_NAMED_WRITES]]
+    if len(effects) > MAX_NAMED_WRITES:
+        parts.append(f"and {len(effects) - MAX_NAMED_WRITES} more")
+    return "; ".join(parts)
 
 
-def _name(state: RunState, unit: int, effect: Effect) -> str:
-    name = state.full_path(unit, effect.generation)
-    return f"{name}.{effect.below}" if effect.below else name
+def _is_unknown_as_a_whole(effect: Effect) -> bool:
+    return not effect.below and effect.status == "unknown"
+
+
+def _below(name: str, below: str) -> str:
+    """Return the name of a write that a unit made, or, with `below`, of one that its sub-agent made."""
+    if not below:
+        return name
+    return f"{name}.{below}"
 
 
 def _made(state: RunState) -> Iterator[int]:
