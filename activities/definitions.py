@@ -53,10 +53,12 @@ from sennit.activities.runs.outputs import OutputReader
 from sennit.activities.runs.planner import Planner, PlanStreamer
 from sennit.activities.runs.pollers import QueueWorkers
 from sennit.activities.runs.prepare import RunPreparer
+from sennit.activities.runs.trajectory import LearnChoice, RunNoter
 from sennit.activities.storage.artifacts import StoreUnavailable
 from sennit.activities.storage.documents import DocumentRule
 from sennit.activities.storage.garbage import KnownRuns, Owner, claim, claim_origin
 from sennit.activities.storage.grants import Grants
+from sennit.activities.storage.learned import LearnedStore
 from sennit.activities.storage.location import open_store
 from sennit.activities.storage.patience import PatientStore
 from sennit.activities.storage.run_context import ArtifactReader
@@ -95,6 +97,7 @@ from sennit.workflows.messages.node_calls import (
     WriteNodeCall,
 )
 from sennit.workflows.messages.outputs import OUTPUTS, OutputsCall, OutputsReply
+from sennit.workflows.messages.trajectory import NOTE_RUN, NoteCall, Noted
 from sennit.workflows.plan.compile.compiler import READ_ATTEMPTS
 from sennit.workflows.plan.language.nodes import ApprovalPolicy
 from sennit.workflows.plan.limits import MAX_ATTEMPTS
@@ -130,11 +133,13 @@ class Activities:
         rules: ApprovalRules | None = None,
         budgets: BudgetRule | None = None,
         slots: int | None = None,
+        learn: LearnChoice = "off",
     ) -> None:
         """Open the stores. Without `models` there are the offline rules; `approval` is the least that any run has,
         `rules` decide about its writes before a person is asked, and `budgets` bound what a run may spend. With more
-        than 250 `slots`, so many plain functions run at once. Whether the artifact store is there shows when it is
-        used. Raises OSError for the index, or StoreUnavailable for wrong settings of a bucket.
+        than 250 `slots`, so many plain functions run at once. `learn` says whether it is noted what runs have called.
+        Whether the artifact store is there shows when it is used. Raises OSError for the index, or StoreUnavailable
+        for wrong settings of a bucket.
         """
         self.store = open_store(places.artifacts)
         self._store = store = PatientStore(self.store, _patience, _missed)
@@ -169,6 +174,9 @@ class Activities:
         threads = asyncio.Semaphore(max(MAX_THREADS, slots or 0))
         programs = Programs(self._library, interpreter, compiler_of, self._models.providers)
         self._timings, self._workers = CallTimings(), QueueWorkers()
+        self._learn = learn
+        self._learned = LearnedStore(self.store)
+        self._noter = RunNoter(self._learned, self._library, keeps_values=learn == "full")
         self._registry = registry
         self._nodes = NodeRunner(
             store,
@@ -230,7 +238,7 @@ class Activities:
             self._short_activity(contracts.PREPARE_AGENT, lambda *call: self._nodes.subagent_request(*call)),
         ]
         of_agents: list[Callable[..., Any]] = [self.prepare_agents, self.answers]
-        return [self.prepare, *of_agents, self.outputs, self.dry_run, self.group, *short, *nodes]
+        return [self.prepare, *of_agents, self.outputs, self.dry_run, self.note_run, self.group, *short, *nodes]
 
     def sandbox(self) -> list[Callable[..., Any]]:
         """Return the activities of the sandbox queue."""
@@ -260,6 +268,8 @@ class Activities:
         prepared = prepared.model_copy(update={"ceilings": ceilings})
         if bounds:
             prepared = prepared.model_copy(update={"budget": budget, "bounds": bounds})
+        if self._learn != "off" and not call.request.depth:
+            prepared = prepared.model_copy(update={"learns": True})
         return await self._with_workers(prepared)
 
     @activity.defn(name=contracts.PREPARE_AGENTS.name)
@@ -378,6 +388,13 @@ class Activities:
         """Play what an edit or a fork would do. It changes nothing. Safe to repeat."""
         with beating(tuple):
             return await _typed(self._dry_runs.play(activity.client(), call))
+
+    @activity.defn(name=NOTE_RUN.name)
+    async def note_run(self, call: NoteCall) -> Noted:
+        """Note what a run has called that is over. Safe to repeat. A worker that does not learn notes nothing."""
+        if self._learn == "off":
+            return Noted()
+        return await _typed(self._noter.note(_run_prefix(call.run), call))
 
     def _node_activity(self, kind: Call[NodeCall, GroupReply]) -> Callable[..., Awaitable[GroupReply]]:
         async def run_node(call: NodeCall) -> GroupReply:

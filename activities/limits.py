@@ -28,11 +28,14 @@ MAX_CALCULATION_BYTES: Final = 4_000  # of the answer of the process that calcul
 MAX_CALCULATOR_BYTES: Final = 128 << 20  # Address space of one process that calculates
 MAX_CELL_COLUMNS: Final = 200  # of one cell, before the table is fitted to its width
 MAX_COMPARED_BYTES: Final = 16 * 1024 * 1024  # of a file that a write is compared with before a person approves it
+MAX_CALLS_BEHIND: Final = 8  # that one reference to a map or a join is traced to, in what is noted of a run
 MAX_CALL_MEDIA_BYTES: Final = 20 * 1024 * 1024  # of all media of one model call: providers take 20 to 50 MB a request
 MAX_CALL_MEDIA_READS: Final = 200  # of values of tools that look like media: a call shows ten times fewer
 MAX_CALLS_PER_SECOND: Final = 10_000.0  # of one process to one provider: beyond that nothing is paced
 MAX_CALL_TOKENS: Final = 1_000_000_000  # of one call; what a server counts beyond is none of its counts
+MAX_COMPARED_LEAVES: Final = 2_000  # of one output, which later arguments of the run are compared with
 MAX_COMPARED_PAGES: Final = 200  # of a program, whose calls a dry run compares with those of another script
+MAX_CONVERSATION_BYTES: Final = 1024 * 1024  # of what one run has said, where values are kept
 MAX_COST_USD: Final = 10_000  # of one call: whatever is more is no price
 MAX_CUT_ERROR_CHARACTERS: Final = 60
 """Of a failure among so many calls of one activity that their replies hardly fit in a payload."""
@@ -59,6 +62,8 @@ MAX_INDEXED_FOLDER_BYTES: Final = 512 << 20
 """Of a folder of documents: a search must be ready within a minute. Files after that are named and not searched."""
 MAX_INLINE_BYTES: Final = 32 * 1024  # of an output that travels in the reply; what is larger lies in the artifact store
 MAX_ISOLATED_CALLS: Final = 4  # at once in a worker: each has a process of its own
+MAX_FRESH_RUNS: Final = 100
+"""Runs beside the table of patterns that a planner reads: `gc` folds them into it."""
 MAX_KEPT_CAPABILITIES_BYTES: Final = 1 << 20
 """Of each kind of what a worker has learned of the models of one server: parameters, schemas, lengths of contexts."""
 MAX_KEPT_CHECKS_BYTES: Final = 4 << 20  # of what a worker has found in the types of scripts
@@ -97,6 +102,9 @@ MAX_OPENAPI_BYTES: Final = 20_000_000  # of the description of an API, which is 
 MAX_OPENAPI_OPERATIONS: Final = 500  # of one API that become tools: each is a tool that a planner reads of
 MAX_OPEN_CALLS: Final = 1_000
 """Each step reads how some calls have ended, and stores which are still open: with n at once, n * n in all."""
+MAX_NOTED_CHARACTERS: Final = 4_000  # of one output, where it is kept what runs said
+MAX_NOTED_CONVERSATIONS: Final = 10_000  # of one tenant, where values are kept: the latest
+MAX_NOTED_OUTPUTS: Final = 200  # of one run that are read to note where later arguments came from
 MAX_OUTPUT_LEVELS: Final = 120  # of a stored value: encoders and checkers are recursive
 MAX_PAGE_BYTES: Final = MAX_PAYLOAD_BYTES // 2  # of the nodes that one reply adds
 MAX_PAIRS: Final = 200

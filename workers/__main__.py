@@ -1,6 +1,7 @@
 """`python -m sennit.workers ROLE` serves the queues of a role. With `catalogue` in its place it lists tools, roles and
 models, with `check FILE` it checks the types of a program, with `try NAME` it calls a tool once, with `gc` it deletes
-artifacts that no run can need, and with `store` it creates the artifact store.
+artifacts that no run can need, with `learn` it tells what earlier runs teach, and with `store` it creates the artifact
+store.
 
 Exit codes: 0 drained, 1 a worker failed or too many threads are lost, 2 wrong role, setting or tool module. Without an
 artifact store or a Temporal server that can be used, a worker waits, and /readyz says for what.
@@ -29,6 +30,7 @@ usage: python -m sennit.workers ROLE        serve a role: {roles}
        python -m sennit.workers login NAME  log in at an MCP server, in a browser
        python -m sennit.workers token NAME URL   print the headers of that login as JSON
        python -m sennit.workers gc          delete what is stored of runs that the server no longer knows
+       python -m sennit.workers learn       show what earlier runs teach, or forget or export it
        python -m sennit.workers store       create the artifact store, if it is not there; print as JSON which
 Settings are SENNIT_* variables; the connection is that of the temporal command (TEMPORAL_*, temporal.toml).
 """
@@ -40,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
     from sennit.workers.roles import ROLES, UnknownRole
     from sennit.workers.settings import WrongSetting
 
-    takes_more = arguments[:1] in (["gc"], ["try"], ["login"], ["token"]) or (
+    takes_more = arguments[:1] in (["gc"], ["learn"], ["try"], ["login"], ["token"]) or (
         arguments[:1] == ["check"] and len(arguments) == 2
     )
     if (len(arguments) != 1 and not takes_more) or arguments[0].startswith("-"):
@@ -54,6 +56,10 @@ def main(arguments: Sequence[str]) -> int:
             from sennit.workers.garbage import main as collect_garbage
 
             return collect_garbage(arguments[1:])
+        if arguments[0] == "learn":
+            from sennit.workers.learning import main as show_learned
+
+            return show_learned(arguments[1:])
         if arguments[0] == "try":
             from sennit.workers.trial import main as try_tool
 

@@ -8,7 +8,7 @@ import socket
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,6 +17,7 @@ from temporalio.service import RPCError
 
 from sennit.activities.storage.artifacts import ArtifactStore, StoreUnavailable
 from sennit.activities.storage.garbage import KnownRuns, StoredRun, delete, is_garbage, stored_runs
+from sennit.activities.storage.learned import Compaction, LearnedStore
 from sennit.activities.storage.location import open_store
 from sennit.workers.connection import server_address
 from sennit.workers.settings import read_settings, store_setting
@@ -34,6 +35,7 @@ class Collection:
     older_than: float = 0.0
     deleted: list[StoredRun] = field(default_factory=list)
     kept: int = 0
+    learned: Compaction = field(default_factory=Compaction)
     problem: str = ""
 
     async def run(self, store: ArtifactStore, client: Client) -> None:
@@ -48,6 +50,8 @@ class Collection:
             if not self.dry_run:
                 await delete(store, stored)
             self.deleted.append(stored)
+        if not self.dry_run:
+            self.learned = await LearnedStore(store).compact(client.namespace)
 
     def json(self) -> dict[str, Any]:
         """Return all of it as data."""
@@ -57,7 +61,8 @@ class Collection:
         ]  # fmt: skip
         totals = {"objects": sum(len(each.objects) for each in self.deleted)}
         totals["bytes"] = sum(each.size for each in self.deleted)
-        about = {"dry_run": self.dry_run, "older_than_seconds": self.older_than, "kept": self.kept}
+        about: dict[str, Any] = {"dry_run": self.dry_run, "older_than_seconds": self.older_than, "kept": self.kept}
+        about["learned"] = asdict(self.learned)
         return {**about, "runs": len(runs), **totals, "found": runs, "problem": self.problem or None}
 
     def text(self) -> str:
@@ -69,6 +74,10 @@ class Collection:
         ]
         verb = "to delete" if self.dry_run else "deleted"
         sums = f"{verb}: {_counted(len(lines), 'run')}, {_amount(found)}; kept: {_counted(self.kept, 'run')}"
+        if self.learned.runs:
+            lines.append(f"learned: {_counted(self.learned.runs, 'run')} added to what is known of earlier ones")
+        if self.learned.ignored:
+            lines.append(f"learned: {_counted(self.learned.ignored, 'object')} was of no use")
         return "\n".join([*lines, sums])
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from sennit.activities.providers.settings import ModelSettings
 from sennit.activities.runs.budgets import TenantLimits, tenant_limits
+from sennit.activities.runs.trajectory import LearnChoice
 from sennit.activities.sandbox import SandboxChoice
 from sennit.activities.storage.artifacts import StoreUnavailable
 from sennit.activities.storage.location import bucket_url
@@ -148,6 +149,7 @@ class WorkerSettings:
     http_tools: Annotated[Path | None, "SENNIT_HTTP_TOOLS", _path] = None
     write_root: Annotated[Path | None, "SENNIT_WRITE_ROOT", _path] = None
     sandbox: Annotated[SandboxChoice, "SENNIT_SANDBOX", _choice(get_args(SandboxChoice))] = "auto"
+    learn: Annotated[LearnChoice, "SENNIT_LEARN", _choice(get_args(LearnChoice))] = "on"
     health: Annotated[ListenAddress | None, "SENNIT_HEALTH_PORT", _address] = None
     trace_contents: Annotated[bool, "SENNIT_TRACE_CONTENTS", _switch] = False
     metrics: Annotated[ListenAddress | None, "SENNIT_METRICS_PORT", _fixed_address] = None

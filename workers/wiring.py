@@ -85,6 +85,7 @@ def load_work(role: Role, settings: WorkerSettings, identity: str) -> RoleWork:
                 rules=load_rules(settings, registry, role),
                 budgets=budgets,
                 slots=settings.slots,
+                learn=settings.learn,
             )
     except OSError as problem:
         cause = f"{problem.strerror}: {problem.filename}"
@@ -129,10 +130,11 @@ def _workflows() -> tuple[type, ...]:
     from sennit.workflows.agent_run import AgentRun
     from sennit.workflows.dry_run import DryRun
     from sennit.workflows.look_up import LookUp
+    from sennit.workflows.note_run import NoteRun
     from sennit.workflows.read_outputs import ReadOutputs
     from sennit.workflows.run_stream import RunStream
 
-    return AgentRun, DryRun, LookUp, ReadOutputs, RunStream
+    return AgentRun, DryRun, LookUp, NoteRun, ReadOutputs, RunStream
 
 
 def _check_keys(settings: WorkerSettings) -> None:

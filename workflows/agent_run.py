@@ -30,6 +30,7 @@ with workflow.unsafe.imports_passed_through():
     from sennit.workflows.plan.scheduling.snapshot import dump
     from sennit.workflows.plan.scheduling.termination import any_unknown
     from sennit.workflows.run.engine import Engine, start_engine
+    from sennit.workflows.run.noting import note_run
     from sennit.workflows.run.outage import Outage
     from sennit.workflows.run.plan_drafts import PlanDrafts
     from sennit.workflows.run.queries import QueryHandlers
@@ -271,6 +272,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             events=self._journal.next,
             was_reset=self._has_forgotten,
             review=self._setup.review if engine.approves_plan else None,
+            learns=self._setup.learns,
         )
         following = request.model_copy(update={"carry": carry})
         if request.prepared is not None:  # a plan that came with it is in the store
@@ -313,6 +315,11 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         if engine.status == "done" and any_unknown(engine.state):  # a write of before a reset
             engine.status = "partial"
         found = Conclusion()
+        # The server takes the note while a worker puts the answer together.
+        noting: asyncio.Task[None] | None = None
+        if self._setup.learns:
+            note = note_run(self._setup, engine.state, engine.dispatcher.plan, engine.shown_status)
+            noting = asyncio.create_task(note)
         if engine.status in ("done", "partial"):
             found = await self._conclude(engine)
         self._answer_ref = found.ref or ""
@@ -325,6 +332,8 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         self._publish(shown)
         if figures is not None:
             self._metrics.publish_figures(figures)
+        if noting is not None:
+            await noting
         await workflow.wait_condition(workflow.all_handlers_finished)
         info = workflow.info()
         fields = {"id": info.workflow_id, "run_id": info.run_id, "usage": UsageReport.of(self._spent)}

@@ -8,6 +8,7 @@ COMMAND_BYTES: Final = 600
 """Roughly what the command to start an activity takes beside its input."""
 MAX_FACT_REFERENCES_BYTES: Final = MAX_PAYLOAD_BYTES // 2
 """Of the outputs whose facts a replan asks for: they travel in one payload."""
+MAX_NOTED_ID_BYTES: Final = 255  # of the id of the workflow that notes a run: what Temporal's databases keep
 MAX_QUESTION_CHARACTERS: Final = 4_000  # of one question that a person is shown: the history keeps it
 MAX_SHOWN_CHARACTERS: Final = 64_000
 """Of all questions that wait together: the more there are, the less room each has."""

@@ -16,6 +16,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from sennit.activities.storage.artifacts import MARKERS, ArtifactStore, StoredObject
+from sennit.activities.storage.learned import PLACE as LEARNED
 from sennit.activities.storage.timings import PLACE
 from sennit.workflows.run.subagent import RUN_ID_CHARACTERS
 
@@ -133,7 +134,7 @@ async def stored_runs(store: ArtifactStore, namespace: str) -> AsyncIterator[Sto
     run: StoredRun | None = None
     async for each in store.list_objects(namespace):
         root = each.run_prefix.rpartition("/")[2][:RUN_ID_CHARACTERS]
-        if root == PLACE:
+        if root in (PLACE, LEARNED):
             continue
         if run is None or run.run != root:
             if run is not None:

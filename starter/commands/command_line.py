@@ -41,6 +41,7 @@ COMMANDS = {
     "tools": ("tools", "list the available tools; needs no server"),
     "setup": ("setup", "prepare a namespace, create the artifact store, limit the rate of model providers"),
     "gc": ("worker", "delete artifacts of runs that the server no longer knows"),
+    "learn": ("learn", "show which calls followed which in earlier runs, forget them, or export training data"),
     "serve": ("serve", "let other agents start runs and read them (MCP)"),
     "dev": ("dev", "run the local Temporal server and all workers in the foreground"),
     "worker": ("worker", "run a worker in the foreground"),

@@ -9,6 +9,7 @@ from typing import IO, NamedTuple
 from sennit.workflows.plan.language.text import clean
 
 WORKERS = (sys.executable, "-P", "-m", "sennit.workers")  # -P: the current folder has no modules of ours
+LEARN = (*WORKERS, "learn")
 PIPE = asyncio.subprocess.PIPE
 
 

@@ -23,6 +23,8 @@ from sennit.workflows.agent_run import AgentRun
 from sennit.workflows.dry_run import DryRun
 from sennit.workflows.look_up import LookUp
 from sennit.workflows.messages import queues
+from sennit.workflows.messages.trajectory import NOTE_RUN_TYPE
+from sennit.workflows.note_run import NoteRun
 from sennit.workflows.read_outputs import ReadOutputs
 from sennit.workflows.run_stream import RunStream
 
@@ -45,7 +47,7 @@ async def serving(
     host: Activities,
     *,
     cached: int = CACHED,
-    workflows: Sequence[type] = (AgentRun, DryRun, LookUp, ReadOutputs, RunStream),
+    workflows: Sequence[type] = (AgentRun, DryRun, LookUp, NoteRun, ReadOutputs, RunStream),
     runner: WorkflowRunner | None = None,
     interceptors: Sequence[Interceptor] = (),
 ) -> AsyncIterator[None]:
@@ -133,6 +135,9 @@ async def _replay(client: Client, history: WorkflowHistory) -> None:
     await check_joins(run, Random(history.run_id))
     for event in history.events:
         if event.event_type == EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_STARTED:
-            child = event.child_workflow_execution_started_event_attributes.workflow_execution
+            started = event.child_workflow_execution_started_event_attributes
+            if started.workflow_type.name == NOTE_RUN_TYPE:
+                continue
+            child = started.workflow_execution
             below = await client.get_workflow_handle(child.workflow_id).fetch_history()
             await _replay(client, below)

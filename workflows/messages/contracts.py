@@ -129,6 +129,8 @@ class PreparedRun(Message):
     """A sentence on each limit of it that is not the run's own."""
     ceilings: Limits | None = None
     """What a person may raise each limit of it to at most. A limit that is absent has no ceiling."""
+    learns: bool = False
+    """Whether its workers note what runs call, once they are over."""
 
 
 class PlanCall(Message):

@@ -90,6 +90,7 @@ class ContinuedState(Message):
     events: int = 1
     was_reset: bool = False
     review: PlanReview | None = None
+    learns: bool = False
 
 
 class RunInput(Frozen):

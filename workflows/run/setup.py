@@ -77,6 +77,8 @@ class RunSetup:
     ceilings: Limits | None = None
     review: PlanReview | None = None
     """What its planner needs to write another plan."""
+    tenant: str = ""
+    learns: bool = False
     _checks: bool = False
     """Whether its planner checks what it has written itself: one activity less."""
 
@@ -86,6 +88,7 @@ class RunSetup:
         self.attributes.of_subagent = request.prepared is not None
         self.run_context, self.spent, self.attributes.names = carry.run_context, carry.usage, carry.attributes
         self.budget, self.review = request.budget, carry.review
+        self.tenant, self.learns = request.tenant, carry.learns
         if carry.execution_plan:
             return CheckResult(plan=carry.plan, execution_plan=carry.execution_plan)
         return await self._do(LOAD_PLAN, LoadCall(run=self.run_prefix, plan=carry.plan), "load the plan", waits=True)
@@ -94,6 +97,7 @@ class RunSetup:
         """Open the run; the request's own plan comes back checked. Raises ApplicationError."""
         info = workflow.info()
         self.attributes.tenant, self.origins, self.budget = request.tenant, request.origins, request.budget
+        self.tenant = request.tenant
         self.outage.allow(request)
         for name in request.fields_of_subagents():
             if info.parent is None:
@@ -108,7 +112,7 @@ class RunSetup:
         if prepared.checked is None and not prepared.planner:
             raise invalid_result()
         self.run_context, self.attributes.names, self.rates = prepared.run_context, prepared.attributes, prepared.rates
-        self.workers, self.timings = prepared.workers, prepared.timings
+        self.workers, self.timings, self.learns = prepared.workers, prepared.timings, prepared.learns
         if prepared.budget is not None:
             self.budget, self.bounds = prepared.budget, prepared.bounds
         self.ceilings = prepared.ceilings

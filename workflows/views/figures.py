@@ -67,7 +67,7 @@ def _part(state: RunState, unit: int, after: tuple[int, ...]) -> Part:
         queue=state.spec_of(unit).queue,
         retries=max(0, state.attempts[unit] - 1) if state.is_call(unit) else 0,
         used=state.used.get(unit, NO_USAGE),
-        error=_own_error(state, unit),
+        error=own_error(state, unit),
     )
 
 
@@ -94,7 +94,7 @@ def span_of(state: RunState, unit: int) -> tuple[int, int]:
     return began, began + state.millis[unit]
 
 
-def _own_error(state: RunState, unit: int) -> str:
+def own_error(state: RunState, unit: int) -> str:
     """Return the type of a unit's own failure, "" if it has none. What a script has caught, or a fallback has taken the
     place of, has failed all the same.
     """

@@ -20,10 +20,11 @@ from sennit.workflows.messages.message import Message
 from sennit.workflows.messages.outputs import OUTPUTS
 from sennit.workflows.messages.request import ContinuedState, RunRequest
 from sennit.workflows.messages.result import RunReport
+from sennit.workflows.messages.trajectory import NOTE_RUN
 from sennit.workflows.messages.updates import UPDATES, Update, parse_update
 from sennit.workflows.run.queries import HELP
 
-ALL = (*CALLS, DRY_RUN, OUTPUTS)
+ALL = (*CALLS, DRY_RUN, OUTPUTS, NOTE_RUN)
 # The SDK's own definitions: there is no public way to ask which updates and queries a class has.
 DEFINITION = workflow._Definition.must_from_class(AgentRun)
 

@@ -1,0 +1,213 @@
+"""Where the arguments of a run's calls came from.
+
+In a plan the references tell it. What a model or a script has called while it ran has only values: there the latest
+call that had ended before, and that has the same value in its output or its arguments, is taken for the source.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from sennit.activities.limits import MAX_CALLS_BEHIND, MAX_COMPARED_LEAVES
+from sennit.activities.nodes.binding import Unit, parse_unit
+from sennit.activities.storage.artifacts import encode
+from sennit.activities.storage.learned import Marks
+from sennit.activities.storage.run_context import StoredPlan
+from sennit.workflows.messages.trajectory import CallEnded
+from sennit.workflows.plan.language import dependencies
+from sennit.workflows.plan.language.nodes import JoinNode, MapNode, Node
+from sennit.workflows.plan.language.references import (
+    Reference,
+    Step,
+    parse_reference,
+    path_text,
+    references_in,
+)
+from sennit.workflows.plan.learning.limits import MAX_SOURCES
+from sennit.workflows.plan.learning.trajectory import Origin, Source
+
+LEAST_CHARACTERS: Final = 3
+LEAST_NUMBER: Final = 10
+"""Shorter texts and smaller numbers are equal by chance."""
+EACH: Final = "[*]"
+_PATH_CHARACTERS: Final = 200
+
+
+@dataclass(slots=True)
+class Traced:
+    """Where one call's arguments came from, and which earlier calls it was given outputs of, by their numbers."""
+
+    sources: list[Source] = field(default_factory=list)
+    uses: dict[int, None] = field(default_factory=dict)
+
+    def add(
+        self, argument: str, origin: Origin, call: int | None = None, path: str = "", mark: str | None = None
+    ) -> None:
+        if origin in ("output", "text") and call is not None:
+            self.uses[call] = None
+        fits = len(argument) <= _PATH_CHARACTERS and len(path) <= _PATH_CHARACTERS
+        if fits and len(self.sources) < MAX_SOURCES and (argument + path).isprintable():
+            self.sources.append(Source(argument=argument, origin=origin, call=call, path=path, mark=mark))
+
+
+class CallsByNode:
+    """The calls of a run by the nodes that made them, with the number of each."""
+
+    def __init__(self, calls: Sequence[CallEnded]) -> None:
+        self._by_path: dict[str, int] = {}
+        self._items: dict[str, list[tuple[int, int]]] = {}
+        for number, call in enumerate(calls):
+            unit = parse_unit(call.node)
+            self._by_path[unit.path] = number
+            if unit.item is not None and not unit.stage:
+                self._items.setdefault(unit.id, []).append((unit.item, number))
+
+    def at(self, path: str) -> int | None:
+        return self._by_path.get(path)
+
+    def items(self, name: str) -> list[tuple[int, int]]:
+        """Return (item, call) for the last call of each item of a map."""
+        return self._items.get(name, [])
+
+
+class SourceTracer:
+    """Traces the arguments of one run's calls, which are given in the order in which they began."""
+
+    def __init__(self, calls: Sequence[CallEnded], plan: StoredPlan, marks: Marks) -> None:
+        self._calls = calls
+        self._plan = plan
+        self._marks = marks
+        self._by_node = CallsByNode(calls)
+        self._seen: dict[bytes, list[tuple[int, Origin, str]]] = {}
+
+    def know(self, number: int, origin: Origin, value: Any) -> None:
+        """Have values of an earlier call at hand: of its `output`, or its arguments."""
+        for count, (path, leaf) in enumerate(leaves(value)):
+            if count >= MAX_COMPARED_LEAVES:
+                return
+            if _is_telling(leaf):
+                self._seen.setdefault(encode(leaf), []).append((number, origin, path_text(path).removeprefix(".")))
+
+    def of_written(self, number: int, node: Node, unit: Unit) -> Traced:
+        """Trace a call that the plan has: by its references."""
+        traced = Traced()
+        for where, value in dependencies.arguments_of(node):
+            for path, leaf in leaves(value, where[where.index("args") + 1 :] if "args" in where else where[-1:]):
+                self._trace_leaf(traced, node, unit, path_text(path).removeprefix("."), leaf)
+        for name in dependencies.inputs_of(node):
+            for call, place in self._behind(Reference(name)):
+                traced.add(name, "text", call, place)
+        turn = dependencies.turn_of(node)
+        for reference in references_in(turn.results) if turn is not None else ():
+            for call, place in self._behind(reference):
+                traced.add("turn", "text", call, place)
+        return _before(traced, number)
+
+    def of_made(self, number: int, arguments: Any) -> Traced:
+        """Trace a call that has only values: by equal ones."""
+        traced, began = Traced(), self._calls[number].began
+        for path, leaf in leaves(arguments):
+            argument = path_text(path).removeprefix(".")
+            known = self._seen.get(encode(leaf), ()) if _is_telling(leaf) else ()
+            earlier = [each for each in known if each[0] < number and self._end_of(each[0]) <= began]
+            if earlier:
+                source, origin, place = max(earlier, key=lambda each: (self._end_of(each[0]), each[1] == "output"))
+                traced.add(argument, origin, source, place)
+            elif leaf == self._plan.goal:
+                traced.add(argument, "goal")
+            else:
+                traced.add(argument, "constant", mark=self._marks.of(leaf))
+        return _before(traced, number)
+
+    def after(self, number: int, node: Node, traced: Traced) -> list[int]:
+        """Return the calls for which a call waited because of `needs` alone."""
+        found: dict[int, None] = {}
+        for name in node.needs:
+            for call, _ in self._behind(Reference(name)):
+                if call < number and call not in traced.uses:
+                    found[call] = None
+        return list(found)
+
+    def _end_of(self, number: int) -> int:
+        return self._calls[number].began + self._calls[number].millis
+
+    def _trace_leaf(self, traced: Traced, node: Node, unit: Unit, argument: str, leaf: Any) -> None:
+        references = list(references_in(leaf))
+        if not references:
+            traced.add(argument, "constant", mark=self._marks.of(leaf))
+            return
+        is_whole = isinstance(leaf, str) and parse_reference(leaf) is not None
+        for reference in references:
+            path = path_text(reference.path).removeprefix(".")
+            if reference.node in ("goal", "input") and reference.node not in dependencies.names_in(node):
+                origin: Origin = "goal" if reference.node == "goal" else "input"
+                traced.add(argument, origin if is_whole else "text", path=path)
+                continue
+            for call, place in self._in_map(reference, node, unit) or self._behind(reference):
+                traced.add(argument, "output" if is_whole else "text", call, place)
+
+    def _in_map(self, reference: Reference, node: Node, unit: Unit) -> list[tuple[int, str]]:
+        """Return (call, place in its output) for a name that means something in a map's `do` alone."""
+        if not isinstance(node, MapNode) or reference.node not in node.names:
+            return []
+        if reference.node != node.as_:
+            call = self._by_node.at(f"{unit.id}[{unit.item}].{reference.node}")
+            return [] if call is None else [(call, path_text(reference.path).removeprefix("."))]
+        over = parse_reference(node.over)
+        if over is None:
+            return []
+        inside = path_text(reference.path)
+        return [(call, f"{place}{EACH}{inside}") for call, place in self._behind(over)]
+
+    def _behind(self, reference: Reference, levels: int = 4) -> list[tuple[int, str]]:
+        """Return (call, place in its output) for what a reference means: of a join, or a map, those of its parts."""
+        call = self._by_node.at(reference.node)
+        if call is not None:
+            return [(call, path_text(reference.path).removeprefix("."))]
+        node = self._plan.find(reference.node)
+        first, rest = _first_step(reference.path)
+        found: list[tuple[int, str]] = []
+        if isinstance(node, MapNode):
+            for item, number in self._by_node.items(node.id):
+                if first is None or first == item:
+                    found.append((number, path_text(rest).removeprefix(".")))
+        elif isinstance(node, JoinNode) and levels:
+            names = node.inputs if first is None else node.inputs[first : first + 1]
+            inside = rest[1:] if rest[:1] == ("value",) else rest
+            for name in names:
+                found += self._behind(Reference(name, inside), levels - 1)
+        return found[:MAX_CALLS_BEHIND]
+
+
+def leaves(value: Any, path: tuple[Step, ...] = ()) -> Iterator[tuple[tuple[Step, ...], Any]]:
+    """Yield (path, value) of each part of a JSON value that has no parts, in order."""
+    waiting: list[tuple[tuple[Step, ...], Any]] = [(path, value)]
+    while waiting:
+        here, part = waiting.pop()
+        if isinstance(part, dict) and part:
+            waiting += reversed([((*here, str(name)), inner) for name, inner in part.items()])
+        elif isinstance(part, list | tuple) and part:
+            waiting += reversed([((*here, place), inner) for place, inner in enumerate(part)])
+        else:
+            yield here, part
+
+
+def _first_step(path: tuple[Step, ...]) -> tuple[int | None, tuple[Step, ...]]:
+    """Return the index with which a path begins, None if it begins with no index, and the rest of it."""
+    if path and isinstance(path[0], int):
+        return path[0], path[1:]
+    return None, path
+
+
+def _is_telling(leaf: Any) -> bool:
+    """Whether an equal value elsewhere is hardly there by chance."""
+    if isinstance(leaf, str):
+        return len(leaf) >= LEAST_CHARACTERS
+    return isinstance(leaf, int | float) and not isinstance(leaf, bool) and abs(leaf) >= LEAST_NUMBER
+
+
+def _before(traced: Traced, number: int) -> Traced:
+    """Return what was traced without what did not come before: after a repair a call may be older than its source."""
+    traced.sources = [each for each in traced.sources if each.call is None or each.call < number]
+    traced.uses = {call: None for call in traced.uses if call < number}
+    return traced

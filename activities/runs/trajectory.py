@@ -1,0 +1,240 @@
+"""Notes what a run has called, once it is over, for the runs to come."""
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sennit.activities.limits import MAX_CONVERSATION_BYTES, MAX_NOTED_CHARACTERS, MAX_NOTED_OUTPUTS
+from sennit.activities.nodes.binding import parse_unit, work_at
+from sennit.activities.runs.argument_sources import SourceTracer, Traced
+from sennit.activities.storage.artifacts import BodyMissing, encode
+from sennit.activities.storage.learned import LearnedStore, Marks
+from sennit.activities.storage.run_context import ArtifactReader, RunContext, StoredPlan
+from sennit.activities.toolbox.redaction import mask
+from sennit.workflows.messages.trajectory import CallEnded, NoteCall, Noted
+from sennit.workflows.plan.figures.failures import class_of
+from sennit.workflows.plan.language.nodes import MapNode, ModelCall, Node, ToolCall
+from sennit.workflows.plan.language.references import BindError, as_text, bind
+from sennit.workflows.plan.learning.limits import MAX_GOAL_WORDS
+from sennit.workflows.plan.learning.shapes import shape_of
+from sennit.workflows.plan.learning.trajectory import NotedCall, Trajectory, keys_of
+
+LearnChoice = Literal["off", "on", "full"]
+"""Whether runs are noted, and whether with what they said."""
+log = logging.getLogger("tools")
+
+
+@dataclass(frozen=True, slots=True)
+class RunNoter:
+    """Notes runs in the store of this worker. With `keeps_values` what they said is kept too."""
+
+    learned: LearnedStore
+    library: ArtifactReader
+    keeps_values: bool = False
+
+    async def note(self, run_prefix: str, call: NoteCall) -> Noted:
+        """Note a run. Safe to repeat. Raises StoreUnavailable; a run whose artifacts are gone is not noted."""
+        namespace = run_prefix.rpartition("/")[0]
+        marks = await self.learned.marks(namespace)
+        try:
+            run = await _NotedRun.load(self.library, run_prefix, call)
+            # Where references tell the sources, nobody needs the values.
+            if self.keeps_values or any(each.is_made for each in run.calls):
+                await run.read_values(self.library, run_prefix)
+        except BodyMissing as missing:
+            log.info("run %s is not noted: %s", call.run, missing)
+            return Noted()
+        trajectory = run.trajectory(marks)
+        values = run.conversation(trajectory) if self.keeps_values else None
+        await self.learned.note(namespace, call.tenant, trajectory, values)
+        return Noted(calls=len(trajectory.calls))
+
+
+class _NotedRun:
+    """A run with all that tells of its calls: where each is written, and what they have returned, if values count."""
+
+    def __init__(self, call: NoteCall, context: RunContext, plans: Mapping[str, StoredPlan]) -> None:
+        self._call = call
+        self._context = context
+        self._plans = plans
+        self._keys = keys_of(context.catalogue)
+        self.outputs: dict[int, Any] = {}
+        self.arguments: dict[int, Any] = {}
+        # Calls that Sennit makes for itself are no tools of the run.
+        self.calls = tuple(each for each in call.calls if self._name_of(each) is not None)
+
+    @classmethod
+    async def load(cls, library: ArtifactReader, run_prefix: str, call: NoteCall) -> "_NotedRun":
+        """Read what lies in the store of a run. Raises BodyMissing, StoreUnavailable."""
+        context = await library.run_context(run_prefix, call.run_context)
+        digests = dict.fromkeys([call.plan, *(each.plan for each in call.calls if each.plan)])
+        plans = {digest: await library.plan(run_prefix, digest) for digest in digests}
+        return cls(call, context, plans)
+
+    def _plan_of(self, call: CallEnded) -> StoredPlan:
+        return self._plans[call.plan or self._call.plan]
+
+    def _node_of(self, call: CallEnded) -> Node:
+        """Return the node that has made a call: of an item of a map, as if its part of `do` were all of it."""
+        unit = parse_unit(call.node)
+        node = self._plan_of(call).node(unit.id)
+        return node.at_stage(unit.stage) if isinstance(node, MapNode) and unit.item is not None else node
+
+    def _work_of(self, call: CallEnded) -> Any:
+        return work_at(self._node_of(call), parse_unit(call.node))
+
+    def _name_of(self, call: CallEnded) -> str | None:
+        """Return the tool, or the role of the model; None for what is neither."""
+        try:
+            work = self._work_of(call)
+        except (KeyError, BindError):  # an edit has taken its node away
+            return None
+        if isinstance(work, ModelCall):
+            return work.role
+        return work.tool if isinstance(work, ToolCall) and work.tool in self._keys else None
+
+    async def read_values(self, library: ArtifactReader, run_prefix: str) -> None:
+        """Read outputs, in the order of the calls, as far as values are compared; and the arguments of those calls that
+        have only values.
+        """
+        names: dict[str, Any] = {}
+        for number, call in enumerate(self.calls):
+            node, plan = self._node_of(call), self._plan_of(call)
+            own = {"goal": plan.goal, "input": plan.inputs}
+            for name, digest in plan.materials.get(node.id, {}).items():
+                own[name] = await self._value(library, run_prefix, digest)
+            self.arguments[number] = _bound(_written(self._work_of(call)), {**names, **own})
+            if call.ref and number < MAX_NOTED_OUTPUTS:
+                names[call.node] = self.outputs[number] = await self._value(library, run_prefix, call.ref)
+
+    async def _value(self, library: ArtifactReader, run_prefix: str, reference: str) -> Any:
+        try:
+            return await library.value(run_prefix, reference)
+        except (BodyMissing, BindError):
+            return None
+
+    def trajectory(self, marks: Marks) -> Trajectory:
+        """Return what is kept of the run in any case: no value of it."""
+        plan = self._plans[self._call.plan]
+        tracer = SourceTracer(self.calls, plan, marks)
+        noted = []
+        first = min((call.began for call in self.calls), default=0)
+        for number, call in enumerate(self.calls):
+            noted.append(self._noted(number, call, tracer, first))
+            if call.is_made:
+                tracer.know(number, "argument", self.arguments.get(number))
+            if number in self.outputs:
+                tracer.know(number, "output", self.outputs[number])
+        return Trajectory(
+            run=self._call.run,
+            status=self._call.status,
+            ended=max(0, self._call.ended),
+            calls=tuple(noted),
+            left_out=self._call.left_out,
+            words=marks.words(self._context.goal or plan.goal, MAX_GOAL_WORDS),
+            plan=shape_of(plan.plan, self._keys),
+        )
+
+    def _noted(self, number: int, call: CallEnded, tracer: SourceTracer, first: int) -> NotedCall:
+        node, work = self._node_of(call), self._work_of(call)
+        is_value = call.is_made and isinstance(work, ToolCall)
+        traced: Traced
+        if is_value:
+            traced = tracer.of_made(number, self.arguments.get(number))
+        else:
+            traced = tracer.of_written(number, node, parse_unit(call.node))
+        name = self._name_of(call) or ""
+        role = self._context.models.get(name, []) if isinstance(work, ModelCall) else []
+        return NotedCall(
+            name=name,
+            kind="tool" if isinstance(work, ToolCall) else "model",
+            version=self._keys.get(name, "").partition("@")[2] if isinstance(work, ToolCall) else "",
+            model=(work.model or next(iter(role), ""))[:200] if isinstance(work, ModelCall) else "",
+            began=max(0, call.began - first),
+            millis=call.millis,
+            attempts=call.attempts,
+            tokens=call.tokens,
+            failure=class_of(call.error) if call.error else "",
+            sources=tuple(traced.sources),
+            uses=tuple(traced.uses),
+            after=tuple(tracer.after(number, node, traced)),
+        )
+
+    def conversation(self, run: Trajectory) -> bytes | None:
+        """Return the run as one conversation in the form that chat models are trained with, without the secrets of this
+        worker; None if it is too long to be kept.
+
+        Calls that waited for nothing of each other stand in one turn. `dependencies` are those of each call.
+        """
+        messages: list[dict[str, Any]] = [{"role": "user", "content": mask(self._context.goal)}]
+        for layer in _layers(run.calls):
+            tools = [number for number in layer if run.calls[number].kind == "tool"]
+            if tools:
+                messages.append({"role": "assistant", "content": None, "tool_calls": [*map(self._asked, tools)]})
+                messages += [self._answered(number) for number in tools]
+        answering = self._plans[self._call.plan].answering
+        for number, call in enumerate(self.calls):
+            if call.node == answering and number in self.outputs:
+                messages.append({"role": "assistant", "content": _text(self.outputs[number])})
+        edges = {}
+        for number, noted in enumerate(run.calls):
+            edges[self.calls[number].node] = [self.calls[earlier].node for earlier in (*noted.uses, *noted.after)]
+        used = {call.name for call in run.calls if call.kind == "tool"}
+        tools_given = [_function(entry) for entry in self._context.catalogue if entry["name"] in used]
+        found = {
+            "run": run.run,
+            "status": run.status,
+            "messages": messages,
+            "tools": tools_given,
+            "dependencies": edges,
+        }
+        body = encode(found)
+        return body if len(body) <= MAX_CONVERSATION_BYTES else None
+
+    def _asked(self, number: int) -> dict[str, Any]:
+        arguments = json.dumps(mask(self.arguments[number]), ensure_ascii=False)
+        function = {"name": self._name_of(self.calls[number]), "arguments": arguments}
+        return {"id": self.calls[number].node, "type": "function", "function": function}
+
+    def _answered(self, number: int) -> dict[str, Any]:
+        call = self.calls[number]
+        text = _text(self.outputs.get(number)) if not call.error else f"error: {call.error}"
+        return {"role": "tool", "tool_call_id": call.node, "content": text}
+
+
+def _written(work: Any) -> Any:
+    return work.args if isinstance(work, ToolCall) else getattr(work, "prompt", "")
+
+
+def _bound(written: Any, values: Mapping[str, Any]) -> Any:
+    """Return arguments with what their references mean; as they are written, if one means nothing here."""
+    try:
+        return bind(written, values.__getitem__)
+    except (BindError, KeyError):
+        return written
+
+
+def _text(value: Any) -> str:
+    """Return an output as people and models read it, without secrets, and cut where it is too long to be kept."""
+    text = as_text(mask(value))
+    return text if len(text) <= MAX_NOTED_CHARACTERS else f"{text[:MAX_NOTED_CHARACTERS]} [cut]"
+
+
+def _function(entry: Mapping[str, Any]) -> dict[str, Any]:
+    parts = {"name": entry["name"], "description": entry.get("description", ""), "parameters": entry.get("schema")}
+    return {"type": "function", "function": parts}
+
+
+def _layers(calls: Sequence[NotedCall]) -> list[list[int]]:
+    """Return the numbers of calls in layers: each call stands behind all that it was given something of."""
+    depth: list[int] = []
+    layers: list[list[int]] = []
+    for number, call in enumerate(calls):
+        behind = [depth[earlier] for earlier in (*call.uses, *call.after)]
+        depth.append(max(behind, default=-1) + 1)
+        while len(layers) <= depth[number]:
+            layers.append([])
+        layers[depth[number]].append(number)
+    return layers

@@ -1,0 +1,222 @@
+"""The table of patterns of one tenant: which call follows which, with which arguments, and how often.
+
+A table is made by folding runs into it, one after the other. What is seldom goes first when it gets too large.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from sennit.workflows.plan.learning.limits import (
+    MAX_FOLDED,
+    MAX_MAPPING_CHARACTERS,
+    MAX_MAPPINGS,
+    MAX_PAIRS,
+    MAX_PLANS,
+    MAX_TABLE_BYTES,
+    MAX_TOOLS,
+)
+from sennit.workflows.plan.learning.trajectory import (
+    Count,
+    Mark,
+    Millis,
+    NotedCall,
+    PlanShape,
+    Source,
+    Trajectory,
+    name_in,
+)
+
+Row = TypeVar("Row")
+_ARROW = " -> "
+
+
+class _Row(BaseModel):
+    """A row of a table. Unlike what is kept of a run it changes while runs are folded into it."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class PairRow(_Row):
+    """What is known of a call that comes after another, both by their keys.
+
+    `together` are runs in which the second began when the first had ended, and `used` those of them in which it was
+    given something of its output. `needed` are runs in which it waited for the first by `needs` alone.
+    `followed` counts calls of the first whose output a call of the second was given, and `mappings` how.
+    """
+
+    together: Count = 0
+    used: Count = 0
+    needed: Count = 0
+    followed: Count = 0
+    mappings: dict[Annotated[str, Field(max_length=MAX_MAPPING_CHARACTERS)], Count] = Field(
+        default_factory=dict, max_length=MAX_MAPPINGS
+    )
+
+
+class ToolRow(_Row):
+    """How often a tool or a role was called with success, and how long that took in all."""
+
+    calls: Count = 0
+    millis: Millis = 0
+
+
+class PlanRow(_Row):
+    """A shape of plans that have led to an answer: how many runs had it, when the last one ended, and the words of that
+    run's goal as marks.
+    """
+
+    shape: PlanShape
+    words: tuple[Mark, ...] = ()
+    seen: Count = 1
+    ended: Millis = 0
+
+
+class PatternTable(_Row):
+    """What all runs of a tenant have taught. `folded` names those whose objects may still lie beside the table."""
+
+    form: Literal[1] = 1
+    runs: Count = 0
+    tools: dict[str, ToolRow] = Field(default_factory=dict)
+    pairs: dict[str, PairRow] = Field(default_factory=dict)
+    plans: list[PlanRow] = Field(default_factory=list)
+    folded: list[str] = Field(default_factory=list, max_length=MAX_FOLDED)
+
+    def fold(self, run: Trajectory) -> None:
+        """Add one run. A run that is folded in twice counts twice: who folds asks `folded` first."""
+        self.runs += 1
+        self.folded = [*self.folded, run.run][-MAX_FOLDED:]
+        made = [call for call in run.calls if not call.failure]
+        for call in made:
+            row = self.tools.setdefault(call.key, ToolRow())
+            row.calls += 1
+            row.millis += call.millis
+
+        for pair in _pairs_together(made):
+            self._row(*pair).together += 1
+        self._fold_uses(run)
+        if run.status == "done" and run.plan is not None and run.plan.tools:
+            self._fold_plan(run, run.plan)
+
+    def _row(self, first: str, second: str) -> PairRow:
+        return self.pairs.setdefault(f"{first}{_ARROW}{second}", PairRow())
+
+    def _fold_uses(self, run: Trajectory) -> None:
+        """Count what calls were given of the outputs of earlier ones, and what they only waited for."""
+        used: dict[tuple[str, str], None] = {}
+        needed: dict[tuple[str, str], None] = {}
+        followed: dict[tuple[int, str], None] = {}
+        for call in run.calls:
+            if call.failure:
+                continue
+            for earlier in call.uses:
+                first = run.calls[earlier].key
+                used[first, call.key] = None
+                if (earlier, call.key) not in followed:
+                    followed[earlier, call.key] = None
+                    self._count_mapping(self._row(first, call.key), call, earlier)
+            for earlier in call.after:
+                needed[run.calls[earlier].key, call.key] = None
+        for pair in used:
+            self._row(*pair).used += 1
+        for pair in needed:
+            self._row(*pair).needed += 1
+
+    def _count_mapping(self, row: PairRow, call: NotedCall, earlier: int) -> None:
+        row.followed += 1
+        mapping = mapping_of(call.sources, earlier)
+        if not mapping or len(mapping) > MAX_MAPPING_CHARACTERS:
+            return
+        if mapping not in row.mappings and len(row.mappings) >= MAX_MAPPINGS:
+            rarest = min(row.mappings, key=lambda known: row.mappings[known])
+            del row.mappings[rarest]
+        row.mappings[mapping] = row.mappings.get(mapping, 0) + 1
+
+    def _fold_plan(self, run: Trajectory, shape: PlanShape) -> None:
+        known = None
+        for row in self.plans:
+            if row.shape == shape:
+                known = row
+        if known is None:
+            self.plans.append(PlanRow(shape=shape, words=run.words, ended=run.ended))
+        else:
+            known.seen += 1
+            if run.ended >= known.ended:
+                known.words, known.ended = run.words, run.ended
+        self.plans.sort(key=lambda row: row.ended)
+        self.plans = self.plans[-MAX_PLANS:]
+
+    def trim(self) -> bytes:
+        """Return the table as JSON within its bound; rows that were seen least go, until it is."""
+        self.tools = _most_seen(self.tools, {key: row.calls for key, row in self.tools.items()}, MAX_TOOLS)
+        most_pairs, most_plans = MAX_PAIRS, MAX_PLANS
+        while True:
+            self.pairs = _most_seen(self.pairs, {key: row.together for key, row in self.pairs.items()}, most_pairs)
+            self.plans = self.plans[-most_plans:]
+            body = self.model_dump_json(exclude_defaults=True).encode()
+            if len(body) <= MAX_TABLE_BYTES:
+                return body
+            most_pairs, most_plans = len(self.pairs) // 2, max(1, len(self.plans) // 2)
+
+    def with_schemas(self, versions: Mapping[str, str]) -> Iterator[tuple[str, str, PairRow, ToolRow]]:
+        """Yield pairs (first, second, what is known of them, of the first) of tools and roles by their names.
+
+        `versions` are the keys that tools have today: patterns of a tool with other schemas are not used.
+        """
+        for pair, row in self.pairs.items():
+            first, _, second = pair.partition(_ARROW)
+            is_known = all(versions.get(name_in(key), key) == key for key in (first, second))
+            if is_known:
+                yield name_in(first), name_in(second), row, self.tools.get(first, ToolRow())
+
+
+def read_table(body: bytes | None) -> PatternTable | None:
+    """Return the table in what lies in a store; None if it is none, or cut off."""
+    if body is None or len(body) > 2 * MAX_TABLE_BYTES:
+        return None
+    try:
+        return PatternTable.model_validate_json(body)
+    except ValidationError:
+        return None
+
+
+def mapping_of(sources: Sequence[Source], earlier: int) -> str:
+    """Return how the arguments of a call came about, seen from an `earlier` call whose output it was given: as
+    `path <- output items[0].path; mode <- constant 3f...`. What came from other calls is `other`. It is "" if no
+    argument is wholly a part of that output: of a text nobody knows what stands around it.
+    """
+    parts: dict[str, None] = {}
+    is_direct = False
+    for source in sorted(sources, key=lambda each: (each.argument, each.origin, each.path)):
+        origin: str = source.origin
+        if source.call is not None and source.call != earlier:
+            origin, detail = "other", ""
+        else:
+            detail = source.mark or source.path
+            is_direct |= origin == "output"
+        parts[f"{source.argument or '.'} <- {origin} {detail}".rstrip()] = None
+    return "; ".join(parts) if is_direct else ""
+
+
+def _pairs_together(calls: Sequence[NotedCall]) -> Iterable[tuple[str, str]]:
+    """Return each pair of keys of which a call of the second began when one of the first had ended."""
+    first_end: dict[str, int] = {}
+    last_start: dict[str, int] = {}
+    for call in calls:
+        first_end[call.key] = min(call.ended, first_end.get(call.key, call.ended))
+        last_start[call.key] = max(call.began, last_start.get(call.key, call.began))
+    found = []
+    for first, ended in first_end.items():
+        for second, began in last_start.items():
+            if began >= ended:
+                found.append((first, second))
+    return found
+
+
+def _most_seen(rows: dict[str, Row], seen: Mapping[str, int], most: int) -> dict[str, Row]:
+    """Return as many rows as there may be, those that were seen most, in the order in which they were first seen."""
+    if len(rows) <= most:
+        return rows
+    kept = dict.fromkeys(sorted(rows, key=lambda key: -seen[key])[:most])
+    return {key: row for key, row in rows.items() if key in kept}

@@ -1,0 +1,106 @@
+"""Plans of earlier runs as planners see them: tools and references, with `…` for whatever else was written there."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sennit.workflows.plan.language.nodes import AgentCall, MapNode, ModelCall, Node, Plan, ToolCall
+from sennit.workflows.plan.language.references import parse_reference, path_text, references_in
+from sennit.workflows.plan.learning.limits import MAX_PLAN_LINES, MAX_SHAPE_CHARACTERS, MAX_SHOWN_PLANS
+from sennit.workflows.plan.learning.patterns import PatternTable, PlanRow
+from sennit.workflows.plan.learning.trajectory import PlanShape
+
+_LITERAL = "…"
+
+
+def shape_of(plan: Plan, versions: Mapping[str, str]) -> PlanShape | None:
+    """Return the shape of a plan, None if it is too long for an example or has parts that have no line: programs, and
+    turns of tool loops. `versions` are the keys of tools by their names.
+    """
+    if len(plan.nodes) > MAX_PLAN_LINES:
+        return None
+    numbers = {node.id: number for number, node in enumerate(plan.nodes, 1)}
+    lines: list[str] = []
+    tools: dict[str, None] = {}
+    for node in plan.nodes:
+        written = _node(node, numbers)
+        if written is None:
+            return None
+        line = f"{numbers[node.id]}. {written}"
+        if len(line) > MAX_SHAPE_CHARACTERS:
+            line = f"{line[: MAX_SHAPE_CHARACTERS - 1]}{_LITERAL}"
+        lines.append(line)
+        tools |= dict.fromkeys(versions.get(name, name) for name in _tools_of(node))
+    return PlanShape(lines=tuple(lines), tools=tuple(tools))
+
+
+def similar_plans(table: PatternTable, keys: Iterable[str], words: Sequence[str]) -> list[PlanRow]:
+    """Return at most three plans that a run with these tools could have had, the most similar goal first.
+
+    A plan that calls another tool, or the same with other schemas, is none; neither is one whose goal has no word in
+    common with this one.
+    """
+    allowed, asked = set(keys), set(words)
+    ranked = []
+    for row in table.plans:
+        shared = len(asked.intersection(row.words))
+        if shared and allowed.issuperset(row.shape.tools):
+            likeness = shared / len(asked.union(row.words))
+            ranked.append((-likeness, -len(row.shape.tools), -row.ended, row))
+    ranked.sort(key=lambda entry: entry[:3])
+    return [entry[3] for entry in ranked[:MAX_SHOWN_PLANS]]
+
+
+def _node(node: Node, numbers: Mapping[str, int]) -> str | None:
+    """Return a node as planners write it, without its literals; None if a line cannot say it."""
+    if node.when is not None:
+        return None
+    waits = ""
+    if node.needs:
+        waits = f", needs=[{', '.join(_name(name, numbers) for name in node.needs)}]"
+    if isinstance(node, MapNode):
+        if len(node.do) != 1:
+            return None
+        inner = _call(node.do[0], numbers, "")
+        over = _value(node.over, numbers).strip('"')
+        return None if inner is None else f"map({over}, {inner}{waits})"
+    if node.kind == "join":
+        inputs = ", ".join(_name(name, numbers) for name in node.inputs)
+        return f"join({inputs}{waits})"
+    return _call(node, numbers, waits)
+
+
+def _call(work: Any, numbers: Mapping[str, int], waits: str) -> str | None:
+    if isinstance(work, ToolCall):
+        arguments = ", ".join(f"{name}={_value(value, numbers)}" for name, value in work.args.items())
+        return f"{work.tool}({arguments}{waits})"
+    if isinstance(work, ModelCall) and work.turn is None:
+        word = "answer" if work.role == "joiner" else "llm"
+        read = "".join(f", {_name(name, numbers)}" for name in getattr(work, "inputs", ()))
+        return f"{word}({_value(work.prompt, numbers)}{read}{waits})"
+    if isinstance(work, AgentCall):
+        return f"agent({_value(work.goal, numbers)}{waits})"
+    return None
+
+
+def _value(value: Any, numbers: Mapping[str, int]) -> str:
+    """Return a value without its literals: the references in it, as a planner writes them."""
+    names = []
+    for reference in references_in(value):
+        path = path_text(reference.path)
+        name = _name(reference.node, numbers)
+        names.append(f"${{{name[1:]}{path}}}" if path else name)
+    if not names:
+        return f'"{_LITERAL}"' if isinstance(value, str) else _LITERAL
+    shown = " ".join(dict.fromkeys(names))
+    is_whole = isinstance(value, str) and parse_reference(value) is not None
+    return shown if is_whole else f'"{_LITERAL} {shown}"'
+
+
+def _name(name: str, numbers: Mapping[str, int]) -> str:
+    """Return a node by its line: `$2`. Other names, such as `goal` and `item`, stay."""
+    return f"${numbers.get(name, name)}"
+
+
+def _tools_of(node: Node) -> list[str]:
+    works: Sequence[Any] = node.do if isinstance(node, MapNode) else (node,)
+    return [work.tool for work in works if isinstance(work, ToolCall)]

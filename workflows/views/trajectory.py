@@ -1,0 +1,38 @@
+"""What a run that is over tells of its calls, in the order in which they began."""
+
+from sennit.workflows.messages.trajectory import CallEnded
+from sennit.workflows.plan.learning.limits import MAX_NOTED_CALLS
+from sennit.workflows.plan.scheduling.state import ENDED, RunState
+from sennit.workflows.views.figures import own_error, span_of
+
+
+def calls_of(state: RunState) -> tuple[tuple[CallEnded, ...], int]:
+    """Return the first calls of a run, and how many more it has made. What it has taken over from another run, what a
+    person has answered, and what has not ended by itself, is none.
+    """
+    found = [_call(state, unit) for unit in state.units() if _is_noted(state, unit)]
+    found.sort(key=lambda call: call.began)
+    return tuple(found[:MAX_NOTED_CALLS]), max(0, len(found) - MAX_NOTED_CALLS)
+
+
+def _is_noted(state: RunState, unit: int) -> bool:
+    if not state.is_call(unit) or not state.attempts[unit]:
+        return False
+    return state.status[unit] in ENDED and unit not in state.taken_over and unit not in state.answers
+
+
+def _call(state: RunState, unit: int) -> CallEnded:
+    spec = state.spec_of(unit)
+    began, ended = span_of(state, unit)
+    used = state.used.get(unit)
+    return CallEnded(
+        node=state.path(unit),
+        plan=spec.page,
+        began=began,
+        millis=max(0, ended - began),
+        attempts=state.attempts[unit],
+        tokens=used.tokens if used is not None else 0,
+        error=own_error(state, unit),
+        ref=state.digest[unit] or "",
+        is_made=bool(spec.page) or spec.maker >= 0,
+    )
