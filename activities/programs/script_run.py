@@ -44,6 +44,8 @@ SESSION_SECONDS: Final = 120.0
 """Of processor time that a session may take in all: a replay takes it again."""
 REPLAY_SECONDS: Final = SESSION_SECONDS + TURN_SECONDS
 CALLS_IN_A_STEP: Final = 100_000
+_ENDS_TOGETHER: Final = 1_000
+"""In one message: sleeps that are over at the same time."""
 _STEP_BYTES: Final = 64 << 20
 """Of all messages of a process, from one wait to the next."""
 _FRAMES: Final = 10
@@ -103,6 +105,10 @@ class ScriptRun:
         self._modules = [(self._lines[line], name) for line, name in modules_in(text)]
         self._ended: deque[tuple[int, Ended]] = deque()
         """What has ended, of which the script was not told yet."""
+        self._together = deque[int]()
+        """Sleeps that the script is told of in the message on its way, behind the first end in it."""
+        self._ends_on_way = 0
+        """How many ends are in that message."""
         self._printed = list[str]()
         self._room = MAX_LOG_CHARACTERS
         self._has_called = False
@@ -154,6 +160,7 @@ class ScriptRun:
         """Tell the script a message and what has ended, until it waits for more. Raises InterpreterCrashed."""
         self._since = since
         self._ended = deque(ended.items())
+        self._ends_on_way = 0
         calls = 0
         before = self._process.written
         while True:
@@ -166,6 +173,7 @@ class ScriptRun:
                 message = None
                 if self._process.written - before > _STEP_BYTES:
                     raise Untrue(f"it has told more than {_STEP_BYTES >> 20} MB without waiting for a call")
+                self._hear_of_ends(said)
                 if isinstance(said, dict) and "calls" in said:
                     self._note(said.get("print"))
                     made = _list_of(said["calls"])
@@ -310,9 +318,35 @@ class ScriptRun:
             if number < 0:
                 self._end_sleeps(max(-number, ended.at), ended.at)
             if number in self._open:
-                return self._told(number, ended)
+                ends = [self._told(number, ended)[END]]
+                self._take_together()
+                ends += [[other, None, None, self.standing.clock] for other in self._together]
+                self._ends_on_way = len(ends)
+                return {"ends": ends}
             # Else its coroutine was cancelled.
         return None
+
+    def _take_together(self) -> None:
+        """Take the sleeps that are over with the end that the script is told now."""
+        while self._ended and len(self._together) < _ENDS_TOGETHER:
+            number, ended = self._ended[0]
+            if number not in self.standing.sleeps or ended != Ended():
+                break
+            self._ended.popleft()
+            self._together.append(number)
+
+    def _hear_of_ends(self, said: Any) -> None:
+        """Note which ends of the last message the script was told: after one that makes it call, it is told no other
+        one. Raises Untrue.
+        """
+        told = said.get("told", 0) if isinstance(said, dict) else 0
+        if type(told) is not int or not 0 <= told <= self._ends_on_way:
+            raise Untrue("it has told of ends that it was not told")
+        while self._ends_on_way - len(self._together) < told:
+            self._told(self._together.popleft(), Ended())
+        self._ended.extendleft((number, Ended()) for number in reversed(self._together))
+        self._together.clear()
+        self._ends_on_way = told
 
     def _told(self, number: int, ended: Ended) -> dict[str, Any]:
         self._has_called = False

@@ -169,6 +169,8 @@ LIES = {
     "an error of wrong types": report('"error": [5, None, "x", 7]'),
     "a deadlock without lines": report('"deadlock": "everywhere"'),
     "calls never awaited that are none": report('"done": 1, "kept": [5]'),
+    "ends that it was not told": report('"done": 1, "told": 3'),
+    "fewer ends than none": tell(SEARCH)[:-2] + ', "told": -1})',
     "a digest that is none": report('"done": 1, "digest": "../../etc"'),
     "half a message": "os.write(1, b'{\"calls\": [')\nos.read(0, 1)",
     "half a message, and computing": "os.write(1, b'{\"calls\": [')\nwhile True: pass",

@@ -59,14 +59,18 @@ class _Timer(asyncio.TimerHandle):
 class ReplayLoop(asyncio.AbstractEventLoop):
     """Runs the coroutines of one session.
 
-    `make_call` tells the worker of a sleep or a timeout. `call_codes` are those of the coroutines that a call of a
-    tool is: a task of it has no name of its own, since the script never wrote that coroutine. `file` is the script's.
+    `make_call` tells the worker of a timeout, and `make_call_later` of a sleep: it may hear of many at once.
+    `call_codes` are those of the coroutines that a call of a tool is: a task of it has no name of its own, since the
+    script never wrote that coroutine. `file` is the script's.
     """
 
-    def __init__(self, make_call: MakeCall, call_codes: tuple[CodeType, ...], file: str) -> None:
+    def __init__(
+        self, make_call: MakeCall, make_call_later: MakeCall, call_codes: tuple[CodeType, ...], file: str
+    ) -> None:
         self.clock = 0
         """In milliseconds."""
         self._make_call = make_call
+        self._make_call_later = make_call_later
         self._call_codes = call_codes
         self._file = file
         self._ready = deque[asyncio.Handle]()
@@ -140,10 +144,12 @@ class ReplayLoop(asyncio.AbstractEventLoop):
     ) -> asyncio.TimerHandle:
         timer = _Timer(self.time() + delay, callback, args, self, context)
         site = self.site()
-        if getattr(callback, "__name__", "") != _WAKES_SLEEPER:
+        if getattr(callback, "__name__", "") == _WAKES_SLEEPER:
+            timer.number = self._make_call_later("sleep", [delay], {}, self.line(), site)
+        else:
             self._timeouts += 1
             site = f"{site}/__ring#{self._timeouts}"
-        timer.number = self._make_call("sleep", [delay], {}, self.line(), site)
+            timer.number = self._make_call("sleep", [delay], {}, self.line(), site)
         timer._scheduled = True
         self._timers[timer.number] = timer
         return timer
@@ -177,7 +183,11 @@ class ReplayLoop(asyncio.AbstractEventLoop):
         timer = self._timers.pop(number, None)
         if timer is not None:
             timer._scheduled = False
-            self._ready.append(timer)
+            if error is None:
+                self._ready.append(timer)
+            else:
+                # A sleep that the worker refuses: what the timer would wake fails.
+                self._futures[number] = timer._args[0]  # type: ignore[attr-defined]
         future = self._futures.pop(number, None)
         if future is None or future.done():
             return

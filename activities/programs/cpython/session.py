@@ -40,7 +40,7 @@ _MOST_UNSENT_BYTES: Final = 1_000_000
 _MOST_PRINTED: Final = MAX_LOG_CHARACTERS + 1
 """Characters in one message: the worker keeps all but the last, which says that there was more."""
 _ENDS_TO_COLLECT: Final = 100
-"""Ends of calls, until what is garbage is looked for among old objects, too."""
+"""Ends of calls, at least, until garbage is looked for among old objects, too."""
 
 
 class Diverged(BaseException):
@@ -96,6 +96,10 @@ class ScriptSession:
         """Of processor time, in the steps before this one."""
         self._began = 0.0
         self._ends = 0
+        self._full_collection = _ENDS_TO_COLLECT
+        """After how many ends garbage is looked for among old objects, too."""
+        self._told = 0
+        """How many ends of the worker's last message the script was told."""
         self._main: asyncio.Task[Any] | None = None
         self._return_line = 0
         self._is_main = False
@@ -103,7 +107,7 @@ class ScriptSession:
         self._names = self._module.__dict__
         self._errors = Errors(self._names)
         self._words = ScriptWords(self.call, self.call_later, self._errors, self._names)
-        self._loop = ReplayLoop(self._call_in_loop, self._words.call_codes, FILE)  # type: ignore[abstract]
+        self._loop = ReplayLoop(self._call_in_loop, self.call_later, self._words.call_codes, FILE)  # type: ignore[abstract]
         self._words.loop = self._loop
         self._state = State()
 
@@ -114,6 +118,7 @@ class ScriptSession:
         report = self._done(message)
         self._seconds += PROCESSOR_SECONDS() - self._began
         report |= {
+            "told": self._told,
             "print": self._output.take(),
             "digest": self._digest.hexdigest()[:_DIGEST_CHARACTERS],
             "seconds": self._seconds,
@@ -167,7 +172,8 @@ class ScriptSession:
             replies = [self._recorded_reply() for _ in calls]
         else:
             used = PROCESSOR_SECONDS() - self._began
-            replies = self._exchange({"calls": calls, "print": self._output.take(), "seconds": used})["replies"]
+            message = {"calls": calls, "told": self._told, "print": self._output.take(), "seconds": used}
+            replies = self._exchange(message)["replies"]
         for call, reply in zip(calls, replies, strict=True):
             number = call[0]
             if number == but:
@@ -188,8 +194,7 @@ class ScriptSession:
         try:
             if "start" in message:
                 self._begin(**message["start"])
-            if "end" in message:
-                self._end(*message["end"])
+            self._tell_ends(message.get("ends", []))
             self._run_until_idle()
             while self._record:
                 self._go_on_as_recorded()
@@ -200,6 +205,17 @@ class ScriptSession:
         except BaseException as error:  # noqa: BLE001 - at the top of the script
             return {"error": self._errors.report(error), "open": []}
         return self._report()
+
+    def _tell_ends(self, ends: list[list[Any]]) -> None:
+        """Tell the script ends one after the other, each when all of it waits, until it makes a call or has ended."""
+        self._told = 0
+        calls = self._calls
+        for end in ends:
+            self._end(*end)
+            self._told += 1
+            self._loop.run_until_idle()
+            if self._calls > calls or (self._main is not None and self._main.done()):
+                break
 
     def _go_on_as_recorded(self) -> None:
         """Tell the script the next end of the record. Raises Diverged."""
@@ -252,7 +268,12 @@ class ScriptSession:
         self._loop.clock = clock
         # Garbage goes where it went when the script ran first, which weak references and `__del__` can see.
         self._ends += 1
-        gc.collect(1 if self._ends % _ENDS_TO_COLLECT else 2)
+        if self._ends < self._full_collection:
+            gc.collect(1)
+        else:
+            gc.collect()
+            # With many calls there are many tasks to look at.
+            self._full_collection = self._ends + max(_ENDS_TO_COLLECT, self._calls // 10)
         if error is None:
             self._loop.end_call(number, value_of(value), None)
         else:

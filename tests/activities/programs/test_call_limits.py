@@ -148,12 +148,36 @@ async def test_more_calls_than_may_be_open_wait_for_their_turn(
     assert most == 5, "four, and the sleep"
 
 
-async def test_a_thousand_sleeps_are_one_node(play: Callable[..., Play]) -> None:
-    body = "begun = now()\n    await asyncio.gather(*[sleep(60) for _ in range(1000)])"
+async def test_ten_thousand_sleeps_are_one_node(play: Callable[..., Play]) -> None:
+    body = "begun = now()\n    await asyncio.gather(*[sleep(60) for _ in range(10_000)])"
     script = f"import asyncio\n\nasync def main():\n    {body}\n    return (now() - begun).total_seconds()\n"
     played = play(script, takes=lambda _: 0)
     assert await played.run() == 60
     assert len(played.nodes) == 3
+
+
+async def test_sleeps_that_are_over_together_end_one_after_the_other(play: Callable[..., Play]) -> None:
+    """Of two that race, the second is cancelled by the first. What one of them calls is known before the next ends."""
+    script = """
+import asyncio
+
+async def doze(n, found, others):
+    await asyncio.sleep(5)
+    found.append(n)
+    if n == 2:
+        others[3].cancel()
+    if n % 2:
+        found.append(await search(query=str(n)))
+
+async def main():
+    found, others = [], []
+    others += [asyncio.create_task(doze(n, found, others)) for n in range(6)]
+    await asyncio.gather(*others, return_exceptions=True)
+    return found
+"""
+    for kills in (False, True):
+        played: Any = play(script, fakes={"search": lambda query: f"on {query}"}, takes=lambda _: 1, kills=kills)
+        assert await played.run() == [0, 1, 2, 4, 5, "on 1", "on 5"]
 
 
 async def test_sleeps_end_in_order_and_a_cancelled_one_holds_nothing_up(play: Callable[..., Play]) -> None:
