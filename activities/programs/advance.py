@@ -105,6 +105,7 @@ class Programs:
             WriteClaims(Origins(self.library.store), context, self.seen),
             slots=call.slots,
             rate=_rate_of_workers(run_context, call.rates),
+            is_trusted=digest_of(script.encode()) in run_context.trusted_scripts,
         )
         step = StepContext(context, around, partial(part_of, self.compiler, context, run_context), recorded)
         calls = None
@@ -333,7 +334,8 @@ class Programs:
         since: int = 0,
     ) -> Advance:
         """Go on from where a session waits. Raises ProgramFailed, InterpreterCrashed, BodyMissing, StoreUnavailable."""
-        resume = partial(self.interpreter.resume, ended=ended, answer=words.answer, since=since)
+        is_trusted = words.around.is_trusted
+        resume = partial(self.interpreter.resume, ended=ended, answer=words.answer, since=since, is_trusted=is_trusted)
         try:
             try:
                 return await resume(snapshot)
@@ -364,7 +366,8 @@ class Programs:
         source, function = entry_of(words.around.script, session)
         arguments, session.arguments = unpacked(session.arguments), {}
         runs = session.runs or [(0, words.around.run)]
-        start = partial(self.interpreter.start, runs=runs, clock=session.clock)
+        is_trusted = words.around.is_trusted
+        start = partial(self.interpreter.start, runs=runs, clock=session.clock, is_trusted=is_trusted)
         return await start(source, function, arguments, words.answer, session.key)
 
     async def _ended(self, prefix: str, session: Session, ends: dict[int, Fed]) -> dict[int, Ended]:

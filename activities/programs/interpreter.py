@@ -37,7 +37,10 @@ T = TypeVar("T")
 
 _LIMIT = "limit"
 """The code of a problem that a machine with less to do may not have."""
-_NO_SECCOMP = "programs run only where the kernel has seccomp, which this worker's machine lacks: use a worker on Linux"
+_NO_SECCOMP = (
+    "programs run only where the kernel has seccomp, which this worker's machine lacks: use a worker on Linux. "
+    "A program of your own runs on a local stack with `--trust-program`"
+)
 _NO_FUNCTION = ""
 """In the place of a function: the top of the script alone runs."""
 
@@ -91,11 +94,13 @@ class Interpreter:
         *,
         runs: Sequence[tuple[int, str]] = ((0, ""),),
         clock: int = 0,
+        is_trusted: bool = False,
     ) -> Advance:
         """Call an async function of a script and run until everything waits, or it ends.
 
         `seed` is the session: where the script's random numbers begin. With the run it is what its UUIDs come from: the
-        last of `runs` that has begun by then. `clock` is the time in milliseconds. Raises InterpreterCrashed.
+        last of `runs` that has begun by then. `clock` is the time in milliseconds. A script that a person trusts runs
+        without seccomp, too. Raises InterpreterCrashed.
         """
 
         def started() -> Advance:
@@ -103,12 +108,18 @@ class Interpreter:
                 start = self.start_of(script, function, arguments, seed, runs, clock)
             except Unreadable as error:
                 return Advance(error=ScriptError("MemoryError", problem_of(error).message, 1))
-            return self._started(start, answer)
+            return self._started(start, answer, is_trusted=is_trusted)
 
         return await self._timed(started)
 
     async def resume(
-        self, snapshot: Snapshot | None, ended: Mapping[int, Ended], answer: Answer, *, since: int = 0
+        self,
+        snapshot: Snapshot | None,
+        ended: Mapping[int, Ended],
+        answer: Answer,
+        *,
+        since: int = 0,
+        is_trusted: bool = False,
     ) -> Advance:
         """Go on from a snapshot with how some of its calls ended, in that order; those that are not open any more are
         passed over. For `since` see ScriptRun.
@@ -117,7 +128,7 @@ class Interpreter:
         """
         if snapshot is None:
             raise SnapshotLost("the script has ended")
-        return await self._timed(lambda: self._resumed(snapshot, ended, answer, since))
+        return await self._timed(lambda: self._resumed(snapshot, ended, answer, since, is_trusted=is_trusted))
 
     async def type_problems(self, script: str, stubs: str) -> list[Problem]:
         """Return what the types of a script do not allow, and what its top level raises, with the lines. What types
@@ -156,8 +167,8 @@ class Interpreter:
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
-    def _started(self, start: Start, answer: Answer) -> Advance:
-        if not self._may_run:
+    def _started(self, start: Start, answer: Answer, *, is_trusted: bool = False) -> Advance:
+        if not (self._may_run or is_trusted):
             return Advance(error=ScriptError("RuntimeError", _NO_SECCOMP))
         while True:
             run = self._new_run(start, Standing(start.clock), answer)
@@ -168,11 +179,13 @@ class Interpreter:
                     return self._kept(progress, run, start, Record())
             # Another script needed the memory before this one had its turn.
 
-    def _resumed(self, snapshot: Snapshot, ended: Mapping[int, Ended], answer: Answer, since: int) -> Advance:
+    def _resumed(
+        self, snapshot: Snapshot, ended: Mapping[int, Ended], answer: Answer, since: int, *, is_trusted: bool
+    ) -> Advance:
         run = snapshot.run if isinstance(snapshot.run, ScriptRun) else None
         while True:
             if run is None or not run.is_alive or run.place.advances != snapshot.advances:
-                run = self._replayed(snapshot, answer)
+                run = self._replayed(snapshot, answer, is_trusted=is_trusted)
             with run.place.process.lock:
                 if run.is_alive and run.place.advances == snapshot.advances:
                     run.go_on(answer)
@@ -180,12 +193,12 @@ class Interpreter:
                         progress = run.until_it_waits(None, ended, since)
                     return self._kept(progress, run, snapshot.start, snapshot.record)
 
-    def _replayed(self, snapshot: Snapshot, answer: Answer) -> ScriptRun:
+    def _replayed(self, snapshot: Snapshot, answer: Answer, *, is_trusted: bool) -> ScriptRun:
         """Return the script where it stood, in a new place. Raises SnapshotLost, OtherCalls, InterpreterCrashed."""
         start, record = snapshot.start, snapshot.record
         if start is None or not record.is_whole:
             raise SnapshotLost("its process has ended")
-        if not self._may_run:
+        if not (self._may_run or is_trusted):
             raise InterpreterCrashed(_NO_SECCOMP)
         run = self._new_run(start, snapshot.standing.copy(), answer)
         pieces = list(record.messages())

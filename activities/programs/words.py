@@ -64,7 +64,8 @@ class Surroundings:
     """What a run lets its scripts use: its script, the tools of its catalogue, the model providers, what its budget has
     left, the classes of the script, what tells the run from others, and how its writes are claimed. `bodies` are to be
     stored, by their digests. `slots` are those of activities, and `rate` is how many calls a minute the models of
-    workers take; None where nobody has set it.
+    workers take; None where nobody has set it. A script that a person `trusts` runs where the kernel cannot confine it,
+    too.
     """
 
     script: str
@@ -77,6 +78,7 @@ class Surroundings:
     bodies: dict[str, bytes] = field(default_factory=dict)
     slots: int = DEFAULT_WINDOW
     rate: int | None = None
+    is_trusted: bool = False
 
 
 class WantedWrite(NamedTuple):

@@ -1,6 +1,6 @@
 """Opens a run: fixes its tools, models and documents, and checks the plan that it brings."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +11,7 @@ from sennit.activities.runs.absent_tools import absent_tools
 from sennit.activities.runs.attachments import Attachments, unseen
 from sennit.activities.runs.check import PlanChecker, Run, refused
 from sennit.activities.runs.model_choice import needs_default_models
+from sennit.activities.storage.artifacts import digest_of
 from sennit.activities.storage.documents import DocumentRule
 from sennit.activities.storage.run_context import ArtifactReader, RunContext
 from sennit.activities.toolbox import Registry
@@ -37,10 +38,16 @@ class RunPreparer:
     checker: PlanChecker
 
     async def prepare(
-        self, run_prefix: str, call: PrepareCall, approval: ApprovalPolicy, history: str = ""
+        self,
+        run_prefix: str,
+        call: PrepareCall,
+        approval: ApprovalPolicy,
+        history: str = "",
+        *,
+        may_trust: bool = False,
     ) -> PreparedRun:
         """Store the run_context, with the approval that the run has and the digest of the turns before it, and check
-        the plan that it may bring.
+        the plan that it may bring. Whether its scripts `may` be trusted the worker says.
 
         The models are chosen here, once, so that every worker calls the same. Raises DocsNotFound, BadMedia,
         StoreUnavailable, ProviderError when a model must be chosen and cannot, and McpUnavailable for a tool that may
@@ -70,6 +77,7 @@ class RunPreparer:
             docs=str(folder) if folder else None,
             approval=approval,
             approve_plan=request.approve_plan,
+            trusted_scripts=tuple(_scripts_in(plan)) if may_trust and request.trust_program else (),
             catalogue=[
                 entry for entry in self.registry.catalogue() if request.tools is None or entry["name"] in request.tools
             ],
@@ -153,3 +161,16 @@ def _unpack(text: str) -> dict[str, Any]:
         return unpack_plan(text)
     except ValueError as error:
         raise InvalidPlan([Problem("packed", (), str(error))]) from None
+
+
+def _scripts_in(part: Any) -> Iterator[str]:
+    """Yield the digests of all scripts that a plan brings."""
+    if isinstance(part, list):
+        for each in part:
+            yield from _scripts_in(each)
+    elif isinstance(part, dict):
+        for name, each in part.items():
+            if name == "script" and isinstance(each, str):
+                yield digest_of(each.encode())
+            else:
+                yield from _scripts_in(each)

@@ -46,6 +46,7 @@ class RunContext(BaseModel):
     docs: str | None
     approval: ApprovalPolicy
     approve_plan: bool = False
+    trusted_scripts: tuple[str, ...] = ()
     catalogue: list[dict[str, Any]]
     absences: dict[str, str] = {}
     models: dict[str, list[str]] = {}

@@ -34,7 +34,8 @@ _MARKUP = re.compile(r"[<\[]|^[#>]")
 class RunOptions(TypedDict, total=False):
     """How a run is done. None means the default. `budget` has the fields of Limits; queues serve `tenant`s in turn;
     `model` serves every role; `settings` has the fields of CallSettings, for every model call; `instructions` are told
-    to all models; with `approve_plan` a person approves the plan before any of it starts.
+    to all models; with `approve_plan` a person approves the plan before any of it starts; with `trust_program` its
+    programs also run where the kernel cannot confine them, on a local stack.
     """
 
     inputs: dict[str, Any] | None
@@ -44,6 +45,7 @@ class RunOptions(TypedDict, total=False):
     instructions: str | None
     approval: ApprovalPolicy | None
     approve_plan: bool | None
+    trust_program: bool | None
     on_failure: OnFailure | None
     window: int | None
     in_flight: int | None

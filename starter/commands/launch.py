@@ -130,6 +130,8 @@ def add_run_arguments(
     add("--approval", choices=("writes", "never"), help="what needs approval (default: writes)")
     plan_help = "ask about the plan, with its forecast, before any of it starts"
     add("--approve-plan", action="store_true", default=None, help=plan_help)
+    trust_help = "run your program also where the kernel cannot confine it, on a local stack: it can do what you can"
+    add("--trust-program", action="store_true", default=None, help=trust_help)
     add("--window", type=whole(1, 500), metavar="N", help="most activities in flight (default: 100)")
     add("--in-flight", type=whole(1, MAX_NODES), metavar="N", help="most nodes in flight (default: 1,024)")
     add("--fuse", choices=("auto", "on", "off"), help="whether short calls share an activity (default: auto)")

@@ -67,6 +67,8 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     title = plan.goal or file.title or ("plan" if args.plan == "-" else Path(args.plan).stem)
     what: dict[str, Any] = {"program": file.script} if file.script else {"plan": file.data}
     what |= {"attachments": files} if files else {}
+    if args.trust_program:
+        terminal.notice("--trust-program: where the kernel cannot confine this program, it can do whatever you can")
     return await launch(args, terminal, **what, inputs=inputs, docs=args.docs, title=title)
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from sennit.activities.limits import MAX_READER_BYTES
 from sennit.activities.programs.calculate import evaluate
+from sennit.activities.programs.checkouts import InterpreterCrashed
 from sennit.activities.programs.interpreter import Interpreter
 from sennit.activities.programs.progress import Advance
 from sennit.activities.programs.reader import ScriptReader
@@ -158,7 +159,16 @@ async def test_where_the_kernel_lacks_them_it_is_said_and_no_program_runs_withou
             refused = await interpreter.start(SCRIPT, "main", {}, lambda call: None)
             assert refused.error is not None
             assert refused.error.message.startswith("programs run only where the kernel has seccomp")
+            assert "`--trust-program`" in refused.error.message
             assert await interpreter.type_problems("x = 1 / 0", "") == []
+            # A person may trust one script, and no other one.
+            trusted = await interpreter.start(SCRIPT, "main", {}, lambda call: None, is_trusted=True)
+            assert trusted.snapshot is not None
+            lost = replace(trusted.snapshot, run=None)
+            with pytest.raises(InterpreterCrashed, match="programs run only where the kernel has seccomp"):
+                await interpreter.resume(lost, {0: Ended(7)}, lambda call: None)
+            ended = await interpreter.resume(lost, {0: Ended(7)}, lambda call: None, is_trusted=True)
+            assert ended == Advance(value=7)
     async with Interpreter(trusts_scripts=True) as interpreter:
         before = psutil.Process().children(recursive=True)
         came = await interpreter.start(SCRIPT, "main", {}, lambda call: None)

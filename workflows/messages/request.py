@@ -110,7 +110,9 @@ class RunInput(Frozen):
     `window` is how many activities are under way at once, `in_flight` how many nodes and items: several short calls
     share an activity as `fuse` says, or the plan where that is not given.
 
-    With `approve_plan` a person approves the plan before any of it starts, and each program before its first step.
+    With `approve_plan` a person approves the plan before any of it starts, and each program before its first step. With
+    `trust_program` the programs of the plan, as they are, also run where the kernel cannot confine them, on the workers
+    of a local stack.
     """
 
     goal: Goal = ""
@@ -130,6 +132,7 @@ class RunInput(Frozen):
     )
     approval: ApprovalPolicy = "writes"
     approve_plan: bool = Field(default=False, strict=True)
+    trust_program: bool = Field(default=False, strict=True)
     on_failure: OnFailure | None = None
     park_for: Duration = 86_400.0
     budget: Limits | None = None
