@@ -18,7 +18,7 @@ class Spending:
 
     def add(self, *, tokens: int = 0, cost: float = 0.0) -> None:
         """Add tokens, and a cost in US dollars. Raises ValueError for what is no amount from zero on."""
-        if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0:
+        if type(tokens) is not int or tokens < 0:
             raise ValueError(f"spent: tokens is a whole number from 0, not {tokens!r}")
         if not math.isfinite(cost) or cost < 0:
             raise ValueError(f"spent: cost is US dollars from 0, not {cost!r}")

@@ -30,8 +30,9 @@ async def essay(topic: str, context: ToolContext) -> str:
     async with AsyncOpenAI(max_retries=0) as client:
 
         async def asked(prompt: str) -> str:
-            messages = [{"role": "user", "content": prompt}]
-            reply = await client.chat.completions.create(model=os.environ["ESSAY_MODEL"], messages=messages)  # type: ignore[call-overload]
+            reply = await client.chat.completions.create(
+                model=os.environ["ESSAY_MODEL"], messages=[{"role": "user", "content": prompt}]
+            )
             if reply.usage is not None:
                 context.spent(tokens=reply.usage.total_tokens)
             return reply.choices[0].message.content or ""

@@ -1,4 +1,4 @@
-"""`sennit serve`: let other agents start runs and read them, over the Model Context Protocol."""
+"""`sennit serve`: let other agents start runs and read them, over the Model Context Protocol or as an agent of A2A."""
 
 import argparse
 import asyncio
@@ -16,13 +16,16 @@ from sennit.starter.terminal.console import Terminal
 
 EXAMPLES = """\
 sennit serve --mcp --docs notes --budget tokens=200000
-sennit serve --mcp --http 0.0.0.0:8765 --name sennit.example.com --tokens tokens.toml"""
+sennit serve --mcp --http 0.0.0.0:8765 --name sennit.example.com --tokens tokens.toml
+sennit serve --a2a --http 8766 --docs notes"""
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.describe("--mcp", EXAMPLES)
+    parser.describe("--mcp | --a2a", EXAMPLES)
     add = parser.add_argument
-    add("--mcp", action="store_true", required=True, help="speak the Model Context Protocol, on stdin and stdout")
+    protocol = parser.add_mutually_exclusive_group(required=True)
+    protocol.add_argument("--mcp", action="store_true", help="speak the Model Context Protocol, on stdin and stdout")
+    protocol.add_argument("--a2a", action="store_true", help="be an agent of the A2A protocol; needs --http")
     http_help = "listen here for streamable HTTP instead; elsewhere than on loopback it needs --tokens and --name"
     add("--http", metavar="[HOST:]PORT", help=http_help)
     add("--name", action="append", default=[], metavar="HOST", help="a host name by which clients call it; repeatable")
@@ -38,13 +41,20 @@ def add_arguments(parser: Parser) -> None:
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     """Serve until the client closes stdin, or over HTTP until the process is told to end. Runs do not end with it."""
     try:
-        from sennit.starter.serve.http_server import Listen, serve_http
+        if args.a2a:
+            from sennit.starter.serve import a2a_server
+        from sennit.starter.serve.http_server import Listen, serve_a2a, serve_http
         from sennit.starter.serve.mcp_server import mcp_server
         from sennit.starter.serve.tokens import read_tokens
     except ModuleNotFoundError as missing:
-        raise Refused(f"serve --mcp needs sennit[mcp]; {missing.name} is not installed") from None
+        extra = "a2a" if args.a2a else "mcp"
+        raise Refused(f"serve --{extra} needs sennit[{extra}]; {missing.name} is not installed") from None
 
     # Refuse everything that is wrong before anybody is served.
+    if args.a2a and args.http is None:
+        raise Refused("--a2a: say where to listen: --http 8766")
+    if args.a2a and args.trust_elicitation:
+        raise Refused("--trust-elicitation is for --mcp: A2A has no elicitation")
     if args.http is None and (args.tokens or args.name):
         raise Refused("--tokens and --name are for --http: on stdin and stdout there is one client, which is yours")
     listen = Listen.of(args.http, args.name) if args.http is not None else None
@@ -63,6 +73,15 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
         all_runs=args.all_runs,
     )
     service = RunService(_Connections(args, terminal).connect, terms)
+    if args.a2a and listen is not None:
+        await serve_a2a(
+            lambda url: a2a_server.a2a_application(service, person(), url),
+            listen,
+            a2a_server.PATH,
+            tokens,
+            lambda url: terminal.notice(f"A2A at {url}"),
+        )
+        return Exit.ANSWER
     mcp = mcp_server(service, person(), tokens=tokens, trusts_elicitation=args.trust_elicitation)
     if listen is None:
         await mcp.run_stdio_async()

@@ -1,4 +1,4 @@
-"""The server of the Model Context Protocol over streamable HTTP: where it listens, and whom it serves."""
+"""The servers over HTTP, of the Model Context Protocol and of A2A: where they listen, and whom they serve."""
 
 import ipaddress
 import socket
@@ -7,8 +7,16 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import uvicorn
+from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend, RequireAuthMiddleware
+from mcp.server.auth.provider import TokenVerifier
 from mcp.server.mcpserver import MCPServer
-from mcp.server.transport_security import TransportSecuritySettings
+from mcp.server.transport_security import (
+    RequestBodyLimitMiddleware,
+    TransportSecurityMiddleware,
+    TransportSecuritySettings,
+)
+from starlette.middleware.authentication import AuthenticationMiddleware
+from starlette.requests import Request
 
 from sennit.starter.client.errors import Refused
 from sennit.starter.limits import (
@@ -47,6 +55,11 @@ class Listen:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return self.host == "localhost"
+
+    def url(self, place: socket.socket, path: str) -> str:
+        """Return the URL of what listens at a place, by the host that it listens at."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{place.getsockname()[1]}{path}"
 
     def security(self) -> TransportSecuritySettings:
         """Return which hosts a request may name, and which origins: none but these, so that no web page gets here, not
@@ -102,6 +115,45 @@ async def serve_http(server: MCPServer[Any], listen: Listen, ready: Callable[[st
         session_idle_timeout=MAX_SERVE_IDLE_SECONDS,
         max_sessions=MAX_SERVE_SESSIONS,
     )
+    with _listening(listen) as place:
+        ready(listen.url(place, PATH))
+        await _serve(app, place)
+
+
+async def serve_a2a(
+    application: Callable[[str], _App],
+    listen: Listen,
+    path: str,
+    tokens: TokenVerifier | None,
+    ready: Callable[[str], None],
+) -> None:
+    """Serve the application of an agent, which is told its URL, as `serve_http` does: to the same clients alone."""
+    with _listening(listen) as place:
+        url = listen.url(place, path)
+        named = f"https://{listen.names[0]}{path}" if listen.names else url  # behind a proxy that ends TLS
+        app: _App = RequestBodyLimitMiddleware(application(named), MAX_SERVE_BODY_BYTES)
+        if tokens is not None:
+            app = RequireAuthMiddleware(app, required_scopes=[])
+            app = AuthenticationMiddleware(app, backend=BearerAuthBackend(tokens))
+        ready(url)
+        await _serve(_Admitting(app, TransportSecurityMiddleware(listen.security())), place)
+
+
+class _Admitting:
+    """An ASGI application for requests of the hosts and origins that may reach it."""
+
+    def __init__(self, app: _App, security: TransportSecurityMiddleware) -> None:
+        self._app = app
+        self._security = security
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        refusal = None
+        if scope["type"] == "http":
+            refusal = await self._security.validate_request(Request(scope, receive), scope["method"] == "POST")
+        await (refusal or self._app)(scope, receive, send)
+
+
+async def _serve(app: _App, place: socket.socket) -> None:
     config = uvicorn.Config(
         _Bounded(app),
         log_level="warning",
@@ -109,11 +161,7 @@ async def serve_http(server: MCPServer[Any], listen: Listen, ready: Callable[[st
         server_header=False,
         timeout_graceful_shutdown=_SECONDS_TO_END,
     )
-    with _listening(listen) as place:
-        port = place.getsockname()[1]
-        shown = f"[{listen.host}]" if ":" in listen.host else listen.host
-        ready(f"http://{shown}:{port}{PATH}")
-        await uvicorn.Server(config).serve(sockets=[place])
+    await uvicorn.Server(config).serve(sockets=[place])
 
 
 def _listening(listen: Listen) -> socket.socket:

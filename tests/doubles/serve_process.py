@@ -13,8 +13,9 @@ import httpx2
 from mcp import Client, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-COMMAND = ("-m", "sennit", "serve", "--mcp")
-_URL = re.compile(r"MCP at (\S+)")
+SERVE = ("-m", "sennit", "serve")
+COMMAND = (*SERVE, "--mcp")
+_URL = re.compile(r"(?:MCP|A2A) at (\S+)")
 
 
 def environment(place: Path, **more: str) -> dict[str, str]:
@@ -30,11 +31,11 @@ def stdio(place: Path, *flags: str, **env: str) -> Any:
 
 
 @asynccontextmanager
-async def http_server(place: Path, *flags: str, **env: str) -> AsyncIterator[str]:
+async def http_server(place: Path, *flags: str, protocol: str = "--mcp", **env: str) -> AsyncIterator[str]:
     """Serve over HTTP until the block ends; gives the URL."""
     errors = (place / "serve.err").open("w+")
     process = await asyncio.create_subprocess_exec(
-        sys.executable, *COMMAND, *flags, env=environment(place, **env), stderr=errors, stdout=errors
+        sys.executable, *SERVE, protocol, *flags, env=environment(place, **env), stderr=errors, stdout=errors
     )
     try:
         async with asyncio.timeout(60):

@@ -1,0 +1,226 @@
+"""Sennit as an agent of the A2A protocol: its card, and a run behind each task.
+
+A task has the id of its run, and no state of its own that matters: what a run comes to is asked of the run, also by a
+server that was started again. Questions and approvals are for people, so no message answers them: the task is
+`input-required`, and says by which command and on which page a person decides.
+"""
+
+from importlib.metadata import version
+from typing import Any, Final
+
+from a2a.helpers.proto_helpers import new_text_artifact
+from a2a.server.agent_execution import AgentExecutor, RequestContext
+from a2a.server.context import ServerCallContext
+from a2a.server.events import EventQueue
+from a2a.server.request_handlers import DefaultRequestHandler
+from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes
+from a2a.server.tasks import InMemoryTaskStore, TaskStore, TaskUpdater
+from a2a.types.a2a_pb2 import (
+    AgentCapabilities,
+    AgentCard,
+    AgentInterface,
+    AgentSkill,
+    ListTasksRequest,
+    ListTasksResponse,
+    Message,
+    Part,
+    Role,
+    Task,
+    TaskState,
+    TaskStatus,
+)
+from a2a.utils.constants import PROTOCOL_VERSION_CURRENT
+from a2a.utils.errors import InvalidParamsError
+from starlette.applications import Starlette
+
+from sennit.starter.client.errors import RunNotFound, SennitError
+from sennit.starter.limits import MAX_REPLY_WAIT_SECONDS
+from sennit.starter.serve.replies import RunState
+from sennit.starter.serve.run_service import Caller, RunService
+from sennit.workflows.plan.language.references import as_text
+
+PATH: Final = "/a2a"
+_TEXT: Final = "text/plain"
+_STATES: Final = {
+    "running": TaskState.TASK_STATE_WORKING,
+    "blocked": TaskState.TASK_STATE_INPUT_REQUIRED,
+    "done": TaskState.TASK_STATE_COMPLETED,
+    "partial": TaskState.TASK_STATE_COMPLETED,
+    "failed": TaskState.TASK_STATE_FAILED,
+    "cancelled": TaskState.TASK_STATE_CANCELED,
+}
+_FOLLOWED_BY_NOBODY: Final = (TaskState.TASK_STATE_INPUT_REQUIRED,)
+_PERSON_ONLY: Final = "A message does not answer this: a person does, by the command or on the page."
+
+
+def agent_card(url: str) -> AgentCard:
+    """Return what other agents read of this one, which they reach at that URL."""
+    about = "plans the goal as a graph of look-ups, tools and sub-agents that run side by side, and survives crashes"
+    skill = AgentSkill(
+        id="ask",
+        name="Ask",
+        description=f"Reach a goal or answer a question: Sennit {about}",
+        tags=["research", "plan", "durable"],
+        examples=["Which is longer, the Nile or the Amazon?"],
+    )
+    return AgentCard(
+        name="Sennit",
+        description=f"Runs agents durably: it {about}. The text of a message is the goal.",
+        version=version("sennit"),
+        supported_interfaces=[
+            AgentInterface(url=url, protocol_binding="JSONRPC", protocol_version=PROTOCOL_VERSION_CURRENT)
+        ],
+        capabilities=AgentCapabilities(streaming=True, push_notifications=False),
+        default_input_modes=[_TEXT],
+        default_output_modes=[_TEXT],
+        skills=[skill],
+    )
+
+
+def a2a_application(service: RunService, user: str, url: str) -> Starlette:
+    """Return the ASGI application of the agent at that URL. Without a token everybody who reaches it is `user`."""
+    callers = _Callers(user)
+    card = agent_card(url)
+    handler = DefaultRequestHandler(RunExecutor(service, callers), RunTasks(service, callers), card)
+    return Starlette(routes=[*create_agent_card_routes(card), *create_jsonrpc_routes(handler, PATH)])
+
+
+class _Callers:
+    """Says for whom a request is made: whose token it has, or the person who runs the server."""
+
+    def __init__(self, user: str) -> None:
+        self._user = user
+
+    def of(self, context: ServerCallContext) -> Caller:
+        name = context.user.user_name if context.user.is_authenticated else ""
+        return Caller(name, tenant=name) if name else Caller(self._user)
+
+
+class RunExecutor(AgentExecutor):
+    """Starts a run for the first message of a task, and follows it until it is over or waits for a person."""
+
+    def __init__(self, service: RunService, callers: _Callers) -> None:
+        self._service = service
+        self._callers = callers
+
+    async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
+        """Publish the task and all that becomes of it. Cut off and called again, it follows the same run."""
+        caller, run = self._callers.of(context.call_context), context.task_id or ""
+        updater = TaskUpdater(event_queue, run, context.context_id or run)
+        if context.current_task is None:
+            await event_queue.enqueue_event(_task(run, updater.context_id, TaskState.TASK_STATE_SUBMITTED))
+            try:
+                await self._start(context, caller, run)
+            except SennitError as error:
+                await updater.reject(_said(updater, str(error)))
+                return
+        await self._follow(updater, caller, run)
+
+    async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
+        """Cancel the run. The task is canceled when the run has been told, which then lets writes in flight end."""
+        run = context.task_id or ""
+        updater = TaskUpdater(event_queue, run, context.context_id or run)
+        try:
+            await self._service.cancel(self._callers.of(context.call_context), run)
+        except SennitError as error:
+            raise InvalidParamsError(message=str(error)) from None
+        await updater.cancel()
+
+    async def _start(self, context: RequestContext, caller: Caller, run: str) -> None:
+        """Start the run, unless it is there: the task's id is the run's, so a message that comes twice starts one."""
+        earlier = list(context.message.reference_task_ids) if context.message is not None else []
+        await self._service.ask(caller, context.get_user_input(), id=run, continues=earlier[0] if earlier else "")
+
+    async def _follow(self, updater: TaskUpdater, caller: Caller, run: str) -> None:
+        shown = ""
+
+        async def tell(_: float, line: str) -> None:
+            nonlocal shown
+            if line != shown:
+                shown = line
+                await updater.start_work(_said(updater, line))
+
+        state = await self._service.status(caller, run, MAX_REPLY_WAIT_SECONDS, tell)
+        while state.status == "running":
+            state = await self._service.status(caller, run, MAX_REPLY_WAIT_SECONDS, tell)
+        for artifact in await _artifacts(self._service, caller, state):
+            await updater.add_artifact(list(artifact.parts), artifact_id=artifact.artifact_id, name=artifact.name)
+        await updater.update_status(_STATES[state.status], _said(updater, _sentence(state)), metadata=_used(state))
+
+
+class RunTasks(TaskStore):
+    """The tasks of this server. One that nobody follows now, or that an earlier server had, is as its run stands."""
+
+    def __init__(self, service: RunService, callers: _Callers) -> None:
+        self._service = service
+        self._callers = callers
+        self._known = InMemoryTaskStore()
+
+    async def save(self, task: Task, context: ServerCallContext) -> None:
+        await self._known.save(task, context)
+
+    async def get(self, task_id: str, context: ServerCallContext) -> Task | None:
+        """Return a task of the caller; None for those of others, as if they were not there."""
+        found = await self._known.get(task_id, context)
+        if found is not None and found.status.state not in _FOLLOWED_BY_NOBODY:
+            return found
+        caller = self._callers.of(context)
+        try:
+            state = await self._service.status(caller, task_id, 0, _tell_nobody)
+        except RunNotFound:
+            return found
+        task = _task(task_id, found.context_id if found is not None else task_id, _STATES[state.status], state)
+        task.artifacts.extend(await _artifacts(self._service, caller, state))
+        if found is not None:
+            task.history.extend(found.history)
+        return task
+
+    async def list(self, params: ListTasksRequest, context: ServerCallContext) -> ListTasksResponse:
+        """Return the tasks that this server has begun; `sennit list` has all runs."""
+        return await self._known.list(params, context)
+
+    async def delete(self, task_id: str, context: ServerCallContext) -> None:
+        await self._known.delete(task_id, context)
+
+
+async def _tell_nobody(_: float, __: str) -> None:
+    """Nobody waits for progress."""
+
+
+async def _artifacts(service: RunService, caller: Caller, state: RunState) -> list[Any]:
+    """Return the answer of a run that has one, whole."""
+    if state.answer is None:
+        return []
+    text = await service.answer(caller, state.run) if state.answer_is_cut else as_text(state.answer)
+    return [new_text_artifact("answer", text, media_type=_TEXT, artifact_id=f"{state.run}-answer")]
+
+
+def _task(run: str, context_id: str, status: TaskState, state: RunState | None = None) -> Task:
+    task = Task(id=run, context_id=context_id, status=TaskStatus(state=status))
+    if state is not None:
+        text = Part(text=_sentence(state))
+        message = Message(role=Role.ROLE_AGENT, message_id=f"{run}-{state.status}", parts=[text], task_id=run)
+        task.status.message.CopyFrom(message)
+        task.metadata.update(_used(state))
+    return task
+
+
+def _said(updater: TaskUpdater, text: str) -> Message:
+    return updater.new_agent_message([Part(text=text)])
+
+
+def _sentence(state: RunState) -> str:
+    """Return how a run stands, as the agent that waits for it reads it."""
+    lines = [state.problem or f"{state.status} after {state.progress}"]
+    for question in state.questions:
+        lines += [f"{question.node}: {question.question}", question.shown, f"command: {question.command}"]
+    if state.questions:
+        lines += [f"page: {state.ui}" if state.ui else "", _PERSON_ONLY]
+    lines += [f"failed: {each.node}: {each.error}" for each in state.failed]
+    lines += [f"warning: {warning}" for warning in state.warnings]
+    return "\n".join(line for line in lines if line)
+
+
+def _used(state: RunState) -> dict[str, Any]:
+    """Return what the run has used, for whoever pays for it."""
+    return {"sennit": {"tokens": state.tokens, "cost_usd": state.cost_usd, "status": state.status}}
