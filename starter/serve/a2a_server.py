@@ -20,6 +20,7 @@ from a2a.types.a2a_pb2 import (
     AgentCard,
     AgentInterface,
     AgentSkill,
+    CancelTaskRequest,
     ListTasksRequest,
     ListTasksResponse,
     Message,
@@ -30,7 +31,7 @@ from a2a.types.a2a_pb2 import (
     TaskStatus,
 )
 from a2a.utils.constants import PROTOCOL_VERSION_CURRENT
-from a2a.utils.errors import InvalidParamsError
+from a2a.utils.errors import TaskNotCancelableError, TaskNotFoundError
 from starlette.applications import Starlette
 
 from sennit.starter.client.errors import RunNotFound, SennitError
@@ -81,7 +82,7 @@ def a2a_application(service: RunService, user: str, url: str) -> Starlette:
     """Return the ASGI application of the agent at that URL. Without a token everybody who reaches it is `user`."""
     callers = _Callers(user)
     card = agent_card(url)
-    handler = DefaultRequestHandler(RunExecutor(service, callers), RunTasks(service, callers), card)
+    handler = _Handler(service, callers, card)
     return Starlette(routes=[*create_agent_card_routes(card), *create_jsonrpc_routes(handler, PATH)])
 
 
@@ -117,14 +118,7 @@ class RunExecutor(AgentExecutor):
         await self._follow(updater, caller, run)
 
     async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
-        """Cancel the run. The task is canceled when the run has been told, which then lets writes in flight end."""
-        run = context.task_id or ""
-        updater = TaskUpdater(event_queue, run, context.context_id or run)
-        try:
-            await self._service.cancel(self._callers.of(context.call_context), run)
-        except SennitError as error:
-            raise InvalidParamsError(message=str(error)) from None
-        await updater.cancel()
+        """Do nothing: `_Handler` has cancelled the run, and the one who follows it tells of its end."""
 
     async def _start(self, context: RequestContext, caller: Caller, run: str) -> None:
         """Start the run, unless it is there: the task's id is the run's, so a message that comes twice starts one."""
@@ -146,6 +140,30 @@ class RunExecutor(AgentExecutor):
         for artifact in await _artifacts(self._service, caller, state):
             await updater.add_artifact(list(artifact.parts), artifact_id=artifact.artifact_id, name=artifact.name)
         await updater.update_status(_STATES[state.status], _said(updater, _sentence(state)), metadata=_used(state))
+
+
+class _Handler(DefaultRequestHandler):
+    """Answers requests as the SDK does. But it cancels a task by its run, which may be followed by nobody here."""
+
+    def __init__(self, service: RunService, callers: _Callers, card: AgentCard) -> None:
+        self._tasks = RunTasks(service, callers)
+        super().__init__(RunExecutor(service, callers), self._tasks, card)
+        self._service = service
+        self._callers = callers
+
+    async def on_cancel_task(self, params: CancelTaskRequest, context: ServerCallContext) -> Task:
+        """Cancel the run, and return the task as canceled: the run lets writes in flight end, and is over then."""
+        found = await self._tasks.get(params.id, context)
+        if found is None:
+            raise TaskNotFoundError
+        try:
+            await self._service.cancel(self._callers.of(context), params.id)
+        except SennitError as error:
+            raise TaskNotCancelableError(message=str(error)) from None
+        task = Task()
+        task.CopyFrom(found)
+        task.status.CopyFrom(TaskStatus(state=TaskState.TASK_STATE_CANCELED))
+        return task
 
 
 class RunTasks(TaskStore):

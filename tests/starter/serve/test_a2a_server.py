@@ -138,7 +138,7 @@ async def test_strangers_get_nothing(server_address: str, tokens: Path, tmp_path
     async with http_server(tmp_path, *flags, protocol="--a2a") as url:
         async with httpx.AsyncClient(trust_env=False) as http:
             mine = {"authorization": f"Bearer {ANN}", "content-type": "application/json"}
-            assert (await http.post(url, content="{}")).status_code == 401
+            assert (await http.post(url, json={})).status_code == 401
             assert (
                 await http.post(url, content="{}", headers={**mine, "authorization": "Bearer x"})
             ).status_code == 401
