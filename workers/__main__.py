@@ -46,9 +46,12 @@ def main(arguments: Sequence[str]) -> int:
         arguments[:1] == ["check"] and len(arguments) == 2
     )
     if (len(arguments) != 1 and not takes_more) or arguments[0].startswith("-"):
-        help_wanted = list(arguments) in (["-h"], ["--help"])
-        (sys.stdout if help_wanted else sys.stderr).write(USAGE.format(roles=", ".join(ROLES)))
-        return 0 if help_wanted else 2
+        usage = USAGE.format(roles=", ".join(ROLES))
+        if list(arguments) in (["-h"], ["--help"]):
+            sys.stdout.write(usage)
+            return 0
+        sys.stderr.write(usage)
+        return 2
     if takes_more:
         gc.enable()
     try:
@@ -64,14 +67,21 @@ def main(arguments: Sequence[str]) -> int:
             from sennit.workers.trial import main as try_tool
 
             return try_tool(arguments[1:])
-        if arguments[0] in ("login", "token"):
-            from sennit.workers import login
+        if arguments[0] == "login":
+            from sennit.workers.login import main as log_in
 
-            return (login.main if arguments[0] == "login" else login.print_headers)(arguments[1:])
+            return log_in(arguments[1:])
+        if arguments[0] == "token":
+            from sennit.workers.login import print_headers
+
+            return print_headers(arguments[1:])
         if takes_more:
             return check_types(arguments[1])
-        special = {"catalogue": catalogue, "store": create_store}
-        return special[arguments[0]]() if arguments[0] in special else serve(arguments[0])
+        if arguments[0] == "catalogue":
+            return catalogue()
+        if arguments[0] == "store":
+            return create_store()
+        return serve(arguments[0])
     except (UnknownRole, WrongSetting) as problem:
         sys.stderr.write(redact(f"sennit worker: {problem}\n"))
         return 2

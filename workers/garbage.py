@@ -55,12 +55,14 @@ class Collection:
 
     def json(self) -> dict[str, Any]:
         """Return all of it as data."""
-        runs = [
-            {"id": each.workflow, "run": each.run, "objects": len(each.objects), "bytes": each.size,
-             "changed": datetime.fromtimestamp(each.changed, UTC).isoformat()} for each in self.deleted
-        ]  # fmt: skip
-        totals = {"objects": sum(len(each.objects) for each in self.deleted)}
-        totals["bytes"] = sum(each.size for each in self.deleted)
+        runs: list[dict[str, Any]] = []
+        totals = {"objects": 0, "bytes": 0}
+        for stored in self.deleted:
+            changed = datetime.fromtimestamp(stored.changed, UTC).isoformat()
+            sizes = {"objects": len(stored.objects), "bytes": stored.size}
+            runs.append({"id": stored.workflow, "run": stored.run, **sizes, "changed": changed})
+            totals["objects"] += len(stored.objects)
+            totals["bytes"] += stored.size
         about: dict[str, Any] = {"dry_run": self.dry_run, "older_than_seconds": self.older_than, "kept": self.kept}
         about["learned"] = asdict(self.learned)
         return {**about, "runs": len(runs), **totals, "found": runs, "problem": self.problem or None}

@@ -83,7 +83,8 @@ class HealthServer:
             f"HTTP/1.1 {reply.status} {reply.status.phrase}\r\nContent-Type: {reply.content_type}\r\n"
             f"Content-Length: {len(reply.body)}\r\nConnection: close\r\nCache-Control: no-store\r\n\r\n".encode()
         )
-        writer.write(b"" if method == b"HEAD" else reply.body)
+        if method != b"HEAD":
+            writer.write(reply.body)
         await writer.drain()
         writer.close()
         await writer.wait_closed()
@@ -106,11 +107,14 @@ class HealthServer:
 
     def _ready(self) -> _Reply:
         now = self.readiness
-        reason = {} if now.reason is None else {"reason": now.reason}
-        note = {"note": now.note} if now.note else {}
-        place = {"role": now.role, "queues": now.queues, "store": now.store}
-        answer = {"ready": now.reason is None, **reason, **note, **place}
-        status = HTTPStatus.SERVICE_UNAVAILABLE if reason else HTTPStatus.OK
+        status = HTTPStatus.OK
+        answer: dict[str, object] = {"ready": True}
+        if now.reason is not None:
+            status = HTTPStatus.SERVICE_UNAVAILABLE
+            answer = {"ready": False, "reason": now.reason}
+        if now.note:
+            answer["note"] = now.note
+        answer |= {"role": now.role, "queues": now.queues, "store": now.store}
         return _Reply(status, json.dumps(answer).encode() + b"\n", "application/json")
 
 

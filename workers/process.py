@@ -109,7 +109,9 @@ class WorkerProcess:
         try:
             probes = await self._listen(health)
             client = await self._connect(stop, health.readiness)
-            return 0 if client is None else await self._serve(client, stop, health.readiness, probes)
+            if client is None:
+                return 0
+            return await self._serve(client, stop, health.readiness, probes)
         finally:
             health.close()
 
@@ -153,8 +155,11 @@ class WorkerProcess:
         """Return why the artifact store cannot be used now, or None. None is made: an empty folder may be one that is
         not mounted.
         """
+        readiness.store = None
+        if self.work.store is None:
+            return None
         try:
-            readiness.store = await self.work.store.identify() if self.work.store else None
+            readiness.store = await self.work.store.identify()
         except StoreUnavailable as problem:
             return str(problem)
         return None
@@ -169,8 +174,10 @@ class WorkerProcess:
     @property
     def _version(self) -> tuple[str, str] | None:
         """The (deployment, build) whose runs this process serves."""
-        named = self.settings.deployment
-        return (named, build_of(self.settings)) if named and self.role.serves("workflows") else None
+        deployment = self.settings.deployment
+        if not (deployment and self.role.serves("workflows")):
+            return None
+        return deployment, build_of(self.settings)
 
     async def _serve(self, client: Client, stop: StopRequest, readiness: Readiness, probes: str | None) -> int:
         activities = RunningActivities()
@@ -250,29 +257,41 @@ def build_worker(
     As a named deployment, it serves the runs of its own build: a run stays on the build that it began on until it
     continues as new. Activities have no version: those of every run go to whichever worker is there.
     """
-    workflows = binding.kind == "workflows"
-    versioned = workflows and settings.deployment is not None
     runner = runner_for(settings.workflow_sandbox)
+    is_versioned = False
+    behavior = VersioningBehavior.UNSPECIFIED
+    serves: dict[str, Any]
+    if binding.kind == "workflows":
+        serves = {
+            "workflows": work.workflows,
+            "max_concurrent_workflow_tasks": binding.slots,
+            "interceptors": work.interceptors,
+        }
+        if settings.deployment is not None:
+            is_versioned = True
+            behavior = VersioningBehavior.PINNED
+    else:
+        serves = {
+            "activities": work.activities[binding.kind],
+            "max_concurrent_activities": settings.slots or binding.slots,
+            "interceptors": (*work.interceptors, running),
+        }
     worker = Worker(
         client,
         task_queue=binding.queue,
-        workflows=work.workflows if workflows else (),
-        activities=() if workflows else work.activities[binding.kind],
         workflow_runner=runner,
         max_cached_workflows=settings.cached_workflows,
-        max_concurrent_workflow_tasks=binding.slots if workflows else None,
-        max_concurrent_activities=None if workflows else settings.slots or binding.slots,
         workflow_task_poller_behavior=PollerBehaviorSimpleMaximum(5),
         activity_task_poller_behavior=PollerBehaviorAutoscaling(minimum=5, initial=5, maximum=20),
         max_heartbeat_throttle_interval=_HEARTBEAT,
         default_heartbeat_throttle_interval=_HEARTBEAT,
         graceful_shutdown_timeout=_WITHOUT_END,
-        interceptors=(*work.interceptors, *(() if workflows else (running,))),
         deployment_config=WorkerDeploymentConfig(
             version=WorkerDeploymentVersion(settings.deployment or "sennit", build_of(settings)),
-            use_worker_versioning=versioned,
-            default_versioning_behavior=VersioningBehavior.PINNED if versioned else VersioningBehavior.UNSPECIFIED,
+            use_worker_versioning=is_versioned,
+            default_versioning_behavior=behavior,
         ),
+        **serves,
     )
     runner.attach(worker)
     return worker
@@ -294,8 +313,11 @@ async def _drain(
     failures = {cause_of(end) for end in ends if isinstance(end, BaseException)}
     for failure in sorted(failures):
         log.error("worker failed", cause=failure)
-    log.info("stopped" if failures else "drained")
-    return 1 if failures else 0
+    if failures:
+        log.info("stopped")
+        return 1
+    log.info("drained")
+    return 0
 
 
 def _report(readiness: Readiness, reason: str | None) -> None:

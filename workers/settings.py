@@ -44,7 +44,9 @@ class ListenAddress:
     port: int
 
     def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        if ":" in self.host:
+            return f"[{self.host}]:{self.port}"
+        return f"{self.host}:{self.port}"
 
 
 def _path(text: str) -> Path:
@@ -55,7 +57,9 @@ def _path(text: str) -> Path:
 
 
 def _store(text: str) -> Path | str:
-    return bucket_url(text) if "://" in text else _path(text)
+    if "://" in text:
+        return bucket_url(text)
+    return _path(text)
 
 
 def _paths(text: str) -> tuple[Path, ...]:

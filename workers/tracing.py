@@ -94,16 +94,27 @@ class Traces(Interceptor):
 
     def record(self, span: Span) -> None:
         """Send a span that has ended, later and in another thread."""
-        caller, is_run = _caller.get(), span.id == span_id(span.run)
-        parent = self._context(span.run, span.parent) if span.parent else caller
+        # A span without a parent in its run belongs to whoever called the run.
+        parent = _caller.get()
+        if span.parent:
+            parent = self._context(span.run, span.parent)
+        context = Context()
+        if parent is not None:
+            context = trace.set_span_in_context(NonRecordingSpan(parent), context)
+
+        attributes = dict(span.attributes)
+        is_run = span.id == span_id(span.run)
+        if is_run:
+            attributes["sennit.run"] = span.run
+        is_model_call = span.name.startswith("chat ")
         ids = self._ids.next
         ids.trace, ids.span = self._trace(span.run), int(span.id, 16)
         try:
             made = self._tracer.start_span(
                 span.name,
-                context=trace.set_span_in_context(NonRecordingSpan(parent), Context()) if parent else Context(),
-                kind=SpanKind.CLIENT if span.name.startswith("chat ") else SpanKind.INTERNAL,
-                attributes={**span.attributes, "sennit.run": span.run} if is_run else span.attributes,
+                context=context,
+                kind=SpanKind.CLIENT if is_model_call else SpanKind.INTERNAL,
+                attributes=attributes,
                 links=[Link(self._context(span.run, each)) for each in span.links],
                 start_time=span.start,
             )
@@ -193,23 +204,36 @@ class _Run(WorkflowInboundInterceptor):
         info = workflow.info()
         if workflow.unsafe.is_replaying() or info.workflow_type != "AgentRun":
             return
-        request = execution.args[0] if execution.args and isinstance(execution.args[0], dict) else {}
-        below = request.get("run_prefix") if info.parent else None
-        run = below if isinstance(below, str) and below else info.first_execution_run_id
+        run = _run_of(execution, info)
         above = _NODE_ABOVE.fullmatch(run)
+        node_above = above[1] if above else ""
         start, now = datetime.fromisoformat(json.loads(_begun().data)), workflow.now()
-        span = Span(run, span_id(run), above[1] if above else "", RUN, nanoseconds(start), nanoseconds(now))
+        span = Span(run, span_id(run), node_above, RUN, nanoseconds(start), nanoseconds(now))
         span.attributes = {
             "gen_ai.operation.name": "invoke_agent",
             "gen_ai.agent.name": "sennit",
             "sennit.workflow_id": info.workflow_id,
-            "sennit.status": end.status if isinstance(end, RunReport) else status,
+            "sennit.status": status,
         }
+        if isinstance(end, RunReport):
+            span.attributes["sennit.status"] = end.status
         if isinstance(end, BaseException):
-            span.error = end.message if isinstance(end, ApplicationError) else status
-            span.attributes["error.type"] = (end.type if isinstance(end, ApplicationError) else "") or status
+            span.error = span.attributes["error.type"] = status
+        if isinstance(end, ApplicationError):
+            span.error = end.message
+            span.attributes["error.type"] = end.type or status
         with workflow.unsafe.sandbox_unrestricted():
             self.recorder.run_ended(span, caller_in(_carried().get(CONTEXT)))
+
+
+def _run_of(execution: ExecuteWorkflowInput, info: workflow.Info) -> str:
+    """Return the prefix under which a run has stored its outputs: that of a sub-agent stands in its request."""
+    request = execution.args[0] if execution.args else None
+    if info.parent and isinstance(request, dict):
+        prefix = request.get("run_prefix")
+        if isinstance(prefix, str) and prefix:
+            return prefix
+    return info.first_execution_run_id
 
 
 class _Outward(WorkflowOutboundInterceptor):
@@ -232,8 +256,9 @@ class _Outward(WorkflowOutboundInterceptor):
 def _begun() -> Payload:
     """Return when the first of the runs began that this one continues. Only they can have sent the header."""
     info = workflow.info()
-    begun = info.headers.get(STARTED) if info.continued_run_id else None
-    return begun or _payload(info.workflow_start_time.isoformat())
+    if info.continued_run_id and STARTED in info.headers:
+        return info.headers[STARTED]
+    return _payload(info.workflow_start_time.isoformat())
 
 
 def _carried() -> dict[str, Payload]:
@@ -242,7 +267,9 @@ def _carried() -> dict[str, Payload]:
     if CONTEXT in info.headers:
         return {CONTEXT: info.headers[CONTEXT]}
     memo = workflow.memo_value(MEMO, default="")
-    return {CONTEXT: _payload({MEMO: memo})} if isinstance(memo, str) and memo else {}
+    if not (isinstance(memo, str) and memo):
+        return {}
+    return {CONTEXT: _payload({MEMO: memo})}
 
 
 def _payload(value: Any) -> Payload:
@@ -251,12 +278,16 @@ def _payload(value: Any) -> Payload:
 
 def caller_in(header: Payload | None) -> SpanContext | None:
     """Return the trace and span that a header names; None if it names none that is valid."""
+    if header is None:
+        return None
     try:
-        carrier = json.loads(header.data) if header is not None else None
+        carrier = json.loads(header.data)
     except (ValueError, RecursionError):
         return None
     if not isinstance(carrier, dict):
         return None
     texts = {str(name): value for name, value in carrier.items() if isinstance(value, str)}
     found = trace.get_current_span(TraceContextTextMapPropagator().extract(texts, Context())).get_span_context()
-    return found if found.is_valid else None
+    if not found.is_valid:
+        return None
+    return found
