@@ -42,10 +42,14 @@ class Confinement:
 
     def policy(self, memory: int, read: Sequence[str] = ()) -> dict[str, Any]:
         """Return the policy for `restrict`: `memory` is the address space in bytes, `read` are the paths to be read."""
-        limits = {"processes": _PROCESSES} if self.separate_user else {}  # else all processes of the worker would count
+        user, limits = None, {**_LIMITS, "memory": memory}
+        if self.separate_user:
+            # The kernel counts the processes of a user: without a user of its own, all of the worker would count.
+            user = any_user()
+            limits["processes"] = _PROCESSES
         return {
-            "user": any_user() if self.separate_user else None,
-            "limits": {**_LIMITS, **limits, "memory": memory},
+            "user": user,
+            "limits": limits,
             "landlock": self.landlock,
             "seccomp": self.seccomp,
             "namespaces": False,
@@ -103,4 +107,6 @@ def _problem(tried: Confinement) -> str:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
-    return "" if found.stdout == "confined\n" else (found.stderr or found.stdout).strip()[-200:] or "no answer"
+    if found.stdout == "confined\n":
+        return ""
+    return (found.stderr or found.stdout).strip()[-200:] or "no answer"

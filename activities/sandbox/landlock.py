@@ -32,11 +32,14 @@ def rules(folder: int | None, read: Iterable[str], using: int) -> int:
     """
     if using < LEAST_VERSION:
         raise OSError(38, f"Landlock is version {using} here, {LEAST_VERSION} is needed (Linux 6.2)")
-    files = (1 << 15) - 1 | (1 << 15 if using >= 5 else 0)
-    net, scopes = _NET if using >= 4 else 0, _SCOPES if using >= SCOPES_VERSION else 0
-    size = 8
+    # Each version adds a field, or a right, to what the kernel is told.
+    files, net, scopes, size = (1 << 15) - 1, 0, 0, 8
     if using >= 4:
-        size = 24 if using >= SCOPES_VERSION else 16
+        net, size = _NET, 16
+    if using >= 5:
+        files |= 1 << 15
+    if using >= SCOPES_VERSION:
+        scopes, size = _SCOPES, 24
     ruleset = _call(444, struct.pack("QQQ", files, net, scopes)[:size], size, 0)
     if folder is not None:
         _allow(ruleset, folder, files)

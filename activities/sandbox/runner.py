@@ -86,11 +86,15 @@ class Sandbox:
     @property
     def bounds(self) -> dict[str, Bound]:
         """How the limits of memory and disk are held: by the kernel, by looking every 0.1 s, or not at all."""
-        without_group: Bound = "approximate" if self.measured else "absent"
-        return {
-            "memory": "enforced" if self.groups else without_group,
-            "disk": "enforced" if self.namespaces else "approximate",
-        }
+        memory: Bound = "absent"
+        disk: Bound = "approximate"
+        if self.groups:
+            memory = "enforced"
+        elif self.measured:
+            memory = "approximate"
+        if self.namespaces:
+            disk = "enforced"
+        return {"memory": memory, "disk": disk}
 
     def __str__(self) -> str:
         return f"runs in {self.method}; bounds: " + ", ".join(f"{name} {bound}" for name, bound in self.bounds.items())
@@ -124,24 +128,32 @@ class Sandbox:
     def job(self, command: Sequence[str], files: dict[str, str], seconds: int, group: Path | None) -> bytes:
         """Return the line that tells a supervisor what to run and how."""
         user = any_user() if os.getuid() == 0 else None
-        container = self.method == "bwrap"
-        write, root = (bubblewrap.WORK, bubblewrap.ROOT) if container else ("{folder}", ROOT)
+        # bubblewrap makes a root and namespaces of its own. Elsewhere Landlock keeps the command in a folder that the
+        # supervisor makes.
+        in_container = self.method == "bwrap"
+        write, root, python, version = "{folder}", ROOT, sys.executable, landlock.version()
+        folder: str | None = str(self.folder)
+        opening: list[str] = []
+        if in_container:
+            write, root, python, version = bubblewrap.WORK, bubblewrap.ROOT, self.python, 0
+            folder = None
+            opening = [*bubblewrap.command(user, LIMITS["disk"])]
         policy = {
             "user": user,
             "limits": {**LIMITS, "seconds": seconds + 1},
-            "landlock": 0 if container else landlock.version(),
+            "landlock": version,
             "seccomp": True,
-            "namespaces": self.namespaces and not container,
+            "namespaces": self.namespaces and not in_container,
             "read": [*bubblewrap.SYSTEM, "/etc/ld.so.cache", str(Path(self.python).parents[1])],
             "write": write,
         }
-        restrict = [self.python if container else sys.executable, *starter_of("restrict", root)[1:], json.dumps(policy)]
+        restrict = [python, *starter_of("restrict", root)[1:], json.dumps(policy)]
         job = {
-            "command": [*(bubblewrap.command(user, LIMITS["disk"]) if container else ()), *restrict, *command],
+            "command": [*opening, *restrict, *command],
             "files": files,
             "user": user,
             "limits": {**LIMITS, "seconds": seconds},
-            "folder": None if container else str(self.folder),
+            "folder": folder,
             "namespaces": self.namespaces,
             "group": group and str(group),
             "env": {"PATH": _PATH, "HOME": write, "TMPDIR": f"{write}/.tmp", "LANG": "C.UTF-8"},
@@ -192,10 +204,12 @@ def _escape_problem(sandbox: Sandbox) -> tuple[str, bool]:
     try:
         fields = asyncio.run(sandbox.supervise([sandbox.python, "-I", "-S", "-c", _PROBE % os.getpid()], {}, 10))
         report = _report(fields, 10)
-    except (SandboxFailed, SandboxLimit) as problem:
-        return str(problem), False
-    held = report.stdout == "confined\n"
-    return "" if held else f"{report.stdout}{report.stderr}".strip()[-200:] or "no answer", fields["measured"]
+    except (SandboxFailed, SandboxLimit) as failure:
+        return str(failure), False
+    problem = ""
+    if report.stdout != "confined\n":
+        problem = f"{report.stdout}{report.stderr}".strip()[-200:] or "no answer"
+    return problem, fields["measured"]
 
 
 def _interpreter(method: str) -> str:
@@ -205,7 +219,9 @@ def _interpreter(method: str) -> str:
         return f"{bubblewrap.PYTHON}/bin/{python.name}"
     if os.getuid() != 0 or all(folder.stat().st_mode & 0o005 == 0o005 for folder in python.parents):
         return str(python)
-    return "/usr/bin/python3" if Path("/usr/bin/python3").exists() else ""
+    if not Path("/usr/bin/python3").exists():
+        return ""
+    return "/usr/bin/python3"
 
 
 async def _reply(job: bytes) -> bytes:

@@ -152,10 +152,12 @@ def command_program(*, allow_signals: bool, allow_metadata: bool) -> bytes:
     `allow_metadata` where modes, owners and times of files may change. Raises OSError on an unknown architecture.
     """
     column, code = _opening()
-    answers = dict.fromkeys([*DENIED.values(), *(() if allow_signals else _SIGNALS.values())], _EPERM)
-    answers |= dict.fromkeys(_UNAVAILABLE.values(), _ENOSYS) | (
-        {} if allow_metadata else dict.fromkeys(_METADATA.values(), 0)
-    )
+    answers = dict.fromkeys(DENIED.values(), _EPERM)
+    if not allow_signals:
+        answers |= dict.fromkeys(_SIGNALS.values(), _EPERM)
+    answers |= dict.fromkeys(_UNAVAILABLE.values(), _ENOSYS)
+    if not allow_metadata:
+        answers |= dict.fromkeys(_METADATA.values(), 0)
     for numbers, answer in answers.items():
         number = numbers[column]
         if number is not None:

@@ -135,7 +135,9 @@ class Supervisor:
             self._measured = any(processes.address_spaces().values())  # the command waits for the channel to close
         except OSError:
             return None
-        return folders[0] if word == READY else None
+        if word != READY:
+            return None
+        return folders[0]
 
     def _watch(self, pid: int, folder: int) -> str:
         """Wait until the command ends or must be stopped; return the limit that it broke, or nothing."""
@@ -169,8 +171,12 @@ class Supervisor:
         if self._bytes_read > _MOST_OUTPUT * limits["output"]:
             return "output"
         if self._job["namespaces"]:
-            return "disk" if disk.is_full(folder) else ""
-        return "disk" if disk.is_exceeded(folder, limits["disk"], limits["file"], sizes) else ""
+            disk_is_exceeded = disk.is_full(folder)
+        else:
+            disk_is_exceeded = disk.is_exceeded(folder, limits["disk"], limits["file"], sizes)
+        if disk_is_exceeded:
+            return "disk"
+        return ""
 
     def _read(self, seconds: float) -> bool:
         """Read what is available; False once the job is cancelled."""
@@ -200,7 +206,9 @@ class Supervisor:
     def _report(self, stopped: str, files: dict[str, str], left_out: list[str]) -> dict[str, Any]:
         texts = {name: output.decode("utf-8", "replace") for name, output in self._output.items()}
         truncated = self._bytes_read > sum(map(len, self._output.values()))
-        code = self._status if self._status is None or self._status >= 0 else 128 - self._status
+        code = self._status
+        if code is not None and code < 0:
+            code = 128 - code  # as a shell tells of a signal
         return {**texts, "exit_code": code, "stopped": stopped, "measured": self._measured, "truncated": truncated,
                 "files": files, "left_out": left_out}  # fmt: skip
 

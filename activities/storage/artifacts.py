@@ -120,7 +120,9 @@ def reference_to(body: bytes, key: str) -> str:
 def name_of(reference: str) -> str:
     """Return the name of what a body lies in: its digest, or that of a marker."""
     digest, _, key = reference.partition(".")
-    return f"{MARKERS}{key}" if key else digest
+    if key:
+        return f"{MARKERS}{key}"
+    return digest
 
 
 def in_marker(line: bytes, body: bytes) -> bytes:
@@ -135,8 +137,12 @@ def body_in(marker: bytes) -> bytes:
 
 def body_of(reference: str, found: bytes) -> bytes | None:
     """Return the body in what lies under the name of a reference, None if it is damaged, or another one."""
-    body = found if reference == digest_in(reference) else body_in(found)
-    return body if digest_of(body) == digest_in(reference) else None
+    digest, body = digest_in(reference), found
+    if reference != digest:  # it lies in a marker
+        body = body_in(found)
+    if digest_of(body) != digest:
+        return None
+    return body
 
 
 def seen_id(place: str, found: bytes | None, known: str) -> str:

@@ -13,14 +13,20 @@ def escaped(value: Any) -> Any:
     """Return a JSON value in which no object is a reference. `unescaped_key` gives back each of its keys."""
     if isinstance(value, dict):
         return {escaped_key(key): escaped(part) for key, part in value.items()}
-    return [escaped(part) for part in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [escaped(part) for part in value]
+    return value
 
 
 def escaped_key(key: str) -> str:
     """Return a key of data, other than that of a reference."""
-    return f"{key}{_ESCAPE}" if _LOOKS.fullmatch(key) else key
+    if not _LOOKS.fullmatch(key):
+        return key
+    return f"{key}{_ESCAPE}"
 
 
 def unescaped_key(key: str) -> str:
     """Return a key as it was before `escaped_key`."""
-    return key.removesuffix(_ESCAPE) if _LOOKS.fullmatch(key) else key
+    if not _LOOKS.fullmatch(key):
+        return key
+    return key.removesuffix(_ESCAPE)

@@ -81,7 +81,8 @@ def link(root: int, folder: str, bodies: Mapping[str, bytes]) -> dict[str, bytes
                     found[name] = body
                 except FileExistsError:
                     held = marker(root, folder, name)
-                    found |= {name: held} if held is not None else {}
+                    if held is not None:
+                        found[name] = held
                 except OSError:
                     if found:
                         return found
@@ -93,7 +94,9 @@ def link(root: int, folder: str, bodies: Mapping[str, bytes]) -> dict[str, bytes
 
 def marker(root: int, folder: str, name: str) -> bytes | None:
     found = read(root, f"{folder}{name}")
-    return marker_in(found, name) if found is not None else None
+    if found is None:
+        return None
+    return marker_in(found, name)
 
 
 def _shared(bodies: Mapping[str, bytes]) -> bytes:
@@ -111,7 +114,9 @@ def marker_in(found: bytes, name: str) -> bytes:
         return found
     line, _, bodies = found.partition(b"\n")
     start, _, end = f"{line.decode(errors='replace')} ".partition(f" {name}=")[2].partition(" ")[0].partition("-")
-    return bodies[int(start) : int(end)] if start.isdecimal() and end.isdecimal() else found
+    if not (start.isdecimal() and end.isdecimal()):
+        return found
+    return bodies[int(start) : int(end)]
 
 
 def _part(root: int, path: str, body: bytes) -> str:

@@ -61,7 +61,7 @@ class RunContext(BaseModel):
     def settings_of(self, role: str) -> CallSettings:
         """Return the settings of a role's calls in this run."""
         settings = self.settings.get(role, NO_SETTINGS)
-        return settings.model_copy(update={"stop": None}) if role in FORMED_ROLES else settings
+        return _without_stop(settings, role)
 
     @property
     def tools(self) -> dict[str, dict[str, Any]]:
@@ -106,8 +106,11 @@ class StoredPlan(BaseModel):
     @property
     def asked(self) -> list[str]:
         """What the calls that are given the run's goal are known by beside their own text."""
-        seen = [media.artifact for media in self.attached]
-        return [self.goal, self.material, *([self.history] if self.history else []), *seen]
+        asked = [self.goal, self.material]
+        if self.history:
+            asked.append(self.history)
+        asked += [media.artifact for media in self.attached]
+        return asked
 
     def find(self, name: str) -> Node | None:
         return self._nodes.get(name)
@@ -124,7 +127,7 @@ class StoredPlan(BaseModel):
         its own is never cut at a text.
         """
         settings = self.settings.get(work.role, NO_SETTINGS).under(work.settings)
-        return settings.model_copy(update={"stop": None}) if work.role in FORMED_ROLES else settings
+        return _without_stop(settings, work.role)
 
     def name_at(self, index: int) -> str:
         return self.plan.nodes[index].id
@@ -140,8 +143,12 @@ class StoredPlan(BaseModel):
     @cached_property
     def answering(self) -> str | None:
         """The node whose output is the whole answer."""
-        whole = parse_reference(self.answer) if isinstance(self.answer, str) else None
-        return whole.node if whole is not None and not whole.path else None
+        if not isinstance(self.answer, str):
+            return None
+        reference = parse_reference(self.answer)
+        if reference is None or reference.path:
+            return None
+        return reference.node
 
     @cached_property
     def worked_out(self) -> dict[tuple[str, str | None], Any]:
@@ -260,7 +267,9 @@ class ArtifactReader:
             if stored > max(len(body), MAX_BODY_BYTES):
                 size = f"over {MAX_BODY_BYTES:,} bytes in all"
                 raise BindError(f"what the join has gathered is {size}. Return less, or paths to where it is")
-            return await asyncio.to_thread(decode, body) if len(body) >= _INLINE_BYTES else decode(body)
+            if len(body) < _INLINE_BYTES:
+                return decode(body)
+            return await asyncio.to_thread(decode, body)
 
         value = await value_of(reference, read)
         # What the manifest of a join says of its inputs is decoded as well.
@@ -281,7 +290,9 @@ class ArtifactReader:
     async def noted(self, run_prefix: str, name: str) -> Any:
         """Return what was kept under a name, None if nothing was. Raises StoreUnavailable."""
         body = await self._store.marked(run_prefix, digest_of(name.encode()))
-        return decode(body) if body is not None else None
+        if body is None:
+            return None
+        return decode(body)
 
     async def shared(self, run_prefix: str, digest: str) -> Any:
         """Return a stored output that many calls read a part of, as the items of a map: it must not be changed.
@@ -310,3 +321,10 @@ class _Output(NamedTuple):
     value: Any
     stored: int
     decoded: int
+
+
+def _without_stop(settings: CallSettings, role: str) -> CallSettings:
+    """Return the settings of a call. What Sennit reads by a grammar of its own is never cut at a text."""
+    if role not in FORMED_ROLES:
+        return settings
+    return settings.model_copy(update={"stop": None})

@@ -55,7 +55,9 @@ class ScratchStore:
         digest, _, key = reference.partition(".")
         if not key:
             kept = self._bodies.get((run_prefix, digest))
-            return kept if kept is not None else await self._store.get(run_prefix, reference)
+            if kept is not None:
+                return kept
+            return await self._store.get(run_prefix, reference)
         marker = self._markers.get((run_prefix, key))
         if marker is None:
             return await self._store.get(run_prefix, reference)
@@ -71,9 +73,10 @@ class ScratchStore:
     async def mark(self, run_prefix: str, key: str, body: bytes) -> bytes:
         """Set a marker here unless it is set, and return what it holds. Raises StoreUnavailable, ScratchFull."""
         known = await self.marked(run_prefix, key)
-        if known is None:
-            await self.replace_marker(run_prefix, key, body)
-        return known if known is not None else body
+        if known is not None:
+            return known
+        await self.replace_marker(run_prefix, key, body)
+        return body
 
     async def marked(self, run_prefix: str, key: str) -> bytes | None:
         """Return what a marker holds, or None. Raises StoreUnavailable."""

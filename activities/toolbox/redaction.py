@@ -262,9 +262,12 @@ def _spellings(letter: str) -> str:
     units = re.findall("....", letter.encode("utf-16-be").hex())
     percent = "".join(rf"%(?:25){{0,3}}{byte:02x}" for byte in letter.encode("utf-8", "replace"))
     forms = [rf"\\{{0,7}}{re.escape(letter)}", percent, entity, "".join(rf"\\{{1,8}}u{unit}" for unit in units)]
-    forms += [rf"\\{{1,8}}x{code:02x}"] if code < 256 else []
-    forms += [rf"\\{{1,8}}{_ESCAPES[letter]}"] if letter in _ESCAPES else []
-    forms += [r"\+"] if letter == " " else []
+    if code < 256:
+        forms.append(rf"\\{{1,8}}x{code:02x}")
+    if letter in _ESCAPES:
+        forms.append(rf"\\{{1,8}}{_ESCAPES[letter]}")
+    if letter == " ":
+        forms.append(r"\+")
     return f"(?i:{'|'.join(forms)})"
 
 
@@ -282,4 +285,6 @@ def _any_alphabet(core: str, *, padded: bool = True) -> str:
     a character that holds only the last bits."""
     other = {"+": r"(?:[+-]|%2[bB])", "/": r"(?:\\{0,7}/|_|%2[fF])", ".": r"(?:[A-Za-z0-9+/_-]|%2[bBfF])?"}
     pattern = "".join(other.get(letter, letter) for letter in core)
-    return f"{pattern}(?:=|%3[dD]){{0,2}}" if padded else pattern
+    if not padded:
+        return pattern
+    return f"{pattern}(?:=|%3[dD]){{0,2}}"

@@ -94,11 +94,15 @@ def _total(values: Sequence[JsonValue]) -> int | float | None:
     """Return the sum of a column, 0 without rows; None when it holds anything but numbers and gaps."""
     numbers = [value for value in values if _is_number(value)]
     summable = all(value is None or _is_number(value) for value in values) and (numbers or not values)
-    return _rounded(sum(numbers)) if summable else None
+    if not summable:
+        return None
+    return _rounded(sum(numbers))
 
 
 def _rounded(value: int | float) -> int | float:
-    return float(f"{value:.12g}") + 0.0 if isinstance(value, float) else value
+    if not isinstance(value, float):
+        return value
+    return float(f"{value:.12g}") + 0.0
 
 
 def _is_number(value: JsonValue) -> TypeGuard[int | float]:

@@ -422,8 +422,12 @@ def _is_answer(schema: Any) -> bool:
 
 
 def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+    if not isinstance(value, dict):
+        return {}
+    return value
 
 
 def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+    if not isinstance(value, list):
+        return []
+    return value
