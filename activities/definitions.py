@@ -134,12 +134,13 @@ class Activities:
         budgets: BudgetRule | None = None,
         slots: int | None = None,
         learn: LearnChoice = "off",
+        plan_hints: bool = False,
     ) -> None:
         """Open the stores. Without `models` there are the offline rules; `approval` is the least that any run has,
         `rules` decide about its writes before a person is asked, and `budgets` bound what a run may spend. With more
-        than 250 `slots`, so many plain functions run at once. `learn` says whether it is noted what runs have called.
-        Whether the artifact store is there shows when it is used. Raises OSError for the index, or StoreUnavailable
-        for wrong settings of a bucket.
+        than 250 `slots`, so many plain functions run at once. `learn` says whether it is noted what runs have called,
+        and `plan_hints` whether planners are told of it. Whether the artifact store is there shows when it is used.
+        Raises OSError for the index, or StoreUnavailable for wrong settings of a bucket.
         """
         self.store = open_store(places.artifacts)
         self._store = store = PatientStore(self.store, _patience, _missed)
@@ -156,7 +157,9 @@ class Activities:
         self._preparer = RunPreparer(self._library, registry, documents, self._models, self._checker)
         self._conversation = Conversation(self._library)
         self._namespace = NamespaceAttributes()
-        self._planner = Planner(store, self._library, self._models, scripts)
+        self._learned = LearnedStore(self.store)
+        known = self._learned if plan_hints else None
+        self._planner = Planner(store, self._library, self._models, scripts, known)
         self._concluder = RunConcluder(store, self._library)
         self._outputs = OutputReader(self._library)
         self._dry_runs = DryRunner(
@@ -175,7 +178,6 @@ class Activities:
         programs = Programs(self._library, interpreter, compiler_of, self._models.providers)
         self._timings, self._workers = CallTimings(), QueueWorkers()
         self._learn = learn
-        self._learned = LearnedStore(self.store)
         self._noter = RunNoter(self._learned, self._library, keeps_values=learn == "full")
         self._registry = registry
         self._nodes = NodeRunner(

@@ -55,6 +55,7 @@ MAX_EXPRESSION_LEVELS: Final = 60  # of parentheses and signs in a calculation: 
 MAX_FAILURE_CHARACTERS: Final = 500  # of a failure's message: Temporal keeps 4 KiB with everything around it
 MAX_FILE_BYTES: Final = 4 * 1024 * 1024  # of a file that `read` takes into memory
 MAX_GZIP_MEMBERS: Final = 1_000  # of one answer: more are an attack on who unpacks them
+MAX_HINT_TOKENS: Final = 800  # of what a planner is told of earlier runs: its prompt is read anew for each goal
 MAX_HISTORY_TOKENS: Final = 100_000
 """Of the turns before a prompt, for a model whose context nobody knows: half of what usual models have."""
 MAX_INDEXED_BYTES: Final = 16 << 20  # of each file that is searched; of a longer one the beginning is, and that is said
@@ -122,6 +123,7 @@ MAX_PDF_PAGES: Final = 2_000  # of one PDF
 MAX_PLANNED_NODES: Final = 60  # of a plan that a model writes; one `map` stands for many alike
 MAX_POOL_PROCESSES: Final = 16  # of one pool: a container sees all cores of its machine, whatever its share of them
 MAX_PROGRAM_PROMPT_BYTES: Final = 32 * 1024  # of what tells a model the words and the tools of programs
+MAX_PLAN_HINT_TOKENS: Final = 500  # of these, for plans: the others are for pairs of tools
 MAX_PLAN_WARNINGS: Final = 5  # that a run shows about one plan
 MAX_PIECE_BYTES: Final = 16 * 1024  # of an answer that is handed on at once: others have their turn between two pieces
 MAX_PRESSURE: Final = 10.0  # of a limiter: it bounds the waits, whatever has happened

@@ -18,7 +18,7 @@ from typing import Any
 
 from temporalio.client import WorkflowFailureError
 
-from benchmarks import board, hostile, programs, step
+from benchmarks import board, hints, hostile, programs, step
 from benchmarks.agents import comparison
 from benchmarks.performance import run
 from benchmarks.performance.scale import p95
@@ -70,6 +70,7 @@ if __name__ == "__main__":
         "page": partial(run.parts, to_page=True),
         "agents": comparison.main,
         "programs": programs.main,
+        "hints": hints.main,
     }
     chosen = others.get(sys.argv[1]) if sys.argv[1:] else None
     sys.exit(asyncio.run(chosen(sys.argv[2:]) if chosen else main([])))

@@ -15,6 +15,7 @@ from sennit.activities.toolbox.redaction import mask
 from sennit.workers.settings import WrongSetting, read_settings, store_setting
 from sennit.workflows.messages.converter import connection_settings
 from sennit.workflows.plan.language.text import one_line
+from sennit.workflows.plan.learning.trajectory import name_in
 
 DEFAULT_NAMESPACE = "default"
 SHOWN_PAIRS = 100
@@ -86,12 +87,14 @@ async def _export(options: argparse.Namespace, learned: LearnedStore, namespace:
 def data_of(found: Learning) -> dict[str, Any]:
     """Return what is known as data: the pairs of calls, those first that were seen most."""
     pairs = []
-    for first, second, row, tool in found.table.with_schemas({}):
-        share = min(1.0, row.followed / tool.calls) if tool.calls else 0.0
+    for first, second, row in found.table.rows():
+        calls = found.table.tools[first].calls if first in found.table.tools else 0
+        share = min(1.0, row.followed / calls) if calls else 0.0
         pairs.append(
             {
-                "first": first,
-                "second": second,
+                "first": name_in(first),
+                "second": name_in(second),
+                "keys": [first, second],
                 "probability": round(share, 3),
                 "together": row.together,
                 "used": row.used,

@@ -17,6 +17,7 @@ from sennit.activities.storage.location import bucket_url
 from sennit.workflows.plan.language.nodes import ApprovalPolicy
 
 LogForm = Literal["auto", "json", "text"]
+HintChoice = Literal["off", "on"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
@@ -154,6 +155,7 @@ class WorkerSettings:
     write_root: Annotated[Path | None, "SENNIT_WRITE_ROOT", _path] = None
     sandbox: Annotated[SandboxChoice, "SENNIT_SANDBOX", _choice(get_args(SandboxChoice))] = "auto"
     learn: Annotated[LearnChoice, "SENNIT_LEARN", _choice(get_args(LearnChoice))] = "on"
+    plan_hints: Annotated[HintChoice, "SENNIT_PLAN_HINTS", _choice(get_args(HintChoice))] = "off"
     health: Annotated[ListenAddress | None, "SENNIT_HEALTH_PORT", _address] = None
     trace_contents: Annotated[bool, "SENNIT_TRACE_CONTENTS", _switch] = False
     metrics: Annotated[ListenAddress | None, "SENNIT_METRICS_PORT", _fixed_address] = None

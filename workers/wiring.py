@@ -86,6 +86,7 @@ def load_work(role: Role, settings: WorkerSettings, identity: str) -> RoleWork:
                 budgets=budgets,
                 slots=settings.slots,
                 learn=settings.learn,
+                plan_hints=settings.plan_hints == "on",
             )
     except OSError as problem:
         cause = f"{problem.strerror}: {problem.filename}"

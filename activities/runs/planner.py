@@ -23,18 +23,24 @@ from sennit.activities.nodes.attempts import Attempts
 from sennit.activities.nodes.error_mapping import kind_of, message_of
 from sennit.activities.programs.reading import Read, Unreadable, ask, problem_of
 from sennit.activities.prompts import planner, program, roles
+from sennit.activities.prompts.hints import hints, uses_of
 from sennit.activities.providers.errors import ContextTooLong
 from sennit.activities.providers.model import Message, ModelReply, ModelRequest
 from sennit.activities.runs.check import PlanChecker
 from sennit.activities.runs.model_choice import model_problems
 from sennit.activities.storage.artifacts import ArtifactStore, encode
+from sennit.activities.storage.learned import LearnedStore
 from sennit.activities.storage.run_context import ArtifactReader, RunContext, plan_marker
 from sennit.activities.toolbox.redaction import mask
 from sennit.workflows.messages.contracts import PlanCall, PlanDraft, PlanResult
+from sennit.workflows.plan.checking.validation import parse_plan
 from sennit.workflows.plan.edits.prefix import PlanPrefix
 from sennit.workflows.plan.language.limits import NO_USAGE
+from sennit.workflows.plan.language.problems import InvalidPlan
 from sennit.workflows.plan.language.references import literal
 from sennit.workflows.plan.language.text import one_line, without_thoughts
+from sennit.workflows.plan.learning.limits import MAX_GOAL_WORDS
+from sennit.workflows.plan.learning.unused_edges import doubtful_edges, unused_edges
 from sennit.workflows.plan.planner_format.lines import LineReader
 
 log = logging.getLogger("llm")
@@ -52,6 +58,8 @@ class Planner:
     library: ArtifactReader
     models: Models
     read: Read
+    learned: LearnedStore | None = None
+    """What earlier runs teach, if planners are told of it."""
 
     async def plan(
         self, run_prefix: str, call: PlanCall, attempts: Attempts, on_nodes: OnNodes | None = None
@@ -78,7 +86,12 @@ class Planner:
         settings = run_context.settings_of("planner")
         facts = _facts(call, run_context)
         prompt = planner.prompt(
-            run_context.goal, material, in_program=in_program, facts=facts, continues=bool(run_context.history)
+            run_context.goal,
+            material,
+            in_program=in_program,
+            facts=facts,
+            continues=bool(run_context.history),
+            hints=await self._hints(run_prefix, call, run_context),
         )
         system = (program if in_program else planner).system(run_context.catalogue)
         own = (settings.system, run_context.instructions)
@@ -94,7 +107,7 @@ class Planner:
                 system=_with_own(own, system),
                 settings=settings,
                 max_output_tokens=settings.max_tokens,
-                messages=await self._repair(run_prefix, call),
+                messages=await self._repair(run_prefix, call, run_context),
                 progress=writing.progress,
                 account=attempts,
                 on_text=writing.take,
@@ -181,7 +194,7 @@ class Planner:
                 return known.model_copy(update={"usage": NO_USAGE})
         return None
 
-    async def _repair(self, run_prefix: str, call: PlanCall) -> tuple[Message, ...]:
+    async def _repair(self, run_prefix: str, call: PlanCall, run_context: RunContext) -> tuple[Message, ...]:
         if not call.problems and not call.rejections:
             return ()
         if not call.problems:
@@ -189,7 +202,37 @@ class Planner:
         draft = await self.library.value(run_prefix, call.draft)
         nodes = draft.get("nodes") if isinstance(draft, dict) else None
         ids = [str(node.get("id")) for node in nodes or () if isinstance(node, dict)]
-        return planner.repair_messages(await self.library.value(run_prefix, call.text), call.problems, ids)
+        problems = (*call.problems, *await self._unused_edges(run_prefix, call, run_context, draft))
+        return planner.repair_messages(await self.library.value(run_prefix, call.text), problems, ids)
+
+    async def _hints(self, run_prefix: str, call: PlanCall, run_context: RunContext) -> str:
+        """Return what earlier runs of this tenant teach about plans for this goal; "" if nothing is known."""
+        if self.learned is None:
+            return ""
+        namespace = run_prefix.rpartition("/")[0]
+        known = await self.learned.hints(namespace, call.tenant)
+        if not known.table.runs:
+            return ""
+        if self.models.plan_format == "program":  # the plans are lines, and would lead to another form
+            return hints(known.table, run_context.catalogue, ())
+        marks = await self.learned.marks(namespace)
+        return hints(known.table, run_context.catalogue, marks.words(run_context.goal, MAX_GOAL_WORDS))
+
+    async def _unused_edges(
+        self, run_prefix: str, call: PlanCall, run_context: RunContext, draft: Any
+    ) -> tuple[str, ...]:
+        """Return warnings of edges in a draft that earlier runs have used for nothing: it is written again anyway."""
+        if self.learned is None:
+            return ()
+        try:
+            plan = parse_plan(draft)
+        except InvalidPlan:
+            return ()
+        if not doubtful_edges(plan):
+            return ()
+        known = await self.learned.hints(run_prefix.rpartition("/")[0], call.tenant)
+        uses = uses_of(known.table, run_context.catalogue)
+        return tuple(map(str, unused_edges(plan, uses, run_context.tools)))[:MAX_PLAN_WARNINGS]
 
 
 def _with_own(own: Sequence[str | None], system: str) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 from sennit.starter.client.errors import Exit
 from sennit.starter.commands.command_line import CONNECTION, Parser, add_common_arguments, add_run_argument
 from sennit.starter.commands.launch import connect
+from sennit.starter.plans.learned import unused_edge_warnings
 from sennit.starter.plans.plan_check import check_plan
 from sennit.starter.plans.plan_file import BadPlan, PlanFile, read_plan
 from sennit.starter.plans.plan_text import plan_text
@@ -76,7 +77,8 @@ async def _check(file: PlanFile, terminal: Terminal) -> Exit:
         terminal.result("", {"plan": file.name, "problems": str(bad).splitlines(), "warnings": warnings})
         raise
     plan = checked.plan
-    warnings = [*file.warnings(plan, checked.catalogue), *file.lines(checked.doubts)]
+    doubts = [*checked.doubts, *await unused_edge_warnings(plan, checked.catalogue.tools)]
+    warnings = [*file.warnings(plan, checked.catalogue), *file.lines(doubts)]
     quote = file.quote(checked.catalogue) if file.script else None
     _warn(warnings, terminal)
     about = f"{file.name}: {len(plan.nodes)} node{'s' * (len(plan.nodes) != 1)}, no problems"

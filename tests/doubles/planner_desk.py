@@ -11,6 +11,7 @@ from sennit.activities.nodes.attempts import Attempts
 from sennit.activities.programs.reading import read
 from sennit.activities.providers.settings import ModelSettings, PlanFormat, Server
 from sennit.activities.runs.planner import Planner
+from sennit.activities.storage.learned import LearnedStore
 from sennit.activities.storage.run_context import ArtifactReader, RunContext
 from sennit.activities.toolbox import load_tools
 from sennit.testing.models import ModelServer
@@ -37,6 +38,7 @@ class Desk:
         self._planner = planner
         self.run_context = ""
         self.fault = ""
+        self.learned: LearnedStore | None = None
 
     async def ask(
         self,
@@ -54,7 +56,7 @@ class Desk:
         )
         self.run_context = await self.library.keep(HOME, run_context)
         call = PlanCall(run="run", run_context=self.run_context, **fields)
-        planning = Planner(self.store, self.library, self.models, read)
+        planning = Planner(self.store, self.library, self.models, read, self.learned)
         self.attempts = Attempts(1, 0, fault=self.fault)
         return await planning.plan(HOME, call, self.attempts, on_nodes)
 

@@ -11,7 +11,8 @@ from doubles.stores import new_store
 
 from sennit.activities.storage.directory import DirectoryStore
 from sennit.activities.storage.learned import LearnedStore
-from sennit.workflows.plan.learning.trajectory import NotedCall, Source, Trajectory
+from sennit.activities.toolbox import load_tools
+from sennit.workflows.plan.learning.trajectory import NotedCall, Source, Trajectory, keys_of
 
 
 @pytest.fixture
@@ -20,10 +21,14 @@ def store(tmp_path: Path) -> DirectoryStore:
 
 
 def learn(store: DirectoryStore, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-    """Run `sennit learn` with the environment of a worker that has this store."""
+    return sennit(store, "learn", *arguments, **env)
+
+
+def sennit(store: DirectoryStore, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run `sennit` with the environment of a worker that has this store."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("SENNIT_", "TEMPORAL_"))}
     place = {"SENNIT_ARTIFACTS": store.place("", "").rstrip("/"), "SENNIT_STATE": "/nowhere"}
-    command = [sys.executable, "-m", "sennit", "learn", *arguments]
+    command = [sys.executable, "-m", "sennit", *arguments]
     return subprocess.run(command, env=clean | place | env, capture_output=True, text=True, timeout=60, check=False)
 
 
@@ -70,6 +75,30 @@ async def test_an_export_needs_values_and_has_no_secrets(store: DirectoryStore, 
     assert (done.returncode, done.stdout) == (0, f"{target}: 1 conversation\n")
     (line,) = target.read_text().splitlines()
     assert json.loads(line) == {"messages": [{"role": "user", "content": "the key is [redacted]"}]}
+
+
+async def test_a_plan_is_warned_of_an_edge_that_was_of_no_use(store: DirectoryStore, tmp_path: Path) -> None:
+    keys = keys_of(load_tools([]).catalogue())
+    versions = {name: key.partition("@")[2] for name, key in keys.items()}
+    for number in range(5):
+        calls = tuple(
+            NotedCall(name=name, kind="tool", version=versions[name], began=began, millis=5)
+            for name, began in (("search", 0), ("calculate", 5))
+        )
+        run = Trajectory(run=f"r{number}", status="done", ended=1, calls=calls)
+        await LearnedStore(store).note("default", "", run)
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(
+        "goal: add\n"
+        "nodes:\n"
+        "- {id: a, kind: tool, tool: search, args: {query: rivers}}\n"
+        "- {id: b, kind: tool, tool: calculate, args: {expression: '1 + 1'}, needs: [a]}\n"
+        "answer: [$a, $b]\n"
+    )
+    done = sennit(store, "plan", "check", str(plan))
+    assert done.returncode == 0, done.stderr
+    assert "plan.yaml:4" in done.stderr
+    assert "in 5 of 5 runs `calculate` used nothing of what `search` had returned" in done.stderr
 
 
 def test_without_a_store_it_says_so(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """What runs leave for those to come: which calls they made, and where the arguments of each came from."""
 
+import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,7 @@ async def learning(model_server: ModelServer, cache: Path, artifacts: Path, docs
         identity="tests",
         approval="never",
         learn="full",
+        plan_hints=True,
     )
     await served.close()
 
@@ -129,3 +131,19 @@ async def main():
     first, second = (await trajectory_of(learning, client, handle.id)).calls
     assert first.sources[0].origin == "constant"
     assert [(each.origin, each.call, each.path) for each in second.sources] == [("output", 0, "value")]
+
+
+async def test_the_next_planner_reads_the_plan_of_the_last_run_with_its_tools(
+    learn: Start, client: Client, model_server: ModelServer
+) -> None:
+    model_server.on("You plan work", '1. nap(value="the secret")\n2. nap(value=$1.value)\n3. answer($2)')
+    model_server.on("You put results together", "It is.")
+    goal = f"Is it a secret {uuid.uuid4().hex}?"
+    first = await learn(goal=goal, tenant="planned")
+    assert (await first.result())["status"] == "done"
+    assert await noted(client, first.id) == 3
+    assert "earlier_runs" not in model_server.asked[0].text
+    await (await learn(goal=goal, tenant="planned")).result()
+    told = next(asked.text for asked in model_server.asked[1:] if "You plan work" in asked.system)
+    assert '1. nap(value="…")\n2. nap(value=${1.value})' in told
+    assert "the secret" not in told.partition("earlier_runs")[2]

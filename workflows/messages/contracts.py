@@ -155,6 +155,8 @@ class PlanCall(Message):
     """What the run may spend."""
     checks: bool = False
     """Whether the draft is checked as well, as far as that works without delay."""
+    tenant: str = ""
+    """Of whose earlier runs the planner is told."""
 
 
 class PlanDraft(Message):

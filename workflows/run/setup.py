@@ -148,6 +148,8 @@ class RunSetup:
         facts: dict[str, Any] = {"today": workflow.info().start_time.date().isoformat()}
         if self.budget is not None:
             facts["budget"] = self.budget
+        if self.tenant:
+            facts["tenant"] = self.tenant
         return facts
 
     async def _planned(

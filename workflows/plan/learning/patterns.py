@@ -164,11 +164,16 @@ class PatternTable(_Row):
 
         `versions` are the keys that tools have today: patterns of a tool with other schemas are not used.
         """
-        for pair, row in self.pairs.items():
-            first, _, second = pair.partition(_ARROW)
+        for first, second, row in self.rows():
             is_known = all(versions.get(name_in(key), key) == key for key in (first, second))
             if is_known:
                 yield name_in(first), name_in(second), row, self.tools.get(first, ToolRow())
+
+    def rows(self) -> Iterator[tuple[str, str, PairRow]]:
+        """Yield each pair of keys with what is known of it."""
+        for pair, row in self.pairs.items():
+            first, _, second = pair.partition(_ARROW)
+            yield first, second, row
 
 
 def read_table(body: bytes | None) -> PatternTable | None:
