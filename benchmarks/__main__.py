@@ -18,8 +18,8 @@ from typing import Any
 
 from temporalio.client import WorkflowFailureError
 
-from benchmarks import board, hints, hostile, programs, step
-from benchmarks.agents import comparison
+from benchmarks import board, fanout, hints, hostile, programs, rates, step, stream
+from benchmarks.agents import comparison, faults
 from benchmarks.performance import run
 from benchmarks.performance.scale import p95
 from benchmarks.shapes import wide
@@ -70,6 +70,10 @@ if __name__ == "__main__":
         "page": partial(run.parts, to_page=True),
         "agents": comparison.main,
         "programs": programs.main,
+        "faults": faults.main,
+        "stream": stream.main,
+        "fanout": fanout.main,
+        "rates": rates.main,
         "hints": hints.main,
     }
     chosen = others.get(sys.argv[1]) if sys.argv[1:] else None

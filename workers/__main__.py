@@ -18,10 +18,19 @@ import socket
 import sys
 import time
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 
 ALLOCATIONS = 10_000
 """New objects after which Python looks for garbage. Of its default, 700, a large plan makes as many for ten nodes."""
+OTHERS = {
+    "gc": ("garbage", "main"),
+    "learn": ("learning", "main"),
+    "try": ("trial", "main"),
+    "login": ("login", "main"),
+    "token": ("login", "print_headers"),
+}
+"""Commands with arguments of their own: the module and the function that take them. A worker needs none of them."""
 USAGE = """\
 usage: python -m sennit.workers ROLE        serve a role: {roles}
        python -m sennit.workers catalogue   print all tools, roles and models as JSON
@@ -42,9 +51,8 @@ def main(arguments: Sequence[str]) -> int:
     from sennit.workers.roles import ROLES, UnknownRole
     from sennit.workers.settings import WrongSetting
 
-    takes_more = arguments[:1] in (["gc"], ["learn"], ["try"], ["login"], ["token"]) or (
-        arguments[:1] == ["check"] and len(arguments) == 2
-    )
+    is_check = arguments[:1] == ["check"] and len(arguments) == 2
+    takes_more = is_check or (bool(arguments) and arguments[0] in OTHERS)
     if (len(arguments) != 1 and not takes_more) or arguments[0].startswith("-"):
         usage = USAGE.format(roles=", ".join(ROLES))
         if list(arguments) in (["-h"], ["--help"]):
@@ -55,27 +63,11 @@ def main(arguments: Sequence[str]) -> int:
     if takes_more:
         gc.enable()
     try:
-        if arguments[0] == "gc":
-            from sennit.workers.garbage import main as collect_garbage
-
-            return collect_garbage(arguments[1:])
-        if arguments[0] == "learn":
-            from sennit.workers.learning import main as show_learned
-
-            return show_learned(arguments[1:])
-        if arguments[0] == "try":
-            from sennit.workers.trial import main as try_tool
-
-            return try_tool(arguments[1:])
-        if arguments[0] == "login":
-            from sennit.workers.login import main as log_in
-
-            return log_in(arguments[1:])
-        if arguments[0] == "token":
-            from sennit.workers.login import print_headers
-
-            return print_headers(arguments[1:])
-        if takes_more:
+        if arguments[0] in OTHERS:
+            module, function = OTHERS[arguments[0]]
+            status: int = getattr(import_module(f"sennit.workers.{module}"), function)(arguments[1:])
+            return status
+        if is_check:
             return check_types(arguments[1])
         if arguments[0] == "catalogue":
             return catalogue()

@@ -1,0 +1,187 @@
+"""`make bench ARGS=fanout`: one run that starts hundreds of sub-agents, beside plain asyncio with the same server.
+
+Each agent makes five model calls, one after the other: the plan that its planner writes has four. The model server is a
+process of its own that takes as long as a model would. The critical path is five calls, however many agents there are.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+from temporalio.api.enums.v1 import EventType
+from temporalio.client import WorkflowHandle
+
+from benchmarks.performance.table import Part, Table, figure, goal_cell
+from benchmarks.stage import Stage, stage
+from sennit.starter.dev.server import free_port
+
+AGENTS, CALLS, SECONDS = 300, 5, 0.8
+WARM = 5
+GOAL_RATIO, GOAL_CPU, GOAL_EVENTS, GOAL_KILOBYTES = 3.0, 80, 5, 2.0
+SLOTS = 400
+"""Calls that the worker makes at once: with the usual 100, the calls of 300 agents would wait for one another."""
+LONGEST = 900.0
+PLAN = {
+    "nodes": [
+        {"id": f"n{place}", "kind": "llm", "prompt": f"Step {place}: $n{place - 1}" if place > 1 else "Step 1"}
+        for place in range(1, CALLS)
+    ],
+    "answer": f"$n{CALLS - 1}",
+}
+RULES = [
+    {"match": "You plan work", "text": json.dumps(PLAN), "usage": [900, 100]},
+    {"match": "Step", "text": "fine", "usage": [200, 20]},
+]
+
+
+def request(agents: int) -> dict[str, Any]:
+    """Return the request of a run that starts so many agents in one map."""
+    team = {"id": "team", "kind": "map", "over": "$input.topics", "max_items": agents,
+            "do": {"kind": "agent", "goal": "Look into $item.", "tools": []}}  # fmt: skip
+    plan = {"inputs": {"topics": {"type": "array"}}, "nodes": [team], "answer": "$team"}
+    return {"plan": plan, "inputs": {"topics": [f"topic {place}" for place in range(agents)]}}
+
+
+@dataclass(frozen=True, slots=True)
+class Fan:
+    """What a run took: seconds, processor seconds by process, and the histories of it and of one of its agents."""
+
+    agents: int
+    seconds: float
+    asyncio_seconds: float
+    cpu: dict[str, float]
+    parent: Counter[str]
+    parent_bytes: int
+    child: Counter[str]
+    child_bytes: int
+
+    @property
+    def ratio(self) -> float:
+        """The seconds in those of the critical path."""
+        return self.seconds / (CALLS * SECONDS)
+
+    @property
+    def millis(self) -> float:
+        """Processor milliseconds of an agent with its calls: those of the workers and of the client."""
+        return 1000 * (self.cpu["worker"] + self.cpu["client"]) / self.agents
+
+
+def found(fan: Fan) -> Part:
+    """Return the table of one run."""
+    events, size = fan.parent.total() / fan.agents, fan.parent_bytes / 1000 / fan.agents
+    server = 1000 * fan.cpu["server"] / fan.agents
+    rows = [
+        ("seconds, to the critical path", figure(fan.ratio), goal_cell(fan.ratio, GOAL_RATIO)),
+        ("plain asyncio, to the critical path", figure(fan.asyncio_seconds / (CALLS * SECONDS)), ""),
+        ("ms of processor an agent: workers and client", f"{fan.millis:.0f}", goal_cell(fan.millis, GOAL_CPU)),
+        ("ms of processor an agent: Temporal", f"{server:.0f}", ""),
+        ("events of the run, an agent", f"{events:.1f}", goal_cell(events, GOAL_EVENTS)),
+        ("KB of its history, an agent", f"{size:.1f}", goal_cell(size, GOAL_KILOBYTES)),
+        ("events of an agent's own run", f"{fan.child.total()}", ""),
+        ("KB of its history", f"{fan.child_bytes / 1000:.1f}", ""),
+    ]
+    title = f"{fan.agents} agents x {CALLS} calls of {SECONDS:g} s"
+    load = f"load of the machine: {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores."
+    return Part(Table((title, "found", "goal"), rows), [load])
+
+
+@asynccontextmanager
+async def model_server(place: Path) -> AsyncIterator[str]:
+    """Start the model server, and yield its address as OPENAI_BASE_URL has it."""
+    rules, port = place / "rules.json", free_port()
+    rules.write_text(json.dumps(RULES))
+    command = [sys.executable, "-m", "sennit.testing.models", "--port", str(port), "--rules", str(rules)]
+    command += ["--first-token", str(SECONDS)]
+    with (place / "models.log").open("wb") as log:
+        server = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        server.terminate()
+        server.wait(10)
+
+
+async def plain(address: str, agents: int) -> float:
+    """Return the seconds that plain asyncio takes for the same calls."""
+    limits = httpx.Limits(max_connections=None)
+
+    async def agent(client: httpx.AsyncClient) -> None:
+        for _ in range(CALLS):
+            message = {"role": "user", "content": "Step"}
+            body = {"model": "test-model", "messages": [message], "stream": False}
+            answer = await client.post(f"{address}/chat/completions", json=body)
+            answer.raise_for_status()
+
+    async with httpx.AsyncClient(limits=limits, timeout=60) as client:
+        started = time.perf_counter()
+        await asyncio.gather(*(agent(client) for _ in range(agents)))
+        return time.perf_counter() - started
+
+
+async def run(built: Stage, address: str, agents: int) -> Fan:
+    """Run once, and read what is left of it."""
+    server = [process for process in psutil.process_iter() if _is_server_of(process, built)]
+    tops = {"worker": built.processes["all"], "client": [psutil.Process()], "server": server}
+    alone = await plain(address, agents)
+    before = {name: _spent(tree) for name, tree in tops.items()}
+    async with asyncio.timeout(LONGEST):
+        seconds, handle = await built.timed(**request(agents), model="openai:test-model")
+    cpu = {name: _spent(tree) - before[name] for name, tree in tops.items()}
+    parent = await _events(handle)
+    child = await _events(built.client.get_workflow_handle(f"{handle.id}.team[{agents // 2}]"))
+    return Fan(agents, seconds, alone, cpu, *parent, *child)
+
+
+def _is_server_of(process: psutil.Process, built: Stage) -> bool:
+    try:
+        return process.ppid() == os.getpid() and built.address.rpartition(":")[2] in process.cmdline()
+    except psutil.Error:
+        return False
+
+
+def _spent(processes: Sequence[psutil.Process]) -> float:
+    """Return the processor seconds that processes have used, with their children."""
+    times = [each.cpu_times() for top in processes for each in (top, *top.children(recursive=top.pid != os.getpid()))]
+    own = [psutil.Process().cpu_times()] if processes[:1] == [psutil.Process()] else times
+    return sum(each.user + each.system for each in own)
+
+
+async def _events(handle: WorkflowHandle[Any, Any]) -> tuple[Counter[str], int]:
+    """Return how many events of each type a history has, and its bytes."""
+    history = await handle.fetch_history()
+    types = Counter(EventType.Name(event.event_type).removeprefix("EVENT_TYPE_") for event in history.events)
+    return types, sum(event.ByteSize() for event in history.events)
+
+
+async def main(arguments: Sequence[str]) -> int:
+    """Measure and print; 1 if a goal is missed."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks fanout")
+    parser.add_argument("--agents", type=int, default=AGENTS)
+    parser.add_argument("--slots", type=int, default=SLOTS, help="calls that the worker makes at once")
+    parser.add_argument("--events", action="store_true", help="print the events of the histories by type, too")
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix="sennit-bench-") as folder:
+        place = Path(folder)
+        async with model_server(place) as address:
+            env = {"OPENAI_BASE_URL": address, "OPENAI_API_KEY": "any", "SENNIT_SLOTS": str(options.slots)}
+            async with stage(place, **env) as built:
+                await built.timed(**request(WARM), model="openai:test-model")
+                fan = await run(built, address, options.agents)
+    print(found(fan).text())
+    if options.events:
+        print(f"\nthe run: {dict(fan.parent)}\nan agent: {dict(fan.child)}")
+    met = fan.ratio <= GOAL_RATIO and fan.millis <= GOAL_CPU
+    return 0 if met else 1
