@@ -119,6 +119,7 @@ _PLACES_OF_WORDS = (
     "reason", "description", "title", "error",
 )  # fmt: skip
 _ERROR_FIELDS = ("error", "errors", "exception", "fault", "Error")
+_PLACES_OF_ERROR = frozenset((*_ERROR_FIELDS, "base_resp"))
 _WORDS_OF_ERROR = ("message", "detail", "msg", "status_msg", "error_msg", "error_message", "errorMessage")
 
 
@@ -351,7 +352,7 @@ def is_error(data: Any, fields: Collection[str]) -> bool:
         return True
     if any(_error_in(place) for place in _places(data)):
         return True
-    if any(data.get(name) for name in fields):
+    if any(map(data.get, fields)):
         return False
     return any(isinstance(data.get(name), str | list) and data[name] for name in _WORDS_OF_ERROR)
 
@@ -368,6 +369,8 @@ def _places(data: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _error_in(place: dict[str, Any]) -> Any:
     """Return the error that stands in a part of an event, None if there is none."""
+    if _PLACES_OF_ERROR.isdisjoint(place):  # as in nearly every event
+        return None
     for name in _ERROR_FIELDS:
         if place.get(name):
             return place[name]

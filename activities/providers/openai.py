@@ -133,8 +133,9 @@ class OpenAI:
 
     def _message(self, reply: ReplyBuilder, message: dict[str, Any]) -> None:
         reply.add_text(_text_in(message))
-        thought = message.get("reasoning_content") or message.get("reasoning") or ""
-        reply.add_thought(thought if isinstance(thought, str) else json.dumps(thought))
+        thought = message.get("reasoning_content") or message.get("reasoning")
+        if thought:
+            reply.add_thought(thought if isinstance(thought, str) else json.dumps(thought))
         self._fields(reply, message)
         if message.get("refusal"):
             reply.refusal = f"{reply.refusal or ''}{message['refusal']}"

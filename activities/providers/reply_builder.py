@@ -296,7 +296,7 @@ class ReplyBuilder:
 
     def served_by(self, model: Any) -> None:
         """Take the server's word for which model replies, if that is a name."""
-        if isinstance(model, str):
+        if isinstance(model, str) and model != self.model:  # it is in every event
             self.model = one_line(model, MAX_MODEL_CHARACTERS)
 
     def resume(self, begun: int) -> None:

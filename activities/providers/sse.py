@@ -30,9 +30,11 @@ class EventParser:
         self._after_cr = chunk.endswith(b"\r")
         for piece in chunk.splitlines(keepends=True):
             if piece.endswith((b"\n", b"\r")):
-                line = bytes(self._rest + piece).rstrip(b"\r\n")
+                line = bytes(self._rest + piece) if self._rest else piece
                 self._rest.clear()
-                yield from self._line(line)
+                data = self._line(line.rstrip(b"\r\n"))
+                if data is not None:
+                    yield data
             elif self._rest.startswith(b":"):
                 self.idle_bytes += len(piece)
             else:
@@ -40,12 +42,15 @@ class EventParser:
 
     def close(self) -> Iterator[str]:
         """Yield the event that the end of the stream has left without its empty line: some servers send none."""
-        line = bytes(self._rest)
+        lines = (bytes(self._rest), b"")
         self._rest.clear()
-        yield from self._line(line)
-        yield from self._line(b"")
+        for line in lines:
+            data = self._line(line)
+            if data is not None:
+                yield data
 
-    def _line(self, line: bytes) -> Iterator[str]:
+    def _line(self, line: bytes) -> str | None:
+        """Take a line; return the data of the event that it ends, None if it ends none."""
         self.lines += 1
         text = line.decode()
         if self._first:
@@ -53,11 +58,11 @@ class EventParser:
         if not text:
             self.idle_bytes += 1
             data, self._data = self._data, []
-            if data:
-                self.is_error, self._names_error = self._names_error, False
-                yield "\n".join(data)
-            self._names_error = False
-            return
+            names_error, self._names_error = self._names_error, False
+            if not data:
+                return None
+            self.is_error = names_error
+            return "\n".join(data)
         field, _, value = text.partition(":")
         value = value.removeprefix(" ")
         if field in ("data", "error"):
@@ -66,3 +71,4 @@ class EventParser:
             self.idle_bytes += len(line)
         if field == "error" or (field == "event" and value.strip() == "error"):
             self._names_error = True
+        return None
