@@ -350,8 +350,9 @@ def is_error(data: Any, fields: Collection[str]) -> bool:
         return False
     if "error" in (data.get("type"), data.get("object"), data.get("event")):
         return True
-    if any(_error_in(place) for place in _places(data)):
-        return True
+    for place in _places(data):
+        if _error_in(place):
+            return True
     if any(map(data.get, fields)):
         return False
     return any(isinstance(data.get(name), str | list) and data[name] for name in _WORDS_OF_ERROR)
@@ -362,8 +363,13 @@ def _places(data: dict[str, Any]) -> list[dict[str, Any]]:
     places = [data]
     choices = data.get("choices")
     for choice in choices if isinstance(choices, list) else ():
-        if isinstance(choice, dict):
-            places += [choice, *(choice[name] for name in ("delta", "message") if isinstance(choice.get(name), dict))]
+        if not isinstance(choice, dict):
+            continue
+        places.append(choice)
+        for name in ("delta", "message"):
+            message = choice.get(name)
+            if isinstance(message, dict):
+                places.append(message)
     return places
 
 

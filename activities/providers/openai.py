@@ -154,7 +154,7 @@ class OpenAI:
 
     def _fields(self, reply: ReplyBuilder, message: dict[str, Any]) -> None:
         """Keep what else the server has sent with the turn: it may want that back."""
-        if len(message) <= len(_MESSAGE_FIELDS & message.keys()):
+        if _MESSAGE_FIELDS.issuperset(message):
             return
         for name, value in message.items():
             if name not in _MESSAGE_FIELDS and value:
