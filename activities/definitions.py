@@ -175,7 +175,7 @@ class Activities:
         )
         llm = ModelCalls(self._models, self._library)
         threads = asyncio.Semaphore(max(MAX_THREADS, slots or 0))
-        programs = Programs(self._library, interpreter, compiler_of, self._models.providers)
+        programs = Programs(self._library, interpreter, compiler_of, self._models.providers, backlog=self._backlog)
         self._timings, self._workers = CallTimings(), QueueWorkers()
         self._learn = learn
         self._noter = RunNoter(self._learned, self._library, keeps_values=learn == "full")
@@ -301,6 +301,9 @@ class Activities:
             is_last = _is_last_attempt(activity.info())
             work = self._agents.store(_run_prefix(call.run), call, Attempts.of_this_activity, is_last=is_last)
             return await _typed(work)
+
+    async def _backlog(self, queue: str) -> int | None:
+        return await self._workers.backlog(activity.client(), queue)
 
     async def _with_workers(self, prepared: Prepared) -> Prepared:
         """Return what is prepared with what a run has to know of the namespace and its workers."""

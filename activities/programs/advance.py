@@ -1,7 +1,8 @@
 """One advance of a program: feed what has ended, run the script until it waits, and put its calls on a page."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -57,10 +58,16 @@ from sennit.workflows.plan.language.nodes import ProgramNode, ToolNode
 from sennit.workflows.plan.language.text import one_line
 from sennit.workflows.plan.limits import MAX_LOSS_CHARACTERS, MAX_MANIFEST_BYTES
 from sennit.workflows.plan.programs.source import as_known, line_in_file, place_in
+from sennit.workflows.plan.programs.vocabulary import ROLES
 
 _NOTHING_ENDS = "the script waits for nothing that can end"
 _OTHER_CALLS = "run again over what is recorded, the script makes other calls than it made"
 _OLDER = "the program began under an earlier version of Sennit, whose scripts this one cannot go on with: edit the run"
+
+
+Backlog = Callable[[str], Awaitable[int | None]]
+"""Returns about how many activities wait in a task queue; None if the server does not say."""
+_ASKS_FOR_LOAD = re.compile(r"\bload\s*\(")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +80,8 @@ class Programs:
     providers: tuple[str, ...]
     snapshots: Snapshots = field(default_factory=Snapshots)
     seen: SeenMarks = field(default_factory=SeenMarks)
+    backlog: Backlog | None = None
+    """Tells how many calls wait in a queue; None where no server is to be asked."""
 
     async def advance(
         self, context: NodeContext, make: MakeCall | None = None, recorded: Recorded | None = None
@@ -106,6 +115,7 @@ class Programs:
             slots=call.slots,
             rate=_rate_of_workers(run_context, call.rates),
             is_trusted=digest_of(script.encode()) in run_context.trusted_scripts,
+            loads=await self._loads(script, run_context, call.running),
         )
         step = StepContext(context, around, partial(part_of, self.compiler, context, run_context), recorded)
         calls = None
@@ -117,6 +127,20 @@ class Programs:
         await self.library.put_all(prefix, list(around.bodies.values()))  # a script that is cut off may add more
         page = await page_of(self.library, self.compiler, context, run_context, found)
         return NodeOutput(None, more="program", page=page, log=found.log)
+
+    async def _loads(
+        self, script: str, run_context: RunContext, running: Mapping[str, int]
+    ) -> dict[str, dict[str, int | None]]:
+        """Return the calls that run and wait for the models of each role, for a script that asks for it."""
+        loads: dict[str, dict[str, int | None]] = {}
+        if not _ASKS_FOR_LOAD.search(script):
+            return loads
+        for role in ROLES:
+            for name in run_context.models.get(role, ())[:1]:
+                queue = queues.llm_queue(name)
+                waiting = await self.backlog(queue) if self.backlog is not None else None
+                loads[role] = {"running": running.get(queue, 0), "backlog": waiting}
+        return loads
 
     async def _carry_on(
         self, step: StepContext, context: NodeContext, session: Session, calls: ShortCalls | None

@@ -54,7 +54,7 @@ from sennit.workflows.plan.language.references import literal
 from sennit.workflows.plan.language.text import format_name, format_names, nearest_or_known
 from sennit.workflows.plan.limits import DEFAULT_WINDOW
 from sennit.workflows.plan.programs.source import as_known, line_in_file, place_in
-from sennit.workflows.plan.programs.vocabulary import AS_TASKS, ROLES, SILENCES
+from sennit.workflows.plan.programs.vocabulary import AS_TASKS, MAY_BE_HIDDEN, ROLES, SILENCES
 
 _MATERIAL = "material_"
 
@@ -64,8 +64,8 @@ class Surroundings:
     """What a run lets its scripts use: its script, the tools of its catalogue, the model providers, what its budget has
     left, the classes of the script, what tells the run from others, and how its writes are claimed. `bodies` are to be
     stored, by their digests. `slots` are those of activities, and `rate` is how many calls a minute the models of
-    workers take; None where nobody has set it. A script that a person `trusts` runs where the kernel cannot confine it,
-    too.
+    workers take; None where nobody has set it. `loads` has the calls that run and wait, by role. A script that a person
+    `trusts` runs where the kernel cannot confine it, too.
     """
 
     script: str
@@ -79,6 +79,7 @@ class Surroundings:
     slots: int = DEFAULT_WINDOW
     rate: int | None = None
     is_trusted: bool = False
+    loads: dict[str, dict[str, int | None]] = field(default_factory=dict)
 
 
 class WantedWrite(NamedTuple):
@@ -308,7 +309,7 @@ class Words:
             return Ended(self.session.ticket(self.session.made))
         if values:
             raise Refused("TypeError", "takes arguments by name: task(function, name=value)")
-        if function in _WORDS:
+        if function in _WORDS and function not in MAY_BE_HIDDEN:
             raise Refused("TypeError", f"{function} is no task; write an `async def` that calls it")
         self._start(call, function, arguments)
         return Ended(self.session.ticket(self.session.made))
@@ -418,6 +419,11 @@ class Words:
             bounds.append(self.around.rate // calls)
         return Ended(max(1, min(bounds)))
 
+    def _load(self, _call: Call, role: Any = "worker") -> Ended:
+        if role not in ROLES:
+            raise Refused("ValueError", f"`role` is one of {format_names(ROLES)}, not {role!r:.40}")
+        return Ended(self.around.loads.get(role, {"running": 0, "backlog": None}))
+
     @property
     def _next(self) -> str:
         return f"{self.session.stems[-1][1]}_{self.session.made + 1}"
@@ -515,4 +521,5 @@ _WORDS: dict[str, Callable[..., Ended | Sleep | None]] = {
     "cancel": Words._cancel,
     "budget_left": Words._budget_left,
     "width": Words._width,
+    "load": Words._load,
 }

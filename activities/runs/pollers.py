@@ -1,4 +1,4 @@
-"""How many workers serve a task queue."""
+"""How many workers serve a task queue, and how many activities wait in it."""
 
 import time
 from collections.abc import Iterable
@@ -26,6 +26,20 @@ class QueueWorkers:
         """Return how many workers serve each queue, where they are several. No error if nobody says."""
         found = {queue: await self._count(client, queue) for queue in dict.fromkeys(queues)}
         return {queue: count for queue, count in found.items() if count > 1}
+
+    async def backlog(self, client: Client, queue: str) -> int | None:
+        """Return about how many activities wait in a queue now; None if the server does not say."""
+        request = DescribeTaskQueueRequest(
+            namespace=client.namespace,
+            task_queue=TaskQueue(name=queue),
+            task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
+            report_stats=True,
+        )
+        try:
+            answer = await client.workflow_service.describe_task_queue(request, timeout=_LIMIT)
+        except RPCError:
+            return None
+        return int(answer.stats.approximate_backlog_count)
 
     async def _count(self, client: Client, queue: str) -> int:
         asked, known = self._found.get(queue, (-FRESH, 0))

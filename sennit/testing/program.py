@@ -136,7 +136,7 @@ class _Program:
 
         def answer(call: Call) -> Ended | Sleep | None:
             if call.function in FROM_RUN and call.function in self._fakes:
-                return Ended(self._fakes[call.function](**call.kwargs))
+                return Ended(self._fakes[call.function](*call.args, **call.kwargs))
             for name in call.kwargs.get("tools") or ():
                 self._fake(name, call)
             ended = words.answer(call)

@@ -13,6 +13,7 @@ from sennit.activities.programs.interpreter import Interpreter
 from sennit.activities.sandbox.runner import Sandbox
 from sennit.activities.sandbox.tools import code_tools
 from sennit.activities.toolbox.loader import load_tools
+from sennit.starter.client.request import script_of
 from sennit.testing import run
 from sennit.workflows.plan.programs.stubs import stubs_of
 
@@ -40,7 +41,7 @@ async def test_the_types_of_every_program_are_right() -> None:
         ).catalogue()
     )
     async with Interpreter() as interpreter:
-        found = {name: await interpreter.type_problems((PROGRAMS / f"{name}.py").read_text(), stubs) for name in EVERY}
+        found = {name: await interpreter.type_problems(script_of(PROGRAMS / f"{name}.py"), stubs) for name in EVERY}
     assert {name: problems for name, problems in found.items() if problems} == {}
 
 
@@ -372,3 +373,70 @@ def test_programs_answer_the_same_whatever_ends_first() -> None:
 
         answers.add(played("blackboard", {"llm": answer}, goal="x", turns=2))
     assert len(answers) == 1
+
+
+def test_a_swarm_counts_only_votes_for_an_option() -> None:
+    """300 votes, of which ten fail and twenty are for something else."""
+
+    def llm(prompt: str, *material: Any, **_: Any) -> Any:
+        number = int(re.findall(r"\d+", prompt)[0])
+        if number <= 10:
+            raise RuntimeError("the model is away")
+        if number <= 30:
+            return {"vote": "the moon"}
+        return {"vote": "Nile." if number % 3 else "the amazon"}
+
+    found = played("swarm", {"llm": llm}, question="Longest?", options=["Nile", "The Amazon"])
+    assert found == {"answer": "Nile", "share": 0.667, "lost": 30}
+    with pytest.raises(ValueError, match="no vote could be counted"):
+        played("swarm", {"llm": lambda *_, **__: {"vote": "x"}}, question="?", options=["a"], votes=5)
+
+
+@pytest.mark.parametrize(
+    ("doubts", "by", "judges"), [([0.1], "judge", 1), ([0.9, 0.2], "critic", 2), ([0.9, 1.5], "person", 2)]
+)
+def test_a_judge_in_doubt_asks_another_one_and_then_a_person(doubts: list[float], by: str, judges: int) -> None:
+    roles: list[str] = []
+
+    def llm(_: str, *material: Any, role: str, **__: Any) -> Any:
+        roles.append(role)
+        return {"verdict": "Wrong", "doubt": doubts[len(roles) - 1], "why": "so"}
+
+    found = played("judge", {"llm": llm, "ask": lambda *_, **__: "right"}, question="?", answer="!")
+    assert (found["by"], found["judges"], found["verdict"]) == (by, judges, "right" if by == "person" else "wrong")
+    assert roles == ["judge", "critic"][:judges]
+
+
+@pytest.mark.parametrize(
+    ("sure", "backlog", "by"),
+    [(0.9, 0, "quick"), (0.5, 7, "careful"), (0.5, None, "careful"), (0.5, 90, "quick, twice")],
+)
+def test_a_route_goes_by_confidence_and_by_workload(sure: float, backlog: int | None, by: str) -> None:
+    def llm(_: str, *material: Any, role: str = "worker", **__: Any) -> Any:
+        return {"answer": role, "sure": sure}
+
+    asked: list[str] = []
+
+    def load(role: str) -> dict[str, int | None]:
+        asked.append(role)
+        return {"running": 3, "backlog": backlog}
+
+    found = played("route", {"llm": llm, "load": load}, question="?")
+    assert (found["by"], asked) == (by, [] if by == "quick" else ["critic"])
+
+
+def test_a_relay_passes_its_token_to_members_only() -> None:
+    turns = iter([("writer", "editor"), ("editor", "writer"), ("writer", "Done.")])
+
+    def llm(prompt: str, *_: Any, **__: Any) -> Any:
+        holder, following = next(turns)
+        assert f"You are the {holder}." in prompt
+        return {"did": f"the {holder}'s part", "next": following}
+
+    found = played("relay", {"llm": llm}, goal="A page.", members=["writer", "editor"])
+    assert found == {"answer": "the writer's part", "turns": 3, "last": "writer"}
+    endless = {"llm": lambda *_, **__: {"did": "more", "next": "editor"}, "ask": lambda *_, **__: "enough"}
+    found = played("relay", endless, goal="A page.", members=["writer", "editor"], rounds=2)
+    assert found == {"answer": "enough", "turns": 2, "last": "person"}
+    with pytest.raises(ValueError, match="none of"):
+        played("relay", {"llm": lambda *_, **__: {"did": "", "next": "boss"}}, goal="A page.", members=["writer"])

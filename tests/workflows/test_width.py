@@ -77,3 +77,31 @@ async def test_the_board_says_what_holds_the_items_of_a_map_back(begin: Start, h
     await until(handle, lambda view: view["counts"].get("running", 0) >= 2)
     assert "3 wait for a slot" in await board(handle)
     await handle.cancel()
+
+
+async def test_a_script_knows_what_runs_and_waits_for_a_model(begin: Start, model_server: ModelServer) -> None:
+    script = """
+async def main():
+    try:
+        await load("planner")
+    except ValueError as error:
+        return [await load(), str(error)]
+"""
+    report = await (await begin(plan=program(script))).result()
+    there, refused = report["answer"]
+    assert there == {"running": 0, "backlog": 0}
+    assert refused.startswith("load: `role` is one of worker, critic")
+
+
+async def test_functions_of_a_script_may_have_the_names_of_these_words(begin: Start) -> None:
+    script = """
+async def load(number: int):
+    return number + 1
+
+async def width():
+    return 40
+
+async def main():
+    return await width() + (await parallel([task(load, number=1)]))[0]
+"""
+    assert (await (await begin(plan=program(script))).result())["answer"] == 42

@@ -76,6 +76,8 @@ class ProgramNodeCall(AskingCall, BudgetedCall):
     """How many activities of the run may be under way at once."""
     rates: dict[str, int] = Field(default_factory=dict)
     """The calls a minute of each model queue, where they are configured."""
+    running: dict[str, int] = Field(default_factory=dict)
+    """How many model calls of the run are under way, by their queue."""
 
     def without_inputs(self) -> Self:
         """Return what the step's own calls take of it: nothing of what the step itself waits for."""

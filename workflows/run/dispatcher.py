@@ -253,12 +253,22 @@ class Dispatcher:
         if isinstance(call, ProgramNodeCall):
             limits |= in_place(state, unit, limits.get("left", {}))
             limits["rates"] = {queue: rate.limit for queue, rate in state.rates.items()}
+            limits["running"] = self._model_calls()
             limits["slots"] = min(state.window, state.in_flight)
         if isinstance(call, LlmNodeCall):
             limits |= {"grant": grant(state, unit, limits.get("left", {})), "is_measured": unit in state.prompts}
         if isinstance(call, LlmNodeCall) and unit in state.graph.answering:
             limits |= {"replans": self.replans, "objections": state.objections.get(unit)}
         return call.model_copy(update=_known(**limits))
+
+    def _model_calls(self) -> dict[str, int]:
+        """Return how many model calls are under way, by their queue."""
+        found: dict[str, int] = {}
+        for unit, _ in self._flights:
+            if self._state.kind_of(unit) == "llm":
+                queue = self._state.spec_of(unit).queue
+                found[queue] = found.get(queue, 0) + 1
+        return found
 
     def _follow(self, flight: InFlight) -> None:
         self._flights.update(dict.fromkeys(flight.keys, flight))

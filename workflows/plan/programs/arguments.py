@@ -94,6 +94,7 @@ SIGNATURES = {
     "now": "",
     "cancel": "ticket",
     "budget_left": "",
+    "load": 'role="worker"',
     "width": "*, per_agent_calls=1, per_agent_tokens=None",
 }
 """What words take; `task` and `pipeline` take what the functions do that they are given."""

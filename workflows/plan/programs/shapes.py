@@ -18,7 +18,8 @@ _ENDS: Shape = {
     "items": {"properties": {"status": {}, "value": {}, "error": {}}, "additionalProperties": False},
 }
 _LEFT: Shape = {"properties": {"tokens": {}, "calls": {}, "cost_usd": {}}, "additionalProperties": False}
-_OF_WORDS = {"settled": _ENDS, "budget_left": _LEFT}
+_LOAD: Shape = {"properties": {"running": {}, "backlog": {}}, "additionalProperties": False}
+_OF_WORDS = {"settled": _ENDS, "budget_left": _LEFT, "load": _LOAD}
 _TEXT: Shape = {"type": "string"}
 _NOTHING: Shape = {"type": "null"}
 _CHANGES = ("update", "setdefault", "append", "extend", "insert")

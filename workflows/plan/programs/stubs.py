@@ -97,6 +97,8 @@ def phase(name: str) -> None:
     """Begin a group of calls on the board."""
 async def budget_left() -> dict[str, Any]:
     """Return what is left of `tokens`, `calls` and `cost_usd`; None is without a limit."""
+async def load(role: Literal["worker", "critic", "judge"] = "worker") -> dict[str, Any]:
+    """Return how many calls of a role's model are `running` in this run, and the `backlog` of its queue."""
 async def width(*, per_agent_calls: int = 1, per_agent_tokens: int | None = None) -> int:
     """Return how many agents of so many model calls and tokens may run at once: by slots, budget and rate."""
 '''

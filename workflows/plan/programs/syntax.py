@@ -27,6 +27,7 @@ from sennit.workflows.plan.programs.vocabulary import (
     BUILTINS,
     CALL_ERRORS,
     INSTEAD,
+    MAY_BE_HIDDEN,
     MODULES,
     NOT_OF_ASYNCIO,
     OWN_NAMES,
@@ -159,8 +160,9 @@ class _Check(Uses):
         for name, node in self.top.items():
             around = self.source.parents[node]
             is_of_asyncio = isinstance(around, ast.ImportFrom) and around.module == "asyncio"
-            if (name in WORDS and not is_of_asyncio) or name in self.tools:
-                kind = "word" if name in WORDS else "tool"
+            is_word = name in WORDS and name not in MAY_BE_HIDDEN
+            if (is_word and not is_of_asyncio) or name in self.tools:
+                kind = "word" if is_word else "tool"
                 yield "name", node, f"there is a {kind} `{name}` already: give this another name"
 
     def _import(self, node: ast.Import | ast.ImportFrom) -> Found:

@@ -2,8 +2,10 @@
 
 JOINS = ("parallel", "settled", "first", "quorum")
 """Words that wait for tickets."""
-FROM_RUN = ("budget_left", "width")
+FROM_RUN = ("budget_left", "width", "load")
 """Words that the run answers at once, with what it is like now."""
+MAY_BE_HIDDEN = ("width", "load")
+"""Words whose names a script may give to functions of its own, which then stand for these."""
 AWAITED = ("llm", "agent", "ask", "part", "sleep", "sleep_until", *JOINS, "next_of", "pipeline", *FROM_RUN)
 PLAIN = ("task", "phase", "cancel", "now")
 """Words that a script calls without `await`."""
