@@ -35,6 +35,26 @@ def test_a_spent_budget_is_raised_as_proposed_or_not() -> None:
     assert blocked_lines(item) == ["budget: spent", "    sennit update r"]
 
 
+def test_a_plan_is_approved_or_rejected_as_it_was_shown() -> None:
+    item = BlockedOn(
+        node="",
+        why="plan",
+        question="may this plan of 2 nodes run?",
+        shown="n1 search",
+        update="approve",
+        example={"digest": "3f2a"},
+        command="sennit approve r --digest 3f2a",
+        also=("reject", "edit_plan"),
+    )
+    assert question(item) == "run this plan? [y]es, [n]o, [n]o and what to do instead: "
+    assert decision(item, "y") == ("approve", {"digest": "3f2a"})
+    assert decision(item, "n") == ("reject", {"digest": "3f2a"})
+    assert decision(item, "no look at the Ob, too") == ("reject", {"digest": "3f2a", "reason": "look at the Ob, too"})
+    assert blocked_lines(item)[-1] == "    sennit approve r --digest 3f2a  # or reject, --edit-plan"
+    with pytest.raises(Refused, match="type y or n"):
+        decision(item, "e")
+
+
 def test_planning_that_failed_is_tried_again_or_given_up() -> None:
     fields: dict[str, Any] = {"update": "retry_node", "example": {}, "command": "sennit retry r"}
     item = BlockedOn(node="", why="planning", question="down", **fields)
