@@ -90,3 +90,7 @@ class ServerUnreachable(SennitError):
     """The Temporal server does not answer, or does not let us in."""
 
     code = Exit.UNREACHABLE
+
+
+class NoServerYet(ServerUnreachable):
+    """No server is named, and none ever ran here: there is no run that anybody could mean."""

@@ -42,7 +42,7 @@ COMMANDS = {
     "setup": ("setup", "prepare a namespace, create the artifact store, limit the rate of model providers"),
     "gc": ("worker", "delete artifacts of runs that the server no longer knows"),
     "learn": ("learn", "show which calls followed which in earlier runs, forget them, or export training data"),
-    "serve": ("serve", "let other agents start runs and read them (MCP)"),
+    "serve": ("serve", "let other agents start runs and read them (MCP, A2A)"),
     "dev": ("dev", "run the local Temporal server and all workers in the foreground"),
     "worker": ("worker", "run a worker in the foreground"),
 }

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from sennit.starter.client.client import Sennit
 from sennit.starter.client.connection import configured_server, connect_client, silence_sdk_log
-from sennit.starter.client.errors import Exit, Refused, ServerUnreachable
+from sennit.starter.client.errors import Exit, NoServerYet, Refused
 from sennit.starter.client.local import has_local_runs
 from sennit.starter.client.request import RunOptions, docs_folder
 from sennit.starter.client.run import Run
@@ -46,7 +46,7 @@ async def connect(
     if docs:
         docs_folder(docs, must_exist=server is None or server.is_local)
     if server is None and not for_new and not has_local_runs():
-        raise ServerUnreachable(
+        raise NoServerYet(
             "there is no Temporal server; pass --address, set TEMPORAL_ADDRESS, or start one with `sennit dev`"
         )
     if server is None:

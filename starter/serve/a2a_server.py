@@ -34,7 +34,7 @@ from a2a.utils.constants import PROTOCOL_VERSION_CURRENT
 from a2a.utils.errors import TaskNotCancelableError, TaskNotFoundError
 from starlette.applications import Starlette
 
-from sennit.starter.client.errors import RunNotFound, SennitError
+from sennit.starter.client.errors import NoServerYet, RunNotFound, SennitError
 from sennit.starter.limits import MAX_REPLY_WAIT_SECONDS
 from sennit.starter.serve.replies import RunState
 from sennit.starter.serve.run_service import Caller, RunService
@@ -185,7 +185,7 @@ class RunTasks(TaskStore):
         caller = self._callers.of(context)
         try:
             state = await self._service.status(caller, task_id, 0, _tell_nobody)
-        except RunNotFound:
+        except (RunNotFound, NoServerYet):
             return found
         task = _task(task_id, found.context_id if found is not None else task_id, _STATES[state.status], state)
         task.artifacts.extend(await _artifacts(self._service, caller, state))
