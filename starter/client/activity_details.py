@@ -59,14 +59,18 @@ def _of_nodes(found: DescribeWorkflowExecutionResponse) -> list[tuple[ActivityId
 def _with_activity(node: NodeView, pending: dict[str, PendingActivityInfo]) -> NodeView:
     """Return the node with how its activity gets on; of one that shares it, whether it is done, as last reported."""
     if node.seat is None:
-        return _with_details(node, pending[node.id]) if node.id in pending else node
+        if node.id not in pending:
+            return node
+        return _with_details(node, pending[node.id])
     first, place = node.seat
     if first not in pending or node.status != "running":
         return node
     found = _with_details(node, pending[first])
     if _bit(pending[first], place):
         return found.model_copy(update={"preview": "done, as its activity last reported"})
-    beside = f"; its activity: {found.preview}" if found.preview else ""
+    beside = ""
+    if found.preview:
+        beside = f"; its activity: {found.preview}"
     return found.model_copy(update={"preview": f"in an activity with others{beside}"})
 
 
@@ -99,7 +103,9 @@ def _progress(item: PendingActivityInfo, age: float) -> str:
         return "paused in Temporal"
     if item.attempt > 1 and item.HasField("last_failure"):
         # a higher maximum is for calls that a busy model puts off, which are no attempts
-        most = f" of {item.maximum_attempts}" if 0 < item.maximum_attempts <= REFUSALS else ""
+        most = ""
+        if 0 < item.maximum_attempts <= REFUSALS:
+            most = f" of {item.maximum_attempts}"
         if item.last_failure.timeout_failure_info.timeout_type == TimeoutType.TIMEOUT_TYPE_HEARTBEAT:
             return f"{LOST}: attempt {item.attempt}{most}"
         return f"attempt {item.attempt}{most} after {_reason(item.last_failure)}"
@@ -114,7 +120,9 @@ def _heartbeat(item: PendingActivityInfo) -> str:
         progress = json.loads(item.heartbeat_details.payloads[0].data)
     except (IndexError, ValueError):
         return ""
-    return one_line(progress)[:200] if isinstance(progress, str) else ""
+    if not isinstance(progress, str):
+        return ""
+    return one_line(progress)[:200]
 
 
 def _reason(failure: Failure) -> str:
@@ -162,7 +170,9 @@ async def why_silent(client: Client, run: str) -> str | None:
         served = await client.workflow_service.describe_task_queue(request)
     except RPCError:
         return None
-    return None if served.pollers else f"no worker serves {queue.name}; the run waits for one: sennit worker workflow"
+    if served.pollers:
+        return None
+    return f"no worker serves {queue.name}; the run waits for one: sennit worker workflow"
 
 
 async def _describe(client: Client, run: str) -> DescribeWorkflowExecutionResponse:

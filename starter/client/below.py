@@ -53,4 +53,6 @@ async def _asked(client: Client, run: str, node: str) -> dict[str, Any]:
         if error.status is RPCStatusCode.NOT_FOUND:
             raise Refused(f"there is no run {run}") from None
         raise error_of(error) from None
-    return found if isinstance(found, dict) else {"problem": "it says nothing"}
+    if isinstance(found, dict):
+        return found
+    return {"problem": "it says nothing"}

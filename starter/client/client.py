@@ -108,7 +108,9 @@ class Sennit:
         goal, plan, title = options.pop("goal", ""), options.pop("plan", None), options.pop("title", "")
         program, docs = options.pop("program", ""), options.pop("docs", None)
         chosen_id, again, caller = options.pop("id", None), options.pop("again", False), options.pop("caller", "")
-        folder = docs_folder(docs, must_exist=self.server.is_local) if docs else None
+        folder = None
+        if docs:
+            folder = docs_folder(docs, must_exist=self.server.is_local)
         files = attached_files(options.pop("attachments", None) or {}, must_exist=self.server.is_local)
         if program:
             script = script_of(program)
@@ -118,7 +120,7 @@ class Sennit:
             plan = with_modules(plan)
         request = build_request(goal=goal, plan=plan, docs=folder, attachments=files, **options)
         name = goal or str((plan or {}).get("goal") or "") or title
-        workflow_id = chosen_id if chosen_id is not None else new_id(name)
+        workflow_id = new_id(name) if chosen_id is None else chosen_id
         return await self._begin(
             request, workflow_id, name, title, plan, request, again=again, result=result, caller=caller
         )
@@ -309,6 +311,7 @@ class Sennit:
     async def _fork(self, name: str, script: str, node: str, options: ForkOptions) -> Run[RunReport]:
         origin = await self.origin(name)
         script = script_of(script) if script else ""
-        origin = origin.with_script(script, node, options.get("inputs")) if script else origin
+        if script:
+            origin = origin.with_script(script, node, options.get("inputs"))
         options.setdefault("title", title_of(script))
         return await self.fork(origin, **options)

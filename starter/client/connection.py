@@ -91,7 +91,9 @@ def _server(config: ClientConnectConfig) -> TemporalServer:
     if not host or not port.isdigit():
         raise Refused(f"the Temporal address is HOST:PORT, not {config['target_host']!r}")
     is_local = _is_loopback(host)
-    usual_ui = f"http://{host}:8233" if is_local and port == "7233" else None
+    usual_ui = None
+    if is_local and port == "7233":
+        usual_ui = f"http://{host}:8233"
     return TemporalServer(config, is_local, _ui(CLOUD_UI if host.endswith(CLOUD_HOSTS) else usual_ui))
 
 
@@ -106,7 +108,9 @@ def local_server(
 def _ui(known: str | None) -> str | None:
     """Return where the web UI is: SENNIT_UI, which may be `off`, else what is known."""
     named = os.environ.get("SENNIT_UI")
-    return None if named == "off" else named or known or None
+    if named == "off":
+        return None
+    return named or known or None
 
 
 async def connect_client(server: TemporalServer, identity: str = "") -> Client:

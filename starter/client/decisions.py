@@ -95,8 +95,12 @@ class Decisions:
 
     async def _explained(self, error: SennitError) -> SennitError:
         """Return a NoAnswer with its reason, if the server knows it."""
-        why = await why_silent(self._client, self.id) if isinstance(error, NoAnswer) else None
-        return NoAnswer(why) if why else error
+        why = None
+        if isinstance(error, NoAnswer):
+            why = await why_silent(self._client, self.id)
+        if not why:
+            return error
+        return NoAnswer(why)
 
     def _call_error(self, error: RPCError) -> SennitError:
         if error.status is RPCStatusCode.NOT_FOUND and "completed" in error.message:

@@ -63,7 +63,9 @@ class EventReader:
         if found.status not in _ENDED or after >= page.following or page.ended:
             return []
         status, problem = _ENDED[found.status]
-        at = found.close_time.timestamp() if found.close_time else 0.0
+        at = 0.0
+        if found.close_time:
+            at = found.close_time.timestamp()
         return [RunEvent(number=page.following, at=at, kind="ended", text=problem, status=status)]
 
     async def _page(self, run_id: str, after: int, recorded: int) -> EventPage:

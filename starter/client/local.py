@@ -39,7 +39,9 @@ def allow_writes(server: TemporalServer, workflow: str) -> str:
     elsewhere the operator decides.
     """
     state = _state_of(server)
-    return "" if state is None else state.grant_file.allow_writes(workflow)
+    if state is None:
+        return ""
+    return state.grant_file.allow_writes(workflow)
 
 
 def is_local_stack(server: TemporalServer) -> bool:
@@ -50,7 +52,9 @@ def is_local_stack(server: TemporalServer) -> bool:
 def _state_of(server: TemporalServer) -> StateDir | None:
     """Return the state directory of the local stack, None if that is not the server."""
     state = StateDir.find()
-    record = state.read() if server.is_local else None
+    record = None
+    if server.is_local:
+        record = state.read()
     return state if record is not None and server.address.rpartition(":")[2] == str(record.port) else None
 
 

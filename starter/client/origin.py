@@ -76,7 +76,9 @@ class Origin:
         if node and node not in programs:
             raise Refused(f"{self.name} has no program {node!r:.60}{_known(programs)}")
         if not node and len(programs) != 1:
-            way = f"name one with --node{_known(programs)}" if programs else "fork it without --with"
+            way = "fork it without --with"
+            if programs:
+                way = f"name one with --node{_known(programs)}"
             raise Refused(f"{self.name} has {len(programs) or 'no'} programs to give a script to; {way}")
         assert self.plan is not None
         [name] = [node] if node else programs
@@ -94,7 +96,9 @@ def _programs(plan: dict[str, Any] | None) -> dict[str, dict[str, Any]]:
 
 
 def _known(names: Mapping[str, Any]) -> str:
-    return f"; there are {format_names(list(names))}" if names else ""
+    if not names:
+        return ""
+    return f"; there are {format_names(list(names))}"
 
 
 async def read_origin(client: Client, name: str) -> Origin:
@@ -130,7 +134,9 @@ async def read_origin(client: Client, name: str) -> Origin:
 
 def _plan_of(request: dict[str, Any]) -> dict[str, Any] | None:
     packed = request.get("plan_packed")
-    return unpack_plan(packed) if packed else request.get("plan")
+    if packed:
+        return unpack_plan(packed)
+    return request.get("plan")
 
 
 async def _read_run(

@@ -43,7 +43,9 @@ class RunOutcome:
     def code(self) -> Exit:
         if self.report.status == "done" and self.report.answer_ref is not None:
             return Exit.PARTIAL  # its answer is cut
-        return Exit.USAGE if self.refused else exit_of(self.report.status)
+        if self.refused:
+            return Exit.USAGE
+        return exit_of(self.report.status)
 
 
 def outcome_of_result(run: str, result: Any) -> RunOutcome:
@@ -56,7 +58,9 @@ def outcome_of_result(run: str, result: Any) -> RunOutcome:
 
 def outcome_of_failure(run: str, run_id: str, cause: BaseException) -> RunOutcome:
     """Return the outcome of a workflow that failed, was cancelled, terminated or timed out."""
-    report = _report_in(cause.details) if isinstance(cause, ApplicationError | CancelledError) else None
+    report = None
+    if isinstance(cause, ApplicationError | CancelledError):
+        report = _report_in(cause.details)
     if report is not None:
         return RunOutcome(report)
     status: RunStatus = "failed"
@@ -64,12 +68,16 @@ def outcome_of_failure(run: str, run_id: str, cause: BaseException) -> RunOutcom
     problem = str(cause) or type(cause).__name__
     if isinstance(cause, ApplicationError):
         refused = cause.type if cause.type in REFUSALS else None
-        kind = "" if refused or cause.type in (None, "RunFailed") else f"{cause.type}: "
+        kind = ""
+        if not (refused or cause.type in (None, "RunFailed")):
+            kind = f"{cause.type}: "
         problem = f"{kind}{cause.message}"
     elif isinstance(cause, CancelledError):
         status, problem = "cancelled", "the run was cancelled"
     elif isinstance(cause, TerminatedError):
-        reason = f": {cause.message}" if cause.message != "Workflow terminated" else ""
+        reason = ""
+        if cause.message != "Workflow terminated":
+            reason = f": {cause.message}"
         problem = f"the run was terminated{reason}"
     elif isinstance(cause, RunTimeout):
         problem = "the run hit its time limit in Temporal"

@@ -171,8 +171,12 @@ def with_modules(plan: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_modules(node: Any) -> Any:
-    script = node.get("script") if isinstance(node, dict) and node.get("kind") == "program" else None
-    return {**node, "script": bundled(script, ScriptFolders()).script} if isinstance(script, str) else node
+    script = None
+    if isinstance(node, dict) and node.get("kind") == "program":
+        script = node.get("script")
+    if not isinstance(script, str):
+        return node
+    return {**node, "script": bundled(script, ScriptFolders()).script}
 
 
 def _size(value: Any) -> int:
@@ -264,7 +268,9 @@ def current_trace() -> str:
     Where nobody has imported OpenTelemetry there is no current span.
     """
     trace = sys.modules.get("opentelemetry.trace")
-    found = trace.get_current_span().get_span_context() if trace is not None else None
+    found = None
+    if trace is not None:
+        found = trace.get_current_span().get_span_context()
     if found is None or not found.is_valid:
         return os.environ.get("TRACEPARENT", "")
     return f"00-{found.trace_id:032x}-{found.span_id:016x}-{found.trace_flags:02x}"

@@ -146,7 +146,9 @@ class Run(Decisions, Generic[T]):
             try:
                 outcome = outcome_of_result(self.id, await run.result())
             except WorkflowFailureError as failure:
-                successor = await self._successor() if isinstance(failure.cause, TerminatedError) else None
+                successor = None
+                if isinstance(failure.cause, TerminatedError):
+                    successor = await self._successor()
                 if successor is not None:
                     run = successor
                     continue
@@ -155,7 +157,8 @@ class Run(Decisions, Generic[T]):
                     writes = await writes_at_end(self._client, await self._last())
                     outcome = RunOutcome(outcome.report.model_copy(update={"writes": writes}))
             report = await with_whole_answer(self._client, outcome.report)
-            report = report.model_copy(update={"ui_url": self.ui_url}) if self.ui_url else report
+            if self.ui_url:
+                report = report.model_copy(update={"ui_url": self.ui_url})
             return RunOutcome(report, outcome.refused)
 
     async def _last(self) -> WorkflowExecutionDescription:
@@ -481,7 +484,9 @@ def pause_after(took: float, pause: float, *, answered: bool) -> float:
     """Return for how many seconds to leave a run alone after a query. One that takes long is asked less often; but a
     lost worker costs a whole query, and as soon as another one is there, the next is answered.
     """
-    return max(pause, 2 * took) if answered else min(pause, FAST)
+    if answered:
+        return max(pause, 2 * took)
+    return min(pause, FAST)
 
 
 def _first_run_of(found: WorkflowExecutionDescription) -> str:

@@ -141,7 +141,9 @@ async def summary_of(found: WorkflowExecution) -> RunSummary:
 def _status(status: WorkflowExecutionStatus | None, values: Mapping[str, Any]) -> RunStatus:
     """Return the run's own status where it could still write one; the server's word about any other end."""
     recorded: RunStatus | None = values.get("SennitStatus")
-    ended = _ENDED.get(status, "failed") if status else "failed"
+    ended: RunStatus = "failed"
+    if status:
+        ended = _ENDED.get(status, "failed")
     if recorded is None or ended == "cancelled":
         return ended
     was_cut_off = recorded in ("running", "blocked") and ended != "running"

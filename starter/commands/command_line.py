@@ -77,7 +77,9 @@ class Parser(argparse.ArgumentParser):
         """Set the usage line of a command and what its help ends with."""
         self.usage = " ".join(filter(None, (self.prog, arguments, "[flags]")))
         lines = "\n".join(f"  {line}" for line in examples.splitlines())
-        shared = "" if self.prog == "sennit" else f"\n\n{CONNECTION}"
+        shared = ""
+        if self.prog != "sennit":
+            shared = f"\n\n{CONNECTION}"
         self.epilog = (epilog or f"examples:\n{lines}\n") + f"\n{EXIT_CODES}{shared}"
 
     def load(self) -> None:
@@ -111,7 +113,8 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser, commands = _parser()
     if "_ARGCOMPLETE" in os.environ:
         _complete(parser, commands)
-    argv = sys.argv[1:] if argv is None else argv
+    if argv is None:
+        argv = sys.argv[1:]
     if not argv:
         parser.print_help(sys.stderr)
         parser.exit(2)

@@ -103,7 +103,9 @@ class _Progress:
 
     def show(self, result: CaseResult) -> None:
         self.done += 1
-        model = f" · {result.model}" if result.model else ""
+        model = ""
+        if result.model:
+            model = f" · {result.model}"
         ending = "right" if result.right else result.why
         self._terminal.say(f"{self.done}/{self._count}  {result.case}{model}: {ending}")
         if self._terminal.output == "jsonl":

@@ -76,7 +76,9 @@ async def launch(
     begin: Callable[..., Awaitable[Run[RunReport]]] = sennit.start
     if fork is not None:
         begin, what = sennit.fork, await fork(sennit)
-    ended = await review(sennit, what) if review is not None else None
+    ended = None
+    if review is not None:
+        ended = await review(sennit, what)
     if ended is not None:
         return ended
     run = await begin(**what, docs=docs, id=args.id, again=args.again, **run_options(args))
@@ -168,7 +170,9 @@ def read_setting(text: str) -> tuple[str, Any]:
     if not equals or not name:
         raise ValueError(f"{text[:40]!r} is not a setting; write for example {SETTING_EXAMPLE}")
     is_text = name in ("system", "effort") or (name == "stop" and not written.startswith("["))
-    value = written if is_text else value_of(written)
+    value = written
+    if not is_text:
+        value = value_of(written)
     try:
         return name, CallSettings.model_validate({name: value}).model_dump(mode="json").get(name, value)
     except ValidationError as error:

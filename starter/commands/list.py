@@ -37,7 +37,9 @@ def add_arguments(parser: Parser) -> None:
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     """Write the runs to standard output: a table, a JSON list, or with jsonl a line a run."""
     sennit = await connect(args, terminal)
-    since = datetime.now(UTC) - timedelta(seconds=args.since) if args.since else None
+    since = None
+    if args.since:
+        since = datetime.now(UTC) - timedelta(seconds=args.since)
     more = list[str]()
     found = await sennit.runs(
         status=args.status, tenant=args.tenant, since=since, failed=args.failed, on_more=lambda: more.append(_MORE)
@@ -69,7 +71,9 @@ def table(runs: list[RunSummary], width: int, now: float) -> str:
 def _nodes(summary: RunSummary) -> str:
     if summary.nodes is None:
         return ""
-    failed = f", {summary.failed} failed" if summary.failed else ""
+    failed = ""
+    if summary.failed:
+        failed = f", {summary.failed} failed"
     return f"{summary.done or 0}/{summary.nodes}{failed}"
 
 

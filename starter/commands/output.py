@@ -49,7 +49,9 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
 def _shown(value: Any, terminal: Terminal) -> str:
     if terminal.output in ("json", "jsonl"):
         return as_json(value, indent=2 if terminal.output == "json" and terminal.out.isatty() else None)
-    return clean(value).rstrip("\n") if isinstance(value, str) else as_json(value, indent=2)
+    if isinstance(value, str):
+        return clean(value).rstrip("\n")
+    return as_json(value, indent=2)
 
 
 def _into_file(args: argparse.Namespace) -> str:

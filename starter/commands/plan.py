@@ -79,7 +79,9 @@ async def _check(file: PlanFile, terminal: Terminal) -> Exit:
     plan = checked.plan
     doubts = [*checked.doubts, *await unused_edge_warnings(plan, checked.catalogue.tools)]
     warnings = [*file.warnings(plan, checked.catalogue), *file.lines(doubts)]
-    quote = file.quote(checked.catalogue) if file.script else None
+    quote = None
+    if file.script:
+        quote = file.quote(checked.catalogue)
     _warn(warnings, terminal)
     about = f"{file.name}: {len(plan.nodes)} node{'s' * (len(plan.nodes) != 1)}, no problems"
     quoted = {"quote": quote.data()} if quote else {}

@@ -35,7 +35,9 @@ class Review:
     @property
     def data(self) -> dict[str, Any]:
         """What the command's result says of the dry run as data."""
-        return {"dry_run": self.report.model_dump(mode="json")} if self.report is not None else {}
+        if self.report is None:
+            return {}
+        return {"dry_run": self.report.model_dump(mode="json")}
 
     async def show(self, dry_run: Awaitable[DryRunReport], question: str) -> None:
         """Show a dry run, and ask whether to go on if somebody is there to be asked.

@@ -82,11 +82,14 @@ async def checked_for(args: argparse.Namespace, file: PlanFile, terminal: Termin
 
 async def _fork(args: argparse.Namespace, terminal: Terminal) -> Exit:
     """Start a run in the place of one that is over. The script is checked before anything is asked of the server."""
-    script = read_script(args.script) if args.script else ""
+    script = ""
+    if args.script:
+        script = read_script(args.script)
 
     async def begin(sennit: Sennit) -> dict[str, Any]:
         origin = await sennit.origin(args.run)
-        origin = origin.with_script(script, args.node, pairs(args.input, "--input")) if script else origin
+        if script:
+            origin = origin.with_script(script, args.node, pairs(args.input, "--input"))
         declared = PlanFile(args.run, origin.plan).check(None).inputs if origin.plan is not None else {}
         inputs = read_inputs(args.input, declared, partial=True)
         missing = {name: spec for name, spec in declared.items() if name not in origin.inputs}

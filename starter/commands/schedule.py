@@ -143,7 +143,9 @@ async def _add(args: argparse.Namespace, terminal: Terminal) -> Exit:
     )
     spec = ScheduleSpec(cron_expressions=[args.cron], time_zone_name=args.time_zone)
     policy = SchedulePolicy(overlap=ScheduleOverlapPolicy.SKIP, catchup_window=CATCH_UP)
-    zone = f" {args.time_zone}" if args.time_zone else ""
+    zone = ""
+    if args.time_zone:
+        zone = f" {args.time_zone}"
     shown = {"cron": args.cron + zone, "title": title}
     try:
         handle = await sennit.client.create_schedule(
@@ -156,7 +158,9 @@ async def _add(args: argparse.Namespace, terminal: Terminal) -> Exit:
     except RPCError as error:
         raise _wrong_times(args, error) from None
     following = found.info.next_action_times[:1]
-    due = f"its next run is due at {_time(following[0])}" if following else "it is never due"
+    due = "it is never due"
+    if following:
+        due = f"its next run is due at {_time(following[0])}"
     added = {"schedule": args.name, "action": "add", "next": _iso(following)}
     terminal.result(f"{args.name} is added; {due}", added)
     if is_local_stack(sennit.server):
@@ -198,7 +202,9 @@ def _wrong_times(args: argparse.Namespace, error: RPCError) -> SennitError:
     """Return why the server does not create a schedule."""
     if error.status is not RPCStatusCode.INVALID_ARGUMENT:
         return error_of(error)
-    zone = f" in the time zone {args.time_zone!r}" if args.time_zone else ""
+    zone = ""
+    if args.time_zone:
+        zone = f" in the time zone {args.time_zone!r}"
     reason = one_line(error.message).removeprefix("Invalid schedule spec: ")[:200]
     example = 'write minute, hour, day, month and weekday, such as "0 7 * * 1-5", or @daily'
     return Refused(f"{args.cron!r}{zone} is no time for a schedule ({reason}); {example}")
@@ -209,7 +215,9 @@ async def _list(sennit: Sennit, terminal: Terminal) -> Exit:
     found = []
     try:
         async for listed in await sennit.client.list_schedules():
-            action = listed.schedule.action if listed.schedule else None
+            action = None
+            if listed.schedule:
+                action = listed.schedule.action
             if isinstance(action, ScheduleListActionStartWorkflow) and action.workflow == WORKFLOW_TYPE:
                 summary = await _summary(sennit.client, listed)
                 found += [summary] if summary is not None else []
@@ -235,7 +243,9 @@ async def _summary(client: Client, each: ScheduleListDescription) -> dict[str, A
         return None
     info = found.info
     last_run = _started_by(info)
-    last = await _summary_of_run(client, last_run) if last_run else None
+    last = None
+    if last_run:
+        last = await _summary_of_run(client, last_run)
     return {
         "schedule": each.id,
         "paused": found.schedule.state.paused,
@@ -252,7 +262,9 @@ async def _summary(client: Client, each: ScheduleListDescription) -> dict[str, A
 
 def _started_by(info: ScheduleInfo) -> str:
     """Return the id of the last run that a schedule has started; "" if it has started none."""
-    action = info.recent_actions[-1].action if info.recent_actions else None
+    action = None
+    if info.recent_actions:
+        action = info.recent_actions[-1].action
     return action.workflow_id if isinstance(action, ScheduleActionExecutionStartWorkflow) else ""
 
 
@@ -302,8 +314,12 @@ def table(found: list[dict[str, Any]], width: int) -> str:
     """
     rows = []
     for each in found:
-        due = f"next {_time(datetime.fromisoformat(each['next']))}" if each["next"] else ""
-        last = f"last {each['last_run']} {each['last_status']}".rstrip() if each["last_run"] else "no run yet"
+        due = ""
+        if each["next"]:
+            due = f"next {_time(datetime.fromisoformat(each['next']))}"
+        last = "no run yet"
+        if each["last_run"]:
+            last = f"last {each['last_run']} {each['last_status']}".rstrip()
         cells = (each["schedule"], each["cron"], "paused" if each["paused"] else due, last)
         rows.append([one_line(cell) for cell in cells])
     lines: list[str] = []

@@ -57,10 +57,14 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
         raise Refused("--trust-elicitation is for --mcp: A2A has no elicitation")
     if args.http is None and (args.tokens or args.name):
         raise Refused("--tokens and --name are for --http: on stdin and stdout there is one client, which is yours")
-    listen = Listen.of(args.http, args.name) if args.http is not None else None
+    listen = None
+    if args.http is not None:
+        listen = Listen.of(args.http, args.name)
     if listen is not None and not listen.is_loopback and args.tokens is None:
         raise Refused(f"--http {args.http}: elsewhere than on loopback clients need a token: --tokens FILE")
-    tokens = read_tokens(args.tokens) if args.tokens else None
+    tokens = None
+    if args.tokens:
+        tokens = read_tokens(args.tokens)
     server = configured_server(args.address, args.namespace)
     if args.docs:
         docs_folder(args.docs, must_exist=server is None or server.is_local)

@@ -68,7 +68,9 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
         rates = rates_in(args.rates or "")
     except ValueError as error:
         raise Refused(f"--rates {error}; 0 lifts a cap") from None
-    version = Version.parse(args.promote) if args.promote else None
+    version = None
+    if args.promote:
+        version = Version.parse(args.promote)
     if args.store:
         return await _create_store(args, terminal)
     sennit = await connect(args, terminal)
@@ -84,7 +86,9 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
         await _create_attributes(sennit, missing)
     for provider, calls in rates.items():
         await _limit_rate(sennit, provider, calls)
-    moving = await promote(sennit.client, version) if version else 0
+    moving = 0
+    if version:
+        moving = await promote(sennit.client, version)
     views = {name: {"query": query, "url": server.list_link(query)} for name, query in VIEWS.items()}
     done = {"namespace": server.namespace, "namespace_created": is_new, "created": list(missing)}
     promoted = {"promoted": args.promote, "moving": moving} if version else {}
@@ -135,7 +139,9 @@ def _rate_lines(rates: Mapping[str, int]) -> list[str]:
 def _promotion_line(version: str, moving: int) -> str:
     if not moving:
         return f"{version} is current; no run is on another version"
-    runs = "1 run moves" if moving == 1 else f"{moving:,} runs move"
+    runs = "1 run moves"
+    if moving != 1:
+        runs = f"{moving:,} runs move"
     return (
         f"{version} is current; {runs} to it as soon as nothing of theirs runs, and the old workers must stay till then"
     )
@@ -214,7 +220,9 @@ def attributes_error(namespace: str, error: RPCError) -> SennitError:
 
 async def _limit_rate(sennit: Sennit, provider: str, calls: int) -> None:
     """Have the server dispatch at most so many calls a minute; 0 lifts the limit. Workers need no restart."""
-    rate = RateLimit(requests_per_second=calls / 60) if calls else None
+    rate = None
+    if calls:
+        rate = RateLimit(requests_per_second=calls / 60)
     request = UpdateTaskQueueConfigRequest(
         namespace=sennit.server.namespace,
         task_queue=llm_queue(provider),

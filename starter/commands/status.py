@@ -51,7 +51,9 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
         terminal.say(f"ui  {found.ui_url}")
     if not is_open:
         outcome = await found.outcome()
-        view = None if outcome.report.nodes else await found.last_view()
+        view = None
+        if not outcome.report.nodes:
+            view = await found.last_view()
         report = outcome.report if view is None else with_nodes(outcome.report, view)
         return _write(terminal, report, report_text(report, width, failed=args.failed), outcome.code)
     try:

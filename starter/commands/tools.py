@@ -150,7 +150,9 @@ def example_of(tool: dict[str, Any]) -> dict[str, Any]:
 
 
 def _word(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _pretty(value: Any, width: int) -> str:

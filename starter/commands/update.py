@@ -168,7 +168,9 @@ async def _changed_arguments(run: Run[Any], node: str, words: list[str]) -> dict
     for name, text in pairs(words, "--set").items():
         types = known.get(name, []) if known is not None else []
         changed[name] = text if types == ["string"] else typed_value(text, frozenset(types))
-        wrong = wrong_argument(name, changed[name], known) if known is not None else None
+        wrong = None
+        if known is not None:
+            wrong = wrong_argument(name, changed[name], known)
         if wrong:
             raise Refused(f"--set {name[:60]}: {node} {wrong}")
     return changed
@@ -210,10 +212,14 @@ def read_fields(name: str, words: list[str]) -> dict[str, Any]:
     for word in words:
         field, equals, text = word.partition("=")
         if not equals:
-            example = f"; for example {model.example}" if model else ""
+            example = ""
+            if model:
+                example = f"; for example {model.example}"
             raise Refused(f"{word[:60]!r}: write a field as name=value, or all of them as one JSON object{example}")
         if field in fields:
             raise Refused(f"the field `{field}` is given twice")
-        kind = model.model_fields[field].annotation if model and field in model.model_fields else None
+        kind = None
+        if model and field in model.model_fields:
+            kind = model.model_fields[field].annotation
         fields[field] = text if kind is str else value_of(text)
     return fields

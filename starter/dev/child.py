@@ -62,12 +62,16 @@ class Child(ABC):
     @property
     def identity(self) -> ProcessIdentity | None:
         """The process of the last start; None when it has ended."""
-        return ProcessIdentity.of(self._process.pid) if self._process else None
+        if not self._process:
+            return None
+        return ProcessIdentity.of(self._process.pid)
 
     @property
     def ending(self) -> str:
         """How the last start ended, with the end of its log, for a message."""
-        code = self._process.poll() if self._process else None
+        code = None
+        if self._process:
+            code = self._process.poll()
         how = f"was ended by {signal.Signals(-code).name}" if code and code < 0 else f"ended with exit status {code}"
         return f"{self.name} {how}; the end of {self.log}:\n{last_lines(self.log, since=self._log_start)}"
 

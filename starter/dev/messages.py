@@ -23,5 +23,7 @@ def to_stderr(line: str) -> None:
 
 def last_lines(log: Path, *, since: int = 0) -> str:
     """Return the last five lines with text in a log, after its first `since` bytes."""
-    text = log.read_bytes()[since:][-20_000:].decode(errors="replace") if log.exists() else ""
+    text = ""
+    if log.exists():
+        text = log.read_bytes()[since:][-20_000:].decode(errors="replace")
     return "\n".join([line.strip() for line in text.splitlines() if line.strip()][-5:])

@@ -72,7 +72,9 @@ class DevServer(Child):
     @property
     def ui_url(self) -> str | None:
         """Where the web UI is, or None when headless."""
-        return None if self._headless else f"http://{HOST}:{self.ui_port}"
+        if self._headless:
+            return None
+        return f"http://{HOST}:{self.ui_port}"
 
     async def start(self) -> None:
         """Start it as its base class says; after `kill` or `stop` with the same ports and database."""

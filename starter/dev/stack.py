@@ -73,7 +73,9 @@ class LocalStack:
         if renew == "always":
             refuse_foreign_store(self.state)
         async with self._lock():
-            record = await self._ready() if self.state.running() else None
+            record = None
+            if self.state.running():
+                record = await self._ready()
             if record and renew != "never" and await self._is_to_be_replaced(record, renew):
                 await self._prepare_successor()
                 self._say(f"{STALE}: restarting the local stack")
@@ -248,5 +250,7 @@ class LocalStack:
 
 
 def _of_another(record: StackRecord) -> str:
-    where = f" ({record.installation})" if record.installation else ""
+    where = ""
+    if record.installation:
+        where = f" ({record.installation})"
     return f"another installation of Sennit has started the local stack{where}"

@@ -42,7 +42,9 @@ class ProcessIdentity(BaseModel):
         with suppress(psutil.NoSuchProcess):
             process = psutil.Process(pid)
             if not _has_ended(process):
-                boot = BOOT_ID.read_text().strip() if BOOT_ID.exists() else ""
+                boot = ""
+                if BOOT_ID.exists():
+                    boot = BOOT_ID.read_text().strip()
                 return cls(pid=pid, created=_created(process), boot=boot)
         return None
 
@@ -143,7 +145,9 @@ class StateDir:
 
     def log(self, name: Literal["server", "worker", "supervisor"], number: int = 1) -> Path:
         """Return the log of a process; that of the second worker is `worker-2.log`."""
-        file = name if number == 1 else f"{name}-{number}"
+        file: str = name
+        if number != 1:
+            file = f"{name}-{number}"
         return self.root / "logs" / f"{file}.log"
 
     def prepare(self) -> None:
@@ -168,7 +172,9 @@ class StateDir:
 
     def last_collected(self) -> float:
         """Return when artifacts were last collected; 0 if never."""
-        return self.collected.stat().st_mtime if self.collected.exists() else 0.0
+        if not self.collected.exists():
+            return 0.0
+        return self.collected.stat().st_mtime
 
     def running(self) -> bool:
         """Return whether a supervisor is alive, whatever its record says. Raises LocalStackFailed."""

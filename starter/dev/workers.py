@@ -196,7 +196,9 @@ async def check_settings(command: Sequence[str], state: StateDir) -> None:
 def _content(path: Path) -> bytes:
     """Return a file's content; nothing for what is no file that can be read."""
     try:
-        return path.read_bytes() if path.is_file() else b""
+        if not path.is_file():
+            return b""
+        return path.read_bytes()
     except (OSError, ValueError):  # a text that is no path
         return b""
 

@@ -114,7 +114,9 @@ class _CaseReader:
         what: dict[str, Any] = {}
         task = case.goal
         if len(ways) != 1:
-            many = f"it has {format_names(ways)}" if ways else "it has none"
+            many = "it has none"
+            if ways:
+                many = f"it has {format_names(ways)}"
             self._report("way", f"a case has one of goal, plan and program; {many}")
         elif case.goal:
             what = self._goal(case)
@@ -153,7 +155,9 @@ class _CaseReader:
         self._check_inputs(case.inputs, plan.inputs)
         title = plan.goal or file.title or path.stem
         started = {"program": file.script} if file.script else {"plan": file.data}
-        inputs = f"\nIts inputs: {case.inputs}" if case.inputs else ""
+        inputs = ""
+        if case.inputs:
+            inputs = f"\nIts inputs: {case.inputs}"
         return {**started, "inputs": case.inputs, "title": title}, f"{title}{inputs}"
 
     def _check_inputs(self, given: Mapping[str, Any], declared: Mapping[str, InputSpec]) -> None:
@@ -196,7 +200,9 @@ def _problems(error: ValidationError) -> Iterator[Problem]:
         if item["type"] == "missing":
             yield Problem("missing_field", where[:-1], f"`{where[-1]}` is missing")
         elif item["type"] == "extra_forbidden":
-            known = _EXPECTATIONS if where[-2:-1] == ("expect",) else list(_FIELDS.get(len(where), ()))
+            known: Sequence[str] = _EXPECTATIONS
+            if where[-2:-1] != ("expect",):
+                known = list(_FIELDS.get(len(where), ()))
             hint = did_you_mean(str(where[-1]), known) or f"; there are {format_names(known)}"
             yield Problem("unknown_field", where, f"there is no such field{hint}")
         elif item["type"] == "string_pattern_mismatch":

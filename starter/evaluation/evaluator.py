@@ -41,7 +41,9 @@ def attempts_of(cases: CaseSet, models: Sequence[str], prefix: str) -> list[Atte
             raise Refused(f"--model: {other} and {model} cannot be told apart in the ids of runs; evaluate them apart")
     attempts: list[Attempt] = []
     for model in dict.fromkeys(models) or ("",):
-        suffix = f"-{slug(model)}" if model else ""
+        suffix = ""
+        if model:
+            suffix = f"-{slug(model)}"
         attempts += [Attempt(case, model, checked_new_id(f"{prefix}-{case.name}{suffix}")) for case in cases.cases]
     return attempts
 
@@ -186,7 +188,9 @@ def _unjudged(attempt: Attempt, report: RunReport, verdict: Verdict) -> CaseResu
 
 def _ending(report: RunReport) -> str:
     """Return how a run ended that has no whole answer."""
-    problem = f": {one_line(report.problem, 300)}" if report.problem else ""
+    problem = ""
+    if report.problem:
+        problem = f": {one_line(report.problem, 300)}"
     if report.status == "partial":
         return f"its answer is only a part{problem}"
     return f"the run is {report.status}{problem}"

@@ -17,7 +17,9 @@ _NUMBER = re.compile(r"(?<![\w.,])[-−]?(?:\d{1,3}(?:[,\u00a0\u202f]\d{3})+|\d+
 
 
 def _one_or_more(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    return [value]
 
 
 class Expectation(Frozen):
@@ -53,7 +55,9 @@ class Expectation(Frozen):
             if _folded(wanted) not in _folded(text):
                 yield f"it does not contain {format_value(wanted)}"
         if self.number is not None and not self._has_number(answer, text):
-            margin = f" within {self.within:g}" if self.within else ""
+            margin = ""
+            if self.within:
+                margin = f" within {self.within:g}"
             yield f"it has no number {self.number:g}{margin}"
         if "answer_schema" in self.model_fields_set:
             yield from self._schema_failures(answer, text)
@@ -61,7 +65,9 @@ class Expectation(Frozen):
     def _is_equal(self, answer: Any, text: str) -> bool:
         if isinstance(self.equals, str) and isinstance(answer, str):
             return " ".join(text.split()) == " ".join(self.equals.split())
-        value = _value_of(text) if isinstance(answer, str) else answer
+        value = answer
+        if isinstance(answer, str):
+            value = _value_of(text)
         return _same(value, self.equals)
 
     def _has_number(self, answer: Any, text: str) -> bool:

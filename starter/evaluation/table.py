@@ -26,7 +26,9 @@ def table(evaluation: Evaluation, width: int) -> str:
 
 def _reason(result: CaseResult) -> str:
     """Return why a case is not right, whole: it may name a command. Then comes the beginning of its answer."""
-    model = f" ({result.model})" if result.model else ""
+    model = ""
+    if result.model:
+        model = f" ({result.model})"
     line = f"  {result.case}{model}: {one_line(result.why)}"
     if result.answer is None:
         return line
@@ -70,7 +72,9 @@ def _sentence(figures: Figures) -> str:
         parts.insert(1, f"{figures.open} not over")
     if figures.judge_cost_usd:
         parts.append(f"{_dollars(figures.judge_cost_usd)} for the judge")
-    name = f"{figures.model}: " if figures.model else ""
+    name = ""
+    if figures.model:
+        name = f"{figures.model}: "
     return name + " · ".join(parts)
 
 
@@ -80,7 +84,9 @@ def _comparison(change: Change) -> str:
     earlier = "the earlier result"
     if before.model != now.model:
         earlier += f" of {before.model or 'the models of the workers'}"
-    model = f"{now.model}, " if now.model else ""
+    model = ""
+    if now.model:
+        model = f"{now.model}, "
     lines = [
         f"{model}{now.cases} cases against {earlier}:",
         f"  right    {before.right} -> {now.right}",

@@ -34,7 +34,9 @@ class Catalogue(BaseModel):
     def why_off(self, name: str) -> str:
         """Return why there is no tool of that name here; nothing if nothing is known of one."""
         prefixes = [prefix for prefix in self.unavailable if name.startswith(prefix)]
-        away = self.unavailable[max(prefixes, key=len)] if prefixes else ""
+        away = ""
+        if prefixes:
+            away = self.unavailable[max(prefixes, key=len)]
         return self.left_out.get(name) or away
 
 

@@ -64,7 +64,9 @@ class PlanFile:
         """Return all that is wrong with the plan: its form, its references and calls as far as the form is right, and
         its scripts.
         """
-        tools = {tool["name"]: tool for tool in catalogue.tools} if catalogue else None
+        tools = None
+        if catalogue:
+            tools = {tool["name"]: tool for tool in catalogue.tools}
         found = list(script_problems(self.script, tools)) if self.script else []
         if found:  # the plan around it is not of the person's making
             return [self._explained(each, catalogue) for each in found]
@@ -99,7 +101,9 @@ class PlanFile:
         if catalogue is None or problem.code not in ("unknown_tool", "name"):
             return problem
         named = _CALLED.match(problem.message)
-        why = catalogue.why_off(named[1]) if named else ""
+        why = ""
+        if named:
+            why = catalogue.why_off(named[1])
         return (
             Problem(problem.code, problem.where, f"the tool `{named[1]}` is off here: {why}")
             if named and why
@@ -152,7 +156,9 @@ class PlanFile:
             path, _, number = line.rpartition(":")
             return f"{self.paths.get(path.removesuffix('.py'), path)}:{number}: {one_line(problem.message)}"
         if word == "line" and (self.script or self.yaml is not None):
-            first = 0 if self.yaml is None else self.yaml.line(tuple(where[2:]))
+            first = 0
+            if self.yaml is not None:
+                first = self.yaml.line(tuple(where[2:]))
             return f"{self.name}:{first + int(line)}: {one_line(problem.message)}"
         if self.yaml is None:
             return f"{self.name}: {one_line(str(problem))}"
@@ -202,10 +208,14 @@ def _looks_like_json(text: str) -> bool:
 
 def _data(name: str, text: str, *, is_json: bool) -> PlanFile:
     try:
-        yaml = None if is_json else YamlText(text)
+        yaml = None
+        if not is_json:
+            yaml = YamlText(text)
         data = _read_json(text) if yaml is None else yaml.data
     except BadSyntax as wrong:
-        place = f"{name}:{wrong.line}" if wrong.line else name
+        place = name
+        if wrong.line:
+            place = f"{name}:{wrong.line}"
         raise BadPlan(f"{place}: {one_line(str(wrong))}") from None
     return PlanFile(name, data, yaml)
 
@@ -239,7 +249,9 @@ def _put_together(file: PlanFile, folder: Path | None) -> None:
     """
     nodes = file.data.get("nodes")
     for number, node in enumerate(nodes if isinstance(nodes, list) else ()):
-        script = node.get("script") if isinstance(node, dict) and node.get("kind") == "program" else None
+        script = None
+        if isinstance(node, dict) and node.get("kind") == "program":
+            script = node.get("script")
         if not isinstance(script, str):
             continue
         try:

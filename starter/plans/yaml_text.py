@@ -27,7 +27,9 @@ class BadSyntax(Exception):
 
 def line_of(node: Any) -> int:
     """Return the line on which a node or an event of the YAML parser starts."""
-    return int(node.start_mark.line) + 1 if node.start_mark else 1
+    if not node.start_mark:
+        return 1
+    return int(node.start_mark.line) + 1
 
 
 class _Loader(Composer, yaml.CSafeLoader):
@@ -179,4 +181,6 @@ def _sentence(error: yaml.MarkedYAMLError, lines: list[str]) -> str:
         return "a second document begins here; a file holds one plan"
     if lines and "\t" in lines[0][: len(lines[0]) - len(lines[0].lstrip())]:
         problem += " (a tab: indent with spaces)"
-    return f"{error.context}: {problem}" if error.context else problem
+    if not error.context:
+        return problem
+    return f"{error.context}: {problem}"

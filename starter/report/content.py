@@ -50,7 +50,9 @@ async def content_of(run: Run[RunReport], *, is_open: bool) -> Content:
 
     Raises SennitError.
     """
-    outcome = None if is_open else await run.outcome()
+    outcome = None
+    if not is_open:
+        outcome = await run.outcome()
     began, closed = run.began, run.closed
     try:
         view = await run.view()

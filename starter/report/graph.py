@@ -183,7 +183,8 @@ def _about(node: NodeView | None, call: CallLine | None) -> str:
     kind: str = node.kind
     if node.kind == "tool" and not node.call_site:
         words = node.summary.removeprefix(node.id).split()
-        kind = words[0] if words else kind
+        if words:
+            kind = words[0]
     return f"{_time(node, call) or node.status} · {kind}"
 
 

@@ -59,4 +59,6 @@ def joined(*parts: Value) -> Markup:
 
 def cut(text: str, most: int) -> str:
     """Return the beginning of a text, with a mark if it goes on."""
-    return text if len(text) <= most else text[: max(most - 1, 0)] + "…"
+    if len(text) <= most:
+        return text
+    return text[: max(most - 1, 0)] + "…"

@@ -277,7 +277,9 @@ def _filters(counts: Mapping[str, int]) -> Markup:
 def _row(node: NodeView, call: CallLine | None, first: int, room: int) -> Markup:
     name = element("td", element("b", node.id), element("small", _place(node, call)))
     status = element("span", node.status, class_=f"status {node.status}")
-    tries = str(node.attempts) if node.attempts > 1 else ""
+    tries = ""
+    if node.attempts > 1:
+        tries = str(node.attempts)
     cells = [name, element("td", status), *_measured(node, call, first)]
     cells.insert(4, element("td", tries))
     cells.append(element("td", *_what(node, room)))
@@ -304,7 +306,9 @@ def _measured(node: NodeView, call: CallLine | None, first: int) -> list[Markup]
     if not tokens:
         return [*cells, element("td"), element("td")]
     cells.append(element("td", f"{tokens:,}", data_value=tokens))
-    cost = f"${usage.cost_usd:.4f}" if usage.cost_usd else ""
+    cost = ""
+    if usage.cost_usd:
+        cost = f"${usage.cost_usd:.4f}"
     cells.append(element("td", cost, data_value=usage.cost_usd))
     return cells
 

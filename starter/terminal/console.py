@@ -44,7 +44,9 @@ class Terminal:
     @property
     def width(self) -> int | None:
         """Columns of standard output, or None if it is no terminal and lines should stay whole."""
-        return Console(file=self.out).width if self.out.isatty() else None
+        if not self.out.isatty():
+            return None
+        return Console(file=self.out).width
 
     @property
     def columns(self) -> int:

@@ -60,11 +60,15 @@ def text_picture(plan: Plan, width: int) -> str:
             node = plan.nodes[index]
             head = f"  {node.id:<{id_width}}  {node.kind:<4}  "
             names = [plan.nodes[source].id for source in sources[index]]
-            arrows = f"  <- {_some(names, max(width // 3, 12))}" if names else ""
+            arrows = ""
+            if names:
+                arrows = f"  <- {_some(names, max(width // 3, 12))}"
             what = fit(_what(node), max(width - cell_len(head) - cell_len(arrows), 8))
             lines.append((head + what + arrows).rstrip())
     answer = dependencies.answer_of(plan)
-    text = answer if isinstance(answer, str) else as_json(answer)
+    text = answer
+    if not isinstance(answer, str):
+        text = as_json(answer)
     return "\n".join([*lines, "  │", "  ▼", "answer  " + fit(text, width - 8)])
 
 
@@ -72,7 +76,9 @@ def _some(names: list[str], room: int) -> str:
     """Return as many names as fit, and how many are left out."""
     text = ""
     for count, name in enumerate(names):
-        longer = f"{text}, {name}" if text else name
+        longer = name
+        if text:
+            longer = f"{text}, {name}"
         if len(longer) > room and text:
             return f"{text} +{len(names) - count}"
         text = longer

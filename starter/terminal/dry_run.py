@@ -44,7 +44,9 @@ def counts_text(report: DryRunReport) -> str:
     """Return how many calls there are of each fate, with `yet` for those that the script may still make."""
     parts = [f"{report.counts[fate]} {words}" for fate, words in _SAYS.items() if report.counts.get(fate)]
     text = ", ".join(parts) or "no calls"
-    return text if report.is_whole else text.replace("not called", "not called yet")
+    if report.is_whole:
+        return text
+    return text.replace("not called", "not called yet")
 
 
 def _lines(calls: Sequence[CallFate], says: Mapping[Fate, str]) -> Iterator[str]:
@@ -69,7 +71,9 @@ def _details(call: CallFate) -> str:
         parts.append("asks you first")
     if call.why:
         parts.append(one_line(call.why))
-    return f"  ({'; '.join(parts)})" if parts else ""
+    if not parts:
+        return ""
+    return f"  ({'; '.join(parts)})"
 
 
 def _ending(report: DryRunReport) -> str:
@@ -86,4 +90,6 @@ def _clock(millis: int) -> str:
     """Return a time of day, with the date if it is long ago."""
     at = datetime.fromtimestamp(millis / 1000, UTC)
     is_long_ago = time.time() - millis / 1000 > _DAY
-    return f"{at:%Y-%m-%d %H:%M UTC}" if is_long_ago else f"{at:%H:%M:%S UTC}"
+    if is_long_ago:
+        return f"{at:%Y-%m-%d %H:%M UTC}"
+    return f"{at:%H:%M:%S UTC}"

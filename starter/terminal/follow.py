@@ -84,7 +84,9 @@ class Follower:
         if last is not None:
             self._screen.show(last)
         view = last or self._view
-        return outcome if view is None else RunOutcome(with_nodes(outcome.report, view))
+        if view is None:
+            return outcome
+        return RunOutcome(with_nodes(outcome.report, view))
 
     async def _follow_views(self) -> OpenRun | None:
         async with aclosing(self._run.watch(every=True, on_silence=self._screen.note)) as views:

@@ -56,7 +56,9 @@ class Changes:
 
     def _with_summary(self, node: NodeLine) -> NodeLine:
         summary = self._summaries[node.id]
-        return node if summary == node.summary else node.model_copy(update={"summary": summary})
+        if summary == node.summary:
+            return node
+        return node.model_copy(update={"summary": summary})
 
 
 class Lines:

@@ -168,7 +168,9 @@ class LiveTable:
 
     def _rows(self, view: RunView, width: int, room: int) -> Iterator[Text]:
         bands = bands_of(view.nodes, room)
-        gutter = max((cell_len(band.name) for band in bands), default=0) if len(bands) > 1 else -1
+        gutter = -1
+        if len(bands) > 1:
+            gutter = max((cell_len(band.name) for band in bands), default=0)
         listed = [node for band in bands for node in band.nodes]
         wide, tries = min(id_width(listed), width // 3), max((len(_tries(node)) for node in listed), default=0)
         now = time.monotonic()
@@ -181,7 +183,9 @@ class LiveTable:
                 line = _gutter(name, gutter)
                 self._append_name(line, node, wide, now)
                 line.append(f"{_tries(node):<{tries}}", "yellow")
-                style = "red" if node.status == "failed" else _dim(node)
+                style = "red"
+                if node.status != "failed":
+                    style = _dim(node)
                 line.append(fit_label(label(node), max(width - line.cell_len, 0)), style)
                 line.truncate(width)
                 yield line
@@ -208,7 +212,9 @@ class LiveTable:
 
     def _spin(self) -> Text:
         frame = self._spinner.render(self._console.get_time())
-        return frame.copy() if isinstance(frame, Text) else Text(GLYPHS["running"])
+        if isinstance(frame, Text):
+            return frame.copy()
+        return Text(GLYPHS["running"])
 
 
 def _gutter(name: str, width: int) -> Text:
@@ -223,7 +229,9 @@ def _dim(node: NodeView) -> str:
 
 
 def _tries(node: NodeView) -> str:
-    return f"x{node.attempts} " if node.attempts > 1 else ""
+    if node.attempts <= 1:
+        return ""
+    return f"x{node.attempts} "
 
 
 def _final_view(report: RunReport, last: RunView | None) -> RunView:

@@ -51,7 +51,9 @@ def question(item: BlockedOn) -> str:
 
 async def ask_line(ask: Ask, item: BlockedOn, notice: Callable[[str], None]) -> str | None:
     """Return what a person types about a question, None if they leave. An object they type field by field, or whole."""
-    value = item.example.get("value") if item.update == "answer" else None
+    value = None
+    if item.update == "answer":
+        value = item.example.get("value")
     if not isinstance(value, dict) or not (value or item.full):
         return await ask(question(item))
     notice(f"{one_line(item.node)} takes an object: answer field by field, or type it whole as JSON")
@@ -68,7 +70,9 @@ async def ask_line(ask: Ask, item: BlockedOn, notice: Callable[[str], None]) -> 
             return None
         if not line.strip():
             continue
-        whole = value_of(line) if not typed else None
+        whole = None
+        if not typed:
+            whole = value_of(line)
         if isinstance(whole, dict) and value.keys() <= whole.keys():
             return line
         _set_field(typed, path, value_of(line, example))
@@ -109,7 +113,9 @@ def decision(item: BlockedOn, line: str) -> tuple[str, dict[str, Any]]:
     update = next((update for choice, update in choices.items() if word.lower() in (choice, choice[0])), None)
     if update is None:
         words = " or ".join(choice[0] for choice in choices)
-        other = f", or send other limits: {item.command}" if item.update == "raise_budget" else ""
+        other = ""
+        if item.update == "raise_budget":
+            other = f", or send other limits: {item.command}"
         raise Refused(f"type {words}{other}; Ctrl-D leaves the run waiting")
     if update == "finish":
         return update, {}

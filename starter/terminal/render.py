@@ -131,8 +131,12 @@ def node_sentence(node: NodeLine, width: int) -> str:
 def _said_of(node: NodeLine, what: str) -> str:
     """Return the verb of a node's sentence, with its time and its attempt."""
     took = duration_text(node.duration_ms)
-    in_time = f" in {took}" if took else ""
-    again = f", attempt {node.attempts}" if node.attempts > 1 else ""
+    in_time = ""
+    if took:
+        in_time = f" in {took}"
+    again = ""
+    if node.attempts > 1:
+        again = f", attempt {node.attempts}"
     match node.status:
         case "running" if not again:
             return "started"

@@ -45,7 +45,9 @@ def columns(rows: Sequence[Sequence[str]], abouts: Iterable[str], width: int) ->
 
 def as_json(value: Any, *, indent: int | None = None) -> str:
     """Return `value` as JSON that is readable in any script and holds no raw control character."""
-    separators = None if indent else (",", ":")
+    separators = None
+    if not indent:
+        separators = (",", ":")
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent, separators=separators)
     return re.sub(rf"[\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff{DIRECTION_MARKS}]", _escape, text)
 

@@ -25,7 +25,9 @@ def screen_for(terminal: Terminal) -> Screen:
     """Return the way to show progress that this terminal and output allow."""
     if terminal.output == "jsonl":
         return Notices(terminal)
-    return LiveTable(terminal) if terminal.live else Lines(terminal)
+    if terminal.live:
+        return LiveTable(terminal)
+    return Lines(terminal)
 
 
 async def wait_for_run(run: Run[Any], terminal: Terminal, *, wait: bool = False, limit: float | None = None) -> Exit:
@@ -34,7 +36,9 @@ async def wait_for_run(run: Run[Any], terminal: Terminal, *, wait: bool = False,
     However this ends, by an interrupt too, the run itself goes on.
     """
     screen = screen_for(terminal)
-    ask = Typist(terminal).ask if terminal.has_person and not wait else None
+    ask = None
+    if terminal.has_person and not wait:
+        ask = Typist(terminal).ask
     _begin(run, screen, terminal)
     following = Follower(run, screen, ask, wait=wait).follow(limit)
     if isinstance(screen, LiveTable):
@@ -99,7 +103,9 @@ def _write_outcome(outcome: RunOutcome, terminal: Terminal) -> Exit:
 
 def _write_open(run: Run[Any], left: OpenRun, terminal: Terminal) -> Exit:
     if left.view is not None:
-        state = "blocked" if left.blocked else status_text(left.view)
+        state = "blocked"
+        if not left.blocked:
+            state = status_text(left.view)
         terminal.say(f"{state} · {counts_text(left.view.counts)}", "bold")
     terminal.notice(hints(run, terminal, waits=left.blocked))
     if terminal.output in ("json", "jsonl"):
