@@ -13,7 +13,7 @@ from sennit.starter.terminal.console import Terminal
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.describe("", "sennit learn\nsennit learn --tenant acme --output json\nsennit learn --export runs.jsonl")
+    parser.describe("", "sennit learn --tenant acme --output json\nsennit learn --export runs.jsonl")
     parser.add_argument("--tenant", default="", help="what the runs of this tenant teach (default: those of none)")
     action = parser.add_mutually_exclusive_group()
     action.add_argument("--forget", action="store_true", help="delete all that is known of these runs")

@@ -18,8 +18,10 @@ from obstore.store import S3Store as Bucket
 from sennit.activities.definitions import Activities, WorkerPaths
 from sennit.activities.storage import s3 as s3_store
 from sennit.activities.storage.artifacts import StoreUnavailable
+from sennit.activities.storage.learned import LearnedStore
 from sennit.activities.storage.s3 import S3Store
 from sennit.activities.toolbox import load_tools
+from sennit.workflows.plan.learning.trajectory import NotedCall, Trajectory
 
 RUN = "default/run"
 
@@ -217,3 +219,18 @@ async def test_an_id_that_was_asked_for_before_a_look_says_nothing_about_it(s3: 
     with pytest.raises(StoreUnavailable, match=r"there is no \.store-id"):
         await store.marked(RUN, "k")
     await asyncio.gather(early, return_exceptions=True)
+
+
+async def test_what_runs_teach_lies_in_a_bucket_as_in_a_folder(url: str) -> None:
+    known = LearnedStore(opened(url))
+    calls = (NotedCall(name="search", kind="tool", began=0, millis=5),)
+    for name in ("r1", "r2"):
+        await known.note("ns", "acme", Trajectory(run=name, status="done", ended=1, calls=calls), b"{}")
+    before = await known.read("ns", "acme")
+    assert (before.fresh, before.with_values, before.table.tools["search"].calls) == (2, 2, 2)
+    assert (await known.compact("ns")).runs == 2
+    after = await LearnedStore(S3Store(url)).read("ns", "acme")
+    assert (after.fresh, after.table.tools) == (0, before.table.tools)
+    assert [body async for body in known.conversations("ns", "acme")] == [b"{}", b"{}"]
+    assert await known.forget("ns", "acme") == 3
+    assert (await known.read("ns", "acme")).table.runs == 0
