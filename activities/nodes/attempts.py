@@ -195,8 +195,8 @@ class Attempts:
             return failure(error, attempt=self.number, spent=spent)
         if is_left:
             # A worker with the right Python may take the next attempt.
-            wait = pause_after(self.refused).total_seconds()
-            return failure(error, attempt=self.number, final=self.refused >= OTHER_PYTHONS, wait=wait, spent=spent)
+            pause = pause_after(self.refused).total_seconds()
+            return failure(error, attempt=self.number, final=self.refused >= OTHER_PYTHONS, wait=pause, spent=spent)
         # Temporal's own backoff has grown with the refusals
         backoff = pause_after(self.number)
         wait = backoff.total_seconds() if self.refused else None

@@ -187,7 +187,7 @@ class ReplayLoop(asyncio.AbstractEventLoop):
                 self._ready.append(timer)
             else:
                 # A sleep that the worker refuses: what the timer would wake fails.
-                self._futures[number] = timer._args[0]  # type: ignore[attr-defined]
+                self._futures[number] = timer._args[0]
         future = self._futures.pop(number, None)
         if future is None or future.done():
             return
