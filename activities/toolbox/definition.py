@@ -193,7 +193,9 @@ class Tool:
         if isinstance(result, StopIteration):  # no future can carry it
             return ToolExit(f"it returned {result!r}")
         try:
-            return result if isinstance(result, Exception) else self._value(result)
+            if isinstance(result, Exception):
+                return result
+            return self._value(result)
         except Exception as error:  # noqa: BLE001  of the code behind its type; the other calls have their results
             return error
 
@@ -231,8 +233,12 @@ class Tool:
             typed = returned.validate_python(result)
         except ValidationError as error:
             place, problem = first_error(error, ())
-            where = f"{place}: " if place else ""
-            what = "None" if result is None else f"a value of type {type(result).__name__}"
+            where = ""
+            if place:
+                where = f"{place}: "
+            what = "None"
+            if result is not None:
+                what = f"a value of type {type(result).__name__}"
             message = f"{self.name} returned {what}, which is not what it declares: {where}{problem}"
             raise BadOutput(message, self._json(result)) from None
         return self._json(typed)
@@ -278,4 +284,6 @@ def _type_of(function: Callable[..., Any]) -> TypeAdapter[Any] | None:
 
 def _declared_type(function: Callable[..., Any]) -> TypeAdapter[Any] | None:
     returned = get_type_hints(function, include_extras=True).get("return", Any)
-    return None if returned in (Any, object, dict) else TypeAdapter(returned)
+    if returned in (Any, object, dict):
+        return None
+    return TypeAdapter(returned)

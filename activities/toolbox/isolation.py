@@ -27,8 +27,12 @@ async def run_isolated(function: Callable[[], Any], tool: str, limit: asyncio.Ti
     start. Raises what the function raises, and WorkerLost when it ends its process.
     """
     time = asyncio.get_running_loop().time
-    when = limit.when() if limit else None
-    left = when - time() if when is not None else None
+    when = None
+    if limit:
+        when = limit.when()
+    left = None
+    if when is not None:
+        left = when - time()
     if limit:
         limit.reschedule(None)
     async with _slots:

@@ -80,5 +80,7 @@ def _reason(error: BaseException) -> str:
     frames = [each for each in traceback.extract_tb(error.__traceback__) if "importlib" not in each.filename]
     frames = [each for each in frames if each.filename != __file__]
     known = frames and not isinstance(error, SyntaxError)
-    place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if known else ""
+    place = ""
+    if known:
+        place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"
     return f"{type(error).__name__}: {error}{place}"

@@ -40,7 +40,9 @@ def read_output(args: ReadOutputArguments) -> str:
         start = max(start, found.start() - _LEAD)
     piece = text[start : start + args.characters]
     end = start + len(piece)
-    more = f"; from={end} reads on" if end < len(text) else ""
+    more = ""
+    if end < len(text):
+        more = f"; from={end} reads on"
     return f"[characters {start:,} to {end:,} of {len(text):,} of {args.node}{more}]\n{piece}"
 
 
@@ -89,7 +91,9 @@ def given(args: GivenArguments) -> Any:
 
 def whole_of(output: Any) -> str | list[Any]:
     """Return an output as programs read it in parts."""
-    return output if isinstance(output, list) else as_text(output)
+    if isinstance(output, list):
+        return output
+    return as_text(output)
 
 
 ENTRY: Final = default_registry.get(READER).describe()

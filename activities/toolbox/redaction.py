@@ -102,7 +102,9 @@ def mask(value: Any, written: str | None = None) -> Any:
     `written` is the value as JSON, if the caller has it: a large value without a secret is not walked then.
     """
     redactor = _current_redactor()
-    return value if written is not None and not redactor.may_hold(written) else redactor.mask(value)
+    if written is not None and not redactor.may_hold(written):
+        return value
+    return redactor.mask(value)
 
 
 def safe_length(text: str) -> int:

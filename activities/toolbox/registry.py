@@ -82,7 +82,9 @@ class Registry:
 def absence_of(name: str, absences: Mapping[str, str]) -> str:
     """Return why the tool of that name is not there now; nothing if no tool of that name is known to come."""
     found = [prefix for prefix in absences if name.startswith(prefix)]
-    return absences[max(found, key=len)] if found else ""
+    if not found:
+        return ""
+    return absences[max(found, key=len)]
 
 
 default_registry = Registry()
@@ -177,7 +179,9 @@ def _define(
     except ValueError as error:
         raise misuse(function, f"timeout {error}") from None
     try:
-        usual = parse_duration(typical) if typical else 0.0
+        usual = 0.0
+        if typical:
+            usual = parse_duration(typical)
     except ValueError as error:
         raise misuse(function, f"typical {error}") from None
     text = inspect.getdoc(function) or function.__name__.replace("_", " ")

@@ -63,7 +63,9 @@ def read_signature(function: Callable[..., Any], context_type: type) -> Signatur
     contexts = [each for each in every if hints.get(each.name) is context_type]
     if len(contexts) > 1 or any(each.kind not in _NAMED for each in contexts):
         raise misuse(function, f"one parameter takes the {context_type.__name__}, by its name")
-    context = contexts[0].name if contexts else None
+    context = None
+    if contexts:
+        context = contexts[0].name
     parameters = [each for each in every if each.name != context]
     if len(parameters) == 1 and parameters[0] is every[0] and parameters[0].kind is not Parameter.KEYWORD_ONLY:
         model = hints.get(parameters[0].name)

@@ -21,7 +21,9 @@ Row = dict[str, JsonValue]
 
 
 def _without_nulls(rows: Any) -> Any:
-    return [row for row in rows if row is not None] if isinstance(rows, list) else rows
+    if not isinstance(rows, list):
+        return rows
+    return [row for row in rows if row is not None]
 
 
 class TableArguments(BaseModel):
@@ -150,7 +152,9 @@ def _text(value: JsonValue) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):
-        return f"{value:,}" if abs(value) >= _PLAIN_DIGITS else f"{value}"
+        if abs(value) >= _PLAIN_DIGITS:
+            return f"{value:,}"
+        return f"{value}"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return _cut(one_line(text).replace("|", "\u00a6"), MAX_CELL_COLUMNS)
 

@@ -53,7 +53,9 @@ class ToolThreads:
     @property
     def blocked_seconds(self) -> float:
         """For how long one call has blocked the event loop of all coroutine functions."""
-        return self._loop.blocked_seconds if self._loop else 0.0
+        if not self._loop:
+            return 0.0
+        return self._loop.blocked_seconds
 
     @property
     def exhausted(self) -> str | None:
@@ -180,7 +182,9 @@ class _Call:
     def settle(self) -> None:
         task = self.task
         assert task is not None
-        error = None if task.cancelled() else task.exception()
+        error = None
+        if not task.cancelled():
+            error = task.exception()
         if self.ended.done():
             return
         if task.cancelled():
@@ -266,7 +270,9 @@ class ToolLoop:
     def _blocker(self) -> _Call | None:
         """Return the call whose code runs now, also in a task that it has started."""
         task = asyncio.current_task(self._loop)
-        return self._owners.get(task) if task else None
+        if not task:
+            return None
+        return self._owners.get(task)
 
     def _stop_clocks(self, blocker: _Call | None, seconds: float) -> None:
         self.blocked_seconds += seconds
@@ -287,7 +293,9 @@ class ToolLoop:
         for call in self._calls:
             self._loop.call_soon_threadsafe(call.cancel)
             if call is not blocker and not call.ended.done():
-                by = f"{blocker.tool} of {blocker.node}" if blocker else "what a tool left running"
+                by = "what a tool left running"
+                if blocker:
+                    by = f"{blocker.tool} of {blocker.node}"
                 call.ended.set_exception(LoopBlocked(f"the event loop of all async tools is blocked by {by}"))
         asyncio.run_coroutine_threadsafe(self._close(), self._loop)
 
@@ -317,8 +325,12 @@ class ToolLoop:
 
     def _diagnosis(self, blocker: _Call | None) -> str:
         frame = sys._current_frames().get(self._thread.ident or 0)
-        where = f", at {frame.f_code.co_filename}:{frame.f_lineno}" if frame else ""
-        who = f"{blocker.tool} of {blocker.node}" if blocker else "a task or callback that a tool left behind"
+        where = ""
+        if frame:
+            where = f", at {frame.f_code.co_filename}:{frame.f_lineno}"
+        who = "a task or callback that a tool left behind"
+        if blocker:
+            who = f"{blocker.tool} of {blocker.node}"
         return f"{who} blocks the event loop of all async tools{where}; {_REMEDY}"
 
 

@@ -23,10 +23,14 @@ def short_name(spec: NodeSpec) -> str:
     """
     place = spec.call_site.rpartition("/")[2]
     if place:
-        return place.partition(":")[0] if spec.kind == "program" else place
+        if spec.kind != "program":
+            return place
+        return place.partition(":")[0]
     if not spec.page or spec.kind == "program":
         return spec.id
-    return spec.summary.split(" ")[1] if spec.kind == "tool" and " " in spec.summary else spec.kind
+    if not (spec.kind == "tool" and " " in spec.summary):
+        return spec.kind
+    return spec.summary.split(" ")[1]
 
 
 def group_of(call_site: str, kind: str) -> Group:

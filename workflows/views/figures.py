@@ -103,7 +103,9 @@ def own_error(state: RunState, unit: int) -> str:
         return ""
     is_no_failure = note[0] in (*NO_FAILURES, *_INHERITED) or state.graph.is_replaced(state.node_of(unit))
     was_stopped = note[0] == "Cancelled" and state.status[unit] != FAILED
-    return "" if is_no_failure or was_stopped else note[0]
+    if is_no_failure or was_stopped:
+        return ""
+    return note[0]
 
 
 def branch_of(state: RunState, unit: int) -> str:
@@ -127,7 +129,9 @@ def _after(state: RunState, unit: int) -> list[int]:
     graph, node = state.graph, state.node_of(unit)
     if state.is_item(unit):
         before = state.before(unit)
-        return [before] if before >= 0 else []
+        if before < 0:
+            return []
+        return [before]
     spec = graph.specs[node]
     found = _ends_of(graph, graph.deps[node])
     # A join waits for those inputs that it has taken, as far as it has. These are nodes, or items of a map.

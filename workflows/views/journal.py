@@ -212,7 +212,9 @@ def _shown(graph: Graph, start: int) -> int:
 def _status_of(state: RunState, unit: int) -> str:
     """Return the status as it is told: a map whose items have ended still runs."""
     status = state.status[unit]
-    return "running" if status == PENDING and unit in state.items else STATUS_NAMES[status]
+    if status == PENDING and unit in state.items:
+        return "running"
+    return STATUS_NAMES[status]
 
 
 def _starts_again(state: RunState, unit: int) -> bool:

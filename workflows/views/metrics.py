@@ -69,4 +69,6 @@ class RunMetrics:
 
 
 def _kind_of(state: RunState, unit: int) -> str:
-    return "item" if state.is_item(unit) else state.spec_of(unit).kind
+    if state.is_item(unit):
+        return "item"
+    return state.spec_of(unit).kind

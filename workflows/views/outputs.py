@@ -17,8 +17,12 @@ NO_PLAN = OutputPlace(error=NodeError(type=NOT_ENDED, message="the run has no pl
 
 def asked_for(request: Any) -> tuple[str, ...]:
     """Return the names that a query asks for, whatever its form."""
-    names = request.get("nodes") if isinstance(request, dict) else None
-    return tuple(map(str, names[:MAX_OUTPUTS])) if isinstance(names, list | tuple) else ()
+    names = None
+    if isinstance(request, dict):
+        names = request.get("nodes")
+    if not isinstance(names, list | tuple):
+        return ()
+    return tuple(map(str, names[:MAX_OUTPUTS]))
 
 
 def output_places(state: RunState, names: Sequence[str], answer: str, plan: str) -> tuple[OutputPlace, ...]:
@@ -28,7 +32,9 @@ def output_places(state: RunState, names: Sequence[str], answer: str, plan: str)
     places: list[OutputPlace] = []
     unknown = 0
     for name in names:
-        unit = state.find(name) if name else None
+        unit = None
+        if name:
+            unit = state.find(name)
         if not name:
             places.append(OutputPlace(ref=answer))
         elif name == PLAN:
@@ -36,7 +42,9 @@ def output_places(state: RunState, names: Sequence[str], answer: str, plan: str)
         elif unit is not None:
             places.append(_place(state, unit, name))
         else:  # one hint is enough, and to look for many would keep the run from its work
-            hint = "" if unknown else nearest_or_known(name, [state.shown(unit) for unit in visible_units(state)])
+            hint = ""
+            if not unknown:
+                hint = nearest_or_known(name, [state.shown(unit) for unit in visible_units(state)])
             unknown += 1
             places.append(_none(NO_SUCH_NODE, f"there is no node {format_name(name)}{hint}"))
     return tuple(places)
@@ -44,7 +52,9 @@ def output_places(state: RunState, names: Sequence[str], answer: str, plan: str)
 
 def _place(state: RunState, unit: int, name: str) -> OutputPlace:
     ref, status = state.digest[unit], state.status[unit]
-    word = "blocked" if status == BLOCKED else STATUS_NAMES[status]
+    word = "blocked"
+    if status != BLOCKED:
+        word = STATUS_NAMES[status]
     if ref and word == "succeeded":
         packed = bool(state.spec_of(unit).page) and state.kind_of(unit) in _OF_PROGRAMS
         return OutputPlace(ref=ref, packed=packed)
@@ -52,7 +62,9 @@ def _place(state: RunState, unit: int, name: str) -> OutputPlace:
     if not ended:
         return _none(NOT_ENDED, f"{format_name(name)} has no output yet: it is {word}")
     error = (error_of(state, unit) or "").removeprefix("Skipped: ")
-    why = f": {error}" if error else ""
+    why = ""
+    if error:
+        why = f": {error}"
     return _none(NO_OUTPUT, f"{format_name(name)} has no output: its status is {word}{why}")
 
 

@@ -38,7 +38,9 @@ def report_lines(shown: ShownRun) -> tuple[tuple[NodeLine, ...], int]:
 
 
 def _size(line: NodeLine) -> int:
-    approved = message_bytes(line.approved) if line.approved is not None else 0
+    approved = 0
+    if line.approved is not None:
+        approved = message_bytes(line.approved)
     texts = (line.error or "", line.summary, line.call_site)
     return 200 + sum(map(text_bytes, texts)) + approved
 
@@ -46,7 +48,8 @@ def _size(line: NodeLine) -> int:
 def _report_line(shown: ShownRun, unit: int, room: int) -> NodeLine:
     state = shown.state
     spec = state.spec_of(unit)
-    room = max(room, MAX_PLACE_CHARACTERS) if spec.page else room
+    if spec.page:
+        room = max(room, MAX_PLACE_CHARACTERS)
     fields = fields_of(state, unit, shown.caught, shown.usage.get(unit, NO_USAGE))
     if not state.is_item(unit) and room >= MIN_SUMMARY_CHARACTERS:
         fields["summary"] = cut(shown_summary(spec), room)

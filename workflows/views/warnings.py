@@ -21,7 +21,9 @@ def why_lost(state: RunState) -> str:
     reasons = []
     for node in lost_maps(state):
         items = [item for item in state.items[node] if item in state.notes]
-        cause = f": {_note(state, items[0])}" if items else ""
+        cause = ""
+        if items:
+            cause = f": {_note(state, items[0])}"
         reasons.append(f"every item of `{state.shown(node)}` failed{cause}")
     return "; ".join(reasons[:3])
 

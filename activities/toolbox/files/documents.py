@@ -52,7 +52,9 @@ class Passage:
 
 def most_bytes(path: str, usual: int) -> int:
     """Return how much of the file at `path` to read: `usual`, or a PDF whole."""
-    return PDF_BYTES + 1 if path.lower().endswith(_PDF) else usual
+    if not path.lower().endswith(_PDF):
+        return usual
+    return PDF_BYTES + 1
 
 
 def readable_text(
@@ -96,8 +98,12 @@ def passages(path: str, document: ReadableDocument, *, whole: bool = True) -> li
         return [Passage("", piece) for piece in pieces] or [Passage("", document.title)]
     found: list[Passage] = []
     for heading, paragraph in _paragraphs(document):
-        last = found[-1] if found else None
-        joined = f"{last.text}\n\n{paragraph}" if last else ""
+        last = None
+        if found:
+            last = found[-1]
+        joined = ""
+        if last:
+            joined = f"{last.text}\n\n{paragraph}"
         if (
             last
             and last.heading == heading
@@ -114,11 +120,15 @@ def _markdown_title(text: str) -> tuple[str, str]:
     title = ""
     if front := _FRONT_MATTER.match(text):
         named = _FRONT_TITLE.search(front[1] or "")
-        title = named[1].strip().strip("\"'") if named else ""
+        title = ""
+        if named:
+            title = named[1].strip().strip("\"'")
         text = text[front.end() :]
     if not title:
         first = next((found for line in text.split("\n") if (found := _HEADING.fullmatch(line))), None)
-        title = _heading_text(first) if first else ""
+        title = ""
+        if first:
+            title = _heading_text(first)
     return title, text
 
 
@@ -126,7 +136,9 @@ def _first_line(text: str) -> str:
     """The first line is a title if it is short, stands alone and does not end like a sentence."""
     first, _, rest = text.lstrip().partition("\n")
     alone = not rest.split("\n", 1)[0].strip(" =-")
-    return first.strip() if alone and len(first) <= 80 and not first.rstrip().endswith((".", ":", ",")) else ""
+    if not (alone and len(first) <= 80 and not first.rstrip().endswith((".", ":", ","))):
+        return ""
+    return first.strip()
 
 
 def _heading_text(found: re.Match[str]) -> str:
@@ -142,7 +154,9 @@ def _paragraphs(document: ReadableDocument) -> Iterator[tuple[str, str]]:
     for line in (*document.text.split("\n"), ""):
         if _FENCE.match(line):
             fenced = not fenced
-        found = None if fenced else _HEADING.fullmatch(line)
+        found = None
+        if not fenced:
+            found = _HEADING.fullmatch(line)
         if found or not line.strip():
             if lines:
                 yield heading, "\n".join(lines).strip()

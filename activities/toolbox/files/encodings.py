@@ -37,7 +37,9 @@ def decoded(content: bytes, *, whole: bool = True, html: bool = False) -> tuple[
             return text, name.removesuffix("-sig")
     if b"\0" in content[:_LOOKED_AT]:
         raise NotText("is not text")
-    found = _DECLARED.search(content[:_LOOKED_AT].decode("latin-1")) if html else None
+    found = None
+    if html:
+        found = _DECLARED.search(content[:_LOOKED_AT].decode("latin-1"))
     for name in filter(None, ("utf-8", codec_of(found[1]) if found else "", "cp1252")):
         text = _strict(content, name, whole)
         if text is not None:

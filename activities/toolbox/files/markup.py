@@ -51,7 +51,9 @@ def _end_of_unread(html: str, start: re.Match[str]) -> int | None:
         mark = "-->"
         position -= 2  # a comment may close with its own opening dashes: <!-->
     end = html.find(mark, position)
-    return end + len(mark) if end >= 0 else None
+    if end < 0:
+        return None
+    return end + len(mark)
 
 
 class _Page(HTMLParser):

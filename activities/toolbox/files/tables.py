@@ -25,7 +25,9 @@ def table_rows(path: str, text: str, *, whole: bool = True) -> Iterator[str]:
     into the most columns, the comma before the others. The last row of a file that is not `whole` may be cut, and is
     left out. Raises NotText for a file in which a quotation mark does not end.
     """
-    delimiter = "\t" if path.lower().endswith(".tsv") else _delimiter_of(text)
+    delimiter = "\t"
+    if not path.lower().endswith(".tsv"):
+        delimiter = _delimiter_of(text)
     header: list[str] = []
     held: str | None = None  # the row before, until another one shows that it is complete
     rows = csv.reader(StringIO(text, newline=""), delimiter=delimiter)
@@ -52,7 +54,9 @@ def _row_text(header: list[str], cells: list[str]) -> str:
     parts: list[str] = []
     for place, cell in enumerate(cells):
         value = " ".join(cell.split())
-        name = header[place] if place < len(header) else ""
+        name = ""
+        if place < len(header):
+            name = header[place]
         if value:
             parts.append(f"{name or f'column {place + 1}'}: {value}")
     return "; ".join(parts)

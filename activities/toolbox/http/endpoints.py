@@ -67,7 +67,9 @@ class Endpoint(Strict):
         required = self.arguments.get("required", [])
         missing = [slot for slot in _SLOT.findall(self.url) if slot not in required]
         if self.arguments.get("type") != "object" or missing:
-            names = f" and list {', '.join(missing)} under `required`" if missing else ""
+            names = ""
+            if missing:
+                names = f" and list {', '.join(missing)} under `required`"
             raise ValueError(f"arguments must be a schema of type object{names}")
         if self.body is not None and self.method in _IN_URL:
             raise ValueError(f"body: {self.method} has none; use POST, PUT or PATCH")
@@ -149,7 +151,9 @@ def _filled(endpoint: Endpoint, arguments: dict[str, Any]) -> tuple[str, bytes |
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+    if isinstance(value, str):
+        return value
+    return json.dumps(value)
 
 
 def _failure(endpoint: Endpoint, error: Exception) -> ToolError:

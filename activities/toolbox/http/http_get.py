@@ -76,7 +76,9 @@ def _page(answer: Download) -> WebPage:
 def _decode(answer: Download, kind: str) -> str:
     """Return the text by the encoding that the server names, else as that of a file; never fails."""
     named = _CHARSET.search(answer.content_type)
-    codec = codec_of(named[1]) if named else ""
+    codec = ""
+    if named:
+        codec = codec_of(named[1])
     if codec:
         return answer.body.decode("utf-8-sig" if codec == "utf-8" else codec, errors="replace")
     try:

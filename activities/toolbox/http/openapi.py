@@ -76,7 +76,9 @@ def read_source(source: Source, folder: Path) -> tuple[list[Endpoint], dict[str,
         ("effects", source.effects),
         ("resources", source.resources),
     ):
-        known = list(document.operations()) if where == "operations" else chosen
+        known = chosen
+        if where == "operations":
+            known = list(document.operations())
         for pattern in patterns:
             if not any(each.fits(pattern) for each in known):
                 near = nearest_or_known(pattern, [each.key for each in known])
@@ -206,7 +208,9 @@ class _Document:
         query: list[str] = []
         path = operation.path
         for (location, name), each in parameters.items():
-            argument = _ODD.sub("_", name) if location == "path" else name
+            argument = name
+            if location == "path":
+                argument = _ODD.sub("_", name)
             why = self._unsendable(location, name, each)
             if why or argument in properties:
                 if each.get("required") and not self._is_sent_anyway(location, name):
@@ -304,7 +308,9 @@ class _Document:
                 raise _Unfit(definition.problem)
             found[name] = definition.schema
             waiting += definition.references
-        return {**arguments, "$defs": dict(sorted(found.items()))} if found else arguments
+        if not found:
+            return arguments
+        return {**arguments, "$defs": dict(sorted(found.items()))}
 
     def _definition(self, name: str, schema: Any) -> _Definition:
         """Return a shared schema, which is converted and checked once, however many operations refer to it."""
@@ -324,7 +330,9 @@ class _Document:
     def _resolved(self, value: Any) -> Any:
         """Return a part of the document, or what it refers to. Raises _Unfit."""
         for _ in range(10):
-            reference = value.get("$ref") if isinstance(value, dict) else None
+            reference = None
+            if isinstance(value, dict):
+                reference = value.get("$ref")
             if not isinstance(reference, str):
                 return value
             value = self._data

@@ -136,7 +136,9 @@ def shortcomings(index: Path) -> Shortcomings:
 
 
 def _some(texts: list[str]) -> str:
-    more = f", and {len(texts) - MAX_NAMED_FILES} more" if len(texts) > MAX_NAMED_FILES else ""
+    more = ""
+    if len(texts) > MAX_NAMED_FILES:
+        more = f", and {len(texts) - MAX_NAMED_FILES} more"
     return ", ".join(texts[:MAX_NAMED_FILES]) + more
 
 
