@@ -9,6 +9,8 @@ from temporalio.api.enums.v1 import EventType, WorkflowTaskFailedCause
 from temporalio.client import Client, WorkflowHistory
 from temporalio.workflow import NondeterminismError
 
+from sennit.workflows.messages.trajectory import NOTE_RUN_TYPE
+
 FAILURES = (
     WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_NON_DETERMINISTIC_ERROR,
     WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_WORKFLOW_WORKER_UNHANDLED_FAILURE,
@@ -67,7 +69,7 @@ async def replayed(client: Client) -> AsyncIterator[Replay]:
     """Replay every history of the server: of all runs, those that were reset, and sub-agents. Each is also replayed in
     other workflow tasks, as `check_joins` does.
     """
-    async for run in client.list_workflows():
+    async for run in client.list_workflows(f"WorkflowType != '{NOTE_RUN_TYPE}'"):
         history = await client.get_workflow_handle(run.id, run_id=run.run_id).fetch_history()
         wrong = failures(history)
         try:

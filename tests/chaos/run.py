@@ -59,6 +59,7 @@ from sennit.starter.dev.workers import GC
 from sennit.testing.models import ModelServer, model_server
 from sennit.workflows.messages.converter import connect
 from sennit.workflows.messages.queues import WORKFLOW
+from sennit.workflows.messages.trajectory import NOTE_RUN_TYPE
 
 OVER_AT_ONCE = 2
 TOOLS = "doubles.tools,doubles.bank,doubles.slow_store,doubles.fast_clock"
@@ -380,7 +381,9 @@ class Storm:
     async def _left_behind(self) -> list[str]:
         await asyncio.sleep(2)  # lists lag behind, also for longer, so each run is asked for itself
         found = list[str]()
-        async for run in self.client.list_workflows("ExecutionStatus = 'Running'"):
+        async for run in self.client.list_workflows(
+            f"ExecutionStatus = 'Running' AND WorkflowType != '{NOTE_RUN_TYPE}'"
+        ):
             description = await self.client.get_workflow_handle(run.id, run_id=run.run_id).describe()
             if description.status is WorkflowExecutionStatus.RUNNING:
                 found.append(f"{run.id} still runs")

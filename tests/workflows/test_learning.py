@@ -58,7 +58,7 @@ async def learn(client: Client, learning: Activities, cached: int) -> AsyncItera
 
 async def noted(client: Client, run: str) -> int:
     """Wait until a run is noted, and return how many calls were."""
-    return int(await client.get_workflow_handle(f"{run}.noted").result())
+    return int(await client.get_workflow_handle(f"{run}.noted-calls").result())
 
 
 async def trajectory_of(host: Activities, client: Client, run: str) -> Trajectory:

@@ -35,7 +35,7 @@ async def note_run(setup: RunSetup, state: RunState, plan: str, status: RunStatu
     (A server starts no child of a run that has ended meanwhile, so the run waits for one answer of the server.) One
     whose id would be too long for a database is not started, and neither is one of a run without calls.
     """
-    ident = f"{workflow.info().workflow_id}.noted"
+    ident = f"{workflow.info().workflow_id}.noted-calls"  # no sub-agent has this name: nodes have no hyphen
     calls, left_out = calls_of(state)
     if not calls or status not in ENDS or text_bytes(ident) > MAX_NOTED_ID_BYTES:
         return
