@@ -11,7 +11,7 @@ from sennit.workflows.messages.node_calls import AskingCall, NodeCall, ProgramNo
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 from sennit.workflows.plan.language.nodes import AgentCall, ModelCall, Node, ToolCall
-from sennit.workflows.plan.scheduling.events import Approval
+from sennit.workflows.plan.scheduling.events import Approval, TaskNews
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class NodeContext:
 class NodeOutput:
     """A node's output, with usage where a model was called, what a tool warns of, and how long its call took. With
     `more` it is a request for more nodes; those of a program are in `page`. A program has come to its end `at` the time
-    of the last result that it was told. `log` is what a script has logged, and
+    of the last result that it was told. `log` is what a script has logged, `tasks` what it tells of its tasks, and
     `span` when the work on it began and ended, in milliseconds.
     """
 
@@ -103,6 +103,7 @@ class NodeOutput:
     page: PlanPage | None = None
     warnings: tuple[str, ...] = ()
     log: tuple[str, ...] = ()
+    tasks: tuple[TaskNews, ...] = ()
     millis: int = 0
     at: int = 0
     span: tuple[int, int] = (0, 0)

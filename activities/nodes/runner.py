@@ -275,8 +275,9 @@ class NodeRunner:
 
         output = await self._within_timeout(context, lambda _: self.programs.advance(context, make, recorded))
         if output.page is None:
-            return (await self._keep(context, output)).model_copy(update={"log": output.log})
-        return NodeReply(more="program", page=output.page, attempt=context.attempts.number, log=output.log)
+            return (await self._keep(context, output)).model_copy(update={"log": output.log, "tasks": output.tasks})
+        attempt = context.attempts.number
+        return NodeReply(more="program", page=output.page, attempt=attempt, log=output.log, tasks=output.tasks)
 
     async def _write(self, context: NodeContext, tool: Tool, work: ToolCall) -> NodeReply:
         """Return what a write returns, or has returned; `sennit.activities.nodes.effect_ledger` says when it is made.

@@ -90,7 +90,7 @@ def node(context: NodeContext, path: str, refs: Mapping[str, str]) -> Iterator[C
         return
     call, work = context.call, context.work
     spec = context.spec
-    place = path.replace(spec.id, spec.call, 1) if spec.kind == "agent" and spec.key else path
+    place = path.replace(spec.id, spec.key, 1) if spec.kind == "agent" and spec.key else path
     repeated = {parse_unit(each).path: each for each in (*call.repeated, *call.nodes)}
     links = tuple(span_id(call.run, repeated.get(name, name)) for name in _makers(context, refs))
     about: dict[str, Any] = {"sennit.node": context.unit.path, "sennit.kind": spec.kind}

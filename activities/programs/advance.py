@@ -22,13 +22,12 @@ from sennit.activities.nodes.error_mapping import (
 )
 from sennit.activities.nodes.origins import Origins
 from sennit.activities.nodes.replies import encode_output, reply_to
-from sennit.activities.nodes.server_time import millis_now
 from sennit.activities.nodes.short_calls import Bounds, MakeCall, Recorded, ShortCalls
 from sennit.activities.programs.interpreter import Interpreter, SnapshotLost
 from sennit.activities.programs.made_writes import SeenMarks, WriteClaims
 from sennit.activities.programs.material import whole_of
 from sennit.activities.programs.pages import Compiler, Part, StepContext, next_step, page_of, part_of, taken_over
-from sennit.activities.programs.progress import PYTHON, Advance, Snapshot
+from sennit.activities.programs.progress import PYTHON, Advance, Snapshot, waiting_at
 from sennit.activities.programs.reading import Unreadable
 from sennit.activities.programs.script_run import OtherCalls
 from sennit.activities.programs.session import (
@@ -37,10 +36,8 @@ from sennit.activities.programs.session import (
     Session,
     Snapshots,
     begin,
-    begin_task,
     end_of,
     ended_of,
-    entry_of,
     load,
     note_told,
     takes_over,
@@ -49,8 +46,8 @@ from sennit.activities.programs.session import (
 from sennit.activities.programs.session_record import keep, snapshot_of, whole_record
 from sennit.activities.programs.values import Ended, ScriptError, packed, unpacked
 from sennit.activities.programs.words import Surroundings, Words
-from sennit.activities.storage.artifacts import decode, digest_of
-from sennit.activities.storage.run_context import ArtifactReader, RunContext, StoredPlan
+from sennit.activities.storage.artifacts import digest_of
+from sennit.activities.storage.run_context import ArtifactReader, RunContext
 from sennit.workflows.messages import queues
 from sennit.workflows.messages.contracts import NodeError, NodeReply
 from sennit.workflows.messages.node_calls import ProgramNodeCall
@@ -67,7 +64,7 @@ _OLDER = "the program began under an earlier version of Sennit, whose scripts th
 
 Backlog = Callable[[str], Awaitable[int | None]]
 """Returns about how many activities wait in a task queue; None if the server does not say."""
-_ASKS_FOR_LOAD = re.compile(r"\bload\s*\(")
+_ASKS_FOR_LOAD = re.compile(r"\bload\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +85,10 @@ class Programs:
     ) -> NodeOutput:
         """Return what the program has returned, or the calls that it waits for.
 
-        While it waits for nothing but short calls, it may `make` these here and go on; so do the tasks that it starts.
-        If it ends then, that is the end of the next step: this one has made the calls before. In a fork it hands over
-        how calls have ended that are `recorded` in the runs that are forked, so that the next step tells them in the
-        order that they had there. Nothing is kept of an advance that fails: the same one may be made again with other
+        While it waits for nothing but short calls, it may `make` these here and go on. If it ends
+        then, that is the end of the next step: this one has made the calls before. In a fork it hands over how calls
+        have ended that are `recorded` in the runs that are forked, so that the next step tells them in the order that
+        they had there. Nothing is kept of an advance that fails: the same one may be made again with other
         results. Raises CallFailed, ProgramFailed, InterpreterCrashed, StepAlone, BindError, BodyMissing,
         StoreUnavailable.
         """
@@ -120,13 +117,13 @@ class Programs:
         step = StepContext(context, around, partial(part_of, self.compiler, context, run_context), recorded)
         calls = None
         if make is not None and call.fuse != "off":
-            calls = ShortCalls(make, partial(self._begin_task, step), queues.TOOLS, Bounds(call))
+            calls = ShortCalls(make, queues.TOOLS, Bounds(call))
         found = await self._carry_on(step, context, session, calls)
         if isinstance(found, NodeOutput):
             return found
         await self.library.put_all(prefix, list(around.bodies.values()))  # a script that is cut off may add more
         page = await page_of(self.library, self.compiler, context, run_context, found)
-        return NodeOutput(None, more="program", page=page, log=found.log)
+        return NodeOutput(None, more="program", page=page, log=found.log, tasks=found.news)
 
     async def _loads(
         self, script: str, run_context: RunContext, running: Mapping[str, int]
@@ -148,11 +145,12 @@ class Programs:
         """Run a session until it ends, or waits for what this step does not make."""
         prefix = context.run_prefix
         words = Words(session, await Counts.of(session, self.library, prefix), step.around)
-        waited = [call.node for call in session.open.values()]
+        waited = session.awaited()
         progress = await self._run(context, words)
         log = list(session.log(progress.printed))
         if not progress.snapshot:
-            return NodeOutput(await self._value(prefix, words, progress, log), at=progress.clock, log=tuple(log))
+            value = await self._value(prefix, words, progress, log)
+            return NodeOutput(value, at=progress.clock, log=tuple(log), tasks=tuple(words.news))
         await self._wait(words, progress)
         end: NodeReply | None = None
         sleeps = min(session.open) < 0  # and is told so before what ends later
@@ -167,36 +165,16 @@ class Programs:
                 await calls.close()
         assert progress.snapshot is not None
         snapshot = await keep(session, progress.snapshot, self.library, prefix, step.around.bodies)
-        waits = dict.fromkeys(call.node for call in session.open.values())
+        waits = dict.fromkeys(session.awaited())
         past = tuple(name for name in waited if name not in waits)
-        part = Part(words, next_step(context, words, waited), past, ends=taken, log=tuple(log))
+        part = Part(words, next_step(context, words, waited), past, ends=taken, log=tuple(log), news=tuple(words.news))
         if calls is not None:
             part.made, part.ends = calls.specs, taken | calls.ends
-            part.tasks = {name: step.parts[name] for name in calls.specs if name in step.parts}
         if end is not None:
             part.ends[part.step.id] = end
         elif part.step.step is not None:
             self.snapshots.keep(prefix, part.step.step.session, snapshot)
         return part
-
-    async def _begin_task(self, step: StepContext, page: StoredPlan, name: str, calls: ShortCalls) -> NodeReply:
-        """Return how a task has ended that this step has begun, or that it asks for more nodes."""
-        began, context = millis_now(), step.context_of(page, name, self.library)
-        node = context.node
-        assert isinstance(node, ProgramNode)
-        assert node.step is not None
-        begun = Session.model_validate(decode(step.around.bodies[node.step.session]))
-        session = await self._session(context, node, begun)
-        try:
-            found = await self._carry_on(step, context, session, calls)
-            if not calls.bounds.takes_log(found.log):
-                raise asyncio.CancelledError  # it is too much for this page: the run begins the task
-        except (CallFailed, ProgramFailed) as error:
-            return NodeReply(error=NodeError(type=kind_of(error), message=message_of(error)), log=error.log)
-        if isinstance(found, NodeOutput):
-            return await self._kept(context.run_prefix, found, inline=False)
-        found.began, step.parts[name] = began, found
-        return found.ends.get(found.step.id) or NodeReply(more="program")
 
     async def _go_on(
         self,
@@ -216,18 +194,23 @@ class Programs:
             calls.begin(step.part(words, words.nodes[seen:]))
             calls.give_up(words.given_up[left:])
             seen, left = len(words.nodes), len(words.given_up)
-            names = await calls.next([call.node for call in words.session.open.values()])
+            names = await calls.next(words.session.awaited())
             if not names:
                 break
-            before, made, given_up = words.session.standing(), len(words.nodes), len(words.given_up)
+            before, known = words.session.standing(), words.standing()
             ended = await self._called(context, words.session, calls, names)
             await words.order.hear()
             later = await self._resume(prefix, words.session, progress.snapshot, ended, words)
             printed = words.session.log(later.printed)
-            if not later.snapshot:
-                end = await self._end(prefix, words, later, printed)
+            if self._may_be_held(later, words) and (len(ended) > 1 or words.session.open):
                 words.session.go_back(before)
-                del words.nodes[made:], words.given_up[given_up:]
+                words.go_back(known)
+                await calls.finish()
+                break
+            if not later.snapshot:
+                end = await self._end(prefix, words, later, printed, since=known.news)
+                words.session.go_back(before)
+                words.go_back(known)
                 return progress, end
             log += printed
             progress = later
@@ -273,28 +256,30 @@ class Programs:
     async def _value(self, prefix: str, words: Words, progress: Advance, log: Sequence[str]) -> Any:
         """Return what a script that has ended gives. Raises CallFailed, ProgramFailed."""
         session = words.session
-        await words.order.leave(progress.clock)
         if progress.error is not None:
             failure = failure_of(progress.error, session, words.around.script)
             failure.log = tuple(log)
             raise failure
         _nothing_unwritten(words, progress)
-        return packed(progress.value) if session.depth else await whole_of(self.library, prefix, progress.value)
+        return await whole_of(self.library, prefix, progress.value)
 
-    async def _end(self, prefix: str, words: Words, progress: Advance, log: tuple[str, ...]) -> NodeReply:
-        """Return how a step has ended that follows another one in the same activity."""
+    async def _end(
+        self, prefix: str, words: Words, progress: Advance, log: tuple[str, ...], *, since: int
+    ) -> NodeReply:
+        """Return how a step has ended that follows another one in the same activity: with the news of tasks `since`."""
         try:
-            output = NodeOutput(await self._value(prefix, words, progress, log), at=progress.clock, log=log)
-            return await self._kept(prefix, output, inline=not words.session.depth)
+            value = await self._value(prefix, words, progress, log)
+            output = NodeOutput(value, at=progress.clock, log=log, tasks=tuple(words.news[since:]))
+            return await self._kept(prefix, output)
         except (CallFailed, ProgramFailed, OutputRefused) as error:
             return NodeReply(error=NodeError(type=kind_of(error), message=message_of(error)), log=log)
 
-    async def _kept(self, prefix: str, output: NodeOutput, *, inline: bool) -> NodeReply:
+    async def _kept(self, prefix: str, output: NodeOutput) -> NodeReply:
         """Store what a session has returned. Raises OutputRefused, StoreUnavailable."""
         body = encode_output(output.output)
         await self.library.put_all(prefix, [body])
-        reply = reply_to(output.output, digest_of(body), len(body), [], inline=inline)
-        return reply.model_copy(update={"at": output.at, "log": output.log})
+        reply = reply_to(output.output, digest_of(body), len(body), [], inline=True)
+        return reply.model_copy(update={"at": output.at, "log": output.log, "tasks": output.tasks})
 
     async def _session(self, context: NodeContext, node: ProgramNode, begun: Session | None) -> Session:
         """Return where the program stands, ready for this step."""
@@ -317,7 +302,6 @@ class Programs:
         if session.number == 1:
             session.first = session.before
             session.since = context.call.since or session.since
-            await begin_task(session, self.library, context)
         session.again |= context.call.repeats
         session.retold |= session.again or generation > 1 or context.attempts.number > 1 or context.call.epoch > 1
         if generation > 1 or is_taken:
@@ -333,20 +317,57 @@ class Programs:
         ends = {number: end for number, call in session.open.items() if (end := end_of(context, call.node, call.key))}
         ends = dict(sorted(ends.items(), key=lambda each: (each[1].at, each[0])))
         await note_told(self.library, prefix, session, told_before(session, context))
-        opened = dict(session.open)
-        fed = dict(ends)
-        ended = await self._ended(prefix, session, ends)
-        await words.order.hear()
         snapshot = self.snapshots.find(prefix, session.before)
         if snapshot is None:
             if not session.waiting:
                 raise ProgramFailed(_OLDER)
             snapshot = snapshot_of(session)
-        progress = await self._resume(prefix, session, snapshot, ended, words, session.since)
-        for number in progress.left:
+        return await self._told(prefix, words, snapshot, ends)
+
+    async def _told(self, prefix: str, words: Words, snapshot: Snapshot, ends: dict[int, Fed]) -> Advance:
+        """Tell a script how calls have ended.
+
+        A failure that ends the script, because nothing in it catches that, is held back as long as its tasks can go on
+        without it. It is told, with others like it, by a step that waits for nothing else.
+        """
+        session, held = words.session, dict[int, Fed]()
+        before, known, opened = session.standing(), words.standing(), dict(session.open)
+        while True:
+            told = {number: end for number, end in ends.items() if number not in held}
+            if not told:
+                progress = waiting_at(snapshot)
+                break
+            progress = await self._advanced(prefix, words, snapshot, told)
+            if progress.last not in told or not self._may_be_held(progress, words):
+                break
+            session.go_back(before)
+            words.go_back(known)
+            held[progress.last] = ends[progress.last]
+
+        goes_on = any(number not in held for number in progress.waits)
+        if held and progress.snapshot and not goes_on:
+            # Nothing else can end, so that the script has to know.
+            session.go_back(before)
+            words.go_back(known)
+            return await self._advanced(prefix, words, snapshot, ends)
+        for number in (*progress.left, *held):
             session.open[number] = opened[number]
-            session.fed.remove(fed[number])
+        for number in progress.left:
+            session.fed.remove(ends[number])
+        session.held = [*session.held, *held]
         return progress
+
+    async def _advanced(self, prefix: str, words: Words, snapshot: Snapshot, told: dict[int, Fed]) -> Advance:
+        ended = await self._ended(prefix, words.session, told)
+        await words.order.hear()
+        return await self._resume(prefix, words.session, snapshot, ended, words, words.session.since)
+
+    def _may_be_held(self, progress: Advance, words: Words) -> bool:
+        """Whether a script has failed by the failure of a call, while tasks of it ran."""
+        if progress.error is None or not progress.running:
+            return False
+        failure = failure_of(progress.error, words.session, words.around.script)
+        return isinstance(failure, CallFailed)
 
     async def _resume(
         self,
@@ -374,11 +395,11 @@ class Programs:
     async def _whole(self, prefix: str, session: Session, snapshot: Snapshot, around: Surroundings) -> Snapshot:
         """Return a snapshot with all that it takes to go on from it in any process."""
         first = await load(self.library, prefix, session.first)
-        source, function = entry_of(around.script, first)
         arguments = unpacked(first.arguments)
         runs = session.runs or [(0, around.run)]
         clock = snapshot.start.clock if snapshot.start is not None else session.clock
-        start_of = partial(self.interpreter.start_of, source, function, arguments, session.key, runs, clock)
+        given = (around.script, first.function, arguments, session.key, runs, clock)
+        start_of = partial(self.interpreter.start_of, *given)
         try:
             start = await asyncio.to_thread(start_of)
         except Unreadable as error:
@@ -387,12 +408,11 @@ class Programs:
         return replace(snapshot, start=start, record=record)
 
     async def _start(self, session: Session, words: Words) -> Advance:
-        source, function = entry_of(words.around.script, session)
         arguments, session.arguments = unpacked(session.arguments), {}
         runs = session.runs or [(0, words.around.run)]
         is_trusted = words.around.is_trusted
         start = partial(self.interpreter.start, runs=runs, clock=session.clock, is_trusted=is_trusted)
-        return await start(source, function, arguments, words.answer, session.key)
+        return await start(words.around.script, session.function, arguments, words.answer, session.key)
 
     async def _ended(self, prefix: str, session: Session, ends: dict[int, Fed]) -> dict[int, Ended]:
         """Return what the script is told of calls that have ended, in order, and note it in the session."""

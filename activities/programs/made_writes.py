@@ -5,12 +5,11 @@ task makes it. So a script that was edited, or that a fork runs, takes over a wr
 wherever it makes it now, once for each time it was made.
 
 Which number a call has is decided here, before it is put on a page, by marks in the store that only the first writer
-can set. The program and each of its tasks are sessions of their own, on workers of their own: of two that want the same
-number, one gets it and the other looks on. A call that claims again, after a crash or when its script runs over what is
-recorded, finds its own claim. Claims hold for one script: the next one begins to claim from the first write on.
+can set. A call that claims again, after a crash or when its script runs over what is recorded, finds its own claim.
+Claims hold for one script: the next one begins to claim from the first write on.
 
-A run that was reset forgets calls, and so does a session whose script is given back to it after another one. Coroutines
-that race may then make an equal call in another place. What the session itself has claimed and does not know any more
+A run that was reset forgets calls, and so does a program whose script is given back to it after another one. Coroutines
+and tasks that race may then make an equal call in another place. What the script has claimed and does not know any more
 is therefore free for its other calls.
 """
 
@@ -28,21 +27,11 @@ from sennit.workflows.plan.bounded_cache import BoundedCache
 
 
 class Claimant(NamedTuple):
-    """A call that wants a write: its program, its script, what tells it from all other calls of that script, and the
-    session that makes it.
-    """
+    """A call that wants a write: its program, its script, and what tells it from all other calls of that script."""
 
     program: str
     script: str
     call: str
-    session: str
-
-
-class Holder(NamedTuple):
-    """The call that a script has given a write, and its session."""
-
-    call: str
-    session: str
 
 
 class Caution(NamedTuple):
@@ -72,13 +61,6 @@ class EqualWrites:
         return key_of(["write", self.digest, number])
 
 
-def _is_free(number: int, holder: Holder | None, claimant: Claimant, held: Sequence[int]) -> bool:
-    """Whether a call may have a number: no call that its script knows has it."""
-    if number in held:
-        return False
-    return holder is None or holder.session == claimant.session
-
-
 def _taken(key: str) -> str:
     """Return the name of the mark that says which call has taken a write first, of whatever script."""
     return digest_of(f"write {key}".encode())
@@ -87,11 +69,6 @@ def _taken(key: str) -> str:
 def _claimed(key: str, script: str) -> str:
     """Return the name of the mark that says which call of a later script has claimed a write."""
     return digest_of(f"claim {key} {script}".encode())
-
-
-def _left(script: str, key: str) -> str:
-    """Return the name of the mark that says which writes a task was told of."""
-    return digest_of(f"wrote {key} {script}".encode())
 
 
 @dataclass(slots=True)
@@ -106,7 +83,7 @@ class WriteClaims:
     seen: "SeenMarks"
 
     async def claim(self, writes: EqualWrites, claimant: Claimant, held: Sequence[int]) -> int:
-        """Return the number of the write that a call makes. Its session has `held` those numbers for the equal calls
+        """Return the number of the write that a call makes. The script has `held` those numbers for the equal calls
         that it made before this one.
 
         Writes come first that were made, are in flight, or of which nobody knows whether they were made: of these the
@@ -114,37 +91,21 @@ class WriteClaims:
         called and not made, and then a new one. Safe to repeat. Raises StoreUnavailable.
         """
         if not self.context.call.origins:
-            number = await self._next(writes, claimant, held)
-            if number is not None:
+            # Where no other script has claimed any, the calls before this one hold the numbers up to their count.
+            number = len(held) + 1
+            if number not in held and (await self._take(writes, claimant, number)).script == claimant.script:
                 return number
-        while True:
-            number = await self._choose(writes, claimant, held)
-            if await self._holds(writes, claimant, number):
-                return number
-
-    async def _next(self, writes: EqualWrites, claimant: Claimant, held: Sequence[int]) -> int | None:
-        """Return the first number that no other call of this script has, None if another script has taken one.
-
-        The calls of this session before this one hold as many numbers, and none is ever given back: so no number up to
-        that count is free.
-        """
-        number = len(held) + 1
-        while True:
-            holder = await self._take(writes, claimant, number)
-            if holder.script != claimant.script:
-                return None
-            if _is_free(number, Holder(holder.call, holder.session), claimant, held):
-                return number
-            number += 1
+        number = await self._choose(writes, claimant, held)
+        await self._hold(writes, claimant, number)
+        return number
 
     async def _choose(self, writes: EqualWrites, claimant: Claimant, held: Sequence[int]) -> int:
         """Return the number that suits the call best of those that no other call of this script holds."""
         own, others = list[int](), list[int]()
         number = 1
         while takers := await self._takers(writes, number):
-            holder = await self._holder(writes.key(number), claimant.script, takers[0])
-            is_free = _is_free(number, holder, claimant, held)
-            if is_free and holder is not None and holder.call == claimant.call:
+            is_free = number not in held
+            if is_free and await self._holder(writes.key(number), claimant.script, takers[0]) == claimant.call:
                 return number
             if is_free:
                 was_own = any(taker is not None and taker.call == claimant.call for taker in takers)
@@ -165,23 +126,21 @@ class WriteClaims:
         body = await self.seen.mark(self.origins, home, _taken(key))
         return Claimant(*decode(body)) if body is not None else None
 
-    async def _holder(self, key: str, script: str, taker: Claimant | None) -> Holder | None:
-        """Return which call of a script holds a write, None if none does."""
+    async def _holder(self, key: str, script: str, taker: Claimant | None) -> str:
+        """Return which call of a script holds a write, "" if none does."""
         if taker is None:
-            return None
+            return ""
         if taker.script == script:
-            return Holder(taker.call, taker.session)
+            return taker.call
         body = await self.seen.mark(self.origins, self.context.run_prefix, _claimed(key, script))
-        return Holder(*decode(body)) if body is not None else None
+        return str(decode(body)) if body is not None else ""
 
-    async def _holds(self, writes: EqualWrites, claimant: Claimant, number: int) -> bool:
-        """Claim a number, and return whether the session holds it: another one may have come first."""
+    async def _hold(self, writes: EqualWrites, claimant: Claimant, number: int) -> None:
+        """Note that this script has claimed a number, unless it is the first that has."""
         taker = await self._take(writes, claimant, number)
-        if taker.script == claimant.script:
-            return taker.session == claimant.session
-        name, body = _claimed(writes.key(number), claimant.script), encode([claimant.call, claimant.session])
-        holder = Holder(*decode(await self.origins.store.mark(self.context.run_prefix, name, body)))
-        return holder.session == claimant.session
+        if taker.script != claimant.script:
+            name = _claimed(writes.key(number), claimant.script)
+            await self.origins.store.mark(self.context.run_prefix, name, encode(claimant.call))
 
     async def _take(self, writes: EqualWrites, claimant: Claimant, number: int) -> Claimant:
         """Take a number unless it is taken in this run, and return who has it."""
@@ -239,17 +198,6 @@ class WriteClaims:
         made = f"the old script wrote this at {_clock(at)}, before the write to {resource} at {_clock(last)}"
         text = f"{made} that the new one makes first. It will not be written again. Go on with it as it is?"
         return Caution(text, asks=True, confirms=mark)
-
-    async def left_by_task(self, script: str, key: str) -> dict[str, tuple[float, float]]:
-        """Return when the last write to each resource was made of which a task knew when it began, and when it ended.
-        Raises StoreUnavailable.
-        """
-        body = await self.origins.store.marked(self.context.run_prefix, _left(script, key))
-        return {resource: (last, at) for resource, (last, at) in decode(body).items()} if body is not None else {}
-
-    async def leave_by_task(self, script: str, key: str, wrote: dict[str, tuple[float, float]]) -> None:
-        """Leave what `left_by_task` returns. Safe to repeat. Raises StoreUnavailable."""
-        await self.origins.store.mark(self.context.run_prefix, _left(script, key), encode(wrote))
 
     async def _is_of_another(self, home: str, key: str, claimant: Claimant) -> bool:
         """Whether another script has made a write, here or in a run that this one forks."""

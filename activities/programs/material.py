@@ -223,12 +223,3 @@ def _attempts(retry: int | None, kind: str) -> int:
     if type(retry) is not int or not 1 <= retry <= MAX_ATTEMPTS:
         raise Refused("ValueError", f"`retry` is how often it is attempted, 1 to {MAX_ATTEMPTS}, not {retry!r:.40}")
     return retry
-
-
-def width_of(limit: int | None) -> int:
-    """Return how many inputs of a join are open at once, 0 for all. Raises Refused."""
-    if limit is None:
-        return 0
-    if type(limit) is not int or limit < 1:
-        raise Refused("ValueError", f"`limit` is how many run at once, 1 or more, not {limit!r:.40}")
-    return limit

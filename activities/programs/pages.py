@@ -1,26 +1,24 @@
 """Pages: the nodes that one advance of a program, or a turn of a model, adds to the plan."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from pydantic import JsonValue
 
 from sennit.activities.limits import MAX_EXECUTION_PLAN_BYTES, MAX_PAGE_BYTES
-from sennit.activities.nodes.binding import Binder, parse_unit
 from sennit.activities.nodes.content_key import host_key
 from sennit.activities.nodes.context import NodeContext
 from sennit.activities.nodes.error_mapping import ProgramFailed
 from sennit.activities.nodes.short_calls import Recorded
-from sennit.activities.programs.words import Surroundings, Words
+from sennit.activities.programs.words import Surroundings, TaskLine, Words
 from sennit.activities.storage.artifacts import digest_of, encode
 from sennit.activities.storage.run_context import ArtifactReader, RunContext, StoredPlan
 from sennit.workflows.messages import queues
 from sennit.workflows.messages.contracts import NodeReply, PlanPage
 from sennit.workflows.messages.ends import pack_ends
 from sennit.workflows.messages.message import Digest
-from sennit.workflows.messages.node_calls import ProgramNodeCall
 from sennit.workflows.plan.compile.compiler import READ_ATTEMPTS, STEP_SECONDS, Keep, PlanCompiler, join_policy
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.page import page_behind
@@ -29,6 +27,7 @@ from sennit.workflows.plan.language.nodes import GateNode, JoinNode, LlmNode, No
 from sennit.workflows.plan.language.references import references_in
 from sennit.workflows.plan.language.summary import summary_of
 from sennit.workflows.plan.limits import MAX_NODES
+from sennit.workflows.plan.scheduling.events import TaskNews
 
 Compiler = Callable[[Plan, RunContext, Keep], PlanCompiler]
 _UNKNOWN = "$$"
@@ -43,10 +42,9 @@ class PlanTooLarge(Exception):
 
 @dataclass
 class Part:
-    """What one session adds to a page: its calls, and last its next step. For those that are `past` it waits no longer
-    that it waited for before. `made` are those calls that the step has made
-    itself, and `ends` how these have ended, in order, and the next step if it has. `tasks` have `began` by then that
-    are sessions of their own.
+    """What a step adds to the plan: its calls, and last the next step. For those that are `past` the script waits no
+    longer that it waited for before. `made` are those calls that the step has made itself, and `ends` how these have
+    ended, in order, and the next step if it has. `news` are those of tasks.
     """
 
     words: Words
@@ -54,50 +52,25 @@ class Part:
     past: tuple[str, ...] = ()
     made: dict[str, NodeSpec] = field(default_factory=dict)
     ends: dict[str, NodeReply] = field(default_factory=dict)
-    tasks: dict[str, "Part"] = field(default_factory=dict)
     log: tuple[str, ...] = ()
-    began: int = 0
+    news: tuple[TaskNews, ...] = ()
 
-    def within(self, task: str = "") -> Iterator[tuple[str, "Part"]]:
-        """Yield this part, which is of a `task` or not, and those of tasks in it, each behind what it belongs to."""
-        yield task, self
-        for name, part in self.tasks.items():
-            yield from part.within(name)
-
-    def told(self) -> Iterator[tuple[str, NodeReply]]:
-        """Yield how nodes have ended, and which tasks have gone on, as the run takes it: the next step last."""
-        going_on = [name for name in self.tasks if name not in self.ends]
-        for name in [*(name for name in self.ends if name != self.step.id), *going_on]:
-            end, task = self.ends.get(name), self.tasks.get(name)
-            if task is None:
-                yield name, self.ends[name]
-                continue
-            yield name, NodeReply(more="program", at=task.began, log=task.log)
-            for inner, reply in task.told():
-                yield inner, reply.model_copy(update={"at": end.at}) if end and inner == task.step.id else reply
+    def told(self) -> dict[str, NodeReply]:
+        """Return how nodes have ended, as the run takes it: the next step last."""
+        told = {name: reply for name, reply in self.ends.items() if name != self.step.id}
         if self.step.id in self.ends:
-            yield self.step.id, self.ends[self.step.id]
+            told[self.step.id] = self.ends[self.step.id]
+        return told
 
 
 @dataclass
 class StepContext:
-    """What the sessions have in common that one step carries on: the program's own, and of the tasks that it begins.
-    `parts` are what these add to the page.
-    """
+    """What a step works with. `recorded` says how calls have ended in the runs that are forked."""
 
     context: NodeContext
     around: Surroundings
     part: Callable[[Words, Sequence[Node]], StoredPlan]
     recorded: Recorded | None = None
-    parts: dict[str, Part] = field(default_factory=dict)
-
-    def context_of(self, page: StoredPlan, name: str, library: ArtifactReader) -> NodeContext:
-        """Return what an activity would begin a task with that is on this page."""
-        context = self.context
-        assert isinstance(context.call, ProgramNodeCall)
-        call = context.call.without_inputs().model_copy(update={"nodes": (name,)})
-        binder = Binder(library, context.run_prefix, page, call, page.materials.get(name, {}))
-        return NodeContext(page, parse_unit(name), call, binder, context.run_prefix, context.attempts)
 
 
 def part_of(
@@ -138,7 +111,7 @@ def next_step(context: NodeContext, words: Words, waited: Sequence[str]) -> Prog
         id=session.step_id,
         kind="program",
         step=Step(number=session.number + 1, node=context.unit.id, session=digest),
-        inputs=tuple(call.node for call in session.open.values() if call.node not in known),
+        inputs=tuple(node for node in session.awaited() if node not in known),
     )
 
 
@@ -149,45 +122,48 @@ async def page_of(
 
     Raises ProgramFailed, StoreUnavailable.
     """
-    parts, ends = list(part.within()), dict(part.told())
-    makers = {node.id: task for task, each in parts[1:] for node in (*each.words.nodes, each.step)}
-    inner = [node for _, each in parts[1:] for node in (*each.words.nodes, each.step)]
-    nodes = (*part.words.nodes, *inner, part.step)
+    words, session, ends = part.words, part.words.session, part.told()
+    nodes = (*words.nodes, part.step)
     names = dict.fromkeys(node.id for node in nodes)
-    known = dict.fromkeys(name for node in nodes for name in dependencies.inputs_of(node) if name not in names)
-    places = {name: place for place, name in enumerate((*known, *names))}
-    labels, limits, made = dict[str, str](), dict[str, dict[str, int]](), dict[str, NodeSpec]()
-    marks, call_sites, keys = dict[str, str](), dict[str, str](), dict[str, str]()
-    materials, given_up = dict[str, dict[str, str]](), list[str]()
-    cautions, asks, confirms = dict[str, str](), dict[str, bool](), dict[str, str]()
-    for _, each in parts:
-        words, session = each.words, each.words.session
-        labels |= {**words.labels, each.step.id: f"{session.path or session.function} step {session.number + 1}"}
-        limits, made, marks = limits | words.limits, made | each.made, marks | words.marks
-        call_sites, keys, materials = call_sites | words.call_sites, keys | words.keys, materials | words.materials
-        given_up += words.given_up
-        for name, caution in words.cautions.items():
-            cautions[name], asks[name] = caution.text, caution.asks and not session.repeat_writes
-            if caution.confirms and asks[name]:
-                confirms[name] = caution.confirms
-    specs = _specs(nodes, labels, places, limits, lambda plan: compiler(plan, run_context, _no_fallback), made)
+    known = dict.fromkeys(name for name in part.step.inputs if name not in names)
+    labels = {**words.labels, part.step.id: f"{session.function} step {session.number + 1}"}
+    tasks = [_task_spec(task) for task in words.tasks]
+    places = {name: place for place, name in enumerate((*known, *(task.id for task in tasks), *names))}
+    specs = _specs(
+        nodes, labels, places, words.limits, lambda plan: compiler(plan, run_context, _no_fallback), part.made
+    )
+    cautions, confirms = dict[str, str](), dict[str, str]()
     for spec in specs:
-        spec.key, spec.call_site = marks.get(spec.id, ""), call_sites.get(spec.id, "")
+        spec.key, spec.call_site = words.marks.get(spec.id, ""), words.call_sites.get(spec.id, "")
         is_made = spec.kind != "program" and spec.id in ends
         spec.in_place = is_made and not (is_put_back(ends[spec.id]) or ends[spec.id].taken_over)
-        spec.maker = places[makers[spec.id]] if spec.id in makers else -1
-        spec.approval |= asks.get(spec.id, False)
-        spec.confirms = spec.id in confirms
+        caution = words.cautions.get(spec.id)
+        if caution is not None:
+            asks = caution.asks and not session.repeat_writes
+            cautions[spec.id] = caution.text
+            spec.approval |= asks
+            if caution.confirms and asks:
+                confirms[spec.id] = caution.confirms
+                spec.confirms = True
+    # Tasks come first: the next step is always the last of a page.
+    specs = [*tasks, *specs]
     packed = ExecutionPlan(specs, []).pack()
     if len(packed) > MAX_PAGE_BYTES:
-        raise ProgramFailed(f"{len(nodes):,} calls at once are too many; give a part of them to tasks")
-    stored = _stored_page(context, nodes, packed, keys, materials)
+        raise ProgramFailed(
+            f"{len(nodes):,} calls at once are too many for one step: await some of them before the others"
+        )
+    stored = _stored_page(context, nodes, packed, words.keys, words.materials)
     digest = await library.keep(
         context.run_prefix, stored.model_copy(update={"cautions": cautions, "confirms": confirms})
     )
-    left = tuple(name for name in dict.fromkeys(given_up) if name not in ends or ends[name].more)
+    left = tuple(name for name in dict.fromkeys(words.given_up) if name not in ends)
     told = pack_ends(specs, ends)
     return PlanPage(plan=digest, known=tuple(known), specs=packed, past=part.past, given_up=left, ends=told)
+
+
+def _task_spec(task: TaskLine) -> NodeSpec:
+    """Return what the run knows of a task: nothing that it could do."""
+    return NodeSpec(task.id, "task", key=task.key, call_site=task.call_site, summary=task.summary)
 
 
 def is_put_back(reply: NodeReply) -> bool:

@@ -6,15 +6,13 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, NamedTuple, Protocol
 
 from sennit.activities.programs.replay_record import Record
-from sennit.activities.programs.values import Call, FunctionName, ScriptError, Sleep, packed, unpacked
+from sennit.activities.programs.values import Call, ScriptError, Sleep, packed, unpacked
 from sennit.workflows.plan.bounded_cache import memory_of
 
 PYTHON: Final = ".".join(platform.python_version_tuple()[:2])
 """The version that this worker has of Python: another one may run coroutines in another order."""
 _SNAPSHOT_BYTES: Final = 2_000
 """Of a snapshot beside what grows with the calls."""
-TAKES_FUNCTIONS: Final = {"task": slice(0, 1), "pipeline": slice(1, None)}
-"""Which arguments of a word are functions."""
 
 
 @dataclass(slots=True)
@@ -53,10 +51,7 @@ class Standing:
         standing.sleeps = {int(number): Sleep(*sleep) for number, sleep in stored["sleeps"].items()}
         standing.queued = {}
         for each in stored["queued"]:
-            name_places = range(len(each["args"]))[TAKES_FUNCTIONS.get(each["function"], slice(0, 0))]
-            args = unpacked(each["args"])
-            args = [FunctionName(part) if place in name_places else part for place, part in enumerate(args)]
-            call = Call(**{**each, "args": tuple(args), "kwargs": unpacked(each["kwargs"])})
+            call = Call(**{**each, "args": tuple(unpacked(each["args"])), "kwargs": unpacked(each["kwargs"])})
             standing.queued[call.number] = call
         return standing
 
@@ -112,8 +107,9 @@ class Advance:
     `waits` has the numbers of all calls that are open, ascending; of a script that ended, those it never awaited. All
     sleeps that are over at the same time have one number, which is that time below 0; `sleep` is the next of them.
     `left` are those whose ends the script has not been told yet, and `clock` is the time in it when it has ended.
-    `printed` is what the script has printed meanwhile, `kept` the calls, by name and line, that it has written down and
-    neither awaited nor started, and `took` the seconds for which it ran.
+    `last` is the number of the call of whose end the script was told last, and `running` says, if it has failed,
+    whether tasks of it had not ended. `printed` is what the script has printed meanwhile, `kept` the calls, by name and
+    line, that it has written down and neither awaited nor started, and `took` the seconds for which it ran.
     """
 
     snapshot: Snapshot | None = None
@@ -123,6 +119,16 @@ class Advance:
     left: tuple[int, ...] = ()
     sleep: Sleep | None = None
     clock: int = 0
+    last: int = -1
+    running: bool = False
     printed: str = ""
     kept: tuple[tuple[str, int], ...] = ()
     took: float = field(default=0.0, compare=False)
+
+
+def waiting_at(snapshot: Snapshot) -> Advance:
+    """Return an advance in which a script was told nothing: it waits where it waited."""
+    sleeps = snapshot.standing.sleeps
+    numbers = {-sleeps[number].due if number in sleeps else number for number in snapshot.standing.open}
+    sleep = min(sleeps.values(), default=None)
+    return Advance(snapshot, tuple(sorted(numbers)), sleep=sleep)

@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from sennit.activities.limits import MAX_LOG_CHARACTERS, MAX_MEMORY_BYTES, MAX_OPEN_CALLS, MAX_PROGRAM_CALLS
 from sennit.activities.programs.checkouts import InterpreterCrashed
-from sennit.activities.programs.progress import TAKES_FUNCTIONS, Advance, Standing
+from sennit.activities.programs.cpython.names import BEGUN, TOLD
+from sennit.activities.programs.progress import Advance, Standing
 from sennit.activities.programs.reading import Read
 from sennit.activities.programs.replay_record import END, Entry
 from sennit.activities.programs.script_process import PROCESS_SECONDS, Place, ScriptProcess
@@ -22,7 +23,6 @@ from sennit.activities.programs.values import (
     Answer,
     Call,
     Ended,
-    FunctionName,
     NotJson,
     ScriptError,
     Sleep,
@@ -35,7 +35,7 @@ from sennit.activities.programs.values import (
 from sennit.activities.sandbox.computing import NoAnswer, OutOfTime, ProcessEnded
 from sennit.workflows.plan.bundles.text_edits import lines_of
 from sennit.workflows.plan.programs.source import as_known, file_of, modules_in, place_among
-from sennit.workflows.plan.programs.vocabulary import AWAITED, FROM_RUN, PLAIN
+from sennit.workflows.plan.programs.vocabulary import AWAITED, FROM_RUN
 
 TURN_SECONDS: Final = 5.0
 STEP_SECONDS: Final = 20.0
@@ -49,14 +49,18 @@ _ENDS_TOGETHER: Final = 1_000
 _STEP_BYTES: Final = 64 << 20
 """Of all messages of a process, from one wait to the next."""
 _FRAMES: Final = 10
-_NEVER_QUEUED: Final = (*PLAIN, "sleep", "sleep_until", *FROM_RUN)
-_TOO_MANY: Final = Ended(
-    error=("RuntimeError", f"over {MAX_PROGRAM_CALLS:,} calls wait to begin; give a part to tasks"),
-)
-_SITE: Final = re.compile(r"(?:/\w{1,80}#[1-9]\d{0,6}){0,100}")
-_SITE_NAME: Final = re.compile(r"/(\w+)#")
-_SITE_CHARACTERS: Final = 2_000
-_SITE_NAMES: Final = frozenset(("__call", "__ticket", "__ring", "coroutine", *AWAITED))
+_AT_ONCE: Final = ("phase", *TOLD)
+"""Words that are answered at once."""
+_NEVER_QUEUED: Final = (*_AT_ONCE, "sleep", "sleep_until", *FROM_RUN)
+_TOO_MANY: Final = Ended(error=("RuntimeError", f"over {MAX_PROGRAM_CALLS:,} calls wait to begin"))
+_NUMBER: Final = r"#[1-9]\d{0,6}"
+_TASK: Final = rf"/\w+(?:>\w+){{0,50}}~[0-9a-f]{{12}}\.[1-9]\d{{0,6}}{_NUMBER}"
+_PHASE: Final = r"/=[^\s/#:\x00-\x1f\x7f-\x9f]{1,40}"
+_SITE: Final = re.compile(rf"(?:/\w+{_NUMBER}|{_TASK}|{_PHASE}){{0,150}}")
+"""Coroutines, tasks and phases, one within the other."""
+_SITE_NAMES_OF: Final = re.compile(r"/([\w>]+)[#~]")
+_SITE_CHARACTERS: Final = 6_000
+_SITE_NAMES: Final = frozenset(("__call", "__ring", "coroutine", *AWAITED))
 """Names in call sites beside those that stand in the script."""
 _NAME: Final = re.compile(r"[^\W\d]\w{0,199}")
 _DIGEST: Final = re.compile(r"[0-9a-f]{32}")
@@ -113,6 +117,10 @@ class ScriptRun:
         self._room = MAX_LOG_CHARACTERS
         self._has_called = False
         """Whether the script has made a call since it was told an end."""
+        self._last = -1
+        """The call of whose end the script was told last."""
+        self._running = False
+        """Whether tasks run of a script that has failed."""
         self.waits = False
         """Whether the script waits, and has not ended."""
 
@@ -124,6 +132,8 @@ class ScriptRun:
         self._printed = []
         self._room = MAX_LOG_CHARACTERS
         self._has_called = False
+        self._last = -1
+        self._running = False
 
     @property
     def is_alive(self) -> bool:
@@ -225,7 +235,7 @@ class ScriptRun:
         if isinstance(ended, Ended):
             if ended.error is not None:
                 return {"error": list(ended.error)}
-            if call.function in PLAIN:
+            if call.function in _AT_ONCE:
                 return {"value": self._sent(ended.value)}
         self._open.add(call.number)
         if is_queued:
@@ -248,36 +258,23 @@ class ScriptRun:
         self._made += 1
         coroutine = self._checked_site(site)
         line = self._number(line)
-        name_places = range(len(args))[TAKES_FUNCTIONS.get(word, slice(0, 0))]
-        places = list[Any]()
+        if word == BEGUN:
+            self._checked_site(str(args[0]) if args else "/")
         try:
-            for place, value in enumerate(args):
-                if place in name_places and isinstance(value, str):
-                    places.append(self._checked_name(value))
-                else:
-                    places.append(self._received(value))
+            places = tuple(self._received(value) for value in args)
             named = {key: self._received(value) for key, value in kwargs.items()}
         except NotJson as problem:
             return problem
-        return Call(number, word, tuple(places), named, line, coroutine, self.standing.clock)
-
-    def _checked_name(self, name: str) -> FunctionName:
-        """Return the name of a function, which people read and which is written into code. Raises Untrue, and NotJson
-        for a name that does not stand in the script.
-        """
-        if not _NAME.fullmatch(name):
-            raise Untrue("it has told the name of a function that is none")
-        if not self._stands_in_script(name):
-            raise NotJson(f"there is no function `{name}` in the script")
-        return FunctionName(name)
+        return Call(number, word, places, named, line, coroutine, self.standing.clock)
 
     def _checked_site(self, site: str) -> str:
         """Return a call site that the process tells: its names are those of functions of the script. Raises Untrue."""
         if len(site) > _SITE_CHARACTERS or not _SITE.fullmatch(site):
             raise Untrue("it has told a call site that is none")
-        for name in _SITE_NAME.findall(site):
-            if name not in _SITE_NAMES and name.removeprefix("__") not in self._text:
-                raise Untrue("it has told a call site that is not of the script")
+        for names in _SITE_NAMES_OF.findall(site):
+            for name in names.split(">"):
+                if name not in _SITE_NAMES and name.removeprefix("__") not in self._text:
+                    raise Untrue("it has told a call site that is not of the script")
         return site
 
     def _received(self, value: Any) -> Any:
@@ -350,6 +347,7 @@ class ScriptRun:
 
     def _told(self, number: int, ended: Ended) -> dict[str, Any]:
         self._has_called = False
+        self._last = number
         self.standing.clock = max(self.standing.clock, ended.at)
         self._close(number)
         value, error = None, ended.error
@@ -390,6 +388,7 @@ class ScriptRun:
         if "done" in said:
             return self._complete(said["done"], said.get("kept"))
         if "error" in said:
+            self._running = bool(said.get("running"))
             return self._failed(said["error"])
         if self.standing.seconds > SESSION_SECONDS:
             self.place.process.end()
@@ -526,7 +525,8 @@ class ScriptRun:
 
     def _error(self, kind: str, message: str, line: int = 0, traceback: str = "") -> Advance:
         message = as_known(self._text, message)
-        return Advance(waits=self._waits(), error=ScriptError(kind, message, line, traceback))
+        error = ScriptError(kind, message, line, traceback)
+        return Advance(waits=self._waits(), error=error, last=self._last, running=self._running)
 
     # Lines.
 

@@ -1,4 +1,4 @@
-"""Where a program, or a task of it, stands between two advances: an artifact of its own, small whatever came before.
+"""Where a program stands between two advances: an artifact of its own, small whatever came before.
 
 The script itself waits in a process, which is only a convenience: the session has the record of what the script was
 told, with which it stands there again in any other process.
@@ -23,15 +23,12 @@ from sennit.activities.nodes.context import NodeContext
 from sennit.activities.nodes.origins import told_at
 from sennit.activities.programs.progress import Snapshot
 from sennit.activities.programs.replay_record import StoredPart
-from sennit.activities.programs.values import Ended, Ref, unpacked
+from sennit.activities.programs.values import Ended, Ref
 from sennit.activities.storage.artifacts import digest_of, encode
 from sennit.activities.storage.run_context import ArtifactReader
 from sennit.workflows.messages.node_calls import ProgramNodeCall
 from sennit.workflows.plan.bounded_cache import BoundedCache
-from sennit.workflows.plan.programs.source import cause_in
 
-JOIN_FAILED = "JoinFailed: "
-_PIPELINE = "__pipeline"
 _TAIL = 64
 _ERRORS, _ERROR_CHARACTERS = 50, 200
 _MOVING = (
@@ -43,21 +40,24 @@ _MOVING = (
     "errors",
     "made",
     "read",
-    "phase",
     "logged",
     "writing",
     "heard",
     "wrote",
+    "inherited",
+    "branches",
+    "fed",
+    "held",
 )
 _DIGITS = 9
 """Of the number of a call."""
 
-Shape = Literal["", "ref", "tickets", "ends"]
+Shape = Literal["", "ref"]
 
 
 class OpenCall(NamedTuple):
-    """A call that the script may wait for: its node, its key, and what the script reads of the output: all of it, a
-    reference to it, the values of tickets, or how tickets have ended.
+    """A call that the script may wait for: its node, its key, and what the script reads of the output: all of it, or a
+    reference to it.
     """
 
     node: str
@@ -66,26 +66,26 @@ class OpenCall(NamedTuple):
 
 
 class Writing(NamedTuple):
-    """A write to a resource, or a task that may write, of whose end the script was not told yet: its key, and that of
-    the call whose end tells the script. `last` is when the latest write to the resource was made of which the script
-    had been told when it made the call.
+    """A write to a resource of whose end the script was not told yet: its key, and the task that has called it. `last`
+    is when the latest write to the resource was made of which that task knew when it made the call.
     """
 
     resource: str = ""
     key: str = ""
-    told_by: str = ""
     last: float = 0.0
+    task: str = ""
 
 
 class Heard(NamedTuple):
-    """A write of whose end a script is `told` at that time of its clock: when it was made, and when the `last` one was
-    of which the script had been told when it made the call.
+    """A write of whose end a task is `told` at that time of its clock: when it was made, and when the `last` one was of
+    which the task knew when it made the call.
     """
 
     told: int
     resource: str
     at: float
     last: float
+    task: str = ""
 
 
 class Fed(NamedTuple):
@@ -101,20 +101,21 @@ class Fed(NamedTuple):
 
 
 class Session(BaseModel):
-    """One session of a script: `function`, or the `stages` of a pipeline, called with `arguments`; those are only in
-    the first of a chain of sessions.
+    """The session of a script: `function`, called with `arguments`; those are only in the first of a chain of sessions.
 
-    `key` is what its calls are known by, `program` that of the program whose task it is, and `path` how people know the
-    task. `node` is the id of its program node, and
-    `stems` what the ids of its calls begin with, from which call on: a step that ran again begins new ones.
+    `key` is what its calls are known by. `node` is the id of its program node, and `stems` what the ids of its calls
+    begin with, from which call on: a step that ran again begins new ones. `tasks` are the tasks of the script that run:
+    the number of the call with which each has begun, and its id. `held` are open calls that have failed, of which the
+    script is told only when nothing else is open: they end it, and tasks beside them are to come to their ends first.
     `clock` is the time in milliseconds at which it began, and `since` that at which it began again, or in a run that
     forks others: of those and of this are `runs`, each with the time from which on its UUIDs count. `again` says that
     the run may know calls that it makes from when it ran before, and `retold` that a step has been made again, or the
     program in another plan: when calls ended may be noted that this session is told of later. `fed` are the ends that
     the script was told in this step, in order; they are not stored.
     With `repeat_writes` no write asks because an earlier script may have made it. `writing` are writes that an
-    earlier script may have made, by their nodes, `heard` those of whose ends the script is told, and `wrote` says
-    when the last one was made to each resource; a task has `inherited` that from the session that started it.
+    earlier script may have made, by their nodes, and `heard` those of whose ends the script is told. By task, "" for
+    `main`, `wrote` says when the last one was made to each resource, and `inherited` the same of those before the task;
+    `branches` are the tasks by the numbers of their calls.
     `numbers` are those that its writes have among equal ones, where these are not the first ones in order.
     `counts` are how often equal calls were made, those counted longer ago in `counted`, as (digest, length).
     `waiting` is where the script waits, and `record` the latest entries of what it was told; earlier ones are in
@@ -124,12 +125,7 @@ class Session(BaseModel):
     script: str
     function: str
     arguments: dict[str, Any] = {}
-    stages: tuple[str, ...] = ()
     key: str
-    program: str = ""
-    path: str = ""
-    depth: int = 0
-    phase: str = ""
     node: str = ""
     stems: list[tuple[int, str]] = []
     number: int = 1
@@ -141,7 +137,8 @@ class Session(BaseModel):
     parts: list[StoredPart] = []
     first: str = ""
     open: dict[int, OpenCall] = {}
-    tasks: dict[str, int] = {}
+    held: list[int] = []
+    tasks: dict[int, str] = {}
     numbers: dict[str, list[int]] = {}
     counts: dict[str, int] = {}
     counted: list[tuple[str, int]] = []
@@ -156,8 +153,9 @@ class Session(BaseModel):
     repeat_writes: bool = False
     writing: dict[str, Writing] = {}
     heard: list[Heard] = []
-    wrote: dict[str, float] = {}
-    inherited: dict[str, float] = {}
+    wrote: dict[str, dict[str, float]] = {}
+    inherited: dict[str, dict[str, float]] = {}
+    branches: dict[int, str] = {}
 
     def begin(self, node: str, *, mark: str = "") -> None:
         """Have the next ids begin with the id of the program's node; with a `mark`, of a step that ran again, with that
@@ -176,7 +174,7 @@ class Session(BaseModel):
     def go_back(self, standing: dict[str, Any]) -> None:
         """Forget what has happened since then."""
         for name, value in standing.items():
-            setattr(self, name, value)
+            setattr(self, name, copy(value))
 
     def call_id(self, ordinal: int) -> str:
         """Return the id of the call of that number. Raises LookupError for one that was not made."""
@@ -195,26 +193,9 @@ class Session(BaseModel):
             self.numbers[place] = [*held, number]
 
     @property
-    def program_key(self) -> str:
-        """The key of the program whose session this is, or of which it is a task."""
-        return self.program or self.key
-
-    @property
     def step_id(self) -> str:
         """The id of the next step."""
         return f"{self.stems[-1][1]}_s{self.number + 1}"
-
-    def ticket(self, ordinal: int) -> str:
-        """Return what the script holds of a task that was started: it means nothing in any other session."""
-        return f"ticket:{digest_of(self.key.encode())[:8]}:{ordinal}"
-
-    def call_of(self, ticket: Any) -> str:
-        """Return the id behind a ticket. Raises LookupError for anything else."""
-        head, _, ordinal = ticket.rpartition(":") if isinstance(ticket, str) else ("", "", "")
-        number = int(ordinal) if ordinal.isdecimal() and len(ordinal) <= _DIGITS else 0
-        if self.ticket(number) != ticket:
-            raise LookupError(head)
-        return self.call_id(number)
 
     def log(self, printed: str) -> tuple[str, ...]:
         """Return what a step has printed as lines of the log, as far as there is room, and with what is cut said."""
@@ -223,16 +204,22 @@ class Session(BaseModel):
         self.logged += len(printed)
         lines = [_cut(line) for line in kept.removesuffix("\n").split("\n")] if kept else []
         if len(kept) < len(printed) and not is_full:
-            lines.append(f"(the log ends here: a session logs at most {MAX_LOG_CHARACTERS >> 10} KiB)")
-        return tuple(f"{self.path}: {line}" if self.path else line for line in lines)
+            lines.append(f"(the log ends here: a program logs at most {MAX_LOG_CHARACTERS >> 10} KiB)")
+        return tuple(lines)
 
     def fail(self, error: str) -> None:
         """Remember an error that the script was told, to know it again if the script ends by it."""
         self.errors = [*self.errors, error[:_ERROR_CHARACTERS]][-_ERRORS:]
 
+    def awaited(self) -> list[str]:
+        """Return the nodes for which the next step waits."""
+        nodes = [call.node for number, call in self.open.items() if number not in self.held]
+        return nodes or [call.node for call in self.open.values()]
+
     def keep_open(self, numbers: Iterable[int]) -> None:
         """Forget the open calls that the script does not wait for any more."""
         self.open = {number: self.open[number] for number in numbers if number in self.open}
+        self.held = [number for number in self.held if number in self.open]
 
 
 class Snapshots:
@@ -306,46 +293,17 @@ def end_of(context: NodeContext, node: str, key: str) -> Fed | None:
 def ended_of(session: Session, end: Fed, shape: Shape, size: int, value: Any) -> Ended:
     """Return what a script is told of a call; a person who skips a call answers it with None."""
     if end.status not in ("succeeded", "skipped"):
-        kind, _, message = _cause(end.error).partition(": ")
+        kind, _, message = end.error.partition(": ")
         return Ended(error=(kind, message) if message else ("RuntimeError", end.error or f"the call was {end.status}"))
     if shape == "ref" and end.ref:
         return Ended(Ref.to(end.ref, value))
     if size > MAX_VALUE_BYTES:
-        advice = "Have the tasks return less" if shape else "Have the tool return less, or declare it `large`"
-        limit = f"a script reads at most {MAX_VALUE_BYTES:,}. {advice}"
+        limit = f"a script reads at most {MAX_VALUE_BYTES:,}. Have the tool return less, or declare it `large`"
         return Ended(error=("ValueError", f"the result has {size:,} bytes; {limit}"))
     if session.read > MAX_READ_BYTES:
-        limit = f"{MAX_READ_BYTES:,} bytes. Read in tasks, and return what counts"
+        limit = f"{MAX_READ_BYTES:,} bytes. Have tools return less, or declare them `large`"
         return Ended(error=("MemoryError", f"the results that the script has read are more than {limit}"))
-    if shape == "ends" and isinstance(value, list):
-        value = [_settled(ticket) for ticket in value]
-    return Ended(unpacked(value) if shape else value)
-
-
-def _settled(ticket: dict[str, Any]) -> dict[str, Any]:
-    """Return how a ticket ended, without the id of its node and with the error that its task raised."""
-    error = cause_in(ticket["error"]) if ticket.get("error") else None
-    return {**{name: part for name, part in ticket.items() if name != "id"}, "error": error}
-
-
-def _cause(error: str) -> str:
-    """Return why the first ticket of a join that failed has no value, with the type that its task or call raised; any
-    other error as it is.
-    """
-    _, is_of_join, cause = error.partition(" gave none (") if error.startswith(JOIN_FAILED) else ("", "", "")
-    if not is_of_join:
-        return error
-    return cause_in(cause.removesuffix(")"))
-
-
-def entry_of(script: str, session: Session) -> tuple[str, str]:
-    """Return the script with the function to call. A pipeline's is made of its stages."""
-    if not session.stages:
-        return script, session.function
-    call = "item"
-    for stage in session.stages:
-        call = f"await {stage}({call})"
-    return f"{script}\n\nasync def {_PIPELINE}(item):\n    return {call}\n", _PIPELINE
+    return Ended(value)
 
 
 async def load(library: ArtifactReader, run_prefix: str, digest: str) -> Session:
@@ -369,22 +327,6 @@ async def begin(session: Session, library: ArtifactReader, context: NodeContext)
     session.clock, runs = found["clock"], [(since, run) for since, run in found["runs"]]
     if len(runs) > 1:
         session.runs, session.since = runs, runs[-1][0]
-
-
-async def begin_task(session: Session, library: ArtifactReader, context: NodeContext) -> None:
-    """Give a task that was held back the time at which it began first, also after an edit and in a fork; any other
-    begins at the time of its call. Raises StoreUnavailable.
-    """
-    if not session.depth:
-        return
-    assert isinstance(context.call, ProgramNodeCall)
-    name, at = f"began {session.key}", context.call.ends.get(context.unit.id, 0)
-    is_old = session.clock < session.since
-    for home in [context.run_prefix, *origins_of(context)] if is_old else []:
-        at = await library.noted(home, name) or at
-    if at:
-        await library.note(context.run_prefix, name, at)
-        session.clock = max(session.clock, at)
 
 
 async def note_told(

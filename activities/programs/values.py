@@ -1,5 +1,5 @@
-"""What passes between a script and what is around it: its calls and how they end, JSON, references to large results,
-and the names of functions.
+"""What passes between a script and what is around it: its calls and how they end, JSON, and references to large
+results.
 """
 
 import math
@@ -25,10 +25,10 @@ _HALF = re.compile("[\ud800-\udfff]")
 class Call:
     """A call of a name that the script does not define, as the script made it.
 
-    `number` is unique in the session and ascends in the order of the calls; `line` is 1-based, 0 for a call that
-    does not stand in the script. Arguments are JSON, with two exceptions: the functions that `task` and `pipeline` take
-    are FunctionNames, and the types in `schema` are their texts: "bool", "list[str]", "Point | None". A Ref stays one.
-    `coroutine` is what makes the call, "" for what the session runs; `clock` is the time then, in milliseconds.
+    `number` is unique in the session and ascends in the order of the calls; `line` is 1-based, 0 for a call that does
+    not stand in the script. Arguments are JSON; the types in `schema` are their texts: "bool", "list[str]", "Point |
+    None". A Ref stays one. `coroutine` is the call site: the tasks, phases and coroutines that the call is in, "" for
+    what `main` itself calls; `clock` is the time then, in milliseconds.
     """
 
     number: int
@@ -163,12 +163,6 @@ def _ref_of(digest: Any, fields: dict[str, Any]) -> Ref | None:
 
 class NotJson(TypeError):
     """A value of a script that may not leave it; the message says which, and what to write."""
-
-
-class FunctionName(str):
-    """The name of a function, of the script or a tool, where a script gives one to `task` or `pipeline`."""
-
-    __slots__ = ()
 
 
 def as_json(value: Any) -> Any:

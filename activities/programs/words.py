@@ -6,13 +6,14 @@ Arguments are data: a `$` in them is text, and material for a model or a person 
 import asyncio
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from sennit.activities.limits import MAX_PROGRAM_CALLS, MAX_PROGRAM_LEVELS
+from sennit.activities.limits import MAX_PROGRAM_CALLS
 from sennit.activities.nodes.error_mapping import ProgramFailed
 from sennit.activities.programs.classes import Classes
+from sennit.activities.programs.cpython.names import BEGUN, ENDED, JOINED, identity_of, shown_path, task_of
 from sennit.activities.programs.made_writes import Caution, Claimant, EqualWrites, WriteClaims
 from sennit.activities.programs.material import (
     CallLimits,
@@ -28,7 +29,6 @@ from sennit.activities.programs.material import (
     sleep_until,
     text_of,
     tool_arguments,
-    width_of,
 )
 from sennit.activities.programs.reading import Unreadable
 from sennit.activities.programs.schemas import Schema, schema_of
@@ -42,11 +42,8 @@ from sennit.workflows.plan.language.call_settings import CallSettings
 from sennit.workflows.plan.language.nodes import (
     AgentNode,
     GateNode,
-    JoinNode,
     LlmNode,
     Node,
-    ProgramNode,
-    Step,
     ToolNode,
 )
 from sennit.workflows.plan.language.problems import no_such_tool
@@ -54,9 +51,11 @@ from sennit.workflows.plan.language.references import literal
 from sennit.workflows.plan.language.text import format_name, format_names, nearest_or_known
 from sennit.workflows.plan.limits import DEFAULT_WINDOW
 from sennit.workflows.plan.programs.source import as_known, line_in_file, place_in
-from sennit.workflows.plan.programs.vocabulary import AS_TASKS, MAY_BE_HIDDEN, ROLES, SILENCES
+from sennit.workflows.plan.programs.vocabulary import ROLES, SILENCES, WORDS
+from sennit.workflows.plan.scheduling.events import TASK_ENDS, TaskNews, TaskStatus
 
 _MATERIAL = "material_"
+_NOT_IN_A_PHASE = re.compile(r"[\s/#:\x00-\x1f\x7f-\x9f]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +81,30 @@ class Surroundings:
     loads: dict[str, dict[str, int | None]] = field(default_factory=dict)
 
 
+class TaskLine(NamedTuple):
+    """A task of the script, as people see it: what it is known by, its call site, and what it does."""
+
+    id: str
+    key: str
+    call_site: str
+    summary: str
+
+
 class WantedWrite(NamedTuple):
-    """A write that a script has called: which writes are equal to it, and how many of them its session made before."""
+    """A write that a script has called: which writes are equal to it, and how many of them it has made before."""
 
     equal: EqualWrites
     before: int
     tool: str
+
+
+class WordsStanding(NamedTuple):
+    """How many nodes, calls that were given up, tasks and news of tasks there were."""
+
+    nodes: int
+    given_up: int
+    tasks: int
+    news: int
 
 
 class Words:
@@ -103,12 +120,34 @@ class Words:
         self.materials: dict[str, dict[str, str]] = {}  # the digests of what it refers to
         self.limits: dict[str, dict[str, int]] = {}  # those of its time, and of how many inputs it has open
         self.writes: dict[str, WantedWrite] = {}  # those that have not been claimed yet
+        self.tasks: list[TaskLine] = []  # those of the script that have begun
+        self.news: list[TaskNews] = []  # of tasks, in order
         self.cautions: dict[str, Caution] = {}  # what a person has to know of a write before it is made
         self.given_up: list[str] = []  # the calls that nobody waits for any more
         self.took = 0.0  # the seconds for which the script has run
         self.counts = counts
         self.around = around
         self.order = WriteOrder(session, around.claims, around.tools)
+
+    def standing(self) -> WordsStanding:
+        """Return how far the script has come; `go_back` takes it."""
+        return WordsStanding(len(self.nodes), len(self.given_up), len(self.tasks), len(self.news))
+
+    def go_back(self, standing: WordsStanding) -> None:
+        """Forget what the script has called since then."""
+        for node in self.nodes[standing.nodes :]:
+            for about in (
+                self.labels,
+                self.call_sites,
+                self.keys,
+                self.marks,
+                self.materials,
+                self.limits,
+                self.writes,
+            ):
+                about.pop(node.id, None)
+        del self.nodes[standing.nodes :], self.given_up[standing.given_up :]
+        del self.tasks[standing.tasks :], self.news[standing.news :]
 
     async def claim_writes(self) -> None:
         """Have each new write known by its number among equal ones, in the order in which the script has made them.
@@ -156,7 +195,7 @@ class Words:
     def _claimant(self, name: str) -> Claimant:
         """Return who claims a write that has not been claimed yet."""
         session = self.session
-        return Claimant(session.program_key, session.script, self.keys[name], session.key)
+        return Claimant(session.key, session.script, self.keys[name])
 
     def answer(self, call: Call) -> Ended | Sleep | None:
         """Return the answer to a call, or None if it is open now. Raises ProgramFailed."""
@@ -275,7 +314,7 @@ class Words:
     def _tool(self, call: Call, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> OpenCall:
         tool = self.around.tools.get(name)
         if tool is None:
-            known = [*self.around.tools, *_WORDS]
+            known = [*self.around.tools, *WORDS]
             raise Refused("NameError", f"name '{name}' is not defined{nearest_or_known(name, known)}")
         arguments = tool_arguments(tool.get("schema") or {}, args, kwargs)
         node = made_node(ToolNode, id=self._next, kind="tool", tool=name, args=mapped(literal(arguments), self._named))
@@ -283,8 +322,8 @@ class Words:
         what = packed(arguments)
         made = self._add(node, call, what, shown(arguments), function=name, shape=shape)
         if tool.get("effect", "write") == "write":
-            equal = EqualWrites.of(self.session.program_key, name, what)
-            self.order.call(node, call.clock)
+            equal = EqualWrites.of(self.session.key, name, what)
+            self.order.call(node, task_of(call.coroutine), call.clock)
             before = self.counts.next(equal.digest[:16]) - 1
             self.writes[node.id] = WantedWrite(equal, before, name)
         return made
@@ -296,107 +335,35 @@ class Words:
         node = made_node(ToolNode, id=self._next, kind="tool", tool=PART["name"], args=args)
         self._wait(call, self._add(node, call, [ref.digest, a, b], f"{a} {'' if b is None else b}"))
 
-    def _task(self, call: Call, function: str, /, *values: Any, **arguments: Any) -> Ended:
-        tool = self.around.tools.get(function)
-        if tool is not None and not tool.get("large"):
-            self._tool(call, function, (), arguments)
-            return Ended(self.session.ticket(self.session.made))
-        if function in AS_TASKS:
-            made = replace(call, function=function, args=values, kwargs=arguments)
-            fits = bound(_WORDS[function], self, made)
-            _WORDS[function](*fits.args, **fits.kwargs)
-            del self.session.open[call.number]
-            return Ended(self.session.ticket(self.session.made))
-        if values:
-            raise Refused("TypeError", "takes arguments by name: task(function, name=value)")
-        if function in _WORDS and function not in MAY_BE_HIDDEN:
-            raise Refused("TypeError", f"{function} is no task; write an `async def` that calls it")
-        self._start(call, function, arguments)
-        return Ended(self.session.ticket(self.session.made))
-
-    def _start(self, call: Call, function: str, arguments: dict[str, Any], stages: tuple[str, ...] = ()) -> str:
-        """Add the node of a task, and return its id."""
-        session, name = self.session, ">".join(stages) or function
+    def _begun(self, call: Call, site: str, about: str) -> Ended:
+        """Note that a task of the script has begun."""
         self._check_room(call)
-        if session.depth >= MAX_PROGRAM_LEVELS:
-            raise Refused("RecursionError", f"tasks of tasks go {MAX_PROGRAM_LEVELS} levels deep; this one is deeper")
-        about, arguments = shown(arguments), packed(arguments)
-        key = self._key(call, name, arguments)
-        session.tasks[name] = count = session.tasks.get(name, 0) + 1
-        path = self._place(call, f"{as_known(self.around.script, name)}#{count}")
-        about_it = {"stages": stages, "arguments": arguments, "key": key, "path": path, "clock": call.clock}
-        about_it |= {"program": session.program_key, "since": session.since, "runs": session.runs}
-        about_it |= {"again": session.again, "retold": session.retold, "repeat_writes": session.repeat_writes}
-        wrote = self.order.start(call.clock)
-        about_it |= {"wrote": wrote, "inherited": wrote}
-        child = Session(script=session.script, function=function, depth=session.depth + 1, **about_it)
-        begun = self._stored(child.model_dump(mode="json", exclude_defaults=True))
-        node = ProgramNode(id=self._next, kind="program", step=Step(number=1, session=begun))
-        self.marks[node.id] = f"{key[:KEY_CHARACTERS]}.{session.script[:KEY_CHARACTERS]}"
-        self._enter(node, f"{shortened(path)}:{self._line(call)}", about)
-        self.order.started(node.id, key)
-        return node.id
+        self.session.made += 1
+        name = self.session.call_id(self.session.made)
+        self.session.tasks[call.number] = name
+        path = shortened(self._path(site))
+        key = key_of([self.session.key, "task", identity_of(site)])
+        place = f"{path}:{self._line(call)}"
+        self.tasks.append(TaskLine(name, key[:KEY_CHARACTERS], place, f"{name} {place} {about}"))
+        self.news.append(TaskNews(name, "running", call.clock))
+        self.order.begun(call.number, task_of(site), task_of(call.coroutine), call.clock)
+        return Ended()
 
-    def _parallel(self, call: Call, tickets: list[str], *, limit: Any = None) -> Ended | None:
-        return self._join(call, "all", tickets, width=width_of(limit))
+    def _ended(self, call: Call, number: int, status: TaskStatus, error: str) -> Ended:
+        """Note how a task of the script has ended."""
+        tasks = self.session.tasks
+        if number in tasks and status in TASK_ENDS:
+            self.news.append(TaskNews(tasks[number], status, call.clock, as_known(self.around.script, error)))
+            del tasks[number]
+        return Ended()
 
-    def _settled(self, call: Call, tickets: list[str], *, limit: Any = None) -> Ended | None:
-        return self._join(call, "settled", tickets, "ends", width_of(limit))
-
-    def _first(self, call: Call, tickets: list[str]) -> Ended | None:
-        return self._join(call, "first", tickets)
-
-    def _quorum(self, call: Call, k: Any, tickets: Any) -> Ended | None:
-        count = len(tickets) if isinstance(tickets, list) else 1
-        if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= count:
-            raise Refused("ValueError", f"{k!r:.20} of {count} tickets can never end")
-        return self._join(call, {"quorum": k}, tickets)
-
-    def _pipeline(self, call: Call, items: Any, *stages: str, limit: Any = None) -> Ended | None:
-        width = width_of(limit)
-        if not isinstance(items, list) or not stages:
-            raise Refused("TypeError", "write pipeline(items, stage, ...): a list, and functions of one argument")
-        begun = [self._start(call, "pipeline", {"item": item}, stages) for item in items]
-        return self._joined(call, "all", begun, [list(stages), packed(items)], width=width)
-
-    def _join(self, call: Call, policy: Any, tickets: Any, shape: Shape = "tickets", width: int = 0) -> Ended | None:
-        if not isinstance(tickets, list):
-            raise Refused("TypeError", f"takes a list of tickets, not {tickets!r:.60}")
-        nodes = [self._started(ticket) for ticket in tickets]
-        if len(dict.fromkeys(nodes)) < len(nodes):
-            raise Refused("ValueError", "a ticket is named twice")
-        if not nodes and policy == "first":
-            raise Refused("ValueError", "there are no tickets")
-        return self._joined(call, policy, nodes, tickets, shape, width)
-
-    def _joined(
-        self, call: Call, policy: Any, nodes: list[str], what: Any, shape: Shape = "tickets", width: int = 0
-    ) -> Ended | None:
-        if not nodes:
-            return Ended([])
-        if width:
-            self.limits[self._next] = {"width": width}
-        node = made_node(JoinNode, id=self._next, kind="join", inputs=tuple(nodes), policy=policy)
-        made = self._add(node, call, what, f"of {len(nodes)}", shape=shape)
-        self._wait(call, made)
-        self.order.join(policy, nodes, made.key)
-        return None
+    def _joined(self, call: Call, numbers: list[int]) -> Ended:
+        """Note that the script knows how these tasks have ended."""
+        self.order.joined(numbers, task_of(call.coroutine), call.clock)
+        return Ended()
 
     def _phase(self, _call: Call, name: str) -> Ended:
-        self.session.phase = re.sub(r"[\s/#:]+", "-", text_of("name", name)).strip("-")[:40]
-        return Ended()
-
-    def _cancel(self, _call: Call, ticket: str) -> Ended:
-        self.given_up.append(self._started(ticket))
-        return Ended()
-
-    def _started(self, ticket: Any) -> str:
-        """Return the id behind a ticket."""
-        try:
-            return self.session.call_of(ticket)
-        except LookupError:
-            message = f"takes tickets that task(...) has returned here; {ticket!r:.60} is none"
-            raise Refused("ValueError", message) from None
+        return Ended(_NOT_IN_A_PHASE.sub("-", text_of("name", name)).strip("-")[:40])
 
     def _budget_left(self, _call: Call) -> Ended:
         left = self.around.left
@@ -431,28 +398,31 @@ class Words:
     def _check_room(self, call: Call) -> None:
         if self.session.made >= MAX_PROGRAM_CALLS:
             last = line_in_file(self.around.script, call.line)
-            raise ProgramFailed(f"over {MAX_PROGRAM_CALLS:,} calls, the last on {last}; give a part of them to tasks")
+            raise ProgramFailed(f"over {MAX_PROGRAM_CALLS:,} calls, the last on {last}: a program makes no more")
 
     def _add(self, node: Node, call: Call, what: Any, shown: str, *, function: str = "", shape: Shape = "") -> OpenCall:
         """Add a node that was made for a call with `what`."""
         self._check_room(call)
         name = function or call.function
         key = self._key(call, name, what)
-        if not isinstance(node, JoinNode):
-            self.keys[node.id] = key
-            self.marks[node.id] = key[:KEY_CHARACTERS]
+        self.keys[node.id] = key
+        self.marks[node.id] = key[:KEY_CHARACTERS]
         self._enter(node, f"{shortened(self._place(call, name))}:{self._line(call)}", shown)
         return OpenCall(node.id, key, shape)
 
     def _line(self, call: Call) -> int | str:
         return place_in(self.around.script, call.line)
 
+    def _path(self, site: str) -> str:
+        """Return a call site as people read it: in which tasks, phases and coroutines of the script it is."""
+        return as_known(self.around.script, shown_path(site))
+
     def _place(self, call: Call, name: str) -> str:
-        """Return where a call stands: in which task, phase and coroutines of the script."""
-        coroutines = as_known(self.around.script, call.coroutine).split("/")
-        own = [each for each in coroutines if not each.startswith("__")]
-        word = "timeout" if coroutines[-1].startswith("__ring#") else name
-        return "/".join(filter(None, (self.session.path, self.session.phase, *own, word)))
+        """Return where a call stands."""
+        is_timeout = call.coroutine.rpartition("/")[2].startswith("__ring#")
+        word = "timeout" if is_timeout else name
+        path = self._path(call.coroutine)
+        return f"{path}/{word}" if path else word
 
     def _enter(self, node: Node, place: str, about: str) -> None:
         self.session.made += 1
@@ -461,7 +431,7 @@ class Words:
 
     def _key(self, call: Call, function: str, what: Any) -> str:
         """Return what a call is known by, in any run of the script: an equal one in the same coroutine has the next."""
-        called = key_of([function, what, *filter(None, (call.coroutine,))])
+        called = key_of([function, what, *filter(None, (identity_of(call.coroutine),))])
         return key_of([self.session.key, called, self.counts.next(called[:16])])
 
     def _named(self, ref: Ref) -> str:
@@ -510,16 +480,11 @@ _WORDS: dict[str, Callable[..., Ended | Sleep | None]] = {
     "part": Words._part,
     "sleep": Words._sleep,
     "sleep_until": Words._sleep_until,
-    "task": Words._task,
-    "await": Words._parallel,
-    "parallel": Words._parallel,
-    "settled": Words._settled,
-    "first": Words._first,
-    "quorum": Words._quorum,
-    "pipeline": Words._pipeline,
     "phase": Words._phase,
-    "cancel": Words._cancel,
     "budget_left": Words._budget_left,
     "width": Words._width,
     "load": Words._load,
+    BEGUN: Words._begun,
+    ENDED: Words._ended,
+    JOINED: Words._joined,
 }

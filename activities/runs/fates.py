@@ -64,7 +64,7 @@ class EarlierCalls:
             error = f"{kind}: {message}" if kind else ""
             known = state.status[unit], error, state.shown(unit), state.ended_at.get(unit, 0)
             self.calls.append(EarlierCall(unit, spec, *known))
-        self.by_mark = {call.spec.call: call for call in self.calls if call.spec.key}
+        self.by_mark = {call.spec.key: call for call in self.calls if call.spec.key}
         self.by_id = {call.spec.id: call for call in self.calls if not call.spec.key}
 
     async def by_content(self, library: ArtifactReader, marks: Iterable[str]) -> dict[str, EarlierCall]:
@@ -74,7 +74,7 @@ class EarlierCalls:
         known, pages = dict.fromkeys(marks), dict[str, StoredPlan | None]()
         found: dict[str, EarlierCall] = {}
         for call in self.calls:
-            if not call.spec.key or call.spec.call in known or not call.spec.page:
+            if not call.spec.key or call.spec.key in known or not call.spec.page:
                 continue
             if call.spec.page not in pages and len(pages) < MAX_COMPARED_PAGES:
                 pages[call.spec.page] = await _page(library, self._place.prefix, call.spec.page)
@@ -114,7 +114,7 @@ class FateReader:
     async def report(self, *, stopped: str = "") -> DryRunReport:
         """Return what an edit or a fork would do. Raises StoreUnavailable."""
         state = self.played.state
-        marks = [state.graph.specs[unit].call for unit in self.played.called]
+        marks = [state.graph.specs[unit].key for unit in self.played.called]
         equal = await self.earlier.by_content(self.library, marks) if self.earlier is not None else {}
         fates = [await self._fate(unit, equal) for unit in self._units()]
         is_whole, error = self._end()
@@ -179,7 +179,7 @@ class FateReader:
         if self.earlier is None:
             return None
         spec = self.played.state.spec_of(unit)
-        found = self.earlier.by_mark.get(spec.call) if spec.key else self.earlier.by_id.get(spec.id)
+        found = self.earlier.by_mark.get(spec.key) if spec.key else self.earlier.by_id.get(spec.id)
         is_made = found is not None and (found.status in ENDED or not is_open(found.status))
         return found if is_made or (found is not None and found.status in (RUNNING, WAITING)) else None
 
@@ -187,7 +187,7 @@ class FateReader:
         """Return what becomes of calls that only the script before has made."""
         state, found = self.played.state, list[CallFate]()
         for call in self.earlier.calls if self.earlier is not None else ():
-            if not call.spec.key or call.spec.call in marks:
+            if not call.spec.key or call.spec.key in marks:
                 continue
             is_cancelled = self.program is not None and call.status not in ENDED
             if is_cancelled and state.status[call.unit] not in (CANCELLED, SKIPPED):

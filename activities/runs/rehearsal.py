@@ -178,7 +178,7 @@ class Rehearsal:
             spec.page = page.plan
             spec.fills |= spec.kind == "gate" and bool(self.place.origins)
             spec.locks = []
-        ends = ends_on(found, page, len(graph.specs), graph.specs[ended.unit])
+        ends = ends_on(found, page, graph.specs[ended.unit])
         outcomes: tuple[tuple[str, Outcome], ...] = tuple((name, outcome_of(reply)) for name, reply in ends)
         past = tuple(places_of(graph, page.past))
         self._take(NodesAppended(found, ended, past=past, given_up=page.given_up, ends=outcomes))

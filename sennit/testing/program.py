@@ -5,17 +5,15 @@ import builtins
 import inspect
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from sennit.activities.programs.advance import failure_of
 from sennit.activities.programs.interpreter import Interpreter
 from sennit.activities.programs.material import CallLimits
-from sennit.activities.programs.session import Counts, Session, entry_of
+from sennit.activities.programs.session import Counts, Session
 from sennit.activities.programs.values import Call, Ended, Ref, ScriptError, Sleep, mapped, packed, unpacked
 from sennit.activities.programs.words import Surroundings, Words
 from sennit.activities.storage.artifacts import decode, digest_of, encode
@@ -25,16 +23,12 @@ from sennit.testing.clock import VirtualLoop, resting, working
 from sennit.workflows.messages.activity_options import pause_after
 from sennit.workflows.messages.queues import PROVIDERS
 from sennit.workflows.plan.bundles.bundle import BadBundle, bundled
-from sennit.workflows.plan.compile.compiler import join_policy
-from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.language.json_schema import violations
-from sennit.workflows.plan.language.nodes import GateNode, JoinNode, LlmNode, Node, ProgramNode, ToolNode
+from sennit.workflows.plan.language.nodes import GateNode, LlmNode, Node, ToolNode
 from sennit.workflows.plan.language.problems import InvalidPlan, Problem, place_of
 from sennit.workflows.plan.language.text import did_you_mean
 from sennit.workflows.plan.programs.program_plan import script_problems, tools_called
-from sennit.workflows.plan.programs.source import cause_in
 from sennit.workflows.plan.programs.vocabulary import FROM_RUN, WORDS
-from sennit.workflows.plan.scheduling import joins
 
 Fake = Callable[..., Any]
 BEGAN = 1_767_225_600_000
@@ -125,7 +119,6 @@ class _Program:
         self._around = around
         self._fakes = fakes
         self._nodes: dict[str, asyncio.Task[Ended]] = {}
-        self._rooms: dict[str, asyncio.Semaphore] = {}
 
     async def run(self, session: Session, name: str) -> Any:
         """Return what a session returns, or the ScriptError that it ends with. Its open calls are cancelled then."""
@@ -145,17 +138,15 @@ class _Program:
                 calls.extend([call] * (len(words.nodes) - len(calls)))
             return ended
 
-        source, function = entry_of(self._around.script, session)
         arguments = unpacked(session.arguments)
-        begin = partial(self._interpreter.start, clock=session.clock or BEGAN)
-        advance = await begin(source, function, arguments, answer, session.key)
+        begin = partial(self._interpreter.start, clock=BEGAN)
+        advance = await begin(self._around.script, session.function, arguments, answer, session.key)
         try:
             sys.stdout.write(advance.printed)
             while advance.snapshot:
                 words.wake(advance.sleep)
                 session.keep_open(advance.waits)
                 calls.extend([Call(0, "sleep", (), {}, 0)] * (len(words.nodes) - len(calls)))
-                self._hold_back(words, len(started))
                 for node, call in list(zip(words.nodes, calls, strict=True))[len(started) :]:
                     started.append(asyncio.create_task(self._end_of(node, call, words.limits.get(node.id, {}))))
                     self._nodes[node.id] = started[-1]
@@ -180,46 +171,23 @@ class _Program:
                 session.fail(": ".join(end.error))
         return ended
 
-    def _hold_back(self, words: Words, known: int) -> None:
-        """Have what a new join waits for begin only as it has room for it."""
-        for node in words.nodes[known:]:
-            width = words.limits.get(node.id, {}).get("width")
-            if width and isinstance(node, JoinNode):
-                self._rooms |= dict.fromkeys(node.inputs, asyncio.Semaphore(width))
-
     async def _end_of(self, node: Node, call: Call, limits: dict[str, int]) -> Ended:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(limits["expires"] / 1000 if "expires" in limits else None):
-                async with self._rooms.get(node.id, nullcontext()):
-                    if "deadline" in limits:
-                        await asyncio.sleep((limits["deadline"] - BEGAN) / 1000 - loop.time())
-                    with working():
-                        end = Ended() if "deadline" in limits else await self._end(node, call)
+                if "deadline" in limits:
+                    await asyncio.sleep((limits["deadline"] - BEGAN) / 1000 - loop.time())
+                with working():
+                    end = Ended() if "deadline" in limits else await self._faked(node, call)
         except TimeoutError:
             end = Ended(error=("TimeoutError", f"more than {limits['expires'] / 1000:g} s"))
         return replace(end, at=round(_now(loop).timestamp() * 1000))
-
-    async def _end(self, node: Node, call: Call) -> Ended:
-        if isinstance(node, JoinNode):
-            return await self._joined(node)
-        if isinstance(node, ProgramNode):
-            assert node.step is not None
-            session = Session.model_validate(decode(self._around.bodies[node.step.session]))
-            if node.id in self._rooms:  # it begins when there is room for it
-                session.clock = round(_now(asyncio.get_running_loop()).timestamp() * 1000)
-            found = await self.run(session, node.id)
-            if not isinstance(found, ScriptError):
-                return Ended(found)
-            failure = failure_of(found, session, self._around.script)
-            return Ended(error=(type(failure).__name__, str(failure)))
-        return await self._faked(node, call)
 
     async def _faked(self, node: Node, call: Call) -> Ended:
         if isinstance(node, ToolNode) and node.tool == PART["name"]:
             ref = call.args[0] if call.args else call.kwargs["ref"]
             return Ended(read_part(PartArguments.model_validate({**node.args, "output": self.whole(ref)})))
-        name, args = (call.args[0], call.args[1:]) if call.function == "task" else (call.function, call.args)
+        name, args = call.function, call.args
         fake = self._fake(name, call)
         retry = node.retry if isinstance(node, ToolNode | LlmNode) else None
         attempts = retry.attempts if retry is not None else 1
@@ -249,33 +217,3 @@ class _Program:
 
     def _fake(self, name: str, call: Call) -> Fake:
         return self._fakes.get(name) or missing(name, self._fakes, f"line {call.line} of the script")
-
-    async def _joined(self, join: JoinNode) -> Ended:
-        """Return the values of a join's inputs by its policy; the inputs that it does not take are cancelled."""
-        inputs = [self._nodes[name] for name in join.inputs]
-        spec = NodeSpec(join.id, "join", inputs=list(range(len(inputs))))
-        join_policy(spec, join)
-        while True:
-            ends = [node.result() for node in inputs if node.done()]
-            ok = [end.value for end in ends if end.error is None]
-            ruling = joins.outcome(spec, len(inputs) - len(ends), len(ok))
-            if ruling != joins.WAIT:
-                break
-            with resting():
-                await asyncio.wait([node for node in inputs if not node.done()], return_when=asyncio.FIRST_COMPLETED)
-        if ruling == joins.FAIL:
-            kind, lost = next(end.error for end in ends if end.error is not None)
-            kind, _, lost = cause_in(f"{kind}: {lost}").partition(": ")
-            return Ended(error=(kind, lost))
-        if spec.policy == "settled":
-            return Ended([_ticket(end) for end in ends])
-        if spec.policy == "all":
-            return Ended(ok)
-        for node in inputs:
-            node.cancel()
-        return Ended(ok[0] if spec.policy == "first" else ok[: spec.quorum])
-
-
-def _ticket(end: Ended) -> dict[str, Any]:
-    error = cause_in(": ".join(end.error)) if end.error is not None else None
-    return {"status": "failed" if error else "succeeded", "value": end.value, "error": error}

@@ -24,7 +24,7 @@ SHORT_FORMS = {
     "retry": ("retry_node", "sennit retry nightly-1\nsennit retry nightly-1 n7 --repeat-effect"),
     "skip": ("skip_node", "sennit skip nightly-1 n7\nsennit skip nightly-1 'pages[17]'"),
     "edit": ("edit_program", "sennit edit nightly-1 research.py --dry-run\nsennit edit nightly-1 look.py --node look"),
-    "answer": ("answer", "sennit answer nightly-1 n7 yes\nsennit answer nightly-1 main_3_1 '{\"found\": true}'"),
+    "answer": ("answer", "sennit answer nightly-1 n7 yes\nsennit answer nightly-1 main_6 '{\"found\": true}'"),
     "approve": (
         "approve",
         (

@@ -19,7 +19,6 @@ from sennit.activities.nodes.replies import reply_to
 from sennit.activities.programs.advance import Programs
 from sennit.activities.programs.interpreter import Interpreter
 from sennit.activities.runs.check import compiler_of
-from sennit.activities.storage.escapes import escaped
 from sennit.activities.storage.run_context import ArtifactReader, RunContext, StoredPlan
 from sennit.activities.toolbox.errors import ToolError
 from sennit.activities.toolbox.read_output import SLEEP
@@ -31,15 +30,14 @@ from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.language.nodes import (
     AgentNode,
     GateNode,
-    JoinNode,
     LlmNode,
     Node,
     Plan,
     ProgramNode,
-    Quorum,
     ToolNode,
 )
 from sennit.workflows.plan.language.references import bind
+from sennit.workflows.plan.scheduling.events import TaskNews
 
 PREFIX = "space/run"
 BEGAN = 1_800_000_000
@@ -113,6 +111,8 @@ class Play:
         self.keys_of: dict[str, str] = {}
         self.advances: list[str] = []
         self.logged: list[str] = []
+        self.tasks: list[NodeSpec] = []
+        self.news: list[TaskNews] = []
         self.told_bytes = 0
         """What pages take in the history of the run."""
         self.renew()
@@ -206,16 +206,8 @@ class Play:
 
     def may_start(self, name: str) -> bool:
         """Whether a node has what it waits for."""
-        node, inputs = self.nodes[name][1], self.inputs[name]
+        inputs = self.inputs[name]
         ended = [self.ends[other] for other in inputs if other in self.ends]
-        for join, others in self.inputs.items():
-            width = self.nodes[join][2].width
-            if width and name in others:
-                begun = width + sum(other in self.ends for other in others)
-                if others.index(name) >= begun:
-                    return False
-        if isinstance(node, JoinNode):
-            return _rule(node, ended) is not None
         return not inputs or bool(ended)
 
     async def start(self, name: str) -> None:
@@ -229,8 +221,6 @@ class Play:
             self.clock = max(self.clock + 1000, spec.deadline)
         if isinstance(node, ProgramNode):
             await self.advance(name)
-        elif isinstance(node, JoinNode):
-            await self.join(name, node)
         else:
             await self.call(name, node)
 
@@ -245,6 +235,7 @@ class Play:
             return
         self.logged += output.log
         if not output.more:
+            self.news += output.tasks
             self.end(name, End(await self.library.put(self.prefix, output.output)), output.at if self.takes else 0)
             return
         await self.take(name, output)
@@ -266,6 +257,9 @@ class Play:
         checked = await self.library.plan(self.prefix, page.plan)
         specs = ExecutionPlan.unpack(page.specs).specs
         names = [*page.known, *(spec.id for spec in specs)]
+        self.tasks += [spec for spec in specs if spec.kind == "task"]
+        self.news += output.tasks
+        specs = [spec for spec in specs if spec.kind != "task"]
         for spec, node in zip(specs, checked.plan.nodes, strict=True):
             assert spec.id == node.id
             assert spec.id not in self.nodes, "ids are new"
@@ -277,8 +271,7 @@ class Play:
         self.keys.update(checked.keys.values())
         del self.going[name]
         self.going |= dict.fromkeys(spec.id for spec in specs)
-        behind = {names[spec.maker] if spec.maker >= 0 else name: spec.id for spec in specs}
-        self.before |= {later: task for task, later in behind.items()}
+        self.before[specs[-1].id] = name
         self.pages += 1
         self.keys_of |= checked.keys
         self.told_bytes += len(page.model_dump_json())
@@ -286,13 +279,10 @@ class Play:
             end, at = self.known.get(checked.keys.get(spec.id, ""), (None, 0))
             if end is not None and self.origin is None:
                 self.end(spec.id, end, at)
-        for ended, reply in unpack_ends(ExecutionPlan.unpack(page.specs), page.ends, len(page.known)):
+        for ended, reply in unpack_ends(ExecutionPlan.unpack(page.specs), page.ends):
             error = reply.error
-            if reply.more:
-                self.advances.append(ended)
-                self.logged += reply.log
-                del self.going[ended]
-            elif error is None:
+            self.news += reply.tasks
+            if error is None:
                 self.end(ended, End(reply.ref or ""), reply.at if reply.taken_over else 0)
             elif not error.again:
                 self.end(ended, End("", "failed", f"{error.type}: {error.message}"))
@@ -374,28 +364,6 @@ class Play:
         assert isinstance(node, AgentNode)
         return self.fakes["agent"](bind(node.goal, context.binder.lookup))
 
-    async def join(self, name: str, node: JoinNode) -> None:
-        ended = {other: self.ends[other] for other in self.inputs[name] if other in self.ends}
-        if not _rule(node, list(ended.values())):
-            last = next(other for other in reversed(ended) if not ended[other].ref)
-            why = f"needs more values, but {last} gave none ({ended[last].error})"
-            self.end(name, End("", "failed", f"JoinFailed: {why}"))
-            return
-        ends = [await self.settled(other, end) for other, end in ended.items()]
-        if node.policy == "settled":
-            value = ends
-        else:
-            values = [end["value"] for end in ends if ended[end["id"]].ref]
-            most = node.policy.quorum if isinstance(node.policy, Quorum) else len(values)
-            value = values[: int(most)]
-        at = max(self.ended_at[other] for other in ended) if self.takes else 0
-        self.end(name, End(await self.library.put(self.prefix, value[0] if node.policy == "first" else value)), at)
-
-    async def settled(self, name: str, end: End) -> dict[str, Any]:
-        value = await self.library.value(self.prefix, end.ref) if end.ref else None
-        value = value if isinstance(self.nodes[name][1], ProgramNode) else escaped(value)
-        return {"id": name, "status": end.status, "value": value, "error": end.error}
-
     def end(self, name: str, end: End, at: int = 0) -> None:
         """End a node, and what it has taken over the end of, but for what has expired."""
         self.going.pop(name, None)
@@ -434,17 +402,3 @@ class Dying:
             return await found(*args, **fields)
 
         return call
-
-
-def _rule(node: JoinNode, ended: list[End]) -> bool | None:
-    """Whether a join closes with a value, or fails; None while it waits."""
-    ok, total = sum(bool(end.ref) for end in ended), len(node.inputs)
-    still = total - len(ended)
-    if node.policy == "settled":
-        return True if not still else None
-    wanted = {"first": 1, "all": total}.get(str(node.policy), 0)
-    if isinstance(node.policy, Quorum):
-        wanted = int(node.policy.quorum)
-    if ok >= wanted:
-        return True
-    return False if ok + still < wanted else None

@@ -98,20 +98,22 @@ async def test_a_person_repairs_a_call_of_a_task_that_a_step_has_begun(start: St
     repaired = uuid.uuid4().hex
     handle = await start(plan=program(TASKS, "on", repaired=repaired))
     view = await until(handle, lambda view: bool(view["status"] == "blocked"))
-    assert [item["node"] for item in view["blocked"]] == ["main_4_2"]
+    [failed] = [item["node"] for item in view["blocked"]]
     before = called(cache, handle)
     edited = TASKS.replace("    await fail", "    pass #")
     (cache / repaired).touch()
     if how == "retry":
-        await insist(handle, "retry_node", {"node": "main_4_2"})
+        await insist(handle, "retry_node", {"node": failed})
     else:
         await insist(handle, "edit_program", {"node": "main", "script": edited})
     report = await handle.result()
     assert (report["status"], report["answer"]) == ("done", [0, 1, 2, 3, 4, "last"]), report
-    rows = {line["id"]: line["status"] for line in report["nodes"]}
-    calls = [f"main_{task}_{number}" for task in range(1, 6) for number in (1, 2)]
+    rows = {line["id"]: line for line in report["nodes"]}
+    assert rows[failed]["call_site"] == "look#4/fail:6"
+    calls = [line for line in report["nodes"] if line["kind"] == "tool" and line["call_site"].startswith("look#")]
     repairs = "skipped" if how == "edit" else "succeeded"  # the edited script does not make it
-    assert [rows[name] for name in calls] == [repairs if name == "main_4_2" else "succeeded" for name in calls]
+    ends = Counter(line["status"] for line in calls if line["id"] != failed)
+    assert (rows[failed]["status"], ends) == (repairs, {"succeeded": 10})
     assert Counter(report["log"]) == {f"look#{number + 1}: found {number}": 1 for number in range(5)}
     again = Counter(name.partition("_g")[0] for name in (called(cache, handle) - before).elements())
     assert sum(again.values()) == 3 - (how == "edit"), again

@@ -43,7 +43,7 @@ async def test_a_sub_agent_of_a_program_asks_and_spends_what_its_program_has(
     handle = await begin(plan=program(AGENTS), approval="writes", budget={"calls": 30})
     view = await until(handle, lambda view: bool(view["blocked"]))
     [asked] = view["blocked"]
-    assert (asked["node"], asked["run"]) == ("main_1_1.n1", f"{handle.id}.main_1_1")
+    assert (asked["node"], asked["run"]) == ("main_2.n1", f"{handle.id}.main_2")
     await insist(client.get_workflow_handle(asked["run"]), asked["update"], asked["example"])
     report = await handle.result()
     assert (report["status"], report["answer"]) == ("done", [["Done.", {"value": 1}], 30 - report["usage"]["calls"]])

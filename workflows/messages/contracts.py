@@ -25,7 +25,7 @@ from sennit.workflows.messages.node_calls import (
 )
 from sennit.workflows.messages.request import RunRequest
 from sennit.workflows.plan.language.limits import NO_USAGE, Limits, Usage
-from sennit.workflows.plan.scheduling.events import Question, WriteStatus
+from sennit.workflows.plan.scheduling.events import Question, TaskNews, WriteStatus
 
 In = TypeVar("In", bound=BaseModel, covariant=True)
 Out = TypeVar("Out", bound=BaseModel, covariant=True)
@@ -292,7 +292,7 @@ class NodeReply(Message):
     more: Literal["", "replan", "calls", "program"] = ""
     """Who asks for more nodes, if the output is a request for them."""
     page: PlanPage | None = None
-    """The nodes that a program asks for. Those of a task that a step has begun itself are on the page of the step."""
+    """The nodes that a program asks for."""
     attempt: int = 1
     usage: Usage = NO_USAGE
     question: Question | None = None
@@ -307,6 +307,8 @@ class NodeReply(Message):
     """Of the whole run."""
     log: tuple[str, ...] = ()
     """What a step of a program has logged."""
+    tasks: tuple[TaskNews, ...] = ()
+    """What it tells of tasks, in order."""
     millis: int = 0
     """How long a tool's call took by itself."""
     span: tuple[int, int] = (0, 0)

@@ -9,29 +9,25 @@ from sennit.workflows.messages.contracts import NodeReply
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.language.packing import pack, unpack
 from sennit.workflows.plan.limits import MAX_UNPACKED_ENDS_BYTES
-from sennit.workflows.plan.scheduling.joins import is_manifest
 
 CallEnd = tuple[str, NodeReply]
 """A node by its id, and how it has ended."""
 
 
 def pack_ends(specs: Sequence[NodeSpec], ends: Mapping[str, NodeReply]) -> str:
-    """Return as compressed text how nodes of a page have ended, in that order; "" for none. What the value of a join is
-    made of the run knows by itself.
-    """
+    """Return as compressed text how nodes of a page have ended, in that order; "" for none."""
     places = {spec.id: place for place, spec in enumerate(specs)}
-    known = [(name, reply) for name, reply in ends.items() if name in places and not is_manifest(reply.ref or "")]
+    known = [(name, reply) for name, reply in ends.items() if name in places]
     if not known:
         return ""
     rows = [[places[name], reply.model_dump(mode="json", exclude_defaults=True)] for name, reply in known]
     return pack(rows)
 
 
-def unpack_ends(page: ExecutionPlan, text: str, first: int) -> list[CallEnd]:
-    """Return what `pack_ends` has packed, of a page whose nodes count from `first` on. Raises ValueError for anything
-    else, and for ends that a step cannot know: those of calls that write, two of one node, and that of another step
-    than the next one, which ends last. Tasks that have gone on, and they alone, have others on the page behind them.
-    Ends that are taken over from another run may be of any call.
+def unpack_ends(page: ExecutionPlan, text: str) -> list[CallEnd]:
+    """Return what `pack_ends` has packed. Raises ValueError for anything else, and for ends that a step cannot know:
+    those of calls that write, two of one node, and that of another step than the next one, which ends last. Ends that
+    are taken over from another run may be of any call.
     """
     try:
         rows = unpack(text, MAX_UNPACKED_ENDS_BYTES) if text else []
@@ -40,14 +36,10 @@ def unpack_ends(page: ExecutionPlan, text: str, first: int) -> list[CallEnd]:
         raise ValueError(f"these are no ends: {error}") from None
     ends = {spec.id: reply for spec, reply in found}
     calls = [spec for spec, _ in found if spec is not page.specs[-1]]
-    says = all(reply.error is not None or reply.ref or reply.more == "program" for reply in ends.values())
-    gone_on = [spec.id for spec, reply in found if reply.more]
-    behind = dict.fromkeys(page.specs[spec.maker - first].id for spec in page.specs if spec.maker >= 0)
+    says = all(reply.error is not None or reply.ref for reply in ends.values())
     if not says or len(ends) < len(found) or calls != [spec for spec, _ in found][: len(calls)]:
         raise ValueError("the ends do not fit the page")
-    if sorted(gone_on) != sorted(behind):
-        raise ValueError("the ends do not fit the tasks on the page")
     made = [spec for spec in calls if not ends[spec.id].taken_over]
-    if any(spec.kind not in ("tool", "join", "program") or spec.effect == "write" for spec in made):
+    if any(spec.kind != "tool" or spec.effect == "write" for spec in made):
         raise ValueError("the page says how something ended that a step does not call")
     return list(ends.items())

@@ -207,7 +207,7 @@ class Dispatcher:
         handle: Handle
         subagent = ""
         if contract is contracts.AGENT:
-            place = name.replace(spec.id, spec.call, 1) if spec.key else name  # its writes are known by that
+            place = name.replace(spec.id, spec.key, 1) if spec.key else name  # its writes are known by that
             home = prefix_below(self._run, place)
             budget = limit_fields(decision.limits) if decision.limits is not None else None
             inherited = {**self.child_defaults, "budget": budget, "run_prefix": home}

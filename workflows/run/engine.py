@@ -326,7 +326,7 @@ class Engine:
         if not is_apart:
             self.dispatcher.plan = page.plan
         self.has_grown = True
-        ends = ends_on(found, page, len(state.graph.specs), asking)
+        ends = ends_on(found, page, asking)
         outcomes = tuple((name, outcome_of(each)) for name, each in ends)
         self._step(NodesAppended(found, ended, facts, fallbacks, more, past, page.given_up, outcomes), reply, ends)
         self.wake()

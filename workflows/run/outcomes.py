@@ -71,15 +71,15 @@ def page_of(graph: Graph, page: PlanPage) -> ExecutionPlan:
         raise invalid_result() from None
 
 
-def ends_on(found: ExecutionPlan, page: PlanPage, first: int, asking: NodeSpec | None) -> list[CallEnd]:
-    """Return how nodes of a page, which count from `first` on, have ended by now. That of a program which is `asking`
-    for it ends with the step that goes on from there. Raises ApplicationError of type InvalidResult.
+def ends_on(found: ExecutionPlan, page: PlanPage, asking: NodeSpec | None) -> list[CallEnd]:
+    """Return how nodes of a page have ended by now. That of a program which is `asking` for it ends with the step that
+    goes on from there. Raises ApplicationError of type InvalidResult.
     """
     last = found.specs[-1] if found.specs else None
-    if asking is not None and asking.kind == "program" and (last is None or last.kind != "program" or last.maker >= 0):
+    if asking is not None and asking.kind == "program" and (last is None or last.kind != "program"):
         raise invalid_result()
     try:
-        return unpack_ends(found, page.ends, first)
+        return unpack_ends(found, page.ends)
     except ValueError:
         raise invalid_result() from None
 
@@ -127,6 +127,7 @@ def outcome_of(reply: NodeReply) -> Outcome:
         at=reply.at,
         span=reply.span,
         delegated=reply.more == "program",
+        tasks=reply.tasks,
     )
 
 

@@ -54,6 +54,7 @@ from sennit.workflows.views.writes import names_of
 
 _UNANSWERABLE = {
     "program": "is a program: answer the call that has failed, or edit the script",
+    "task": "is a task: answer the call of it that has failed, or edit the script",
     "map": "is a map: answer the item that has failed, by its number in brackets",
     "join": "is a join and calls nothing: answer the input that has failed",
 }

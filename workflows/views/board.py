@@ -47,7 +47,7 @@ from sennit.workflows.views.warnings import run_warnings
 _MOST_OF_ANSWER, _MOST_LINES = 600, 12
 _STATUSES = ("waiting", "failed", "running", "blocked", "handled", "skipped", "cancelled", "pending", "succeeded")
 _URGENT = _STATUSES[:2]
-_OUTER = ("program", "join")
+_OUTER = ("program", "task", "join")
 """What fails because something in it has failed: its row comes after that."""
 _UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.!~*'()"
 _MARKUP = re.compile(r"[<>|`*_\[\]&\\~${}:(]|--|(?<=\d)/(?=\d)")

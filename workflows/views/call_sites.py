@@ -23,7 +23,7 @@ def short_name(spec: NodeSpec) -> str:
     """
     place = spec.call_site.rpartition("/")[2]
     if place:
-        if spec.kind != "program":
+        if spec.kind != "task":
             return place
         return place.partition(":")[0]
     if not spec.page or spec.kind == "program":
@@ -41,7 +41,7 @@ def group_of(call_site: str, kind: str) -> Group:
         return ()
     path, _, line = call_site.rpartition(":")
     *outer, name = re.sub(r"#\d+", "", path).split("/")
-    return (*outer, name.partition(":")[0] if kind == "program" else f"{name}:{line}")
+    return (*outer, name.partition(":")[0] if kind == "task" else f"{name}:{line}")
 
 
 def groups_of(graph: Graph) -> list[Group]:
@@ -63,14 +63,57 @@ def groups_of(graph: Graph) -> list[Group]:
 
 
 def in_order(graph: Graph) -> list[int]:
-    """Return the nodes people see, in plan order, with the calls of a program or a task after it, as it made them."""
+    """Return the nodes people see, in plan order, with what a program has called after it, as it made the calls; those
+    of a task come after the task.
+    """
     if not graph.made:
         return [node for node, spec in enumerate(graph.specs) if spec.is_shown]
     order: list[int] = []
-    left = [node for node, spec in enumerate(graph.specs) if spec.maker < 0][::-1]
+    for node, spec in enumerate(graph.specs):
+        if spec.maker < 0:
+            order += [node, *_by_tasks(graph, node, _made_below(graph, node))]
+    return order
+
+
+def _made_below(graph: Graph, root: int) -> list[int]:
+    """Return what a node has led to, in order, without the further steps of programs."""
+    found: list[int] = []
+    left = graph.made_by(root)[::-1]
     while left:
         node = left.pop()
         if graph.specs[node].is_shown:
-            order.append(node)
+            found.append(node)
         left += graph.made_by(node)[::-1]
+    return found
+
+
+def _by_tasks(graph: Graph, program: int, calls: list[int]) -> list[int]:
+    """Return the calls of a program with those of each task behind it."""
+    tasks = {path_and_line(graph.specs[call])[0]: call for call in calls if graph.specs[call].kind == "task"}
+    if not tasks:
+        return calls
+    inside: dict[int, list[int]] = {}
+    host = program
+    for call in calls:
+        path, _ = path_and_line(graph.specs[call])
+        # The turns of a model call, and what it calls, stay behind it.
+        if path:
+            host = _task_around(tasks, path, program)
+        inside.setdefault(host, []).append(call)
+    order: list[int] = []
+    left = inside[program][::-1] if program in inside else []
+    while left:
+        call = left.pop()
+        order.append(call)
+        left += inside.get(call, [])[::-1]
     return order
+
+
+def _task_around(tasks: dict[str, int], path: str, program: int) -> int:
+    """Return the innermost task that a call site is in, or else the program."""
+    outer = path.rpartition("/")[0]
+    while outer:
+        if outer in tasks:
+            return tasks[outer]
+        outer = outer.rpartition("/")[0]
+    return program

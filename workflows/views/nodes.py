@@ -188,10 +188,8 @@ def visible_units(state: RunState) -> list[int]:
 
 
 def is_counted_by_calls(state: RunState, unit: int) -> bool:
-    """Whether the calls of a unit are counted in its place: of a program or a task that has called something, and of
-    the joins that a script makes.
-    """
+    """Whether the calls of a unit are counted in its place: of a program that has called something, and of a task."""
     spec = state.spec_of(unit)
     if spec.kind == "program":
         return bool(state.graph.made_by(state.node_of(unit)))
-    return spec.kind == "join" and bool(spec.page)
+    return spec.kind == "task"

@@ -10,7 +10,7 @@ from sennit.workflows.plan.language.text import format_name, nearest_or_known
 from sennit.workflows.plan.scheduling.state import BLOCKED, FAILED, SKIPPED, STATUS_NAMES, RunState
 from sennit.workflows.views.nodes import error_of, visible_units
 
-_OF_PROGRAMS = ("program", "join")
+_OF_PROGRAMS = ("program",)
 """Calls of programs whose outputs are as programs hand them on."""
 NO_PLAN = OutputPlace(error=NodeError(type=NOT_ENDED, message="the run has no plan yet"))
 

@@ -60,7 +60,7 @@ def _lines(state: RunState, replies: Mapping[int, NodeReply], program: int) -> d
         sums = lines.setdefault(line, _Sums())
         if node in replies:
             sums.usage = sums.usage.plus(replies[node].usage)
-        if spec.kind == "program":
+        if spec.kind == "task":
             sums.tasks[status] += 1
         elif spec.kind != "join" and path_and_line(spec)[0]:
             sums.calls[status] += 1

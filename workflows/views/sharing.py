@@ -9,7 +9,7 @@ from sennit.workflows.plan.scheduling.state import RunState
 
 _JOIN = "no activity, unless its value must be stored: what reads a join loads the outputs of its inputs"
 
-_BEGUN = "begun by its program's step, with the short calls that it made before it waited for something else"
+_TASK = "no activity: its program's script runs it"
 _BESIDE = (
     "its program waited for a longer call or a sleep too, was run again, went by what the run that it forks has made, "
     "or had no budget left for its step to make it"
@@ -30,12 +30,9 @@ def explained(state: RunState) -> dict[str, str]:
 def _reason(state: RunState, node: int, spec: NodeSpec) -> str:
     if spec.kind == "join":
         return _JOIN
+    if spec.kind == "task":
+        return _TASK
     is_of_program = spec.maker >= 0 and state.graph.specs[spec.maker].kind == "program"
-    if is_of_program and spec.kind == "program" and spec.successor >= 0:
-        # A task: its first step was made by the step that called it, or has an activity.
-        is_begun = state.graph.specs[spec.successor].page == spec.page
-        return _BEGUN if is_begun else f"alone: {_BESIDE}"
-
     reason = _why_alone(state, node, spec, is_of_program)
     if reason and not spec.in_place:
         return f"alone: {reason}"

@@ -23,7 +23,7 @@ from typing import Any, Final, NoReturn
 
 from sennit.activities.programs.cpython.imports import guard_imports
 from sennit.activities.programs.cpython.loop import ReplayLoop, as_completed, wait_for
-from sennit.activities.programs.cpython.names import MODULE, WHOLE_NAME
+from sennit.activities.programs.cpython.names import MODULE, WHOLE_NAME, identity_of
 from sennit.activities.programs.cpython.private_interfaces import frame_above
 from sennit.activities.programs.cpython.values import ORDINAL
 
@@ -179,7 +179,7 @@ def _random_bytes(count: int) -> bytes:
 def _uuid4() -> uuid.UUID:
     """Return a UUID that comes from the session, the call site and its number there, and the run of that moment."""
     state = _state
-    site = state.loop.site() if state.loop is not None else ""
+    site = identity_of(state.loop.site()) if state.loop is not None else ""
     number = state.uuids.get(site, 0) + 1
     state.uuids[site] = number
     # A fork tells the same UUIDs as its origin for as long as it does the same, and then its own.

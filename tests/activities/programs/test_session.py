@@ -42,15 +42,6 @@ def test_ids_stay_short(node: str, mark: str) -> None:
     assert max(len(session.call_id(10_000)), len(session.step_id)) <= 36
 
 
-@pytest.mark.parametrize("ticket", ["ticket:x:1", "1", "", None, 2, "ticket::1"])
-def test_only_a_ticket_of_this_session_names_a_call(ticket: object) -> None:
-    session = begun(made=1)
-    assert session.call_of(session.ticket(1)) == "main_1"
-    for wrong in (ticket, session.ticket(2), session.ticket(0), f"{session.ticket(1)}0"):
-        with pytest.raises(LookupError):
-            session.call_of(wrong)
-
-
 async def test_counts_are_those_of_all_calls_and_little_is_stored_anew(tmp_path: Path) -> None:
     store = new_store(tmp_path)
     session, seen = begun(), Counter[str]()

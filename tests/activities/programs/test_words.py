@@ -3,13 +3,13 @@ from typing import Any
 import pytest
 from doubles.plan.samples import TOOLS
 
-from sennit.activities.limits import MAX_PROGRAM_LEVELS
 from sennit.activities.nodes.error_mapping import ProgramFailed
 from sennit.activities.programs import words as module
+from sennit.activities.programs.cpython.names import BEGUN
 from sennit.activities.programs.session import Counts, Session
 from sennit.activities.programs.values import Call, Ended, Sleep
 from sennit.activities.programs.words import Surroundings, Words
-from sennit.workflows.plan.language.nodes import AgentNode, GateNode, JoinNode, LlmNode, Node, ProgramNode, ToolNode
+from sennit.workflows.plan.language.nodes import AgentNode, GateNode, LlmNode, Node, ToolNode
 
 Fields = dict[str, Any]
 
@@ -63,8 +63,6 @@ def test_a_tools_arguments_are_bound_by_place_and_name(words: Words, args: Any, 
         ("sleep_until", ("soon",), {}, "ValueError", "is a datetime, or a text like 2026-01-31T09:00, not 'soon'"),
         ("sleep_until", (5,), {}, "ValueError", "sleep_until: `time` is a datetime"),
         ("sleep_until", ("9999-01-01",), {}, "ValueError", "sleep_until: sleeps at most 31,622,400 seconds"),
-        ("cancel", ("x",), {}, "ValueError", "cancel: takes tickets that task(...) has returned here; 'x' is none"),
-        ("cancel", (), {}, "TypeError", "cancel: missing a required argument: 'ticket'"),
         ("llm", (), {}, "TypeError", "llm: missing a required argument: 'prompt'"),
         ("llm", (1,), {}, "TypeError", "llm: `prompt` is a text, not 1"),
         ("llm", ("a",), {"rol": "critic"}, "TypeError", "unexpected keyword argument 'rol'"),
@@ -87,16 +85,6 @@ def test_a_tools_arguments_are_bound_by_place_and_name(words: Words, args: Any, 
         ("llm", ("a",), {"temprature": 0.5}, "TypeError", "unexpected keyword argument 'temprature'"),
         ("agent", ("a",), {"budget": {"tokns": 1}}, "ValueError", "agent: budget.tokns: "),
         ("ask", ("",), {}, "TypeError", "ask: `question` is a text"),
-        ("task", ("part",), {"ref": "a"}, "TypeError", "write an `async def` that calls it"),
-        ("task", ("search",), {}, "ValueError", "`query` is missing"),
-        ("parallel", ("ticket:1",), {}, "TypeError", "takes a list of tickets"),
-        ("parallel", (["ticket:00000000:1"],), {}, "ValueError", "takes tickets that task(...) has returned here"),
-        ("parallel", ([None],), {}, "ValueError", "takes tickets"),
-        ("first", ([],), {}, "ValueError", "there are no tickets"),
-        ("quorum", (1, []), {}, "ValueError", "1 of 0 tickets can never end"),
-        ("quorum", (True, ["a"]), {}, "ValueError", "can never end"),
-        ("quorum", (1, None), {}, "TypeError", "takes a list of tickets"),
-        ("pipeline", (["a"],), {}, "TypeError", "write pipeline(items, stage, ...)"),
     ],
 )  # fmt: skip
 def test_a_wrong_call_is_raised_in_the_script_and_makes_no_node(
@@ -109,44 +97,6 @@ def test_a_wrong_call_is_raised_in_the_script_and_makes_no_node(
     assert message in ended.error[1]
     assert words.nodes == []
     assert (words.session.made, words.session.open, words.session.tasks) == (0, {}, {})
-
-
-def test_tasks_do_not_start_tasks_without_end(words: Words) -> None:
-    words.session.depth = MAX_PROGRAM_LEVELS
-    ended = said(words, "task", "look")
-    assert ended is not None
-    assert ended.error is not None
-    assert ended.error[0] == "RecursionError"
-    assert said(words, "search", "a") is None
-
-
-def test_a_ticket_is_named_once(words: Words) -> None:
-    ticket = said(words, "task", "search", query="a")
-    assert ticket is not None
-    ended = said(words, "parallel", [ticket.value, ticket.value])
-    assert ended == Ended(error=("ValueError", "parallel: a ticket is named twice"))
-
-
-@pytest.mark.parametrize(
-    ("word", "args", "policy"),
-    [("parallel", (), "all"), ("settled", (), "settled"), ("first", (), "first"), ("quorum", (2,), {"quorum": 2})],
-)
-def test_words_over_tickets_are_joins_of_their_nodes(words: Words, word: str, args: Any, policy: Any) -> None:
-    tickets = [said(words, "task", "look", x=1), said(words, "task", "search", query="a")]
-    assert said(words, word, *args, [ticket.value for ticket in tickets if ticket]) is None
-    task, tool, join = words.nodes
-    assert isinstance(task, ProgramNode)
-    assert isinstance(tool, ToolNode)
-    assert isinstance(join, JoinNode)
-    assert join.inputs == (task.id, tool.id)
-    assert join.model_dump()["policy"] == policy
-
-
-@pytest.mark.parametrize("word", ["parallel", "settled"])
-def test_nothing_is_waited_for_without_tickets(words: Words, word: str) -> None:
-    assert said(words, word, []) == Ended([])
-    assert said(words, "pipeline", [], "look") == Ended([])
-    assert words.nodes == []
 
 
 def test_equal_calls_have_keys_of_their_own_and_their_place_does_not_matter(words: Words) -> None:
@@ -192,14 +142,14 @@ def test_a_question_has_as_much_of_the_material_as_there_is_room_for(
 def test_a_script_cannot_catch_that_it_makes_too_many_calls(words: Words, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_PROGRAM_CALLS", 1)
     said(words, "search", query="a")
-    for function, args in (("search", ["a"]), ("task", ["look"])):
+    for function, args in (("search", ["a"]), (BEGUN, ["/look~0123456789ab.1#1", ""])):
         with pytest.raises(ProgramFailed, match="over 1 calls, the last on line 3"):
             said(words, function, *args)
 
 
 def test_of_a_long_path_people_see_the_end(words: Words) -> None:
-    words.session.path = "/".join(f"solve#{number}" for number in range(20))
-    said(words, "search", "a")
+    site = "".join(f"/solve~0123456789ab.1#{number}" for number in range(20))
+    words.answer(Call(0, "search", ("a",), {}, 3, site))
     [label] = words.labels.values()
     assert label.startswith("…/solve#1")
     assert label.endswith('/solve#19/search:3 "a"')

@@ -55,7 +55,7 @@ def called(name: str, status: str, place: str, **fields: Any) -> NodeView:
 
 
 def test_calls_of_a_program_are_arranged_by_group() -> None:
-    tasks = [called(f"m_{n}", "succeeded", f"look#{n}:9", kind="program") for n in range(30)]
+    tasks = [called(f"m_{n}", "succeeded", f"look#{n}:9", kind="task") for n in range(30)]
     calls = [called(f"m_{n}_1", "succeeded", f"look#{n}/search:4") for n in range(30)]
     calls[7] = called("m_7_1", "failed", "look#7/search:4")
     loop = [called("m_a", "running", "llm:12", kind="llm"), make_node("m_a_t1_1", "running")]

@@ -320,7 +320,7 @@ def test_calls_of_a_program_are_named_by_task_and_line(monkeypatch: pytest.Monke
     tasks, calls = [], []
     for n in range(3):
         task, call = f"look#{n}:9", f"look#{n}/search:4"
-        tasks.append(node(f"m_{n}", kind="program", page="p", summary=f"m_{n} {task} {n}", call_site=task))
+        tasks.append(node(f"m_{n}", kind="task", page="p", summary=f"m_{n} {task} {n}", call_site=task))
         calls.append(node(f"m_{n}_1", f"m_{n}", page="p", summary=f"m_{n}_1 {call} {n}", call_site=call))
     play = Play(node("m", kind="program"), *tasks, *calls, answer="m")
     play.begin()

@@ -30,24 +30,22 @@ def view_of(state: RunState, replies: dict[int, NodeReply] | None = None) -> Scr
 
 def test_calls_in_tasks_add_up_by_line_with_time_and_tokens() -> None:
     graph = graph_of("main")
-    tasks = [called(f"m_{n}", f"look#{n}:9 {n}", "program") for n in (1, 2)]
-    graph.append([*tasks, called("m_3", "parallel:9 of 2", "join", (1, 2)), called("m_s2", "", "program", (3,))], 0)
-    for task, first in ((1, 5), (2, 8)):
-        calls = [called(f"m_{task}_{n}", f"look#{task}/llm:4 a", "llm") for n in (1, 2)]
-        graph.append([*calls, called(f"m_{task}_s2", "", "program", (first, first + 1))], task)
-    graph.append([called("m_1_1_t1_1", "calculate 6"), called("m_1_1_t2", "worker a", "llm", (11,))], 5)
+    tasks = [called(f"m_{n}", f"look#{n}:9 {n}", "task") for n in (1, 2)]
+    calls = [called(f"m_{task}_{n}", f"look#{task}/llm:4 a", "llm") for task in (1, 2) for n in (1, 2)]
+    graph.append([*tasks, *calls, called("m_s2", "", "program", (3, 4, 5, 6))], 0)
+    graph.append([called("m_1_1_t1_1", "calculate 6"), called("m_1_1_t2", "worker a", "llm", (8,))], 3)
     state = RunState(graph)
-    statuses = [RUNNING, SUCCEEDED, FAILED, FAILED, RUNNING, SUCCEEDED, SUCCEEDED, RUNNING, SUCCEEDED, WAITING]
-    state.status |= enumerate([*statuses, RUNNING, FAILED, SUCCEEDED])
-    state.millis = dict.fromkeys(range(13), 7)
-    state.taken_over = {6: True}
+    statuses = [RUNNING, SUCCEEDED, FAILED, SUCCEEDED, SUCCEEDED, SUCCEEDED, WAITING, RUNNING, FAILED, SUCCEEDED]
+    state.status |= enumerate(statuses)
+    state.millis = dict.fromkeys(range(10), 7)
+    state.taken_over = {4: True}
     usage = NodeReply(usage=Usage(10, 5, cost=2_000_000, calls=1))
-    found = {line.line: line for line in view_of(state, {5: usage, 12: usage}).lines}
+    found = {line.line: line for line in view_of(state, {3: usage, 9: usage}).lines}
     assert sorted(found) == [4, 9]
     assert found[4].calls == {"succeeded": 3, "waiting": 1}
     assert (found[4].tasks, found[4].taken_over, found[4].duration_ms) == ({}, 1, 28)
     assert (found[4].usage.input_tokens, found[4].usage.calls, found[4].usage.cost_usd) == (20, 2, 4.0)
-    assert (found[9].calls, found[9].tasks, found[9].duration_ms) == ({}, {"failed": 1, "succeeded": 1}, 0)
+    assert (found[9].calls, found[9].tasks, found[9].duration_ms) == ({}, {"handled": 1, "succeeded": 1}, 0)
 
 
 def test_what_only_an_earlier_script_has_called_is_not_in_it() -> None:
@@ -63,9 +61,9 @@ def test_what_only_an_earlier_script_has_called_is_not_in_it() -> None:
 
 def test_what_only_the_first_step_of_an_earlier_script_has_called_is_not_in_it() -> None:
     graph = graph_of("main")
-    graph.append([called("m_1", "look#1:3 a", "program"), called("m_s2", "", "program", (1,))], 0)
-    graph.append([called("m_1_1", "look#1/search:2 a"), called("m_1_s2", "", "program", (3,))], 1)
-    fresh = [called("m_g_1", "search:5 b"), called("m_g_s2", "", "program", (5,))]
+    calls = [called("m_1", "look#1:3 a", "task"), called("m_2", "look#1/search:2 a")]
+    graph.append([*calls, called("m_s2", "", "program", (2,))], 0)
+    fresh = [called("m_g_1", "search:5 b"), called("m_g_s2", "", "program", (4,))]
     for spec in fresh:
         spec.page = "q"
     graph.append(fresh, 0)

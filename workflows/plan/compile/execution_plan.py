@@ -22,7 +22,8 @@ GATHER_MILLIS = 120_000
 SHARED, EXCLUSIVE, APART = range(3)
 """How a lock is held: by many at once, by one alone, or by many at once that never share it with the first ones."""
 
-Kind = Literal["tool", "llm", "agent", "program", "map", "join", "gate"]
+Kind = Literal["tool", "llm", "agent", "program", "map", "join", "gate", "task"]
+"""The kinds of nodes. A `task` is a function that a program's script runs: people see it, and nothing starts it."""
 Policy = Literal["all", "settled", "first", "quorum", "any"]
 
 
@@ -116,17 +117,13 @@ class NodeSpec:
     page: str = ""
     """The plan where an activity finds a node that was added while the run went on; "" for the run's own plan."""
     maker: int = -1
-    """The step of the program, or the turn of the tool loop, that has added it. On a page only of what a task has added
-    that the step with the page has begun itself.
-    """
+    """The step of the program, or the turn of the tool loop, that has added it."""
     formerly: list[str] = field(default_factory=list)
     """The ids that a program's call had before the program ran again."""
     key: str = ""
-    """What a program's call is known by when the program runs again; of a task, a `.` and the mark of its script
-    follow.
-    """
+    """What a program's call or task is known by when the program runs again."""
     in_place: bool = False
-    """Whether the step of a program has made this call itself, or has worked out the value of this join."""
+    """Whether the step of a program has made this call itself."""
     script: str = ""
     """Of a program, for people to see; "" if it is too long."""
     quote: Quoted | None = None
@@ -144,7 +141,7 @@ class NodeSpec:
 
     @property
     def is_program(self) -> bool:
-        """Whether the node is a program of the plan, with a script of its own: no task, and no further step."""
+        """Whether the node is a program of the plan, with a script of its own: no further step."""
         return self.kind == "program" and self.maker < 0
 
     @property
@@ -154,8 +151,8 @@ class NodeSpec:
 
     @property
     def is_shown(self) -> bool:
-        """Whether people see the node: no further step of a program, and no join that a program has given up."""
-        return not self.is_step and (self.kind != "join" or not self.page or bool(self.inputs))
+        """Whether people see the node: no further step of a program."""
+        return not self.is_step
 
     def show_as(self, name: str) -> None:
         """Have the summary begin with the id that people know."""
@@ -173,11 +170,6 @@ class NodeSpec:
         for stage in self.stages:
             stage.move(to)
         self.when = moved(self.when, to)
-
-    @property
-    def call(self) -> str:
-        """What a program's call is known by, whatever script a task runs."""
-        return self.key.partition(".")[0]
 
     @property
     def calls_model(self) -> bool:

@@ -61,18 +61,15 @@ class Graph:
     def append(self, specs: list[NodeSpec], after: int = -1) -> None:
         """Add nodes that only wait for each other and for older ones, in time that does not depend on the older ones.
 
-        If they are those with which the node `after` goes on, the last one takes over its end. A task among them that
-        has gone on already has others behind it, of which the same holds.
+        If they are those with which the node `after` goes on, the last one takes over its end.
         """
         first = len(self.specs)
         for spec in specs:
-            spec.maker = spec.maker if spec.maker >= 0 else after
+            spec.maker = after
         self.specs += specs
         self._add(first)
-        last = {spec.maker: index for index, spec in enumerate(specs, first) if spec.maker >= 0}
-        for maker, index in last.items():
-            self.put_behind(index, maker)
         if after >= 0:
+            self.put_behind(len(self.specs) - 1, after)
             self._hurry([len(self.specs) - 1] if after in self.early else [])
         self.sketch, self.is_sorted = None, False
 
@@ -153,7 +150,7 @@ class Graph:
         return [*joins, spec.maker] if has_made_it else joins
 
     def program_of(self, node: int) -> int:
-        """Return the program of the plan that has called a node, or one of its tasks; of any other node itself."""
+        """Return the program of the plan that has called a node; of any other node itself."""
         while self.specs[node].maker >= 0:
             node = self.specs[node].maker
         return node
@@ -179,7 +176,7 @@ class Graph:
         for index, spec in added:
             self.by_id |= dict.fromkeys((*spec.formerly, spec.id), index)
             if spec.key:
-                self.by_key[spec.call] = index
+                self.by_key[spec.key] = index
             self.deps.append(spec.needs + spec.watches)
             self.consumers.append([])
             self.joins.append([])

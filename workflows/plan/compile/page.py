@@ -44,23 +44,14 @@ def attach(page: ExecutionPlan, known: list[int], count: int) -> ExecutionPlan:
     says what only a run knows of its nodes.
     """
     check_places(page, len(known) + len(page.specs))
-    is_of_run = any(spec.formerly for spec in page.specs)
+    is_of_run = any(spec.formerly or spec.maker >= 0 for spec in page.specs)
     is_twice = len({spec.id: None for spec in page.specs}) < len(page.specs)
-    if is_of_run or is_twice or not _tasks_fit(page, len(known)) or not (count or page.specs):
+    if is_of_run or is_twice or not (count or page.specs):
         raise ValueError("the page does not fit the plan")
     _move(page, lambda place: known[place] if place < len(known) else place - len(known) + count)
     waits = [[*spec.needs, *spec.watches, *spec.inputs, spec.successor] for spec in page.specs]
     topological_order([[node - count for node in each if node >= count] for each in waits])
     return page
-
-
-def _tasks_fit(page: ExecutionPlan, known: int) -> bool:
-    """Whether what has a maker on a page comes behind it, and that is a task, whose last node is its next step."""
-    last = {spec.maker: spec for spec in page.specs if spec.maker >= 0}
-    hosts = {maker: page.specs[maker - known] for maker in last if maker >= known}
-    is_behind = all(spec.maker < place for place, spec in enumerate(page.specs, known))
-    kinds = [spec.kind for maker in hosts for spec in (hosts[maker], last[maker])]
-    return len(hosts) == len(last) and is_behind and all(kind == "program" for kind in kinds)
 
 
 def check_places(plan: ExecutionPlan, size: int) -> None:

@@ -40,6 +40,7 @@ DRAWINGS: Final[Mapping[str, Drawing]] = {
     "llm": Drawing("(", ")", lambda node: f"{node.role} {node.prompt}"),
     "agent": Drawing("[/", "/]", lambda node: str(node.goal)),
     "program": Drawing("([", "])", lambda node: arguments_text(node.arguments)),
+    "task": Drawing("([", "])", lambda _: ""),
     "map": Drawing("[[", "]]", lambda node: f"{' | '.join(map(what_of, node.do))} over {node.over}"),
     "join": Drawing("{{", "}}", lambda node: f"{_policy_text(node.policy)} of {node.items or len(node.inputs)}"),
     "gate": Drawing("{", "}", lambda node: str(node.question)),

@@ -14,11 +14,6 @@ _CONDITION = (
 )  # fmt: skip
 _LATER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _BRANCHES = (ast.If, ast.For, ast.While, ast.Try, ast.With, ast.Match)
-CHANGING = (
-    "append", "appendleft", "add", "clear", "discard", "extend", "insert", "pop", "popitem", "remove", "reverse",
-    "setdefault", "sort", "update",
-)  # fmt: skip
-"""Methods that change their values."""
 _WITHOUT = {
     "set": "a set has no JSON: write sorted(...) or list(...)",
     "frozenset": "a set has no JSON: write sorted(...) or list(...)",

@@ -11,7 +11,6 @@ from sennit.workflows.plan.language.text import did_you_mean, format_name
 from sennit.workflows.plan.limits import MAX_SCRIPT_PROBLEMS
 from sennit.workflows.plan.programs.arguments import Arguments
 from sennit.workflows.plan.programs.endings import (
-    CHANGING,
     Found,
     endless_loop_in,
     endless_recursion_in,
@@ -38,7 +37,6 @@ from sennit.workflows.plan.programs.vocabulary import (
 
 DOUBT = "doubt"
 """The code of what is only suspected."""
-_APART = "a task begins with it as it was written, in a session of its own"
 _BRACED = re.compile(r"(?<!\{)\{(\w{1,60})\}(?!\})")
 _TEXT = 20_000
 _NO_MODULE = ": use a tool; scripts have json, re, math and the like"
@@ -123,9 +121,6 @@ class _Check(Uses):
         self._arguments = Arguments(source, tools)
         self._shapes = Shapes(source, tools)
         self._caught = _caught_in(source)
-        self._has_tasks = any(
-            source.meaning(use) is None for name in ("task", "pipeline") for use in source.uses.get(name, ())
-        )
 
     def all(self) -> Found:
         yield from self._main()
@@ -188,8 +183,6 @@ class _Check(Uses):
         yield from self._subscript(node)
 
     def _subscript(self, node: ast.Subscript | ast.Attribute) -> Found:
-        if not isinstance(node.ctx, ast.Load):
-            yield from self._changes(node)
         for is_certain, text in self._shapes.unknown_field(node):
             yield "field" if is_certain else DOUBT, node, text
 
@@ -198,10 +191,6 @@ class _Check(Uses):
 
     def _function(self, node: Function) -> Found:
         yield from endless_recursion_in(self.source, node)
-
-    def _global(self, node: ast.Global) -> Found:
-        if self._has_tasks:
-            yield "global", node, f"`{node.names[0]}` is not shared with tasks: {_APART}; return the value"
 
     def _yield(self, node: ast.Yield | ast.YieldFrom) -> Found:
         if is_session(self.source, self.source.function(node)):
@@ -212,18 +201,6 @@ class _Check(Uses):
 
     def _assign(self, node: ast.Assign | ast.AugAssign) -> Found:
         yield from read_before_bound(self.source, node)
-
-    def _changes(self, node: ast.expr) -> Found:
-        """Find what changes a variable of the script that tasks do not share."""
-        if not self._has_tasks:
-            return
-        root: ast.AST = node
-        while isinstance(root, ast.Attribute | ast.Subscript):
-            root = root.value
-        meaning = self.source.meaning(root) if isinstance(root, ast.Name) else None
-        top = self.source.tree
-        if isinstance(meaning, ast.Name) and self.source.function(meaning) is top is not self.source.function(node):
-            yield "global", node, f"`{meaning.id}` is not shared with tasks: {_APART}; give it to functions"
 
     def _name(self, node: ast.Name) -> Found:
         if isinstance(node.ctx, ast.Load):
@@ -301,8 +278,6 @@ class _Check(Uses):
             elif word not in PLAIN and self._gives_coroutine(node.func):
                 yield from self._awaited(node, node.func)
         yield from self._asyncio_call(node)
-        if isinstance(node.func, ast.Attribute) and node.func.attr in CHANGING:
-            yield from self._changes(node.func)
 
     def _shadowed(self, name: ast.Name) -> Found:
         if (name.id in WORDS or name.id in self.tools) and isinstance(self.source.meaning(name), ast.Name | ast.arg):
@@ -378,7 +353,6 @@ def import_of(name: str) -> str:
 _CHECKS: dict[type[ast.AST], Callable[[_Check, Any], Found]] = {
     ast.AsyncFunctionDef: _Check._function,
     ast.FunctionDef: _Check._function,
-    ast.Global: _Check._global,
     ast.Import: _Check._import,
     ast.ImportFrom: _Check._import,
     ast.Attribute: _Check._attribute,

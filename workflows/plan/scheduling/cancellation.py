@@ -120,8 +120,8 @@ def _cancel(
 def with_fallbacks(state: RunState, node: int) -> list[int]:
     """Return a node, the fallback it waits for, the fallback of that one, and so on: they are cancelled together."""
     found = [node]
-    while state.status[found[-1]] == DELEGATED:
-        found.append(state.graph.specs[found[-1]].successor)
+    while state.status[found[-1]] == DELEGATED and (later := state.graph.specs[found[-1]].successor) >= 0:
+        found.append(later)
     return found
 
 

@@ -4,6 +4,8 @@ The effects on other units go through the work list (`propagation.py`) and never
 of skips costs no stack, and the order is explicit: first in, first out.
 """
 
+from collections.abc import Sequence
+
 from sennit.workflows.plan.limits import MAX_NOTE_CHARACTERS, MAX_WHOLE_NOTES
 from sennit.workflows.plan.scheduling import ready
 from sennit.workflows.plan.scheduling.events import (
@@ -13,6 +15,7 @@ from sennit.workflows.plan.scheduling.events import (
     LookUp,
     Outcome,
     Question,
+    TaskNews,
     WriteStatus,
     Written,
 )
@@ -40,6 +43,7 @@ BAD_OUTPUT = "BadOutput"
 """What a tool has returned is not of the type it declares. A write was made."""
 LOST = ("WorkerLost", "Cancelled", INVALID_RESULT)
 """Ends of an activity that nobody asked for, and that say nothing about its write."""
+_TASK_ENDS = {"succeeded": SUCCEEDED, "failed": FAILED, "cancelled": CANCELLED}
 NO_ITEMS = ("Skipped", "the map whose items it goes over has ended without a value")
 NOT_NEEDED = ("NotNeeded", "it is the fallback of a node that did not fail")
 
@@ -165,6 +169,32 @@ def fail(state: RunState, unit: int, kind: str, message: str, *, derived: bool =
         end_without_value(state, unit, FAILED, (kind, message))
 
 
+def begin_task(state: RunState, node: int) -> None:
+    """Note that a task of a program runs. Nothing starts it: its program runs it, and tells how it ends."""
+    state.status[node] = DELEGATED
+    state.started[node] = state.now
+    state.millis[node] = 0
+    state.waits.open.pop(node, None)
+    state.notes.pop(node, None)
+
+
+def note_tasks(state: RunState, news: Sequence[TaskNews]) -> None:
+    """Take what a program tells of its tasks."""
+    for told in news:
+        node = state.graph.by_id.get(told.id, -1)
+        if node < 0 or state.graph.specs[node].kind != "task":
+            continue
+        at = min(told.at or state.now, state.now)
+        if told.status == "running":
+            state.started[node] = at
+            continue
+        state.status[node] = _TASK_ENDS[told.status]
+        state.millis[node] = max(0, at - state.started[node])
+        if told.error:
+            kind, _, message = told.error.partition(": ")
+            state.notes[node] = (kind, message)
+
+
 def end_without_value(state: RunState, unit: int, status: int, note: tuple[str, str] | None = None) -> None:
     """The unit ends, or is blocked, without a value."""
     state.status[unit] = status
@@ -233,9 +263,11 @@ def cancel(state: RunState, unit: int, status: int, note: tuple[str, str]) -> No
         elif before == EXPANDED:
             stack += [item for item in reversed(state.items[here]) if live(state.status[item])]
         elif before == DELEGATED:
-            if state.graph.specs[here].kind == "program":  # it has run until now, and not only for its first step
+            spec = state.graph.specs[here]
+            if spec.kind in ("program", "task"):  # it has run until now, and not only for its first step
                 state.millis[here] = state.now - state.started[here]
-            stack += [node for node in (state.graph.specs[here].successor,) if live(state.status[node])]
+            if spec.successor >= 0 and live(state.status[spec.successor]):
+                stack.append(spec.successor)
         state.deadlines.pop(here, None)
         end_without_value(state, here, status, note)
         status = CANCELLED

@@ -71,6 +71,21 @@ class Effect(NamedTuple):
     below: str = ""
 
 
+TaskStatus = Literal["running", "succeeded", "failed", "cancelled"]
+TASK_ENDS: tuple[TaskStatus, ...] = ("succeeded", "failed", "cancelled")
+
+
+class TaskNews(NamedTuple):
+    """What a program tells of a task of its script, for people to see: that it runs, or how it has ended, and when, in
+    milliseconds.
+    """
+
+    id: str
+    status: TaskStatus
+    at: int
+    error: str = ""
+
+
 @dataclass(slots=True)
 class Outcome:
     """How one node ended, after all its attempts. With a `question` it has not ended, but waits for a person."""
@@ -108,6 +123,8 @@ class Outcome:
     """When the call itself began and ended, in milliseconds; zeros if nobody has said so."""
     needs: int = 0
     """The tokens of a prompt for which its grant was too small. It starts again with a larger one."""
+    tasks: tuple[TaskNews, ...] = ()
+    """Of a program's step: what it tells of tasks, in order."""
 
 
 @dataclass(slots=True)

@@ -4,6 +4,7 @@ import re
 
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
+from sennit.workflows.plan.scheduling import completion
 from sennit.workflows.plan.scheduling.budget import Amounts, Rate
 from sennit.workflows.plan.scheduling.cancellation import NOT_MADE, cancel_inputs, give_up
 from sennit.workflows.plan.scheduling.completion import cancel, live
@@ -15,7 +16,6 @@ from sennit.workflows.plan.scheduling.state import (
     CANCELLED,
     FAILED,
     OVERTIME,
-    PENDING,
     RUNNING,
     SKIPPED,
     SUCCEEDED,
@@ -60,7 +60,7 @@ def append(state: RunState, event: NodesAppended) -> None:
             waits = [node for node in graph.specs[after].inputs if node not in past]
             fresh[-1].inputs = list(dict.fromkeys((*waits, *fresh[-1].inputs)))
             graph.hand_over(after, waits)
-    inherited = [state.generation[graph.by_key[spec.call]] if spec.call in graph.by_key else 1 for spec in fresh]
+    inherited = [state.generation[graph.by_key[spec.key]] if spec.key in graph.by_key else 1 for spec in fresh]
     new = range(len(graph.specs), len(graph.specs) + len(fresh))
     earlier = graph.specs[after].successor if after >= 0 else -1
     graph.append(fresh, after)
@@ -70,7 +70,10 @@ def append(state: RunState, event: NodesAppended) -> None:
         _give_way(state, earlier, new[-1])
     _complete(state, event)
     for node in new:
-        state.mark(node)
+        if graph.specs[node].kind == "task":
+            completion.begin_task(state, node)
+        else:
+            state.mark(node)
     for name, outcome in event.ends:
         if (unit := graph.by_id[name]) in new:
             _begin(state, unit, outcome)
@@ -78,9 +81,7 @@ def append(state: RunState, event: NodesAppended) -> None:
 
 
 def _begin(state: RunState, unit: int, outcome: Outcome) -> None:
-    """Take a call for one that runs, in an activity with others: its step has made it itself. So it has begun a task
-    `at` that time which is delegated.
-    """
+    """Take a call for one that runs, in an activity with others: its step has made it itself."""
     state.status[unit] = RUNNING
     state.running += 1
     state.shared[unit], state.together[unit] = unit, 1
@@ -90,7 +91,7 @@ def _begin(state: RunState, unit: int, outcome: Outcome) -> None:
     state.started[unit] = min(state.now, outcome.at - outcome.millis) if outcome.at else state.now
     if any(outcome.span) and state.is_call(unit):
         state.started[unit] = min(state.now, outcome.span[0])
-    if outcome.at and not (outcome.again or outcome.delegated):
+    if outcome.at and not outcome.again:
         state.ended_at[unit] = outcome.at
         state.last_end = max(state.last_end, outcome.at)
     if state.budget is not None:
@@ -124,32 +125,33 @@ def _give_way(state: RunState, earlier: int, last: int) -> None:
 def _taken_over(state: RunState, specs: list[NodeSpec], after: int) -> list[NodeSpec]:
     """Take over those calls that the program made before, and return the others, with the indices they will have.
 
-    What has failed is made again, in the same generation, so that the ledger of effects knows it, and a task with
-    another script runs again. A call that was cancelled, but may not have stopped, is made again by a node of its own.
-    A write of which a person is asked once more waits for their word; the ledger of effects has its result.
+    What has failed is made again, in the same generation, so that the ledger of effects knows it. A call that was
+    cancelled, but may not have stopped, is made again by a node of its own. A write of which a person is asked once
+    more waits for their word; the ledger of effects has its result. A task that the program made before runs again.
     """
     graph, first = state.graph, len(state.graph.specs)
     places, fresh = list[int](), list[NodeSpec]()
-    begun = dict.fromkeys(spec.maker for spec in specs)
-    for place, spec in enumerate(specs, first):
-        found = graph.by_key.get(spec.call, -1) if spec.key and spec.maker < 0 and place not in begun else -1
-        if found < 0 or state.status[found] == CANCELLED or state.notes.get(found) == _RAN_AGAIN:
+    for spec in specs:
+        found = graph.by_key.get(spec.key, -1) if spec.key else -1
+        is_task = spec.kind == "task" and found >= 0
+        if not is_task and (found < 0 or state.status[found] == CANCELLED or state.notes.get(found) == _RAN_AGAIN):
             places.append(first + len(fresh))
             fresh.append(spec)
             continue
         places.append(found)
-        is_other, generation = graph.specs[found].key != spec.key, state.generation[found]
+        generation = state.generation[found]
         graph.rename(found, spec, after)
+        if is_task:
+            completion.begin_task(state, found)
+            continue
         is_asked = spec.confirms and state.status[found] == SUCCEEDED
         if is_asked:
             state.approved.pop(found, None)
-        if is_other or is_asked or state.status[found] == FAILED:
+        if is_asked or state.status[found] == FAILED:
             reset(state, found)
-            state.generation[found] = generation + (spec.kind == "program")
+            state.generation[found] = generation
         else:
             state.taken_over[found] = True
-            if state.status[found] == PENDING and not state.queued[found]:  # its join may have let it in no longer
-                state.mark(found)
     for spec in fresh:
         short = _MARK.sub("", spec.id)
         if short != spec.id and short not in graph.by_id:

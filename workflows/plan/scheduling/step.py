@@ -196,6 +196,7 @@ def _end_node(state: RunState, event: NodeEnded) -> None:
     state.millis[unit] = outcome.millis if is_shared else state.now - min([state.started[unit], *items])
     if outcome.millis:
         state.timings.note(state.spec_of(unit).tool, outcome.millis)
+    completion.note_tasks(state, outcome.tasks)
     completion.complete(state, unit, outcome)
     if state.spec_of(unit).kind == "program":
         _end_program(state, unit, outcome)
@@ -328,7 +329,7 @@ def _append(state: RunState, event: NodesAppended) -> None:
         _end_node(state, event.ended)
     for name, outcome in event.ends:
         unit = state.graph.by_id[name]
-        if state.graph.specs[unit].kind == "program":  # a next step, which has read the others, or a task
+        if state.graph.specs[unit].kind == "program":  # the next step, which has read the others
             _work_off(state)
             _read_inputs(state, InputsRead(unit))
         _end_node(state, NodeEnded(unit, state.generation[unit], outcome))

@@ -107,25 +107,3 @@ OF_A_RUN = [
 def test_a_first_page_that_says_what_only_a_run_knows_is_none(plan: ExecutionPlan) -> None:
     with pytest.raises(ValueError, match="does not fit"):
         attach(parse_page(plan.pack(), MOST, foreign=True), [], 0)
-
-
-@pytest.mark.parametrize(
-    ("kinds", "makers", "is_right"),
-    [
-        (("program", "tool", "program", "program"), (-1, 1, 1, -1), True),
-        (("program", "tool", "tool", "program"), (-1, 1, 1, -1), False),
-        (("tool", "tool", "program", "program"), (-1, 1, 1, -1), False),
-        (("program", "tool", "program", "program"), (-1, 0, 0, -1), False),
-        (("program", "tool", "program", "program"), (3, -1, -1, -1), False),
-        (("program", "tool", "program", "program"), (1, 1, 1, 1), False),
-    ],
-)
-def test_only_a_task_on_the_page_has_others_behind_it_and_last_its_next_step(
-    kinds: tuple[Any, ...], makers: tuple[int, ...], *, is_right: bool
-) -> None:
-    specs = [NodeSpec(f"n{at}", kind, maker=maker) for at, (kind, maker) in enumerate(zip(kinds, makers, strict=True))]
-    if is_right:
-        assert [spec.maker for spec in attach(ExecutionPlan(specs, []), [5], 9).specs] == [-1, 9, 9, -1]
-        return
-    with pytest.raises(ValueError, match="does not fit"):
-        attach(ExecutionPlan(specs, []), [5], 9)
