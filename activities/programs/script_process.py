@@ -1,13 +1,12 @@
 """The processes in which scripts run and wait, of this worker.
 
-Each session, which is the main function of a program or one of its tasks, has a process of its own: no other one sees
-what it changes in the modules of Python, and what it takes is its own. A process is only a convenience. Whatever was
-told to a script is on record, so any process may be ended at any time.
+Each program has a process of its own, with all of its tasks: no other one sees what it changes in the modules of
+Python, and what it takes is its own. A process is only a convenience. Whatever was told to a script is on record, so
+any process may be ended at any time.
 """
 
 import json
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from threading import Lock, RLock
 from typing import Any, Final
@@ -32,15 +31,12 @@ _PAGE_BYTES: Final = 4096
 
 
 class ScriptProcess:
-    """One process, and the session in it."""
+    """One process, and the script in it."""
 
     def __init__(self, process: ComputingProcess) -> None:
         self.lock = RLock()
-        """Held by the session whose turn it is."""
+        """Held by the thread that works with the script."""
         self._process = process
-        self._sessions = set[int]()
-        self._gone = list[int]()
-        """Sessions that have ended, of which the process does not know yet."""
         self._resident = _resident_bytes(process.number)
 
     @property
@@ -52,26 +48,11 @@ class ScriptProcess:
         """How many bytes it has written."""
         return self._process.written
 
-    def enter(self, number: int) -> None:
-        self._sessions.add(number)
+    def tell(self, message: dict[str, Any], seconds: float) -> Any:
+        """Send a message to the script's session and return what it answers, of which only that it is JSON is certain.
 
-    def leave(self, number: int) -> None:
-        """Let go of a session. A process without sessions ends."""
-        self._sessions.discard(number)
-        self._gone.append(number)
-        if not self._sessions:
-            self.end()
-
-    def has(self, number: int) -> bool:
-        return number in self._sessions and self._process.lives
-
-    def tell(self, number: int, message: dict[str, Any], seconds: float) -> Any:
-        """Send a message to a session and return what it answers, of which only that it is JSON is certain.
-
-        Raises NoAnswer, OutOfTime, ProcessEnded. Then the process has ended, with all sessions in it.
+        Raises NoAnswer, OutOfTime, ProcessEnded. Then the process has ended.
         """
-        gone, self._gone = self._gone, []
-        message = {**message, "session": number, "gone": gone}
         try:
             return self._process.exchange(json.dumps(message).encode(), seconds, seconds + _PATIENCE_SECONDS)
         except BaseException:
@@ -80,7 +61,6 @@ class ScriptProcess:
 
     def end(self) -> None:
         self._process.end()
-        self._sessions.clear()
 
     def memory(self) -> int:
         """Return about how many bytes the process takes beside what it shares with its parent."""
@@ -89,19 +69,18 @@ class ScriptProcess:
 
 @dataclass(slots=True)
 class Place:
-    """Where a session waits: in which process, by which number, and after how many advances."""
+    """Where a script waits: in which process, and after how many advances."""
 
     process: ScriptProcess
-    number: int
     advances: int = 0
 
     @property
     def is_alive(self) -> bool:
-        return self.process.has(self.number)
+        return self.process.lives
 
     def leave(self) -> None:
         with self.process.lock:
-            self.process.leave(self.number)
+            self.process.end()
 
 
 class ScriptProcesses:
@@ -120,24 +99,21 @@ class ScriptProcesses:
             has_fixed_addresses=True,
         )
         self._parent = ComputingParent(service)
-        self._numbers = count(1)
         self._lock = Lock()
         self._latest: dict[ScriptProcess, None] = {}
         """All processes, the one that has run last at the end."""
 
     def place(self) -> Place:
-        """Return a place for a new session. Raises InterpreterCrashed."""
-        number = next(self._numbers)
+        """Return a place for a script. Raises InterpreterCrashed."""
         try:
             process = ScriptProcess(self._parent.copy())
         except NoAnswer as error:
             raise InterpreterCrashed(f"the process of a script: {error}") from error
-        process.enter(number)
         with self._lock:
-            # Sessions that end without a wait are never noted as used.
+            # Scripts that end without a wait are never noted as used.
             self._drop_ended()
             self._latest[process] = None
-        return Place(process, number)
+        return Place(process)
 
     def used(self, process: ScriptProcess) -> None:
         """Note that a script has just run there, and end processes if all of them take too much memory."""

@@ -210,7 +210,7 @@ class ScriptRun:
         return self.place.process
 
     def _tell(self, message: dict[str, Any], seconds: float) -> Any:
-        return self._process.tell(self.place.number, message, seconds)
+        return self._process.tell(message, seconds)
 
     # Calls of the script.
 

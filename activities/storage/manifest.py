@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 from sennit.activities.storage.artifacts import BodyMissing, is_reference
-from sennit.activities.storage.escapes import escaped
 from sennit.workflows.plan.scheduling.joins import is_manifest
 
 AT_ONCE = 16
@@ -44,10 +43,8 @@ def _references(part: Any, levels: int) -> Iterator[str]:
             if each is not None:
                 yield from _references(each, levels - 1)
     elif isinstance(part, dict):
-        for name in ("data", "value"):
-            if name in part:
-                yield from _references(part[name], levels - 1)
-                return
+        if "value" in part:
+            yield from _references(part["value"], levels - 1)
     elif isinstance(part, str) and is_reference(part):
         yield part
     else:
@@ -58,8 +55,6 @@ def _value(part: Any, found: Iterator[Any]) -> Any:
     """Return what a manifest stands for, with the outputs that were `found` for its references."""
     if isinstance(part, list):
         return [None if each is None else _value(each, found) for each in part]
-    if isinstance(part, dict) and "data" in part:
-        return escaped(_value(part["data"], found))
     if isinstance(part, dict):
         value = _value(part["value"], found) if "value" in part else None
         status, error = part.get("status", "succeeded"), part.get("error")

@@ -122,15 +122,6 @@ MUTANTS = (
         ("tests/workflows/plan/scheduling/test_manifests.py::test_with_many_consumers_it_is_stored_once",),
     ),
     Mutant(
-        "joins: what comes from outside may be a reference",
-        f"{SCHEDULING}/joins.py",
-        'return {"data": part} if taken.is_data else part',
-        "return part",
-        (
-            "tests/workflows/plan/scheduling/test_manifests.py::test_in_the_joins_of_programs_only_what_tasks_return_may_have_references",
-        ),
-    ),
-    Mutant(
         "joins: inputs are taken in the order of their ends",
         f"{SCHEDULING}/joins.py",
         "    ok = [node for node in inputs_of(state, join) if state.status[node] == SUCCEEDED]",

@@ -34,7 +34,7 @@ from sennit.workflows.plan.scheduling.state import (
     WAITING,
     RunState,
 )
-from sennit.workflows.plan.scheduling.termination import PROGRAM_FAILED, blocking_failures, outages, session_of
+from sennit.workflows.plan.scheduling.termination import PROGRAM_FAILED, blocking_failures, outages
 from sennit.workflows.views.example import example_value, full_example
 from sennit.workflows.views.nodes import error_at_place
 from sennit.workflows.views.quote import shortage, spent
@@ -192,12 +192,11 @@ def _failed(state: RunState, unit: int, run: str) -> BlockedOn:
 def _script_error(state: RunState, unit: int, run: str, error: str) -> BlockedOn:
     """Return the question about a script that has failed by itself: it fails again, so it is edited."""
     graph = state.graph
-    session = session_of(state, state.node_of(unit))
-    node = graph.program_of(session)
+    node = graph.program_of(state.node_of(unit))
     others = sum(spec.is_program for spec in graph.specs) > 1
     command = ["sennit", "edit", run, "FILE.py", *(["--node", state.shown(node)] if others else [])]
     return BlockedOn(
-        node=state.shown(session),
+        node=state.shown(node),
         why="failed",
         question=error,
         update="edit_program",

@@ -1,6 +1,6 @@
 """What differs between two runs of CPython, made equal: time, random numbers, UUIDs, `id`, hashes and addresses.
 
-`settle` changes the process for good, before its first script. `State` is whose turn it is: each session has its own.
+`settle` changes the process for good, before its script. `State` is what the script's session goes by.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ _PROCESS_NUMBER: Final = 1
 
 
 class State:
-    """What is one session's own in a process that several sessions share."""
+    """What the functions go by that this module has changed."""
 
     def __init__(self, seed: str = "", runs: tuple[tuple[int, str], ...] = (), loop: ReplayLoop | None = None) -> None:
         self.seed = seed
@@ -56,28 +56,16 @@ class State:
         self.instances = 0
         self.ids: dict[int, tuple[int, Any]] = {}
         """By address: the number that `id` has given, and the object, so that nothing else gets that address."""
-        self.dice: Any = None
-        """The state of the module `random` while another session runs."""
-        self.root_logger = logging.RootLogger(logging.WARNING)
-        self.loggers = logging.Manager(self.root_logger)
 
     @property
     def milliseconds(self) -> int:
         return self.loop.clock if self.loop is not None else 0
 
     def enter(self) -> None:
-        """Make this the session that runs."""
+        """Have this process go by it from now on."""
         global _state
-        if _state is self:
-            return
-        _state.dice = random.getstate()
         _state = self
-        if self.dice is None:
-            random.seed(self.seed)
-        else:
-            random.setstate(self.dice)
-        logging.root = logging.Logger.root = self.root_logger
-        logging.Logger.manager = self.loggers
+        random.seed(self.seed)
 
 
 _state = State()

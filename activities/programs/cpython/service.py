@@ -1,7 +1,7 @@
-"""The processes that run scripts: each serves one session. It could serve more, which would share Python's modules.
+"""The processes that run scripts: each runs one.
 
-The worker and a process take turns on the two pipes, each with one line of JSON: a message for a session, then the
-calls of the script with the worker's replies, until the session reports that everything in it waits.
+The worker and a process take turns on the two pipes, each with one line of JSON: a message for the script's session,
+then the calls of the script with the worker's replies, until the session reports that everything in it waits.
 """
 
 import ast
@@ -17,8 +17,6 @@ _MOST_OBJECTS: Final = 100_000
 _DUMPS: Final = json.dumps
 _LOADS: Final = json.loads
 """As no script has changed them."""
-_MOST_GONE: Final = 100
-"""Sessions that have ended, until their cycles are collected."""
 
 
 def prepare() -> None:
@@ -28,11 +26,11 @@ def prepare() -> None:
 
 
 def serve(lines: Lines) -> None:
-    """Run sessions until there are no more messages."""
+    """Run a session until there are no more messages."""
     fixed_world.settle()
     # What was loaded is never garbage, and pages that the collector writes would be copied.
     gc.freeze()
-    # Sessions collect garbage as calls end. Between two ends only so many objects make the collector begin by itself.
+    # The session collects garbage as calls end. Between two ends only so many objects make the collector begin alone.
     gc.set_threshold(_MOST_OBJECTS)
 
     def exchange(message: dict[str, Any]) -> dict[str, Any]:
@@ -42,25 +40,9 @@ def serve(lines: Lines) -> None:
             raise SystemExit
         return dict(_LOADS(reply))
 
-    sessions: dict[int, ScriptSession] = {}
-    gone = 0
+    session = ScriptSession(exchange)
     while (line := lines.read()) is not None:
         message = _LOADS(line)
-
-        # The worker names sessions that have ended, or that it has let go of.
-        for number in message.get("gone", ()):
-            session = sessions.pop(number, None)
-            if session is not None:
-                session.close()
-                gone += 1
-        if gone > _MOST_GONE:
-            gc.collect()
-            gone = 0
-
-        number = message["session"]
-        if number not in sessions:
-            sessions[number] = ScriptSession(exchange)
-        session = sessions[number]
         session.record(message.get("record", []))
         lines.write(_line_of(session.do(message)))
 

@@ -142,7 +142,6 @@ class ScriptSession:
     def do(self, message: dict[str, Any]) -> dict[str, Any]:
         """Do what a message of the worker says, until everything waits. Return the report."""
         self._began = PROCESSOR_SECONDS()
-        self.enter()
         report = self._done(message)
         self._seconds += PROCESSOR_SECONDS() - self._began
         report |= {
@@ -152,12 +151,6 @@ class ScriptSession:
             "seconds": self._seconds,
         }
         return report
-
-    def enter(self) -> None:
-        """Have the modules of this process be as this session has left them."""
-        self._state.enter()
-        sys.modules[MODULE] = self._module
-        sys.stdout = sys.stderr = self._output
 
     def close(self) -> None:
         """Let go of all that the script holds."""
@@ -276,7 +269,9 @@ class ScriptSession:
         self._is_main = function == "main"
         self._loop.clock = clock
         self._state = State(seed, tuple((since, run) for since, run in runs), self._loop)
-        self.enter()
+        self._state.enter()
+        sys.modules[MODULE] = self._module
+        sys.stdout = sys.stderr = self._output
         self._output.modules = _MODULE_MARK.findall(text)
         self._state.modules.update(self._output.modules)
         tree = ast.parse(text, FILE)

@@ -132,8 +132,6 @@ class NodeSpec:
     """Where in its script a program has made this call, as `look#3/search:4`."""
     expires: int = 0
     """So long after it was called, a program's call fails; 0 for never. A sleep ends at its `deadline`."""
-    width: int = 0
-    """How many inputs of a program's join are open at once; 0 for all."""
 
     def limit(self, *, item: bool) -> int:
         """Return how long one attempt may take. A map's timeout is that of its items; gathering them is the map's."""

@@ -18,8 +18,7 @@ class Graph:
     backwards. Only an event may do that: places decide in which order nodes are cancelled. Whoever only looks at a run
     asks for the `order`, which leaves the places as they are. `by_key` has the latest node of each call of a program,
     and `wanted` the facts of joins and maps: true for those that conditions and maps read, false for those that only
-    other joins have from them. `pipes` are the maps that run item by item behind each map's items, and `places` where
-    a node stands among the inputs of a join that limits how many of them are open.
+    other joins have from them. `pipes` are the maps that run item by item behind each map's items.
     """
 
     def __init__(self, execution_plan: ExecutionPlan) -> None:
@@ -35,7 +34,6 @@ class Graph:
         self.predecessor: dict[int, int] = {}
         self.pipes: dict[int, list[int]] = {}
         self.timed: dict[int, list[int]] = {}
-        self.places: dict[tuple[int, int], int] = {}
         self.wanted: dict[int, dict[str, bool]] = {}
         self.keys: list[tuple[int, int, int]] = []
         self.answering = dict.fromkeys(execution_plan.answer)
@@ -194,8 +192,6 @@ class Graph:
             self.joins[dep].append(index)
             if spec.deadline:
                 self.timed.setdefault(dep, []).append(index)
-        if spec.width:
-            self.places |= {(dep, index): place for place, dep in enumerate(spec.inputs)}
         if spec.successor >= 0:
             self.predecessor[spec.successor] = index
         if spec.source >= 0:

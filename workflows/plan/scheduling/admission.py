@@ -58,18 +58,13 @@ def may_open(state: RunState, node: int) -> bool:
 
 
 def enter(state: RunState, node: int, spec: NodeSpec) -> None:
-    """Queue a node whose condition holds, unless it waits for inputs or for a person, or is a map; or its join has as
-    many inputs open as it may have.
+    """Queue a node whose condition holds, unless it waits for inputs or for a person, or is a map.
 
     A question with references, or about a write, is queued too: an activity puts it together, then the node waits. The
     sleep of a program starts when it is over.
     """
     if spec.expires:
         state.deadlines.setdefault(CALLS - node, state.now + spec.expires)
-    if spec.width:
-        joins.let_in(state, node)
-    if not joins.lets_in(state, node):
-        return
     if spec.inputs:
         state.awaiting_inputs[node] = True
         if spec.of_items:

@@ -11,7 +11,6 @@ from sennit.workflows.plan.scheduling.state import (
     FAILED,
     IN_DOUBT,
     PENDING,
-    RUNNING,
     SKIPPED,
     RunState,
 )
@@ -52,8 +51,8 @@ def expire(state: RunState, call: int) -> None:
 
 
 def cancel_unread(state: RunState, step: int) -> None:
-    """Cancel what a program has begun and not waited for when it ends with this step: calls, joins, and tasks with all
-    that these have begun. Writes that it has called itself go on to their end, and of others those that run.
+    """Cancel the calls and tasks that a program has begun and not waited for when it ends with this step. Its writes go
+    on to their ends.
     """
     graph, specs = state.graph, state.graph.specs
     steps = {step: True}
@@ -61,18 +60,9 @@ def cancel_unread(state: RunState, step: int) -> None:
         step = specs[step].maker
         steps[step] = True
 
-    def ends(node: int) -> bool:
-        runs = specs[node].kind == "tool" and state.status[node] == RUNNING
-        return specs[node].effect == "write" and (runs or specs[node].maker in steps)
-
-    begun, makers, off = list[int](), list(steps), list(steps)
-    while makers:
-        calls = [node for node in graph.made_by(makers.pop()) if node not in steps]
-        makers += [node for node in calls if specs[node].kind == "program" and state.status[node] == FAILED]
-        begun += [node for node in calls if _open(state, node)]
-        off += [node for node in calls if not _open(state, node)]  # a join that has failed needs nothing any more
+    begun = [node for maker in steps for node in graph.made_by(maker) if node not in steps and _open(state, node)]
     if begun:
-        _cancel(state, dict.fromkeys(off, True), begun, _UNREAD, ends)
+        _cancel(state, steps, begun, _UNREAD, lambda node: specs[node].effect == "write" and specs[node].maker in steps)
 
 
 def _fed(state: RunState, node: int) -> Iterator[int]:

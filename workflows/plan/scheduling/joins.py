@@ -9,7 +9,6 @@ reads the outputs.
     null                                              in such a list, an item of a map that was skipped
     {"id": .., "value": MANIFEST}                     an input that succeeded: `settled`
     {"id": .., "status": .., "error": ..}             one that has no value
-    {"data": MANIFEST}                                a value that no program has written: nothing in it is a reference
 """
 
 import json
@@ -116,29 +115,13 @@ def count(state: RunState, join: int) -> None:
     state.ok_inputs[join] = sum(state.status[node] == SUCCEEDED for node in inputs)
 
 
-def lets_in(state: RunState, node: int) -> bool:
-    """Whether a node may begin as far as its joins are concerned. A join with a `width` lets its inputs begin in order,
-    the next one for each that has ended, also when it has itself failed by then.
-    """
-    specs, places = state.graph.specs, state.graph.places
-    limits = (join for join in state.graph.joins[node] if specs[join].width)
-    return all(places[node, join] < _begun(state, join) for join in limits)
-
-
-def _was_held_back(state: RunState, node: int) -> bool:
-    """Whether a join with a `width` may have let a node begin later than it could."""
-    specs, places = state.graph.specs, state.graph.places
-    return any(places[node, join] >= specs[join].width > 0 for join in state.graph.joins[node] if specs[join].width)
-
-
 def beginning(state: RunState, unit: int) -> dict[str, Any]:
-    """Return the fields of the first step of a program, or of a task of it: when it `ends` to wait, which is when it
-    began for the first time, and `since` when it began again. A task begins when it is called, unless the join that
-    waits for it had no room for it.
+    """Return the fields of the first step of a program: when it `ends` to wait, which is when it began for the first
+    time, and `since` when it began again.
     """
     if state.generation[unit] > 1:
         return {"since": max(state.now, state.last_end)} | _began(state, unit)
-    return {"ends": {state.path(unit): state.now}} if _was_held_back(state, unit) else _began(state, unit)
+    return _began(state, unit)
 
 
 def _began(state: RunState, unit: int) -> dict[str, Any]:
@@ -167,21 +150,6 @@ def keep_order(state: RunState, step: int) -> None:
     state.last_end = max(state.last_end, last)
 
 
-def let_in(state: RunState, join: int) -> None:
-    """Admit those inputs of a join with a `width` that may begin now."""
-    inputs = state.graph.specs[join].inputs
-    place = min(_begun(state, join), len(inputs)) - 1
-    while place >= 0 and state.status[inputs[place]] == PENDING and not state.queued[inputs[place]]:
-        state.mark(inputs[place])
-        place -= 1
-
-
-def _begun(state: RunState, join: int) -> int:
-    """Return how many inputs of a join with a `width` may have begun."""
-    spec = state.graph.specs[join]
-    return spec.width + len(spec.inputs) - state.open_inputs[join]
-
-
 def is_open(status: int) -> bool:
     """Whether an input may still get a value without a person's help."""
     return status in (PENDING, RUNNING, WAITING) or status > BLOCKED
@@ -200,17 +168,6 @@ def winners(state: RunState, join: int) -> tuple[int, ...]:
     by_time = sorted(ok, key=lambda node: state.ended_at.get(node, 0))
     taken = dict.fromkeys(by_time[: _wanted(spec, total(state, join))])
     return tuple(node for node in ok if node in taken)
-
-
-def decided_at(state: RunState, join: int) -> int:
-    """Return when what has ended a join of a program has ended: an edit, which makes the join again, changes nothing
-    in that.
-    """
-    spec, at = state.graph.specs[join], state.ended_at
-    if join in state.chosen:
-        return max(at.get(node, 0) for node in (spec.inputs if spec.policy == "settled" else state.chosen[join]))
-    lost = [at[node] for node in spec.inputs if node in at and state.status[node] != SUCCEEDED]
-    return min(lost) if lost and state.notes.get(join, ("",))[0] == "JoinFailed" and spec.policy == "all" else state.now
 
 
 def reason(state: RunState, join: int) -> str:
@@ -240,13 +197,10 @@ def _loss(state: RunState, node: int, room: int) -> tuple[str, str | None]:
 
 
 class JoinInput(NamedTuple):
-    """An input of a join: with the reference of its value, or with how it has ended without one. Of a program's join,
-    what another program has not written `is_data`.
-    """
+    """An input of a join: with the reference of its value, or with how it has ended without one."""
 
     name: str
     reference: str
-    is_data: bool = False
     loss: tuple[str, str | None] | None = None
 
 
@@ -272,17 +226,13 @@ def manifest(state: RunState, join: int) -> str:
     """Return the reference of the value of a join that has closed, or of a map whose items have ended: of `first`,
     mostly the digest of the value.
     """
-    spec, chosen, specs = state.graph.specs[join], parts_of(state, join), state.graph.specs
+    spec, chosen = state.graph.specs[join], parts_of(state, join)
     if spec.kind == "map":
         return _reference([state.digest[item] for item in chosen])
-    of_program = spec.maker >= 0 and specs[spec.maker].kind == "program"
     taken = dict.fromkeys(chosen)
     nodes = chosen if spec.policy != "settled" else spec.inputs
     losses = lost(state, [node for node in nodes if node not in taken])
-    inputs = []
-    for node in nodes:
-        is_data = of_program and state.kind_of(node) != "program"
-        inputs.append(JoinInput(state.path(node), state.digest[node] or "", is_data, losses.get(node)))
+    inputs = [JoinInput(state.path(node), state.digest[node] or "", losses.get(node)) for node in nodes]
     return manifest_of(spec.policy, inputs)
 
 
@@ -303,8 +253,7 @@ def _end(taken: JoinInput) -> dict[str, Any]:
 
 def _value(taken: JoinInput) -> Any:
     """Return the part of a join's manifest that stands for the value of an input."""
-    part = json.loads(taken.reference) if is_manifest(taken.reference) else taken.reference
-    return {"data": part} if taken.is_data else part
+    return json.loads(taken.reference) if is_manifest(taken.reference) else taken.reference
 
 
 def _reference(part: Any) -> str:
@@ -354,7 +303,7 @@ def _may_grow(state: RunState) -> bool:
 def _levels(part: Any) -> int:
     """Return how many lists are in each other in a manifest."""
     if isinstance(part, dict):
-        return _levels(part.get("value", part.get("data")))
+        return _levels(part.get("value"))
     return 1 + max(map(_levels, part), default=0) if isinstance(part, list) else 0
 
 

@@ -36,8 +36,7 @@ def propagate(state: RunState, unit: int) -> None:
         _item_ended(state, unit)
         return
     if graph.specs[unit].maker >= 0 and state.status[unit] in ENDED:
-        at = joins.decided_at(state, unit) if graph.specs[unit].kind == "join" else state.now
-        state.ended_at.setdefault(unit, at or state.now)
+        state.ended_at.setdefault(unit, state.now)
         state.deadlines.pop(CALLS - unit, None)
     if unit in state.previous_result:
         state.revised.append(unit)
@@ -69,8 +68,6 @@ def _count_in(state: RunState, join: int, status: int) -> None:
     else:
         state.open_inputs[join] -= 1
         state.ok_inputs[join] += status == SUCCEEDED
-    if state.graph.specs[join].width:
-        joins.let_in(state, join)
     if state.awaiting_inputs[join]:
         consider(state, join)
 
@@ -81,9 +78,6 @@ def _recount(state: RunState, unit: int) -> None:
         state.mark(node)
     for join in state.graph.joins[unit]:
         state.mark(join)
-        if state.graph.specs[join].width:
-            joins.count(state, join)
-            joins.let_in(state, join)
 
 
 def _block_or_skip(state: RunState, node: int, cause: int) -> None:

@@ -204,32 +204,19 @@ def _caught(state: RunState, excused: Sequence[bool]) -> dict[int, None]:
         return {}
     ended = [node for node in state.units_in(FAILED) if not state.is_item(node) and state.kind_of(node) == "program"]
     raised = dict.fromkeys(call for node in ended if _is_blamed(state, node, -1) for call in _read(state, node))
-    known: dict[int, bool] = {}
-    return dict.fromkeys(node for node in failed if excused[node] or _is_caught(state, node, raised, known))
+    return dict.fromkeys(node for node in failed if excused[node] or _is_caught(state, node, raised))
 
 
-def _is_caught(state: RunState, node: int, raised: Container[int], known: dict[int, bool]) -> bool:
-    """Whether a script was told of a failure and has gone on: that of the call, or that which awaits its task."""
-    if node not in known:
-        known[node] = False
-        known[node] = any(_has_caught(state, other, node, raised, known) for other in state.graph.readers_of_end(node))
-    return known[node]
-
-
-def _has_caught(state: RunState, other: int, call: int, raised: Container[int], known: dict[int, bool]) -> bool:
-    status = state.status[other]
-    if state.graph.specs[other].kind != "program":
-        return status == SUCCEEDED or (status == FAILED and _is_caught(state, other, raised, known))
-    if not _hears_of(state, other, call) or status in (PENDING, RUNNING):
-        return False
-    return call not in raised or _is_caught(state, session_of(state, other), raised, known)
-
-
-def session_of(state: RunState, step: int) -> int:
-    """Return the program or the task that a step belongs to."""
-    while state.graph.specs[step].is_step:
-        step = state.graph.specs[step].maker
-    return step
+def _is_caught(state: RunState, call: int, raised: Container[int]) -> bool:
+    """Whether a script was told of the failure of a call and has gone on, or the loop of a model was."""
+    for reader in state.graph.readers_of_end(call):
+        status = state.status[reader]
+        if state.graph.specs[reader].kind != "program":
+            if status == SUCCEEDED:
+                return True
+        elif _hears_of(state, reader, call) and status not in (PENDING, RUNNING) and call not in raised:
+            return True
+    return False
 
 
 def _excused(state: RunState) -> list[bool]:

@@ -162,14 +162,3 @@ def test_the_deadline_of_a_join_of_joins_begins_as_the_first_one_closes() -> Non
     run.ok("a")
     assert run.tick(49) == []
     assert run.tick(1) == ["cancel b", "close j", "end done"]
-
-
-def test_in_the_joins_of_programs_only_what_tasks_return_may_have_references() -> None:
-    run = Play(node("main", kind="program", policy="any"), answer="main")
-    run.begin()
-    task = node("task", kind="program", policy="any")
-    step = node("step", kind="program", policy="any", is_successor=True, inputs=["j"])
-    run.grow(task, node("tool"), join("j", "task", "tool"), step, of="main")
-    run.ok("task")
-    assert run.ok("tool") == ["close j", "start step"]
-    assert run.digest("j") == '["of task",{"data":"of tool"}]'

@@ -15,7 +15,6 @@ from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.scheduling.events import (
     Answered,
     Cancel,
-    Effect,
     End,
     Event,
     InputsRead,
@@ -27,6 +26,7 @@ from sennit.workflows.plan.scheduling.events import (
     RunStarted,
     SkipRequested,
     Start,
+    TaskNews,
     TimeAdvanced,
 )
 from sennit.workflows.plan.scheduling.joins import beginning
@@ -534,30 +534,6 @@ def test_a_call_that_was_taken_over_has_its_old_name_also_after_continuing_as_ne
     assert graph.specs[1].formerly == ["main_1"]
 
 
-@pytest.mark.parametrize(("effect", "status"), [("read", "cancelled"), ("write", "running")])
-@pytest.mark.parametrize("policy", ["all", ""])
-def test_tasks_that_a_program_no_longer_waits_for_are_cancelled_unless_they_write(
-    policy: Any, effect: str, status: str
-) -> None:
-    """Nobody awaited them, or what awaited them has failed."""
-    state = begun()
-    join = [paged("join", "join", inputs=[1, 2], policy=policy)] if policy else [paged("other")]
-    added(
-        state,
-        0,
-        paged("t1", "program", key="a"),
-        paged("t2", key="b"),
-        *join,
-        paged("main_s2", "program", inputs=[3], policy="any"),
-    )
-    added(state, 1, paged("t1_1", effect=effect, key="c"), paged("t1_s2", "program", inputs=[5], policy="any"))
-    for node in (2, 3):
-        step(state, NodeEnded(node, 1, Outcome(error=("Failed", "no")) if policy else Outcome("v")))
-    step(state, NodeEnded(4, 1, Outcome("v")))
-    assert STATUS_NAMES[state.status[5]] == status
-    assert bool(state.ended) == (effect == "read")
-
-
 @pytest.mark.parametrize(
     ("on_error", "status"), [({"fallback": ("d", 1, {})}, "succeeded"), ({"skip_on_error": True}, "skipped")]
 )
@@ -647,39 +623,42 @@ def test_a_write_whose_failure_the_program_was_told_is_handled(told: str) -> Non
 
 
 def test_what_a_program_began_and_did_not_wait_for_is_cancelled_when_it_ends() -> None:
-    """Its own writes go on to their end, and those of its tasks that are under way."""
+    """Its writes go on to their end."""
     state = begun()
-    own = [paged("read"), paged("task", "program"), writes("ticket")]
-    added(state, 0, *own, paged("main_s2", "program", inputs=[1], policy="any"))
-    inner = [writes("inner"), paged("asks", "gate", question="?"), paged("sub", "agent", effect="write")]
-    added(state, 2, *inner, paged("task_s2", "program", inputs=[5, 6, 7], policy="any"))
+    own = [paged("task", "task"), paged("read"), paged("slow"), writes("ticket")]
+    added(state, 0, *own, paged("asks", "gate", question="?"), paged("main_s2", "program", inputs=[2], policy="any"))
     ends(state, "read")
-    assert statuses(state)["asks"] == "waiting"
+    assert (statuses(state)["asks"], statuses(state)["task"]) == ("waiting", "running")
     ends(state, "main_s2")
     expected = {
-        "main": "succeeded", "read": "succeeded", "task": "cancelled", "ticket": "running", "main_s2": "succeeded",
-        "inner": "running", "asks": "cancelled", "sub": "cancelled", "task_s2": "cancelled",
+        "main": "succeeded", "task": "cancelled", "read": "succeeded", "slow": "cancelled", "ticket": "running",
+        "asks": "cancelled", "main_s2": "succeeded",
     }  # fmt: skip
     assert statuses(state) == expected
     ends(state, "ticket")
-    ends(state, "inner")
-    assert state.running == 1
-    ends(state, "sub", Outcome(error=("Cancelled", "by its parent"), effects=(("n1", "made"),)))
     assert state.ended
-    assert state.effects == {state.graph.by_id["sub"]: (Effect(1, "made", "n1"),)}
 
 
-def test_what_a_failed_task_has_left_is_cancelled_when_its_program_ends() -> None:
+def test_people_see_what_a_program_tells_of_its_tasks() -> None:
+    """Nothing starts a task and nothing waits for it. When the program runs again, so do its tasks."""
     state = begun()
-    task = paged("task", "program")
-    added(state, 0, task, paged("main_s2", "program", inputs=[1], policy="any"))
-    added(state, 1, paged("read"), paged("slow"), paged("task_s2", "program", inputs=[3, 4], policy="any"))
+    added(state, 0, paged("t1", "task", key="a"), paged("t2", "task", key="b"), paged("read", key="c"),
+          paged("main_s2", "program", inputs=[3], policy="any"))  # fmt: skip
+    assert [statuses(state)[name] for name in ("t1", "t2", "read")] == ["running"] * 3
+    assert state.running == 2, "the call, and the step that follows in its activity"
     ends(state, "read")
-    ends(state, "task_s2", Outcome(error=("ProgramFailed", "by itself")))
-    step(state, InputsRead(state.graph.by_id["main_s2"]))
-    ends(state, "main_s2")
-    assert statuses(state)["slow"] == "cancelled"
-    assert state.ended
+    failed = TaskNews("t2", "failed", 0, "ValueError: no")
+    news = (TaskNews("t1", "succeeded", 0), failed, failed._replace(id="other"))
+    ends(state, "main_s2", Outcome(error=("ProgramFailed", "by itself"), tasks=news))
+    assert [statuses(state)[name] for name in ("t1", "t2")] == ["succeeded", "failed"]
+    assert state.notes[2] == ("ValueError", "no")
+    assert [state.graph.specs[node].id for node in blocking_failures(state)] == ["main_s2"]
+    step(state, ProgramEdited(0, "q"))
+    added(state, 0, paged("g_t1", "task", key="a"), paged("g_read", key="c"),
+          paged("g_s2", "program", inputs=[6], policy="any"))  # fmt: skip
+    assert STATUS_NAMES[state.status[1]] == "running"
+    restored_state = restored(state)
+    assert STATUS_NAMES[restored_state.status[1]] == "running"
 
 
 def test_races_in_a_loop_are_decided_without_a_look_at_all_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
