@@ -98,7 +98,7 @@ def _by_tasks(graph: Graph, program: int, calls: list[int]) -> list[int]:
         path, _ = path_and_line(graph.specs[call])
         # The turns of a model call, and what it calls, stay behind it.
         if path:
-            host = _task_around(tasks, path, program)
+            host = task_around(tasks, path, program)
         inside.setdefault(host, []).append(call)
     order: list[int] = []
     left = inside[program][::-1] if program in inside else []
@@ -109,7 +109,16 @@ def _by_tasks(graph: Graph, program: int, calls: list[int]) -> list[int]:
     return order
 
 
-def _task_around(tasks: dict[str, int], path: str, program: int) -> int:
+def tasks_by_path(graph: Graph) -> dict[int, dict[str, int]]:
+    """Return of each program the tasks of its script, by their paths."""
+    found: dict[int, dict[str, int]] = {}
+    for node, spec in enumerate(graph.specs):
+        if spec.kind == "task":
+            found.setdefault(graph.program_of(node), {})[path_and_line(spec)[0]] = node
+    return found
+
+
+def task_around(tasks: dict[str, int], path: str, program: int) -> int:
     """Return the innermost task that a call site is in, or else the program."""
     outer = path.rpartition("/")[0]
     while outer:

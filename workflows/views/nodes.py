@@ -1,6 +1,6 @@
 """Nodes as people see them: which of them, in what order, with what status and error."""
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from itertools import islice
 from typing import Any
 
@@ -13,8 +13,7 @@ from sennit.workflows.plan.language.limits import NO_USAGE, Usage, dollars
 from sennit.workflows.plan.language.text import cut
 from sennit.workflows.plan.scheduling.completion import UNKNOWN_OUTCOME
 from sennit.workflows.plan.scheduling.state import RUNNING, STATUS_NAMES, SUCCEEDED, RunState
-from sennit.workflows.plan.scheduling.termination import session_of
-from sennit.workflows.views.call_sites import in_order
+from sennit.workflows.views.call_sites import in_order, path_and_line, task_around, tasks_by_path
 from sennit.workflows.views.writes import effect_text
 
 
@@ -68,22 +67,25 @@ def shown_summary(spec: NodeSpec) -> str:
 def usage_by_unit(state: RunState) -> dict[int, Usage]:
     """Return what units have used: a map with its items, a task or a program with all that it has called."""
     found: dict[int, Usage] = {}
+    tasks = tasks_by_path(state.graph)
     for unit, used in state.used.items():
         holder = unit
         while holder >= 0:
             found[holder] = found.get(holder, NO_USAGE).plus(used)
-            holder = _holder_of(state, holder)
+            holder = _holder_of(state, tasks, holder)
     return found
 
 
-def _holder_of(state: RunState, unit: int) -> int:
+def _holder_of(state: RunState, tasks: Mapping[int, dict[str, int]], unit: int) -> int:
     """Return the map of an item, or the program, the task or the model call that has called a unit; -1 without one."""
     if state.is_item(unit):
         return state.node_of(unit)
-    maker = state.graph.specs[unit].maker
-    if maker < 0 or state.graph.specs[maker].kind != "program":
-        return maker
-    return session_of(state, maker)
+    spec = state.graph.specs[unit]
+    if spec.maker < 0 or state.graph.specs[spec.maker].kind != "program":
+        return spec.maker
+    program = state.graph.program_of(unit)
+    path, _ = path_and_line(spec)
+    return task_around(tasks.get(program, {}), path, program)
 
 
 def fields_of(state: RunState, unit: int, caught: Container[int], usage: Usage = NO_USAGE) -> dict[str, Any]:
