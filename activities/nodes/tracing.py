@@ -150,7 +150,7 @@ def _attempt(
 
     def note(reply: NodeReply) -> None:
         nonlocal ended
-        ended = reply.question is None and reply.more != "program"
+        ended = reply.question is None  # the next step of a program is a node of its own
 
     outer = _current.set(this)
     try:

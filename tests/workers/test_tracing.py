@@ -334,3 +334,37 @@ def test_a_client_hands_on_the_span_of_its_caller(monkeypatch: pytest.MonkeyPatc
     given = trace.SpanContext(int(TRACE, 16), 1, is_remote=False, trace_flags=trace.TraceFlags(1))
     with trace.use_span(trace.NonRecordingSpan(given)):
         assert current_trace() == f"00-{TRACE}-0000000000000001-01"
+
+
+SCRIPT = '''
+import asyncio
+
+async def look(number):
+    found = await nap(value=number)
+    return found["value"]
+
+async def main():
+    numbers = await asyncio.gather(*[look(number) for number in range(3)])
+    task = asyncio.create_task(look(7))
+    later = await nap(value=sum(numbers))
+    return later["value"] + await task
+'''
+
+
+async def test_every_span_of_a_program_has_its_parent_and_one_trace(dev_server: DevServer, tmp_path: Path) -> None:
+    client = await connect(dev_server.address)
+    with trace_server() as traces:
+        workers = processes(dev_server, tmp_path / "state", traces)
+        try:
+            workers.start("all")
+            program = {"nodes": [{"id": "main", "kind": "program", "script": SCRIPT}], "answer": "$main"}
+            report = await (await begin(client, "program", plan=program)).result()
+            await ended(traces)
+        finally:
+            workers.kill()
+    assert report["answer"] == 10
+    run = traces.one(RUN)
+    known = {span.id for span in traces.spans}
+    assert {span.name: span.parent for span in traces.spans if span.parent not in known and span is not run} == {}
+    assert len({span.trace for span in traces.spans}) == 1
+    assert not [span.name for span in traces.spans if Counter(each.id for each in traces.spans)[span.id] > 1]
