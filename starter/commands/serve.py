@@ -16,8 +16,7 @@ from sennit.starter.terminal.console import Terminal
 
 EXAMPLES = """\
 sennit serve --mcp --docs notes --budget tokens=200000
-sennit serve --mcp --http 0.0.0.0:8765 --name sennit.example.com --tokens tokens.toml
-sennit serve --a2a --http 8766 --docs notes"""
+sennit serve --a2a --http 0.0.0.0:8766 --name sennit.example.com --tokens tokens.toml"""
 
 
 def add_arguments(parser: Parser) -> None:

@@ -336,7 +336,7 @@ def test_a_client_hands_on_the_span_of_its_caller(monkeypatch: pytest.MonkeyPatc
         assert current_trace() == f"00-{TRACE}-0000000000000001-01"
 
 
-SCRIPT = '''
+SCRIPT = """
 import asyncio
 
 async def look(number):
@@ -348,7 +348,7 @@ async def main():
     task = asyncio.create_task(look(7))
     later = await nap(value=sum(numbers))
     return later["value"] + await task
-'''
+"""
 
 
 async def test_every_span_of_a_program_has_its_parent_and_one_trace(dev_server: DevServer, tmp_path: Path) -> None:
