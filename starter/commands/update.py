@@ -27,17 +27,12 @@ SHORT_FORMS = {
     "answer": ("answer", "sennit answer nightly-1 n7 yes\nsennit answer nightly-1 main_6 '{\"found\": true}'"),
     "approve": (
         "approve",
-        (
-            "sennit approve note n7 --digest 3f2a9c01b4d7e85a6c21\n"
-            "sennit approve note n7 --digest 3f2a9c01b4d7e85a6c21 --set to=ann\n"
-            "sennit approve nightly-1 --digest 1fa0b62c78e3d945c0aa\n"
-            "sennit approve nightly-1 --edit-plan"
-        ),
+        ("sennit approve note n7 --digest 3f2a9c01b4d7e85a6c21 --set to=ann\nsennit approve nightly-1 --edit-plan"),
     ),
     "reject": (
         "reject",
         (
-            'sennit reject nightly-1 n7\nsennit reject nightly-1 n7 "wrong file"\n'
+            'sennit reject nightly-1 n7 "wrong file"\n'
             'sennit reject nightly-1 --digest 1fa0b62c78e3d945c0aa --reason "look at the Ob, too"'
         ),
     ),

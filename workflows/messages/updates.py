@@ -131,11 +131,8 @@ class EditPlan(Update):
     """Puts another plan in the place of the one that waits for approval. It is checked first, and asked about again."""
 
     name = "edit_plan"
-    about = (
-        "Put another plan in the place of the one that waits for approval: "
-        '{"plan": {"nodes": [{"id": "n1", "kind": "llm", "prompt": "Greet them."}]}}'
-    )
-    example = '{"plan": {"nodes": [{"id": "n1", "kind": "llm", "prompt": "Greet them."}]}}'
+    about = 'Replace the plan that waits: {"plan": {"nodes": [{"id":"a", "kind":"llm", "prompt":"Hi"}]}}'
+    example = '{"plan": {"nodes": [{"id":"a", "kind":"llm", "prompt":"Hi"}]}}'
     plan: dict[str, JsonValue] = Field(description="the whole plan, as `sennit plan export` writes it")
 
 
