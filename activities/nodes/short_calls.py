@@ -82,6 +82,8 @@ class ShortCalls:
         self.moved: dict[str, bool] = {}  # those that are told later than they ended by their markers
         self.has_others = False
         """Whether the script has made a call that its step does not make: to be handed over at once."""
+        self._is_full = False
+        """Whether the step has made as many calls as it may. Nothing longer waits then for those in flight."""
 
     def makes(self, spec: NodeSpec) -> bool:
         """Whether the step makes this call."""
@@ -98,8 +100,8 @@ class ShortCalls:
                 self.has_others = True
         if self.bounds.paid is not None and self.bounds.calls + len(mine) > self.bounds.paid:
             self.has_others = True  # whether there is budget for them the run decides
-        if not self.bounds.takes(len(mine)):
-            self.has_others = True
+        if not self.has_others and not self.bounds.takes(len(mine)):
+            self.has_others = self._is_full = True
         if self.has_others:
             return
         if self.bounds.follows and mine:
@@ -175,6 +177,8 @@ class ShortCalls:
     async def finish(self) -> None:
         """Wait a little for what is in flight: what does not end by then is made again."""
         limit = time.monotonic() + GRACE_SECONDS
+        if self._is_full:
+            limit = max(limit, self.bounds.began + STEP_SECONDS)
         while self._tasks and time.monotonic() < limit:
             await self._note_ends(limit - time.monotonic())
         await self.close()
