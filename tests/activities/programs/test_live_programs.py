@@ -410,11 +410,11 @@ async def look():
     return 1
 async def main():
     look.__name__ = "ALICE" + "_APPROVED"
-    task(look)
+    await task(look)
 """
     error = (await interpreter.start(script, "main", {}, calls.append)).error
     assert error is not None
-    assert (error.type, error.message) == ("TypeError", "task: there is no function `ALICE_APPROVED` in the script")
+    assert error.message.endswith("it has told a call site that is not of the script")
     assert calls == []
 
 
