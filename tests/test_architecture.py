@@ -76,7 +76,7 @@ THIRD_PARTIES = {
     "starter/plans/yaml_text.py": ("yaml",),
     "starter/plans/plan_text.py": ("yaml",),
     "starter/commands/command_line.py": ("argcomplete",),
-    "starter/serve/": ("pydantic", "mcp", "mcp_types", "uvicorn"),  # the SDK serves HTTP with uvicorn
+    "starter/serve/": ("pydantic", "mcp", "mcp_types", "a2a", "starlette", "uvicorn"),  # the SDKs serve HTTP with these
     "starter/dev/": ("pydantic", "temporalio", "psutil", "filelock"),
     "starter/": ("pydantic", "temporalio", "rich"),
     "sennit/testing/": ("temporalio", "pytest"),
@@ -95,8 +95,8 @@ LONGEST_FUNCTION = 100
 DENSEST = {
     "workflows": (13.0, 26, 58, 59),
     "activities": (11.5, 23, 32, 42),
-    "workers": (9.9, 20, 15, 19),
-    "starter": (10.8, 21, 22, 32),
+    "workers": (10.1, 20, 17, 19),
+    "starter": (10.8, 21, 23, 32),
     "sennit/testing": (12.3, 25, 50, 44),
 }
 """How dense each package may be at most: the mean and the 90th percentile of syntax nodes per statement, and

@@ -114,7 +114,9 @@ def tasks_by_path(graph: Graph) -> dict[int, dict[str, int]]:
     found: dict[int, dict[str, int]] = {}
     for node, spec in enumerate(graph.specs):
         if spec.kind == "task":
-            found.setdefault(graph.program_of(node), {})[path_and_line(spec)[0]] = node
+            path, _ = path_and_line(spec)
+            tasks = found.setdefault(graph.program_of(node), {})
+            tasks[path] = node
     return found
 
 

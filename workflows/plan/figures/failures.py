@@ -25,8 +25,8 @@ _SPECIFICATION = (
 )  # fmt: skip
 _COORDINATION = (
     # workers, and the time that they have
-    "Cancelled", "Failed", "LoopBlocked", "NodeTimeout", "StoreUnavailable", "TimeoutError", "ToolExit", "WorkerLost",
-    "SandboxFailed",
+    "Cancelled", "Failed", "LoopBlocked", "NodeTimeout", "OtherPython", "StoreUnavailable", "TimeoutError", "ToolExit",
+    "WorkerLost", "SandboxFailed",
     # servers of others
     "FetchFailed", "HttpStatusError", "McpUnavailable", "ModelTimeout", "ProviderBusy", "ProviderError",
     "RateLimited", "ServerFailed", "ServerUnreachable",
@@ -41,7 +41,7 @@ _VERIFICATION = (
     "BadOutput", "BadReply", "FactTooLarge", "McpToolFailed", "OutputCut", "OutputRefused", "ReplyCut",
     "ReplyTooLarge", "SchemaMismatch", "ToolError", "ToolResultError",
     # somebody has judged it
-    "InvalidResult", "Rejected",
+    "InvalidResult", "PlanRejected", "Rejected",
 )  # fmt: skip
 
 CLASSES: Mapping[str, FailureClass] = {
