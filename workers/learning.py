@@ -117,7 +117,7 @@ def text_of(found: Learning) -> str:
     """Return the same for people: a line for each pair, and below it how arguments came about."""
     data = data_of(found)
     if not data["runs"]:
-        return "nothing is known yet: no run of this tenant has ended since the workers learn"
+        return "nothing is known yet: no run of this tenant has ended on workers with SENNIT_LEARN=on"
     plans, kept = _counted(data["plans"], "shape"), _counted(data["with_values"], "run")
     lines = [f"{_counted(data['runs'], 'run')}, {plans} of plans, {kept} with values"]
     for pair in data["pairs"][:SHOWN_PAIRS]:

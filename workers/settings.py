@@ -154,7 +154,7 @@ class WorkerSettings:
     http_tools: Annotated[Path | None, "SENNIT_HTTP_TOOLS", _path] = None
     write_root: Annotated[Path | None, "SENNIT_WRITE_ROOT", _path] = None
     sandbox: Annotated[SandboxChoice, "SENNIT_SANDBOX", _choice(get_args(SandboxChoice))] = "auto"
-    learn: Annotated[LearnChoice, "SENNIT_LEARN", _choice(get_args(LearnChoice))] = "on"
+    learn: Annotated[LearnChoice, "SENNIT_LEARN", _choice(get_args(LearnChoice))] = "off"
     plan_hints: Annotated[HintChoice, "SENNIT_PLAN_HINTS", _choice(get_args(HintChoice))] = "off"
     health: Annotated[ListenAddress | None, "SENNIT_HEALTH_PORT", _address] = None
     trace_contents: Annotated[bool, "SENNIT_TRACE_CONTENTS", _switch] = False
