@@ -319,15 +319,17 @@ class NodeRunner:
         A rule that refuses counts for what a person has approved, too. What the rules say of these values is decided
         once for a write, and kept with the run.
         """
-        ruling = await self.rulings.of(context, write, tool)
         question = await unapproved(context, self.store, tool, work)
+        if question is not None and question.digest != write.digest:
+            # What a person has changed does not hold: they are asked about the plan's own values before any rule is.
+            return question
+        ruling = await self.rulings.of(context, write, tool)
         if ruling.decision == "refuse":
             asked = question or Question("", write.digest)
             return asked._replace(rule=ruling.rule, ruling="refuse")
         if question is None or (not ruling.decision and not context.spec.approval):
             return None
-        # A person may have changed the values of which the rule has heard, and is asked about those before.
-        if ruling.decision == "allow" and question.digest == write.digest:
+        if ruling.decision == "allow":
             return question._replace(rule=ruling.rule, ruling="allow")
         return question
 

@@ -95,6 +95,18 @@ async def test_a_rule_that_refuses_counts_for_what_a_person_has_changed(start: S
     assert calls(cache, handle.first_execution_run_id) == []
 
 
+async def test_a_change_that_does_not_fit_asks_again_with_rules_as_without(start: Start, cache: Path) -> None:
+    handle = await start(plan=writes(w="other"))
+    await until(handle, lambda view: bool(view["blocked"]))
+    await approve(handle, "w", args={"text": ""})
+    view = await until(handle, lambda view: "do not fit" in str(view["blocked"]) or view["status"] == "partial")
+    assert view["blocked"][0]["shown"].startswith("These changes do not fit: ")
+    await approve(handle, "w")
+    assert (await handle.result())["status"] == "done"
+    assert handle.first_execution_run_id is not None
+    assert calls(cache, handle.first_execution_run_id) == ["w~1"]
+
+
 async def test_a_rule_that_allows_a_changed_value_does_not_allow_the_one_before(
     start: Start, cache: Path, tmp_path: Path
 ) -> None:
