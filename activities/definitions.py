@@ -265,8 +265,9 @@ class Activities:
         approval = await _typed(self._approvals.of(call.request.approval, call.request.grant, topmost))
         run_prefix = _run_prefix(call.run)
         history = await _typed(self._conversation.adopt(activity.client(), run_prefix, call))
-        # Only a local stack has a folder of grants: there, who starts a run is who runs the worker.
-        may_trust = self._approvals.grants.path is not None
+        may_trust = False
+        if call.request.trust_program:
+            may_trust = await _typed(self._approvals.trusts(call.request.grant, topmost))
         prepared = await _typed(self._preparer.prepare(run_prefix, call, approval, history, may_trust=may_trust))
         ceilings = self._budgets.ceiling_of(call.request)
         prepared = prepared.model_copy(update={"ceilings": ceilings})

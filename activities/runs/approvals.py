@@ -1,4 +1,4 @@
-"""Which runs may write without asking."""
+"""Which runs may write without asking, and which bring programs that are trusted."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -29,6 +29,14 @@ class ApprovalRule:
             return "writes"
         run = await topmost()
         return asked if await asyncio.to_thread(self.grants.may_write, run, secret) else "writes"
+
+    async def trusts(self, secret: str, topmost: Callable[[], Awaitable[Chain]]) -> bool:
+        """Whether the user of a local stack trusts the programs that a run brings: they have granted it that. What the
+        run's input says of itself allows nothing. Safe to repeat. Raises RPCError and OSError as `of` does.
+        """
+        if self.grants.path is None:
+            return False
+        return await asyncio.to_thread(self.grants.may_trust, await topmost(), secret)
 
     def without_run(self, asked: ApprovalPolicy, *, is_granted: bool) -> ApprovalPolicy:
         """Return the approval that a run will have which asks for `asked`, and is not there yet: its user says whether

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from filelock import FileLock
 from pydantic import ValidationError
 
-from sennit.workflows.messages.write_grants import WrittenGrants, hash_of
+from sennit.workflows.messages.write_grants import Permission, WriteGrant, WrittenGrants, hash_of
 
 
 class Chain(NamedTuple):
@@ -31,7 +31,15 @@ class Grants:
         return tuple(map(Path, self._read().docs))
 
     def may_write(self, run: Chain, secret: str = "") -> bool:
-        """Whether the writes of a run, and of its sub-agents, need no approval.
+        """Whether the writes of a run, and of its sub-agents, need no approval. See `_has` for what a secret says."""
+        return self._has("writes", run, secret)
+
+    def may_trust(self, run: Chain, secret: str = "") -> bool:
+        """Whether the programs that a run brings are trusted. See `_has` for what a secret says."""
+        return self._has("programs", run, secret)
+
+    def _has(self, wanted: Permission, run: Chain, secret: str) -> bool:
+        """Whether a run has a permission.
 
         The first run that shows a secret claims it, and keeps it however often it asks, also after a crash and a reset.
         Of several at once, one does. To all others the secret says nothing. Raises OSError if that cannot be noted.
@@ -40,7 +48,7 @@ class Grants:
             return False
         with FileLock(self.path.with_suffix(".lock"), mode=0o600):
             written = self._read()
-            of_run = [grant for grant in written.writes if grant.workflow == run.workflow]
+            of_run = [grant for grant in written.writes if _is_for(grant, run, wanted)]
             if any(grant.run == run.first_run for grant in of_run):
                 return True
 
@@ -68,3 +76,7 @@ class Grants:
         with open(part, "x", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
             json.dump(written.model_dump(mode="json"), file, indent=2)
         part.replace(path)
+
+
+def _is_for(grant: WriteGrant, run: Chain, wanted: Permission) -> bool:
+    return grant.workflow == run.workflow and wanted in grant.allows

@@ -19,7 +19,7 @@ from sennit.starter.client.connection import (
 )
 from sennit.starter.client.dry_run import dry_run
 from sennit.starter.client.errors import InvalidRequest, NotAllowed, RunNotFound, ServerUnreachable
-from sennit.starter.client.local import allow_writes, join_local_stack, open_folder
+from sennit.starter.client.local import allow, join_local_stack, open_folder
 from sennit.starter.client.origin import Origin, read_origin
 from sennit.starter.client.request import (
     ForkOptions,
@@ -47,6 +47,7 @@ from sennit.starter.dev.stack import Renew
 from sennit.workflows.messages.dry_run import DryRunCall, DryRunReport
 from sennit.workflows.messages.queues import WORKFLOW
 from sennit.workflows.messages.result import RunReport, RunStatus
+from sennit.workflows.messages.write_grants import Permission
 from sennit.workflows.plan.programs.program_plan import program_plan, title_of
 
 RPC_TIMEOUT = timedelta(seconds=30)
@@ -206,15 +207,20 @@ class Sennit:
         result: type[Any] | None = None,
         caller: str = "",
     ) -> Run[Any]:
-        """Start the run. Its user allows it what they have `chosen` themselves: to read a folder or a file, and to
-        write without asking.
+        """Start the run. Its user allows it what they have `chosen` themselves: to read a folder or a file, to write
+        without asking, and to run its programs where the kernel cannot confine them.
         """
         checked_new_id(workflow_id)
         if chosen.get("docs"):
             open_folder(self.server, chosen["docs"])
         for file in chosen.get("attachments", {}).values():
             open_folder(self.server, file)
-        if chosen.get("approval") == "never" and (secret := allow_writes(self.server, workflow_id)):
+        permissions: list[Permission] = []
+        if chosen.get("approval") == "never":
+            permissions.append("writes")
+        if chosen.get("trust_program"):
+            permissions.append("programs")
+        if permissions and (secret := allow(self.server, workflow_id, *permissions)):
             request = {**request, "grant": secret}
         request, memo = with_memo(request, summary(title or name), plan)
         if trace := current_trace():

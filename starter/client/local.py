@@ -5,6 +5,7 @@ from sennit.starter.client.errors import Refused, ServerUnreachable
 from sennit.starter.dev.messages import LocalStackFailed, Say, WrongSettings, to_stderr
 from sennit.starter.dev.stack import LocalStack, Renew
 from sennit.starter.dev.state import StateDir
+from sennit.workflows.messages.write_grants import Permission
 
 
 async def join_local_stack(
@@ -34,14 +35,14 @@ def open_folder(server: TemporalServer, folder: str) -> None:
         state.grant_file.open_folder(folder)
 
 
-def allow_writes(server: TemporalServer, workflow: str) -> str:
-    """Return a secret by which one run of that id writes without asking. It is empty if the server is no local stack:
+def allow(server: TemporalServer, workflow: str, *permissions: Permission) -> str:
+    """Return a secret by which one run of that id has these permissions. It is empty if the server is no local stack:
     elsewhere the operator decides.
     """
     state = _state_of(server)
     if state is None:
         return ""
-    return state.grant_file.allow_writes(workflow)
+    return state.grant_file.allow(workflow, *permissions)
 
 
 def is_local_stack(server: TemporalServer) -> bool:

@@ -1,7 +1,8 @@
 """What the user of a local stack allows runs: the file `grants.json` of a state directory, which its workers read.
 
-A folder that was named with `--docs` is open to every run. To write without asking is allowed to one run: the file has
-the hash of a secret that only this run's input has, and the worker that opens the run notes its id there.
+A folder that was named with `--docs` is open to every run. To write without asking, or to bring programs that are
+trusted, is allowed to one run: the file has the hash of a secret that only this run's input has, and the worker that
+opens the run notes its id there.
 """
 
 import secrets
@@ -17,7 +18,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from sennit.starter.dev.private_file import replace_file
 from sennit.starter.limits import MAX_GRANTED_FOLDERS
-from sennit.workflows.messages.write_grants import WriteGrant, WrittenGrants, hash_of
+from sennit.workflows.messages.write_grants import Permission, WriteGrant, WrittenGrants, hash_of
 
 
 class GrantFile:
@@ -32,10 +33,10 @@ class GrantFile:
             others = [known for known in granted.docs if known != folder]
             granted.docs = (*others, folder)[-MAX_GRANTED_FOLDERS:]
 
-    def allow_writes(self, workflow: str) -> str:
-        """Return a secret. The run of that id that shows it first, within an hour, may write without asking."""
+    def allow(self, workflow: str, *permissions: Permission) -> str:
+        """Return a secret. The run of that id that shows it first, within an hour, has these permissions."""
         secret = secrets.token_urlsafe(24)
-        grant = WriteGrant(secret=hash_of(secret), workflow=workflow, made=time.time())
+        grant = WriteGrant(secret=hash_of(secret), workflow=workflow, made=time.time(), allows=permissions)
         with self._changing() as granted:
             granted.writes = (*granted.writes, grant)
         return secret

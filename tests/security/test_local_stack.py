@@ -18,6 +18,7 @@ from doubles.stores import store_in
 from temporalio.client import Client, WorkflowFailureError
 
 from sennit.activities.definitions import Activities, WorkerPaths
+from sennit.activities.programs.interpreter import Interpreter
 from sennit.activities.runs.approvals import topmost_run
 from sennit.activities.storage.directory import DirectoryStore
 from sennit.activities.storage.grants import Chain, Grants
@@ -147,6 +148,25 @@ async def test_what_a_run_was_allowed_is_of_no_use_to_another_one(sennit: Sennit
     assert await _asks(again, notes), "a secret that was used"
 
 
+async def test_a_program_is_trusted_if_its_user_said_so_and_not_its_run(
+    sennit: Sennit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a machine without seccomp a trusted program can do whatever its user can."""
+    monkeypatch.setattr(Interpreter, "_may_run", False)
+    script = "async def main():\n    return 1\n"
+    plan = {"nodes": [{"id": "main", "kind": "program", "script": script}]}
+    asked: dict[str, Any] = {"plan": plan, "trust_program": True}
+    own = await sennit.start(**asked)
+    assert (await own.result()).status == "done"
+    stolen = {**asked, "grant": (await _request(sennit, own.id))["grant"]}
+    for given in (asked, stolen):
+        report = await (await foreign(sennit, on_failure="partial", **given)).result()
+        assert report["status"] == "partial", given
+        assert "the kernel has seccomp" in report["problem"]
+    fork = await sennit.fork(await sennit.origin(own.id), on_failure="partial")
+    assert (await fork.result()).status == "partial", "whoever forks a run has not said what its input says"
+
+
 async def test_who_joins_a_run_that_a_stranger_has_started_allows_it_nothing(sennit: Sennit) -> None:
     notes = StateDir.find().index / "notes.txt"
     plan = {"nodes": [call("n", args={"seconds": 3}), call("w", "note", args={"text": "owned"}, needs=["n"])]}
@@ -220,6 +240,6 @@ def test_only_its_owner_reads_what_the_stack_writes(tmp_path: Path) -> None:
     state.prepare()
     state.write(StackRecord(phase="ready", supervisor=ProcessIdentity.current()))
     state.grant_file.open_folder("/d")
-    assert Grants(state.grants).may_write(Chain("w", "r"), state.grant_file.allow_writes("w"))
+    assert Grants(state.grants).may_write(Chain("w", "r"), state.grant_file.allow("w", "writes"))
     open_to_others = [path for path in (state.root, *state.root.rglob("*")) if path.stat().st_mode & 0o077]
     assert open_to_others == []

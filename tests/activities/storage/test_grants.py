@@ -28,7 +28,7 @@ def test_the_folders_that_a_client_opens_are_those_that_a_worker_knows(
 
 
 def test_the_first_run_that_shows_a_secret_has_it_and_no_other(path: Path) -> None:
-    secret = GrantFile(path).allow_writes("w")
+    secret = GrantFile(path).allow("w", "writes")
     assert secret not in path.read_text()
     first, second = Chain("w", "run-1"), Chain("w", "run-2")
     grants = Grants(path)
@@ -40,13 +40,22 @@ def test_the_first_run_that_shows_a_secret_has_it_and_no_other(path: Path) -> No
     assert grants.may_write(first), "a sub-agent has no secret"
     assert not grants.may_write(second, secret)
     assert not grants.may_write(Chain("other", "run-1"))
-    again = GrantFile(path).allow_writes("w")
+    again = GrantFile(path).allow("w", "writes")
     assert (grants.may_write(second, again), grants.may_write(first)) == (True, True)
     assert path.stat().st_mode & 0o777 == 0o600
 
 
+def test_a_secret_opens_what_it_was_made_for(path: Path) -> None:
+    grants = Grants(path)
+    for place, (trusts, writes) in enumerate(((True, False), (False, True), (True, True))):
+        permissions = [name for name, is_given in (("programs", trusts), ("writes", writes)) if is_given]
+        secret, run = GrantFile(path).allow("w", *permissions), Chain("w", f"run-{place}")
+        assert (grants.may_trust(run, secret), grants.may_write(run, secret)) == (trusts, writes)
+        assert not grants.may_trust(Chain("w", "another"), secret)
+
+
 def test_of_many_at_once_one_has_it(path: Path) -> None:
-    secret = GrantFile(path).allow_writes("w")
+    secret = GrantFile(path).allow("w", "writes")
     with ThreadPoolExecutor(16) as pool:
         found = list(pool.map(lambda number: Grants(path).may_write(Chain("w", f"run-{number}"), secret), range(16)))
     assert sorted(found) == [False] * 15 + [True]
@@ -54,7 +63,7 @@ def test_of_many_at_once_one_has_it(path: Path) -> None:
 
 async def test_a_grant_goes_with_its_run_or_after_an_hour(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     grants, over = Grants(path), list[str]()
-    first, second, late = (GrantFile(path).allow_writes("w") for _ in range(3))
+    first, second, late = (GrantFile(path).allow("w", "writes") for _ in range(3))
     for run, secret in (("run-1", first), ("run-2", second)):
         assert grants.may_write(Chain("w", run), secret)
 
@@ -76,11 +85,11 @@ async def test_a_grant_goes_with_its_run_or_after_an_hour(path: Path, monkeypatc
 
 @pytest.mark.parametrize(("text", "mode"), [("{", 0o600), ('{"writes": 7}', 0o600), (None, 0o622)])
 def test_a_file_that_is_damaged_or_open_to_others_grants_nothing(path: Path, text: str | None, mode: int) -> None:
-    secret = GrantFile(path).allow_writes("w")
+    secret = GrantFile(path).allow("w", "writes")
     if text is not None:
         path.write_text(text)
     path.chmod(mode)
     assert not Grants(path).may_write(Chain("w", "run-1"), secret)
     assert not Grants(None).may_write(Chain("w", "run-1"), secret)
     if text is not None:
-        assert Grants(path).may_write(Chain("w", "run-1"), GrantFile(path).allow_writes("w"))
+        assert Grants(path).may_write(Chain("w", "run-1"), GrantFile(path).allow("w", "writes"))
