@@ -14,10 +14,12 @@ tenant. A test that cannot tell is in doubt, and doubt never lets a write throug
 allows, and passes those of a rule that asks or refuses.
 """
 
+import ipaddress
 import os
 import posixpath
 import re
 import tomllib
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -307,31 +309,52 @@ def _is_below(value: Any, root: str) -> Answer:
     """
     if isinstance(value, list):
         return _agreed(_is_below(each, root) for each in value)
-    if not isinstance(value, str):
+    if value is None:
         return Answer.NO
+    if not isinstance(value, str):
+        return Answer.DOUBT
     if not value or value.startswith("~") or "\0" in value or "\\" in value:
         return Answer.DOUBT
-    inside = _is_inside(posixpath.normpath(value), root)
     if value.startswith("/") != root.startswith("/"):
         return Answer.DOUBT
+    placed = _placed(posixpath.normpath(value), root)
     if not value.startswith("/"):
-        return Answer.DOUBT if ".." in value.split("/") else _answer(inside)
-    really_inside = _is_inside(os.path.realpath(value), os.path.realpath(root))
-    return _answer(inside) if inside == really_inside else Answer.DOUBT
+        return Answer.DOUBT if ".." in value.split("/") else placed
+    really_placed = _placed(os.path.realpath(value), os.path.realpath(root))
+    return placed if placed is really_placed else Answer.DOUBT
+
+
+def _placed(path: str, root: str) -> Answer:
+    """Return whether a path that is written out lies in a folder. A call about the folder itself, or about one above
+    it, may change what lies in it. So may one about a path that only a machine of another kind takes for another one.
+    """
+    if _is_inside(path, root):
+        return Answer.YES
+    path, root = _folded(path), _folded(root)
+    if path == root or _is_inside(path, root) or _is_inside(root, path):
+        return Answer.DOUBT
+    return Answer.NO
 
 
 def _is_inside(path: str, root: str) -> bool:
     """Whether a path that is written out lies in a folder. The folder itself does not."""
     if root in (".", "/"):
-        return path not in (".", "/") and not path.startswith("..")
+        return path not in (".", "/") and not path.startswith("../")
     return path.startswith(f"{root.rstrip('/')}/")
+
+
+def _folded(path: str) -> str:
+    """Return a path as the file systems of macOS and Windows compare it: by letters of any case, in any form."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", path).casefold())
 
 
 def _has_origin(value: Any, origin: str) -> Answer:
     if isinstance(value, list):
         return _agreed(_has_origin(each, origin) for each in value)
-    if not isinstance(value, str):
+    if value is None:
         return Answer.NO
+    if not isinstance(value, str):
+        return Answer.DOUBT
     found = origin_of(value)
     if found is None or found[2] is None:
         return Answer.DOUBT
@@ -340,13 +363,26 @@ def _has_origin(value: Any, origin: str) -> Answer:
 
 def origin_of(url: str) -> tuple[str, str, int | None] | None:
     """Return scheme, host and port of a URL, None for a text that libraries may read differently. The port is None for
-    a scheme that has none of its own.
+    a scheme that has none of its own. An address has one form here, and one that only some libraries read has none.
     """
     found = _URL.fullmatch(url)
     if found is None:
         return None
-    scheme, host, port = found["scheme"].lower(), found["host"].lower(), found["port"]
+    scheme, host, port = found["scheme"].lower(), _host(found["host"].lower()), found["port"]
+    if host is None:
+        return None
     return scheme, host, int(port) if port else _PORTS.get(scheme)
+
+
+def _host(text: str) -> str | None:
+    """Return a host in its one form, None for an address in a form of which libraries know different ones."""
+    last = text.rpartition(".")[2]
+    if not text.startswith("[") and not last[:1].isdigit():
+        return text
+    try:
+        return str(ipaddress.ip_address(text.strip("[]")))
+    except ValueError:
+        return None
 
 
 def _answer(holds: bool) -> Answer:

@@ -70,7 +70,14 @@ DOUBTS = {"allow": False, "ask": True, "refuse": True}
         ("equal = {more = {a = [1, 2]}}", {"more": {"a": [1, 2], "b": 3}}, DOES_NOT),
         ('below = {path = "drafts"}', {"path": "drafts/a/b.md"}, MATCHES),
         ('below = {path = "drafts"}', {"path": "./drafts//a.md"}, MATCHES),
-        ('below = {path = "drafts"}', {"path": "drafts"}, DOES_NOT),
+        ('below = {path = "drafts"}', {"path": "drafts"}, DOUBTS),  # a call about the folder is about all in it
+        ('below = {path = "drafts/old"}', {"path": "drafts/"}, DOUBTS),
+        ('below = {path = "/no/such"}', {"path": "/no"}, DOUBTS),
+        ('below = {path = "drafts"}', {"path": "."}, DOUBTS),
+        ('below = {path = "drafts"}', {"path": "Drafts/a.md"}, DOUBTS),  # the same folder on macOS
+        ('below = {path = "/no/nö"}', {"path": "/no/no\u0308/a.md"}, DOUBTS),
+        ('below = {path = "drafts"}', {"path": "drafts2"}, DOES_NOT),
+        ('below = {more = "drafts"}', {"more": {"drafts/a.md": "text"}}, DOUBTS),
         ('below = {path = "drafts"}', {"path": "drafts2/a.md"}, DOES_NOT),
         ('below = {path = "drafts"}', {"path": "drafts/../secret.md"}, DOUBTS),
         ('below = {path = "drafts"}', {"path": "secret/../drafts/a.md"}, DOUBTS),
@@ -92,6 +99,11 @@ DOUBTS = {"allow": False, "ask": True, "refuse": True}
         ('origin = {url = "https://api.example.com"}', {"url": "https://api.example.com@evil.org/"}, DOUBTS),
         ('origin = {url = "https://api.example.com"}', {"url": "https://evil.org\\@api.example.com/"}, DOUBTS),
         ('origin = {url = "https://api.example.com"}', {"url": " https://api.example.com/"}, DOUBTS),
+        ('origin = {more = "https://api.example.com"}', {"more": {"url": "https://api.example.com"}}, DOUBTS),
+        ('origin = {url = "http://127.0.0.1"}', {"url": "http://127.0.0.1:80/"}, MATCHES),
+        ('origin = {url = "http://127.0.0.1"}', {"url": "http://2130706433/"}, DOUBTS),
+        ('origin = {url = "http://127.0.0.1"}', {"url": "http://0x7f.1/"}, DOUBTS),
+        ('origin = {url = "http://[::1]"}', {"url": "http://[0:0:0:0:0:0:0:1]/"}, MATCHES),
         ('origin = {url = "https://api.example.com"}', {"url": "//api.example.com/"}, DOUBTS),
     ],
 )
