@@ -220,3 +220,15 @@ async def test_a_reset_asks_again_and_takes_the_words_that_fit(
     again = await reset(client, bare, is_scheduled)
     report = await again.result()
     assert (report["status"], report["answer"], len(report["nodes"])) == ("done", "The Nile.", 2)
+
+
+async def test_a_reset_takes_an_edit_and_the_approval_of_what_was_edited(client: Client, begin: Start) -> None:
+    """The approval comes again while a worker still checks the edit, and waits for the plan that it names."""
+    handle = await begin(plan=OWN, approve_plan=True)
+    first = await asked(handle)
+    await insist(handle, "edit_plan", {"plan": {"nodes": [call("c", "nap", args={"value": "edited"})]}})
+    await insist(handle, "approve", (await asked(handle, first["example"]["digest"]))["example"])
+    await handle.result()
+    again = await reset(client, handle, is_scheduled)
+    report = await again.result()
+    assert (report["status"], report["answer"]) == ("done", {"value": "edited"})

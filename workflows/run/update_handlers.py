@@ -46,6 +46,8 @@ class UpdateHandlers:
     _setup: RunSetup
     _checked: CheckResult
     _journal: Journal
+    _edits_plan = False
+    """Whether a worker checks a plan that is to take the place of the one that waits."""
 
     @abstractmethod
     def _rewrite(self, words: str) -> None: ...
@@ -129,11 +131,11 @@ class UpdateHandlers:
 
         After a reset the server gives updates again that the run has confirmed, also to a run without a plan yet.
         Nobody would hear that an edit was refused then, and the run would go on with the old script. A word on a plan
-        may come again before the planner has written that one.
+        may come again before the planner has written that one, or before a worker has checked what takes its place.
         """
         if isinstance(update, EditProgram):
             await workflow.wait_condition(lambda: self._engine is not None)
-        # An update that has waited before this one may have rejected the plan meanwhile.
+        # An update that has waited before this one may have rejected the plan, or be about to replace it.
         while is_about_plan(update) and not self._has_plan:
             await workflow.wait_condition(lambda: self._has_plan)
 
@@ -141,11 +143,19 @@ class UpdateHandlers:
     def _has_plan(self) -> bool:
         """Whether there is a whole plan that people may be asked about, or none will come any more."""
         engine = self._engine
-        return engine is not None and (engine.state.ended or engine.is_frozen or not engine.state.streaming)
+        if engine is None:
+            return False
+        if engine.state.ended or engine.is_frozen:
+            return True
+        return not (engine.state.streaming or self._edits_plan)
 
     async def _edit_plan(self, engine: Engine, update: EditPlan) -> str:
         """Put a plan that a person has sent in the place of the one that waits, once a worker has checked it."""
-        checked = await self._setup.check(summary="check the edited plan", waits=False, plan=update.plan)
+        self._edits_plan = True
+        try:
+            checked = await self._setup.check(summary="check the edited plan", waits=False, plan=update.plan)
+        finally:
+            self._edits_plan = False
         rejection = engine.judge(update).rejection or "\n".join(checked.problems)  # much may have happened meanwhile
         if rejection:
             engine.wake()
