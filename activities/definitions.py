@@ -465,7 +465,9 @@ class Activities:
         group: GroupRun | None = None
 
         async def run_one(path: str, refs: dict[str, str]) -> NodeReply:
-            return await self._nodes.run(call, path, refs, run_prefix=run_prefix, attempts=attempts, page=checked)
+            return await self._nodes.run_beside(
+                call, path, refs, run_prefix=run_prefix, attempts=attempts, page=checked
+            )
 
         with beating(lambda: group.progress() if group is not None else ()):
             await self._timings.flush(self.store, activity.info().namespace)

@@ -110,6 +110,14 @@ class Attempts:
         """Return the details of a heartbeat."""
         return redact(self.status)[:200], self.refused, self.spent, self.cut.plus(self.open)
 
+    def beside(self) -> Self:
+        """Return the attempts of one of several calls of this activity, which counts by itself what it has used."""
+        return type(self)(self.number, self.refused, lost=self.lost)
+
+    def call_anew(self) -> None:
+        """A call of a tool is about to be made: what one that was cut off has used comes on top of what it uses."""
+        self.spent, self.cut = self.spent.plus(self.cut), NO_USAGE
+
     async def begin(self, sent: Usage, most: Usage) -> None:
         """A call that sends `sent` is about to go out, and uses `most` at the most: the server knows when this returns.
 
@@ -189,6 +197,7 @@ class Attempts:
         self.status = f"{_FAILED}\n{self.fault}" if self.fault else _FAILED
         activity.heartbeat(*self.beat())
         spent = self.spent.plus(self.cut)
+        wait: float | None
         if isinstance(error, ProviderError) and is_put_off:
             asked = error.retry_after or 0.0
             error.retry_after = max(asked, min(asked * self.refused / EAGER, MAX_PUT_OFF_SECONDS))

@@ -203,8 +203,11 @@ class GroupRun:
 def reply_of(task: asyncio.Task[NodeReply]) -> NodeReply:
     """Return how a node has ended whose task is done; one that may succeed later asks to be started again, alone."""
     error = asyncio.CancelledError("cut off") if task.cancelled() else task.exception()
-    if error is None:
-        return task.result()
+    return task.result() if error is None else failed_reply(error)
+
+
+def failed_reply(error: BaseException) -> NodeReply:
+    """Return how a node has ended that has failed with this error."""
     again = retryable(error) and not isinstance(error, WorkerLost)  # else it would kill the next worker
     return NodeReply(error=NodeError(type=kind_of(error), message=message_of(error), again=again))
 

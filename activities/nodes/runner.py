@@ -17,6 +17,7 @@ from sennit.activities.nodes.content_key import content_key
 from sennit.activities.nodes.context import NodeContext, NodeOutput
 from sennit.activities.nodes.effect_ledger import EffectLedger, Write, no_outcome
 from sennit.activities.nodes.error_mapping import NodeTimeout, kind_of, message_of
+from sennit.activities.nodes.group import failed_reply
 from sennit.activities.nodes.in_flight import finish
 from sennit.activities.nodes.item_runs import apart, item_output, item_request
 from sennit.activities.nodes.origins import Origins, subagent_ledger
@@ -128,6 +129,20 @@ class NodeRunner:
             reply = await self._reply(context, refs)
             record(reply)
         return reply
+
+    async def run_beside(
+        self, call: NodeCall, path: str, refs: dict[str, str], *, run_prefix: str, attempts: Attempts, page: StoredPlan
+    ) -> NodeReply:
+        """Do as `run` does for one of several calls of an activity: what it has used is in its own reply, also if it
+        fails after that.
+        """
+        own = attempts.beside()
+        try:
+            return await self.run(call, path, refs, run_prefix=run_prefix, attempts=own, page=page)
+        except Exception as error:
+            if not any(own.open):
+                raise
+            return failed_reply(error).model_copy(update={"usage": own.open})
 
     async def _reply(self, context: NodeContext, refs: dict[str, str]) -> NodeReply:
         call = context.call
@@ -267,7 +282,8 @@ class NodeRunner:
         bare = context.call.without_inputs()
 
         def make(page: StoredPlan, path: str) -> Coroutine[Any, Any, NodeReply]:
-            return self.run(bare, path, {}, run_prefix=context.run_prefix, attempts=context.attempts, page=page)
+            prefix, attempts = context.run_prefix, context.attempts
+            return self.run_beside(bare, path, {}, run_prefix=prefix, attempts=attempts, page=page)
 
         async def recorded(page: StoredPlan, path: str) -> NodeReply | None:
             bare_context = await self._context(bare, path, {}, context.run_prefix, context.attempts, page)
@@ -511,6 +527,7 @@ class NodeRunner:
         )
 
         async def call(limit: asyncio.Timeout) -> NodeOutput:
+            context.attempts.call_anew()
             with self.timings.measure(tool.name, tool.version) as took:
                 output = await tool.call(arguments, tool_context, limit, isolated=context.attempts.lost)
             shown = tuple(one_line(redact(text), MAX_WARNING_CHARACTERS) for text in warnings)

@@ -34,6 +34,17 @@ async def test_an_attempt_that_fails_has_spent_too(start: Start) -> None:
     assert usage_of(report) == (2_000, 0.5)
 
 
+async def test_a_short_call_that_fails_within_a_step_of_a_program_has_spent_too(start: Start, cache: Path) -> None:
+    """The step makes the call itself, and the run makes it once more by itself."""
+    script = "async def main():\n    return await bill(tokens=1000, cost=0.25, fails=1, retry=2)\n"
+    plan = {"nodes": [{"id": "main", "kind": "program", "script": script}]}
+    handle = await start(plan=plan, fuse="on")
+    report = await handle.result()
+    assert handle.first_execution_run_id is not None
+    assert (report["status"], usage_of(report)) == ("done", (2_000, 0.5))
+    assert calls(cache, handle.first_execution_run_id) == ["main_1~1", "main_1~1"]
+
+
 async def test_it_counts_for_the_budget(start: Start, cache: Path) -> None:
     """The second call says what it is going to use, and is not made any more: the first has spent all that there is."""
     one = call("one", "bill", args={"tokens": 2_000})

@@ -11,12 +11,13 @@ from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.testing import ActivityEnvironment
 
-from sennit.activities.definitions import _typed
+from sennit.activities.definitions import _typed, _with_usage
 from sennit.activities.nodes.attempts import Attempts
 from sennit.activities.nodes.error_mapping import BudgetExceeded, NodeTimeout
 from sennit.activities.providers.errors import SchemaMismatch
 from sennit.activities.providers.limiter import ProviderBusy
 from sennit.activities.providers.model import ProviderError
+from sennit.workflows.messages.contracts import NodeReply
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 
 
@@ -42,6 +43,16 @@ def failed(error: ProviderError, allowed: int | None) -> Callable[[], Applicatio
 def test_refusals_of_earlier_attempts_do_not_count() -> None:
     found, _ = within(9, ["writing", 6, [10, 2, 5, 1], [7, 8, 9, 1]], Attempts.of_this_activity)
     assert (found.number, found.refused, found.spent, found.cut) == (3, 6, (10, 2, 5, 1, 0), (7, 8, 9, 1, 0))
+
+
+def test_what_a_tool_has_booked_before_its_worker_died_comes_on_top() -> None:
+    def work() -> Usage:
+        attempts = Attempts.of_this_activity()
+        attempts.call_anew()
+        return _with_usage(NodeReply(usage=Usage(5, 0, 0, 0)), attempts).usage
+
+    found, _ = within(2, ["page 3 of 9", 0, [10, 0, 0, 0], [7, 0, 0, 1]], work)
+    assert found == Usage(22, 0, 0, 1)
 
 
 @pytest.mark.parametrize("beat", [[], ["planning"], [[7]]])
