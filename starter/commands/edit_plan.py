@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from sennit.starter.client.errors import Exit, Refused
+from sennit.starter.client.errors import Exit, Refused, SennitError
 from sennit.starter.client.run import Run
 from sennit.starter.plans.plan_file import read_plan
 from sennit.starter.plans.plan_text import plan_text
@@ -22,8 +22,8 @@ _EDITOR = "vi"
 
 async def edit_plan(run: Run[Any], path: str, terminal: Terminal) -> Exit:
     """Send the plan of a file, or without one that of the run as a person has edited it. The run checks it and asks
-    about it again, and so does this at a terminal. Raises Refused, or BadPlan with every problem and its line; the
-    person's text is kept then.
+    about it again, and so does this at a terminal. Raises Refused, BadPlan with every problem and its line, or another
+    SennitError; the person's text is kept then.
     """
     is_typed = not path
     path = path or await _in_editor(run, terminal)
@@ -31,10 +31,11 @@ async def edit_plan(run: Run[Any], path: str, terminal: Terminal) -> Exit:
         file = read_plan(path)
         file.check(None)
         message = await run.edit_plan(file.data)
-    except Refused:
+    except SennitError as error:
         if is_typed:
             again = shlex.join(["sennit", "approve", run.id, "--edit-plan", path])
-            terminal.notice(f"your text is kept; mend it, and send it with: {again}{terminal.flags}")
+            way = "mend it, and send it" if isinstance(error, Refused) else "look at the run, and send it again"
+            terminal.notice(f"your text is kept; {way} with: {again}{terminal.flags}")
         raise
     if is_typed:
         os.unlink(path)  # noqa: PTH108  a loop may not wait for the methods of a path

@@ -1,6 +1,7 @@
 """`sennit approve RUN --edit-plan`: another plan from an editor or a file, and the question about it."""
 
 import asyncio
+import io
 import sys
 import uuid
 from collections.abc import AsyncIterator, Callable
@@ -15,7 +16,8 @@ from temporalio.client import Client, WorkflowHandle
 
 from sennit.activities.definitions import Activities, WorkerPaths
 from sennit.activities.toolbox import load_tools
-from sennit.starter.client.errors import Exit, Refused
+from sennit.starter.client.errors import Exit, NoAnswer, Refused
+from sennit.starter.client.run import Run
 from sennit.starter.commands import update
 from sennit.starter.commands.command_line import parse
 from sennit.starter.terminal.console import Terminal
@@ -67,6 +69,35 @@ async def test_an_editor_changes_the_plan_and_the_person_is_asked_again(
     assert await update.run(parse(words), terminal) == Exit.ANSWER
     report = await asyncio.wait_for(waiting.result(), 60)
     assert (report["status"], report["answer"]) == ("done", "edited")
+
+
+async def test_the_text_of_a_person_is_kept_if_nobody_answers(
+    waiting: WorkflowHandle[Any, Any],
+    server_address: str,
+    make_terminal: Callable[..., Terminal],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    editor, terminal = tmp_path / "editor.py", make_terminal()
+    editor.write_text(
+        "import pathlib, sys\npath = pathlib.Path(sys.argv[1])\n"
+        "path.write_text(path.read_text().replace('first', 'edited'))\n"
+    )
+    monkeypatch.setenv("VISUAL", f"{sys.executable} {editor}")
+    monkeypatch.setattr(Terminal, "has_person", True)
+
+    async def silent(*_: Any) -> str:
+        raise NoAnswer("no worker answers")
+
+    monkeypatch.setattr(Run, "edit_plan", silent)
+    with pytest.raises(NoAnswer):
+        await update.run(parse(["--address", server_address, "approve", waiting.id, "--edit-plan"]), terminal)
+    assert isinstance(terminal.err, io.StringIO)
+    told = terminal.err.getvalue()
+    kept = Path(told.partition("--edit-plan ")[2].split()[0])
+    assert "your text is kept; look at the run" in told
+    assert "edited" in kept.read_text()
+    kept.unlink()
 
 
 async def test_a_file_with_an_unknown_tool_changes_nothing(
