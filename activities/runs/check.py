@@ -92,7 +92,7 @@ class PlanChecker:
 
     async def check(self, run_prefix: str, call: DraftCall) -> CheckResult:
         """Check a draft that lies in the store, or a plan that a person has sent, and mark the plan of a planner with
-        which the run begins.
+        which the run begins: after a rejection the later one.
 
         Raises BodyMissing, StoreUnavailable; so do all checks.
         """
@@ -102,7 +102,11 @@ class PlanChecker:
         draft = await self.library.value(run_prefix, call.draft)
         checked = await self.check_draft(run, draft, await self._progress(run_prefix, call) if call.base else None)
         if not checked.problems:
-            await self.store.mark(run_prefix, plan_marker(call.run_context), call.draft.encode())
+            marker, draft_name = plan_marker(call.run_context), call.draft.encode()
+            if await self.store.mark(run_prefix, marker, draft_name) != draft_name:
+                # A person has rejected the plan before. A reset and a fork begin with this one, and not with that.
+                await self.store.unmark(run_prefix, marker)
+                await self.store.mark(run_prefix, marker, draft_name)
         return checked
 
     async def _progress(self, run_prefix: str, call: DraftCall) -> Progress:

@@ -232,3 +232,19 @@ async def test_a_reset_takes_an_edit_and_the_approval_of_what_was_edited(client:
     again = await reset(client, handle, is_scheduled)
     report = await again.result()
     assert (report["status"], report["answer"]) == ("done", {"value": "edited"})
+
+
+async def test_a_reset_begins_with_the_plan_that_was_approved_and_not_with_a_rejected_one(
+    client: Client, begin: Start, model_server: ModelServer
+) -> None:
+    model_server.on(PLANNER, FIRST, SECOND)
+    model_server.on(JOINER, '{"answer": "The Nile."}')
+    handle = await begin(goal="Nile or Ob?", approve_plan=True)
+    first = await asked(handle)
+    await insist(handle, "reject", {**first["example"], "reason": "look at the Ob, too"})
+    await insist(handle, "approve", (await asked(handle, first["example"]["digest"]))["example"])
+    await handle.result()
+    again = await reset(client, handle, is_scheduled)
+    report = await again.result()
+    assert (report["status"], len(report["nodes"])) == ("done", 3)
+    assert sum(PLANNER in request.text for request in model_server.asked) == 2
