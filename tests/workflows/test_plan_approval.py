@@ -248,3 +248,18 @@ async def test_a_reset_begins_with_the_plan_that_was_approved_and_not_with_a_rej
     report = await again.result()
     assert (report["status"], len(report["nodes"])) == ("done", 3)
     assert sum(PLANNER in request.text for request in model_server.asked) == 2
+
+
+async def test_no_other_plan_is_written_once_the_budget_is_spent(begin: Start, model_server: ModelServer) -> None:
+    model_server.on(PLANNER, FIRST, SECOND)
+    handle = await begin(goal="Nile or Ob?", approve_plan=True, budget={"calls": 1})
+    first = await asked(handle)
+    rejection = {**first["example"], "reason": "look at the Ob, too"}
+    assert "the budget is spent" in await refused(handle, "reject", rejection)
+    assert (await asked(handle))["example"] == first["example"]
+    await insist(handle, "raise_budget", {"calls": 2})
+    await insist(handle, "reject", rejection)
+    second = await asked(handle, first["example"]["digest"])
+    assert "the budget is spent" in await refused(handle, "reject", {**second["example"], "reason": "no"})
+    await insist(handle, "reject", second["example"])
+    assert "no reason was given" in str(await failure_of(handle))

@@ -38,6 +38,11 @@ from sennit.workflows.run.setup import RunSetup
 from sennit.workflows.run.update_rules import Verdict, is_about_plan
 from sennit.workflows.views.journal import Journal
 
+_UNPAID = (
+    "the budget is spent, and another plan of the planner costs more: raise the budget first, edit the plan, or reject "
+    "it without a reason, which ends the run"
+)
+
 
 class UpdateHandlers:
     """The updates of a run. Each takes one JSON object of any shape, so that a wrong form cannot block the run."""
@@ -114,9 +119,9 @@ class UpdateHandlers:
         if verdict.event is None:
             engine.wake()  # the run may have waited for this update to continue as new
             raise ApplicationError(verdict.rejection, type="InvalidUpdate", non_retryable=True)
-        self._journal.answered(update)
         if isinstance(update, Reject) and self._rejects_plan(engine, update.reason, verdict.event):
-            return self._reject_plan(engine, update.reason.strip())
+            return self._reject_plan(engine, update)
+        self._journal.answered(update)
         engine.post(verdict.event)
         if isinstance(verdict.event, RunStarted):
             self._setup.phase = "running"
@@ -177,9 +182,19 @@ class UpdateHandlers:
         is_program = len(specs) == 1 and specs[0].is_program and not specs[0].page
         return engine.approves_plan and review is not None and is_program and bool(words.strip())
 
-    def _reject_plan(self, engine: Engine, words: str) -> str:
+    def _is_unpaid(self, engine: Engine, words: str) -> bool:
+        """Whether the planner would write another plan, and the run's budget has nothing left for that."""
+        review, budget = self._setup.review, engine.state.budget
+        if review is None or not review.text or not words or budget is None:
+            return False
+        return bool(budget.short())
+
+    def _reject_plan(self, engine: Engine, update: Reject) -> str:
         """Have the planner write another plan by a person's words, or end the run if it cannot, and confirm that."""
-        review = self._setup.review
+        review, words = self._setup.review, update.reason.strip()
+        if self._is_unpaid(engine, words):
+            raise ApplicationError(_UNPAID, type="InvalidUpdate", non_retryable=True)
+        self._journal.answered(update)
         times = len(review.rejections) + 1 if review is not None else 1
         if review is not None and review.text and words and times < MAX_REJECTED_PLANS:
             self._rewrite(words)
