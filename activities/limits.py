@@ -105,6 +105,7 @@ MAX_OPEN_CALLS: Final = 1_000
 """Each step reads how some calls have ended, and stores which are still open: with n at once, n * n in all."""
 MAX_NOTED_CHARACTERS: Final = 4_000  # of one output, where it is kept what runs said
 MAX_NOTED_CONVERSATIONS: Final = 10_000  # of one tenant, where values are kept: the latest
+MAX_NOTED_OUTPUT_BYTES: Final = 32 << 20  # of all outputs of one run that are read to note it
 MAX_NOTED_OUTPUTS: Final = 200  # of one run that are read to note where later arguments came from
 MAX_OUTPUT_LEVELS: Final = 120  # of a stored value: encoders and checkers are recursive
 MAX_PAGE_BYTES: Final = MAX_PAYLOAD_BYTES // 2  # of the nodes that one reply adds

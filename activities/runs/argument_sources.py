@@ -4,9 +4,11 @@ In a plan the references tell it. What a model or a script has called while it r
 call that had ended before, and that has the same value in its output or its arguments, is taken for the source.
 """
 
+from bisect import bisect_right, insort
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from itertools import islice
+from typing import Any, Final, NamedTuple
 
 from sennit.activities.limits import MAX_CALLS_BEHIND, MAX_COMPARED_LEAVES
 from sennit.activities.nodes.binding import Unit, parse_unit
@@ -50,6 +52,18 @@ class Traced:
             self.sources.append(Source(argument=argument, origin=origin, call=call, path=path, mark=mark))
 
 
+class _Place(NamedTuple):
+    """Where a value was at hand. Places are ordered by how well they explain the value in a later call."""
+
+    ended: int
+    """When the call had ended, in milliseconds."""
+    is_output: bool
+    sooner: int
+    """Higher for what was known first."""
+    call: int
+    path: str
+
+
 class CallsByNode:
     """The calls of a run by the nodes that made them, with the number of each."""
 
@@ -78,15 +92,24 @@ class SourceTracer:
         self._plan = plan
         self._marks = marks
         self._by_node = CallsByNode(calls)
-        self._seen: dict[bytes, list[tuple[int, Origin, str]]] = {}
+        self._seen: dict[bytes, list[_Place]] = {}
+        """The places of each value in their order, of each call at most one in its output and one in its arguments."""
+        self._known = 0
 
     def know(self, number: int, origin: Origin, value: Any) -> None:
         """Have values of an earlier call at hand: of its `output`, or its arguments."""
-        for count, (path, leaf) in enumerate(leaves(value)):
-            if count >= MAX_COMPARED_LEAVES:
-                return
-            if _is_telling(leaf):
-                self._seen.setdefault(encode(leaf), []).append((number, origin, path_text(path).removeprefix(".")))
+        here: dict[bytes, None] = {}
+        for path, leaf in islice(leaves(value), MAX_COMPARED_LEAVES):
+            if not _is_telling(leaf):
+                continue
+            body = encode(leaf)
+            if body in here:
+                continue
+            here[body] = None
+            self._known += 1
+            text = path_text(path).removeprefix(".")
+            place = _Place(self._end_of(number), origin == "output", -self._known, number, text)
+            insort(self._seen.setdefault(body, []), place)
 
     def of_written(self, number: int, node: Node, unit: Unit) -> Traced:
         """Trace a call that the plan has: by its references."""
@@ -106,13 +129,13 @@ class SourceTracer:
     def of_made(self, number: int, arguments: Any) -> Traced:
         """Trace a call that has only values: by equal ones."""
         traced, began = Traced(), self._calls[number].began
-        for path, leaf in leaves(arguments):
+        for path, leaf in islice(leaves(arguments), MAX_COMPARED_LEAVES):
             argument = path_text(path).removeprefix(".")
             known = self._seen.get(encode(leaf), ()) if _is_telling(leaf) else ()
-            earlier = [each for each in known if each[0] < number and self._end_of(each[0]) <= began]
-            if earlier:
-                source, origin, place = max(earlier, key=lambda each: (self._end_of(each[0]), each[1] == "output"))
-                traced.add(argument, origin, source, place)
+            ended_before = bisect_right(known, began, key=_end_of)
+            if ended_before:
+                source = known[ended_before - 1]
+                traced.add(argument, "output" if source.is_output else "argument", source.call, source.path)
             elif leaf == self._plan.goal:
                 traced.add(argument, "goal")
             else:
@@ -181,15 +204,31 @@ class SourceTracer:
 
 def leaves(value: Any, path: tuple[Step, ...] = ()) -> Iterator[tuple[tuple[Step, ...], Any]]:
     """Yield (path, value) of each part of a JSON value that has no parts, in order."""
-    waiting: list[tuple[tuple[Step, ...], Any]] = [(path, value)]
+    waiting: list[Iterator[tuple[tuple[Step, ...], Any]]] = [iter([(path, value)])]
     while waiting:
-        here, part = waiting.pop()
-        if isinstance(part, dict) and part:
-            waiting += reversed([((*here, str(name)), inner) for name, inner in part.items()])
-        elif isinstance(part, list | tuple) and part:
-            waiting += reversed([((*here, place), inner) for place, inner in enumerate(part)])
+        found = next(waiting[-1], None)
+        if found is None:
+            waiting.pop()
+            continue
+        here, part = found
+        if isinstance(part, dict | list | tuple) and part:
+            waiting.append(_parts(here, part))  # one after the other: a long list is never copied
         else:
             yield here, part
+
+
+def _parts(path: tuple[Step, ...], value: Any) -> Iterator[tuple[tuple[Step, ...], Any]]:
+    """Yield (path, value) of each part that a JSON value is directly made of."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield (*path, str(name)), inner
+    else:
+        for place, inner in enumerate(value):
+            yield (*path, place), inner
+
+
+def _end_of(place: _Place) -> int:
+    return place.ended
 
 
 def _first_step(path: tuple[Step, ...]) -> tuple[int | None, tuple[Step, ...]]:

@@ -1,12 +1,18 @@
 """Notes what a run has called, once it is over, for the runs to come."""
 
+import asyncio
 import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sennit.activities.limits import MAX_CONVERSATION_BYTES, MAX_NOTED_CHARACTERS, MAX_NOTED_OUTPUTS
+from sennit.activities.limits import (
+    MAX_CONVERSATION_BYTES,
+    MAX_NOTED_CHARACTERS,
+    MAX_NOTED_OUTPUT_BYTES,
+    MAX_NOTED_OUTPUTS,
+)
 from sennit.activities.nodes.binding import parse_unit, work_at
 from sennit.activities.runs.argument_sources import SourceTracer, Traced
 from sennit.activities.storage.artifacts import BodyMissing, encode
@@ -46,7 +52,7 @@ class RunNoter:
         except BodyMissing as missing:
             log.info("run %s is not noted: %s", call.run, missing)
             return Noted()
-        trajectory = run.trajectory(marks)
+        trajectory = await run.trajectory(marks)
         values = run.conversation(trajectory) if self.keeps_values else None
         await self.learned.note(namespace, call.tenant, trajectory, values)
         return Noted(calls=len(trajectory.calls))
@@ -100,28 +106,33 @@ class _NotedRun:
         have only values.
         """
         names: dict[str, Any] = {}
+        room = MAX_NOTED_OUTPUT_BYTES
         for number, call in enumerate(self.calls):
             node, plan = self._node_of(call), self._plan_of(call)
             own = {"goal": plan.goal, "input": plan.inputs}
             for name, digest in plan.materials.get(node.id, {}).items():
-                own[name] = await self._value(library, run_prefix, digest)
+                _, own[name] = await self._sized(library, run_prefix, digest)
             self.arguments[number] = _bound(_written(self._work_of(call)), {**names, **own})
-            if call.ref and number < MAX_NOTED_OUTPUTS:
-                names[call.node] = self.outputs[number] = await self._value(library, run_prefix, call.ref)
+            if call.ref and number < MAX_NOTED_OUTPUTS and room > 0:
+                stored, value = await self._sized(library, run_prefix, call.ref)
+                names[call.node] = self.outputs[number] = value
+                room -= stored
 
-    async def _value(self, library: ArtifactReader, run_prefix: str, reference: str) -> Any:
+    async def _sized(self, library: ArtifactReader, run_prefix: str, reference: str) -> tuple[int, Any]:
+        """Return how many bytes are stored of a value, and the value; None for one that is gone."""
         try:
-            return await library.value(run_prefix, reference)
+            return await library.sized(run_prefix, reference)
         except (BodyMissing, BindError):
-            return None
+            return 0, None
 
-    def trajectory(self, marks: Marks) -> Trajectory:
-        """Return what is kept of the run in any case: no value of it."""
+    async def trajectory(self, marks: Marks) -> Trajectory:
+        """Return what is kept of the run in any case: no value of it. Other activities go on meanwhile."""
         plan = self._plans[self._call.plan]
         tracer = SourceTracer(self.calls, plan, marks)
         noted = []
         first = min((call.began for call in self.calls), default=0)
         for number, call in enumerate(self.calls):
+            await asyncio.sleep(0)  # to compare thousands of values takes milliseconds
             noted.append(self._noted(number, call, tracer, first))
             if call.is_made:
                 tracer.know(number, "argument", self.arguments.get(number))
