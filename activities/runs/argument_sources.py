@@ -4,6 +4,7 @@ In a plan the references tell it. What a model or a script has called while it r
 call that had ended before, and that has the same value in its output or its arguments, is taken for the source.
 """
 
+import re
 from bisect import bisect_right, insort
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -32,6 +33,8 @@ LEAST_CHARACTERS: Final = 3
 LEAST_NUMBER: Final = 10
 """Shorter texts and smaller numbers are equal by chance."""
 EACH: Final = "[*]"
+_FIELD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}")
+_ANY: Final = "*"
 _PATH_CHARACTERS: Final = 200
 
 
@@ -107,7 +110,7 @@ class SourceTracer:
                 continue
             here[body] = None
             self._known += 1
-            text = path_text(path).removeprefix(".")
+            text = place_text(path)
             place = _Place(self._end_of(number), origin == "output", -self._known, number, text)
             insort(self._seen.setdefault(body, []), place)
 
@@ -116,7 +119,7 @@ class SourceTracer:
         traced = Traced()
         for where, value in dependencies.arguments_of(node):
             for path, leaf in leaves(value, where[where.index("args") + 1 :] if "args" in where else where[-1:]):
-                self._trace_leaf(traced, node, unit, path_text(path).removeprefix("."), leaf)
+                self._trace_leaf(traced, node, unit, place_text(path), leaf)
         for name in dependencies.inputs_of(node):
             for call, place in self._behind(Reference(name)):
                 traced.add(name, "text", call, place)
@@ -130,7 +133,7 @@ class SourceTracer:
         """Trace a call that has only values: by equal ones."""
         traced, began = Traced(), self._calls[number].began
         for path, leaf in islice(leaves(arguments), MAX_COMPARED_LEAVES):
-            argument = path_text(path).removeprefix(".")
+            argument = place_text(path)
             known = self._seen.get(encode(leaf), ()) if _is_telling(leaf) else ()
             ended_before = bisect_right(known, began, key=_end_of)
             if ended_before:
@@ -200,6 +203,17 @@ class SourceTracer:
             for name in names:
                 found += self._behind(Reference(name, inside), levels - 1)
         return found[:MAX_CALLS_BEHIND]
+
+
+def place_text(path: Sequence[Step]) -> str:
+    """Return a path into a value: `items[0].path`. A key that is no name of a field is `*`: it may itself be a value,
+    as where accounts are kept by their addresses.
+    """
+    steps: list[Step] = []
+    for step in path:
+        is_shown = isinstance(step, int) or _FIELD.fullmatch(step) is not None
+        steps.append(step if is_shown else _ANY)
+    return path_text(tuple(steps)).removeprefix(".")
 
 
 def leaves(value: Any, path: tuple[Step, ...] = ()) -> Iterator[tuple[tuple[Step, ...], Any]]:

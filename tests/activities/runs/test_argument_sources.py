@@ -70,3 +70,13 @@ def test_the_parts_of_a_long_list_are_read_one_after_the_other() -> None:
         (("c",), []),
         (("d",), "x"),
     ]
+
+
+def test_a_key_that_is_a_value_is_not_kept() -> None:
+    traced = tracer((0, 1), (2, 3))
+    traced.know(0, "output", {"accounts": {"ann@example.com": {"balance": 7_512}}})
+    made = traced.of_made(1, {"amount": 7_512, "rights": {"bob@example.com": "all rights"}})
+    assert [(source.argument, source.path) for source in made.sources] == [
+        ("amount", "accounts.*.balance"),
+        ("rights.*", ""),
+    ]

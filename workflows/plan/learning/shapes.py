@@ -1,5 +1,6 @@
 """Plans of earlier runs as planners see them: tools and references, with `…` for whatever else was written there."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from sennit.workflows.plan.learning.patterns import PatternTable, PlanRow
 from sennit.workflows.plan.learning.trajectory import PlanShape
 
 _LITERAL = "…"
+_ARGUMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,39}")
 
 
 def shape_of(plan: Plan, versions: Mapping[str, str]) -> PlanShape | None:
@@ -71,7 +73,7 @@ def _node(node: Node, numbers: Mapping[str, int]) -> str | None:
 
 def _call(work: Any, numbers: Mapping[str, int], waits: str) -> str | None:
     if isinstance(work, ToolCall):
-        arguments = ", ".join(f"{name}={_value(value, numbers)}" for name, value in work.args.items())
+        arguments = ", ".join(f"{_argument(name)}={_value(value, numbers)}" for name, value in work.args.items())
         return f"{work.tool}({arguments}{waits})"
     if isinstance(work, ModelCall) and work.turn is None:
         word = "answer" if work.role == "joiner" else "llm"
@@ -80,6 +82,11 @@ def _call(work: Any, numbers: Mapping[str, int], waits: str) -> str | None:
     if isinstance(work, AgentCall):
         return f"agent({_value(work.goal, numbers)}{waits})"
     return None
+
+
+def _argument(name: str) -> str:
+    """Return the name of an argument. A tool that takes any may be given one that is a text of the plan's author."""
+    return name if _ARGUMENT.fullmatch(name) else _LITERAL
 
 
 def _value(value: Any, numbers: Mapping[str, int]) -> str:
