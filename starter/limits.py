@@ -24,6 +24,7 @@ MAX_LOG_BYTES: Final = 10_000_000  # of a log of the local stack; a larger one i
 MAX_NODE_LINES: Final = 60  # of a run of a program that `status` writes one by one, as the board draws them
 MAX_OUTPUT_CHANGES: Final = 10
 """How often an output is read from its beginning again because another worker gives it otherwise."""
+MAX_KEPT_TASKS: Final = 500  # of A2A, in the memory of `serve`, with their answers; others are asked of their runs
 MAX_PLAN_FILE_BYTES: Final = 5 * 1024 * 1024  # of a plan file: readers of YAML take many times that in memory
 MAX_PROGRESS_CHARACTERS: Final = 200  # of a node's progress on the screen
 MAX_REPLY_CHARACTERS: Final = 20_000  # of an answer in a reply to an agent, whose model reads all of it

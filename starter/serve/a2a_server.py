@@ -5,6 +5,7 @@ server that was started again. Questions and approvals are for people, so no mes
 `input-required`, and says by which command and on which page a person decides.
 """
 
+import asyncio
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -34,8 +35,8 @@ from a2a.utils.constants import PROTOCOL_VERSION_CURRENT
 from a2a.utils.errors import TaskNotCancelableError, TaskNotFoundError
 from starlette.applications import Starlette
 
-from sennit.starter.client.errors import NoServerYet, RunNotFound, SennitError
-from sennit.starter.limits import MAX_REPLY_WAIT_SECONDS
+from sennit.starter.client.errors import InvalidRequest, NoServerYet, RunNotFound, SennitError, ServerUnreachable
+from sennit.starter.limits import MAX_KEPT_TASKS, MAX_REPLY_WAIT_SECONDS, MAX_SERVE_IDLE_SECONDS
 from sennit.starter.serve.replies import RunState
 from sennit.starter.serve.run_service import Caller, RunService
 from sennit.workflows.plan.language.references import as_text
@@ -50,7 +51,14 @@ _STATES: Final = {
     "failed": TaskState.TASK_STATE_FAILED,
     "cancelled": TaskState.TASK_STATE_CANCELED,
 }
-_FOLLOWED_BY_NOBODY: Final = (TaskState.TASK_STATE_INPUT_REQUIRED,)
+AWAY_SECONDS: Final = 5.0
+"""Between two looks at a run while the server is away."""
+_FOLLOWED_BY_NOBODY: Final = (
+    TaskState.TASK_STATE_INPUT_REQUIRED,
+    TaskState.TASK_STATE_FAILED,
+    TaskState.TASK_STATE_REJECTED,
+)
+"""States that may be those of who follows a run, and not of the run: it goes on if that one fails."""
 _PERSON_ONLY: Final = "A message does not answer this: a person does, by the command or on the page."
 
 
@@ -100,15 +108,17 @@ class _Callers:
 class RunExecutor(AgentExecutor):
     """Starts a run for the first message of a task, and follows it until it is over or waits for a person."""
 
-    def __init__(self, service: RunService, callers: _Callers) -> None:
+    def __init__(self, service: RunService, callers: _Callers, tasks: "RunTasks") -> None:
         self._service = service
         self._callers = callers
+        self._tasks = tasks
 
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
         """Publish the task and all that becomes of it. Cut off and called again, it follows the same run."""
         caller, run = self._callers.of(context.call_context), context.task_id or ""
         updater = TaskUpdater(event_queue, run, context.context_id or run)
         if context.current_task is None:
+            self._tasks.expect(run)
             await event_queue.enqueue_event(_task(run, updater.context_id, TaskState.TASK_STATE_SUBMITTED))
             try:
                 await self._start(context, caller, run)
@@ -134,9 +144,13 @@ class RunExecutor(AgentExecutor):
                 shown = line
                 await updater.start_work(_said(updater, line))
 
-        state = await self._service.status(caller, run, MAX_REPLY_WAIT_SECONDS, tell)
-        while state.status == "running":
-            state = await self._service.status(caller, run, MAX_REPLY_WAIT_SECONDS, tell)
+        state = None
+        while state is None or state.status == "running":
+            try:
+                state = await self._service.status(caller, run, MAX_REPLY_WAIT_SECONDS, tell)
+            except ServerUnreachable as away:  # the run goes on with it
+                await tell(0.0, str(away))
+                await asyncio.sleep(AWAY_SECONDS)
         for artifact in await _artifacts(self._service, caller, state):
             await updater.add_artifact(list(artifact.parts), artifact_id=artifact.artifact_id, name=artifact.name)
         await updater.update_status(_STATES[state.status], _said(updater, _sentence(state)), metadata=_used(state))
@@ -147,7 +161,8 @@ class _Handler(DefaultRequestHandler):
 
     def __init__(self, service: RunService, callers: _Callers, card: AgentCard) -> None:
         self._tasks = RunTasks(service, callers)
-        super().__init__(RunExecutor(service, callers), self._tasks, card)
+        executor = RunExecutor(service, callers, self._tasks)
+        super().__init__(executor, self._tasks, card, interrupted_task_timeout=MAX_SERVE_IDLE_SECONDS)
         self._service = service
         self._callers = callers
 
@@ -167,28 +182,43 @@ class _Handler(DefaultRequestHandler):
 
 
 class RunTasks(TaskStore):
-    """The tasks of this server. One that nobody follows now, or that an earlier server had, is as its run stands."""
+    """The tasks of this server. One that nobody follows now, or that it has not in memory, is as its run stands."""
 
     def __init__(self, service: RunService, callers: _Callers) -> None:
         self._service = service
         self._callers = callers
         self._known = InMemoryTaskStore()
+        self._saved: dict[str, ServerCallContext] = {}
+        self._expected: dict[str, None] = {}
+
+    def expect(self, task_id: str) -> None:
+        """Know that a task begins: until it is saved there is none, although its run may be there by then."""
+        self._expected[task_id] = None
 
     async def save(self, task: Task, context: ServerCallContext) -> None:
+        """Keep a task in memory, and let the one go that was saved longest ago if there are too many."""
         await self._known.save(task, context)
+        self._expected.pop(task.id, None)
+        self._saved.pop(task.id, None)
+        self._saved[task.id] = context
+        if len(self._saved) > MAX_KEPT_TASKS:
+            oldest = next(iter(self._saved))
+            await self._known.delete(oldest, self._saved.pop(oldest))
 
     async def get(self, task_id: str, context: ServerCallContext) -> Task | None:
         """Return a task of the caller; None for those of others, as if they were not there."""
         found = await self._known.get(task_id, context)
-        if found is not None and found.status.state not in _FOLLOWED_BY_NOBODY:
+        is_followed = found is not None and found.status.state not in _FOLLOWED_BY_NOBODY
+        if is_followed or task_id in self._expected:
             return found
         caller = self._callers.of(context)
         try:
             state = await self._service.status(caller, task_id, 0, _tell_nobody)
-        except (RunNotFound, NoServerYet):
+        except (RunNotFound, NoServerYet, InvalidRequest):
             return found
+        artifacts = await _artifacts(self._service, caller, state)
         task = _task(task_id, found.context_id if found is not None else task_id, _STATES[state.status], state)
-        task.artifacts.extend(await _artifacts(self._service, caller, state))
+        task.artifacts.extend(artifacts)
         if found is not None:
             task.history.extend(found.history)
         return task
@@ -206,10 +236,17 @@ async def _tell_nobody(_: float, __: str) -> None:
 
 
 async def _artifacts(service: RunService, caller: Caller, state: RunState) -> list[Any]:
-    """Return the answer of a run that has one, whole."""
+    """Return the answer of a run that has one. Where it is too long, or cannot be read now, it is the beginning, and a
+    warning says so.
+    """
     if state.answer is None:
         return []
-    text = await service.answer(caller, state.run) if state.answer_is_cut else as_text(state.answer)
+    text = as_text(state.answer)
+    if state.answer_is_cut:
+        try:
+            text = await service.answer(caller, state.run)
+        except SennitError as error:
+            state.warnings.append(f"the artifact is the beginning of the answer: {error}")
     return [new_text_artifact("answer", text, media_type=_TEXT, artifact_id=f"{state.run}-answer")]
 
 
