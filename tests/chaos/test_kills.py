@@ -3,13 +3,14 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from chaos.histories import replayed
 from chaos.queries import Onlooker
-from doubles.runs import call, status_of, until
+from doubles.runs import View, call, status_of, until
 from doubles.worker_processes import WorkerProcesses
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowHandle
@@ -26,13 +27,13 @@ import asyncio
 
 async def main():
     first = await nap(value="a")
-    found = await asyncio.gather(nap(value="b"), nap(value="c", seconds=4), nap(value="d", seconds=4))
+    found = await asyncio.gather(nap(value="b"), stay(value="c", file="killed"), stay(value="d", file="killed"))
     return [each["value"] for each in (first, *found, await nap(value="e"))]
 """
 TASKS = """
 async def look(text: str):
     first = await nap(value=text)
-    return (await nap(value=first["value"], seconds=4))["value"]
+    return (await stay(value=first["value"], file="killed"))["value"]
 
 async def main():
     found = await parallel([task(look, text=text) for text in "bcd"])
@@ -83,26 +84,31 @@ async def last_runner(handle: WorkflowHandle[Any, Any]) -> str:
     return found
 
 
+def have_succeeded(names: list[str], view: View) -> bool:
+    return all(status_of(view, name) == "succeeded" for name in names)
+
+
 async def test_a_killed_tools_worker_loses_only_the_calls_in_flight(
     server: DevServer, processes: WorkerProcesses
 ) -> None:
-    """One run of single nodes, and two whose calls share an activity: a plan, with five that have edges and three
-    siblings, and a program. The plan's run has been told what has ended there.
+    """One run of single nodes, and three whose calls share an activity: a plan, with five that have edges and three
+    siblings, and two programs. The runs have been told what has ended there. The slow calls last until the worker is
+    dead.
     """
     client = await connect(server.address)
     (doomed,) = processes.start("tools")
     processes.start("workflow")
-    single = [call("quick", args={"value": 1}), call("slow", args={"seconds": 4, "value": 2}),
+    single = [call("quick", args={"value": 1}), call("slow", "stay", args={"file": "killed", "value": 2}),
               {"id": "j", "kind": "join", "inputs": ["quick", "slow"]}]  # fmt: skip
     grouped = [
         call("a", args={"value": "a"}),
         call("b", args={"value": "$a.value"}),
-        call("c", args={"value": "$b.value", "seconds": 6}),
+        call("c", "stay", args={"value": "$b.value", "file": "killed"}),
         call("d", args={"value": "$b.value"}),
         call("e", args={"value": "$c.value$d.value"}),
         call("x", args={"value": "x"}),
         call("y", args={"value": "y"}),
-        call("z", args={"value": "z", "seconds": 6}),
+        call("z", "stay", args={"value": "z", "file": "killed"}),
         {"id": "all", "kind": "join", "inputs": ["e", "x", "y", "z"]},
     ]
     alone, first = await begin(client, "single", {"nodes": single})
@@ -116,8 +122,12 @@ async def test_a_killed_tools_worker_loses_only_the_calls_in_flight(
     await processes.until_called(third, "main_2", "main_3", "main_4")
     await processes.until_called(fourth, "main_7", "main_8", "main_9")
     processes.start("tools")
-    await until(together, lambda view: all(status_of(view, name) == "succeeded" for name in "abdxy"))
+    await until(alone, partial(have_succeeded, ["quick"]))
+    await until(together, partial(have_succeeded, ["a", "b", "d", "x", "y"]))
+    await until(program, partial(have_succeeded, ["main_1", "main_2"]))
+    await until(tasks, partial(have_succeeded, ["main_2", "main_4", "main_6"]))
     processes.kill(doomed)
+    (processes.index / "killed").touch()
     reports = await asyncio.gather(report_of(alone), report_of(together), report_of(program), report_of(tasks))
     assert [report["answer"] for report in reports] == [
         [{"value": 1}, {"value": 2}],

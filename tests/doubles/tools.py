@@ -296,6 +296,20 @@ async def hang(args: Watched, context: ToolContext) -> Rest:
     return Rest(value=None)
 
 
+class Awaited(Frozen):
+    file: str
+    value: JsonValue = None
+
+
+@tool(effect="read", typical="5s")
+async def stay(args: Awaited, context: ToolContext) -> Rest:
+    """Return a value as soon as there is a file of that name in the cache."""
+    log_call(context, args)
+    while not (context.cache / args.file).exists():
+        await asyncio.sleep(0.05)
+    return Rest(value=args.value)
+
+
 class Deep(Frozen):
     kind: str
     depth: int = 300
