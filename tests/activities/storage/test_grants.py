@@ -9,7 +9,7 @@ import pytest
 from sennit.activities.storage.grants import Chain, Grants
 from sennit.starter.dev import grants as file
 from sennit.starter.dev.grants import GrantFile
-from sennit.workflows.messages.write_grants import WriteGrant
+from sennit.workflows.messages.write_grants import Permission, WriteGrant
 
 
 @pytest.fixture
@@ -48,7 +48,11 @@ def test_the_first_run_that_shows_a_secret_has_it_and_no_other(path: Path) -> No
 def test_a_secret_opens_what_it_was_made_for(path: Path) -> None:
     grants = Grants(path)
     for place, (trusts, writes) in enumerate(((True, False), (False, True), (True, True))):
-        permissions = [name for name, is_given in (("programs", trusts), ("writes", writes)) if is_given]
+        permissions: list[Permission] = []
+        if trusts:
+            permissions.append("programs")
+        if writes:
+            permissions.append("writes")
         secret, run = GrantFile(path).allow("w", *permissions), Chain("w", f"run-{place}")
         assert (grants.may_trust(run, secret), grants.may_write(run, secret)) == (trusts, writes)
         assert not grants.may_trust(Chain("w", "another"), secret)
