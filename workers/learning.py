@@ -70,17 +70,24 @@ async def _export(options: argparse.Namespace, learned: LearnedStore, namespace:
     """Write one conversation a line. What this process knows to be secret is masked once more: it may know more than
     the worker that has kept it.
     """
-    lines = []
-    async for body in learned.conversations(namespace, options.tenant):
-        try:
-            lines.append(json.dumps(mask(json.loads(body)), ensure_ascii=False))
-        except ValueError:  # cut off
-            continue
-    if not lines:
+    count, file = 0, None
+    try:
+        async for body in learned.conversations(namespace, options.tenant):
+            try:
+                line = json.dumps(mask(json.loads(body)), ensure_ascii=False)
+            except ValueError:  # cut off
+                continue
+            if file is None:  # half a surrogate pair is written as JSON writes it
+                file = options.export.open("w", encoding="utf-8", errors="backslashreplace")
+            file.write(f"{line}\n")
+            count += 1
+    finally:
+        if file is not None:
+            file.close()
+    if not count:
         sys.stderr.write("sennit: no run was kept with what it said; start the workers with SENNIT_LEARN=full\n")
         return 1
-    options.export.write_text("".join(f"{line}\n" for line in lines))
-    _write(options, f"{options.export}: {_counted(len(lines), 'conversation')}", {"conversations": len(lines)})
+    _write(options, f"{options.export}: {_counted(count, 'conversation')}", {"conversations": count})
     return 0
 
 

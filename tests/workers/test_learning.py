@@ -77,6 +77,15 @@ async def test_an_export_needs_values_and_has_no_secrets(store: DirectoryStore, 
     assert json.loads(line) == {"messages": [{"role": "user", "content": "the key is [redacted]"}]}
 
 
+async def test_an_export_writes_what_no_encoding_has(store: DirectoryStore, tmp_path: Path) -> None:
+    said = {"messages": [{"role": "user", "content": "half of \ud83d, and Rüdesheim"}]}
+    await noted(store, "r1", used=True, values=json.dumps(said).encode())
+    target = tmp_path / "runs.jsonl"
+    done = learn(store, "--export", str(target), PYTHONUTF8="0", LC_ALL="C", PYTHONCOERCECLOCALE="0")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(target.read_text(encoding="utf-8")) == said
+
+
 async def test_a_plan_is_warned_of_an_edge_that_was_of_no_use(store: DirectoryStore, tmp_path: Path) -> None:
     keys = keys_of(load_tools([]).catalogue())
     versions = {name: key.partition("@")[2] for name, key in keys.items()}
