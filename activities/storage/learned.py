@@ -218,6 +218,7 @@ class LearnedStore:
             bodies = await asyncio.gather(*(self._store.marked(_prefix(namespace), name) for name in names))
             for each, body in zip(some, bodies, strict=True):
                 if body is not None:  # else somebody has folded it just now
+                    await asyncio.sleep(0)  # to read and fold one takes milliseconds
                     yield each, read_trajectory(body)
 
     async def _objects(self, namespace: str) -> dict[str, _Objects]:

@@ -6,6 +6,7 @@ MAX_NOTED_CALLS: Final = 500  # of one run: its first ones, in the order in whic
 MAX_SOURCES: Final = 24  # of the values in the arguments of one call
 MAX_TRAJECTORY_BYTES: Final = 1024 * 1024  # of what is kept of one run: 500 calls take a third of it
 MAX_TABLE_BYTES: Final = 8 * 1024 * 1024  # of the patterns of one tenant: a worker reads them to plan
+MAX_TOOLS_OF_RUN: Final = 60  # tools and roles of one run that are paired with each other: its first ones
 MAX_PAIRS: Final = 4_000  # of tools and roles, in one table: those stay that were seen most
 MAX_MAPPINGS: Final = 8  # of one pair
 MAX_MAPPING_CHARACTERS: Final = 400  # of one mapping

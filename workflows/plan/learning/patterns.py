@@ -16,6 +16,7 @@ from sennit.workflows.plan.learning.limits import (
     MAX_PLANS,
     MAX_TABLE_BYTES,
     MAX_TOOLS,
+    MAX_TOOLS_OF_RUN,
 )
 from sennit.workflows.plan.learning.trajectory import (
     Count,
@@ -205,10 +206,14 @@ def mapping_of(sources: Sequence[Source], earlier: int) -> str:
 
 
 def _pairs_together(calls: Sequence[NotedCall]) -> Iterable[tuple[str, str]]:
-    """Return each pair of keys of which a call of the second began when one of the first had ended."""
+    """Return each pair of keys of which a call of the second began when one of the first had ended, for the first keys
+    of a run.
+    """
     first_end: dict[str, int] = {}
     last_start: dict[str, int] = {}
     for call in calls:
+        if call.key not in first_end and len(first_end) == MAX_TOOLS_OF_RUN:
+            continue
         first_end[call.key] = min(call.ended, first_end.get(call.key, call.ended))
         last_start[call.key] = max(call.began, last_start.get(call.key, call.began))
     found = []

@@ -44,6 +44,13 @@ def test_a_call_that_failed_teaches_nothing() -> None:
     assert (table.pairs, table.tools["search"].calls, "read" in table.tools) == ({}, 1, False)
 
 
+def test_a_run_of_very_many_tools_adds_a_bounded_number_of_pairs() -> None:
+    table = PatternTable()
+    table.fold(run_of(*(call(f"t{number}", number * 20) for number in range(400))))
+    assert len(table.pairs) == 60 * 59 // 2
+    assert len(table.tools) == 400
+
+
 def test_patterns_of_a_tool_with_other_schemas_are_not_used() -> None:
     table = PatternTable()
     table.fold(run_of(call("search", 0, version="aa"), call("read", 10, uses=(0,), version="bb")))
