@@ -176,19 +176,41 @@ class Tickets:
         """Run a task, and tell the worker when it begins and how it ends."""
         ticket = asyncio.current_task(self._loop)
         assert isinstance(ticket, Ticket)
-        async with ticket.places or _NoLimit():
-            self.running += 1
-            ticket.number = self._call_later(BEGUN, [ticket.branch.site, _about(sent)], {}, line, around)
-            try:
-                value = value_of(self._returned(await within(seconds, begin())))
-            except GeneratorExit:
-                # The process lets go of a script that waits.
+        try:
+            # The time of a task counts from its call: it includes the wait for a place.
+            value = await within(seconds, self._run_in_its_place(ticket, sent, begin, line, around))
+        except GeneratorExit:
+            # The process lets go of a script that waits.
+            raise
+        except BaseException as error:
+            if ticket.number < 0 and isinstance(error, asyncio.CancelledError):
+                # A task that is cancelled before it begins is none.
                 raise
-            except BaseException as error:
-                self._tell_end(ticket, error, line, around)
-                raise
-            self._tell_end(ticket, None, line, around)
+            if ticket.number < 0:
+                # Its time was over before it had a place. People see that it failed.
+                self._tell_begin(ticket, sent, line, around)
+            self._tell_end(ticket, error, line, around)
+            raise
+        self._tell_end(ticket, None, line, around)
         return value
+
+    async def _run_in_its_place(
+        self,
+        ticket: Ticket,
+        sent: dict[str, Any],
+        begin: Callable[[], Coroutine[Any, Any, Any]],
+        line: int,
+        around: str,
+    ) -> Any:
+        """Run a task as soon as its join lets it."""
+        async with ticket.places or _NoLimit():
+            self._tell_begin(ticket, sent, line, around)
+            return value_of(self._returned(await begin()))
+
+    def _tell_begin(self, ticket: Ticket, sent: dict[str, Any], line: int, around: str) -> None:
+        """Tell the worker that a task begins."""
+        self.running += 1
+        ticket.number = self._call_later(BEGUN, [ticket.branch.site, _about(sent)], {}, line, around)
 
     def _tell_end(self, ticket: Ticket, error: BaseException | None, line: int, around: str) -> None:
         """Tell the worker how a task has ended, and cancel what it has started and not waited for."""

@@ -79,6 +79,37 @@ async def main():
     assert run(script, {}) == [[], [1], [1, 2]]
 
 
+def test_the_time_of_a_task_counts_from_its_call() -> None:
+    script = """
+async def nap(n):
+    await sleep(n)
+    return n
+
+async def main():
+    waits = [task(nap, n=5), task(nap, n=1, timeout=3), task(nap, n=2, timeout=9)]
+    begun = now()
+    ends = await settled(waits, limit=1)
+    return [[end["error"] or end["value"] for end in ends], (now() - begun).total_seconds()]
+"""
+    assert run(script, {}) == [[5, "TimeoutError: more than 3 s", 2], 7.0]
+
+
+async def test_people_see_a_task_whose_time_was_over_before_it_had_a_place(play: Callable[..., Play]) -> None:
+    script = """
+async def nap(n):
+    await sleep(n)
+
+async def main():
+    await settled([task(nap, n=5), task(nap, n=1, timeout=3)], limit=1)
+"""
+    played = play(script)
+    await played.run()
+    names = [spec.id for spec in played.tasks]
+    news = [(names.index(told.id), told.status, told.error) for told in played.news]
+    assert (1, "failed", "TimeoutError: more than 3 s") in news
+    assert (0, "succeeded", "") in news
+
+
 def test_the_others_are_cancelled_when_enough_have_a_value() -> None:
     script = """
 ended = []
