@@ -9,7 +9,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Any, Protocol
 
 from sennit.activities.limits import MAX_ENDS_BYTES
@@ -109,12 +108,25 @@ class ShortCalls:
         self.bounds.calls += len(mine)
         self.specs |= mine
         for name in mine:
-            self._began[name] = millis_now()
-            work = self.bounds.batches.seat().run(self._make(checked, name))
-            task = self._tasks[name] = asyncio.ensure_future(work)
-            task.add_done_callback(partial(self._note, name))
+            self._start(checked, name)
 
-    def _note(self, name: str, _: object) -> None:
+    def _start(self, checked: StoredPlan, name: str) -> None:
+        seat = self.bounds.batches.seat()
+
+        async def work() -> NodeReply:
+            # The call itself is made here, so that nothing of it is left if it is cut off before it begins.
+            return await seat.run(self._make(checked, name))
+
+        def end(_: object) -> None:
+            # The batches of others do not wait for a call that was cut off before it began.
+            seat.leave()
+            self._note(name)
+
+        self._began[name] = millis_now()
+        task = self._tasks[name] = asyncio.ensure_future(work())
+        task.add_done_callback(end)
+
+    def _note(self, name: str) -> None:
         self._done.append(name)
         self._wake.set()
 
