@@ -97,25 +97,26 @@ class ScriptWords:
                 kwargs["timeout"] = timeout
             if retry is not None:
                 kwargs["retry"] = retry
-            coroutine = self._begin(name, args, kwargs)
-            schema = kwargs.get("schema")
-            if schema is not None and name in _TYPED:
-                coroutine = self._typed(coroutine, schema)
-            return coroutine
+            schema = kwargs.get("schema") if name in _TYPED else None
+            return self._begin(name, args, kwargs, schema)
 
         called.__name__ = called.__qualname__ = name
         setattr(called, IS_TOOL, True)
         return called
 
-    def _begin(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Coroutine[Any, Any, Any]:
-        """Return the coroutine of a call. Its arguments are copied now, and not when the script waits. Raises
-        NotJson.
+    def _begin(
+        self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], schema: Any = None
+    ) -> Coroutine[Any, Any, Any]:
+        """Return the coroutine of a call, which returns what its `schema` says. Its arguments are copied now, and not
+        when the script waits. Raises NotJson.
         """
         if running_loop() is None:
             raise RuntimeError(_ONLY_DEFINES)
         line = self.loop.line()
         key = object()
         coroutine = self._begun_later(name, line, self._arguments(name, args, kwargs), key)
+        if schema is not None:
+            coroutine = self._typed(coroutine, schema)
         self._never_awaited[key] = (name, line, coroutine)
         return coroutine
 
