@@ -58,6 +58,8 @@ def _place(state: RunState, unit: int, name: str) -> OutputPlace:
     if ref and word == "succeeded":
         packed = bool(state.spec_of(unit).page) and state.kind_of(unit) in _OF_PROGRAMS
         return OutputPlace(ref=ref, packed=packed)
+    if state.kind_of(unit) == "task":
+        return _none(NO_OUTPUT, f"{format_name(name)} is a task: only its script has its value. Read that of its calls")
     ended = state.ended or status in (FAILED, SKIPPED) or word == "cancelled"
     if not ended:
         return _none(NOT_ENDED, f"{format_name(name)} has no output yet: it is {word}")

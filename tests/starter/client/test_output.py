@@ -77,7 +77,9 @@ async def test_every_output_is_at_hand_while_the_run_goes_on_and_after_it(start:
     }
 
 
-async def test_calls_and_tasks_of_programs_have_outputs_with_what_their_refs_name(start: Start, sennit: Sennit) -> None:
+async def test_programs_and_their_calls_have_outputs_with_what_their_refs_name_and_tasks_have_none(
+    start: Start, sennit: Sennit
+) -> None:
     script = (
         "async def look(n: int):\n"
         "    found = await volume(value={'__ref__': 'data', 'n': n})\n"
@@ -89,11 +91,14 @@ async def test_calls_and_tasks_of_programs_have_outputs_with_what_their_refs_nam
     run = await sennit.find(handle.id)
     assert (await run.result()).status == "done"
     outputs = await run.outputs()
-    tasks = [value for name, value in outputs.items() if isinstance(value, dict) and "found" in value]
-    whole = [{"n": n, "found": {"__ref__": "data", "n": n}} for n in range(2)]
-    assert tasks == whole
-    assert outputs["main"] == whole
-    assert whole in [value for name, value in outputs.items() if name != "main"]  # what `parallel` gave
+    read = [{"__ref__": "data", "n": n} for n in range(2)]
+    report = await run.report()
+    assert outputs.pop("main") == [{"n": n, "found": read[n]} for n in range(2)]
+    assert list(outputs) == [line.id for line in report.nodes if line.kind == "tool"]
+    assert list(outputs.values()) == read
+    task = next(line.id for line in report.nodes if line.kind == "task")
+    with pytest.raises(NoOutput, match=f"^`{task}` is a task: only its script has its value. Read that of its calls$"):
+        await run.output(task)
 
 
 async def test_an_output_that_no_payload_carries_comes_whole(start: Start, sennit: Sennit, client: Client) -> None:
