@@ -202,7 +202,8 @@ class Programs:
             await words.order.hear()
             later = await self._resume(prefix, words.session, progress.snapshot, ended, words)
             printed = words.session.log(later.printed)
-            if self._may_be_held(later, words) and (len(ended) > 1 or words.session.open):
+            is_held = self._may_be_held(later, words) and (len(ended) > 1 or words.session.open)
+            if is_held or _needs_to_know(later, words.session.held):
                 words.session.go_back(before)
                 words.go_back(known)
                 await calls.finish()
@@ -328,7 +329,8 @@ class Programs:
         """Tell a script how calls have ended.
 
         A failure that ends the script, because nothing in it catches that, is held back as long as its tasks can go on
-        without it. It is told, with others like it, by a step that waits for nothing else.
+        without it. It is told, with others like it, by a step that waits for nothing else; and before an end by which the
+        script would end, or give up that call.
         """
         session, held = words.session, dict[int, Fed]()
         before, known, opened = session.standing(), words.standing(), dict(session.open)
@@ -344,6 +346,15 @@ class Programs:
             words.go_back(known)
             held[progress.last] = ends[progress.last]
 
+        untold = [number for number in (*session.held, *held) if number not in told]
+        if _needs_to_know(progress, untold):
+            session.go_back(before)
+            words.go_back(known)
+            if all(number in ends for number in untold):
+                return await self._advanced(prefix, words, snapshot, ends)
+            # The next step is told all of it, in order.
+            session.held = []
+            return waiting_at(snapshot)
         goes_on = any(number not in held for number in progress.waits)
         if held and progress.snapshot and not goes_on:
             # Nothing else can end, so that the script has to know.
@@ -431,6 +442,13 @@ class Programs:
 
     async def _output(self, prefix: str, end: Fed) -> tuple[int, Any]:
         return await self.library.sized(prefix, end.ref) if end.ref else (0, None)
+
+
+def _needs_to_know(progress: Advance, held: Sequence[int]) -> bool:
+    """Whether a script has ended, or has given up a call, without having been told that the call had failed before."""
+    if progress.snapshot is None:
+        return bool(held)
+    return any(number not in progress.waits for number in held)
 
 
 def _nothing_unwritten(words: Words, progress: Advance) -> None:

@@ -6,6 +6,7 @@ import pytest
 from doubles.programs import Play
 
 from sennit.activities.limits import MAX_PROGRAM_LEVELS
+from sennit.activities.nodes.error_mapping import CallFailed
 from sennit.activities.programs.cpython.names import identity_of, shown_path, task_of
 from sennit.activities.programs.interpreter import Interpreter
 from sennit.activities.programs.values import Ended
@@ -249,3 +250,35 @@ async def main():
     return [found, most]
 """
     assert run(script, {}) == [[*range(1, 9), *range(1, 9)], [3]]
+
+
+FAILS_BESIDE_A_TASK = """
+import asyncio
+
+async def slow():
+    await sleep(20)
+    return await search(query="late")
+
+async def main():
+    late = task(slow)
+    try:
+        async with asyncio.timeout(10):
+            await search(query="x")
+    except TimeoutError:
+        return "timed out"
+    return await late
+"""
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+async def test_a_failure_that_is_held_back_comes_before_a_later_timeout(
+    play: Callable[..., Play], *, in_place: bool
+) -> None:
+    def search(query: str) -> int:
+        if "x" in query:
+            raise RuntimeError(query)
+        return len(query)
+
+    played = play(FAILS_BESIDE_A_TASK, fakes={"search": search}, takes=lambda _: 1.0, in_place=in_place)
+    with pytest.raises(CallFailed, match=r"x"):
+        await played.run()
