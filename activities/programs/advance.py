@@ -329,8 +329,8 @@ class Programs:
         """Tell a script how calls have ended.
 
         A failure that ends the script, because nothing in it catches that, is held back as long as its tasks can go on
-        without it. It is told, with others like it, by a step that waits for nothing else; and before an end by which the
-        script would end, or give up that call.
+        without it. It is told, with others like it, by a step that waits for nothing else; and before an end by which
+        the script would end, or give up that call.
         """
         session, held = words.session, dict[int, Fed]()
         before, known, opened = session.standing(), words.standing(), dict(session.open)
