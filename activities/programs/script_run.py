@@ -116,9 +116,11 @@ class ScriptRun:
         self._printed = list[str]()
         self._room = MAX_LOG_CHARACTERS
         self._has_called = False
-        """Whether the script has made a call since it was told an end."""
+        """Whether the script has made a call that is open since it was told an end."""
         self._last = -1
         """The call of whose end the script was told last."""
+        self._last_at = 0
+        """When that call ended."""
         self._running = False
         """Whether tasks run of a script that has failed."""
         self.waits = False
@@ -133,6 +135,7 @@ class ScriptRun:
         self._room = MAX_LOG_CHARACTERS
         self._has_called = False
         self._last = -1
+        self._last_at = 0
         self._running = False
 
     @property
@@ -224,7 +227,6 @@ class ScriptRun:
         return entry
 
     def _entry_of(self, call: Call) -> Entry:
-        self._has_called = True
         is_queued = self._is_full and call.function not in _NEVER_QUEUED
         if is_queued and len(self.standing.queued) >= MAX_PROGRAM_CALLS:
             ended: Ended | Sleep | None = _TOO_MANY
@@ -237,6 +239,7 @@ class ScriptRun:
                 return {"error": list(ended.error)}
             if call.function in _AT_ONCE:
                 return {"value": self._sent(ended.value)}
+        self._has_called = True
         self._open.add(call.number)
         if is_queued:
             self.standing.queued[call.number] = call
@@ -348,6 +351,7 @@ class ScriptRun:
     def _told(self, number: int, ended: Ended) -> dict[str, Any]:
         self._has_called = False
         self._last = number
+        self._last_at = ended.at
         self.standing.clock = max(self.standing.clock, ended.at)
         self._close(number)
         value, error = None, ended.error
@@ -363,7 +367,9 @@ class ScriptRun:
     def _may_be_early(self, at: int) -> bool:
         """Whether something may have ended before, of which nobody has asked yet: a call, or the next sleep."""
         due = min((sleep.due for sleep in self.standing.sleeps.values()), default=at + 1)
-        return self._has_called or (due <= at and due != self.standing.awaited)
+        # Ends of one time were told in one step, and what the script has called there ended later than all of them.
+        may_call_be_earlier = self._has_called and at > self._last_at
+        return may_call_be_earlier or (due <= at and due != self.standing.awaited)
 
     def _end_sleeps(self, until: int, at: int) -> None:
         """Have the sleeps end that are over by then, one after the other, before any other call."""
