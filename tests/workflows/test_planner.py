@@ -184,8 +184,8 @@ async def test_no_model_plans_while_the_store_is_away(
     model_server.on(JOINER, "It is ok.")
     prepare, away = RunPreparer.prepare, artifacts.with_name("away")
 
-    async def prepares(self: RunPreparer, *given: Any) -> PreparedRun:
-        prepared = await prepare(self, *given)
+    async def prepares(self: RunPreparer, *given: Any, may_trust: bool) -> PreparedRun:
+        prepared = await prepare(self, *given, may_trust=may_trust)
         artifacts.rename(away)
         return prepared
 
