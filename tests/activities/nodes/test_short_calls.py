@@ -3,6 +3,8 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
 from sennit.activities.nodes.short_calls import Bounds, ShortCalls
 from sennit.activities.storage.run_context import StoredPlan
 from sennit.activities.toolbox.batch import seat
@@ -21,7 +23,9 @@ class Double:
         return [2 * call for call in calls]
 
 
-async def test_a_call_that_is_given_up_before_it_begins_leaves_nothing_for_which_others_wait() -> None:
+async def test_a_call_that_is_given_up_before_it_begins_leaves_nothing_for_which_others_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def make(_: StoredPlan, name: str) -> NodeReply:
         place = seat()
         assert place is not None
@@ -31,7 +35,7 @@ async def test_a_call_that_is_given_up_before_it_begins_leaves_nothing_for_which
     nodes = [SimpleNamespace(id="a"), SimpleNamespace(id="bb")]
     page = SimpleNamespace(plan=SimpleNamespace(nodes=nodes), spec=lambda name: NodeSpec(name, "tool", queue="tools"))
     calls = ShortCalls(make, "tools", Bounds(ProgramNodeCall(run="run", plan="", nodes=("main",))))
-    calls.makes = lambda _: True  # type: ignore[method-assign, assignment]
+    monkeypatch.setattr(calls, "makes", lambda _: True)
     calls.begin(cast("StoredPlan", page))
     calls.give_up(["a"])
     assert await calls.next(["bb"]) == ["bb"]
