@@ -71,7 +71,8 @@ async def test_an_update_of_a_wrong_shape_is_refused_with_an_example(waiting: Wo
             message = await refusal(waiting, name, wrong)
             assert message.startswith(f"{name} takes one JSON object, not {shape}; {example}")
         assert (await refusal(waiting, name)).startswith(f"{name} takes one JSON object, not nothing; {example}")
-        needed = {"retry_node": "", "edit_program": "; `script` is missing"}  # what blocks the run, and `main`
+        # Without a node: what blocks the run, the plan that waits, and `main`.
+        needed = dict.fromkeys(("retry_node", "approve", "reject"), "") | {"edit_program": "; `script` is missing"}
         typo = await refusal(waiting, name, {"nod": "n7"})
         assert typo.startswith(f"{name}: unknown field `nod`")
         assert needed.get(name, "; `node` is missing") in typo
@@ -142,7 +143,7 @@ async def test_an_unknown_update_is_refused_with_the_names_there_are(waiting: Wo
     for name in ("edit_node", "retry", "Retry_node", "__init__", "x" * 500):
         message = await refusal(waiting, name, {"node": "ok"})
         assert message.endswith(
-            "there are retry_node, skip_node, answer, approve, reject, edit_program, raise_budget, finish"
+            "there are retry_node, skip_node, answer, approve, reject, edit_plan, edit_program, raise_budget, finish"
         )
     with pytest.raises(RPCError):
         await waiting.execute_update("", {"node": "ok"})
