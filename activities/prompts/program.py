@@ -30,6 +30,8 @@ models are kept: what has a result is not called again.
   budget_left()` gives what is left of `tokens`, `calls` and `cost_usd`, None where there is no limit.
 - `await width(per_agent_calls=5, per_agent_tokens=20_000)` gives how many agents that take so much may run at once:
   `await parallel([task(agent, goal) for goal in goals], limit=await width(per_agent_calls=5))`.
+- `await load("worker")` gives the calls of that role's model that run and that wait, `{"running": 3, "backlog": 10}`;
+  the backlog is None where nobody knows it.
 - A result of type `Ref` is too large for a script: give it to `llm`, tools and tasks as it is, or read some of its
   `found.size` characters or items with `await part(found, 0, 4000)`.
 - Each call, and `task`, takes `timeout=60` in seconds and raises TimeoutError then; calls of tools and models take
