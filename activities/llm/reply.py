@@ -45,7 +45,7 @@ _ANSWER_LABEL = re.compile(
 )
 _LAST_THOUGHT = re.compile(
     r"\A\s*+[*#_]{0,4}\s?thought[*_]{0,2}\s?:(?:(?!\n[^\S\n]*+[*#_]{0,4}\s?(?:action|observation)\b).)*?\n"
-    r"(?=[^\S\n]*+[*#_]{0,4}\s*+final ?answer[*_]{0,2}\s*+:)",
+    r"(?=[^\S\n]*+[*#_]{0,4}[^\S\n]*+final ?answer[*_]{0,2}[^\S\n]*+:)",
     re.IGNORECASE | re.DOTALL,
 )
 """The thought before the answer as in ReAct, where no action stands between."""

@@ -213,7 +213,7 @@ class _Lines:
         return self._at(found[0] if found else start, message)
 
     def _named(self, name: str, message: str) -> ToolSetupError:
-        key = re.compile(rf"\s*\[*\s*[\"']?{re.escape(name)}\b")
+        key = re.compile(rf"\A\s*+\[*+\s*+[\"']?{re.escape(name)}\b")
         found = [number for number, line in enumerate(self._lines) if key.match(line)]
         return self._at(found[0] if found else 0, message)
 

@@ -25,6 +25,7 @@ LOCAL: dict[str, list[Any]] = {
     "letter": [redaction._any_spelling("s")],
     "args": [SimpleNamespace(find="x")],
     "name": [NAME],
+    "field": ["tool"],
     "module": ["helpers"],
     "names": ["a|b"],
     "form": [r"\b(?!(?:(?:1[5-9]|20)\d\d|101)\b)\d", r"\w is the\ van\b|\bthe\ van is \S", r"\w owns\ the\ van\b"],
