@@ -94,7 +94,7 @@ def _no_fault(_: object) -> None:
 def refusal(status: int, code: str) -> bytes:
     """Return an answer as S3 refuses a request."""
     body = f"<Error><Code>{code}</Code><Message>not {SECRET}</Message></Error>"
-    return f"HTTP/1.1 {status} {code}\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
+    return f"HTTP/1.1 {status} {code}\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
 
 
 @contextmanager
