@@ -269,13 +269,14 @@ class Activities:
         if call.request.trust_program:
             may_trust = await _typed(self._approvals.trusts(call.request.grant, topmost))
         prepared = await _typed(self._preparer.prepare(run_prefix, call, approval, history, may_trust=may_trust))
-        ceilings = self._budgets.ceiling_of(call.request)
-        prepared = prepared.model_copy(update={"ceilings": ceilings})
+
+        # What the operator of these workers says about the run.
+        rules: dict[str, Any] = {"ceilings": self._budgets.ceiling_of(call.request)}
         if bounds:
-            prepared = prepared.model_copy(update={"budget": budget, "bounds": bounds})
+            rules |= {"budget": budget, "bounds": bounds}
         if self._learn != "off" and not call.request.depth:
-            prepared = prepared.model_copy(update={"learns": True})
-        return await self._with_workers(prepared)
+            rules["learns"] = True
+        return await self._with_workers(prepared.model_copy(update=rules))
 
     @activity.defn(name=contracts.PREPARE_AGENTS.name)
     async def prepare_agents(self, call: AgentsCall) -> PreparedAgents:
