@@ -20,7 +20,7 @@ import posixpath
 import re
 import tomllib
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -301,18 +301,25 @@ def _same(value: Any, wanted: Any) -> bool:
     return bool(value == wanted)
 
 
+def _of_no_text(value: Any, test: Callable[[Any], Answer]) -> Answer:
+    """Return what a test of texts says of anything else: of a list what it says of each, and of nothing no. Of other
+    values nobody knows what a tool makes of them.
+    """
+    if isinstance(value, list):
+        return _agreed(map(test, value))
+    if value is None:
+        return Answer.NO
+    return Answer.DOUBT
+
+
 def _is_below(value: Any, root: str) -> Answer:
     """Whether a path, or each of several, lies in a folder: as it is written, and where this worker has the folder also
     by where its links lead.
 
     A relative path is seen from where the tool begins, which only the tool knows: `..` of it may lead anywhere.
     """
-    if isinstance(value, list):
-        return _agreed(_is_below(each, root) for each in value)
-    if value is None:
-        return Answer.NO
     if not isinstance(value, str):
-        return Answer.DOUBT
+        return _of_no_text(value, lambda each: _is_below(each, root))
     if not value or value.startswith("~") or "\0" in value or "\\" in value:
         return Answer.DOUBT
     if value.startswith("/") != root.startswith("/"):
@@ -349,12 +356,8 @@ def _folded(path: str) -> str:
 
 
 def _has_origin(value: Any, origin: str) -> Answer:
-    if isinstance(value, list):
-        return _agreed(_has_origin(each, origin) for each in value)
-    if value is None:
-        return Answer.NO
     if not isinstance(value, str):
-        return Answer.DOUBT
+        return _of_no_text(value, lambda each: _has_origin(each, origin))
     found = origin_of(value)
     if found is None or found[2] is None:
         return Answer.DOUBT
