@@ -69,9 +69,13 @@ def in_order(graph: Graph) -> list[int]:
     if not graph.made:
         return [node for node, spec in enumerate(graph.specs) if spec.is_shown]
     order: list[int] = []
+    tasks = tasks_by_path(graph)
     for node, spec in enumerate(graph.specs):
         if spec.maker < 0:
-            order += [node, *_by_tasks(graph, node, _made_below(graph, node))]
+            calls = _made_below(graph, node)
+            if node in tasks:
+                calls = _by_tasks(graph, tasks[node], node, calls)
+            order += [node, *calls]
     return order
 
 
@@ -87,11 +91,8 @@ def _made_below(graph: Graph, root: int) -> list[int]:
     return found
 
 
-def _by_tasks(graph: Graph, program: int, calls: list[int]) -> list[int]:
-    """Return the calls of a program with those of each task behind it."""
-    tasks = {path_and_line(graph.specs[call])[0]: call for call in calls if graph.specs[call].kind == "task"}
-    if not tasks:
-        return calls
+def _by_tasks(graph: Graph, tasks: dict[str, int], program: int, calls: list[int]) -> list[int]:
+    """Return the calls of a program with those of each of its `tasks` behind it."""
     inside: dict[int, list[int]] = {}
     host = program
     for call in calls:
