@@ -8,6 +8,9 @@ Each is the body of a function that returns what it got. `worker` is the process
 from enum import Enum
 from typing import NamedTuple
 
+SECRET = "canary-77ab"
+"""What stands in that file."""
+
 
 class Held(Enum):
     """How an attack ends when it is confined."""

@@ -3,10 +3,8 @@ same attack succeeds in a process that is not confined, where it does no harm th
 """
 
 import json
-import os
 import resource
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,7 +13,7 @@ from typing import Any
 
 import psutil
 import pytest
-from doubles.attacks import ATTACKS, Attack, Held
+from doubles.attacks import ATTACKS, SECRET, Attack, Held
 
 from sennit.activities.sandbox.computing import ComputingParent, NoAnswer, ProcessEnded, Service
 from sennit.activities.sandbox.confinement import Confinement, find_confinement
@@ -25,7 +23,6 @@ ROOT = Path(__file__).parents[2]
 MODULE = "tests.doubles.attack_service"
 SERVICE = Service(MODULE, memory=256 << 20, seconds=0, answer_bytes=100_000)
 MEMORY_KB = 50_000
-SECRET = "canary-77ab"
 ALONE = Confinement(0, seccomp=True)
 """As in a pod without Landlock, where the code has the worker's own user: the list of system calls alone."""
 
@@ -41,19 +38,6 @@ def parent(request: pytest.FixtureRequest) -> Iterator[ComputingParent]:
     made = ComputingParent(SERVICE, find_confinement if request.param == "all" else lambda: ALONE)
     yield made
     made.close()
-
-
-@pytest.fixture
-def facts(folder: Path) -> Iterator[dict[str, Any]]:
-    """What attacks are told. Everybody may reach and change the files."""
-    folder.chmod(0o777)
-    (folder / "secret").write_text(SECRET)
-    (folder / "secret").chmod(0o644)
-    (folder / "spare").touch()
-    (folder / "planted.py").touch()
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port = listening.getsockname()[1]
-        yield {"worker": os.getpid(), "secret": str(folder / "secret"), "folder": str(folder), "port": port}
 
 
 def asked(parent: ComputingParent, attack: Attack, facts: dict[str, Any]) -> str:

@@ -5,8 +5,6 @@ place of the true message.
 """
 
 import asyncio
-import os
-import socket
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -15,7 +13,7 @@ from typing import Any
 
 import psutil
 import pytest
-from doubles.attacks import ATTACKS, Held
+from doubles.attacks import ATTACKS, SECRET, Held
 
 from sennit.activities.limits import MAX_PROGRAM_MESSAGE_BYTES
 from sennit.activities.programs import script_process, script_run
@@ -24,7 +22,6 @@ from sennit.activities.programs.interpreter import Interpreter
 from sennit.activities.programs.values import Call, Ended
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="seccomp is part of Linux")
-SECRET = "canary-81cd"
 MODULES = (
     "ctypes", "fcntl", "gc", "importlib", "mmap", "os", "pickle", "re", "resource", "signal", "socket", "subprocess",
     "sys", "threading", "time",
@@ -57,19 +54,6 @@ def _interpreter() -> Iterator[Interpreter]:
     made = Interpreter()
     yield made
     asyncio.run(made.close())
-
-
-@pytest.fixture
-def facts(folder: Path) -> Iterator[dict[str, Any]]:
-    """What attacks are told. Everybody may reach and change the files."""
-    folder.chmod(0o777)
-    (folder / "secret").write_text(SECRET)
-    (folder / "secret").chmod(0o644)
-    (folder / "spare").touch()
-    (folder / "planted.py").touch()
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port = listening.getsockname()[1]
-        yield {"worker": os.getpid(), "secret": str(folder / "secret"), "folder": str(folder), "port": port}
 
 
 @pytest.fixture(autouse=True)

@@ -15,6 +15,7 @@ from a2a.client.errors import A2AClientError
 from a2a.helpers.proto_helpers import get_message_text, new_text_message
 from a2a.types.a2a_pb2 import CancelTaskRequest, GetTaskRequest, Role, SendMessageRequest, Task, TaskState
 from a2a.utils.errors import A2AError
+from doubles.callers import ANN, BOB
 from doubles.local_workers import serving
 from doubles.runs import call
 from doubles.serve_process import http_server
@@ -23,7 +24,6 @@ from sennit.activities.definitions import Activities, WorkerPaths
 from sennit.activities.toolbox import load_tools
 from sennit.starter.client.client import Sennit
 
-ANN, BOB = "ann-" + "a" * 40, "bob-" + "b" * 40
 GATE = {"id": "choice", "kind": "gate", "question": "Which river?", "schema": {"type": "string"}}
 ASKS = {"goal": "Pick a river", "nodes": [GATE, call("after", args={"value": "$choice"})], "answer": "$after.value"}
 LONG = {"nodes": [call("nap", args={"seconds": 100})], "answer": "$nap.value"}
@@ -36,14 +36,6 @@ async def serving_runs(client: Temporal, cache: Path, artifacts: Path, docs: Pat
     paths = WorkerPaths(artifacts, cache, docs, (Path("/"),))
     async with serving(client, Activities(paths, load_tools(["doubles.tools"]), identity="tests")):
         yield
-
-
-@pytest.fixture
-def tokens(tmp_path: Path) -> Path:
-    path = tmp_path / "tokens.toml"
-    path.write_text(f'ann = "{ANN}"\nbob = "{BOB}"\n')
-    path.chmod(0o600)
-    return path
 
 
 @asynccontextmanager

@@ -28,7 +28,6 @@ LONG = {"nodes": [call("nap", args={"seconds": 100})], "answer": "$nap.value"}
 WRITES = {"nodes": [call("write", "post", args={"text": "once"})], "answer": "$write"}
 FAILS = {"nodes": [call("bad", "fail", args={"unless": "mended"}, retry={"attempts": 1})], "answer": "$bad.value"}
 TOOLS = ["ask", "run_plan", "check_plan", "status", "output", "retry", "cancel", "list"]
-ANN, BOB = "ann-" + "a" * 40, "bob-" + "b" * 40
 pytestmark = pytest.mark.timeout(180)
 
 

@@ -12,6 +12,7 @@ from temporalio.client import Client as Temporal
 
 pytest.importorskip("mcp", reason="needs the extra mcp")
 import httpx2
+from doubles.callers import ANN, BOB
 from doubles.runs import call
 from doubles.serve_process import http_client, http_server
 from mcp import Client
@@ -22,7 +23,6 @@ from sennit.__main__ import main
 from sennit.starter.client.client import Sennit
 from sennit.starter.client.errors import Exit
 
-ANN, BOB = "ann-" + "a" * 40, "bob-" + "b" * 40
 WAITS = {"nodes": [{"id": "choice", "kind": "gate", "question": "Which?"}], "answer": "$choice"}
 VALUE = {"goal": "the secret of ann", "nodes": [call("value", args={"value": 7})], "answer": "$value.value"}
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
@@ -34,14 +34,6 @@ HELLO = {
 }
 ACCEPT = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
 pytestmark = pytest.mark.timeout(180)
-
-
-@pytest.fixture
-def tokens(tmp_path: Path) -> Path:
-    path = tmp_path / "tokens.toml"
-    path.write_text(f'ann = "{ANN}"\nbob = "{BOB}"\n')
-    path.chmod(0o600)
-    return path
 
 
 @pytest.fixture
