@@ -35,8 +35,9 @@ def test_the_tests_on_the_page_about_testing_pass(tmp_path: Path) -> None:
     assert f"{sum(text.count('def test_') for text in found)} passed" in done.stdout
 
 
+@pytest.mark.timeout(600)
 def test_the_examples_on_the_page_about_the_client_fit_its_types(tmp_path: Path) -> None:
-    """mypy finds here what `make lint` has checked of the source."""
+    """mypy finds here what `make lint` has checked of the source. Without that it reads all of the source itself."""
     for number, text in enumerate(blocks("client.md")):
         (tmp_path / f"client_{number}.py").write_text(text)
     command = [sys.executable, "-m", "mypy", "--strict", str(tmp_path)]
