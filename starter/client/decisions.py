@@ -57,9 +57,13 @@ class Decisions:
         """Give a program another script: it runs again, and calls that it makes again keep their results."""
         return await self.update("edit_program", script=script, **_set_fields(node=node))
 
-    async def edit_plan(self, plan: Mapping[str, JsonValue]) -> str:
-        """Put another plan in the place of the one that waits for approval. It is checked, and asked about again."""
-        return await self.update("edit_plan", plan=dict(plan))
+    async def edit_plan(self, plan: Mapping[str, JsonValue], *, digest: str = "") -> str:
+        """Put another plan in the place of the one that waits for approval. It is checked, and asked about again.
+
+        With the `digest` of the plan that was read, the run refuses it if another plan waits by then. Without one, the
+        plan of whoever comes last waits.
+        """
+        return await self.update("edit_plan", plan=dict(plan), **_set_fields(digest=digest))
 
     async def finish(self, reason: str = "") -> str:
         """End the run now, with what there is."""

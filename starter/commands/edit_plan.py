@@ -20,17 +20,21 @@ from sennit.workflows.messages.result import BlockedOn
 _EDITOR = "vi"
 
 
-async def edit_plan(run: Run[Any], path: str, terminal: Terminal) -> Exit:
+async def edit_plan(run: Run[Any], path: str, digest: str, terminal: Terminal) -> Exit:
     """Send the plan of a file, or without one that of the run as a person has edited it. The run checks it and asks
-    about it again, and so does this at a terminal. Raises Refused, BadPlan with every problem and its line, or another
-    SennitError; the person's text is kept then.
+    about it again, and so does this at a terminal. It replaces the plan with this digest, in an editor the plan that
+    was shown there, and no other.
+
+    Raises Refused, BadPlan with every problem and its line, or another SennitError; the person's text is kept then.
     """
     is_typed = not path
-    path = path or await _in_editor(run, terminal)
+    if is_typed:
+        digest = digest or await _digest_of_plan(run)
+        path = await _in_editor(run, terminal)
     try:
         file = read_plan(path)
         file.check(None)
-        message = await run.edit_plan(file.data)
+        message = await run.edit_plan(file.data, digest=digest)
     except SennitError as error:
         if is_typed:
             again = shlex.join(["sennit", "approve", run.id, "--edit-plan", path])
@@ -57,6 +61,14 @@ async def _asked(run: Run[Any], item: BlockedOn, terminal: Terminal) -> str:
         return ""
     name, fields = decision(item, typed)
     return await run.update(name, **fields)
+
+
+async def _digest_of_plan(run: Run[Any]) -> str:
+    """Return the digest of the plan that waits, "" if none does: the run then says so."""
+    for item in (await run.view()).blocked:
+        if item.why == "plan":
+            return str(item.example["digest"])
+    return ""
 
 
 async def _in_editor(run: Run[Any], terminal: Terminal) -> str:

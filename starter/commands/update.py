@@ -100,11 +100,11 @@ def _list_of_updates() -> str:
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     """Send one update and write what the run says about it. The fields are checked before connecting."""
     if getattr(args, "edit_plan", None) is not None:
-        if args.node or args.digest or args.set:
-            raise Refused("--edit-plan is about the whole plan: leave out the node, --digest and --set")
+        if args.node or args.set:
+            raise Refused("--edit-plan is about the whole plan: leave out the node and --set")
         sennit = await connect(args, terminal, renew="code")
         waiting, _ = await sennit.look_up(args.run)
-        return await edit_plan(waiting, args.edit_plan, terminal)
+        return await edit_plan(waiting, args.edit_plan, args.digest or "", terminal)
     fields = fields_of(args)
     is_to_be_asked = args.command == "answer" and args.value is None
     if not is_to_be_asked:

@@ -134,6 +134,7 @@ class EditPlan(Update):
     about = 'Replace the plan that waits: {"plan": {"nodes": [{"id":"a", "kind":"llm", "prompt":"Hi"}]}}'
     example = '{"plan": {"nodes": [{"id":"a", "kind":"llm", "prompt":"Hi"}]}}'
     plan: dict[str, JsonValue] = Field(description="the whole plan, as `sennit plan export` writes it")
+    digest: str = Field(default="", max_length=100, description="which plan it replaces; without one, any that waits")
 
 
 class RaiseBudget(Update, Limits):

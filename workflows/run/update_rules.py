@@ -138,17 +138,17 @@ def _decide_plan(state: RunState, update: Update) -> Verdict:
     """
     if state.held is None:
         return Verdict(rejection="no plan waits for approval; name the node, as `sennit status` lists them")
-    if isinstance(update, EditPlan):
-        return Verdict()
-    assert isinstance(update, Approve | Reject)
-    token = state.held.token()
+    assert isinstance(update, Approve | Reject | EditPlan)
     if isinstance(update, Approve) and update.args:
         return Verdict(rejection="args can be changed of a write only; send another plan with edit_plan")
-    if not update.digest:
+    if not update.digest and not isinstance(update, EditPlan):
         way = "`sennit status` and the query `plan` show it"
         return Verdict(rejection=f"name the plan that you have read with its `digest`: {way}")
-    if update.digest != token:
+    token = state.held.token()
+    if update.digest and update.digest != token:
         return Verdict(rejection=f"the plan is another one by now; read it again: its digest is {token}")
+    if isinstance(update, EditPlan):
+        return Verdict()
     if isinstance(update, Approve):
         return Verdict(RunStarted(), "the plan starts")
     return Verdict(PlanRejected())

@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import subprocess
 import sys
 import uuid
 from collections.abc import AsyncIterator, Callable
@@ -16,7 +17,7 @@ from temporalio.client import Client, WorkflowHandle
 
 from sennit.activities.definitions import Activities, WorkerPaths
 from sennit.activities.toolbox import load_tools
-from sennit.starter.client.errors import Exit, NoAnswer, Refused
+from sennit.starter.client.errors import Exit, NoAnswer, NotAllowed, Refused
 from sennit.starter.client.run import Run
 from sennit.starter.commands import update
 from sennit.starter.commands.command_line import parse
@@ -71,6 +72,35 @@ async def test_an_editor_changes_the_plan_and_the_person_is_asked_again(
     assert (report["status"], report["answer"]) == ("done", "edited")
 
 
+async def test_a_plan_that_another_person_has_edited_meanwhile_is_not_replaced(
+    waiting: WorkflowHandle[Any, Any],
+    server_address: str,
+    make_terminal: Callable[..., Terminal],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The second one is told, and keeps the text."""
+    other = tmp_path / "other.yaml"
+    other.write_text("nodes:\n- {id: a, kind: tool, tool: nap, args: {value: theirs}}\n")
+    words = ["--address", server_address, "approve", waiting.id, "--edit-plan"]
+
+    def edited(text: str) -> str:
+        mine = tmp_path / "mine.yaml"
+        mine.write_text(text.replace("first", "mine"))
+        command = [sys.executable, "-m", "sennit", *words, str(other)]
+        subprocess.run(command, check=True, capture_output=True, cwd=tmp_path)
+        return str(mine)
+
+    monkeypatch.setattr("sennit.starter.commands.edit_plan._edited", edited)
+    monkeypatch.setattr(Terminal, "has_person", True)
+    terminal = make_terminal()
+    with pytest.raises(NotAllowed, match="another one by now"):
+        await update.run(parse(words), terminal)
+    assert "mine" in (tmp_path / "mine.yaml").read_text()
+    [item] = (await waiting.query("plan"))["blocked"]
+    assert 'nap "theirs"' in item["shown"]
+
+
 async def test_the_text_of_a_person_is_kept_if_nobody_answers(
     waiting: WorkflowHandle[Any, Any],
     server_address: str,
@@ -86,7 +116,7 @@ async def test_the_text_of_a_person_is_kept_if_nobody_answers(
     monkeypatch.setenv("VISUAL", f"{sys.executable} {editor}")
     monkeypatch.setattr(Terminal, "has_person", True)
 
-    async def silent(*_: Any) -> str:
+    async def silent(*_: Any, **_fields: Any) -> str:
         raise NoAnswer("no worker answers")
 
     monkeypatch.setattr(Run, "edit_plan", silent)
@@ -112,9 +142,11 @@ async def test_a_file_with_an_unknown_tool_changes_nothing(
     with pytest.raises(Refused, match=r"plan\.yaml:3"):
         await update.run(parse(words), terminal)
     with pytest.raises(Refused, match="about the whole plan"):
-        await update.run(parse([*words, "--digest", "1" * 20]), terminal)
+        await update.run(parse([*words, "--set", "a=1"]), terminal)
 
     file.write_text(file.read_text().replace("$b", "$a.value"))
+    with pytest.raises(NotAllowed, match="another one by now"):
+        await update.run(parse([*words, "--digest", "1" * 20]), terminal)
     assert await update.run(parse(words), terminal) == Exit.ANSWER
     [item] = (await waiting.query("plan"))["blocked"]
     assert 'nap "second"' in item["shown"]
