@@ -41,9 +41,15 @@ def _wrong_end(seen: Watch) -> Iterator[str]:
     name, status = seen.case.name, seen.report.get("status")
     if seen.is_stopped and (status in ("done", "partial") or seen.problem.startswith("CANCELED")):
         return
-    if seen.problem or status != "done":
+    # A write may be cut off, so that nobody knows whether it was made. If the edited script does not make it, the run
+    # has its answer all the same, but must not count as done.
+    is_in_doubt = any(write["status"] == "unknown" for write in seen.report.get("writes", ()))
+    expected_status = "partial" if is_in_doubt else "done"
+    if seen.problem or status != expected_status:
         yield f"{name} ended as {seen.problem or status}, last blocked on: {seen.blocked or 'nothing'}"
         return
+    if is_in_doubt and "nobody knows whether" not in (seen.report["problem"] or ""):
+        yield f"{name} does not say why it is partial: {seen.report['problem']}"
     answer = seen.report["answer"]
     number = answer.get("version") if isinstance(answer, dict) else None
     versions = {version.number: version for version in _begun(seen)[seen.edited :]}

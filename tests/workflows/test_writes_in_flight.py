@@ -65,6 +65,7 @@ async def test_writes_that_joins_cut_off_are_waited_for_and_told_as_what_became_
     assert (report["status"], report["answer"]) == ("partial", [{"value": 1}] * 3)
     became = {write["node"]: write["status"] for write in report["writes"]}
     assert became == {"made": "made", "refused": "not made", "lost": "unknown"}
+    assert report["problem"] == "nobody knows whether the write `lost` was made"
     assert line(report, "made")["status"] == "cancelled"
     assert "NotNeeded" in line(report, "made")["error"]
     assert line(report, "made")["error"].endswith("its write was made all the same")

@@ -15,7 +15,7 @@ from sennit.workflows.plan.scheduling.state import CANCELLED, FAILED, SKIPPED, S
 from sennit.workflows.views.nodes import fields_of, shown_summary
 from sennit.workflows.views.quote import shortage, spent
 from sennit.workflows.views.shown_run import ShownRun
-from sennit.workflows.views.warnings import why_lost
+from sennit.workflows.views.warnings import why_in_doubt, why_lost
 
 
 def report_lines(shown: ShownRun) -> tuple[tuple[NodeLine, ...], int]:
@@ -92,7 +92,7 @@ def report_of(shown: ShownRun, status: RunStatus, found: Conclusion, unanswered:
     never_began = [unit for unit in state.units_in(SKIPPED) if unit not in state.notes]
     if not problem and (missing := shortage(state, never_began)):
         problem = missing[1]
-    problem = problem or why_unanswered(state) or why_lost(state)
+    problem = problem or why_unanswered(state) or why_lost(state) or why_in_doubt(shown.writes)
     return RunReport(
         id="",
         run_id="",

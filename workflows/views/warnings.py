@@ -1,7 +1,10 @@
 """What people have to know of a run although it goes on, or is done."""
 
-from sennit.workflows.limits import MAX_RUN_WARNINGS
-from sennit.workflows.plan.language.text import one_line
+from collections.abc import Sequence
+
+from sennit.workflows.limits import MAX_NAMED_WRITES, MAX_RUN_WARNINGS
+from sennit.workflows.messages.result import WriteLine
+from sennit.workflows.plan.language.text import format_names, one_line
 from sennit.workflows.plan.limits import MAX_CAUSE_CHARACTERS
 from sennit.workflows.plan.scheduling.completion import REJECTED
 from sennit.workflows.plan.scheduling.state import RunState
@@ -26,6 +29,16 @@ def why_lost(state: RunState) -> str:
             cause = f": {_note(state, items[0])}"
         reasons.append(f"every item of `{state.shown(node)}` failed{cause}")
     return "; ".join(reasons[:3])
+
+
+def why_in_doubt(writes: Sequence[WriteLine]) -> str:
+    """Return why a run that has its answer counts as partial: a write may have been made or not; "" for no reason."""
+    unknown = [f"`{line.node}`" for line in writes if line.status == "unknown"]
+    if not unknown:
+        return ""
+    if len(unknown) == 1:
+        return f"nobody knows whether the write {unknown[0]} was made"
+    return f"nobody knows whether {len(unknown)} writes were made: {format_names(unknown, MAX_NAMED_WRITES)}"
 
 
 def _failures(state: RunState) -> list[str]:
