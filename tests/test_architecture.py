@@ -96,7 +96,7 @@ DENSEST = {
     "workflows": (13.0, 26, 58, 59),
     "activities": (11.5, 23, 32, 42),
     "workers": (10.1, 20, 17, 19),
-    "starter": (10.8, 21, 23, 32),
+    "starter": (10.2, 20, 7, 22),
     "sennit/testing": (12.3, 25, 50, 44),
 }
 """How dense each package may be at most: the mean and the 90th percentile of syntax nodes per statement, and

@@ -35,7 +35,8 @@ async def activity_details(client: Client, view: RunView) -> RunView:
     """Return the view with attempts, time and progress of running nodes, and how the run's own activities get on;
     unchanged if the server does not say.
     """
-    if view.phase not in _RUN_PHASES and not any(node.status == "running" for node in view.nodes):
+    runs_nodes = any(node.status == "running" for node in view.nodes)
+    if view.phase not in _RUN_PHASES and not runs_nodes:
         return view
     try:
         found = await _describe(client, view.id)
@@ -44,16 +45,24 @@ async def activity_details(client: Client, view: RunView) -> RunView:
     # A replaced plan's activities may still be ending: the newest of a node's activities comes last and counts.
     pending = {ident.node: item for ident, item in _of_nodes(found)}
     nodes = tuple(_with_activity(node, pending) for node in view.nodes)
-    calls = [item for item in found.pending_activities if item.activity_id.startswith(RUN)]
-    before = [_progress(item, _age(item)) for item in calls]
-    return view.model_copy(update={"nodes": nodes, "progress": "; ".join(filter(None, before))})
+    parts: list[str] = []
+    for item in found.pending_activities:
+        if item.activity_id.startswith(RUN):
+            progress = _progress(item, _age(item))
+            if progress:
+                parts.append(progress)
+    return view.model_copy(update={"nodes": nodes, "progress": "; ".join(parts)})
 
 
 def _of_nodes(found: DescribeWorkflowExecutionResponse) -> list[tuple[ActivityId, PendingActivityInfo]]:
     """Return the activities of nodes under way, the newest of each last."""
-    read = ((parse_activity_id(item.activity_id), item) for item in found.pending_activities)
-    known = [(ident, item) for ident, item in read if ident is not None]
-    return sorted(known, key=lambda each: (each[0].epoch, each[0].generation))
+    known: list[tuple[ActivityId, PendingActivityInfo]] = []
+    for item in found.pending_activities:
+        ident = parse_activity_id(item.activity_id)
+        if ident is not None:
+            known.append((ident, item))
+    known.sort(key=lambda pair: (pair[0].epoch, pair[0].generation))
+    return known
 
 
 def _with_activity(node: NodeView, pending: dict[str, PendingActivityInfo]) -> NodeView:
@@ -128,7 +137,10 @@ def _heartbeat(item: PendingActivityInfo) -> str:
 def _reason(failure: Failure) -> str:
     """Return a failure as people read it: its type, if it has one, and its message."""
     kind = failure.application_failure_info.type
-    return one_line(f"{kind}: {failure.message}" if kind else failure.message)[:300]
+    reason = failure.message
+    if kind:
+        reason = f"{kind}: {reason}"
+    return one_line(reason)[:300]
 
 
 async def live_details(client: Client, run: str) -> list[RunEvent]:

@@ -1,5 +1,6 @@
 """Who has decided what in a run, as the run itself has recorded it: people, and rules of the operator."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,11 +36,12 @@ async def audit(sennit: Sennit, name: str) -> tuple[list[AuditLine], list[str]]:
     run, _ = await sennit.look_up(name)
     found = await _lines(run, "")
     silent: list[str] = []
-    open_ends = _agents(await run.view(), run.id, "")
+    open_ends = list(_agents(await run.view(), run.id, ""))
     while open_ends:
         owner, node, path = open_ends.pop()
         try:
-            child, _ = await sennit.look_up(f"{owner}.{await subagent_of(sennit.client, owner, node)}")
+            name = await subagent_of(sennit.client, owner, node)
+            child, _ = await sennit.look_up(f"{owner}.{name}")
             found += await _lines(child, f"{path}.")
             open_ends += _agents(await child.view(), child.id, f"{path}.")
         except (NoAnswer, RunNotFound):
@@ -47,10 +49,11 @@ async def audit(sennit: Sennit, name: str) -> tuple[list[AuditLine], list[str]]:
     return sorted(found, key=lambda line: line.at), sorted(silent)
 
 
-def _agents(view: RunView, run: str, prefix: str) -> list[tuple[str, str, str]]:
-    """Return the sub-agents that a run has started: the run, the node, and its path from the run that was asked."""
-    started = [node.id for node in view.nodes if node.kind == "agent" and node.attempts and not node.taken_over]
-    return [(run, node, f"{prefix}{node}") for node in started]
+def _agents(view: RunView, run: str, prefix: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the sub-agents that a run has started: the run, the node, and its path from the run that was asked."""
+    for node in view.nodes:
+        if node.kind == "agent" and node.attempts and not node.taken_over:
+            yield run, node.id, f"{prefix}{node.id}"
 
 
 async def _lines(run: Run[Any], prefix: str) -> list[AuditLine]:

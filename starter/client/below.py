@@ -20,19 +20,25 @@ async def place_below(client: Client, run: str, path: str) -> tuple[str, str]:
     a part of an item if the map has such a part, and else a node of the item's own run. Raises Refused if there is no
     such sub-agent, NoAnswer, or what `error_of` gives.
     """
-    *above, name = path.split(".")
-    while above:
-        here = above.pop(0)
-        part = f"{here}.{above[0] if above else name}"
-        if here.endswith("]") and "problem" not in await _asked(client, run, part):
-            if not above:
-                return run, part
-            above.pop(0)
-            here = part
-        address, tilde, generation = here.partition("~")
-        wanted = address if generation == "1" else here
-        run = f"{run}.{wanted if tilde else await subagent_of(client, run, here)}"
-    return run, name
+    first, *names = path.split(".")
+    node = first
+    while names:
+        following = names.pop(0)
+        part = f"{node}.{following}"
+        # Only the run itself knows whether its map has such a part.
+        if node.endswith("]") and "problem" not in await _asked(client, run, part):
+            node = part
+            continue
+        address, tilde, generation = node.partition("~")
+        if not tilde:
+            subagent = await subagent_of(client, run, node)
+        elif generation == "1":
+            subagent = address
+        else:
+            subagent = node
+        run = f"{run}.{subagent}"
+        node = following
+    return run, node
 
 
 async def subagent_of(client: Client, run: str, node: str) -> str:

@@ -106,22 +106,35 @@ class Sennit:
         request that the run would refuse by its form, and if the run of that id was started by another request; another
         SennitError if the server does not take it.
         """
-        goal, plan, title = options.pop("goal", ""), options.pop("plan", None), options.pop("title", "")
-        program, docs = options.pop("program", ""), options.pop("docs", None)
-        chosen_id, again, caller = options.pop("id", None), options.pop("again", False), options.pop("caller", "")
+        # What the request does not take as it was given; all other options are fields of it.
+        goal = options.pop("goal", "")
+        plan = options.pop("plan", None)
+        title = options.pop("title", "")
+        program = options.pop("program", "")
+        docs = options.pop("docs", None)
+        attachments = options.pop("attachments", None) or {}
+        chosen_id = options.pop("id", None)
+        again = options.pop("again", False)
+        caller = options.pop("caller", "")
+
+        # Paths become absolute ones before the plan is built: files are inputs of it.
         folder = None
         if docs:
             folder = docs_folder(docs, must_exist=self.server.is_local)
-        files = attached_files(options.pop("attachments", None) or {}, must_exist=self.server.is_local)
+        files = attached_files(attachments, must_exist=self.server.is_local)
         if program:
             script = script_of(program)
-            given = {**(options.get("inputs") or {}), **files}
-            plan, title = program_plan(script, given), title or title_of(script)
+            inputs = options.get("inputs") or {}
+            plan = program_plan(script, {**inputs, **files})
+            title = title or title_of(script)
         elif plan is not None:
             plan = with_modules(plan)
         request = build_request(goal=goal, plan=plan, docs=folder, attachments=files, **options)
-        name = goal or str((plan or {}).get("goal") or "") or title
-        workflow_id = new_id(name) if chosen_id is None else chosen_id
+
+        name = goal or _goal_of(plan) or title
+        workflow_id = chosen_id
+        if workflow_id is None:
+            workflow_id = new_id(name)
         return await self._begin(
             request, workflow_id, name, title, plan, request, again=again, result=result, caller=caller
         )
@@ -148,7 +161,8 @@ class Sennit:
         """
         request, chosen = self._forking(origin, docs, options, repeat_writes=repeat_writes)
         title = title or request.get("title") or ""
-        name = str(request.get("goal") or (origin.plan or {}).get("goal") or "") or title or origin.name
+        goal = str(request.get("goal") or "") or _goal_of(origin.plan)
+        name = goal or title or origin.name
         return await self._begin(request, id or origin.fork_id, name, title, origin.plan, chosen, again=again)
 
     async def dry_run(
@@ -175,10 +189,12 @@ class Sennit:
         self, origin: Origin, docs: str | None, options: RunOptions, *, repeat_writes: bool
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the request of a fork, and what of it its user has chosen for it."""
-        folder = {"docs": docs_folder(docs, must_exist=self.server.is_local)} if docs else {}
-        chosen = {name: value for name, value in options.items() if value is not None} | folder
-        inputs = {**origin.inputs, **(options.get("inputs") or {})}
-        fields = {**origin.request, **chosen, "inputs": inputs, "origins": list(origin.homes)}
+        chosen = {name: value for name, value in options.items() if value is not None}
+        if docs:
+            chosen["docs"] = docs_folder(docs, must_exist=self.server.is_local)
+        fields = {**origin.request, **chosen}
+        fields["inputs"] = {**origin.inputs, **(options.get("inputs") or {})}
+        fields["origins"] = list(origin.homes)
         if repeat_writes:
             fields["repeat_writes"] = True
         return build_request(plan=origin.plan, **fields), chosen
@@ -189,9 +205,8 @@ class Sennit:
         """
         _, goes_on = await self.look_up(name)
         if goes_on:
-            raise NotAllowed(
-                f"{name} still runs; change its program with: {shlex.join(['sennit', 'edit', name])} FILE.py"
-            )
+            way = shlex.join(["sennit", "edit", name])
+            raise NotAllowed(f"{name} still runs; change its program with: {way} FILE.py")
         return await read_origin(self.client, name)
 
     async def _begin(
@@ -211,24 +226,28 @@ class Sennit:
         without asking, and to run its programs where the kernel cannot confine them.
         """
         checked_new_id(workflow_id)
+
+        # The workers of the local stack read and write only what its user has opened for them.
         if chosen.get("docs"):
             open_folder(self.server, chosen["docs"])
         for file in chosen.get("attachments", {}).values():
             open_folder(self.server, file)
-        permissions: list[Permission] = []
-        if chosen.get("approval") == "never":
-            permissions.append("writes")
-        if chosen.get("trust_program"):
-            permissions.append("programs")
-        if permissions and (secret := allow(self.server, workflow_id, *permissions)):
+        secret = self._grant(workflow_id, chosen)
+        if secret:
             request = {**request, "grant": secret}
+
         request, memo = with_memo(request, summary(title or name), plan)
-        if trace := current_trace():
-            memo |= {"traceparent": trace}
+        trace = current_trace()
+        if trace:
+            memo["traceparent"] = trace
         if caller:
-            memo |= {CALLER: caller}
-        reuse = WorkflowIDReusePolicy.ALLOW_DUPLICATE if again else WorkflowIDReusePolicy.REJECT_DUPLICATE
-        try:  # the server decides whether the id is free, so two starters cannot both win
+            memo[CALLER] = caller
+
+        # The server decides whether the id is free, so two starters cannot both win.
+        reuse = WorkflowIDReusePolicy.REJECT_DUPLICATE
+        if again:
+            reuse = WorkflowIDReusePolicy.ALLOW_DUPLICATE
+        try:
             handle = await self.client.start_workflow(
                 WORKFLOW_TYPE,
                 request,
@@ -251,6 +270,17 @@ class Sennit:
         except RPCError as error:
             raise error_of(error) from None
         return self._run(workflow_id, handle.result_run_id or "", result=result)
+
+    def _grant(self, workflow_id: str, chosen: Mapping[str, Any]) -> str:
+        """Return the secret of what the user of a local stack allows this run, "" if that is nothing."""
+        permissions: list[Permission] = []
+        if chosen.get("approval") == "never":
+            permissions.append("writes")
+        if chosen.get("trust_program"):
+            permissions.append("programs")
+        if not permissions:
+            return ""
+        return allow(self.server, workflow_id, *permissions)
 
     @overload
     async def find(self, name: str, *, result: None = None) -> Run[RunReport]: ...
@@ -303,7 +333,9 @@ class Sennit:
             raise RunNotFound(f"{name} is a workflow of type {found.workflow_type}, not a run of Sennit")
         run = self._run(name, found.run_id, joined=True, result=result)
         run.began = found.start_time.timestamp()
-        run.closed = found.close_time.timestamp() if found.close_time else 0.0
+        run.closed = 0.0
+        if found.close_time:
+            run.closed = found.close_time.timestamp()
         return run, found
 
     def _not_found(self, name: str) -> RunNotFound:
@@ -316,8 +348,15 @@ class Sennit:
 
     async def _fork(self, name: str, script: str, node: str, options: ForkOptions) -> Run[RunReport]:
         origin = await self.origin(name)
-        script = script_of(script) if script else ""
         if script:
+            script = script_of(script)
             origin = origin.with_script(script, node, options.get("inputs"))
         options.setdefault("title", title_of(script))
         return await self.fork(origin, **options)
+
+
+def _goal_of(plan: Mapping[str, Any] | None) -> str:
+    """Return the goal that a plan names, "" without one."""
+    if plan is None:
+        return ""
+    return str(plan.get("goal") or "")

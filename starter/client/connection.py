@@ -81,9 +81,8 @@ def configured_server(address: str | None = None, namespace: str | None = None) 
 
 def server_of(client: Client) -> TemporalServer:
     """Return the server of a client that somebody else has connected."""
-    return _server(
-        ClientConnectConfig(target_host=client.service_client.config.target_host, namespace=client.namespace)
-    )
+    address = client.service_client.config.target_host
+    return _server(ClientConnectConfig(target_host=address, namespace=client.namespace))
 
 
 def _server(config: ClientConnectConfig) -> TemporalServer:
@@ -94,7 +93,9 @@ def _server(config: ClientConnectConfig) -> TemporalServer:
     usual_ui = None
     if is_local and port == "7233":
         usual_ui = f"http://{host}:8233"
-    return TemporalServer(config, is_local, _ui(CLOUD_UI if host.endswith(CLOUD_HOSTS) else usual_ui))
+    if host.endswith(CLOUD_HOSTS):
+        usual_ui = CLOUD_UI
+    return TemporalServer(config, is_local, _ui(usual_ui))
 
 
 def local_server(

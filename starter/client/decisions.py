@@ -16,6 +16,9 @@ from sennit.starter.client.errors import InvalidRequest, NoAnswer, NotAllowed, R
 from sennit.starter.client.server_errors import error_of
 from sennit.workflows.messages.updates import UPDATES, InvalidUpdate, parse_update
 
+MODELS = {model.name: model for model in UPDATES}
+"""The updates of a run by their names."""
+
 UPDATE_TIMEOUT = 30.0
 
 
@@ -89,7 +92,9 @@ class Decisions:
             cause = failure.cause
             if not isinstance(cause, ApplicationError):
                 raise NotAllowed(str(cause)) from None
-            raise (RunIsOver if cause.type == "RunIsOver" else NotAllowed)(cause.message) from None
+            if cause.type == "RunIsOver":
+                raise RunIsOver(cause.message) from None
+            raise NotAllowed(cause.message) from None
         except (TimeoutError, WorkflowUpdateRPCTimeoutOrCancelledError):
             late = NoAnswer(f"no worker took the update within {UPDATE_TIMEOUT:.0f} s; it may still be applied")
             raise await self._explained(late) from None
@@ -108,9 +113,8 @@ class Decisions:
 
     def _call_error(self, error: RPCError) -> SennitError:
         if error.status is RPCStatusCode.NOT_FOUND and "completed" in error.message:
-            return RunIsOver(
-                f"{self.id} is over and takes no updates; see: {shlex.join(['sennit', 'status', self.id])}"
-            )
+            way = shlex.join(["sennit", "status", self.id])
+            return RunIsOver(f"{self.id} is over and takes no updates; see: {way}")
         return error_of(error)
 
 
@@ -119,15 +123,17 @@ def _set_fields(**fields: Any) -> dict[str, Any]:
 
 
 def _fields_of(name: str) -> Sequence[str]:
-    return next((list(model.model_fields) for model in UPDATES if model.name == name), ())
+    model = MODELS.get(name)
+    if model is None:
+        return ()
+    return list(model.model_fields)
 
 
 def checked_update(name: str, fields: dict[str, Any]) -> dict[str, Any]:
     """Return the JSON object to send; raises InvalidRequest naming the field, the problem and an example."""
-    model = next((model for model in UPDATES if model.name == name), None)
+    model = MODELS.get(name)
     if model is None:
-        known = ", ".join(model.name for model in UPDATES)
-        raise InvalidRequest(f"`{name[:60]}` is no update; there are {known}")
+        raise InvalidRequest(f"`{name[:60]}` is no update; there are {', '.join(MODELS)}")
     try:
         return parse_update(model, fields).model_dump(mode="json", exclude_unset=True)
     except InvalidUpdate as invalid:

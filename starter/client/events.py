@@ -76,7 +76,9 @@ class EventReader:
         while True:
             here = self._path[-1]
             try:
-                page = await self._ask(here, after, recorded if here == run_id else await self._recorded(here))
+                if here != run_id:
+                    recorded = await self._recorded(here)
+                page = await self._ask(here, after, recorded)
             except RPCError as error:
                 if error.status is not RPCStatusCode.NOT_FOUND or here == run_id:
                     raise

@@ -52,11 +52,14 @@ def is_local_stack(server: TemporalServer) -> bool:
 
 def _state_of(server: TemporalServer) -> StateDir | None:
     """Return the state directory of the local stack, None if that is not the server."""
+    if not server.is_local:
+        return None
     state = StateDir.find()
-    record = None
-    if server.is_local:
-        record = state.read()
-    return state if record is not None and server.address.rpartition(":")[2] == str(record.port) else None
+    record = state.read()
+    port = server.address.rpartition(":")[2]
+    if record is None or port != str(record.port):
+        return None
+    return state
 
 
 def has_local_runs() -> bool:

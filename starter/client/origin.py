@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from temporalio.api.enums.v1 import EventType
@@ -81,18 +81,32 @@ class Origin:
                 way = f"name one with --node{_known(programs)}"
             raise Refused(f"{self.name} has {len(programs) or 'no'} programs to give a script to; {way}")
         assert self.plan is not None
-        [name] = [node] if node else programs
-        if self.plan == program_plan(programs[name]["script"], self.request.get("inputs") or {}):
-            values = {**(self.request.get("inputs") or {}), **(inputs or {})}
-            return replace(self, plan=program_plan(script, values))
-        nodes = [{**each, "script": script} if each.get("id") == name else each for each in self.plan["nodes"]]
+        if not node:
+            [node] = programs
+
+        # A plan that was made around a script is made again, because it declares the inputs of the script's `main`.
+        given = self.request.get("inputs") or {}
+        if self.plan == program_plan(programs[node]["script"], given):
+            return replace(self, plan=program_plan(script, {**given, **(inputs or {})}))
+
+        nodes: list[dict[str, Any]] = []
+        for entry in self.plan["nodes"]:
+            if entry.get("id") == node:
+                entry = {**entry, "script": script}
+            nodes.append(entry)
         return replace(self, plan={**self.plan, "nodes": nodes})
 
 
 def _programs(plan: dict[str, Any] | None) -> dict[str, dict[str, Any]]:
+    """Return the programs of a plan by their ids. Nothing has checked the form of the plan."""
+    programs: dict[str, dict[str, Any]] = {}
     nodes = (plan or {}).get("nodes")
-    found = [node for node in nodes if isinstance(node, dict)] if isinstance(nodes, list) else []
-    return {str(node.get("id")): node for node in found if node.get("kind") == "program"}
+    if not isinstance(nodes, list):
+        return programs
+    for node in nodes:
+        if isinstance(node, dict) and node.get("kind") == "program":
+            programs[str(node.get("id"))] = node
+    return programs
 
 
 def _known(names: Mapping[str, Any]) -> str:
@@ -103,30 +117,46 @@ def _known(names: Mapping[str, Any]) -> str:
 
 async def read_origin(client: Client, name: str) -> Origin:
     """Return the run of that id, which is over. Raises Refused if it cannot be forked, or another SennitError."""
-    request, scripts, plan, has_program, first = dict[str, Any](), dict[str, str](), None, False, ""
+    request: dict[str, Any] = {}
+    plan: dict[str, Any] | None = None
+    scripts: dict[str, str] = {}
+    has_program = False
     has_begun = False
+    first = ""
+
+    # From the last run of the chain back to the first: a later run's word on the request, the plan or a script holds.
     try:
         found = await client.get_workflow_handle(name).describe()
-        first, run_id = found.raw_description.workflow_execution_info.first_run_id, found.run_id
+        first = found.raw_description.workflow_execution_info.first_run_id
+        run_id: str = found.run_id
         while run_id:
-            began, edited, called, run_id = await _read_run(client, name, run_id)
-            request, plan = request or began, plan or _plan_of(began)
-            scripts, has_program = edited | scripts, has_program or PROGRAM.name in called
-            has_begun |= any(activity != PREPARE.name for activity in called)
+            history = await _read_run(client, name, run_id)
+            request = request or history.request
+            plan = plan or _plan_of(history.request)
+            scripts = history.scripts | scripts
+            if PROGRAM.name in history.activities:
+                has_program = True
+            if any(activity != PREPARE.name for activity in history.activities):
+                has_begun = True
+            run_id = history.earlier_run
     except RPCError as error:
-        if error.status is not RPCStatusCode.NOT_FOUND or not (plan or request.get("goal")):
-            raise error_of(error) from None  # of a long chain, the server may have forgotten the first runs
+        # Of a long chain, the server may have forgotten the first runs.
+        is_forgotten = error.status is RPCStatusCode.NOT_FOUND
+        if not is_forgotten or not (plan or request.get("goal")):
+            raise error_of(error) from None
         has_begun = True
     except ValueError as error:
         raise Refused(f"{name} has no plan that can be read: {error}") from None
+
     if request.get("depth"):
         raise Refused(f"{name} is a sub-agent; fork the run above it, {name.rpartition('.')[0]}")
-    homes = (*((first,) if has_begun else ()), *request.get("origins", ()))
+    homes: tuple[str, ...] = tuple(request.get("origins", ()))
+    if has_begun:
+        homes = (first, *homes)
     if len(homes) > MAX_ORIGINS:
         raise Refused(f"{name} is a fork of forks, {MAX_ORIGINS} deep already; fork an earlier one")
-    origin = Origin(
-        name, {key: value for key, value in request.items() if key not in _NOT_TAKEN_OVER}, homes, plan, has_program
-    )
+    kept = {key: value for key, value in request.items() if key not in _NOT_TAKEN_OVER}
+    origin = Origin(name, kept, homes, plan, has_program)
     for node, script in scripts.items():
         origin = origin.with_script(script, node)
     return origin
@@ -139,34 +169,49 @@ def _plan_of(request: dict[str, Any]) -> dict[str, Any] | None:
     return request.get("plan")
 
 
-async def _read_run(
-    client: Client, name: str, run_id: str
-) -> tuple[dict[str, Any], dict[str, str], dict[str, bool], str]:
-    """Return the request of one run of a chain, the scripts that its programs were given, the activities of its calls,
-    and the run before it. After a reset nobody knows what it called before that: `RESET` stands for it.
+@dataclass(slots=True)
+class _History:
+    """What the history of one run of a chain says: its request, the scripts that its programs were given, the
+    activities of its calls, and the run before it, "" for the first. After a reset nobody knows what the run called
+    before that: `RESET` stands for it.
     """
-    request, before, called = dict[str, Any](), "", dict[str, bool]()
+
+    request: dict[str, Any] = field(default_factory=dict)
+    scripts: dict[str, str] = field(default_factory=dict)
+    activities: dict[str, bool] = field(default_factory=dict)
+    earlier_run: str = ""
+
+
+async def _read_run(client: Client, name: str, run_id: str) -> _History:
+    """Return what the history of one run of a chain says."""
+    history = _History()
     sent: dict[str, tuple[str, str]] = {}
-    scripts: dict[str, str] = {}
     async for event in _events(client, name, run_id):
         if event.event_type == EventType.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:
             began = event.workflow_execution_started_event_attributes
-            before = began.continued_execution_run_id
+            history.earlier_run = began.continued_execution_run_id
             payloads = await client.data_converter.decode(began.input.payloads)
-            request = payloads[0] if payloads and isinstance(payloads[0], dict) else {}
+            if payloads and isinstance(payloads[0], dict):
+                history.request = payloads[0]
         elif event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
-            called[event.activity_task_scheduled_event_attributes.activity_type.name] = True
+            activity = event.activity_task_scheduled_event_attributes.activity_type
+            history.activities[activity.name] = True
         elif event.workflow_task_failed_event_attributes.base_run_id:
-            called[RESET] = True
-        elif (update := _update_in(event)).input.name == EditProgram.name:
-            edit = EditProgram.model_validate((await client.data_converter.decode(update.input.args.payloads))[0])
-            sent[update.meta.update_id] = edit.node, edit.script
+            history.activities[RESET] = True
         elif event.event_type == EventType.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED:
+            # A script counts once the run has taken the update that brought it.
             done = event.workflow_execution_update_completed_event_attributes
-            if done.outcome.WhichOneof("value") == "success" and done.meta.update_id in sent:
+            is_taken = done.outcome.WhichOneof("value") == "success"
+            if is_taken and done.meta.update_id in sent:
                 node, script = sent[done.meta.update_id]
-                scripts[node] = script
-    return request, scripts, called, before
+                history.scripts[node] = script
+        else:
+            update = _update_in(event)
+            if update.input.name == EditProgram.name:
+                arguments = await client.data_converter.decode(update.input.args.payloads)
+                edit = EditProgram.model_validate(arguments[0])
+                sent[update.meta.update_id] = (edit.node, edit.script)
+    return history
 
 
 def _update_in(event: HistoryEvent) -> UpdateRequest:

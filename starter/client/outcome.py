@@ -65,22 +65,23 @@ def outcome_of_failure(run: str, run_id: str, cause: BaseException) -> RunOutcom
         return RunOutcome(report)
     status: RunStatus = "failed"
     refused = None
-    problem = str(cause) or type(cause).__name__
     if isinstance(cause, ApplicationError):
-        refused = cause.type if cause.type in REFUSALS else None
-        kind = ""
-        if not (refused or cause.type in (None, "RunFailed")):
-            kind = f"{cause.type}: "
-        problem = f"{kind}{cause.message}"
+        problem = cause.message
+        if cause.type in REFUSALS:
+            refused = cause.type
+        elif cause.type not in (None, "RunFailed"):
+            problem = f"{cause.type}: {cause.message}"
     elif isinstance(cause, CancelledError):
-        status, problem = "cancelled", "the run was cancelled"
+        status = "cancelled"
+        problem = "the run was cancelled"
     elif isinstance(cause, TerminatedError):
-        reason = ""
+        problem = "the run was terminated"
         if cause.message != "Workflow terminated":
-            reason = f": {cause.message}"
-        problem = f"the run was terminated{reason}"
+            problem += f": {cause.message}"
     elif isinstance(cause, RunTimeout):
         problem = "the run hit its time limit in Temporal"
+    else:
+        problem = str(cause) or type(cause).__name__
     return RunOutcome(RunReport(id=run, run_id=run_id, status=status, problem=problem), refused)
 
 
@@ -88,7 +89,10 @@ def result_of(report: RunReport, kind: type[T]) -> T:
     """Return the answer of a run as a value of this type; raises NoResult unless it is whole and fits."""
     if report.status != "done":
         how = "answers only a part" if report.status == "partial" else report.status
-        raise NoResult(": ".join(filter(None, (report.id, how, report.problem))), report)
+        problem = f"{report.id}: {how}"
+        if report.problem:
+            problem += f": {report.problem}"
+        raise NoResult(problem, report)
     try:
         return TypeAdapter(kind).validate_python(report.answer)
     except ValidationError as error:
@@ -108,14 +112,13 @@ def _report_in(details: Sequence[Any]) -> RunReport | None:
 LONGEST_LOOK = timedelta(seconds=70)
 """A worker waits a minute for a write that may still be under way."""
 
-_STARTED, _ENDED = (
-    EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_STARTED,
-    {
-        EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_COMPLETED: "child_workflow_execution_completed_event_attributes",
-        EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED: "child_workflow_execution_failed_event_attributes",
-        EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_CANCELED: "child_workflow_execution_canceled_event_attributes",
-    },
-)
+_CHILD_STARTED = EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_STARTED
+_CHILD_ENDS = {
+    EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_COMPLETED: "child_workflow_execution_completed_event_attributes",
+    EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED: "child_workflow_execution_failed_event_attributes",
+    EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_CANCELED: "child_workflow_execution_canceled_event_attributes",
+}
+"""The events with which a sub-agent ends by itself, and where each says which sub-agent it is about."""
 
 
 async def writes_at_end(client: Client, found: WorkflowExecutionDescription) -> tuple[WriteLine, ...]:
@@ -124,65 +127,90 @@ async def writes_at_end(client: Client, found: WorkflowExecutionDescription) -> 
     RPCError.
     """
     if found.status is WorkflowExecutionStatus.CANCELED:
-        return tuple(WriteLine.model_validate(each) for each in (await found.memo()).get(WRITES, ()))
-    paths = [path async for path, _ in _open_writes(client, found.id, found.run_id)]
-    return tuple(WriteLine(node=path, status="unknown") for path in paths)
+        memo = await found.memo()
+        return tuple(WriteLine.model_validate(line) for line in memo.get(WRITES, ()))
+    writes = [write async for write in _open_writes(client, found.id, found.run_id)]
+    return tuple(WriteLine(node=write.path, status="unknown") for write in writes)
 
 
 async def looked_up(client: Client, found: WorkflowExecutionDescription) -> tuple[WriteLine, ...]:
     """Return the writes that were in flight when the server ended a run, with what became of each by the ledger of
     effects. They stay unknown if no worker looks in time. Raises RPCError.
     """
-    writes = [write async for write in _open_writes(client, found.id, found.run_id)]
-    calls = [(await client.data_converter.decode(payloads, [WriteNodeCall]))[0] for _, payloads in writes]
-    asked = [
-        WriteNodeCall(run=call.run, plan=call.plan, nodes=call.nodes, epoch=call.epoch, looks_up=True) for call in calls
-    ]
-    statuses: list[WriteStatus] = ["unknown"] * len(asked)
+    paths: list[str] = []
+    look_ups: list[WriteNodeCall] = []
+    async for write in _open_writes(client, found.id, found.run_id):
+        arguments = await client.data_converter.decode(write.input, [WriteNodeCall])
+        call = arguments[0]
+        paths.append(write.path)
+        look_ups.append(WriteNodeCall(run=call.run, plan=call.plan, nodes=call.nodes, epoch=call.epoch, looks_up=True))
+
+    statuses: list[WriteStatus] = ["unknown"] * len(look_ups)
     with suppress(WorkflowFailureError):
         statuses = await client.execute_workflow(
             "LookUp",
-            asked,
+            look_ups,
             id=f"{found.id}.look-up",  # no sub-agent has this name
             task_queue=WORKFLOW,
             result_type=list[WriteStatus],
             execution_timeout=LONGEST_LOOK,
             id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
         )
-    return tuple(WriteLine(node=path, status=status) for (path, _), status in zip(writes, statuses, strict=True))
+    return tuple(WriteLine(node=path, status=status) for path, status in zip(paths, statuses, strict=True))
 
 
-async def _open_writes(client: Client, name: str, run_id: str | None) -> AsyncIterator[tuple[str, Sequence[Payload]]]:
-    """Yield the writes that a run began, and of which its history does not tell how they ended, by their paths, each
-    with the input of its activity: first its own, then those of its sub-agents.
+@dataclass(frozen=True, slots=True)
+class _OpenWrite:
+    """A write of which a history does not tell how it ended: its path, and the input of its activity."""
+
+    path: str
+    input: Sequence[Payload]
+
+
+async def _open_writes(client: Client, name: str, run_id: str | None) -> AsyncIterator[_OpenWrite]:
+    """Yield the writes that a run began, and of which its history does not tell how they ended: first its own, then
+    those of its sub-agents.
     """
-    calls, doubts, children = dict[int, str](), dict[str, Sequence[Payload]](), dict[str, bool]()
+    open_writes, children = await _left_open(client, name, run_id)
+    for write in open_writes:
+        yield write
+    for child in children:
+        prefix = child.removeprefix(f"{name}.")
+        async for write in _open_writes(client, child, None):
+            yield _OpenWrite(f"{prefix}.{write.path}", write.input)
+
+
+async def _left_open(client: Client, name: str, run_id: str | None) -> tuple[list[_OpenWrite], list[str]]:
+    """Return the writes and the sub-agents of one run of which its history does not tell how they ended."""
+    paths: dict[int, str] = {}
+    """By the event that scheduled a write, the path of the write."""
+    open_writes: dict[str, _OpenWrite] = {}
+    children: dict[str, bool] = {}
     async for event in client.get_workflow_handle(name, run_id=run_id).fetch_history_events():
-        scheduled = event.activity_task_scheduled_event_attributes
         if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
-            found = parse_activity_id(scheduled.activity_id)
-            if found is None:
+            scheduled = event.activity_task_scheduled_event_attributes
+            place = parse_activity_id(scheduled.activity_id)
+            if place is None:
                 continue
-            path = found.full_path
-            doubts = {
-                each: payloads
-                for each, payloads in doubts.items()
-                if each.partition("~")[0] != found.node or each == path
-            }
+            # Somebody has decided about the earlier generations of a node when another one begins.
+            path = place.full_path
+            for earlier in list(open_writes):
+                if earlier.partition("~")[0] == place.node and earlier != path:
+                    del open_writes[earlier]
             if scheduled.activity_type.name == WRITE.name:
-                calls[event.event_id], doubts[path] = path, scheduled.input.payloads
-        elif (begun := _scheduled_by(event)) in calls and not await _is_in_doubt(client, event):
-            doubts.pop(calls[begun], None)
-        elif event.event_type == _STARTED:
+                paths[event.event_id] = path
+                open_writes[path] = _OpenWrite(path, scheduled.input.payloads)
+        elif _scheduled_by(event) in paths:
+            if not await _is_in_doubt(client, event):
+                path = paths[_scheduled_by(event)]
+                open_writes.pop(path, None)
+        elif event.event_type == _CHILD_STARTED:
             started = event.child_workflow_execution_started_event_attributes
             children[started.workflow_execution.workflow_id] = True
-        elif event.event_type in _ENDED:
-            children.pop(getattr(event, _ENDED[event.event_type]).workflow_execution.workflow_id, None)
-    for path, payloads in doubts.items():
-        yield path, payloads
-    for child in children:
-        async for path, payloads in _open_writes(client, child, None):
-            yield f"{child.removeprefix(f'{name}.')}.{path}", payloads
+        elif event.event_type in _CHILD_ENDS:
+            ended = getattr(event, _CHILD_ENDS[event.event_type])
+            children.pop(ended.workflow_execution.workflow_id, None)
+    return list(open_writes.values()), list(children)
 
 
 def _scheduled_by(event: HistoryEvent) -> int:
@@ -195,12 +223,19 @@ def _scheduled_by(event: HistoryEvent) -> int:
 
 async def _is_in_doubt(client: Client, event: HistoryEvent) -> bool:
     """Whether the end of a write says that nobody knows whether it was made."""
-    failure = event.activity_task_failed_event_attributes.failure
     if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED:
+        failure = event.activity_task_failed_event_attributes.failure
         return failure.application_failure_info.type == UNKNOWN_OUTCOME
+
+    # A person may have completed the activity by hand, with any value or none: that is no result of a write.
     payloads = event.activity_task_completed_event_attributes.result.payloads
-    reply, *_ = await client.data_converter.decode(payloads, [GroupReply]) if payloads else (None,)
-    ends = reply.ends((1,)) if isinstance(reply, GroupReply) else ()
+    if not payloads:
+        return True
+    reply, *_ = await client.data_converter.decode(payloads, [GroupReply])
+    if not isinstance(reply, GroupReply):
+        return True
+    ends = reply.ends((1,))
     if not ends:
-        return True  # somebody has completed it by hand, with what is no result
-    return ends[0].error is not None and ends[0].error.type == UNKNOWN_OUTCOME
+        return True
+    error = ends[0].error
+    return error is not None and error.type == UNKNOWN_OUTCOME

@@ -66,7 +66,8 @@ async def with_whole_answer(client: Client, report: RunReport) -> RunReport:
     """
     if report.answer_ref is None:
         return report
-    warnings = tuple(each for each in report.warnings if each != cut_warning(report.id))
+    warning = cut_warning(report.id)
+    warnings = tuple(text for text in report.warnings if text != warning)
     try:
         found = conclusion_of(await _one(client, report.id, "", run_id=report.run_id))
     except SennitError as error:

@@ -133,12 +133,14 @@ def check_same(name: str, title: str, request: Mapping[str, Any], memo: Mapping[
     if not isinstance(known, dict):
         return
     wanted = request_digests(request)
-    differing = [field for field in sorted({**known, **wanted}) if known.get(field) != wanted.get(field)]
+    fields = sorted({**known, **wanted})
+    differing = [field for field in fields if known.get(field) != wanted.get(field)]
     if differing:
+        known_title = str(memo.get("title") or name)
         ways = "choose another --id, or once that run is over start it anew with --again"
         raise InvalidRequest(
-            f"the id {name} belongs to the run {str(memo.get('title') or name)[:200]!r}, and this asks for "
-            f"{title[:200]!r} (they differ in {format_names(differing)}); {ways}"
+            f"the id {name} belongs to the run {known_title[:200]!r}, and this asks for {title[:200]!r} "
+            f"(they differ in {format_names(differing)}); {ways}"
         )
 
 
@@ -154,8 +156,9 @@ def script_of(program: str | Path) -> str:
             script = bundled(program, ScriptFolders()).script
     except (BadBundle, OSError, UnicodeError) as error:
         raise InvalidRequest(str(error)) from None
-    if problems := script_problems(script, None):
-        raise InvalidRequest("\n".join(str(in_file(problem, script)) for problem in problems))
+    problems = [str(in_file(problem, script)) for problem in script_problems(script, None)]
+    if problems:
+        raise InvalidRequest("\n".join(problems))
     return script
 
 
@@ -197,9 +200,10 @@ def checked_goal(goal: str) -> str:
 
 def docs_folder(docs: str, *, must_exist: bool) -> str:
     """Return the folder as an absolute path; raises InvalidRequest if it must exist on this machine and does not."""
-    path = Path(os.path.abspath(Path(docs).expanduser()))  # noqa: PTH100  # a link stays a link: roots may name it
+    path = _absolute(docs)
     if must_exist and not path.is_dir():
-        raise InvalidRequest(f"--docs {docs}: {'is not a folder' if path.exists() else 'there is no such folder'}")
+        problem = "is not a folder" if path.exists() else "there is no such folder"
+        raise InvalidRequest(f"--docs {docs}: {problem}")
     return str(path)
 
 
@@ -207,14 +211,19 @@ def attached_files(files: Mapping[str, str | Path], *, must_exist: bool) -> dict
     """Return attached files by absolute paths; raises InvalidRequest for one that must exist on this machine and does
     not.
     """
-    found: dict[str, str] = {}
+    attached: dict[str, str] = {}
     for name, file in files.items():
-        path = Path(os.path.abspath(Path(file).expanduser()))  # noqa: PTH100  # a link stays a link: roots may name it
+        path = _absolute(file)
         if must_exist and not path.is_file():
             problem = "is not a file" if path.exists() else "there is no such file"
             raise InvalidRequest(f"--attach {file}: {problem}")
-        found[name] = str(path)
-    return found
+        attached[name] = str(path)
+    return attached
+
+
+def _absolute(path: str | Path) -> Path:
+    """Return an absolute path, in which a link stays a link: the roots of the workers may name it."""
+    return Path(os.path.abspath(Path(path).expanduser()))  # noqa: PTH100
 
 
 def new_id(goal: str) -> str:
@@ -227,7 +236,9 @@ def slug(text: str) -> str:
     plain = unicodedata.normalize("NFKD", text[:1000]).encode("ascii", "ignore").decode().lower()
     kept = ""
     for word in re.findall(r"[a-z0-9]+", plain):
-        longer = f"{kept}-{word}" if kept else word[:MAX_SLUG_CHARACTERS]
+        longer = word[:MAX_SLUG_CHARACTERS]
+        if kept:
+            longer = f"{kept}-{word}"
         if len(longer) > MAX_SLUG_CHARACTERS:
             break
         kept = longer

@@ -163,16 +163,20 @@ class Run(Decisions, Generic[T]):
 
     async def _last(self) -> WorkflowExecutionDescription:
         """Return the last run of the chain, as the server has it."""
-        was, now = await self._first.describe(), await self._latest.describe()
-        return now if _first_run_of(now) == _first_run_of(was) else was
+        first = await self._first.describe()
+        latest = await self._latest.describe()
+        if _first_run_of(latest) == _first_run_of(first):
+            return latest
+        return first  # the id belongs to another run by now
 
     async def _successor(self) -> WorkflowHandle[Any, Any] | None:
         """Return the run that goes on after a reset, which terminates the one before; None after any other end."""
-        was, now = await self._first.describe(), await self._latest.describe()
-        is_same = _first_run_of(now) == _first_run_of(was)
-        if not is_same or now.status is WorkflowExecutionStatus.TERMINATED:
+        first = await self._first.describe()
+        latest = await self._latest.describe()
+        is_same = _first_run_of(latest) == _first_run_of(first)
+        if not is_same or latest.status is WorkflowExecutionStatus.TERMINATED:
             return None
-        return self._client.get_workflow_handle(self.id, run_id=now.run_id)
+        return self._client.get_workflow_handle(self.id, run_id=latest.run_id)
 
     async def view(self) -> RunView:
         """Return the run as it stands, with every node. Raises NoAnswer if no worker answers, or another
@@ -223,22 +227,29 @@ class Run(Decisions, Generic[T]):
         """Return of the first 500 nodes whether they may share an activity, and if not why. Raises Refused, or another
         SennitError.
         """
-        found = await self._query("sharing", {}, "does not say it")
-        if not isinstance(found, dict) or not isinstance(found.get("nodes"), dict):
-            raise Refused(f"{self.id}: {one_line(str(found.get('problem') if isinstance(found, dict) else found))}")
-        return {str(node): one_line(str(reason)) for node, reason in found["nodes"].items()}
+        reply = await self._query("sharing", {}, "does not say it")
+        reasons = None
+        problem = reply
+        if isinstance(reply, dict):
+            reasons = reply.get("nodes")
+            problem = reply.get("problem")
+        if not isinstance(reasons, dict):
+            raise Refused(f"{self.id}: {one_line(str(problem))}")
+        return {str(node): one_line(str(reason)) for node, reason in reasons.items()}
 
     async def figures(self) -> FiguresPage:
         """Return the figures of the run as it stands, with when each of its calls ran. Raises NoAnswer if no worker
         answers, Refused if it has no plan yet, or another SennitError.
         """
         page = await self._figures_page(0)
-        calls, flow, after = list(page.calls), list(page.flow), page.next
+        calls = list(page.calls)
+        flow = list(page.flow)
+        after = page.next
         while after is not None:
             more = await self._figures_page(after)
             calls += more.calls
             flow += more.flow
-            after = more.next if more.next is None or more.next > after else None
+            after = _following(more.next, after)
         return page.model_copy(update={"calls": tuple(calls), "flow": tuple(flow), "next": None})
 
     async def _figures_page(self, start: int) -> FiguresPage:
@@ -276,8 +287,10 @@ class Run(Decisions, Generic[T]):
 
     async def outputs(self) -> dict[str, Any]:
         """Return the outputs of all nodes that have one by now, by their names, in plan order. See `output`."""
-        nodes = [node.id for node in (await self.view()).nodes if node.ref is not None and node.status == "succeeded"]
-        return await read_outputs(self._client, self.id, nodes)
+        view = await self.view()
+        succeeded = [node for node in view.nodes if node.status == "succeeded"]
+        names = [node.id for node in succeeded if node.ref is not None]
+        return await read_outputs(self._client, self.id, names)
 
     async def _is_over(self) -> bool:
         return (await self._latest.describe()).status is not WorkflowExecutionStatus.RUNNING
@@ -290,7 +303,8 @@ class Run(Decisions, Generic[T]):
 
     async def _answer(self, path: str) -> Any:
         if not await self._is_over():
-            known = [node.id for node in (await self.view()).nodes if node.status == "succeeded"]
+            view = await self.view()
+            known = [node.id for node in view.nodes if node.status == "succeeded"]
             raise NotEnded(f"{self.id} has no answer yet; there are outputs of {format_names(known)}")
         await self._raise_if_refused()
         report = (await self.outcome()).report
@@ -304,11 +318,12 @@ class Run(Decisions, Generic[T]):
             raise Refused(str(error)) from None
 
     async def _with_all_pages(self, first: RunView) -> RunView:
-        nodes, after = list(first.nodes), first.next
+        nodes = list(first.nodes)
+        after = first.next
         while after is not None:
             page = await self._page(after)
             nodes += page.nodes
-            after = page.next if page.next is None or page.next > after else None
+            after = _following(page.next, after)
         return first.model_copy(update={"nodes": tuple(nodes), "next": None})
 
     async def _page(self, start: int) -> RunView:
@@ -347,14 +362,19 @@ class Run(Decisions, Generic[T]):
                 await asyncio.wait({ended, query}, return_when=asyncio.FIRST_COMPLETED)
                 if ended.done():  # a run that is over needs no worker to look at it
                     break
+
                 page, view = await query
-                changed = page is not None and page != last_page
-                last_page = page or last_page
-                if view is not None and (changed or (every and page is not None)):
+                answered = page is not None
+                changed = answered and page != last_page
+                if answered:
+                    last_page = page
+                is_news = changed or (every and answered)
+                if view is not None and is_news:
                     yield await activity_details(self._client, view)
-                pause = FAST if changed else min(pause * 1.25, SLOW)
+
+                pause = _next_pause(pause, changed=changed)
                 took = asyncio.get_running_loop().time() - began
-                await asyncio.wait({ended}, timeout=pause_after(took, pause, answered=page is not None))
+                await asyncio.wait({ended}, timeout=pause_after(took, pause, answered=answered))
             await ended
         finally:
             for task in (ended, query):
@@ -368,7 +388,9 @@ class Run(Decisions, Generic[T]):
         """Return the first page and the whole view, read again if that page has changed; no page if nobody answers."""
         try:
             page = await self._page(0)
-            return page, view if page == last_page else await self._with_all_pages(page)
+            if page != last_page:
+                view = await self._with_all_pages(page)
+            return page, view
         except (NoAnswer, ServerUnreachable) as error:  # whether the server stays away is for `outcome` to say
             if on_silence:
                 on_silence(str(error))
@@ -431,7 +453,7 @@ class Run(Decisions, Generic[T]):
                 yield event
             if not news and (reader.is_over or not follow):
                 return
-            pause = FAST if events else min(pause * 1.25, SLOW)
+            pause = _next_pause(pause, changed=bool(events))
             if not reader.is_over:
                 await asyncio.sleep(pause)
 
@@ -468,7 +490,9 @@ class Run(Decisions, Generic[T]):
         The run may go on meanwhile. Raises NoAnswer if no worker plays it, or another SennitError.
         """
         subagent, _, node = node.rpartition(".")
-        workflow = f"{self.id}.{subagent}" if subagent else self.id
+        workflow = self.id
+        if subagent:
+            workflow = f"{self.id}.{subagent}"
         call = DryRunCall(workflow=workflow, node=node, script=script, repeat_writes=repeat_writes)
         return await dry_run(self._client, call)
 
@@ -487,6 +511,22 @@ def pause_after(took: float, pause: float, *, answered: bool) -> float:
     if answered:
         return max(pause, 2 * took)
     return min(pause, FAST)
+
+
+def _next_pause(pause: float, *, changed: bool) -> float:
+    """Return how long to wait before the next look: a moment after news, and each time longer without."""
+    if changed:
+        return FAST
+    return min(pause * 1.25, SLOW)
+
+
+def _following(following: int | None, after: int) -> int | None:
+    """Return the number at which the page after this one begins; None also if a reply does not lead on, so that no
+    reader goes round for ever.
+    """
+    if following is None or following <= after:
+        return None
+    return following
 
 
 def _first_run_of(found: WorkflowExecutionDescription) -> str:

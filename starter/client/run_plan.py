@@ -26,7 +26,8 @@ async def run_plan(
     stored = await read_output(client, run, PLAN, "plan", on_mask)
     typed = await _typed_inputs(client, run)
     nodes = [await _with_script(node, script_of) for node in stored["nodes"]]
-    declared = {name: _with_value(name, spec, typed) for name, spec in (stored.get("inputs") or {}).items()}
+    inputs = stored.get("inputs") or {}
+    declared = {name: _with_value(name, spec, typed) for name, spec in inputs.items()}
     try:
         return parse_plan({**stored, "nodes": nodes, "inputs": declared})
     except InvalidPlan as error:

@@ -118,20 +118,27 @@ async def summary_of(found: WorkflowExecution) -> RunSummary:
     """Return a run as lists show it, from what the server knows of it: no worker is asked."""
     values = {pair.key.name: pair.value for pair in found.typed_search_attributes}
     memo = await found.memo()
-    waits = str(memo.get(WAITS_FOR) or "")
+    closed = 0.0
+    if found.close_time:
+        closed = found.close_time.timestamp()
+    waits = ""
+    if found.status is WorkflowExecutionStatus.RUNNING:  # the memo of a run that was ended may still say it
+        waits = str(memo.get(WAITS_FOR) or "")
     tokens = values.get("SennitTokens")
+    if tokens is not None:
+        tokens = int(tokens)
     return RunSummary(
         id=found.id,
         run_id=found.run_id,
         status=_status(found.status, values),
         title=str(memo.get("title") or ""),
         began=found.start_time.timestamp(),
-        closed=found.close_time.timestamp() if found.close_time else 0.0,
-        waits_for=waits if found.status is WorkflowExecutionStatus.RUNNING else "",
+        closed=closed,
+        waits_for=waits,
         nodes=values.get("SennitNodesTotal"),
         done=values.get("SennitNodesDone"),
         failed=values.get("SennitNodesFailed"),
-        tokens=int(tokens) if tokens is not None else None,
+        tokens=tokens,
         cost_usd=values.get("SennitCostUsd"),
         caller=str(memo.get(CALLER) or ""),
         has_attributes="SennitStatus" in values,

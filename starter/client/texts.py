@@ -137,6 +137,7 @@ class TextListener:
 
 
 def _event(item: StreamItem) -> RunEvent:
+    """Return a piece of text, or that the text of an attempt is discarded and why, as an event without a number."""
     return RunEvent(
         number=0,
         at=time.time(),

@@ -47,11 +47,16 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     """Start a run of the goal and wait for its answer."""
     if args.command == "demo":
         return await _demo(args, terminal)
-    goal = checked_goal(_read_stdin() if args.goal == "-" else args.goal)
-    what: dict[str, Any] = program_for(args.program, goal) if args.program is not None else {"goal": goal}
-    if args.attach:
-        if args.program is not None:
+    goal = args.goal
+    if goal == "-":
+        goal = _read_stdin()
+    goal = checked_goal(goal)
+    what: dict[str, Any] = {"goal": goal}
+    if args.program is not None:
+        what = program_for(args.program, goal)
+        if args.attach:
             raise Refused("--attach: programs of the library take no files; use `sennit run` with a program that does")
+    if args.attach:
         what["attachments"] = _numbered(args.attach)
     if args.continues is not None:
         what["continues"] = checked_id(args.continues)
@@ -77,16 +82,19 @@ def program_for(name: str, goal: str) -> dict[str, Any]:
     """Return what starts a program of the library with the goal as its one argument; raises Refused."""
     names = sorted(path.stem for path in PROGRAMS.glob("*.py"))
     if name not in names:
-        is_file = name.endswith(".py") and Path(name).stem not in names
-        way = f"; run a file of your own with: sennit run {name[:60]}" if is_file else nearest_or_known(name, names)
+        way = nearest_or_known(name, names)
+        if name.endswith(".py") and Path(name).stem not in names:
+            way = f"; run a file of your own with: sennit run {name[:60]}"
         raise Refused(f"--program {name[:60]}: there is no such program{way}")
     path = PROGRAMS / f"{name}.py"
     file = read_plan(str(path))
     inputs = file.check(None).inputs
-    required = [each for each, spec in inputs.items() if "default" not in spec.model_fields_set]
-    if [inputs[each].type for each in required] != ["string"]:
-        way = " ".join(f"--input {each}=..." for each in required)
-        shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    required = [name for name, spec in inputs.items() if spec.is_required]
+    if len(required) != 1 or inputs[required[0]].type != "string":
+        shown = path
+        if path.is_relative_to(Path.cwd()):
+            shown = path.relative_to(Path.cwd())
+        way = " ".join(f"--input {name}=..." for name in required)
         raise Refused(f"--program {name} takes more than a goal: sennit run {shown} {way}")
     return {"program": file.script, "inputs": {required[0]: goal}, "title": goal}
 

@@ -23,7 +23,7 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     """Write a line for each decision to standard output: a table, a JSON list, or with jsonl a line each."""
     sennit: Sennit = await connect(args, terminal)
     lines, silent = await audit(sennit, args.run)
-    terminal.results(table(lines, terminal.columns) if lines else "", [asdict(line) for line in lines])
+    terminal.results(table(lines, terminal.columns), [asdict(line) for line in lines])
     if not lines:
         terminal.say(f"nobody has decided anything in {args.run}")
     for path in silent:
@@ -33,8 +33,11 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
 
 def table(lines: list[AuditLine], width: int) -> str:
     """Return a line a decision: when, what, of which node, by whom, the digest, and why."""
-    rows = [(_when(line), line.update, line.node or "the run", _who(line), line.digest) for line in lines]
-    return columns([[clean(one_line(cell)) for cell in row] for row in rows], (line.text for line in lines), width)
+    rows: list[list[str]] = []
+    for line in lines:
+        cells = (_when(line), line.update, line.node or "the run", _who(line), line.digest)
+        rows.append([clean(one_line(cell)) for cell in cells])
+    return columns(rows, [line.text for line in lines], width)
 
 
 def _when(line: AuditLine) -> str:

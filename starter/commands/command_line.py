@@ -145,7 +145,8 @@ def _parser() -> tuple[Parser, Mapping[str, Parser]]:
 def _list_of_commands() -> str:
     lines: list[str] = []
     for name, (_, about) in COMMANDS.items():
-        lines += ["", f"{HEADINGS[name]}:"] if name in HEADINGS else []
+        if name in HEADINGS:
+            lines += ["", f"{HEADINGS[name]}:"]
         lines.append(f"  {name:<10} {about}")
     return "\n".join([*lines[1:], "", "sennit COMMAND --help says more about one", ""])
 

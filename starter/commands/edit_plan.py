@@ -44,8 +44,12 @@ async def edit_plan(run: Run[Any], path: str, digest: str, terminal: Terminal) -
     if is_typed:
         os.unlink(path)  # noqa: PTH108  a loop may not wait for the methods of a path
     terminal.notice(message)
-    asked = [item for item in (await run.view()).blocked if item.why == "plan"]
-    decided = await _asked(run, asked[0], terminal) if asked else ""
+    view = await run.view()
+    decided = ""
+    for item in view.blocked:
+        if item.why == "plan":
+            decided = await _asked(run, item, terminal)
+            break
     terminal.result(decided, {"run": run.id, "update": "edit_plan", "message": message})
     return Exit.ANSWER
 

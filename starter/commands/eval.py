@@ -56,7 +56,9 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     earlier = None
     if args.against:
         earlier = _earlier(args.against, [case.name for case in cases.cases])
-    prefix = checked_new_id(args.id) if args.id is not None else cases.name
+    prefix = cases.name
+    if args.id is not None:
+        prefix = checked_new_id(args.id)
     attempts = attempts_of(cases, args.models, prefix)
     options = run_options(args)
     options["on_failure"] = args.on_failure or ON_FAILURE

@@ -29,17 +29,21 @@ def add_arguments(parser: Parser) -> None:
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     """Write the figures of runs that are over to standard output. No worker is asked."""
     sennit = await connect(args, terminal)
-    since, more = datetime.now(UTC) - timedelta(seconds=args.since), list[str]()
+    since = datetime.now(UTC) - timedelta(seconds=args.since)
+    more: list[str] = []
     runs = await sennit.runs(tenant=args.tenant, since=since, on_more=lambda: more.append(_MORE))
-    found = await figures_of_runs(sennit.client, runs)
-    figures = together(list(found.values()))
-    closed = sum(1 for run in runs if run.closed)
-    without = closed - figures.runs
-    terminal.result(
-        many_text(figures) if figures.runs else "no run that is over has figures",
-        {**figures.model_dump(mode="json"), "runs_without": without, "runs_open": len(runs) - closed},
-    )
-    terminal.say(_said(figures.runs, without, len(runs) - closed))
+    closed = [run for run in runs if run.closed]
+    by_run = await figures_of_runs(sennit.client, runs)
+    figures = together(list(by_run.values()))
+
+    text = "no run that is over has figures"
+    if figures.runs:
+        text = many_text(figures)
+    still_open = len(runs) - len(closed)
+    without = len(closed) - figures.runs
+    data = {**figures.model_dump(mode="json"), "runs_without": without, "runs_open": still_open}
+    terminal.result(text, data)
+    terminal.say(_said(figures.runs, without, still_open))
     for sentence in more:
         terminal.say(sentence)
     return Exit.ANSWER

@@ -71,16 +71,18 @@ async def launch(
     """
     if args.again and args.id is None:
         raise Refused("--again starts the run of an --id anew; without --id every run is new")
-    is_possible = fork is None or has_local_runs()
-    sennit = await connect(args, terminal, docs=docs, renew="always" if is_possible else "never")
+    renew: Renew = "always"
+    if fork is not None and not has_local_runs():  # there is nothing to fork, so no stack is started for it
+        renew = "never"
+    sennit = await connect(args, terminal, docs=docs, renew=renew)
     begin: Callable[..., Awaitable[Run[RunReport]]] = sennit.start
     if fork is not None:
-        begin, what = sennit.fork, await fork(sennit)
-    ended = None
+        begin = sennit.fork
+        what = await fork(sennit)
     if review is not None:
         ended = await review(sennit, what)
-    if ended is not None:
-        return ended
+        if ended is not None:
+            return ended
     run = await begin(**what, docs=docs, id=args.id, again=args.again, **run_options(args))
     if args.detach:
         return detach(run, terminal)
@@ -219,7 +221,9 @@ def read_limits(text: str) -> dict[str, Any]:
             raise ValueError(f"{part[:40]!r} is not a limit; write for example {LIMITS_EXAMPLE}")
         if name in limits:
             raise ValueError(f"the limit `{name[:40]}` is given twice")
-        limits[name] = value_of(value) if value != "null" else value
+        limits[name] = value
+        if value != "null":  # which stays a text, and so is refused
+            limits[name] = value_of(value)
     try:
         return Limits.model_validate(limits).model_dump(mode="json", exclude_none=True)
     except ValidationError as error:

@@ -25,6 +25,8 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> NoReturn:
     """Replace this process by one that reads the store of a worker with this environment, or of the local stack."""
     environment = store_environment(args.address, args.namespace)
     command = [*LEARN, f"--tenant={args.tenant}", "--output", terminal.output]
-    command += ["--forget"] if args.forget else []
-    command += [f"--export={args.export.absolute()}"] if args.export else []
+    if args.forget:
+        command.append("--forget")
+    if args.export:
+        command.append(f"--export={args.export.absolute()}")
     os.execve(sys.executable, command, environment)  # noqa: S606  # one of our own

@@ -40,12 +40,12 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     since = None
     if args.since:
         since = datetime.now(UTC) - timedelta(seconds=args.since)
-    more = list[str]()
+    more: list[str] = []
     found = await sennit.runs(
         status=args.status, tenant=args.tenant, since=since, failed=args.failed, on_more=lambda: more.append(_MORE)
     )
     shown = found[: max(args.limit, 0)]
-    terminal.results(table(shown, terminal.columns, time.time()), [_as_json(each) for each in shown])
+    terminal.results(table(shown, terminal.columns, time.time()), list(map(_as_json, shown)))
     if not found:
         terminal.say("there are no such runs")
     for sentence in more:
@@ -58,13 +58,21 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
 
 
 def _as_json(summary: RunSummary) -> dict[str, object]:
-    return {name: value for name, value in asdict(summary).items() if name != "has_attributes"}
+    fields = asdict(summary)
+    del fields["has_attributes"]
+    return fields
 
 
 def table(runs: list[RunSummary], width: int, now: float) -> str:
     """Return a line a run: id, status, age, nodes, and what it waits for, or its title."""
-    rows = [(each.id, each.status, _age(now - each.began), _nodes(each)) for each in runs]
-    abouts = (f"waits for {each.waits_for}" if each.waits_for else each.title for each in runs)
+    rows: list[tuple[str, ...]] = []
+    abouts: list[str] = []
+    for run in runs:
+        about = run.title
+        if run.waits_for:
+            about = f"waits for {run.waits_for}"
+        rows.append((run.id, run.status, _age(now - run.began), _nodes(run)))
+        abouts.append(about)
     return columns(rows, abouts, width)
 
 

@@ -47,8 +47,12 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
 
 
 def _shown(value: Any, terminal: Terminal) -> str:
-    if terminal.output in ("json", "jsonl"):
-        return as_json(value, indent=2 if terminal.output == "json" and terminal.out.isatty() else None)
+    if terminal.output == "jsonl":
+        return as_json(value)
+    if terminal.output == "json" and not terminal.out.isatty():
+        return as_json(value)
+    if terminal.output == "json":
+        return as_json(value, indent=2)
     if isinstance(value, str):
         return clean(value).rstrip("\n")
     return as_json(value, indent=2)

@@ -44,8 +44,13 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     if args.action == "check":
         return await _check(file, terminal)
     plan = file.check(None)
-    draw = {"mermaid": mermaid, "svg": svg}.get(args.format)
-    terminal.answer(draw(plan) if draw else text_picture(plan, terminal.width or WIDTH))
+    if args.format == "mermaid":
+        picture = mermaid(plan)
+    elif args.format == "svg":
+        picture = svg(plan)
+    else:
+        picture = text_picture(plan, terminal.width or WIDTH)
+    terminal.answer(picture)
     return Exit.ANSWER
 
 
@@ -79,18 +84,22 @@ async def _check(file: PlanFile, terminal: Terminal) -> Exit:
     plan = checked.plan
     doubts = [*checked.doubts, *await unused_edge_warnings(plan, checked.catalogue.tools)]
     warnings = [*file.warnings(plan, checked.catalogue), *file.lines(doubts)]
-    quote = None
+    _warn(warnings, terminal)
+
+    nodes = "node" if len(plan.nodes) == 1 else "nodes"
+    lines = [f"{file.name}: {len(plan.nodes)} {nodes}, no problems"]
+    data: dict[str, Any] = {"plan": file.name, "nodes": len(plan.nodes), "problems": [], "warnings": warnings}
     if file.script:
         quote = file.quote(checked.catalogue)
-    _warn(warnings, terminal)
-    about = f"{file.name}: {len(plan.nodes)} node{'s' * (len(plan.nodes) != 1)}, no problems"
-    quoted = {"quote": quote.data()} if quote else {}
-    result = {"plan": file.name, "nodes": len(plan.nodes), "problems": [], "warnings": warnings}
-    terminal.result("\n".join([about, *(quote.lines() if quote else ())]), {**result, **quoted})
+        lines += quote.lines()
+        data["quote"] = quote.data()
+    terminal.result("\n".join(lines), data)
     return Exit.ANSWER
 
 
 def _warn(warnings: list[str], terminal: Terminal) -> None:
     """Write warnings where no JSON has them."""
-    for line in warnings if terminal.output not in ("json", "jsonl") else ():
+    if terminal.output in ("json", "jsonl"):
+        return
+    for line in warnings:
         terminal.notice(f"warning: {line}")

@@ -1,6 +1,7 @@
 """`sennit run`: run a plan file, or a program; `sennit fork`: run again what is over, and take over what it made."""
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from sennit.starter.plans.inputs import pairs, read_inputs
 from sennit.starter.plans.plan_check import check_plan
 from sennit.starter.plans.plan_file import PlanFile, read_plan, read_script
 from sennit.starter.terminal.console import Terminal
-from sennit.workflows.plan.language.nodes import Plan
+from sennit.workflows.plan.language.nodes import InputSpec, Plan
 from sennit.workflows.plan.language.text import nearest_or_known
 from sennit.workflows.plan.programs.program_plan import title_of
 
@@ -63,13 +64,21 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     for name in files:
         if name not in plan.inputs:
             raise Refused(f"--attach {name[:60]}: there is no such input{nearest_or_known(name, plan.inputs)}")
-    inputs = read_inputs(args.input, {name: spec for name, spec in plan.inputs.items() if name not in files})
-    title = plan.goal or file.title or ("plan" if args.plan == "-" else Path(args.plan).stem)
-    what: dict[str, Any] = {"program": file.script} if file.script else {"plan": file.data}
-    what |= {"attachments": files} if files else {}
+    declared = {name: spec for name, spec in plan.inputs.items() if name not in files}
+    file_name = "plan" if args.plan == "-" else Path(args.plan).stem
+    what: dict[str, Any] = {
+        "inputs": read_inputs(args.input, declared),
+        "title": plan.goal or file.title or file_name,
+    }
+    if file.script:
+        what["program"] = file.script
+    else:
+        what["plan"] = file.data
+    if files:
+        what["attachments"] = files
     if args.trust_program:
         terminal.notice("--trust-program: where the kernel cannot confine this program, it can do whatever you can")
-    return await launch(args, terminal, **what, inputs=inputs, docs=args.docs, title=title)
+    return await launch(args, terminal, **what, docs=args.docs)
 
 
 async def checked_for(args: argparse.Namespace, file: PlanFile, terminal: Terminal) -> Plan:
@@ -90,17 +99,28 @@ async def _fork(args: argparse.Namespace, terminal: Terminal) -> Exit:
         origin = await sennit.origin(args.run)
         if script:
             origin = origin.with_script(script, args.node, pairs(args.input, "--input"))
-        declared = PlanFile(args.run, origin.plan).check(None).inputs if origin.plan is not None else {}
-        inputs = read_inputs(args.input, declared, partial=True)
+        declared: Mapping[str, InputSpec] = {}
+        if origin.plan is not None:
+            declared = PlanFile(args.run, origin.plan).check(None).inputs
+        what: dict[str, Any] = {
+            "origin": origin,
+            "inputs": read_inputs(args.input, declared, partial=True),
+            "title": title_of(script),
+        }
+
+        # Inputs that the origin did not have, such as those of a new script, must be given now.
         missing = {name: spec for name, spec in declared.items() if name not in origin.inputs}
-        read_inputs([word for word in args.input if word.partition("=")[0] in missing], missing)
-        found = {"origin": origin, "inputs": inputs, "title": title_of(script)}
-        return found | ({"repeat_writes": True} if args.repeat_writes else {})
+        given = [word for word in args.input if word.partition("=")[0] in missing]
+        read_inputs(given, missing)
+        if args.repeat_writes:
+            what["repeat_writes"] = True
+        return what
 
     async def review(sennit: Sennit, what: dict[str, Any]) -> Exit | None:
         if args.id is not None and not args.again and await _is_there(sennit, args.id):
             return None  # nothing is started: the run of that id is joined
-        given = {name: value for name, value in what.items() if name != "title"}
+        given = dict(what)
+        del given["title"]
         shown = Review(args, terminal)
         await shown.show(sennit.dry_run(**given, docs=args.docs, **run_options(args)), "start this fork?")
         return shown.exit

@@ -78,9 +78,8 @@ def add_arguments(parser: Parser) -> None:
     parser.describe("|".join(_ABOUT), examples)
     actions = parser.add_subparsers(prog="sennit schedule", dest="action", metavar="ACTION", required=True)
     for action, about in _ABOUT.items():
-        command = actions.add_parser(
-            action, help=about, description=f"{about[0].upper()}{about[1:]}.", epilog=CONNECTION
-        )
+        description = f"{about[0].upper()}{about[1:]}."
+        command = actions.add_parser(action, help=about, description=description, epilog=CONNECTION)
         add_common_arguments(command)
         if action != "list":
             command.add_argument("name", metavar="NAME", help="the schedule's name; its runs are NAME-TIME")
@@ -181,21 +180,25 @@ async def _request(args: argparse.Namespace, terminal: Terminal) -> tuple[dict[s
     file = read_plan(args.plan)
     checked = await checked_for(args, file, terminal)
     inputs = read_inputs(args.input, checked.inputs)
-    plan = program_plan(file.script, inputs) if file.script else file.data
-    title = checked.goal or file.title or ("plan" if args.plan == "-" else Path(args.plan).stem)
+    plan = file.data
+    if file.script:
+        plan = program_plan(file.script, inputs)
+    file_name = "plan" if args.plan == "-" else Path(args.plan).stem
+    title = checked.goal or file.title or file_name
     return build_request(plan=plan, inputs=inputs, **options), summary(title), plan
 
 
 def _check_folder(folder: str) -> None:
     """Raise Refused if the workers of the local stack, which have our settings, let no scheduled run read a folder."""
-    roots = [root for root in os.environ.get("SENNIT_DOCS_ROOTS", "").split(os.pathsep) if root]
-    usual = os.environ.get("SENNIT_DOCS")
     whole = Path(folder).resolve()
+    usual = os.environ.get("SENNIT_DOCS")
     if usual and whole == Path(usual).expanduser().resolve():
         return
-    if not any(whole.is_relative_to(Path(root).expanduser().resolve()) for root in roots):
-        way = "name it or a folder above it in SENNIT_DOCS_ROOTS"
-        raise Refused(f"--docs {folder} is outside SENNIT_DOCS_ROOTS, and nobody opens it for a scheduled run; {way}")
+    for root in os.environ.get("SENNIT_DOCS_ROOTS", "").split(os.pathsep):
+        if root and whole.is_relative_to(Path(root).expanduser().resolve()):
+            return
+    way = "name it or a folder above it in SENNIT_DOCS_ROOTS"
+    raise Refused(f"--docs {folder} is outside SENNIT_DOCS_ROOTS, and nobody opens it for a scheduled run; {way}")
 
 
 def _wrong_times(args: argparse.Namespace, error: RPCError) -> SennitError:
@@ -220,7 +223,8 @@ async def _list(sennit: Sennit, terminal: Terminal) -> Exit:
                 action = listed.schedule.action
             if isinstance(action, ScheduleListActionStartWorkflow) and action.workflow == WORKFLOW_TYPE:
                 summary = await _summary(sennit.client, listed)
-                found += [summary] if summary is not None else []
+                if summary is not None:
+                    found.append(summary)
     except RPCError as error:
         raise error_of(error) from None
     found.sort(key=lambda each: str(each["schedule"]))
@@ -262,10 +266,12 @@ async def _summary(client: Client, each: ScheduleListDescription) -> dict[str, A
 
 def _started_by(info: ScheduleInfo) -> str:
     """Return the id of the last run that a schedule has started; "" if it has started none."""
-    action = None
-    if info.recent_actions:
-        action = info.recent_actions[-1].action
-    return action.workflow_id if isinstance(action, ScheduleActionExecutionStartWorkflow) else ""
+    if not info.recent_actions:
+        return ""
+    action = info.recent_actions[-1].action
+    if not isinstance(action, ScheduleActionExecutionStartWorkflow):
+        return ""
+    return action.workflow_id
 
 
 async def _summary_of_run(client: Client, run: str) -> RunSummary | None:
@@ -312,18 +318,23 @@ def table(found: list[dict[str, Any]], width: int) -> str:
     """Return a line a schedule: name, times, when it is due, its last run with its status, and its title; below it
     stands why others did not come.
     """
-    rows = []
+    rows: list[list[str]] = []
+    titles: list[str] = []
     for each in found:
         due = ""
-        if each["next"]:
+        if each["paused"]:
+            due = "paused"
+        elif each["next"]:
             due = f"next {_time(datetime.fromisoformat(each['next']))}"
         last = "no run yet"
         if each["last_run"]:
             last = f"last {each['last_run']} {each['last_status']}".rstrip()
-        cells = (each["schedule"], each["cron"], "paused" if each["paused"] else due, last)
+        cells = (each["schedule"], each["cron"], due, last)
         rows.append([one_line(cell) for cell in cells])
+        titles.append(each["title"])
+
     lines: list[str] = []
-    for each, line in zip(found, columns(rows, [each["title"] for each in found], width).splitlines(), strict=True):
+    for each, line in zip(found, columns(rows, titles, width).splitlines(), strict=True):
         lines.append(line)
         if each["why"]:
             lines.append(f"  {one_line(each['why'])}")

@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import os
 from collections.abc import Mapping
+from typing import Any
 
 from temporalio.api.enums.v1 import IndexedValueType, TaskQueueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSearchAttributesRequest
@@ -75,8 +76,11 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
         return await _create_store(args, terminal)
     sennit = await connect(args, terminal)
     server = sennit.server
+
+    # The namespace comes first: attributes and rates belong to it.
     is_new = await _create_namespace(sennit)
-    existing = await _existing_attributes(sennit, NAMESPACE_SECONDS if is_new else 0)
+    patience = NAMESPACE_SECONDS if is_new else 0
+    existing = await _existing_attributes(sennit, patience)
     wrong = wrong_types(existing)
     if wrong:
         remedy = "remove them with `temporal operator search-attribute remove`, or use another namespace"
@@ -86,17 +90,28 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
         await _create_attributes(sennit, missing)
     for provider, calls in rates.items():
         await _limit_rate(sennit, provider, calls)
-    moving = 0
+
+    # What was done, as lines for a person and as data.
+    lines: list[str] = []
+    if is_new:
+        lines.append(f"created namespace {server.namespace}; it keeps ended runs for {RETENTION_DAYS} days")
+    lines += attribute_lines(server.namespace, missing)
+    lines += _rate_lines(rates)
+    data: dict[str, Any] = {
+        "namespace": server.namespace,
+        "namespace_created": is_new,
+        "created": list(missing),
+        "kept": _kept(missing),
+        "rates": rates,
+    }
     if version:
         moving = await promote(sennit.client, version)
-    views = {name: {"query": query, "url": server.list_link(query)} for name, query in VIEWS.items()}
-    done = {"namespace": server.namespace, "namespace_created": is_new, "created": list(missing)}
-    promoted = {"promoted": args.promote, "moving": moving} if version else {}
-    news = f"created namespace {server.namespace}; it keeps ended runs for {RETENTION_DAYS} days"
-    lines = [*attribute_lines(server.namespace, missing), *_rate_lines(rates)]
-    lines += [_promotion_line(args.promote, moving)] * bool(version)
-    text = "\n".join([*[news] * is_new, *lines, "", *view_lines(server)])
-    terminal.result(text, {**done, "kept": _kept(missing), "rates": rates, **promoted, "views": views})
+        lines.append(_promotion_line(args.promote, moving))
+        data["promoted"] = args.promote
+        data["moving"] = moving
+    lines += ["", *view_lines(server)]
+    data["views"] = {name: {"query": query, "url": server.list_link(query)} for name, query in VIEWS.items()}
+    terminal.result("\n".join(lines), data)
     return Exit.ANSWER
 
 
@@ -122,18 +137,26 @@ def attribute_lines(namespace: str, missing: Mapping[str, str]) -> list[str]:
     """Return which attributes were created and which were there."""
     lines = []
     if missing:
-        lines.append(f"created in {namespace}: " + ", ".join(f"{name} ({kind})" for name, kind in missing.items()))
+        lines.append(f"created in {namespace}: {_attribute_list(missing)}")
         lines.append("runs that start a minute from now set them; runs that are under way do not")
-    if _kept(missing):
-        lines.append(f"already in {namespace}: " + ", ".join(_kept(missing)))
+    kept = _kept(missing)
+    if kept:
+        lines.append(f"already in {namespace}: {', '.join(kept)}")
     return lines
 
 
+def _attribute_list(attributes: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} ({kind})" for name, kind in attributes.items())
+
+
 def _rate_lines(rates: Mapping[str, int]) -> list[str]:
-    return [
-        f"{llm_queue(provider)}: {f'at most {calls:,} calls a minute' if calls else 'no cap'}, of all workers together"
-        for provider, calls in rates.items()
-    ]
+    lines: list[str] = []
+    for provider, calls in rates.items():
+        cap = "no cap"
+        if calls:
+            cap = f"at most {calls:,} calls a minute"
+        lines.append(f"{llm_queue(provider)}: {cap}, of all workers together")
+    return lines
 
 
 def _promotion_line(version: str, moving: int) -> str:
@@ -152,14 +175,20 @@ def view_lines(server: TemporalServer) -> list[str]:
     how = "open one, then Save as New"
     if not server.ui:
         how = "paste as filter; with SENNIT_UI=http://HOST:PORT they are links"
-    views = [f"  {name:<17} {server.list_link(query) or query}" for name, query in VIEWS.items()]
-    return [f"views for the web UI ({how}):", *views]
+    lines = [f"views for the web UI ({how}):"]
+    for name, query in VIEWS.items():
+        link = server.list_link(query) or query
+        lines.append(f"  {name:<17} {link}")
+    return lines
 
 
 def wrong_types(existing: Mapping[str, int]) -> list[str]:
     """Return those of our attributes that exist with another type."""
-    ours = {name: kind for name, kind in KINDS.items() if name in existing}
-    return [f"{name} should be {kind}" for name, kind in ours.items() if existing[name] != _value_type(kind)]
+    wrong: list[str] = []
+    for name, kind in KINDS.items():
+        if name in existing and existing[name] != _value_type(kind):
+            wrong.append(f"{name} should be {kind}")
+    return wrong
 
 
 def _kept(missing: Mapping[str, str]) -> list[str]:
@@ -211,7 +240,7 @@ async def _create_attributes(sennit: Sennit, missing: Mapping[str, str]) -> None
 def attributes_error(namespace: str, error: RPCError) -> SennitError:
     """Return what to do if a namespace is full, or if clients may not create attributes, as on Temporal Cloud."""
     if error.status in _NOT_ALLOWED:
-        wanted = ", ".join(f"{name} ({kind})" for name, kind in KINDS.items())
+        wanted = _attribute_list(KINDS)
         return Refused(f"this server lets no client create search attributes; add these to {namespace}: {wanted}")
     if "cannot have more than" in error.message:
         return Refused(f"{error.message.rstrip('.')} in namespace {namespace}; use a namespace with room")

@@ -68,7 +68,10 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
 
 async def _write_figures(terminal: Terminal, run: Run[Any], *, is_open: bool) -> Exit:
     """Write the figures of a run: those in its report need no worker."""
-    figures = None if is_open else (await run.outcome()).report.figures
+    figures = None
+    if not is_open:
+        outcome = await run.outcome()
+        figures = outcome.report.figures
     if figures is None:
         figures = (await run.figures()).figures
     terminal.result(figures_text(figures), figures.model_dump(mode="json"))
@@ -77,7 +80,8 @@ async def _write_figures(terminal: Terminal, run: Run[Any], *, is_open: bool) ->
 
 def _write_sharing(terminal: Terminal, reasons: dict[str, str]) -> Exit:
     column = max(map(len, reasons), default=0)
-    terminal.result("\n".join(f"{node:<{column}}  {reason}" for node, reason in reasons.items()), reasons)
+    lines = [f"{node:<{column}}  {reason}" for node, reason in reasons.items()]
+    terminal.result("\n".join(lines), reasons)
     return Exit.ANSWER
 
 

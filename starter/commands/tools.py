@@ -62,18 +62,25 @@ async def _try(args: argparse.Namespace, terminal: Terminal) -> Exit:
     """Write what one call returns to standard output. Raises Refused if it was not made, SennitError if it failed."""
     if len(args.words) != 2:
         raise Refused("name one tool: sennit tools try NAME --arg NAME=VALUE; sennit tools lists them")
-    docs = [f"--docs={args.docs}"] if args.docs else []
-    options = [*(f"--arg={word}" for word in args.arg), *docs, *["--yes"] * args.yes]
-    found = await try_tool(args.words[1], options)
-    if "refused" in found:
-        raise Refused(clean(str(found["refused"])))
-    if "error" in found:
-        error = found["error"]
+    name = args.words[1]
+    options = [f"--arg={word}" for word in args.arg]
+    if args.docs:
+        options.append(f"--docs={args.docs}")
+    if args.yes:
+        options.append("--yes")
+
+    reply = await try_tool(name, options)
+    if "refused" in reply:
+        raise Refused(clean(str(reply["refused"])))
+    if "error" in reply:
+        error = reply["error"]
         if error["stack"]:
             terminal.notice(error["stack"].rstrip())
-        raise SennitError(f"{args.words[1]} failed: {error['type']}: {clean(error['message'])}")
-    result = found["result"]
-    text = clean(result) if isinstance(result, str) else json.dumps(result, ensure_ascii=False, indent=2)
+        raise SennitError(f"{name} failed: {error['type']}: {clean(error['message'])}")
+    result = reply["result"]
+    text = json.dumps(result, ensure_ascii=False, indent=2)
+    if isinstance(result, str):
+        text = clean(result)
     terminal.result(text, result)
     return Exit.ANSWER
 
@@ -90,12 +97,14 @@ async def _log_in(args: argparse.Namespace, terminal: Terminal) -> Exit:
 
 def _describe(name: str, catalogue: Catalogue, terminal: Terminal) -> Exit:
     tools = {tool["name"]: tool for tool in catalogue.tools}
-    if name not in tools:
-        if why := catalogue.why_off(name):
+    tool = tools.get(name)
+    if tool is None:
+        why = catalogue.why_off(name)
+        if why:
             raise Refused(f"{name} is off here: {why}")
         raise Refused(no_such_tool(name, tools))
-    text = tool_text(tools[name], terminal.columns)
-    terminal.result(text, {**tools[name], "example": example_of(tools[name])})
+    text = tool_text(tool, terminal.columns)
+    terminal.result(text, {**tool, "example": example_of(tool)})
     return Exit.ANSWER
 
 
@@ -103,24 +112,36 @@ def tools_text(catalogue: Catalogue, width: int | None) -> str:
     """Return a few lines a tool: name, arguments (required ones first), effect, what it does, and any hint."""
     lines = []
     for tool in catalogue.tools:
-        schema = tool.get("schema") or {}
-        required = schema.get("required", ())
-        names = sorted(schema.get("properties", {}), key=lambda name: name not in required)
-        arguments = ", ".join(name if name in required else f"{name}?" for name in names)
-        call, about = one_line(f"{tool['name']}({arguments})"), one_line(str(tool.get("description", "")))
+        call = one_line(f"{tool['name']}({_arguments(tool)})")
+        about = one_line(str(tool.get("description", "")))
         if width is not None:
-            call, about = fit(call, width - 10), fit(about, width - 4)
-        lines += [f"{call}  {fit(str(tool.get('effect', '')), 8)}", f"    {about}"]
+            call = fit(call, width - 10)
+            about = fit(about, width - 4)
+        effect = fit(str(tool.get("effect", "")), 8)
+        lines.append(f"{call}  {effect}")
+        lines.append(f"    {about}")
         if tool.get("hint"):
             lines.append(f"    {one_line(str(tool['hint']))}")
     return "\n".join(lines)
 
 
+def _arguments(tool: dict[str, Any]) -> str:
+    """Return the names of a tool's arguments: `path, lines?`, with a mark at each that may be left out."""
+    schema = tool.get("schema") or {}
+    properties = schema.get("properties", {})
+    required = schema.get("required", ())
+    names = [name for name in properties if name in required]
+    names += [f"{name}?" for name in properties if name not in required]
+    return ", ".join(names)
+
+
 def tool_text(tool: dict[str, Any], width: int) -> str:
     """Return all of a tool: what it does and how it may be called, the schemas, and an example call."""
     effect = tool["effect"]
-    if effect == "write":
-        effect += f" (asks for approval; {'may be repeated' if tool.get('idempotent') else 'is not repeated'})"
+    is_write = effect == "write"
+    if is_write:
+        repeats = "may be repeated" if tool.get("idempotent") else "is not repeated"
+        effect += f" (asks for approval; {repeats})"
     facts = {
         "effect": effect,
         "timeout": f"{tool['timeout']:g} s",
@@ -132,21 +153,29 @@ def tool_text(tool: dict[str, Any], width: int) -> str:
     lines += [f"{name:<9} {one_line(str(value))}" for name, value in facts.items() if value]
     for title, schema in (("arguments", tool.get("schema")), ("returns", tool.get("output_schema"))):
         if schema:
-            lines += [title, *(f"    {line}" for line in _pretty(schema, width - 4).splitlines())]
+            lines.append(title)
+            for line in _pretty(schema, width - 4).splitlines():
+                lines.append(f"    {line}")
+
+    # The same call in a plan, and in a shell.
     example = example_of(tool)
     written = json.dumps(example, ensure_ascii=False)
-    words = " ".join(shlex.quote(f"--arg={name}={_word(value)}") for name, value in example.items())
-    call = " ".join(
-        filter(None, ("sennit tools try", tool["name"], words, "--yes" if tool["effect"] == "write" else ""))
-    )
-    lines += ["example", f"    - {{id: a, kind: tool, tool: {tool['name']}, args: {written}}}", f"    {call}"]
+    words = ["sennit", "tools", "try", tool["name"]]
+    words += [f"--arg={name}={_word(value)}" for name, value in example.items()]
+    if is_write:
+        words.append("--yes")
+    lines.append("example")
+    lines.append(f"    - {{id: a, kind: tool, tool: {tool['name']}, args: {written}}}")
+    lines.append(f"    {shlex.join(words)}")
     return clean("\n".join(lines))
 
 
 def example_of(tool: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of a call that the schema allows; none where no such value is found."""
     value = example_value(tool.get("schema"))
-    return value if isinstance(value, dict) else {}
+    if not isinstance(value, dict):
+        return {}
+    return value
 
 
 def _word(value: Any) -> str:
@@ -160,8 +189,11 @@ def _pretty(value: Any, width: int) -> str:
     line = json.dumps(value, ensure_ascii=False)
     if len(line) <= width or not isinstance(value, dict | list) or not value:
         return line
-    parts = list(value.items()) if isinstance(value, dict) else [(None, each) for each in value]
-    inside = [f"{json.dumps(name)}: " * (name is not None) + _pretty(each, width - 2) for name, each in parts]
-    opening, closing = "{}" if isinstance(value, dict) else "[]"
-    body = ",\n".join(inside).replace("\n", "\n  ")
+    if isinstance(value, dict):
+        entries = [f"{json.dumps(name)}: {_pretty(entry, width - 2)}" for name, entry in value.items()]
+        opening, closing = "{", "}"
+    else:
+        entries = [_pretty(entry, width - 2) for entry in value]
+        opening, closing = "[", "]"
+    body = ",\n".join(entries).replace("\n", "\n  ")
     return f"{opening}\n  {body}\n{closing}"

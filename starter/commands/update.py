@@ -2,9 +2,10 @@
 
 import argparse
 import json
+from collections.abc import Sequence
 from typing import Any
 
-from sennit.starter.client.decisions import checked_update
+from sennit.starter.client.decisions import MODELS, checked_update
 from sennit.starter.client.errors import Exit, NoAnswer, Refused
 from sennit.starter.client.run import Run
 from sennit.starter.commands.command_line import Parser, add_run_argument
@@ -16,6 +17,7 @@ from sennit.starter.plans.plan_file import read_script
 from sennit.starter.terminal.console import Terminal
 from sennit.starter.terminal.prompt import Typist, ask_line, value_of
 from sennit.starter.terminal.render import blocked_lines
+from sennit.workflows.messages.result import BlockedOn
 from sennit.workflows.messages.updates import UPDATES
 from sennit.workflows.plan.language.json_schema import typed_value, wrong_argument
 from sennit.workflows.plan.language.text import clean
@@ -92,7 +94,10 @@ def add_arguments(parser: Parser) -> None:
 def _list_of_updates() -> str:
     lines = []
     for model in UPDATES:
-        fields = " ".join(name if field.is_required() else f"[{name}]" for name, field in model.model_fields.items())
+        names: list[str] = []
+        for name, field in model.model_fields.items():
+            names.append(name if field.is_required() else f"[{name}]")
+        fields = " ".join(names)
         lines.append(f"  {model.name:<12} {fields:<22} {model.example}")
     return "\n".join(["updates:", *lines, ""])
 
@@ -136,13 +141,16 @@ def fields_of(args: argparse.Namespace) -> dict[str, Any]:
     """Return the update's fields; raises Refused."""
     if args.command == "update":
         return read_fields(args.name, args.fields)
-    fields = {
-        name: getattr(args, name, None) for name in ("node", "reason", "repeat_effect", "digest", "repeat_writes")
-    }
-    if why := getattr(args, "why", None):
-        fields["reason"] = fields["reason"] or why
-    fields = {name: value for name, value in fields.items() if value}
-    if changed := getattr(args, "set", None):
+    fields: dict[str, Any] = {}
+    for name in ("node", "reason", "repeat_effect", "digest", "repeat_writes"):
+        value = getattr(args, name, None)
+        if value:
+            fields[name] = value
+    why = getattr(args, "why", None)
+    if why:
+        fields.setdefault("reason", why)
+    changed = getattr(args, "set", None)
+    if changed:
         pairs(changed, "--set")  # their form; `run` reads the values when it knows the tool
     if args.command == "edit":
         fields["script"] = read_script(args.script)
@@ -155,32 +163,45 @@ async def _changed_arguments(run: Run[Any], node: str, words: list[str]) -> dict
     """Return arguments from `name=value` words, read by the types that the tool of the waiting write takes. Raises
     Refused for one that the tool does not have, or whose value is of no such type.
     """
-    waiting = [item for item in (await run.view()).blocked if item.node == node and item.update == "approve"]
-    if not waiting:
+    item = await _waiting_for(run, node, "approve")
+    if item is None:
         raise Refused(f"{node} waits for no approval now; see: sennit status {run.id}")
-    known = waiting[0].arguments
-    changed = {}
+    known = item.arguments
+    changed: dict[str, Any] = {}
     for name, text in pairs(words, "--set").items():
-        types = known.get(name, []) if known is not None else []
-        changed[name] = text if types == ["string"] else typed_value(text, frozenset(types))
-        wrong = None
+        types: Sequence[str] = ()
+        if known is not None:
+            types = known.get(name, ())
+        if list(types) == ["string"]:
+            changed[name] = text
+        else:
+            changed[name] = typed_value(text, frozenset(types))
         if known is not None:
             wrong = wrong_argument(name, changed[name], known)
-        if wrong:
-            raise Refused(f"--set {name[:60]}: {node} {wrong}")
+            if wrong:
+                raise Refused(f"--set {name[:60]}: {node} {wrong}")
     return changed
+
+
+async def _waiting_for(run: Run[Any], node: str, update: str) -> BlockedOn | None:
+    """Return what the run waits for at this node that this update would settle; None if it does not."""
+    view = await run.view()
+    for item in view.blocked:
+        if item.node == node and item.update == update:
+            return item
+    return None
 
 
 async def _ask_value(run: Run[Any], node: str, terminal: Terminal) -> str:
     """Return what the person at the terminal answers. Raises Refused without one, or if the node asks nothing."""
-    asked = [item for item in (await run.view()).blocked if item.node == node and item.update == "answer"]
-    if not asked:
+    item = await _waiting_for(run, node, "answer")
+    if item is None:
         raise Refused(f"{node} asks for no value now; give one, or see: sennit status {run.id}{terminal.flags}")
     if not terminal.has_person:
-        raise Refused(f"nobody is at a terminal to be asked; give the value: {asked[0].command}{terminal.flags}")
-    for line in blocked_lines(asked[0], terminal.flags):
+        raise Refused(f"nobody is at a terminal to be asked; give the value: {item.command}{terminal.flags}")
+    for line in blocked_lines(item, terminal.flags):
         terminal.notice(line, "yellow")
-    typed = await ask_line(Typist(terminal).ask, asked[0], terminal.notice)
+    typed = await ask_line(Typist(terminal).ask, item, terminal.notice)
     if typed is None:
         raise Refused(f"{node} was given no value and waits for one")
     return typed
@@ -192,7 +213,10 @@ async def _expected_value(run: Run[Any], node: str) -> Any:
         view = await run.view()
     except NoAnswer:
         return None
-    return next((item.example.get("value") for item in view.blocked if item.node == node), None)
+    for item in view.blocked:
+        if item.node == node:
+            return item.example.get("value")
+    return None
 
 
 def read_fields(name: str, words: list[str]) -> dict[str, Any]:
@@ -202,7 +226,7 @@ def read_fields(name: str, words: list[str]) -> dict[str, Any]:
             return dict(json.loads(words[0]))
         except (ValueError, RecursionError) as error:
             raise Refused(f"the fields of {name} are not JSON: {error}") from None
-    model = next((model for model in UPDATES if model.name == name), None)
+    model = MODELS.get(name)
     fields: dict[str, Any] = {}
     for word in words:
         field, equals, text = word.partition("=")
@@ -216,5 +240,8 @@ def read_fields(name: str, words: list[str]) -> dict[str, Any]:
         kind = None
         if model and field in model.model_fields:
             kind = model.model_fields[field].annotation
-        fields[field] = text if kind is str else value_of(text)
+        if kind is str:
+            fields[field] = text
+        else:
+            fields[field] = value_of(text)
     return fields

@@ -72,8 +72,11 @@ class Child(ABC):
         code = None
         if self._process:
             code = self._process.poll()
-        how = f"was ended by {signal.Signals(-code).name}" if code and code < 0 else f"ended with exit status {code}"
-        return f"{self.name} {how}; the end of {self.log}:\n{last_lines(self.log, since=self._log_start)}"
+        how = f"ended with exit status {code}"
+        if code and code < 0:
+            how = f"was ended by {signal.Signals(-code).name}"
+        log = last_lines(self.log, since=self._log_start)
+        return f"{self.name} {how}; the end of {self.log}:\n{log}"
 
     async def launch(self, command: Sequence[str], env: Mapping[str, str], limit: float = START_LIMIT) -> None:
         """Start the command and wait until it answers. On any failure, also when cancelled, no process is left."""
@@ -90,7 +93,9 @@ class Child(ABC):
             if not ready:
                 self.kill()
         if not ready:
-            raise (WrongSettings if process.returncode == WRONG_SETTINGS else LocalStackFailed)(self.ending)
+            if process.returncode == WRONG_SETTINGS:
+                raise WrongSettings(self.ending)
+            raise LocalStackFailed(self.ending)
 
     def _spawn(self, command: Sequence[str], env: Mapping[str, str]) -> subprocess.Popen[bytes]:
         self.kill()
@@ -172,8 +177,11 @@ class Child(ABC):
                 if isinstance(failure, WrongSettings) and not was_ready:
                     raise
                 problem = str(failure)
-            deaths = 1 if time.monotonic() - began > STEADY else deaths + 1
-            if deaths >= (DEATHS_ONCE_READY if was_ready else DEATHS_NEVER_READY):
+            if time.monotonic() - began > STEADY:
+                deaths = 0
+            deaths += 1
+            most_deaths = DEATHS_ONCE_READY if was_ready else DEATHS_NEVER_READY
+            if deaths >= most_deaths:
                 raise LocalStackFailed(f"given up after {deaths} times in a row: {problem}")
             pause = min(MAX_RESTART_PAUSE_SECONDS, 0.1 * 2.0**deaths)
             say(f"{problem.partition(';')[0]}; starting it again in {pause:g} s")

@@ -30,8 +30,9 @@ class GrantFile:
     def open_folder(self, folder: str) -> None:
         """Let the runs of this stack read a folder, or a file that is attached to one."""
         with self._changing() as granted:
-            others = [known for known in granted.docs if known != folder]
-            granted.docs = (*others, folder)[-MAX_GRANTED_FOLDERS:]
+            folders = [known for known in granted.docs if known != folder]
+            folders.append(folder)  # the latest last: the first ones go when there is no room
+            granted.docs = tuple(folders[-MAX_GRANTED_FOLDERS:])
 
     def allow(self, workflow: str, *permissions: Permission) -> str:
         """Return a secret. The run of that id that shows it first, within an hour, has these permissions."""
@@ -45,7 +46,8 @@ class GrantFile:
         """Drop the grants that no run came for within an hour, and those of runs that are over."""
         writes = self._read().writes
         ended = [grant.secret for grant in writes if grant.run and await is_over(grant)]
-        if ended or any(not grant.run for grant in writes):
+        has_unclaimed = not all(grant.run for grant in writes)
+        if ended or has_unclaimed:
             with self._changing() as granted:
                 granted.writes = tuple(grant for grant in granted.writes if grant.secret not in ended)
 

@@ -23,7 +23,9 @@ def to_stderr(line: str) -> None:
 
 def last_lines(log: Path, *, since: int = 0) -> str:
     """Return the last five lines with text in a log, after its first `since` bytes."""
-    text = ""
-    if log.exists():
-        text = log.read_bytes()[since:][-20_000:].decode(errors="replace")
-    return "\n".join([line.strip() for line in text.splitlines() if line.strip()][-5:])
+    if not log.exists():
+        return ""
+    text = log.read_bytes()[since:][-20_000:].decode(errors="replace")
+    lines = [line.strip() for line in text.splitlines()]
+    with_text = list(filter(None, lines))
+    return "\n".join(with_text[-5:])

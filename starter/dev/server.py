@@ -81,7 +81,8 @@ class DevServer(Child):
         env = {name: value for name, value in os.environ.items() if not name.startswith("TEMPORAL_")}
         for attempt in range(4):
             if not self._started_before:
-                self.port, self.ui_port = free_port(self.port), free_port(self.ui_port)
+                self.port = free_port(self.port)
+                self.ui_port = free_port(self.ui_port)
             try:
                 await self.launch(list(self._command()), env)
                 break
@@ -100,9 +101,12 @@ class DevServer(Child):
 
     def _listens(self) -> bool:
         """Whether the port is this server's: what answers may be another one that took the port first."""
+        if not self._process:
+            return False
         with suppress(psutil.Error):
-            sockets = psutil.Process(self._process.pid).net_connections("tcp") if self._process else []
-            return any(each.status == psutil.CONN_LISTEN and each.laddr.port == self.port for each in sockets)
+            for connection in psutil.Process(self._process.pid).net_connections("tcp"):
+                if connection.status == psutil.CONN_LISTEN and connection.laddr.port == self.port:
+                    return True
         return False
 
     def _command(self) -> Iterator[str]:

@@ -159,7 +159,10 @@ class LocalStack:
         if not record:
             log = self.state.log("supervisor")
             raise LocalStackFailed(f"the local stack ended at once; the end of {log}:\n{last_lines(log)}")
-        self._say(f"Temporal at {record.address}, web UI {'at ' + record.ui_url if record.ui_url else 'off'}")
+        ui = "off"
+        if record.ui_url:
+            ui = f"at {record.ui_url}"
+        self._say(f"Temporal at {record.address}, web UI {ui}")
         return record
 
     def _spawn_supervisor(self, binary: str) -> ProcessIdentity:

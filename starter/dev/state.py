@@ -141,7 +141,9 @@ class StateDir:
         if environ.get("SENNIT_STATE"):
             return cls(Path(environ["SENNIT_STATE"]).expanduser().absolute())
         base = Path(environ.get("XDG_STATE_HOME") or "")
-        return cls((base if base.is_absolute() else Path.home() / ".local" / "state") / "sennit")
+        if not base.is_absolute():  # unset, or a relative path, which the XDG specification has us ignore
+            base = Path.home() / ".local" / "state"
+        return cls(base / "sennit")
 
     def log(self, name: Literal["server", "worker", "supervisor"], number: int = 1) -> Path:
         """Return the log of a process; that of the second worker is `worker-2.log`."""

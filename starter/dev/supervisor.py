@@ -211,9 +211,13 @@ class Supervisor:
 
 async def anything_runs(client: Client, which: str = "") -> bool | None:
     """Return whether a run, of those that `which` finds, runs; None when the server does not say."""
+    query = RUNS
+    if which:
+        query = f"{RUNS} AND ({which})"
     try:
         async with asyncio.timeout(5):
-            return (await client.count_workflows(f"{RUNS} AND ({which})" if which else RUNS)).count > 0
+            counted = await client.count_workflows(query)
+            return counted.count > 0
     except (RPCError, RuntimeError, TimeoutError):
         return None
 

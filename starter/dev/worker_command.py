@@ -43,5 +43,9 @@ async def run_to_end(
             child.kill()
             await child.wait()
     code = child.returncode or 0
-    lines = clean((problems or b"").decode(errors="replace")).strip().splitlines()
-    return Ended(code, written or b"", lines[-1] if lines else f"it ended with exit status {code}")
+    text_of_errors = clean((problems or b"").decode(errors="replace"))
+    last_line = f"it ended with exit status {code}"
+    lines = text_of_errors.strip().splitlines()
+    if lines:
+        last_line = lines[-1]
+    return Ended(code, written or b"", last_line)

@@ -101,7 +101,8 @@ def worker_environment(state: StateDir, address: str, health_port: int, environ:
     TEMPORAL_* of the client describe another server (TLS, keys, a profile) and are left out; an empty profile file
     keeps the SDK from reading the person's own.
     """
-    kept = {name: value for name, value in with_absolute_paths(environ).items() if not name.startswith("TEMPORAL_")}
+    absolute = with_absolute_paths(environ)
+    kept = {name: value for name, value in absolute.items() if not name.startswith("TEMPORAL_")}
     return kept | {
         "TEMPORAL_ADDRESS": address,
         "TEMPORAL_NAMESPACE": NAMESPACE,
@@ -119,13 +120,19 @@ def worker_environment(state: StateDir, address: str, health_port: int, environ:
 def with_absolute_paths(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the variables with their paths made absolute, for a process that works in another folder."""
     absolute = dict(environ)
-    names = [*(f"SENNIT_{name}" for name in PATHS), "SSL_CERT_FILE", "SSL_CERT_DIR"]
+    names = [f"SENNIT_{name}" for name in PATHS]
+    names += ["SSL_CERT_FILE", "SSL_CERT_DIR"]
     if "=" not in environ.get(MODEL_SETTINGS, ""):
         names.append(MODEL_SETTINGS)
     for name in names:
+        # A variable may have several paths, as PATH has.
+        paths: list[str] = []
+        for part in absolute.get(name, "").split(os.pathsep):
+            if part:
+                expanded = os.path.expanduser(part)  # noqa: PTH111  # a user without a home keeps the `~`
+                paths.append(str(Path(expanded).absolute()))
         if absolute.get(name):
-            parts = [os.path.expanduser(part) for part in absolute[name].split(os.pathsep) if part]  # noqa: PTH111
-            absolute[name] = os.pathsep.join(str(Path(part).absolute()) for part in parts)
+            absolute[name] = os.pathsep.join(paths)
     return absolute
 
 
@@ -137,15 +144,19 @@ def settings_digest(environ: Mapping[str, str] = os.environ, root: Path = PACKAG
     """
     environ = with_absolute_paths(environ)
     digest = sha256()
-    names = sorted(name for name in environ if name.startswith(INHERITED) and name not in OF_THE_CLIENT)
+    names = _inherited(environ)
     for name in names:
         for part in environ[name].split(os.pathsep):
             content = _content(Path(part))
             digest.update(repr((name, part, content)).encode())
-            mentioned = re.findall(r"\$\{?(\w+)", content.decode(errors="replace"))
-            names += [each for each in mentioned if each in environ and each not in names]
+            # A variable that a file names is looked at when its turn comes, behind the others.
+            for mentioned in re.findall(r"\$\{?(\w+)", content.decode(errors="replace")):
+                if mentioned in environ and mentioned not in names:
+                    names.append(mentioned)
+
     sources = sorted(root.glob("*.py"))
-    sources += [file for name in PACKAGES for file in _python_files(root / name)]  # which may be links
+    for package in PACKAGES:  # which may be links
+        sources += _python_files(root / package)
     for source in sources:
         digest.update(repr((str(source), _content(source))).encode())
     return digest.hexdigest()[:16]
@@ -156,8 +167,13 @@ def environment_digest(environ: Mapping[str, str] = os.environ) -> str:
     in two shells with equal digests would start the same workers.
     """
     environ = with_absolute_paths(environ)
-    names = sorted(name for name in environ if name.startswith(INHERITED) and name not in OF_THE_CLIENT)
-    return sha256(repr([(name, environ[name]) for name in names]).encode()).hexdigest()[:16]
+    variables = [(name, environ[name]) for name in _inherited(environ)]
+    return sha256(repr(variables).encode()).hexdigest()[:16]
+
+
+def _inherited(environ: Mapping[str, str]) -> list[str]:
+    """Return the names of the variables that workers take over from a client, in order."""
+    return sorted(name for name in environ if name.startswith(INHERITED) and name not in OF_THE_CLIENT)
 
 
 def changed_modules(state: StateDir) -> list[str]:
@@ -166,7 +182,11 @@ def changed_modules(state: StateDir) -> list[str]:
         noted = json.loads(state.modules.read_bytes())
     except (OSError, ValueError):
         return []
-    return [file for file, digest in noted.items() if sha256(_content(Path(file))).hexdigest() != digest]
+    changed: list[str] = []
+    for file, digest in noted.items():
+        if sha256(_content(Path(file))).hexdigest() != digest:
+            changed.append(file)
+    return changed
 
 
 def refuse_foreign_store(state: StateDir) -> None:

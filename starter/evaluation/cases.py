@@ -154,26 +154,32 @@ class _CaseReader:
         plan = file.check(None)
         self._check_inputs(case.inputs, plan.inputs)
         title = plan.goal or file.title or path.stem
-        started = {"program": file.script} if file.script else {"plan": file.data}
-        inputs = ""
+        what: dict[str, Any] = {"inputs": case.inputs, "title": title}
+        if file.script:
+            what["program"] = file.script
+        else:
+            what["plan"] = file.data
+        task = title
         if case.inputs:
-            inputs = f"\nIts inputs: {case.inputs}"
-        return {**started, "inputs": case.inputs, "title": title}, f"{title}{inputs}"
+            task += f"\nIts inputs: {case.inputs}"
+        return what, task
 
     def _check_inputs(self, given: Mapping[str, Any], declared: Mapping[str, InputSpec]) -> None:
         for name in given:
             if name not in declared:
                 self._report("inputs", no_such_input(name, declared), "inputs", name)
-        required = [name for name, spec in declared.items() if "default" not in spec.model_fields_set]
-        missing = [name for name in required if name not in given]
+        missing = [name for name, spec in declared.items() if spec.is_required and name not in given]
         if missing:
             self._report("inputs", f"these inputs are missing: {format_names(missing)}", "inputs")
 
     def _folder_of(self, docs: str, field: str) -> str:
         """Return the folder as an absolute path. One that is written so may be on the machine of the workers."""
-        folder = self._folder / Path(docs).expanduser()
-        if not Path(docs).expanduser().is_absolute() and not folder.is_dir():
-            where = (*self._where, field) if field else ("docs",)
+        path = Path(docs).expanduser()
+        folder = self._folder / path
+        if not path.is_absolute() and not folder.is_dir():
+            where: Where = ("docs",)
+            if field:
+                where = (*self._where, field)
             self.problems.append(Problem("docs", where, f"there is no folder {format_name(str(folder))}"))
         return docs_folder(str(folder), must_exist=False)
 

@@ -41,10 +41,11 @@ def attempts_of(cases: CaseSet, models: Sequence[str], prefix: str) -> list[Atte
             raise Refused(f"--model: {other} and {model} cannot be told apart in the ids of runs; evaluate them apart")
     attempts: list[Attempt] = []
     for model in dict.fromkeys(models) or ("",):
-        suffix = ""
-        if model:
-            suffix = f"-{slug(model)}"
-        attempts += [Attempt(case, model, checked_new_id(f"{prefix}-{case.name}{suffix}")) for case in cases.cases]
+        for case in cases.cases:
+            run = f"{prefix}-{case.name}"
+            if model:
+                run += f"-{slug(model)}"
+            attempts.append(Attempt(case, model, checked_new_id(run)))
     return attempts
 
 
@@ -134,6 +135,9 @@ class Evaluator:
 
         plan = await _plan_size(run)
         ended, _ = await self.sennit.look_up(run.id)
+        seconds = None
+        if ended.closed:
+            seconds = round(ended.closed - ended.began, 3)
         return CaseResult(
             case=attempt.case.name,
             model=attempt.model,
@@ -142,7 +146,7 @@ class Evaluator:
             right=not failures,
             why="; ".join(failures),
             answer=report.answer,
-            seconds=round(ended.closed - ended.began, 3) if ended.closed else None,
+            seconds=seconds,
             **_used(report.usage),
             **plan,
             repairs=await run.repairs(),

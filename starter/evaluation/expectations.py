@@ -48,7 +48,9 @@ class Expectation(Frozen):
         Marks of evidence, such as `[1]`, do not count. A text that is JSON is taken for its value where a value is
         expected.
         """
-        text = _MARK.sub("", answer).strip() if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+        text = json.dumps(answer, ensure_ascii=False)
+        if isinstance(answer, str):
+            text = _MARK.sub("", answer).strip()
         if "equals" in self.model_fields_set and not self._is_equal(answer, text):
             yield f"it does not equal {format_value(self.equals)}"
         for wanted in self.contains:
@@ -86,8 +88,12 @@ class Expectation(Frozen):
         if found and isinstance(answer, str):
             found = list(violations(_value_of(text), schema))
         for where, sentence in found[:3]:
-            place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in where)
-            yield f"its schema: {place} {sentence}" if place else f"its schema: {sentence}"
+            place = ""
+            for step in where:
+                place += f"[{step}]" if isinstance(step, int) else f".{step}"
+            if place:
+                sentence = f"{place} {sentence}"
+            yield f"its schema: {sentence}"
 
 
 def numbers_in(text: str) -> list[float]:

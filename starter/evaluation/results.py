@@ -180,17 +180,23 @@ def _changes(now: _Results, before: _Results) -> list[Change]:
 
 
 def _change(model: str, other: str, before: Mapping[str, CaseResult], now: Mapping[str, CaseResult]) -> Change:
-    shared = [case for case in now if case in before]
+    # Only cases that both have can be compared.
+    earlier: list[CaseResult] = []
+    later: list[CaseResult] = []
     better: list[str] = []
     worse: list[str] = []
-    for case in shared:
-        if now[case].right and not before[case].right:
+    for case, result in now.items():
+        if case not in before:
+            continue
+        earlier.append(before[case])
+        later.append(result)
+        if result.right and not before[case].right:
             better.append(case)
-        elif before[case].right and not now[case].right:
+        elif before[case].right and not result.right:
             worse.append(case)
     return Change(
-        before=figures_of(other, [before[case] for case in shared]),
-        now=figures_of(model, [now[case] for case in shared]),
+        before=figures_of(other, earlier),
+        now=figures_of(model, later),
         better=tuple(better),
         worse=tuple(worse),
     )

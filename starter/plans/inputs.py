@@ -37,11 +37,13 @@ def read_inputs(words: Iterable[str], declared: Mapping[str, InputSpec], *, part
             hint = f"{did_you_mean(name, declared)} (inputs: {', '.join(declared)})"
             raise Refused(f"--input {name[:60]}: there is no such input{hint}")
         found[name] = read_value(name, text, declared[name].type)
-    missing = [name for name, spec in declared.items() if name not in found and "default" not in spec.model_fields_set]
+    missing = [name for name, spec in declared.items() if spec.is_required and name not in found]
     if missing and not partial:
-        hints = " ".join(f"--input {name}={_EXAMPLES[declared[name].type]}" for name in missing)
-        which = f"the inputs {format_names(missing)} are" if len(missing) > 1 else f"the input `{missing[0]}` is"
-        raise Refused(f"{which} missing: add {hints}")
+        which = f"the input `{missing[0]}` is"
+        if len(missing) > 1:
+            which = f"the inputs {format_names(missing)} are"
+        words = [f"--input {name}={_EXAMPLES[declared[name].type]}" for name in missing]
+        raise Refused(f"{which} missing: add {' '.join(words)}")
     return found
 
 

@@ -25,8 +25,11 @@ def store_environment(address: str | None = None, namespace: str | None = None) 
     environment = dict(os.environ)
     if configured_server(address, namespace) is None and has_local_runs():
         return worker_environment(StateDir.find(), "", 0, environment)
-    connection = {"TEMPORAL_ADDRESS": address, "TEMPORAL_NAMESPACE": namespace}
-    return environment | {name: value for name, value in connection.items() if value}
+    if address:
+        environment["TEMPORAL_ADDRESS"] = address
+    if namespace:
+        environment["TEMPORAL_NAMESPACE"] = namespace
+    return environment
 
 
 async def unused_edge_warnings(plan: Plan, tools: Sequence[Mapping[str, Any]]) -> list[Problem]:
@@ -39,7 +42,9 @@ async def unused_edge_warnings(plan: Plan, tools: Sequence[Mapping[str, Any]]) -
     command = (*LEARN, "--output", "json")
     try:
         ended = await run_to_end(command, env=store_environment(), seconds=PATIENCE)
-        pairs = json.loads(ended.out)["pairs"] if ended.code == 0 else []
+        if ended.code != 0:
+            return []
+        pairs = json.loads(ended.out)["pairs"]
     except (TimeoutError, ValueError, KeyError):
         return []
     keys = keys_of(tools)

@@ -31,9 +31,10 @@ async def check_plan(file: PlanFile, note: Callable[[str], None], say: Callable[
     """
     try:
         catalogue = await read_catalogue()
-    except Refused as wrong:
-        if problems := await asyncio.to_thread(file.problems, None):
-            note(f"sennit: {wrong}")
+    except Refused as refused:
+        problems = await asyncio.to_thread(file.problems, None)
+        if problems:
+            note(f"sennit: {refused}")
             file.refuse(problems)
         raise
     for reason in sorted(set(catalogue.unavailable.values())):
@@ -46,7 +47,13 @@ async def check_plan(file: PlanFile, note: Callable[[str], None], say: Callable[
             if problem.where[-1] not in lines:
                 problems.append(problem)
 
-    file.refuse(problem for problem in problems if problem.code != DOUBT)
-    doubts = [problem for problem in problems if problem.code == DOUBT]
+    doubts: list[Problem] = []
+    wrong: list[Problem] = []
+    for problem in problems:
+        if problem.code == DOUBT:
+            doubts.append(problem)
+        else:
+            wrong.append(problem)
+    file.refuse(wrong)
     plan = await asyncio.to_thread(file.check, catalogue)
     return CheckedPlan(plan, catalogue, doubts)

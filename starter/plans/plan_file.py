@@ -64,24 +64,38 @@ class PlanFile:
         """Return all that is wrong with the plan: its form, its references and calls as far as the form is right, and
         its scripts.
         """
+        known_tools = None
+        known_models = None
         tools = None
         if catalogue:
-            tools = {tool["name"]: tool for tool in catalogue.tools}
-        found = list(script_problems(self.script, tools)) if self.script else []
-        if found:  # the plan around it is not of the person's making
-            return [self._explained(each, catalogue) for each in found]
+            known_tools = catalogue.tools
+            known_models = catalogue.models
+            tools = {tool["name"]: tool for tool in known_tools}
+
+        # The plan around a script is not of the person's making, so the problems of the script come alone.
+        if self.script:
+            in_script = list(script_problems(self.script, tools))
+            if in_script:
+                return self._explained(in_script, catalogue)
+
+        # A plan whose form is wrong is checked as far as it can be read.
+        problems: list[Problem] = []
+        part = None
         try:
-            plan, part = parse_plan(self.data), None
+            plan = parse_plan(self.data)
         except InvalidPlan as invalid:
-            found = list(invalid.problems)
+            problems += invalid.problems
             part = sound_part(self.data, invalid.problems)
             if part is None:
-                return found
+                return problems
             plan = part.plan
-        of_plan = problems_of(plan, catalogue.tools, models=catalogue.models) if catalogue else problems_of(plan)
-        of_plan += program_problems(plan, tools)
-        found += [each for each in of_plan if part is None or part.is_about(each.where)]
-        return [self._explained(each, catalogue) for each in found]
+
+        in_plan = problems_of(plan, known_tools, models=known_models)
+        in_plan += program_problems(plan, tools)
+        for problem in in_plan:
+            if part is None or part.is_about(problem.where):
+                problems.append(problem)
+        return self._explained(problems, catalogue)
 
     def warnings(self, plan: Plan | None, catalogue: Catalogue | None) -> list[str]:
         """Return what the file may not mean as it is written, a line each as those of BadPlan. Which nodes nobody uses
@@ -89,46 +103,57 @@ class PlanFile:
         """
         found: list[Problem] = []
         if plan is not None and catalogue is not None:
-            found += unused_nodes(plan, {tool["name"]: tool for tool in catalogue.tools})
-        for where, words in self.yaml.boolean_choices() if self.yaml else ():
-            message = f"YAML reads {words} here as true and false; if you mean the words, quote them"
-            found.append(Problem("boolean", where, message))
+            tools = {tool["name"]: tool for tool in catalogue.tools}
+            found += unused_nodes(plan, tools)
+        if self.yaml:
+            for where, words in self.yaml.boolean_choices():
+                message = f"YAML reads {words} here as true and false; if you mean the words, quote them"
+                found.append(Problem("boolean", where, message))
         return self.lines(sorted(found, key=self._position))
 
     @staticmethod
-    def _explained(problem: Problem, catalogue: Catalogue | None) -> Problem:
-        """Return a problem of an unknown tool with the reason why the tool is off here, if there is one."""
-        if catalogue is None or problem.code not in ("unknown_tool", "name"):
-            return problem
-        named = _CALLED.match(problem.message)
-        why = ""
-        if named:
-            why = catalogue.why_off(named[1])
-        return (
-            Problem(problem.code, problem.where, f"the tool `{named[1]}` is off here: {why}")
-            if named and why
-            else problem
-        )
+    def _explained(problems: Iterable[Problem], catalogue: Catalogue | None) -> list[Problem]:
+        """Return the problems; one of an unknown tool gives the reason why the tool is off here, if there is one."""
+        explained: list[Problem] = []
+        for problem in problems:
+            if catalogue is not None and problem.code in ("unknown_tool", "name"):
+                named = _CALLED.match(problem.message)
+                if named:
+                    tool = named[1]
+                    why = catalogue.why_off(tool)
+                    if why:
+                        problem = Problem(problem.code, problem.where, f"the tool `{tool}` is off here: {why}")
+            explained.append(problem)
+        return explained
 
     def quote(self, catalogue: Catalogue, inputs: Mapping[str, Any] | None = None, model: str = "") -> Quote:
         """Return what a program without problems can cost; `model` serves every role."""
         prices = dict(catalogue.prices)
-        for role in get_args(Role) if model else ():
-            price = prices.get(model.partition(",")[0].strip())
-            prices = {name: each for name, each in prices.items() if name != role} | ({role: price} if price else {})
-        return quote_of(self.script, {tool["name"]: tool for tool in catalogue.tools}, prices.get, inputs)
+        if model:
+            # A model without a known price has none in any role either.
+            first_model = model.partition(",")[0].strip()
+            price = prices.get(first_model)
+            for role in get_args(Role):
+                prices.pop(role, None)
+                if price:
+                    prices[role] = price
+        tools = {tool["name"]: tool for tool in catalogue.tools}
+        return quote_of(self.script, tools, prices.get, inputs)
 
     def refuse(self, problems: Iterable[Problem]) -> None:
         """Raise BadPlan with these problems in the order of the file, if there are any."""
-        if found := sorted(problems, key=self._position):
-            raise BadPlan("\n".join(dict.fromkeys(map(self._line, found))))
+        in_order = sorted(problems, key=self._position)
+        if in_order:
+            lines = dict.fromkeys(map(self._line, in_order))
+            raise BadPlan("\n".join(lines))
 
     def check_bounds(self) -> None:
         """Raise BadPlan if the plan is deeper or bigger than any plan, or holds what JSON cannot carry. Each alias of a
         YAML file counts as often as it is used.
         """
         wrong = malformed(self.data)
-        self.refuse([wrong] if wrong is not None else ())
+        if wrong is not None:
+            self.refuse([wrong])
 
     def _position(self, problem: Problem) -> tuple[int, ...]:
         """Return where in the file a problem is: at every level how many come before, and then the line of a script."""
@@ -142,7 +167,9 @@ class PlanFile:
                 position.append(step)
                 value = value[step]
             else:
-                position += [step] if isinstance(step, int) else []
+                # The rest of the path leads into a script, or to what is missing: only a line can be compared.
+                if isinstance(step, int):
+                    position.append(step)
                 value = None
         return tuple(position)
 
@@ -151,18 +178,26 @@ class PlanFile:
         return [self._line(problem) for problem in problems]
 
     def _line(self, problem: Problem) -> str:
-        *where, word, line = ("", "", *problem.where)
-        if word == "line" and isinstance(line, str):
-            path, _, number = line.rpartition(":")
-            return f"{self.paths.get(path.removesuffix('.py'), path)}:{number}: {one_line(problem.message)}"
-        if word == "line" and (self.script or self.yaml is not None):
-            first = 0
+        """Return a problem as a person reads it: `file:line: what is wrong`, without a line where none is known."""
+        if problem.where[-2:-1] == ("line",):
+            *script_path, _, line = problem.where
+            message = one_line(problem.message)
+            # A line of a module is named with the module's file, as `module.py:7`.
+            if isinstance(line, str):
+                module, _, number = line.rpartition(":")
+                file = self.paths.get(module.removesuffix(PROGRAM), module)
+                return f"{file}:{number}: {message}"
+            # A script in a YAML file begins below its key.
             if self.yaml is not None:
-                first = self.yaml.line(tuple(where[2:]))
-            return f"{self.name}:{first + int(line)}: {one_line(problem.message)}"
+                first = self.yaml.line(tuple(script_path))
+                return f"{self.name}:{first + int(line)}: {message}"
+            if self.script:
+                return f"{self.name}:{line}: {message}"
+
+        text = one_line(str(problem))
         if self.yaml is None:
-            return f"{self.name}: {one_line(str(problem))}"
-        return f"{self.name}:{self.yaml.line(problem.where)}: {one_line(str(problem))}{self.yaml.hint(problem.where)}"
+            return f"{self.name}: {text}"
+        return f"{self.name}:{self.yaml.line(problem.where)}: {text}{self.yaml.hint(problem.where)}"
 
 
 def read_plan(path: str) -> PlanFile:
@@ -198,8 +233,10 @@ def read_data(path: str) -> PlanFile:
     """
     name = "stdin" if path == "-" else path
     text = _decode(name, _read(path))
-    is_yaml = path.endswith((".yaml", ".yml"))
-    return _data(name, text, is_json=path.endswith(".json") or (not is_yaml and _looks_like_json(text)))
+    is_json = path.endswith(".json")
+    if not path.endswith((".json", ".yaml", ".yml")):
+        is_json = _looks_like_json(text)
+    return _data(name, text, is_json=is_json)
 
 
 def _looks_like_json(text: str) -> bool:
@@ -208,16 +245,15 @@ def _looks_like_json(text: str) -> bool:
 
 def _data(name: str, text: str, *, is_json: bool) -> PlanFile:
     try:
-        yaml = None
-        if not is_json:
-            yaml = YamlText(text)
-        data = _read_json(text) if yaml is None else yaml.data
+        if is_json:
+            return PlanFile(name, _read_json(text))
+        yaml = YamlText(text)
+        return PlanFile(name, yaml.data, yaml)
     except BadSyntax as wrong:
         place = name
         if wrong.line:
             place = f"{name}:{wrong.line}"
         raise BadPlan(f"{place}: {one_line(str(wrong))}") from None
-    return PlanFile(name, data, yaml)
 
 
 def read_script(path: str) -> str:
@@ -233,13 +269,16 @@ def read_script(path: str) -> str:
 
 def _program(name: str, text: str, path: Path | None) -> PlanFile:
     """Return a program with its modules, which are beside it if it has a path. Raises BadPlan."""
+    folder = None
+    if path:
+        folder = path.parent
     try:
-        bundle = bundled(text, ScriptFolders(path.parent if path else None), str(path or ""))
+        bundle = bundled(text, ScriptFolders(folder), str(path or ""))
     except BadBundle as bad:
-        raise BadPlan(
-            "\n".join(f"{file or name}:{line}: {one_line(why)}" for file, line, why in bad.problems)
-        ) from None
-    paths = {name.rpartition("/")[2].removesuffix(PROGRAM): name, **bundle.paths}
+        lines = [f"{file or name}:{line}: {one_line(why)}" for file, line, why in bad.problems]
+        raise BadPlan("\n".join(lines)) from None
+    module = name.rpartition("/")[2].removesuffix(PROGRAM)
+    paths = {module: name, **bundle.paths}
     return PlanFile(name, program_plan(bundle.script), script=bundle.script, paths=paths)
 
 
@@ -248,18 +287,25 @@ def _put_together(file: PlanFile, folder: Path | None) -> None:
     Raises BadPlan.
     """
     nodes = file.data.get("nodes")
-    for number, node in enumerate(nodes if isinstance(nodes, list) else ()):
-        script = None
-        if isinstance(node, dict) and node.get("kind") == "program":
-            script = node.get("script")
+    if not isinstance(nodes, list):
+        return
+    for number, node in enumerate(nodes):
+        # Nothing has checked the form of the nodes yet.
+        if not isinstance(node, dict) or node.get("kind") != "program":
+            continue
+        script = node.get("script")
         if not isinstance(script, str):
             continue
         try:
             bundle = bundled(script, ScriptFolders(folder))
         except BadBundle as bad:
-            where = ("nodes", number, "script", "line")
-            found = ((f"{path}:{line}" if path else line, why) for path, line, why in bad.problems)
-            file.refuse(Problem("import", (*where, place), why) for place, why in found)
+            problems: list[Problem] = []
+            for path, line, why in bad.problems:
+                place: str | int = line
+                if path:
+                    place = f"{path}:{line}"
+                problems.append(Problem("import", ("nodes", number, "script", "line", place), why))
+            file.refuse(problems)
             continue
         node["script"] = bundle.script
         file.paths.update(bundle.paths)
@@ -273,7 +319,8 @@ def _read(path: str) -> bytes:
             with Path(path).open("rb") as file:
                 body = file.read(MAX_PLAN_FILE_BYTES + 1)
         except (OSError, ValueError) as error:
-            raise BadPlan(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+            why = getattr(error, "strerror", None) or error
+            raise BadPlan(f"{path}: {why}") from None
     _check_size(path, len(body))
     return body
 
@@ -292,11 +339,13 @@ def _decode(name: str, body: bytes) -> str:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        keys = [key for key, _ in pairs]
-        repeated = next(key for number, key in enumerate(keys) if key in keys[:number])
-        raise BadSyntax(0, f"the key {format_name(repeated)} stands twice in one object, that of {format_names(made)}")
+    """Return an object of JSON. Raises BadSyntax for a key that stands in it twice."""
+    made: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in made:
+            names = format_names(dict(pairs))
+            raise BadSyntax(0, f"the key {format_name(key)} stands twice in one object, that of {names}")
+        made[key] = value
     return made
 
 

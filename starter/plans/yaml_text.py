@@ -61,7 +61,8 @@ class YamlText:
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             line = mark.line if mark else 0
-            raise BadSyntax(line + 1, _sentence(error, text.splitlines()[line : line + 1])) from None
+            lines = text.splitlines()
+            raise BadSyntax(line + 1, _sentence(error, lines[line : line + 1])) from None
         except yaml.reader.ReaderError as error:
             line = text.count("\n", 0, error.position) + 1
             raise BadSyntax(line, f"YAML allows no such character: {error.reason}") from None
@@ -91,19 +92,24 @@ class YamlText:
         while waiting:
             where, node = waiting.pop()
             if isinstance(node, yaml.MappingNode):
-                waiting += [((*where, key.value), item) for key, item in node.value]
+                for key, item in node.value:
+                    waiting.append(((*where, key.value), item))
             elif isinstance(node, yaml.SequenceNode):
-                waiting += [((*where, index), item) for index, item in enumerate(node.value)]
+                for index, item in enumerate(node.value):
+                    waiting.append(((*where, index), item))
+                is_choice = where[-1:] == ("enum",) and not _SCHEMAS.isdisjoint(where)
                 words = [f"`{item.value}`" for item in node.value if _is_boolean_word(item)]
-                if words and where[-1:] == ("enum",) and not _SCHEMAS.isdisjoint(where):
+                if is_choice and words:
                     yield where, " and ".join(words)
 
     def _find(self, where: Where) -> yaml.Node:
+        """Return the node at a place, or the last one on the way to a place that is not there."""
         node = self._root
         for step in where:
             inside = node.value
             if isinstance(node, yaml.MappingNode):
-                node = next((item for key, item in inside if key.value == step), node)
+                items = {key.value: item for key, item in inside}
+                node = items.get(step, node)
             elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and 0 <= step < len(inside):
                 node = inside[step]
         return node
@@ -130,21 +136,23 @@ class YamlText:
         made: dict[str, Any] = {}
         lines: dict[str, int] = {}
         for key_node, item in node.value:
-            key, line = self._key(key_node), line_of(key_node)
+            key = self._key(key_node)
+            line = line_of(key_node)
             if key in made:
                 raise BadSyntax(line, f"the key `{key}` is already on line {lines[key]}; a key may stand once")
-            made[key], lines[key] = self._value(item), line
+            lines[key] = line
+            made[key] = self._value(item)
         return made
 
     def _key(self, node: yaml.Node) -> str:
         """Return a key's text; other keys are refused, with the reason if YAML read a word as true or false."""
-        key, line = self._value(node), line_of(node)
+        key = self._value(node)
+        line = line_of(node)
         if isinstance(key, str):
             return key
         if _is_boolean_word(node):
-            raise BadSyntax(
-                line, f"YAML reads the key `{node.value}` as {str(key).lower()}; write it as '{node.value}'"
-            )
+            word = node.value
+            raise BadSyntax(line, f"YAML reads the key `{word}` as {str(key).lower()}; write it as '{word}'")
         if isinstance(key, dict | list):
             raise BadSyntax(line, "a key is text, not a list or an object")
         raise BadSyntax(line, f"the key `{key}` is read as a value, not as text; put it in quotes")
@@ -179,8 +187,11 @@ def _sentence(error: yaml.MarkedYAMLError, lines: list[str]) -> str:
     problem = error.problem or "not YAML"
     if problem == "but found another document":
         return "a second document begins here; a file holds one plan"
-    if lines and "\t" in lines[0][: len(lines[0]) - len(lines[0].lstrip())]:
-        problem += " (a tab: indent with spaces)"
+    if lines:
+        line = lines[0]
+        indent = line[: len(line) - len(line.lstrip())]
+        if "\t" in indent:
+            problem += " (a tab: indent with spaces)"
     if not error.context:
         return problem
     return f"{error.context}: {problem}"

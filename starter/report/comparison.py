@@ -215,7 +215,9 @@ def _kind(before: NodeView | None, after: NodeView) -> str:
         return "status"
     if digest_in(before.ref or "") != digest_in(after.ref or ""):
         return "output"
-    return "error" if before.error != after.error else ""
+    if before.error != after.error:
+        return "error"
+    return ""
 
 
 def _row(difference: _Difference, old: Content, new: Content, room: int) -> Markup:

@@ -62,5 +62,7 @@ async def content_of(run: Run[RunReport], *, is_open: bool) -> Content:
             raise
         nodes = tuple(NodeView(**line.model_dump()) for line in outcome.report.nodes)
         return Content(outcome.report, nodes=nodes, began=began, closed=closed, lacks=NO_WORKER)
-    report = report_of(view, run.ui_url) if outcome is None else with_nodes(outcome.report, view)
+    report = report_of(view, run.ui_url)
+    if outcome is not None:
+        report = with_nodes(outcome.report, view)
     return Content(report, view.goal, view.nodes, page, began, closed)

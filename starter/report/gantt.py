@@ -97,7 +97,9 @@ def _height_of(by_queue: Mapping[str, Rows]) -> int:
     rows = sum(map(len, by_queue.values()))
     if rows <= _ROOMY:
         return _TALL
-    return _LOW if rows <= _CROWDED else _LINE
+    if rows <= _CROWDED:
+        return _LOW
+    return _LINE
 
 
 def _queue_name(queue: str) -> str:

@@ -57,27 +57,29 @@ def graph(content: Content) -> Markup:
 
 def _critical_edges(names: Sequence[str], after: Sequence[Sequence[int]], content: Content) -> Edges:
     """Return the edges between nodes that are both on the critical path, or are containers that it leads through."""
-    hot: dict[str, bool] = {}
-    for call in content.page.calls:
-        if call.critical:
-            name, _, _ = call.node.partition("[")
-            hot[name] = True
-    leads_from = [name in hot for name in names]
-    leads_to = list(leads_from)
+    critical = [call.node for call in content.page.calls if call.critical]
+    hot = [name.partition("[")[0] for name in critical]
+    is_reached = [name in hot for name in names]
+    goes_on = list(is_reached)
+
     # A container is on the path if the path comes to it, and goes on behind it.
-    order = [node for layer in layered(levels(after)) for node in layer]
+    order: list[int] = []
+    for layer in layered(levels(after)):
+        order += layer
     for node in order:
-        if names[node] not in content.calls:
-            leads_from[node] |= any(leads_from[source] for source in after[node])
+        if names[node] not in content.calls and any(is_reached[source] for source in after[node]):
+            is_reached[node] = True
     for node in reversed(order):
         for source in after[node]:
-            if names[source] not in content.calls:
-                leads_to[source] |= leads_to[node]
+            if names[source] not in content.calls and goes_on[node]:
+                goes_on[source] = True
+
     edges: Edges = {}
-    is_hot = [first and second for first, second in zip(leads_from, leads_to, strict=True)]
     for node, sources in enumerate(after):
+        if not (is_reached[node] and goes_on[node]):
+            continue
         for source in sources:
-            if is_hot[source] and is_hot[node]:
+            if is_reached[source] and goes_on[source]:
                 edges[source, node] = None
     return edges
 

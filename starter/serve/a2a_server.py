@@ -101,8 +101,10 @@ class _Callers:
         self._user = user
 
     def of(self, context: ServerCallContext) -> Caller:
-        name = context.user.user_name if context.user.is_authenticated else ""
-        return Caller(name, tenant=name) if name else Caller(self._user)
+        user = context.user
+        if user.is_authenticated and user.user_name:
+            return Caller(user.user_name, tenant=user.user_name)
+        return Caller(self._user)
 
 
 class RunExecutor(AgentExecutor):
@@ -115,7 +117,8 @@ class RunExecutor(AgentExecutor):
 
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
         """Publish the task and all that becomes of it. Cut off and called again, it follows the same run."""
-        caller, run = self._callers.of(context.call_context), context.task_id or ""
+        caller = self._callers.of(context.call_context)
+        run = context.task_id or ""
         updater = TaskUpdater(event_queue, run, context.context_id or run)
         if context.current_task is None:
             self._tasks.expect(run)
@@ -132,8 +135,10 @@ class RunExecutor(AgentExecutor):
 
     async def _start(self, context: RequestContext, caller: Caller, run: str) -> None:
         """Start the run, unless it is there: the task's id is the run's, so a message that comes twice starts one."""
-        earlier = list(context.message.reference_task_ids) if context.message is not None else []
-        await self._service.ask(caller, context.get_user_input(), id=run, continues=earlier[0] if earlier else "")
+        continues = ""
+        if context.message is not None and context.message.reference_task_ids:
+            continues = context.message.reference_task_ids[0]
+        await self._service.ask(caller, context.get_user_input(), id=run, continues=continues)
 
     async def _follow(self, updater: TaskUpdater, caller: Caller, run: str) -> None:
         shown = ""
@@ -217,7 +222,10 @@ class RunTasks(TaskStore):
         except (RunNotFound, NoServerYet, InvalidRequest):
             return found
         artifacts = await _artifacts(self._service, caller, state)
-        task = _task(task_id, found.context_id if found is not None else task_id, _STATES[state.status], state)
+        context_id = task_id
+        if found is not None:
+            context_id = found.context_id
+        task = _task(task_id, context_id, _STATES[state.status], state)
         task.artifacts.extend(artifacts)
         if found is not None:
             task.history.extend(found.history)
@@ -270,10 +278,12 @@ def _sentence(state: RunState) -> str:
     for question in state.questions:
         lines += [f"{question.node}: {question.question}", question.shown, f"command: {question.command}"]
     if state.questions:
-        lines += [f"page: {state.ui}" if state.ui else "", _PERSON_ONLY]
-    lines += [f"failed: {each.node}: {each.error}" for each in state.failed]
+        if state.ui:
+            lines.append(f"page: {state.ui}")
+        lines.append(_PERSON_ONLY)
+    lines += [f"failed: {failure.node}: {failure.error}" for failure in state.failed]
     lines += [f"warning: {warning}" for warning in state.warnings]
-    return "\n".join(line for line in lines if line)
+    return "\n".join(filter(None, lines))
 
 
 def _used(state: RunState) -> dict[str, Any]:

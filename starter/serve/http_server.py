@@ -70,8 +70,10 @@ class Listen:
             names += _LOOPBACK
         elif not names:
             raise Refused(f"--http {self.host}:{self.port}: name the host that clients call it by: --name HOST")
-        hosts = [*names, *(f"{name}:*" for name in names)]
-        origins = [f"{scheme}://{host}" for scheme in ("http", "https") for host in hosts]
+        hosts = names + [f"{name}:*" for name in names]
+        origins: list[str] = []
+        for host in hosts:
+            origins += [f"http://{host}", f"https://{host}"]
         return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
 
 

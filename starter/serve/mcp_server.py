@@ -107,7 +107,9 @@ class _Tools:
     def caller(self) -> Caller:
         """Return for whom this request is made: whose token it has, or the person who runs the server."""
         token = get_access_token()
-        return Caller(self._user) if token is None else Caller(token.client_id, tenant=token.client_id)
+        if token is None:
+            return Caller(self._user)
+        return Caller(token.client_id, tenant=token.client_id)
 
     async def ask(
         self,
@@ -213,7 +215,9 @@ def _asking_status(tools: _Tools) -> Callable[..., Awaitable[RunState]]:
             return await service.question(tools.caller(), run)
 
     async def reply_to(item: Annotated[BlockedOn | None, Resolve(asked)]) -> Elicit[Reply] | None:
-        return None if item is None else Elicit(_question_text(item), Reply)
+        if item is None:
+            return None
+        return Elicit(_question_text(item), Reply)
 
     async def status(
         run: RunId,
@@ -222,11 +226,10 @@ def _asking_status(tools: _Tools) -> Callable[..., Awaitable[RunState]]:
         reply: Annotated[ElicitationResult[Reply], Resolve(reply_to)],
         wait_seconds: Wait = MAX_REPLY_WAIT_SECONDS,
     ) -> RunState:
-        said = reply.data if isinstance(reply, AcceptedElicitation) else None
         with _failures():
-            if item is not None and said is not None:
+            if item is not None and isinstance(reply, AcceptedElicitation):
                 by = f"{tools.caller().name} by elicitation of {_client_of(context)}"
-                await service.decide(run, item, said.reply, by)
+                await service.decide(run, item, reply.data.reply, by)
             return await service.status(tools.caller(), run, wait_seconds, _progress_of(context))
 
     return status
@@ -235,19 +238,27 @@ def _asking_status(tools: _Tools) -> Callable[..., Awaitable[RunState]]:
 def _can_ask(context: Context[Any, Any]) -> bool:
     """Whether the client shows forms to its person."""
     capabilities = context.client_capabilities
-    elicitation = capabilities.elicitation if capabilities is not None else None
-    return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
+    if capabilities is None or capabilities.elicitation is None:
+        return False
+    # A client that names no way at all shows forms: the first version of the protocol had no other way.
+    elicitation = capabilities.elicitation
+    return elicitation.form is not None or elicitation.url is None
 
 
 def _question_text(item: BlockedOn) -> str:
     """Return a question as a person reads it: what is asked, what it is about, and the prompt of a terminal."""
-    lines = [clean(item.question or item.why), *(f"| {line}" for line in clean(item.shown).splitlines())]
-    return "\n".join([*lines, question(item).strip()])
+    lines = [clean(item.question or item.why)]
+    lines += [f"| {line}" for line in clean(item.shown).splitlines()]
+    lines.append(question(item).strip())
+    return "\n".join(lines)
 
 
 def _client_of(context: Context[Any, Any]) -> str:
     params = context.session.client_params
-    return one_line(f"{params.client_info.name} {params.client_info.version}", 60) if params else "an unnamed client"
+    if not params:
+        return "an unnamed client"
+    client = params.client_info
+    return one_line(f"{client.name} {client.version}", 60)
 
 
 def _progress_of(context: Context[Any, Any]) -> Callable[[float, str], Awaitable[None]]:

@@ -61,18 +61,21 @@ class RunState(BaseModel):
     @classmethod
     def of(cls, report: RunReport, flags: str) -> Self:
         """Return the state that a report tells of; `flags` is what commands need to reach the server."""
-        failed = [FailedNode(node=node.id, error=node.error or "") for node in report.nodes if node.status == "failed"]
+        failed = [node for node in report.nodes if node.status == "failed"]
+        progress = ""
+        if report.counts:
+            progress = counts_text(report.counts)
         answer, is_cut = _bounded(report.answer)
         return cls(
             run=report.id,
             status=report.status,
-            progress=counts_text(report.counts) if report.counts else "",
+            progress=progress,
             questions=[Question.of(item, flags) for item in report.blocked],
             answer=answer,
             answer_is_cut=is_cut,
             evidence=list(report.evidence),
             problem=report.problem or "",
-            failed=failed[:MAX_REPLY_NODES],
+            failed=[FailedNode(node=node.id, error=node.error or "") for node in failed[:MAX_REPLY_NODES]],
             warnings=list(report.warnings),
             model_calls=report.usage.calls,
             tokens=report.usage.input_tokens + report.usage.output_tokens,
@@ -111,7 +114,8 @@ class OutputPart(BaseModel):
         """Return the part of an output that begins at this character."""
         text = as_text(value)
         end = offset + MAX_REPLY_CHARACTERS
-        return cls(text=text[offset:end], characters=len(text), next_offset=end if end < len(text) else None)
+        next_offset = end if end < len(text) else None
+        return cls(text=text[offset:end], characters=len(text), next_offset=next_offset)
 
 
 class RunLine(BaseModel):

@@ -95,9 +95,12 @@ class RunService:
             checked = await asyncio.to_thread(file.check, None)
             if self._terms.has_tools:
                 checked = (await check_plan(file, _ignore, _ignore)).plan
-        what: dict[str, Any] = {"program": file.script} if file.script else {"plan": file.data}
-        title = title or checked.goal or file.title or file.name
-        return await self._start(caller, id, {**what, "inputs": inputs, "title": title})
+        what: dict[str, Any] = {"inputs": inputs, "title": title or checked.goal or file.title or file.name}
+        if file.script:
+            what["program"] = file.script
+        else:
+            what["plan"] = file.data
+        return await self._start(caller, id, what)
 
     async def _start(self, caller: Caller, chosen_id: str, what: dict[str, Any]) -> RunState:
         if chosen_id:
@@ -120,9 +123,11 @@ class RunService:
                 found = await check_plan(file, _ignore, _ignore)
         except BadPlan as bad:
             return PlanCheck(problems=str(bad).splitlines())
-        quote = file.quote(found.catalogue).lines() if file.script else ()
+        quote: list[str] = []
+        if file.script:
+            quote += file.quote(found.catalogue).lines()
         warnings = [*file.warnings(found.plan, found.catalogue), *file.lines(found.doubts)]
-        return PlanCheck(problems=[], warnings=warnings, nodes=len(found.plan.nodes), quote=list(quote))
+        return PlanCheck(problems=[], warnings=warnings, nodes=len(found.plan.nodes), quote=quote)
 
     async def catalogue(self) -> Catalogue | None:
         """Return the tools that plans may call, None if only the workers of another server know them."""
@@ -231,7 +236,8 @@ class RunService:
 
     async def _look_up(self, sennit: Sennit, caller: Caller, name: str) -> tuple[Run[Any], bool]:
         """Return a run that the caller may reach. Raises RunNotFound for all others, as if they were not there."""
-        return await sennit.look_up(checked_id(name), caller=None if self._terms.all_runs else caller.name)
+        owner = None if self._terms.all_runs else caller.name
+        return await sennit.look_up(checked_id(name), caller=owner)
 
     async def _ended(self, run: Run[Any]) -> RunState:
         return self._state((await run.outcome()).report)

@@ -24,11 +24,13 @@ class Tokens(TokenVerifier):
     async def verify_token(self, token: str) -> AccessToken | None:
         """Return whose token this is, None if it is nobody's."""
         digest = _digest(token)
-        found: str | None = None
-        for name, known in self._digests.items():
+        caller: str | None = None
+        for name, known in self._digests.items():  # all of them: an early end would tell how far a guess has come
             if hmac.compare_digest(known, digest):
-                found = name
-        return None if found is None else AccessToken(token=token, client_id=found, scopes=[])
+                caller = name
+        if caller is None:
+            return None
+        return AccessToken(token=token, client_id=caller, scopes=[])
 
 
 def read_tokens(path: Path) -> Tokens:

@@ -55,14 +55,20 @@ class Terminal:
 
     def console(self) -> Console:
         """Return a console on standard error that shows text as it is and colours as asked."""
-        coloured = self.colour == "always" or (
-            self.colour == "auto" and self.err.isatty() and not os.environ.get("NO_COLOR")
-        )
+        is_terminal = self.err.isatty()
+        is_coloured = self.colour == "always"
+        if self.colour == "auto":
+            is_coloured = is_terminal and not os.environ.get("NO_COLOR")
+
+        # Nobody knows what a pipe shows, so it gets the colours that everything shows.
+        colours: Literal["auto", "standard"] | None = None
+        if is_coloured:
+            colours = "auto" if is_terminal else "standard"
         return Console(
             file=self.err,
-            force_terminal=self.err.isatty(),
-            color_system=("auto" if self.err.isatty() else "standard") if coloured else None,
-            no_color=not coloured,
+            force_terminal=is_terminal,
+            color_system=colours,
+            no_color=not is_coloured,
             highlight=False,
             markup=False,
             emoji=False,
@@ -111,6 +117,9 @@ class Terminal:
 
 
 def terminal_for(args: argparse.Namespace) -> Terminal:
-    options = [(name, getattr(args, name)) for name in ("address", "namespace")]
-    flags = "".join(f" --{name} {shlex.quote(value)}" for name, value in options if value)
+    flags = ""
+    for name in ("address", "namespace"):
+        value = getattr(args, name)
+        if value:
+            flags += f" --{name} {shlex.quote(value)}"
     return Terminal(output=args.output, colour=args.color, quiet=args.quiet, flags=flags)

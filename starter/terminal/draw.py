@@ -40,22 +40,32 @@ def sources_of(plan: Plan) -> list[list[int]]:
 def svg(plan: Plan) -> str:
     """Return the plan as an SVG file: the drawing that the board shows, before anything has run."""
     index = {node.id: number for number, node in enumerate(plan.nodes)}
-    nodes, marks = [], []
+    nodes: list[DrawnNode] = []
+    marks: list[Mark] = []
     for node in plan.nodes:
-        what = _what(node) if isinstance(node, ToolNode) else f"{node.kind} {_what(node)}"
+        what = _what(node)
+        if not isinstance(node, ToolNode):
+            what = f"{node.kind} {what}"
+        fallbacks: tuple[int, ...] = ()
         fallback = dependencies.fallback_of(node)
-        nodes.append(DrawnNode(node.id, plain(what, 60), (index[fallback],) if fallback else ()))
+        if fallback:
+            fallbacks = (index[fallback],)
+        nodes.append(DrawnNode(node.id, plain(what, 60), fallbacks))
         marks.append(Mark("planned", title=plain(f"{node.id} {what}", 200)))
-    return picture(Diagram(layout.arrange(sources_of(plan)), nodes, with_badges=False), marks, standalone=True)
+    diagram = Diagram(layout.arrange(sources_of(plan)), nodes, with_badges=False)
+    return picture(diagram, marks, standalone=True)
 
 
 def text_picture(plan: Plan, width: int) -> str:
     """Return the plan in layers, top to bottom; nodes of a layer can run in parallel. At most `width` columns."""
     sources = sources_of(plan)
     id_width = min(max(len(node.id) for node in plan.nodes), 20)
-    lines = ["goal    " + fit(plan.goal, width - 8), ""] if plan.goal else []
+    lines: list[str] = []
+    if plan.goal:
+        lines += ["goal    " + fit(plan.goal, width - 8), ""]
     for number, layer in enumerate(layout.layered(layout.levels(sources))):
-        lines += ["  │", "  ▼"] if number else []
+        if number:
+            lines += ["  │", "  ▼"]
         for index in layer:
             node = plan.nodes[index]
             head = f"  {node.id:<{id_width}}  {node.kind:<4}  "
@@ -94,7 +104,9 @@ def mermaid(plan: Plan) -> str:
         quoted = "".join(_ESCAPES.get(character, character) for character in text)
         lines.append(f'  n_{node.id}{opening}"{quoted}"{closing}')
     for node, sources in zip(plan.nodes, sources_of(plan), strict=True):
-        for source in sources:
-            is_fallback = dependencies.fallback_of(plan.nodes[source]) == node.id
-            lines.append(f"  n_{plan.nodes[source].id} {'-. instead .->' if is_fallback else '-->'} n_{node.id}")
+        for number in sources:
+            source = plan.nodes[number]
+            is_fallback = dependencies.fallback_of(source) == node.id
+            arrow = "-. instead .->" if is_fallback else "-->"
+            lines.append(f"  n_{source.id} {arrow} n_{node.id}")
     return "\n".join(lines)

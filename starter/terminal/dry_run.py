@@ -29,10 +29,17 @@ def dry_run_text(report: DryRunReport) -> str:
     if report.problems:
         return "\n".join(["dry run: it would be refused", *report.problems])
     lines = ["dry run, nothing has been changed:"]
-    says = dict(_SAYS) if report.is_whole else {**_SAYS, "not called": "not called yet"}
-    writes = [call for call in report.calls if call.writes]
-    others = [call for call in report.calls if not call.writes and call.fate != "not called"]
-    for heading, calls in (("writes", writes), ("other calls", others)):
+    says = dict(_SAYS)
+    if not report.is_whole:
+        says["not called"] = "not called yet"
+    writes: list[CallFate] = []
+    reads: list[CallFate] = []
+    for call in report.calls:
+        if call.writes:
+            writes.append(call)
+        elif call.fate != "not called":
+            reads.append(call)
+    for heading, calls in (("writes", writes), ("other calls", reads)):
         if calls:
             lines += [heading, *_lines(calls, says)]
     if not report.calls:
@@ -42,7 +49,11 @@ def dry_run_text(report: DryRunReport) -> str:
 
 def counts_text(report: DryRunReport) -> str:
     """Return how many calls there are of each fate, with `yet` for those that the script may still make."""
-    parts = [f"{report.counts[fate]} {words}" for fate, words in _SAYS.items() if report.counts.get(fate)]
+    parts: list[str] = []
+    for fate, words in _SAYS.items():
+        count = report.counts.get(fate)
+        if count:
+            parts.append(f"{count} {words}")
     text = ", ".join(parts) or "no calls"
     if report.is_whole:
         return text
@@ -52,21 +63,23 @@ def counts_text(report: DryRunReport) -> str:
 def _lines(calls: Sequence[CallFate], says: Mapping[Fate, str]) -> Iterator[str]:
     """Yield a line for each call, in columns; of many that are taken over only the first ones."""
     width = max(len(says[call.fate]) for call in calls)
-    shown = left_out = 0
+    usual = 0
     for call in calls:
         is_usual = call.fate == "taken over" and not (call.writes or call.asks)
-        shown += is_usual
-        if is_usual and shown > MAX_FATE_LINES:
-            left_out += 1
-            continue
-        yield f"  {padded(says[call.fate], width)}  {call.node}  {one_line(call.what)}{_details(call)}"
-    if left_out:
-        yield f"  ... and {left_out} more that are taken over"
+        if is_usual:
+            usual += 1
+        if not is_usual or usual <= MAX_FATE_LINES:
+            yield f"  {padded(says[call.fate], width)}  {call.node}  {one_line(call.what)}{_details(call)}"
+    if usual > MAX_FATE_LINES:
+        yield f"  ... and {usual - MAX_FATE_LINES} more that are taken over"
 
 
 def _details(call: CallFate) -> str:
     """Return when a call ended, whether it asks first, and why."""
-    parts = [f"{'written' if call.writes else 'ended'} {_clock(call.at)}"] if call.at else []
+    parts: list[str] = []
+    if call.at:
+        verb = "written" if call.writes else "ended"
+        parts.append(f"{verb} {_clock(call.at)}")
     if call.asks:
         parts.append("asks you first")
     if call.why:

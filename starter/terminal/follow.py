@@ -125,12 +125,14 @@ class Follower:
             if item not in self._shown:
                 self._screen.blocked(item)
         self._shown = view.blocked
-        just_answered, self._just_answered = self._just_answered, False
+        just_answered = self._just_answered
+        self._just_answered = False
         if self._wait or just_answered or not view.blocked:
             return False
         if self._ask is None:
             return view.status == "blocked"
-        self._asked = next((item for item in view.blocked if item.node not in self._apart), view.blocked[0])
+        new = [item for item in view.blocked if item.node not in self._apart]
+        self._asked = [*new, *view.blocked][0]
         self._asking = asyncio.ensure_future(self._ask_about(self._ask, self._asked))
         return False
 

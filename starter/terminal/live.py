@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import ceil
 from typing import Any
 
 from rich.cells import cell_len
@@ -33,9 +34,13 @@ from sennit.workflows.messages.views import ENDED_STATUSES, NodeView, RunEvent, 
 from sennit.workflows.plan.language.limits import duration_text
 from sennit.workflows.plan.language.text import clean, one_line
 
-_RUN_STYLES = {"done": "bold green", "failed": "bold red", "cancelled": "bold red"} | dict.fromkeys(
-    ("blocked", "partial"), "bold yellow"
-)
+_RUN_STYLES = {
+    "done": "bold green",
+    "failed": "bold red",
+    "cancelled": "bold red",
+    "blocked": "bold yellow",
+    "partial": "bold yellow",
+}
 _OTHER_LINES = 4  # lines of the screen that are neither nodes nor what the run waits for
 _QUESTIONS = 5
 _SHOWN_LINES = 5
@@ -50,29 +55,37 @@ class LiveTable:
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
         self._console = terminal.console()
-        self._began, self._ended = time.time(), 0.0
+        self._began = time.time()
+        self._ended = 0.0
         self._took: float | None = None
         self._since: dict[str, float] = {}
+        """For each running node when it started, on the monotonic clock."""
         self._view: RunView | None = None
         self._note = ""
-        self._texts: dict[str, str] = {}  # by node, the one that was written last at the end
+        self._texts: dict[str, str] = {}
+        """What models write just now, by node; the node that was written for last stands at the end."""
         self._spinner = Spinner("dots")
         self._live: Live | None = None
-        self._paused = self._closed = False
+        self._paused = False
+        self._closed = False
 
     def started(self, run: Run[Any]) -> None:
         announce(run, self._terminal)
-        self._began, self._ended = run.began or self._began, run.closed
+        if run.began:
+            self._began = run.began
+        self._ended = run.closed
         self._start()
 
     def show(self, view: RunView) -> None:
         now = time.monotonic()
         for node in view.nodes:
-            if node.status != "running":
-                self._since.pop(node.id, None)
+            if node.status == "running":
+                ran_for = (node.duration_ms or 0) / 1000
+                self._since.setdefault(node.id, now - ran_for)
             else:
-                self._since.setdefault(node.id, now - (node.duration_ms or 0) / 1000)
-        self._view, self._note = view, ""
+                self._since.pop(node.id, None)
+        self._view = view
+        self._note = ""
         self._start()
 
     def blocked(self, item: BlockedOn) -> None:
@@ -80,9 +93,9 @@ class LiveTable:
 
     def text(self, event: RunEvent) -> None:
         """Show what a model writes for a node, and no longer what was discarded."""
-        before = self._texts.pop(event.node, "")
+        written = self._texts.pop(event.node, "")
         if event.kind == "text":
-            self._texts[event.node] = before[: event.offset] + event.text
+            self._texts[event.node] = written[: event.offset] + event.text
 
     def note(self, text: str) -> None:
         self._note = one_line(text)
@@ -95,7 +108,8 @@ class LiveTable:
         """Leave the table as it is while a question is asked below it; the next view begins a new one."""
         self._paused = True
         self._stop()
-        if len(shown := shown_lines(item)) > _SHOWN_LINES:  # the table has only their beginning
+        shown = shown_lines(item)
+        if len(shown) > _SHOWN_LINES:  # the table has only their beginning
             self._terminal.notice("\n".join(shown))
         try:
             yield
@@ -120,7 +134,8 @@ class LiveTable:
             self._live.start()
 
     def _stop(self) -> None:
-        live, self._live = self._live, None
+        live = self._live
+        self._live = None
         if live is not None:
             live.stop()
 
@@ -129,23 +144,34 @@ class LiveTable:
         if self._view is None:
             return Text.assemble(self._spin(), " ", (self._note or "starting", "dim"))
         view = self._view
-        took = time.time() - self._began if self._took is None else self._took
-        facts = (counts_text(view.counts), duration_text(took * 1000), usage_text(view.usage))
+
+        # The first line: the status, and the figures as far as they fit beside it.
+        took = self._took
+        if took is None:
+            took = time.time() - self._began
         status = status_text(view)
-        head = fit("· " + " · ".join(filter(None, facts)), width - len(status) - 1)
+        facts = (counts_text(view.counts), duration_text(took * 1000), usage_text(view.usage))
+        figures = fit("· " + " · ".join(filter(None, facts)), width - len(status) - 1)
+        head = Text.assemble((status, _RUN_STYLES.get(view.status, "bold")), f" {figures}")
+
+        # The nodes get the room that is left below: a command that a person must copy may take several lines.
         below = [Text(line, style) for line, style in self._waiting_lines(view, width)]
         below += self._text_lines(view, width)
-        taken = sum(-(-max(cell_len(line.plain), 1) // width) for line in below)
-        rows = self._rows(view, width, max(self._console.height - _OTHER_LINES - taken, 4))
-        return Group(Text.assemble((status, _RUN_STYLES.get(view.status, "bold")), f" {head}"), *rows, *below)
+        taken = 0
+        for line in below:
+            taken += max(ceil(cell_len(line.plain) / width), 1)
+        room = max(self._console.height - _OTHER_LINES - taken, 4)
+        return Group(head, *self._rows(view, width, room), *below)
 
     def _waiting_lines(self, view: RunView, width: int) -> Iterator[tuple[str, str]]:
         """Yield what the run waits for; a command is never cut, so that it can be copied."""
         for item in view.blocked[:_QUESTIONS]:
             question, *shown, command = blocked_lines(item, self._terminal.flags)
             yield fit(question, width), "yellow"
-            cut = [f"  | … {len(shown) - _SHOWN_LINES + 1} more lines"] if len(shown) > _SHOWN_LINES else []
-            for line in [*shown[: _SHOWN_LINES - len(cut)], *cut]:
+            if len(shown) > _SHOWN_LINES:
+                kept = _SHOWN_LINES - 1
+                shown = [*shown[:kept], f"  | … {len(shown) - kept} more lines"]
+            for line in shown:
                 yield fit(line, width), ""
             yield command, "bold"
         if len(view.blocked) > _QUESTIONS:
@@ -167,12 +193,20 @@ class LiveTable:
         return [Text(fit(f"{node} writes:", width), "dim"), *lines[-_TEXT_LINES:]]
 
     def _rows(self, view: RunView, width: int, room: int) -> Iterator[Text]:
+        """Yield the nodes in at most `room` lines, with bars where there is no room for all of them."""
         bands = bands_of(view.nodes, room)
-        gutter = -1
-        if len(bands) > 1:
-            gutter = max((cell_len(band.name) for band in bands), default=0)
-        listed = [node for band in bands for node in band.nodes]
-        wide, tries = min(id_width(listed), width // 3), max((len(_tries(node)) for node in listed), default=0)
+
+        # All lines share their columns, so the widest entry of each column is known first. A single band needs no name.
+        gutter = 0
+        listed: list[NodeView] = []
+        for band in bands:
+            listed += band.nodes
+            if len(bands) > 1:
+                gutter = max(gutter, cell_len(band.name))
+        wide = min(id_width(listed), width // 3)
+        tries_width = max([len(_tries(node)) for node in listed], default=0)
+
+        # The name of a band stands in its first line: in its bar, or else beside its first node.
         now = time.monotonic()
         for band in bands:
             name = band.name
@@ -182,11 +216,12 @@ class LiveTable:
             for node in band.nodes:
                 line = _gutter(name, gutter)
                 self._append_name(line, node, wide, now)
-                line.append(f"{_tries(node):<{tries}}", "yellow")
+                line.append(f"{_tries(node):<{tries_width}}", "yellow")
                 style = "red"
                 if node.status != "failed":
                     style = _dim(node)
-                line.append(fit_label(label(node), max(width - line.cell_len, 0)), style)
+                left = max(width - line.cell_len, 0)
+                line.append(fit_label(label(node), left), style)
                 line.truncate(width)
                 yield line
                 name = ""
@@ -195,19 +230,28 @@ class LiveTable:
         line = _gutter(band.name, gutter)
         for status, signs in bar_of(band.counts, min(_BAR, width // 3)):
             line.append(signs, STYLES.get(status, ""))
-        line.append(" " + fit(counts_text(band.counts), width - line.cell_len - 1), "" if band.nodes else "dim")
+        style = "dim"
+        if band.nodes:
+            style = ""
+        counts = fit(counts_text(band.counts), width - line.cell_len - 1)
+        line.append(f" {counts}", style)
         return line
 
     def _append_name(self, line: Text, node: NodeView, wide: int, now: float) -> None:
         """Append the mark of a node's status, its id and its time, up to now while it runs."""
         since = self._since.get(node.id)
-        if since is None:
-            line.append(GLYPHS[node.status], STYLES.get(node.status, _dim(node)))
-            ms: float | None = node.duration_ms if node.status in ENDED_STATUSES else None
-        else:
+        ms: float | None = None
+        if since is not None:
+            style = "bold"
             line.append_text(self._spin())
             ms = (now - since) * 1000
-        line.append(f" {padded(fit(node.id, wide), wide)} ", _dim(node) if since is None else "bold")
+        else:
+            style = _dim(node)
+            line.append(GLYPHS[node.status], STYLES.get(node.status, style))
+            if node.status in ENDED_STATUSES:
+                ms = node.duration_ms
+        name = padded(fit(node.id, wide), wide)
+        line.append(f" {name} ", style)
         line.append(f"{duration_text(ms):>8} ", "dim")
 
     def _spin(self) -> Text:
@@ -221,11 +265,15 @@ def _gutter(name: str, width: int) -> Text:
     """Return the name of a band; numbers stand to the right, names of groups to the left."""
     if width <= 0:
         return Text()
-    return Text(f"{name.rjust(width) if name[:1].isdigit() else padded(name, width)} ", "dim")
+    if name[:1].isdigit():
+        return Text(f"{name.rjust(width)} ", "dim")
+    return Text(f"{padded(name, width)} ", "dim")
 
 
 def _dim(node: NodeView) -> str:
-    return "dim" if node.status in ("pending", "handled", "skipped", "cancelled") else ""
+    if node.status in ("pending", "handled", "skipped", "cancelled"):
+        return "dim"
+    return ""
 
 
 def _tries(node: NodeView) -> str:
@@ -236,10 +284,16 @@ def _tries(node: NodeView) -> str:
 
 def _final_view(report: RunReport, last: RunView | None) -> RunView:
     """Return the last view: nodes as the report has them, with what only earlier views say of them."""
-    final = {node.id: node.model_dump(exclude={"summary"}) for node in report.nodes}
-    known = last.nodes if last is not None else ()
-    nodes = [node.model_copy(update=final.pop(node.id, {})) for node in known]
-    nodes += [NodeView(**node.model_dump()) for node in report.nodes if node.id in final]
+    in_report = {node.id: node for node in report.nodes}
+    nodes: list[NodeView] = []
+    if last is not None:
+        for node in last.nodes:
+            line = in_report.pop(node.id, None)
+            if line is not None:
+                # Only the view has the summary of an item of a map.
+                node = node.model_copy(update=line.model_dump(exclude={"summary"}))
+            nodes.append(node)
+    nodes += [NodeView(**line.model_dump()) for line in in_report.values()]
     return RunView(
         id=report.id,
         run_id=report.run_id,

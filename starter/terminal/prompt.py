@@ -36,8 +36,9 @@ def question(item: BlockedOn) -> str:
     if item.why == "plan":
         return "run this plan? [y]es, [n]o, [n]o and what to do instead: "
     if item.update == "approve":
-        every, apart = (f"all {item.parts} of ", ", [o]ne by one") if item.parts else ("", "")
-        return f"approve {every}{node}? [y]es, [n]o and why{apart}: "
+        if item.parts:
+            return f"approve all {item.parts} of {node}? [y]es, [n]o and why, [o]ne by one: "
+        return f"approve {node}? [y]es, [n]o and why: "
     if item.update == "raise_budget":
         limits = ", ".join(f"{name} {limit}" for name, limit in item.example.items())
         return f"raise the budget ({limits})? [y]es, [f]inish with what there is: "
@@ -58,25 +59,36 @@ async def ask_line(ask: Ask, item: BlockedOn, notice: Callable[[str], None]) -> 
         return await ask(question(item))
     notice(f"{one_line(item.node)} takes an object: answer field by field, or type it whole as JSON")
     typed: dict[str, Any] = {}
-    needed = dict.fromkeys(path for path, _ in _fields(value, ()))
+    needed = [path for path, _ in _fields(value, ())]
     for path, example in _fields(item.full or value, ()):
-        shown, is_optional = one_line(json.dumps(example, ensure_ascii=False)), path not in needed
-        prompt = f"{one_line('.'.join(path))} (such as {shown}{'; Enter leaves it out' * is_optional}): "
-        line = await ask(prompt)
-        while line is not None and not line.strip() and not is_optional:
-            notice("a value is needed; Ctrl-D leaves the run waiting")
-            line = await ask(prompt)
+        is_optional = path not in needed
+        shown = one_line(json.dumps(example, ensure_ascii=False))
+        hint = f"such as {shown}"
+        if is_optional:
+            hint += "; Enter leaves it out"
+        name = one_line(".".join(path))
+        line = await _ask_field(ask, f"{name} ({hint}): ", notice, is_optional=is_optional)
         if line is None:
             return None
         if not line.strip():
             continue
-        whole = None
+
+        # In place of the first field, a person may type the object whole.
         if not typed:
             whole = value_of(line)
-        if isinstance(whole, dict) and value.keys() <= whole.keys():
-            return line
+            if isinstance(whole, dict) and value.keys() <= whole.keys():
+                return line
         _set_field(typed, path, value_of(line, example))
     return json.dumps(typed)
+
+
+async def _ask_field(ask: Ask, prompt: str, notice: Callable[[str], None], *, is_optional: bool) -> str | None:
+    """Return the line that a person types for a field, asked again while one that is needed is empty."""
+    line = await ask(prompt)
+    while line is not None and not line.strip() and not is_optional:
+        notice("a value is needed; Ctrl-D leaves the run waiting")
+        line = await ask(prompt)
+    return line
 
 
 def _fields(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -106,22 +118,30 @@ def decision(item: BlockedOn, line: str) -> tuple[str, dict[str, Any]]:
         if not text:
             raise Refused("an answer is needed; Ctrl-D leaves the run waiting")
         return "answer", {"node": item.node, "value": value_of(text, item.example.get("value"))}
-    word, _, reason = text.partition(" ")
-    choices = _CHOICES.get(item.update, _CHOICES["retry_node"])
-    if not item.node:
-        choices = {choice: update for choice, update in choices.items() if update != "skip_node"}
-    update = next((update for choice, update in choices.items() if word.lower() in (choice, choice[0])), None)
+
+    # A word may be shortened to its first letter.
+    typed_word, _, reason = text.partition(" ")
+    update = None
+    words: list[str] = []
+    for word, meaning in _CHOICES.get(item.update, _CHOICES["retry_node"]).items():
+        if meaning == "skip_node" and not item.node:
+            continue  # the run waits as a whole: there is nothing to skip
+        words.append(word[0])
+        if typed_word.lower() in (word, word[0]):
+            update = meaning
     if update is None:
-        words = " or ".join(choice[0] for choice in choices)
-        other = ""
+        way = ""
         if item.update == "raise_budget":
-            other = f", or send other limits: {item.command}"
-        raise Refused(f"type {words}{other}; Ctrl-D leaves the run waiting")
+            way = f", or send other limits: {item.command}"
+        raise Refused(f"type {' or '.join(words)}{way}; Ctrl-D leaves the run waiting")
+
     if update == "finish":
         return update, {}
-    if update == item.update:
-        return update, {**item.example, **({"node": item.node} if item.node else {})}
-    fields: dict[str, Any] = {"node": item.node} if item.node else dict(item.example)
+    fields: dict[str, Any] = {}
+    if update == item.update or not item.node:
+        fields |= item.example
+    if item.node:
+        fields["node"] = item.node
     if update == "reject" and reason.strip():
         fields["reason"] = reason.strip()
     return update, fields
@@ -129,7 +149,10 @@ def decision(item: BlockedOn, line: str) -> tuple[str, dict[str, Any]]:
 
 def value_of(text: str, example: Any = None) -> Any:
     """Return a typed value: JSON where it is JSON, else text. It stays text if the expected `example` is text."""
-    return typed_value(text, frozenset({"string"}) if isinstance(example, str) else frozenset())
+    types: frozenset[str] = frozenset()
+    if isinstance(example, str):
+        types = frozenset({"string"})
+    return typed_value(text, types)
 
 
 @dataclass(slots=True)

@@ -43,7 +43,10 @@ def counts_text(counts: Mapping[str, int]) -> str:
         return "planning"
     nodes = "node" if total == 1 else "nodes"
     parts = [f"{ended_of(counts)} of {total} {nodes}"]
-    parts += [f"{counts[status]} {status}" for status in _SAID if counts.get(status)]
+    for status in _SAID:
+        count = counts.get(status)
+        if count:
+            parts.append(f"{count} {status}")
     return ", ".join(parts)
 
 

@@ -43,8 +43,7 @@ def script_text(view: ScriptView, width: int | None = None) -> str:
 
 
 def _width(rows: list[tuple[str, ...]], column: int) -> int:
-    widths = [cell_len(row[column]) for row in rows]
-    return max(widths, default=0)
+    return max([cell_len(row[column]) for row in rows], default=0)
 
 
 def _line(row: tuple[str, ...], widths: list[int]) -> str:

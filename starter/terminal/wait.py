@@ -109,7 +109,9 @@ def _write_open(run: Run[Any], left: OpenRun, terminal: Terminal) -> Exit:
         terminal.say(f"{state} · {counts_text(left.view.counts)}", "bold")
     terminal.notice(hints(run, terminal, waits=left.blocked))
     if terminal.output in ("json", "jsonl"):
-        report = _report_of(run) if left.view is None else report_of(left.view, run.ui_url)
+        report = _report_of(run)
+        if left.view is not None:
+            report = report_of(left.view, run.ui_url)
         terminal.answer_json(report.model_dump(mode="json"))
     return Exit.OPEN
 
@@ -117,8 +119,13 @@ def _write_open(run: Run[Any], left: OpenRun, terminal: Terminal) -> Exit:
 def hints(run: Run[Any], terminal: Terminal, *, waits: bool = False) -> str:
     """Return the commands that watch and cancel a run; one that `waits` does nothing else."""
     name = shlex.quote(run.id)
-    watch, cancel = (f"sennit {word} {name}{terminal.flags}" for word in ("watch", "cancel"))
-    return f"the run {'waits for you' if waits else 'goes on'}\n  watch it:  {watch}\n  cancel it: {cancel}"
+    state = "waits for you" if waits else "goes on"
+    lines = [
+        f"the run {state}",
+        f"  watch it:  sennit watch {name}{terminal.flags}",
+        f"  cancel it: sennit cancel {name}{terminal.flags}",
+    ]
+    return "\n".join(lines)
 
 
 def _report_of(run: Run[Any]) -> RunReport:

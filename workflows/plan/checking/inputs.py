@@ -40,7 +40,7 @@ def _each(plan: Plan, inputs: dict[str, Any]) -> Iterator[Problem]:
         if name not in plan.inputs:
             yield Problem("input", ("inputs", name), no_such_input(name, plan.inputs))
     for name, spec in plan.inputs.items():
-        if name not in inputs and "default" not in spec.model_fields_set:
+        if name not in inputs and spec.is_required:
             yield Problem("input", ("inputs", name), f"input `{name}` is missing; give it with --input {name}=...")
         elif name in inputs:
             for path, sentence in json_schema.violations(inputs[name], schema_of_input(spec)):

@@ -459,10 +459,15 @@ class InputSpec(Frozen):
     default: JsonValue = None
     description: str = Field(default="", max_length=500)
 
+    @property
+    def is_required(self) -> bool:
+        """Whether it must be given; `null` is a default too."""
+        return "default" not in self.model_fields_set
+
     @model_serializer(mode="wrap")
     def _without_unset(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        is_set = "default" in self.model_fields_set
-        return {name: value for name, value in write(self).items() if is_set or name != "default"}
+        written = write(self)
+        return {name: value for name, value in written.items() if name != "default" or not self.is_required}
 
 
 def _short_goal(goal: str) -> str:
