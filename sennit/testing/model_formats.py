@@ -20,20 +20,46 @@ class BadRequest(Exception):
 
 def text_of(content: Any) -> str:
     """Return the text of a message's content in any of its forms."""
-    if isinstance(content, str) or content is None:
-        return content or ""
-    return "".join(part.get("text") or text_of(part.get("content")) for part in content)
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    text = ""
+    for part in content:
+        text += part.get("text") or text_of(part.get("content"))
+    return text
 
 
 def counted(reply: Reply, asked: Asked) -> tuple[int, int]:
     """Return the usage: as the reply says, else a word a token. Of long words it is three bytes a token, because Sennit
     believes no server that counts much less than that.
     """
-    texts = [reply.text, *(json.dumps(call.arguments) for call in reply.calls)]
-    written = len(reply.words) + sum(len(text.split()) + 1 for text in texts[1:])
+    if reply.usage:
+        return reply.usage
+    texts = [reply.text]
+    written = len(reply.words)
+    for call in reply.calls:
+        arguments = json.dumps(call.arguments)
+        texts.append(arguments)
+        written += len(arguments.split()) + 1
     estimated = tokens_of(*texts)
-    written = estimated if written * LEAST_SHARE < estimated else written
-    return reply.usage or (len(asked.text.split()), written)
+    if written * LEAST_SHARE < estimated:
+        written = estimated
+    return len(asked.text.split()), written
+
+
+def _blocks_of(content: Any) -> list[Json]:
+    """Return the blocks of a message of Anthropic's; a text alone is one."""
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return list(content)
+
+
+def _written(arguments: Any) -> str:
+    """Return the arguments of a call as a model writes them; a text stands for itself, so that it may be no JSON."""
+    if isinstance(arguments, str):
+        return arguments
+    return json.dumps(arguments, ensure_ascii=False)
 
 
 class OpenAIFormat:
@@ -42,24 +68,31 @@ class OpenAIFormat:
     def read(self, body: Json, headers: dict[str, str]) -> Asked:
         if not isinstance(body.get("messages"), list) or not body["messages"]:
             raise BadRequest("messages: must be a non-empty list")
-        asked_for: set[str] = set()
+        known_calls: set[str] = set()
+        system: list[str] = []
         turns: list[tuple[str, str]] = []
         for message in body["messages"]:
-            if message["role"] == "tool" and message.get("tool_call_id") not in asked_for:
+            role = message["role"]
+            if role == "tool" and message.get("tool_call_id") not in known_calls:
                 raise BadRequest(
                     "messages with role 'tool' must be a response to a preceding message with 'tool_calls'"
                 )
             for call in message.get("tool_calls") or ():
                 json.loads(call["function"]["arguments"])
-                asked_for.add(call["id"])
-            turns.append((message["role"], text_of(message.get("content"))))
+                known_calls.add(call["id"])
+            text = text_of(message.get("content"))
+            if role == "system":
+                system.append(text)
+            else:
+                turns.append((role, text))
         form = body.get("response_format") or {}
+        tools = body.get("tools") or ()
         return Asked(
             format="openai",
             model=body["model"],
-            system="\n".join(text for role, text in turns if role == "system"),
-            turns=tuple(turn for turn in turns if turn[0] != "system"),
-            tools=tuple(tool["function"]["name"] for tool in body.get("tools") or ()),
+            system="\n".join(system),
+            turns=tuple(turns),
+            tools=tuple(tool["function"]["name"] for tool in tools),
             schema=form.get("json_schema", {}).get("schema"),
             stream=bool(body.get("stream")),
             headers=headers,
@@ -71,12 +104,15 @@ class OpenAIFormat:
         if reply.calls:
             message["tool_calls"] = [self._call(reply, index) for index in range(len(reply.calls))]
         choice = {"index": 0, "message": message, "finish_reason": self._finish(reply), "logprobs": None}
-        return self._head(asked, number, "chat.completion") | {"choices": [choice], "usage": self._usage(reply, asked)}
+        head = self._head(asked, number, "chat.completion")
+        return {**head, "choices": [choice], "usage": self._usage(reply, asked)}
 
     def stream(self, reply: Reply, asked: Asked, number: int) -> Iterator[tuple[str, bool]]:
+        head = self._head(asked, number, "chat.completion.chunk")
+
         def chunk(delta: Json, finish: str | None = None) -> str:
             choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
-            return self._event(self._head(asked, number, "chat.completion.chunk") | {"choices": [choice]})
+            return self._event({**head, "choices": [choice]})
 
         yield chunk({"role": "assistant", "content": "", "refusal": None}), False
         for word in reply.thinking.split():
@@ -93,14 +129,14 @@ class OpenAIFormat:
             for piece in cut(arguments, reply.characters or 12):
                 yield chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]}), True
         yield chunk({}, self._finish(reply)), False
-        if (asked.body.get("stream_options") or {}).get("include_usage") and reply.fault != "no usage":
-            head = self._head(asked, number, "chat.completion.chunk")
-            yield self._event(head | {"choices": [], "usage": self._usage(reply, asked)}), False
+        options = asked.body.get("stream_options") or {}
+        if options.get("include_usage") and reply.fault != "no usage":
+            yield self._event({**head, "choices": [], "usage": self._usage(reply, asked)}), False
         yield "data: [DONE]\n\n", False
 
     def error(self, reply: Reply) -> Json:
-        code = reply.code or None
-        return {"error": {"message": reply.text, "type": code or "invalid_request_error", "param": None, "code": code}}
+        kind = reply.code or "invalid_request_error"
+        return {"error": {"message": reply.text, "type": kind, "param": None, "code": reply.code or None}}
 
     def error_event(self, reply: Reply) -> str:
         return self._event(self.error(reply))
@@ -113,12 +149,15 @@ class OpenAIFormat:
 
     def _call(self, reply: Reply, index: int) -> Json:
         call = reply.calls[index]
-        written = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments, ensure_ascii=False)
-        function = {"name": call.name, "arguments": written}
+        function = {"name": call.name, "arguments": _written(call.arguments)}
         return {"id": call.id or f"call_{index + 1}", "type": "function", "function": function}
 
     def _finish(self, reply: Reply) -> str:
-        return "length" if reply.stop == "length" else "tool_calls" if reply.calls else "stop"
+        if reply.stop == "length":
+            return "length"
+        if reply.calls:
+            return "tool_calls"
+        return "stop"
 
     def _usage(self, reply: Reply, asked: Asked) -> Json:
         read, written = counted(reply, asked)
@@ -134,28 +173,29 @@ class AnthropicFormat:
         turns: list[tuple[str, str]] = []
         open_calls: set[str] = set()
         known_calls: set[str] = set()
-        before = ""
+        last_role = ""
         for message in body["messages"]:
-            if message["role"] == before:
+            role = message["role"]
+            if role == last_role:
                 raise BadRequest("messages: roles must alternate")
-            before = message["role"]
-            content = message["content"]
-            for block in [{"type": "text", "text": content}] if isinstance(content, str) else content:
-                if block["type"] == "tool_use":
+            last_role = role
+            for block in _blocks_of(message["content"]):
+                kind = block["type"]
+                if kind == "tool_use":
                     if block["id"] in known_calls:
                         raise BadRequest("messages: `tool_use` ids must be unique")
                     known_calls.add(block["id"])
                     open_calls.add(block["id"])
-                elif block["type"] == "tool_result":
+                elif kind == "tool_result":
                     if block["tool_use_id"] not in open_calls:
                         raise BadRequest("unexpected `tool_use_id` found in `tool_result` blocks")
                     open_calls.discard(block["tool_use_id"])
                     turns.append(("tool", text_of(block.get("content"))))
-                elif block["type"] == "text":
-                    turns.append((message["role"], block["text"]))
-                if block["type"] in ("tool_use", "tool_result") and not body.get("tools"):
+                elif kind == "text":
+                    turns.append((role, block["text"]))
+                if kind in ("tool_use", "tool_result") and not body.get("tools"):
                     raise BadRequest("Requests which include `tool_use` or `tool_result` blocks must define tools")
-            if message["role"] == "user" and open_calls:
+            if role == "user" and open_calls:
                 raise BadRequest("`tool_use` ids were found without `tool_result` blocks immediately after")
         form = (body.get("output_config") or {}).get("format") or {}
         return Asked(
@@ -163,7 +203,7 @@ class AnthropicFormat:
             model=body["model"],
             system=text_of(body.get("system")),
             turns=tuple(turns),
-            tools=() if (body.get("tool_choice") or {}).get("type") == "none" else self._named(body),
+            tools=self._callable(body),
             schema=form.get("schema"),
             stream=bool(body.get("stream")),
             headers=headers,
@@ -178,9 +218,15 @@ class AnthropicFormat:
         }
 
     def stream(self, reply: Reply, asked: Asked, number: int) -> Iterator[tuple[str, bool]]:
+        # The first event has the usage of the request, and the one before the last that of the reply.
         read, written = counted(reply, asked)
-        usage = {} if reply.fault == "no usage" else {"usage": {"input_tokens": read, "output_tokens": 1}}
-        yield self._event("message_start", message=self._head(asked, number) | {"content": []} | usage), False
+        usage: Json = {}
+        usage_at_end: Json = {}
+        if reply.fault != "no usage":
+            usage = {"usage": {"input_tokens": read, "output_tokens": 1}}
+            usage_at_end = {"usage": {"output_tokens": written}}
+        message = {**self._head(asked, number), "content": [], **usage}
+        yield self._event("message_start", message=message), False
         yield self._event("ping"), False
         for index, block in enumerate(self._blocks(reply)):
             empty, deltas = self._streamed(block, reply)
@@ -188,9 +234,8 @@ class AnthropicFormat:
             for delta in deltas:
                 yield self._event("content_block_delta", index=index, delta=delta), True
             yield self._event("content_block_stop", index=index), False
-        counted_end = {} if reply.fault == "no usage" else {"usage": {"output_tokens": written}}
         delta = {"stop_reason": self._stop(reply), "stop_sequence": None}
-        yield self._event("message_delta", delta=delta, **counted_end), False
+        yield self._event("message_delta", delta=delta, **usage_at_end), False
         yield self._event("message_stop"), False
 
     def error(self, reply: Reply) -> Json:
@@ -199,11 +244,17 @@ class AnthropicFormat:
     def error_event(self, reply: Reply) -> str:
         return f"event: error\ndata: {json.dumps(self.error(reply))}\n\n"
 
-    def _named(self, body: Json) -> tuple[str, ...]:
-        return tuple(tool["name"] for tool in body.get("tools") or ())
+    def _callable(self, body: Json) -> tuple[str, ...]:
+        """Return the tools that the model may call in this turn."""
+        choice = body.get("tool_choice") or {}
+        if choice.get("type") == "none":
+            return ()
+        tools = body.get("tools") or ()
+        return tuple(tool["name"] for tool in tools)
 
     def _event(self, kind: str, **fields: Any) -> str:
-        return f"event: {kind}\ndata: {json.dumps({'type': kind, **fields}, ensure_ascii=False)}\n\n"
+        data = json.dumps({"type": kind, **fields}, ensure_ascii=False)
+        return f"event: {kind}\ndata: {data}\n\n"
 
     def _head(self, asked: Asked, number: int) -> Json:
         head = {"id": f"msg_{number}", "type": "message", "role": "assistant", "model": asked.model}
@@ -220,23 +271,26 @@ class AnthropicFormat:
     def _streamed(self, block: Json, reply: Reply) -> tuple[Json, list[Json]]:
         """Return a block as it starts, and the deltas that fill it."""
         if block["type"] == "thinking":
-            parts = [{"type": "thinking_delta", "thinking": f"{word} "} for word in block["thinking"].split()]
-            return block | {"thinking": "", "signature": ""}, [
-                *parts,
-                {"type": "signature_delta", "signature": block["signature"]},
-            ]
+            words = block["thinking"].split()
+            deltas = [{"type": "thinking_delta", "thinking": f"{word} "} for word in words]
+            deltas.append({"type": "signature_delta", "signature": block["signature"]})
+            return {**block, "thinking": "", "signature": ""}, deltas
         if block["type"] == "text":
-            words = reply.words if reply.text else [reply.refusal]
-            return block | {"text": ""}, [{"type": "text_delta", "text": word} for word in words]
-        read = block["input"]
-        written = read if isinstance(read, str) else json.dumps(read, ensure_ascii=False)
-        pieces = cut(written, reply.characters or 12)
-        return block | {"input": {}}, [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
+            words = [reply.refusal]
+            if reply.text:
+                words = reply.words
+            return {**block, "text": ""}, [{"type": "text_delta", "text": word} for word in words]
+        pieces = cut(_written(block["input"]), reply.characters or 12)
+        return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
 
     def _stop(self, reply: Reply) -> str:
         if reply.refusal:
             return "refusal"
-        return "max_tokens" if reply.stop == "length" else "tool_use" if reply.calls else "end_turn"
+        if reply.stop == "length":
+            return "max_tokens"
+        if reply.calls:
+            return "tool_use"
+        return "end_turn"
 
     def _usage(self, reply: Reply, asked: Asked) -> Json:
         read, written = counted(reply, asked)

@@ -1,6 +1,5 @@
 """What the model server answers: rules over what it is asked, replies, and every fault a server can have."""
 
-import itertools
 import json
 import random
 import re
@@ -69,7 +68,7 @@ class Reply:
         """The text in pieces that joined give it again."""
         if self.characters:
             return cut(self.text, self.characters)
-        return re.findall(r"\s*\S+|\s+\Z", self.text) or ([self.text] if self.text else [])
+        return re.findall(r"\s*\S+|\s+\Z", self.text)
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,8 @@ class Asked:
     @property
     def text(self) -> str:
         """Everything the model is sent."""
-        return "\n".join([self.system, *(text for _, text in self.turns)])
+        texts = [text for _, text in self.turns]
+        return "\n".join([self.system, *texts])
 
     @property
     def results(self) -> tuple[str, ...]:
@@ -117,18 +117,28 @@ class Rule:
             return False
         if self.results is not None and len(asked.results) != self.results:
             return False
-        return self.match(asked) if callable(self.match) else re.search(self.match, asked.text, re.DOTALL) is not None
+        if callable(self.match):
+            return self.match(asked)
+        return re.search(self.match, asked.text, re.DOTALL) is not None
 
     def reply(self, asked: Asked) -> Reply:
         """Return the next reply."""
-        chosen = self.replies[min(self.used, len(self.replies) - 1)]
+        last = len(self.replies) - 1
+        reply = self.replies[min(self.used, last)]
         self.used += 1
-        return chosen(asked) if callable(chosen) else chosen
+        if callable(reply):
+            return reply(asked)
+        return reply
 
 
 def rule(match: str | Callable[[Asked], bool], *replies: Reply | str | Callable[[Asked], Reply], **fields: Any) -> Rule:
     """Return a rule; a text is a reply with that text."""
-    return Rule(match, tuple(Reply(text=reply) if isinstance(reply, str) else reply for reply in replies), **fields)
+    given: list[Reply | Callable[[Asked], Reply]] = []
+    for reply in replies:
+        if isinstance(reply, str):
+            reply = Reply(text=reply)
+        given.append(reply)
+    return Rule(match, tuple(given), **fields)
 
 
 def load_rules(path: Path) -> list[Rule]:
@@ -140,15 +150,21 @@ def load_rules(path: Path) -> list[Rule]:
 
 
 def _rule(entry: dict[str, Any]) -> Rule:
-    counts = {name: entry[name] for name in ("times", "results") if name in entry}
-    rest = {name: value for name, value in entry.items() if name not in ("match", "times", "results", "replies")}
-    return rule(entry.get("match", ""), *(_reply(each) for each in entry.get("replies", [rest])), **counts)
+    # What is no field of a rule is one of its reply.
+    rest = dict(entry)
+    match = rest.pop("match", "")
+    counts = {name: rest.pop(name) for name in ("times", "results") if name in entry}
+    replies = rest.pop("replies", [rest])
+    return rule(match, *map(_reply, replies), **counts)
 
 
 def _reply(entry: dict[str, Any]) -> Reply:
-    calls = tuple(Call(**call) for call in entry.get("calls", ()))
-    usage = entry.get("usage")
-    return Reply(**{**entry, "calls": calls, "usage": tuple(usage) if usage else None})
+    fields = dict(entry)
+    fields["calls"] = tuple(Call(**call) for call in entry.get("calls", ()))
+    fields["usage"] = None
+    if entry.get("usage"):
+        fields["usage"] = tuple(entry["usage"])
+    return Reply(**fields)
 
 
 def cut(text: str, size: int) -> list[str]:
@@ -167,10 +183,8 @@ def pieces(data: bytes, cut: Literal["event", "random"] | int, seed: int) -> Ite
         yield data
         return
     chance = random.Random(seed)  # noqa: S311  # it only cuts replies into pieces
-    sizes = itertools.repeat(cut) if isinstance(cut, int) else iter(lambda: chance.randint(1, 40), 0)
     start = 0
-    for size in sizes:
-        if start >= len(data):
-            return
+    while start < len(data):
+        size = cut if isinstance(cut, int) else chance.randint(1, 40)
         yield data[start : start + size]
         start += size

@@ -118,18 +118,18 @@ class _Exchange:
 
     async def run(self) -> bool:
         """Answer; whether the connection stays."""
-        line = (await self._reader.readline()).decode()
+        line = await self._reader.readline()
         if not line:
             return False
-        method, path, _ = line.split()
-        headers: dict[str, str] = {}
-        while (line := (await self._reader.readline()).decode().strip()) != "":
-            name, _, value = line.partition(":")
-            headers[name.lower()] = value.strip()
+        method, path, _ = line.decode().split()
+        headers = await self._headers()
         body = await self._reader.readexactly(int(headers.get("content-length", "0")))
         self._server.paths.append(f"{method} {path}")
         path = path.partition("?")[0]
-        wire = FORMATS.get(path) or FORMATS["/v1/messages" if "x-api-key" in headers else "/v1/chat/completions"]
+
+        # An error has the form that the client reads; only Anthropic's clients send their key in a header of its own.
+        usual_path = "/v1/messages" if "x-api-key" in headers else "/v1/chat/completions"
+        wire = FORMATS.get(path, FORMATS[usual_path])
         key = headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ")
         if self._server.key is not None and key != self._server.key:
             refusal = Reply(text=f"Incorrect API key provided: {key}", status=401, code="authentication_error")
@@ -140,6 +140,17 @@ class _Exchange:
         if path not in FORMATS:
             return await self._status({"detail": "Not Found"}, 404)
         return await self._call(wire, json.loads(body), headers)
+
+    async def _headers(self) -> dict[str, str]:
+        """Read the headers of a request, up to the empty line behind them; their names are in small letters."""
+        headers: dict[str, str] = {}
+        while True:
+            line = await self._reader.readline()
+            text = line.decode().strip()
+            if not text:
+                return headers
+            name, _, value = text.partition(":")
+            headers[name.lower()] = value.strip()
 
     async def _call(self, wire: Format, body: dict[str, Any], headers: dict[str, str]) -> bool:
         try:
@@ -176,10 +187,11 @@ class _Exchange:
         return await self._stream(wire, reply, list(wire.stream(reply, asked, number)), place)
 
     async def _stream(self, wire: Format, reply: Reply, events: list[tuple[str, bool]], place: int) -> bool:
-        if reply.fault in ("html", "wrong type"):
-            body = b"<html><title>Sign in</title></html>" if reply.fault == "html" else events[0][0].encode()
-            kind = "text/html" if reply.fault == "html" else "text/plain"
-            return await self._send(200, body, {"content-type": kind})
+        if reply.fault == "html":
+            return await self._send(200, b"<html><title>Sign in</title></html>", {"content-type": "text/html"})
+        if reply.fault == "wrong type":
+            event, _ = events[0]
+            return await self._send(200, event.encode(), {"content-type": "text/plain"})
         head = self._head(200, {"content-type": "text/event-stream", "connection": "close"})
         if reply.fault == "bomb":
             head = self._head(200, {"content-type": "text/event-stream", "content-encoding": "gzip"})
@@ -189,26 +201,36 @@ class _Exchange:
         if reply.fault in ("huge", "bomb"):
             return await self._flood(reply.fault)
         await asyncio.sleep(reply.first_token)
-        half, clock = len(events) // 2, asyncio.get_running_loop().time
+        return await self._events(wire, reply, events, place)
+
+    async def _events(self, wire: Format, reply: Reply, events: list[tuple[str, bool]], place: int) -> bool:
+        """Write the events of a stream, with the fault of the reply in their midst."""
+        half = len(events) // 2
+        clock = asyncio.get_running_loop().time
         due = clock()
-        for number, (event, token) in enumerate(events):
+        for number, (event, is_token) in enumerate(events):
             if reply.fault and number == half and await self._fault(reply.fault, wire):
                 return False
             if reply.fault == "no end" and event.startswith(("data: [DONE]", "event: message_stop")):
                 await self._reader.read()
                 return False
-            await self._paced(event, reply, number, slow=reply.fault == "slow loris")
-            self._server.streamed[place] += token
-            if token and reply.rate:
+            await self._write_event(event, reply, number)
+            if not is_token:
+                continue
+            # A token is due by the clock of the stream, so that a late one delays no other.
+            self._server.streamed[place] += 1
+            if reply.rate:
                 due += 1 / reply.rate
                 await asyncio.sleep(max(0.0, due - clock()))
         return False
 
-    async def _paced(self, event: str, reply: Reply, number: int, *, slow: bool) -> None:
-        for piece in pieces(event.encode(), 1 if slow else reply.cut, reply.seed + number):
+    async def _write_event(self, event: str, reply: Reply, number: int) -> None:
+        is_slow = reply.fault == "slow loris"
+        size = 1 if is_slow else reply.cut
+        for piece in pieces(event.encode(), size, reply.seed + number):
             self._writer.write(piece)
             await self._writer.drain()
-            await asyncio.sleep(LORIS_SECONDS if slow else 0)
+            await asyncio.sleep(LORIS_SECONDS if is_slow else 0)
 
     async def _fault(self, fault: str, wire: Format) -> bool:
         """Do what happens in the middle of a stream; whether it ends there."""
@@ -240,13 +262,16 @@ class _Exchange:
 
     async def _flood(self, fault: str) -> bool:
         block = b": " + b"x" * 65_533 + b"\n"
+        blocks = HUGE // len(block)
         if fault == "bomb":
+            # Only the first block has the head of gzip; all others are packed alike.
             packer = zlib.compressobj(wbits=31)
-            first, again = (packer.compress(block) + packer.flush(zlib.Z_FULL_FLUSH) for _ in range(2))
-            self._writer.write(first + again * (HUGE // len(block)))
+            first = packer.compress(block) + packer.flush(zlib.Z_FULL_FLUSH)
+            following = packer.compress(block) + packer.flush(zlib.Z_FULL_FLUSH)
+            self._writer.write(first + following * blocks)
             await self._writer.drain()
             return False
-        for _ in range(HUGE // len(block)):
+        for _ in range(blocks):
             self._writer.write(block)
             await self._writer.drain()
         return False
@@ -261,7 +286,8 @@ class _Exchange:
         return True
 
     def _head(self, status: int, headers: dict[str, str]) -> bytes:
-        lines = [f"HTTP/1.1 {status} Said", *(f"{name}: {value}" for name, value in headers.items())]
+        lines = [f"HTTP/1.1 {status} Said"]
+        lines += [f"{name}: {value}" for name, value in headers.items()]
         return "\r\n".join([*lines, "", ""]).encode()
 
 
@@ -298,8 +324,12 @@ def main() -> None:
     parser.add_argument("--key", help="the only key it takes")
     parser.add_argument("--log", type=Path, help="a file that gets every request as a line of JSON")
     options = vars(parser.parse_args())
-    rules, models = options.pop("rules"), tuple(options.pop("model") or ("test-model",))
-    asyncio.run(_forever(load_rules(rules) if rules else [], models=models, **options))
+    path = options.pop("rules")
+    rules: list[Rule] = []
+    if path:
+        rules = load_rules(path)
+    models = tuple(options.pop("model") or ("test-model",))
+    asyncio.run(_forever(rules, models=models, **options))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 from sennit.activities.llm.models import Models
 from sennit.activities.nodes.context import NodeContext, NodeOutput
@@ -71,44 +71,58 @@ def _with_time(plan: Mapping[str, Any]) -> dict[str, Any]:
     nodes = plan.get("nodes")
     if not isinstance(nodes, Sequence):
         return dict(plan)
-    is_program = [isinstance(node, Mapping) and node.get("kind") == "program" for node in nodes]
-    patient = [{**node, "timeout": "24h"} if has else node for node, has in zip(nodes, is_program, strict=True)]
+    patient: list[Any] = []
+    for node in nodes:
+        if isinstance(node, Mapping) and node.get("kind") == "program":
+            node = {**node, "timeout": "24h"}
+        patient.append(node)
     return {**plan, "nodes": patient}
 
 
 async def _played(request: RunRequest, fakes: Mapping[str, Fake], modules: Sequence[str]) -> RunReport:
     loop = cast("VirtualLoop", asyncio.get_running_loop())
     with TemporaryDirectory(prefix="sennit-test-") as folder, loop.work():
+        # What a worker has, with a store of its own.
         place = Path(folder)
         DirectoryStore(place / "artifacts").create()
-        store, registry = DirectoryStore(place / "artifacts"), _registry(loop, fakes, modules)
-        library, documents = ArtifactReader(store), DocumentRule(place, (), Grants(None), RUN)
-        models, scripts = Models.of(ModelSettings()), ScriptReader()
+        store = DirectoryStore(place / "artifacts")
+        library = ArtifactReader(store)
+        documents = DocumentRule(place, (), Grants(None), RUN)
+        registry = _registry(loop, fakes, modules)
+        models = Models.of(ModelSettings())
+        scripts = ScriptReader()
         async with Interpreter(scripts, trusts_scripts=True) as interpreter:
+            # The plan is prepared and checked as in a run.
             checker = PlanChecker(store, library, models, interpreter, scripts)
-            prepared = await RunPreparer(library, registry, documents, models, checker).prepare(
-                PREFIX, PrepareCall(run=RUN, first_run=RUN, request=request), request.approval
-            )
+            preparer = RunPreparer(library, registry, documents, models, checker)
+            call = PrepareCall(run=RUN, first_run=RUN, request=request)
+            prepared = await preparer.prepare(PREFIX, call, request.approval)
             checked = prepared.checked
             assert checked is not None
             if checked.problems:
                 raise InvalidPlan([Problem("plan", (), problem) for problem in checked.problems])
+
+            # Then this process carries out what the scheduler decides.
             words = _Words(loop, fakes)
             runner = NodeRunner(store, library, registry, words, words, place, documents)
             state = RunState(Graph(ExecutionPlan.unpack(checked.execution_plan)))
-            state.on_failure = request.on_failure or state.on_failure
+            if request.on_failure:
+                state.on_failure = request.on_failure
             play = Play(loop, state, runner, checked.plan, fakes)
             with loop.rest():
                 status = await play.to_the_end()
-            nodes = state.graph.execution_plan.answer
-            refs = {state.path(node): state.digest[node] or "" for node in nodes if state.status[node] == SUCCEEDED}
-            conclusion = await RunConcluder(store, library).conclude(
-                PREFIX, ConcludeCall(run=RUN, plan=checked.plan, refs=refs)
-            )
+
+            refs: dict[str, str] = {}
+            for node in state.graph.execution_plan.answer:
+                if state.status[node] == SUCCEEDED:
+                    refs[state.path(node)] = state.digest[node] or ""
+            conclude = ConcludeCall(run=RUN, plan=checked.plan, refs=refs)
+            conclusion = await RunConcluder(store, library).conclude(PREFIX, conclude)
     if status == "done" and conclusion.partial:
         status = "partial"
+    report = report_of(ShownRun(state), status, conclusion, "")
     warnings = (*checked.warnings, *conclusion.warnings)
-    return report_of(ShownRun(state), status, conclusion, "").model_copy(update={"id": RUN, "warnings": warnings})
+    return report.model_copy(update={"id": RUN, "warnings": warnings})
 
 
 def _registry(loop: VirtualLoop, fakes: Mapping[str, Fake], modules: Sequence[str]) -> Registry:
@@ -131,9 +145,14 @@ def _registry(loop: VirtualLoop, fakes: Mapping[str, Fake], modules: Sequence[st
 def _faked(loop: VirtualLoop, tool: Tool, fakes: Mapping[str, Fake]) -> Tool:
     if tool.effect == "pure" and tool.name not in fakes:
         return tool
-    parts = {each.name: getattr(tool, each.name) for each in fields(tool)}
-    fake = fakes.get(tool.name) or (lambda **_: missing(tool.name, fakes))
-    return _FakeTool(**{**parts, "function": partial(loop.in_its_time, fake), "preview": None})
+
+    def absent(**_: Any) -> NoReturn:
+        missing(tool.name, fakes)
+
+    parts = {field.name: getattr(tool, field.name) for field in fields(tool)}
+    parts["function"] = partial(loop.in_its_time, fakes.get(tool.name, absent))
+    parts["preview"] = None
+    return _FakeTool(**parts)
 
 
 class _FakeTool(Tool):

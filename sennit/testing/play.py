@@ -79,17 +79,26 @@ class Play:
         due = self._state.next_due()
         if not tasks and due is None:
             raise WrongFake("nothing runs and nobody decides: the run would wait for ever")
-        wait = None if due is None else max(0.0, due / 1000 - self._loop.time())
+        wait = None
+        if due is not None:
+            wait = max(0.0, due / 1000 - self._loop.time())
         if tasks:
             await asyncio.wait(tasks, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
         else:
             await asyncio.sleep(wait or 0.0)
-        for flight in [task for task in self._flights if task.done()]:
+
+        # What has ended comes before what people say, and both before the deadline.
+        ended = [task for task in self._flights if task.done()]
+        for flight in ended:
             keys = self._flights.pop(flight)
-            ends = [(*key, failed_outcome(None), None) for key in keys] if flight.cancelled() else flight.result()
+            if flight.cancelled():
+                ends: Ends = [(unit, generation, failed_outcome(None), None) for unit, generation in keys]
+            else:
+                ends = flight.result()
             for unit, generation, outcome, _ in ends:
                 self._do(NodeEnded(unit, generation, outcome))
-        for person in [task for task in self._people if task.done()]:
+        decisions = [task for task in self._people if task.done()]
+        for person in decisions:
             del self._people[person]
             decided = person.result()
             if decided is not None and self._fits(decided):
@@ -132,8 +141,9 @@ class Play:
 
     async def _run(self, call: NodeCall, keys: list[tuple[int, int]]) -> Ends:
         """Run the units of a call, with the attempts that they have; return how each has ended."""
-        unit = keys[0][0]
-        spec, attempt = self._state.spec_of(unit), 0
+        unit, generation = keys[0]
+        spec = self._state.spec_of(unit)
+        attempt = 0
         while True:
             attempt += 1
             try:
@@ -146,9 +156,9 @@ class Play:
             else:
                 return [(*key, outcome_of(reply), reply) for key, reply in zip(keys, replies, strict=True)]
             if failed.non_retryable:
-                return [(*keys[0], failed_outcome(failed), None)]
-            backoff = pause_after(attempt)
-            await asyncio.sleep((failed.next_retry_delay or backoff).total_seconds())
+                return [(unit, generation, failed_outcome(failed), None)]
+            backoff = failed.next_retry_delay or pause_after(attempt)
+            await asyncio.sleep(backoff.total_seconds())
 
     async def _replies(self, call: NodeCall, attempt: int) -> tuple[NodeReply, ...]:
         if len(call.nodes) > 1:
@@ -170,8 +180,12 @@ class Play:
         checked = await library.plan(PREFIX, call.plan)
 
         async def run_one(path: str, refs: dict[str, str]) -> NodeReply:
-            reads = [checked.name_at(index) for index in checked.spec(parse_unit(path).id).reads]
-            read = {name: refs[name] for name in reads if name in refs}
+            node = parse_unit(path).id
+            read: dict[str, str] = {}
+            for index in checked.spec(node).reads:
+                name = checked.name_at(index)
+                if name in refs:
+                    read[name] = refs[name]
             return await self._runner.run(call, path, read, run_prefix=PREFIX, attempts=Attempts(1, 0))
 
         group = GroupRun(checked, call.nodes, call.refs, run_one)
@@ -182,12 +196,18 @@ class Play:
         """Have people decide on what waits for them, each question once."""
         state = self._state
         for unit in state.units_in(WAITING):
-            asked = state.questions.get(unit)
-            shown = asked.text if asked is not None else state.spec_of(unit).question
-            ask = self._answer if state.spec_of(unit).kind == "gate" else self._approve
-            self._begin(unit, asked.digest if asked is not None else "", ask(unit, shown))
-        for unit in blocking_failures(state) if state.parked and "repair" in self._fakes else ():
-            self._begin(unit, "repair", self._repair(unit))
+            spec = state.spec_of(unit)
+            shown = spec.question
+            digest = ""
+            question = state.questions.get(unit)
+            if question is not None:
+                shown = question.text
+                digest = question.digest
+            ask = self._answer if spec.kind == "gate" else self._approve
+            self._begin(unit, digest, ask(unit, shown))
+        if state.parked and "repair" in self._fakes:
+            for unit in blocking_failures(state):
+                self._begin(unit, "repair", self._repair(unit))
 
     def _begin(self, unit: int, about: str, decision: Coroutine[Any, Any, Event | None]) -> None:
         key = unit, self._state.generation[unit], about
@@ -212,10 +232,13 @@ class Play:
         word = await self._loop.in_its_time(fake, shown, node=self._state.path(unit))
         if isinstance(word, Mapping):
             return ApprovalDecided(unit, True, args=dict(word))
-        return ApprovalDecided(unit, word is True, "" if isinstance(word, bool) else str(word))
+        if isinstance(word, bool):
+            return ApprovalDecided(unit, word)
+        return ApprovalDecided(unit, False, str(word))
 
     async def _repair(self, unit: int) -> Event | None:
-        path, error = self._state.path(unit), error_at_place(self._state, unit)
+        path = self._state.path(unit)
+        error = error_at_place(self._state, unit)
         word = await self._loop.in_its_time(self._fakes["repair"], path, error)
         events: dict[Any, Event] = {
             "retry": RetryRequested(unit),

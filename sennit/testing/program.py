@@ -53,9 +53,12 @@ def missing(name: str, fakes: Mapping[str, Fake], who: str = "the plan") -> NoRe
 
 def checked_value(value: Any, schema: dict[str, Any] | None, whose: str, which: str = "its schema") -> None:
     """Raise WrongFake for a value that a schema does not allow."""
-    for where, sentence in violations(value, schema) if schema is not None else ():
-        place = f"{place_of(where)}: " if where else ""
-        raise WrongFake(f"{whose} does not fit {which}: {place}{sentence}")
+    if schema is None:
+        return
+    for where, sentence in violations(value, schema):
+        if where:
+            sentence = f"{place_of(where)}: {sentence}"
+        raise WrongFake(f"{whose} does not fit {which}: {sentence}")
 
 
 def run(script: str | Path, fakes: Mapping[str, Fake], /, **inputs: Any) -> Any:
@@ -64,34 +67,58 @@ def run(script: str | Path, fakes: Mapping[str, Fake], /, **inputs: Any) -> Any:
     `script` is its text, or the Path of its file, beside which are the modules that it imports. Raises InvalidPlan with
     every problem of the script, and WrongFake.
     """
-    folders = ScriptFolders(script.parent if isinstance(script, Path) else None)
-    text, path = (script.read_text(), str(script)) if isinstance(script, Path) else (script, "")
-    try:
-        text = bundled(text, folders, path).script
-    except BadBundle as bad:
-        problems = ((f"{Path(file).name}:{line}" if file else line, why) for file, line, why in bad.problems)
-        raise InvalidPlan(Problem("import", ("line", place), why) for place, why in problems) from None
+    text = _with_modules(script)
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(run_async(text, fakes, **inputs))
 
 
+def _with_modules(script: str | Path) -> str:
+    """Return the text of a script with the modules that it imports. Raises InvalidPlan."""
+    try:
+        if isinstance(script, Path):
+            return bundled(script.read_text(), ScriptFolders(script.parent), str(script)).script
+        return bundled(script, ScriptFolders(None), "").script
+    except BadBundle as bad:
+        problems: list[Problem] = []
+        for file, line, why in bad.problems:
+            place: str | int = line
+            if file:
+                place = f"{Path(file).name}:{line}"
+            problems.append(Problem("import", ("line", place), why))
+        raise InvalidPlan(problems) from None
+
+
 async def run_async(text: str, fakes: Mapping[str, Fake], /, **inputs: Any) -> Any:
     """Do what `run` does with the text of a script, in an event loop that runs already."""
-    if problems := script_problems(text, None):
+    problems = script_problems(text, None)
+    if problems:
         raise InvalidPlan(problems)
-    tools = {name: _entry(name, fakes.get(name)) for name in (*tools_called(text), *fakes) if name not in WORDS}
-    around = partial(Surroundings, text, tools, PROVIDERS)
-    session = Session(script=digest_of(text.encode()), function="main", arguments=packed(inputs), key="main")
+
+    tools: dict[str, dict[str, Any]] = {}
+    for name in (*tools_called(text), *fakes):
+        if name not in WORDS:
+            tools[name] = _entry(name, fakes.get(name))
     interpreter = _interpreter()
+    around = Surroundings(text, tools, PROVIDERS, classes=partial(interpreter.classes, text))
+    session = Session(script=digest_of(text.encode()), function="main", arguments=packed(inputs), key="main")
     with working():
-        program = _Program(interpreter, around(classes=partial(interpreter.classes, text)), fakes)
-        found = await program.run(session, "main")
-    if isinstance(found, ScriptError):
-        kind = getattr(builtins, found.type, None)
-        error: Exception = kind(found.message) if kind else RuntimeError(f"{found.type}: {found.message}")
-        error.add_note(found.traceback)
-        raise error
-    return program.whole(found)
+        program = _Program(interpreter, around, fakes)
+        result = await program.run(session, "main")
+    if isinstance(result, ScriptError):
+        raise _raised(result)
+    return program.whole(result)
+
+
+def _raised(failure: ScriptError) -> Exception:
+    """Return what a script has raised, with the lines of the script as a note. An exception that is not one of Python's
+    own is a RuntimeError that names it.
+    """
+    error: Exception = RuntimeError(f"{failure.type}: {failure.message}")
+    kind = getattr(builtins, failure.type, None)
+    if kind:
+        error = kind(failure.message)
+    error.add_note(failure.traceback)
+    return error
 
 
 @cache
@@ -102,9 +129,16 @@ def _interpreter() -> Interpreter:
 
 def _entry(name: str, fake: Fake | None) -> dict[str, Any]:
     """Return what is known of a tool: its name, and the arguments that its fake takes by name."""
-    parameters = inspect.signature(fake).parameters.values() if fake is not None else ()
-    takes = [each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
-    return {"name": name, "schema": {"properties": {each: {} for each in takes}}} if takes else {"name": name}
+    entry: dict[str, Any] = {"name": name}
+    if fake is None:
+        return entry
+    properties: dict[str, Any] = {}
+    for parameter in inspect.signature(fake).parameters.values():
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            properties[parameter.name] = {}
+    if properties:
+        entry["schema"] = {"properties": properties}
+    return entry
 
 
 def _now(loop: asyncio.AbstractEventLoop) -> datetime:
@@ -124,8 +158,14 @@ class _Program:
         """Return what a session returns, or the ScriptError that it ends with. Its open calls are cancelled then."""
         session.begin(name)
         words = Words(session, Counts(session, []), self._around)
+
+        # `words` makes the nodes, in their order; each has its call at the same place in this list.
         calls: list[Call] = []
-        started: list[asyncio.Task[Ended]] = []
+
+        def take_nodes(call: Call) -> None:
+            """Note that all new nodes are of this call."""
+            new = len(words.nodes) - len(calls)
+            calls.extend([call] * new)
 
         def answer(call: Call) -> Ended | Sleep | None:
             if call.function in FROM_RUN and call.function in self._fakes:
@@ -135,81 +175,113 @@ class _Program:
             ended = words.answer(call)
             if len(words.nodes) > len(calls):
                 _, call = CallLimits.of(call, self._around.tools)
-                calls.extend([call] * (len(words.nodes) - len(calls)))
+                take_nodes(call)
             return ended
 
         arguments = unpacked(session.arguments)
-        begin = partial(self._interpreter.start, clock=BEGAN)
-        advance = await begin(self._around.script, session.function, arguments, answer, session.key)
+        advance = await self._interpreter.start(
+            self._around.script, session.function, arguments, answer, session.key, clock=BEGAN
+        )
         try:
             sys.stdout.write(advance.printed)
             while advance.snapshot:
+                # The script waits: start what it has called, and tell it what ends first.
                 words.wake(advance.sleep)
                 session.keep_open(advance.waits)
-                calls.extend([Call(0, "sleep", (), {}, 0)] * (len(words.nodes) - len(calls)))
-                for node, call in list(zip(words.nodes, calls, strict=True))[len(started) :]:
-                    started.append(asyncio.create_task(self._end_of(node, call, words.limits.get(node.id, {}))))
-                    self._nodes[node.id] = started[-1]
-                advance = await self._interpreter.resume(advance.snapshot, await self._ended(session), answer)
+                take_nodes(Call(0, "sleep", (), {}, 0))
+                for number in range(len(self._nodes), len(calls)):
+                    node = words.nodes[number]
+                    limits = words.limits.get(node.id, {})
+                    self._nodes[node.id] = asyncio.create_task(self._end_of(node, calls[number], limits))
+                ended = await self._ended(session)
+                advance = await self._interpreter.resume(advance.snapshot, ended, answer)
                 sys.stdout.write(advance.printed)
         finally:
-            for each in started:
-                each.cancel()
-            await asyncio.gather(*started, return_exceptions=True)
+            tasks = self._nodes.values()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
         return advance.error or advance.value
 
     async def _ended(self, session: Session) -> dict[int, Ended]:
-        """Return how calls of a session ended, as soon as one has."""
+        """Return how calls of a session ended, in the order in which they did, as soon as one has."""
         waits = {number: self._nodes[call.node] for number, call in session.open.items()}
         with resting():
             await asyncio.wait(waits.values(), return_when=asyncio.FIRST_COMPLETED)
-        ended = {number: node.result() for number, node in waits.items() if node.done()}
-        ended = dict(sorted(ended.items(), key=lambda each: each[1].at))
-        for number, end in ended.items():
+        ends = [(number, node.result()) for number, node in waits.items() if node.done()]
+        ends.sort(key=lambda pair: pair[1].at)
+        for number, end in ends:
             del session.open[number]
             if end.error is not None:
                 session.fail(": ".join(end.error))
-        return ended
+        return dict(ends)
 
     async def _end_of(self, node: Node, call: Call, limits: dict[str, int]) -> Ended:
+        """Return how a node ended, and when. `limits` are in milliseconds: how long it may take (`expires`), or when a
+        sleep is over (`deadline`).
+        """
         loop = asyncio.get_running_loop()
+        seconds = None
+        if "expires" in limits:
+            seconds = limits["expires"] / 1000
         try:
-            async with asyncio.timeout(limits["expires"] / 1000 if "expires" in limits else None):
+            async with asyncio.timeout(seconds):
                 if "deadline" in limits:
-                    await asyncio.sleep((limits["deadline"] - BEGAN) / 1000 - loop.time())
-                with working():
-                    end = Ended() if "deadline" in limits else await self._faked(node, call)
+                    wake_at = (limits["deadline"] - BEGAN) / 1000
+                    await asyncio.sleep(wake_at - loop.time())
+                    end = Ended()
+                else:
+                    with working():
+                        end = await self._faked(node, call)
         except TimeoutError:
-            end = Ended(error=("TimeoutError", f"more than {limits['expires'] / 1000:g} s"))
+            end = Ended(error=("TimeoutError", f"more than {seconds:g} s"))
         return replace(end, at=round(_now(loop).timestamp() * 1000))
 
     async def _faked(self, node: Node, call: Call) -> Ended:
+        """Return what the fake of a call returns, or how its last attempt failed. Raises WrongFake."""
         if isinstance(node, ToolNode) and node.tool == PART["name"]:
-            ref = call.args[0] if call.args else call.kwargs["ref"]
-            return Ended(read_part(PartArguments.model_validate({**node.args, "output": self.whole(ref)})))
-        name, args = call.function, call.args
-        fake = self._fake(name, call)
-        retry = node.retry if isinstance(node, ToolNode | LlmNode) else None
-        attempts = retry.attempts if retry is not None else 1
+            return self._read_part(node, call)
+        fake = self._fake(call.function, call)
+        attempts = 1
+        if isinstance(node, ToolNode | LlmNode) and node.retry is not None:
+            attempts = node.retry.attempts
         for attempt in range(1, attempts + 1):
             try:
-                with resting():
-                    value = fake(*self.whole(list(args)), **self.whole(call.kwargs))
-                    value = await value if inspect.isawaitable(value) else value
+                value = await self._called(fake, call)
                 break
             except Exception as error:  # noqa: BLE001  as a call fails
                 if attempt == attempts:
                     return Ended(error=(type(error).__name__, str(error)))
             with resting():
                 await asyncio.sleep(pause_after(attempt).total_seconds())
+
         if isinstance(value, Large):
             body = encode(value.value)
             self._around.bodies[digest_of(body)] = body
             return Ended(Ref.to(digest_of(body), value.value))
-        schema = node.output_schema if isinstance(node, LlmNode) else None
-        schema = node.answer_schema if isinstance(node, GateNode) else schema
-        checked_value(value, schema, f"the fake of `{name}`", f"the schema on line {call.line}")
+        schema = None
+        if isinstance(node, LlmNode):
+            schema = node.output_schema
+        elif isinstance(node, GateNode):
+            schema = node.answer_schema
+        checked_value(value, schema, f"the fake of `{call.function}`", f"the schema on line {call.line}")
         return Ended(value)
+
+    async def _called(self, fake: Fake, call: Call) -> Any:
+        """Return what the fake of a call returns, in the fake's own time."""
+        args = self.whole(list(call.args))
+        kwargs = self.whole(call.kwargs)
+        with resting():
+            value = fake(*args, **kwargs)
+            if inspect.isawaitable(value):
+                value = await value
+        return value
+
+    def _read_part(self, node: ToolNode, call: Call) -> Ended:
+        """Return a part of a large output, as the tool of a run reads it."""
+        ref = call.args[0] if call.args else call.kwargs["ref"]
+        arguments = {**node.args, "output": self.whole(ref)}
+        return Ended(read_part(PartArguments.model_validate(arguments)))
 
     def whole(self, value: Any) -> Any:
         """Return a value with what its Refs name in their places."""
