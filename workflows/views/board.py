@@ -56,6 +56,7 @@ _WIDEST, _FOLD, _LONGEST_WORD = 64, "↳ ", 20
 _BREAK = "\u200b"
 _SPACE = "\u2007"  # cells of a table have no padding; unlike others this space never breaks a line
 _LOG_ROWS = 8
+_NAMED_WHILE_DRAINING = 5
 _ASKS = {
     "gate": "asks",
     "approval": "needs approval",
@@ -124,70 +125,98 @@ def board(run: ShownRun, *, title: str, notes: Sequence[str] = (), end: RunEnd =
 
     Text from users is escaped, so that it cannot become markup. Notes are short Markdown of our own.
     """
-    state, name = run.state, run.run
-    statuses = [_status(run, unit) for unit in run.units]
-    numbers = Counter(_status(run, unit) for unit in run.counted)
-    counts = {status: numbers[status] for status in _STATUSES if status in numbers}
+    state = run.state
     shown, diagram = _diagram_of(state.graph)
     drawn_statuses = [_status(run, node) for node in shown]
-    head = [*_quote(run), *_draining(state), *_writes(run)]
-    ranked = sorted(
-        (pair for pair in zip(run.units, statuses, strict=True) if not state.is_item(pair[0]) or pair[1] in _URGENT),
-        key=lambda pair: (_STATUSES.index(pair[1]), state.spec_of(pair[0]).kind in _OUTER, pair[0]),
-    )
-    ranked_rows = _grouped(run, ranked)
-    rows_text = _rows_text(state.graph, shown, diagram, drawn_statuses, name)
-    text, pictures = "", dict[object, str]()
+
+    # Some parts are the same in every detail.
+    counts = _counts(run)
+    head = _head(run.run, title, counts, len(state.together))
+    hints = [*_quote(run), *_draining(state), *_writes(run)]
+    rows = _rows(run)
+    groups = _groups_text(state.graph, shown, diagram, drawn_statuses, run.run)
+
+    # The first detail whose board is short enough is taken.
+    text = ""
+    drawing = ""
     for detail in _DETAILS:
-        drawn = (detail.nodes, detail.statuses) if diagram.layout.whole else None
-        if drawn not in pictures:
-            marks = _marks(state, shown, drawn_statuses, detail if diagram.layout.whole and detail.nodes else None)
-            pictures[drawn] = picture(diagram, marks, counts=counts, whole=detail.nodes)
-        rows = [row for row in ranked_rows if row.status in detail.statuses]
-        questions = _questions(run.blocked, name, detail)
-        table = _table(run, rows, detail.rows)
-        first = [*_head(name, title, counts, len(state.together)), *_end(end, name, detail)]
-        text = "\n".join([*first, *head, *questions, f"<div>{pictures[drawn]}</div>", "", *table, *rows_text, *notes])
+        # A graph that is too big for boxes looks the same in every detail.
+        if diagram.layout.whole or not drawing:
+            has_boxes = diagram.layout.whole and detail.nodes
+            marks = _marks(state, shown, drawn_statuses, detail if has_boxes else None)
+            drawing = picture(diagram, marks, counts=counts, whole=detail.nodes)
+        lines = [*head, *_end(end, run.run, detail), *hints]
+        lines += _questions(run.blocked, run.run, detail)
+        lines += [f"<div>{drawing}</div>", ""]
+        lines += _table(run, rows, detail)
+        lines += [*groups, *notes]
+        text = "\n".join(lines)
         if sent_bytes(text) <= detail.limit:
             break
     return text
 
 
+def _counts(run: ShownRun) -> dict[str, int]:
+    """Return how many of the counted units have each status, in the order of the legend."""
+    numbers = Counter(_status(run, unit) for unit in run.counted)
+    return {status: numbers[status] for status in _STATUSES if status in numbers}
+
+
 def _end(end: RunEnd, run: str, detail: _Detail) -> list[str]:
     """Return the answer of a run that is over, or why there is none, and its figures."""
-    figures = [prose(line, 300) for line in figures_lines(end.figures)] if end.figures is not None else []
+    lines = _answer(end, run, detail)
+    if end.figures is None:
+        return lines
+    figures = [prose(line, 300) for line in figures_lines(end.figures)]
     if figures:
         figures.append("")
-    return [*_answer(end, run, detail), *figures]
+    return [*lines, *figures]
 
 
 def _answer(end: RunEnd, run: str, detail: _Detail) -> list[str]:
     """Return the answer, or why there is none: lines of a text, and of anything else JSON."""
-    answer = end.answer
-    why = [f"**why:** {prose(end.problem, 600)}", ""] if end.problem else []
-    if answer is None:
-        return why
+    reason = []
+    if end.problem:
+        reason = [f"**why:** {prose(end.problem, 600)}", ""]
+    if end.answer is None:
+        return reason
     most = min(detail.shown, _MOST_OF_ANSWER)
-    if not isinstance(answer, str):
-        text = json.dumps(answer, ensure_ascii=False, indent=1)
-        text = text if text.count("\n") < _MOST_LINES else json.dumps(answer, ensure_ascii=False)
-        return [*_block(text, most, run, "output"), *why]
-    text = answer.strip()
+    if isinstance(end.answer, str):
+        return [*_answer_lines(end.answer.strip(), most, run), *reason]
+
+    # A value that takes many lines when it is indented stands on one.
+    text = json.dumps(end.answer, ensure_ascii=False, indent=1)
+    if text.count("\n") >= _MOST_LINES:
+        text = json.dumps(end.answer, ensure_ascii=False)
+    return [*_block(text, most, run, "output"), *reason]
+
+
+def _answer_lines(text: str, most: int, run: str) -> list[str]:
+    """Return the first characters of an answer, and where the whole of a longer one is."""
     lines = [prose(line, most) for line in clean(text[:most]).splitlines() if line.strip()]
-    whole = f"… the whole: {_code(shlex.join(['sennit', 'output', run]))}"
-    return [*lines, *([whole] if len(text) > most else []), "", *why]
+    if len(text) > most:
+        command = shlex.join(["sennit", "output", run])
+        lines.append(f"… the whole: {_code(command)}")
+    lines.append("")
+    return lines
 
 
 def log_rows(lines: Sequence[str]) -> list[str]:
     """Return the last lines of the log, for the notes of a board."""
-    rows = [f"- {prose(line, 160)}" for line in lines[-_LOG_ROWS:]]
-    more = [f"- … {len(lines) - _LOG_ROWS:,} lines before these"] if len(lines) > _LOG_ROWS else []
-    return ["**log**", "", *more, *rows, ""] if rows else []
+    if not lines:
+        return []
+    rows = ["**log**", ""]
+    if len(lines) > _LOG_ROWS:
+        rows.append(f"- … {len(lines) - _LOG_ROWS:,} lines before these")
+    rows += [f"- {prose(line, 160)}" for line in lines[-_LOG_ROWS:]]
+    rows.append("")
+    return rows
 
 
 def board_without_plan(run: str, title: str, outage: Sequence[BlockedOn]) -> str:
     """Return the board of a run that has no plan yet: what it waits for and what to do."""
-    return "\n".join([f"**{prose(title, 200)}**", "", *_questions(outage, run, _DETAILS[0])])
+    questions = _questions(outage, run, _DETAILS[0])
+    return "\n".join([f"**{prose(title, 200)}**", "", *questions])
 
 
 def sent_bytes(text: str) -> int:
@@ -197,42 +226,72 @@ def sent_bytes(text: str) -> int:
 
 
 def _status(run: ShownRun, unit: int) -> str:
-    return "blocked" if run.state.status[unit] == BLOCKED and not run.state.ended else run.status(unit)
+    """Return the status of a unit as people see it. While the run goes on, a unit behind a failed one is blocked."""
+    if run.state.status[unit] == BLOCKED and not run.state.ended:
+        return "blocked"
+    return run.status(unit)
 
 
 def _head(run: str, title: str, counts: dict[str, int], shared: int) -> list[str]:
     """Return the title, how many nodes have ended, and where to look. Shared activities tell of ends once a second."""
-    ended = ended_of(counts)
     total = sum(counts.values())
-    source = f", as {shared:,} shared activit{'ies' if shared > 1 else 'y'} last reported" if shared else ""
-    parts = [f"{ended:,} of {total:,} node{'s' * (total != 1)} ended{source}"]
+    progress = f"{ended_of(counts):,} of {_number_of(total, 'node', 'nodes')} ended"
+    if shared:
+        activities = _number_of(shared, "shared activity", "shared activities")
+        progress += f", as {activities} last reported"
+    parts = [progress]
+
+    # Only a workflow id that needs no escapes can be left to the page, which fills it in.
     name = quote(run, safe="")
-    page = f"namespaces/{{namespace}}/workflows/{name if name != run else '{workflowId}'}/{{runId}}"
     if len(name) <= MAX_CODE_CHARACTERS:
-        parts += [f"[pending activities]({page}/pending-activities)"] if counts.get("running") else []
+        workflow = "{workflowId}"
+        if name != run:
+            workflow = name
+        page = f"namespaces/{{namespace}}/workflows/{workflow}/{{runId}}"
+        if counts.get("running"):
+            parts.append(f"[pending activities]({page}/pending-activities)")
         parts.append(f"[timeline]({page}/timeline)")
     return [f"**{prose(title, 200)}**", " · ".join(parts), ""]
 
 
+def _number_of(count: int, singular: str, plural: str) -> str:
+    """Return a count with its noun: "1 node", "2,000 nodes"."""
+    noun = singular if count == 1 else plural
+    return f"{count:,} {noun}"
+
+
 def _quote(run: ShownRun) -> list[str]:
     """Return what the run's programs can cost, and what people have to know although the run goes on."""
-    lines = [f"quote: {text}" for text in [run.quote] if text] + run_warnings(run.state)
-    return [*(prose(line, 300) for line in lines), *([""] if lines else [])]
+    lines = []
+    if run.quote:
+        lines.append(prose(f"quote: {run.quote}", 300))
+    lines += [prose(warning, 300) for warning in run_warnings(run.state)]
+    if lines:
+        lines.append("")
+    return lines
 
 
 def _draining(state: RunState) -> list[str]:
     """Return why nothing starts while the run drains, and what it waits for."""
-    names = [f"`{clip_name(name, 20)}`" for name in drain_waits_for(state)[:5]]
+    names = [f"`{clip_name(name, 20)}`" for name in drain_waits_for(state)[:_NAMED_WHILE_DRAINING]]
+    if not names:
+        return []
+    listed = ", ".join(names)
+    if state.running > len(names):
+        listed += " …"
     why = "The history is long, so the run is about to continue as new. Nothing starts until these have ended:"
-    return [f"{why} {', '.join(names)}{' …' * (state.running > len(names))}", ""] if names else []
+    return [f"{why} {listed}", ""]
 
 
 def _writes(run: ShownRun) -> list[str]:
     """Return what became of writes that were cut off, or of which nobody knows whether they were made."""
-    lines = run.writes
-    named = [f"`{clip_name(line.node, 40)}` {line.status}" for line in lines[:MAX_BOARD_WRITES]]
-    more = f" and {len(lines) - MAX_BOARD_WRITES} more" if len(lines) > MAX_BOARD_WRITES else ""
-    return [f"Writes that were cut off, or are in doubt: {', '.join(named)}{more}", ""] if lines else []
+    if not run.writes:
+        return []
+    named = [f"`{clip_name(line.node, 40)}` {line.status}" for line in run.writes[:MAX_BOARD_WRITES]]
+    listed = ", ".join(named)
+    if len(run.writes) > MAX_BOARD_WRITES:
+        listed += f" and {len(run.writes) - MAX_BOARD_WRITES} more"
+    return [f"Writes that were cut off, or are in doubt: {listed}", ""]
 
 
 def _questions(blocked: Sequence[BlockedOn], run: str, detail: _Detail) -> list[str]:
@@ -243,20 +302,34 @@ def _questions(blocked: Sequence[BlockedOn], run: str, detail: _Detail) -> list[
         lines.append(f"**{asks}:** {prose(item.question, 300)}")
         lines += _block(item.shown, detail.shown, item.run or run)
         if item.run:
-            name, words = quote(item.run, safe=""), "run of its sub-agent"
-            whole = f"[{words}](namespaces/{{namespace}}/workflows/{name})"
-            link = whole if len(name) <= MAX_CODE_CHARACTERS else words
-            lines.append(f"→ in the {link}:")
+            lines.append(f"→ in the {_run_link(item.run)}:")
         lines.append(f"→ Send an Update: `{item.update}` with {_code(json.dumps(item.example, ensure_ascii=False))}")
-        about: dict[str, JsonValue] = {"node": item.node.rpartition(".")[2]}
-        if not item.node:
-            about = {**item.example, "reason": "…"}
-        example = _code(json.dumps(about, ensure_ascii=False))
-        for other in item.also:
-            lines.append(f"→ or {_ALTERNATIVES[other]}: `{other}` with {_OF_YOURS.get(other, example)}")
+        lines += _alternatives(item)
         lines += [f"→ in a shell: {_code(item.command)}", ""]
     if len(blocked) > detail.questions:
         lines += [f"and {len(blocked) - detail.questions} more: the query `plan` lists them all.", ""]
+    return lines
+
+
+def _run_link(run: str) -> str:
+    """Return a link to the run of a sub-agent; the bare words where its id is too long for one."""
+    name = quote(run, safe="")
+    words = "run of its sub-agent"
+    if len(name) > MAX_CODE_CHARACTERS:
+        return words
+    return f"[{words}](namespaces/{{namespace}}/workflows/{name})"
+
+
+def _alternatives(item: BlockedOn) -> list[str]:
+    """Return what else a person may send, each with what it takes."""
+    arguments: dict[str, JsonValue] = {"node": item.node.rpartition(".")[2]}
+    if not item.node:
+        arguments = {**item.example, "reason": "…"}
+    example = _code(json.dumps(arguments, ensure_ascii=False))
+    lines = []
+    for update in item.also:
+        takes = _OF_YOURS.get(update, example)
+        lines.append(f"→ or {_ALTERNATIVES[update]}: `{update}` with {takes}")
     return lines
 
 
@@ -265,11 +338,22 @@ def _block(text: str, most: int, run: str, command: str = "status") -> list[str]
     text = clean(text)
     if not text.strip():
         return []
+    fence = _fence(text, 3)
+    lines = [fence]
+    for line in _PLACEHOLDER.sub("{\u2060", text[:most]).split("\n"):
+        lines += _folded(line)
+    lines.append(fence)
     left = len(text) - most
-    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
-    lines = [part for line in _PLACEHOLDER.sub("{\u2060", text[:most]).split("\n") for part in _folded(line)]
-    more = [f"… {left:,} more characters: {_code(shlex.join(['sennit', command, run]))}"] if left > 0 else []
-    return [fence, *lines, fence, *more]
+    if left > 0:
+        whole = shlex.join(["sennit", command, run])
+        lines.append(f"… {left:,} more characters: {_code(whole)}")
+    return lines
+
+
+def _fence(text: str, least: int) -> str:
+    """Return backticks that end a code after this text: more than it has in a row, and at least so many."""
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    return "`" * max(least, longest + 1)
 
 
 def _folded(line: str) -> list[str]:
@@ -279,43 +363,62 @@ def _folded(line: str) -> list[str]:
     for char in line:
         width += cells(char)
         if width > _WIDEST:
+            # A short word moves to the next part as a whole; a long one is broken.
             kept, space, word = parts[-1].rpartition(" ")
-            word = word if len(word) < _LONGEST_WORD else ""
-            parts[-1] = kept + space if word else parts[-1]
+            if len(word) < _LONGEST_WORD:
+                parts[-1] = kept + space
+            else:
+                word = ""
             parts.append(_FOLD + word)
             width = cells(parts[-1]) + cells(char)
         parts[-1] += char
     return parts
 
 
-def _rows_text(graph: Graph, shown: Sequence[int], diagram: Diagram, statuses: Sequence[str], run: str) -> list[str]:
+def _groups_text(graph: Graph, shown: Sequence[int], diagram: Diagram, statuses: Sequence[str], run: str) -> list[str]:
     """Return the groups or layers as text. The empty lines make the block Markdown although tags stand around it."""
     if not statuses:
         return []
-    names = [spec.call_site or spec.id for spec in map(graph.specs.__getitem__, shown)]
-    block = _block("\n".join(row_lines(diagram.rows, names, statuses)), MAX_ROWS_CHARACTERS, run)
-    title = "layers" if all(row.number for row in diagram.rows) else "groups"
+    specs = [graph.specs[node] for node in shown]
+    names = [spec.call_site or spec.id for spec in specs]
+    text = "\n".join(row_lines(diagram.rows, names, statuses))
+    block = _block(text, MAX_ROWS_CHARACTERS, run)
+    title = "groups"
+    if all(row.number for row in diagram.rows):
+        title = "layers"
     return [f"<details><summary>{title}</summary>", "", *block, "", "</details>", ""]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sketch:
+    """How a graph is drawn, kept with it while it has so many nodes."""
+
+    count: int
+    shown: list[int]
+    diagram: Diagram
 
 
 def _diagram_of(graph: Graph) -> tuple[list[int], Diagram]:
     """Return the nodes that are drawn and their diagram, made again if nodes were added."""
-    known: tuple[int, list[int], Diagram] | None = graph.sketch
-    if known is None or known[0] != len(graph.specs):
+    sketch: _Sketch | None = graph.sketch
+    if sketch is None or sketch.count != len(graph.specs):
         shown, sources = flow_of(graph)
-        place = {node: number for number, node in enumerate(shown)}
-        groups = groups_of(graph)
-        nodes = [
-            Node(
-                short_name(spec),
-                plain(_what(spec.summary), 60),
-                (place[spec.successor],) if spec.successor in place else (),
-                groups[node],
-            )
-            for node, spec in ((node, graph.specs[node]) for node in shown)
-        ]
-        graph.sketch = known = len(graph.specs), shown, Diagram(arrange(sources), nodes)
-    return known[1:]
+        sketch = _Sketch(len(graph.specs), shown, Diagram(arrange(sources), _drawn_nodes(graph, shown)))
+        graph.sketch = sketch
+    return sketch.shown, sketch.diagram
+
+
+def _drawn_nodes(graph: Graph, shown: Sequence[int]) -> list[Node]:
+    places = {node: place for place, node in enumerate(shown)}
+    groups = groups_of(graph)
+    nodes = []
+    for node in shown:
+        spec = graph.specs[node]
+        dotted: tuple[int, ...] = ()
+        if spec.successor in places:
+            dotted = (places[spec.successor],)
+        nodes.append(Node(short_name(spec), plain(_what(spec.summary), 60), dotted, groups[node]))
+    return nodes
 
 
 def _marks(state: RunState, shown: Sequence[int], statuses: Sequence[str], detail: _Detail | None) -> list[Mark]:
@@ -324,14 +427,23 @@ def _marks(state: RunState, shown: Sequence[int], statuses: Sequence[str], detai
         return [Mark(status) for status in statuses]
     marks = []
     for node, status in zip(shown, statuses, strict=True):
-        items = state.values(node)
-        ended = sum(state.status[item] in ENDED for item in items)
+        title = ""
+        if status in detail.statuses:
+            title = _title(state, node, status)
+        note = ""
         millis = millis_of(state, node)
-        note = duration_text(millis) if millis is not None else ""
-        if items and state.status[node] == EXPANDED:
-            note = f"{ended}/{len(items)}"
-        share = ended / len(items) if items else 0.0
-        marks.append(Mark(status, note, share, _title(state, node, status) if status in detail.statuses else ""))
+        if millis is not None:
+            note = duration_text(millis)
+
+        # An open map shows how many of its items have ended, in the place of its time.
+        share = 0.0
+        items = state.values(node)
+        if items:
+            ended = sum(state.status[item] in ENDED for item in items)
+            share = ended / len(items)
+            if state.status[node] == EXPANDED:
+                note = f"{ended}/{len(items)}"
+        marks.append(Mark(status, note, share, title))
     return marks
 
 
@@ -342,67 +454,106 @@ def _title(state: RunState, node: int, status: str) -> str:
 
 def _what(summary: str) -> str:
     """Return a summary without id and sources, which the picture shows."""
-    return summary.partition(" ")[2].rpartition(" <- ")[0] or summary.partition(" ")[2]
+    text = summary.partition(" ")[2]
+    return text.rpartition(" <- ")[0] or text
 
 
 def _time(state: RunState, unit: int) -> str:
-    attempts, millis = state.attempts[unit], millis_of(state, unit)
-    tries = f", {attempts} tries" if attempts > 1 else ""
-    again = ", answered" * is_answered(state, unit) + ", taken over" * (unit in state.taken_over)
-    return duration_text(millis) + tries + again if millis is not None else again.removeprefix(", ")
+    """Return how long a unit took, in how many attempts, and whether this run has called it at all."""
+    parts = []
+    millis = millis_of(state, unit)
+    if millis is not None:
+        parts.append(duration_text(millis))
+        if state.attempts[unit] > 1:
+            parts.append(f"{state.attempts[unit]} tries")
+    if is_answered(state, unit):
+        parts.append("answered")
+    if unit in state.taken_over:
+        parts.append("taken over")
+    return ", ".join(parts)
 
 
-def _grouped(run: ShownRun, ranked: Sequence[tuple[int, str]]) -> list[_Row]:
-    """Return the rows in this order. Items of one map that have the same status for the same reason share one, so that
-    an outage that fails a hundred items takes one row.
+def _rows(run: ShownRun) -> list[_Row]:
+    """Return the rows of the table, the most urgent first. Of items only those that need a look have one. Items of one
+    map that have the same status for the same reason share one, so that an outage that fails a hundred items takes one
+    row.
     """
+    ranks: list[tuple[int, bool, int]] = []
+    for unit in run.units:
+        status = _status(run, unit)
+        if not run.state.is_item(unit) or status in _URGENT:
+            is_outer = run.state.spec_of(unit).kind in _OUTER
+            ranks.append((_STATUSES.index(status), is_outer, unit))
+
     rows: list[_Row] = []
-    known: dict[tuple[int, str, str | None], _Row] = {}
-    for unit, status in ranked:
-        row = _Row(unit, status)
+    shared: dict[tuple[int, str, str | None], _Row] = {}
+    for rank, _, unit in sorted(ranks):
+        row = _Row(unit, _STATUSES[rank])
+        # An item that asks a person something of its own keeps its row.
         if run.state.is_item(unit) and unit not in run.state.questions:
-            likeness = run.state.node_of(unit), status, error_of(run.state, unit)
-            if likeness in known:
-                known[likeness].more += 1
+            key = (run.state.node_of(unit), row.status, error_of(run.state, unit))
+            if key in shared:
+                shared[key].more += 1
                 continue
-            known[likeness] = row
+            shared[key] = row
         rows.append(row)
     return rows
 
 
-def _table(run: ShownRun, shown: Sequence[_Row], most: int) -> list[str]:
-    shown = shown[:most]
-    rows = [_row(run, each) for each in shown]
-    if not rows:
+def _table(run: ShownRun, rows: Sequence[_Row], detail: _Detail) -> list[str]:
+    shown = [row for row in rows if row.status in detail.statuses][: detail.rows]
+    if not shown:
         return []
-    left = len(run.units) - sum(1 + each.more for each in shown)
+    lines = [f"| node | {_SPACE}status | {_SPACE}time{_SPACE} | |", "|:--|:--|--:|:--|"]
+    left = len(run.units)
+    for row in shown:
+        lines.append(_row(run, row))
+        left -= 1 + row.more
     if left:
-        rows.append(f"| … | {_SPACE}{left:,}\u00a0more | | |")
-    return [f"| node | {_SPACE}status | {_SPACE}time{_SPACE} | |", "|:--|:--|--:|:--|", *rows, ""]
+        lines.append(f"| … | {_SPACE}{left:,}\u00a0more | | |")
+    lines.append("")
+    return lines
 
 
 def _row(run: ShownRun, row: _Row) -> str:
-    unit, status = row.unit, row.status
-    waits, state = "its sub-agent waits" if unit in run.children else "", run.state
-    spec = state.spec_of(unit)
-    is_asked = spec.kind == "gate" and status == "waiting"  # its question stands above
-    what = (is_asked and spec.call_site) or ("" if state.is_item(unit) else _what(spec.summary))
-    note = waits or error_at_place(state, unit) or _items_of(run, unit) or what
-    time = _time(state, unit).replace(" ", "\u00a0").replace(",\u00a0", f",{_SPACE} ")
-    name = f"`{clip_name(state.shown(unit), 20)}`"
+    name = f"`{clip_name(run.state.shown(row.unit), 20)}`"
     if row.more:
         name += f" +{row.more:,}"
-    cells = (name, _SPACE + status, f"{_SPACE}{time}{_SPACE}" if time else "", prose(note, 80, word=20))
-    return f"| {' | '.join(cells)} |"
+    time = _time(run.state, row.unit)
+    if time:
+        time = time.replace(" ", "\u00a0").replace(",\u00a0", f",{_SPACE} ")
+        time = f"{_SPACE}{time}{_SPACE}"
+    note = prose(_note(run, row), 80, word=20)
+    return f"| {name} | {_SPACE}{row.status} | {time} | {note} |"
+
+
+def _note(run: ShownRun, row: _Row) -> str:
+    """Return what a row says of its unit: what it waits for, why it failed, how its items go, or what it does."""
+    state = run.state
+    if row.unit in run.children:
+        return "its sub-agent waits"
+    progress = error_at_place(state, row.unit) or _items_of(run, row.unit)
+    if progress:
+        return progress
+
+    # The question of a gate stands above the table.
+    spec = state.spec_of(row.unit)
+    if spec.kind == "gate" and row.status == "waiting" and spec.call_site:
+        return spec.call_site
+    if state.is_item(row.unit):
+        return ""
+    return _what(spec.summary)
 
 
 def _items_of(run: ShownRun, node: int) -> str:
     """Return how many items of an open map have which status, "" for any other node."""
     if run.state.status[node] != EXPANDED:
         return ""
-    numbers = Counter(run.status(item) for item in run.state.values(node))
-    items = [f"{numbers[status]:,} {status}" for status in _STATUSES if status in numbers]
-    return f"{len(run.state.values(node)):,} items: {', '.join(items)}{_bound_of(run.state, node)}"
+    items = run.state.values(node)
+    numbers = Counter(run.status(item) for item in items)
+    parts = [f"{numbers[status]:,} {status}" for status in _STATUSES if status in numbers]
+    listed = ", ".join(parts)
+    return f"{len(items):,} items: {listed}{_bound_of(run.state, node)}"
 
 
 def _bound_of(state: RunState, node: int) -> str:
@@ -420,17 +571,27 @@ def prose(text: str, most: int, *, word: int = 30) -> str:
 
     The line may break inside words of `word` letters and more, so that nothing gets wider than the screen.
     """
-    line = plain(text, most)
-    line = re.sub(rf"\S{{{word},}}", lambda long: re.sub(r"\S{8}", rf"\g<0>{_BREAK}", long[0]), line)
-    right_to_left = any(unicodedata.bidirectional(sign) in ("R", "AL") for sign in line)
-    escaped = _MARKUP.sub(lambda found: "".join(f"&#{ord(sign)};" for sign in found[0]), line)
-    escaped = escaped.replace(_BREAK, "<wbr>")
-    return f"\u2068{escaped}\u2069" if right_to_left else escaped
+    line = re.sub(rf"\S{{{word},}}", _with_breaks, plain(text, most))
+    escaped = _MARKUP.sub(_as_entities, line).replace(_BREAK, "<wbr>")
+    directions = map(unicodedata.bidirectional, line)
+    if any(direction in ("R", "AL") for direction in directions):
+        return f"\u2068{escaped}\u2069"
+    return escaped
+
+
+def _with_breaks(word: re.Match[str]) -> str:
+    return re.sub(r"\S{8}", rf"\g<0>{_BREAK}", word[0])
+
+
+def _as_entities(signs: re.Match[str]) -> str:
+    return "".join(f"&#{ord(sign)};" for sign in signs[0])
 
 
 def _code(text: str) -> str:
     """Return text to be copied, exactly as it is; if it is too long to paste, where to find it."""
     if text_bytes(text) > MAX_CODE_CHARACTERS or not text.isprintable():
         return "the example in the query `plan`: it is too long to show here"
-    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
-    return f"{fence} {text} {fence}" if len(fence) > 1 else f"`{text}`"
+    fence = _fence(text, 1)
+    if len(fence) > 1:
+        text = f" {text} "
+    return f"{fence}{text}{fence}"

@@ -41,7 +41,9 @@ def group_of(call_site: str, kind: str) -> Group:
         return ()
     path, _, line = call_site.rpartition(":")
     *outer, name = re.sub(r"#\d+", "", path).split("/")
-    return (*outer, name.partition(":")[0] if kind == "task" else f"{name}:{line}")
+    if kind == "task":
+        return (*outer, name.partition(":")[0])
+    return (*outer, f"{name}:{line}")
 
 
 def groups_of(graph: Graph) -> list[Group]:
@@ -51,14 +53,14 @@ def groups_of(graph: Graph) -> list[Group]:
     """
     groups: list[Group] = []
     for spec in graph.specs:
-        host = groups[spec.maker] if 0 <= spec.maker < len(groups) else ()
         group = group_of(spec.call_site, spec.kind)
-        if group:
-            groups.append(group)
-        elif spec.is_program:
-            groups.append((spec.id,))
-        else:
-            groups.append((*host, short_name(spec)) if host and spec.kind == "tool" else host)
+        if spec.is_program and not group:
+            group = (spec.id,)
+        if not group and 0 <= spec.maker < len(groups):
+            group = groups[spec.maker]
+            if group and spec.kind == "tool":
+                group = (*group, short_name(spec))
+        groups.append(group)
     return groups
 
 

@@ -1,7 +1,8 @@
 """The record of a run for its figures: which of its units are calls, when they were under way, and behind what."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from sennit.workflows.drawing.layout import flow_of
 from sennit.workflows.limits import MAX_FLOW_EDGES, MAX_HEARD_CALLS
@@ -27,27 +28,8 @@ def record_of(state: RunState, planning: Usage = NO_USAGE) -> tuple[Record, list
     answered, was not called here, and takes no time.
     """
     units = state.units()
-    place = {unit: number for number, unit in enumerate(units)}
-    in_place = _calls_in_place(state)
-    # What a map waits for is in front of all of its items: a part of its own, which each of them is behind, has it.
-    openings = {node: len(units) + number for number, node in enumerate(state.items)}
-    # So has another one what is behind all of its values: a join that has taken none of them yet is behind that part.
-    values = {node: state.values(node) for node in state.items}
-    closings = {node: len(units) + len(openings) + number for number, node in enumerate(state.items)}
-    parts = []
-    for unit in units:
-        before = dict.fromkeys([*_after(state, unit), *in_place.get(unit, [])])
-        after = [place[each] for each in before if each in place]
-        if state.is_item(unit):
-            after.append(openings[state.node_of(unit)])
-        after += [closings[node] for node in _maps_before(state, unit)]
-        parts.append(_part(state, unit, tuple(after)))
-    for node in openings:
-        before = dict.fromkeys(_ends_of(state.graph, state.graph.deps[node]))
-        parts.append(Part(state.shown(node), "container", after=tuple(place[each] for each in before)))
-    for node, items in values.items():
-        after = [place[each] for each in items if each in place]
-        parts.append(Part(state.shown(node), "container", after=tuple(after)))
+    places = {unit: place for place, unit in enumerate(units)}
+    parts = _unit_parts(state, units, places) + _map_parts(state, places)
     if any(planning):
         parts.append(Part(PLANNER, "container", branch=PLANNER, used=planning))
     waited = {str(cause): millis for cause, millis in state.waits.total.items()}
@@ -55,8 +37,48 @@ def record_of(state: RunState, planning: Usage = NO_USAGE) -> tuple[Record, list
     return Record(tuple(parts), state.window, waited, asked), units
 
 
+def _unit_parts(state: RunState, units: Sequence[int], places: Mapping[int, int]) -> list[Part]:
+    """Return a part for each unit, with the places of the parts that it comes after."""
+    # A map has two parts of its own, behind those of the units (see `_map_parts`).
+    openings = {node: len(units) + number for number, node in enumerate(state.items)}
+    closings = {node: opening + len(openings) for node, opening in openings.items()}
+    calls_in_place = _calls_in_place(state)
+    parts = []
+    for unit in units:
+        predecessors = dict.fromkeys([*_after(state, unit), *calls_in_place.get(unit, [])])
+        after = _places_of(predecessors, places)
+        if state.is_item(unit):
+            after.append(openings[state.node_of(unit)])
+        for node in _maps_before(state, unit):
+            after.append(closings[node])
+        parts.append(_part(state, unit, tuple(after)))
+    return parts
+
+
+def _map_parts(state: RunState, places: Mapping[int, int]) -> list[Part]:
+    """Return two parts for each open map, which take no time: what it waits for is in front of the one, and each of
+    its items comes after that; the other comes after all of its values, and a join that has taken none of them yet
+    comes after that.
+    """
+    openings = []
+    closings = []
+    for node in state.items:
+        sources = _ends_of(state.graph, state.graph.deps[node])
+        openings.append(Part(state.shown(node), "container", after=tuple(_places_of(sources, places))))
+        values = state.values(node)
+        closings.append(Part(state.shown(node), "container", after=tuple(_places_of(values, places))))
+    return openings + closings
+
+
+def _places_of(units: Iterable[int], places: Mapping[int, int]) -> list[int]:
+    return [places[unit] for unit in units if unit in places]
+
+
 def _part(state: RunState, unit: int, after: tuple[int, ...]) -> Part:
     began, ended = span_of(state, unit)
+    retries = 0
+    if state.is_call(unit):
+        retries = max(0, state.attempts[unit] - 1)
     return Part(
         name=state.shown(unit),
         kind=_kind_of(state, unit),
@@ -65,7 +87,7 @@ def _part(state: RunState, unit: int, after: tuple[int, ...]) -> Part:
         after=after,
         branch=branch_of(state, unit),
         queue=state.spec_of(unit).queue,
-        retries=max(0, state.attempts[unit] - 1) if state.is_call(unit) else 0,
+        retries=retries,
         used=state.used.get(unit, NO_USAGE),
         error=own_error(state, unit),
     )
@@ -78,7 +100,9 @@ def _kind_of(state: RunState, unit: int) -> PartKind:
         return "container"
     if state.is_call(unit):
         return "call"
-    return "subagent" if state.kind_of(unit) == "agent" else "container"
+    if state.kind_of(unit) == "agent":
+        return "subagent"
+    return "container"
 
 
 def span_of(state: RunState, unit: int) -> tuple[int, int]:
@@ -126,29 +150,30 @@ def branch_of(state: RunState, unit: int) -> str:
 
 def _after(state: RunState, unit: int) -> list[int]:
     """Return the units whose ends, or whose words, led to the start of this one."""
-    graph, node = state.graph, state.node_of(unit)
+    graph = state.graph
+    node = state.node_of(unit)
     if state.is_item(unit):
         before = state.before(unit)
         if before < 0:
             return []
         return [before]
     spec = graph.specs[node]
-    found = _ends_of(graph, graph.deps[node])
+    predecessors = _ends_of(graph, graph.deps[node])
     # A join waits for those inputs that it has taken, as far as it has. These are nodes, or items of a map.
     chosen = state.chosen.get(node)
     if not spec.of_items:
-        found += _ends_of(graph, chosen or tuple(spec.inputs))
+        predecessors += _ends_of(graph, chosen or tuple(spec.inputs))
     elif chosen:
-        found += chosen
+        predecessors += chosen
     elif not _maps_before(state, unit):
-        found += _ends_of(graph, spec.inputs)
-    found += state.values(node)
+        predecessors += _ends_of(graph, spec.inputs)
+    predecessors += state.values(node)
     if spec.maker >= 0:
-        found.append(spec.maker)
+        predecessors.append(spec.maker)
     host = graph.predecessor.get(node)
     if host is not None:
-        found.append(host)
-    return found
+        predecessors.append(host)
+    return predecessors
 
 
 def _maps_before(state: RunState, unit: int) -> list[int]:
@@ -163,13 +188,13 @@ def _maps_before(state: RunState, unit: int) -> list[int]:
 
 def _ends_of(graph: Graph, nodes: Sequence[int]) -> list[int]:
     """Return nodes with all that may have taken over their ends: fallbacks, further turns and steps."""
-    found: dict[int, None] = {}
+    ends: dict[int, None] = {}
     for node in nodes:
         later = node
-        while later >= 0 and later not in found:
-            found[later] = None
+        while later >= 0 and later not in ends:
+            ends[later] = None
             later = graph.specs[later].successor
-    return list(found)
+    return list(ends)
 
 
 def _calls_in_place(state: RunState) -> dict[int, list[int]]:
@@ -177,40 +202,53 @@ def _calls_in_place(state: RunState) -> dict[int, list[int]]:
     it had heard by then. The next step comes behind all of them.
     """
     graph = state.graph
-    found: dict[int, list[int]] = {}
+    predecessors: dict[int, list[int]] = {}
     for maker in graph.made:
         made = graph.made_by(maker)
         in_place = [node for node in made if graph.specs[node].in_place]
         if not in_place:
             continue
-        found |= _heard_of(state, made, in_place)
+        predecessors |= _heard_of(state, made, in_place)
         following = graph.specs[maker].successor
         if following >= 0:
-            found.setdefault(following, []).extend(in_place)
-    return found
+            predecessors.setdefault(following, []).extend(in_place)
+    return predecessors
+
+
+@dataclass(frozen=True, slots=True)
+class _CallInPlace:
+    """A call of a program, the task that has made it, and when it was under way."""
+
+    node: int
+    task: str
+    began: int
+    ended: int
 
 
 def _heard_of(state: RunState, made: Sequence[int], in_place: Sequence[int]) -> dict[int, list[int]]:
     """Return for each call that a step has made those that had ended when it began, in the same task, in one that has
     started that, or in one that it has started. Tasks that run side by side hear nothing of each other.
     """
-    found: dict[int, list[int]] = {}
-    tasks = {node: _task_of(state.graph, node) for node in (*made, *in_place)}
-    ended = sorted(in_place, key=lambda node: span_of(state, node)[1])
-    ends = [span_of(state, node)[1] for node in ended]
+    calls: dict[int, _CallInPlace] = {}
+    for node in (*made, *in_place):
+        began, end = span_of(state, node)
+        calls[node] = _CallInPlace(node, _task_of(state.graph, node), began, end)
+    ended = sorted((calls[node] for node in in_place), key=lambda call: call.ended)
+    ends = [call.ended for call in ended]
+
+    heard: dict[int, list[int]] = {}
     for node in made:
-        began = span_of(state, node)[0]
+        call = calls[node]
+        heard[node] = []
         # The latest come first. One that had ended before another of its task began is behind that already.
-        before: list[int] = []
-        since: dict[str, int] = {}
-        for other in reversed(ended[: bisect_right(ends, began)][-MAX_HEARD_CALLS:]):
-            task = tasks[other]
-            is_latest = span_of(state, other)[1] > since.get(task, -1)
-            if other != node and is_latest and _is_related(task, tasks[node]):
-                before.append(other)
-                since[task] = max(since.get(task, -1), span_of(state, other)[0])
-        found[node] = before
-    return found
+        latest_began: dict[str, int] = {}
+        ended_before = ended[: bisect_right(ends, call.began)]
+        for earlier in reversed(ended_before[-MAX_HEARD_CALLS:]):
+            is_latest = earlier.ended > latest_began.get(earlier.task, -1)
+            if earlier.node != node and is_latest and _is_related(earlier.task, call.task):
+                heard[node].append(earlier.node)
+                latest_began[earlier.task] = max(latest_began.get(earlier.task, -1), earlier.began)
+    return heard
 
 
 def _task_of(graph: Graph, node: int) -> str:
@@ -228,18 +266,21 @@ def figures_page(state: RunState, planning: Usage, start: int, limit: int) -> Fi
     """Return the figures of a run, with the calls among so many units from `start` on."""
     record, units = record_of(state, planning)
     critical = dict.fromkeys(critical_path(record.parts)[0])
+    end = start + limit
     calls = []
-    for place in range(start, min(start + limit, len(units))):
+    for place in range(start, min(end, len(units))):
         part = record.parts[place]
         if part.kind != "container":
             calls.append(line_of(part, is_critical=place in critical))
-    end = start + limit
+    following = None
+    if end < len(units):
+        following = end
     return FiguresPage(
         figures=figures_of(record),
         flow=_flow(state.graph, start, end),
         now=state.now,
         calls=tuple(calls),
-        next=end if end < len(units) else None,
+        next=following,
     )
 
 
@@ -250,9 +291,12 @@ def _flow(graph: Graph, start: int, end: int) -> tuple[FlowLine, ...]:
     lines = []
     for node, after in zip(shown[start:end], sources[start:end], strict=True):
         spec = graph.specs[node]
-        name = spec.formerly[0] if spec.formerly else spec.id
-        lines.append(FlowLine(node=name, after=tuple(dict.fromkeys(after))[:room]))
-        room -= len(lines[-1].after)
+        name = spec.id
+        if spec.formerly:
+            name = spec.formerly[0]
+        edges = tuple(dict.fromkeys(after))[:room]
+        lines.append(FlowLine(node=name, after=edges))
+        room -= len(edges)
     return tuple(lines)
 
 

@@ -44,7 +44,9 @@ def _preview(state: RunState, join: int, replies: MutableMapping[int, NodeReply]
             # Such a join says of each input how it has ended.
             status = lost(state, [node])[node][0]
             head = f"{state.path(node)} {status}"
-            text = f"{head}: {text}" if text else head
+            if text:
+                head += ": "
+            text = head + text
         parts.append(text)
         room -= len(text) + 2
         if room < 0:

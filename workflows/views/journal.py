@@ -36,28 +36,46 @@ class RunLog:
     """
 
     def __init__(self, steps: Mapping[str, tuple[str, ...]] = MappingProxyType({}), cut: int = 0) -> None:
-        self.steps, self.cut = dict(steps), cut
-        self._size = sum(len(line) for lines in self.steps.values() for line in lines)
+        self.steps = dict(steps)
+        self.cut = cut
+        self._size = 0
+        for lines in self.steps.values():
+            self._size += _characters(lines)
 
     def note(self, spec: NodeSpec, lines: tuple[str, ...]) -> None:
         """Keep what a step has logged, in the place of what it logged when it ran before, under another id or not."""
-        before = [line for name in (spec.id, *spec.formerly) for line in self.steps.pop(name, ())]
-        self._size += sum(map(len, lines)) - sum(map(len, before))
+        for name in (spec.id, *spec.formerly):
+            self._size -= _characters(self.steps.pop(name, ()))
         if lines:
             self.steps[spec.id] = lines
+            self._size += _characters(lines)
+
+        # The oldest lines go first.
         while self._size > LOG_CHARACTERS:
-            step, (line, *rest) = next(iter(self.steps.items()))
-            self.steps |= {step: tuple(rest)}
-            self._size, self.cut = self._size - len(line), self.cut + 1
-            if not rest:
-                del self.steps[step]
+            oldest = next(iter(self.steps))
+            line, *rest = self.steps[oldest]
+            self._size -= len(line)
+            self.cut += 1
+            if rest:
+                self.steps[oldest] = tuple(rest)
+            else:
+                del self.steps[oldest]
 
     def lines(self, graph: Graph) -> tuple[str, ...]:
         """Return what is kept, without what scripts have logged that are replaced."""
-        here = {step: graph.by_id[step] for step in self.steps if step in graph.by_id}
-        found = [line for step, node in here.items() if not graph.is_replaced(node) for line in self.steps[step]]
-        cut = [f"({self.cut:,} earlier line{'s' * (self.cut != 1)} of the log cut)"] if self.cut else []
-        return (*cut, *found)
+        shown = []
+        if self.cut:
+            noun = "line" if self.cut == 1 else "lines"
+            shown.append(f"({self.cut:,} earlier {noun} of the log cut)")
+        for step, lines in self.steps.items():
+            node = graph.by_id.get(step)
+            if node is not None and not graph.is_replaced(node):
+                shown += lines
+        return tuple(shown)
+
+
+def _characters(lines: Sequence[str]) -> int:
+    return sum(map(len, lines))
 
 
 class Moment(NamedTuple):
@@ -99,8 +117,9 @@ class Journal:
 
     def restore(self, state: RunState) -> None:
         """Go on with nodes whose events the run before this one of the chain has noted."""
-        self._graph, self._nodes = state.graph, len(state.graph.specs)
-        self._noted = {unit: (_status_of(state, unit), state.generation[unit]) for unit in state.status}
+        self._graph = state.graph
+        self._nodes = len(state.graph.specs)
+        self._noted = {unit: _standing(state, unit) for unit in state.status}
 
     def reset(self) -> None:
         """Note that the run was reset. The note has a number that no event can have which the reset took back: the
@@ -116,34 +135,47 @@ class Journal:
         """Note what a step of the scheduler has made of the nodes, at once: the next step forgets it. `reply` is that
         of the activity whose end was the step's event; `replies` may not keep it.
         """
-        graph = state.graph
-        if graph is not self._graph:
-            self.note("planned", nodes=_shown(graph, 0), status="replaced" if self._graph is not None else "")
-            self._noted.clear()
-        elif len(graph.specs) > self._nodes and (added := _shown(graph, self._nodes)):
-            self.note("planned", nodes=added)
-        self._graph, self._nodes = graph, len(graph.specs)
+        self._note_plan(state.graph)
         moment = self._clock()
         for unit in sorted(state.status.touched):
-            before, now = self._noted.get(unit), (_status_of(state, unit), state.generation[unit])
-            self._noted[unit] = now
-            if before != now or _starts_again(state, unit):
-                self._note_status(state, unit, now[0], (reply, replies.get(unit)), moment)
+            standing = _standing(state, unit)
+            has_changed = self._noted.get(unit) != standing
+            self._noted[unit] = standing
+            if has_changed or _starts_again(state, unit):
+                self._note_status(state, unit, (reply, replies.get(unit)), moment)
 
-    def _note_status(
-        self, state: RunState, unit: int, status: str, replies: Sequence[NodeReply | None], moment: Moment
-    ) -> None:
-        kind, spec = _KINDS.get(status), state.spec_of(unit)
-        if kind is None or not spec.is_shown or (kind == "started" and asks(state, unit)):
+    def _note_plan(self, graph: Graph) -> None:
+        """Note a plan that is new, and nodes that were added to the one there was."""
+        if graph is not self._graph:
+            status = ""
+            if self._graph is not None:
+                status = "replaced"
+            self.note("planned", nodes=_shown(graph, 0), status=status)
+            self._noted.clear()
+        elif len(graph.specs) > self._nodes:
+            added = _shown(graph, self._nodes)
+            if added:
+                self.note("planned", nodes=added)
+        self._graph = graph
+        self._nodes = len(graph.specs)
+
+    def _note_status(self, state: RunState, unit: int, replies: Sequence[NodeReply | None], moment: Moment) -> None:
+        spec = state.spec_of(unit)
+        kind = _KINDS.get(_status_of(state, unit))
+        if kind is None or not spec.is_shown:
+            return
+        if kind == "started" and asks(state, unit):
             return
         if kind == "started":
             text = spec.summary
-        elif kind == "succeeded":  # not of an earlier generation, or before a fallback: of what it has as its output
-            text = next((each.preview for each in replies if each and each.ref == state.digest[unit]), "")
+        elif kind == "succeeded":
+            text = _preview(state, unit, replies)
         else:
             text = error_at_place(state, unit)
         generation = state.generation[unit]
-        self.note(kind, moment, node=state.shown(unit), text=text, generation=generation if generation > 1 else 0)
+        if generation == 1:  # as usual, so that the event does not say it
+            generation = 0
+        self.note(kind, moment, node=state.shown(unit), text=text, generation=generation)
 
     def ask(self, items: Sequence[BlockedOn]) -> bool:
         """Note what the run waits for now and did not wait for at the last call. Return whether that has changed, so
@@ -162,23 +194,32 @@ class Journal:
 
     def answered(self, update: Update) -> None:
         """Note an update that the run has accepted, and with whom it came."""
-        by, node, digest = (getattr(update, name, "") for name in ("by", "node", "digest"))
-        reason = getattr(update, "reason", "")
-        self.note("answered", node=node, text=reason, update=update.name, by=by, digest=digest)
+        self.note(
+            "answered",
+            node=getattr(update, "node", ""),
+            text=getattr(update, "reason", ""),
+            update=update.name,
+            by=getattr(update, "by", ""),
+            digest=getattr(update, "digest", ""),
+        )
 
     def ruled(self, state: RunState, unit: int, question: Question) -> None:
         """Note that a rule of the operator has decided about a write, if it has: in the place of a person."""
         approval = state.approved.get(unit)
+        update = ""
         if question.ruling == "allow" and approval is not None and approval.rule == question.rule:
             update = "approve"
         elif question.ruling == "refuse" and state.notes.get(unit, ("",))[0] == REJECTED:
             update = "reject"
-        else:
-            return
-        self.note(
-            "answered", node=state.shown(unit), text=question.text, update=update, rule=question.rule,
-            digest=question.token(),
-        )  # fmt: skip
+        if update:
+            self.note(
+                "answered",
+                node=state.shown(unit),
+                text=question.text,
+                update=update,
+                rule=question.rule,
+                digest=question.token(),
+            )
 
     def ended(self, status: RunStatus, problem: str = "") -> None:
         """Note the end of the run."""
@@ -188,21 +229,42 @@ class Journal:
         """Return the events that follow number `after`, of the workflow tasks that the history has: those up to event
         `through` of it, with which the last one was completed. A query may know more, but not yet for certain.
         """
-        place = bisect_right(self._entries, after, key=lambda entry: entry.number)
         known = len(self._entries)
         if through is not None:
             known = bisect_right(self._entries, through, key=lambda entry: entry.moment.history)
-        found: list[RunEvent] = []
+        start = bisect_right(self._entries, after, key=lambda entry: entry.number)
+        end = min(known, start + PAGE_EVENTS)
+
+        # A page has at least one event, however long that is.
+        events: list[RunEvent] = []
         size = 0
-        for entry in self._entries[place : min(known, place + PAGE_EVENTS)]:
+        for entry in self._entries[start:end]:
             event = RunEvent(number=entry.number, at=entry.moment.at / 1000, kind=entry.kind, **entry.fields)
             size += message_bytes(event, exclude_defaults=True)
-            if found and size > PAGE_BYTES:
+            if events and size > PAGE_BYTES:
                 break
-            found.append(event)
-        following = self._entries[known].number if known < len(self._entries) else self.next
+            events.append(event)
+
+        following = self.next
+        if known < len(self._entries):
+            following = self._entries[known].number
         is_over = known > 0 and self._entries[known - 1].kind == "ended"
-        return EventPage(first=self.first, following=following, ended=is_over, events=tuple(found))
+        return EventPage(first=self.first, following=following, ended=is_over, events=tuple(events))
+
+
+def _preview(state: RunState, unit: int, replies: Sequence[NodeReply | None]) -> str:
+    """Return the preview of the reply that a unit has as its output, not of one of an earlier generation, or of one
+    from before its fallback; "" if none of them is.
+    """
+    for reply in replies:
+        if reply is not None and reply.ref == state.digest[unit]:
+            return reply.preview
+    return ""
+
+
+def _standing(state: RunState, unit: int) -> tuple[str, int]:
+    """Return the status and the generation of a unit: an event tells of each change."""
+    return _status_of(state, unit), state.generation[unit]
 
 
 def _shown(graph: Graph, start: int) -> int:

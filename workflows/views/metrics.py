@@ -26,15 +26,18 @@ class RunMetrics:
             return
         self._status = status
         meter = workflow.metric_meter()
-        kind = "run" if workflow.info().parent is None else "subagent"
-        meter.create_counter("sennit_runs", "Runs by each status they came to").add(1, {"status": status, "kind": kind})
+        run_kind = "run" if workflow.info().parent is None else "subagent"
+        runs = meter.create_counter("sennit_runs", "Runs by each status they came to")
+        runs.add(1, {"status": status, "kind": run_kind})
         if shown is None or status in ("running", "blocked"):
             return
         nodes = meter.create_counter("sennit_nodes", "Nodes of runs that have ended, by their last status")
         state = shown.state
-        found = Counter((_kind_of(state, unit), STATUS_NAMES[state.status[unit]]) for unit in shown.units)
-        for (of, last), count in found.items():
-            nodes.add(count, {"kind": of, "status": last})
+        ends: Counter[tuple[str, str]] = Counter()
+        for unit in shown.units:
+            ends[_kind_of(state, unit), STATUS_NAMES[state.status[unit]]] += 1
+        for (kind, last), count in ends.items():
+            nodes.add(count, {"kind": kind, "status": last})
 
     def publish_figures(self, figures: Figures) -> None:
         """Count the figures of a run that has ended. Rates are made from the sums: histograms of seconds and ratios,

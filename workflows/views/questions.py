@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 
@@ -37,7 +37,7 @@ from sennit.workflows.plan.scheduling.state import (
 from sennit.workflows.plan.scheduling.termination import PROGRAM_FAILED, blocking_failures, outages
 from sennit.workflows.views.example import example_value, full_example
 from sennit.workflows.views.nodes import error_at_place
-from sennit.workflows.views.quote import shortage, spent
+from sennit.workflows.views.quote import Shortage, shortage, spent
 from sennit.workflows.views.writes import names_of
 
 
@@ -47,65 +47,102 @@ def blocked_on(state: RunState, run: str, children: Mapping[int, SubagentView]) 
     """
     if state.held is not None:
         return (_plan(state, state.held, run),)
-    waiting = state.units_in(WAITING)
-    groups = {node: waiting_in(state, node) for node in _groups(state)} if len(waiting) > 1 else {}
-    members = dict.fromkeys(unit for units in groups.values() for unit in units)
-    waiting.sort(key=lambda unit: unit in members)  # they are asked about together first
-    found = [_together(state, node, units, run) for node, units in groups.items()]
-    found += [_waiting(state, unit, run) for unit in waiting[:MAX_BLOCKED]]
-    if not state.parked and state.on_failure == "park":
-        doubts = state.units_in(IN_DOUBT)
-        found += [_failed(state, unit, run) for unit in islice(doubts, MAX_BLOCKED)]
+    found = _waiting_units(state, run)
     if state.parked:
         found += [_failed(state, unit, run) for unit in blocking_failures(state)[:MAX_BLOCKED]]
         waiting = unpaid(state)
-        found += [_budget(state, state.budget, waiting, run)] if waiting and state.budget is not None else []
-    passed_on = [(view.name, item) for view in children.values() for item in view.blocked][:MAX_PASSED_ON]
-    for name, item in passed_on:
-        node = f"{name}.{item.node}" if item.node else name
-        found.append(item.model_copy(update={"node": node}))
-    return tuple(found)
+        if waiting and state.budget is not None:
+            found.append(_budget(state, state.budget, waiting, run))
+    elif state.on_failure == "park":
+        # No other node sees a write in doubt before a person has decided, so the run asks although it goes on.
+        doubts = state.units_in(IN_DOUBT)
+        found += [_failed(state, unit, run) for unit in islice(doubts, MAX_BLOCKED)]
+    return (*found, *islice(_passed_on(children), MAX_PASSED_ON))
+
+
+def _waiting_units(state: RunState, run: str) -> list[BlockedOn]:
+    """Return the gates and approvals. Writes that may be approved together are asked about together first, then each
+    by itself, behind those that nothing else asks about.
+    """
+    waiting = state.units_in(WAITING)
+    found: list[BlockedOn] = []
+    members: dict[int, None] = {}
+    if len(waiting) > 1:
+        for node in _groups(state):
+            units = waiting_in(state, node)
+            members |= dict.fromkeys(units)
+            found.append(_together(state, node, units, run))
+    waiting.sort(key=lambda unit: unit in members)
+    found += [_waiting(state, unit, run) for unit in waiting[:MAX_BLOCKED]]
+    return found
+
+
+def _passed_on(children: Mapping[int, SubagentView]) -> Iterator[BlockedOn]:
+    """Yield the questions of sub-agents, under the names that their nodes have here."""
+    for view in children.values():
+        for item in view.blocked:
+            node = view.name
+            if item.node:
+                node += f".{item.node}"
+            yield item.model_copy(update={"node": node})
 
 
 def _waiting(state: RunState, unit: int, run: str) -> BlockedOn:
-    spec, path = state.spec_of(unit), state.shown(unit)
+    """Return what one unit waits for: the answer of its gate, or the approval of its write."""
+    spec = state.spec_of(unit)
     if spec.kind == "gate":
-        line, rest = _first_line(state.questions[unit].text if unit in state.questions else spec.question)
-        value = example_value(spec.schema)
-        text = json.dumps(value)
-        if isinstance(value, str) and not value.startswith("-"):  # a flag does
-            text = value
-        return BlockedOn(
-            node=path,
-            why="gate",
-            question=line,
-            shown=rest,
-            update="answer",
-            example={"node": path, "value": value},
-            full=full_example(spec.schema),
-            command=shlex.join(["sennit", "answer", run, path, text]),
-        )
+        return _gate(state, unit, run)
     question = state.questions.get(unit, Question(""))
-    asked = _approval(path, "approval", f"may this run? {spec.summary}", run, question.text, question.token())
+    asks = f"may this run? {spec.summary}"
+    asked = _approval(state.shown(unit), asks, run, shown=question.text, token=question.token())
     return asked.model_copy(update={"arguments": question.arguments})
+
+
+def _gate(state: RunState, unit: int, run: str) -> BlockedOn:
+    spec = state.spec_of(unit)
+    path = state.shown(unit)
+    text = spec.question
+    if unit in state.questions:
+        text = state.questions[unit].text
+    line, rest = _first_line(text)
+
+    # A text needs no quotes in a command, unless it would be read as a flag.
+    value = example_value(spec.schema)
+    argument = json.dumps(value)
+    if isinstance(value, str) and not value.startswith("-"):
+        argument = value
+    return BlockedOn(
+        node=path,
+        why="gate",
+        question=line,
+        shown=rest,
+        update="answer",
+        example={"node": path, "value": value},
+        full=full_example(spec.schema),
+        command=shlex.join(["sennit", "answer", run, path, argument]),
+    )
 
 
 def _plan(state: RunState, asked: Question, run: str) -> BlockedOn:
     """Return the question about the plan: its forecast, and a line of each node."""
-    summaries = [spec.summary for spec in state.graph.specs]
-    lines, room = [asked.text] if asked.text else [], MAX_QUESTION_CHARACTERS - len(asked.text)
-    for place, summary in enumerate(summaries):
-        room -= len(summary) + 1
+    lines = []
+    if asked.text:
+        lines.append(asked.text)
+    room = MAX_QUESTION_CHARACTERS - len(asked.text)
+    count = len(state.graph.specs)
+    for node, spec in enumerate(state.graph.specs):
+        room -= len(spec.summary) + 1
         if room < 0:
-            lines.append(f"and {len(summaries) - place} more nodes")
+            lines.append(f"and {count - node} more nodes")
             break
-        lines.append(summary)
-    lines.append(f"the whole plan: {shlex.join(['sennit', 'plan', 'export', run])}")
-    count = len(summaries)
+        lines.append(spec.summary)
+    export = shlex.join(["sennit", "plan", "export", run])
+    lines.append(f"the whole plan: {export}")
+    nodes = "1 node" if count == 1 else f"{count} nodes"
     return BlockedOn(
         node="",
         why="plan",
-        question=f"may this plan of {count} node{'s' * (count != 1)} run?",
+        question=f"may this plan of {nodes} run?",
         shown="\n".join(lines),
         update="approve",
         example={"digest": asked.token()},
@@ -114,103 +151,124 @@ def _plan(state: RunState, asked: Question, run: str) -> BlockedOn:
     )
 
 
-def _approval(path: str, why: str, question: str, run: str, shown: str = "", token: str = "") -> BlockedOn:
-    """Return what is approved or refused; with a `token`, only what was shown."""
-    digest: dict[str, JsonValue] = {"digest": token} if token else {}
+def _approval(path: str, question: str, run: str, *, shown: str, token: str) -> BlockedOn:
+    """Return the question whether a write may run; with a `token`, the approval holds only for what was shown."""
+    example: dict[str, JsonValue] = {"node": path}
+    command = ["sennit", "approve", run, path]
+    if token:
+        example["digest"] = token
+        command += ["--digest", token]
     return BlockedOn(
         node=path,
-        why=why,
+        why="approval",
         question=question,
         shown=shown,
         update="approve",
-        example={"node": path, **digest},
-        command=shlex.join(["sennit", "approve", run, path, *(["--digest", token] if token else [])]),
+        example=example,
+        command=shlex.join(command),
         also=("reject",),
     )
 
 
 def _groups(state: RunState) -> list[int]:
     """Return the maps, and the models that call tools, of which several writes wait: they may be approved together."""
-    hosts = state.graph.predecessor
-    open_nodes = [
-        node
-        for node in range(len(state.graph.specs))
-        if state.status[node] in (EXPANDED, DELEGATED) and (node not in hosts or state.status[hosts[node]] != DELEGATED)
-    ]
-    return [node for node in open_nodes if len(waiting_in(state, node)) > 1][:MAX_BLOCKED]
+    found = []
+    for node in range(len(state.graph.specs)):
+        if state.status[node] not in (EXPANDED, DELEGATED):
+            continue
+        # The first turn of a tool loop stands for all of its turns.
+        host = state.graph.predecessor.get(node)
+        is_further_turn = host is not None and state.status[host] == DELEGATED
+        if not is_further_turn and len(waiting_in(state, node)) > 1:
+            found.append(node)
+    return found[:MAX_BLOCKED]
 
 
 def _together(state: RunState, node: int, units: list[int], run: str) -> BlockedOn:
     """Return the question about all that waits in a map or a tool loop: a line of each. Each asks by itself too."""
-    shown = "\n".join(
-        f"{state.shown(unit)}  {one_line(state.questions.get(unit, Question('')).text, MAX_LINE_CHARACTERS)}"
-        for unit in units[:MAX_BLOCKED]
-    )
+    lines = []
+    for unit in units[:MAX_BLOCKED]:
+        asked = state.questions.get(unit, Question(""))
+        lines.append(f"{state.shown(unit)}  {one_line(asked.text, MAX_LINE_CHARACTERS)}")
     if len(units) > MAX_BLOCKED:
-        shown += f"\nand {len(units) - MAX_BLOCKED} more; read them all: {shlex.join(['sennit', 'status', run])}"
+        command = shlex.join(["sennit", "status", run])
+        lines.append(f"and {len(units) - MAX_BLOCKED} more; read them all: {command}")
     question = f"may these {len(units)} run? {state.graph.specs[node].summary}"
-    together = _approval(state.shown(node), "approval", question, run, shown, token_of(state, units))
+    token = token_of(state, units)
+    together = _approval(state.shown(node), question, run, shown="\n".join(lines), token=token)
     return together.model_copy(update={"parts": len(units)})
 
 
 def _first_line(text: str) -> tuple[str, str]:
     """Return a question's first line and the rest; of a long line only the beginning, and then it is in the rest."""
     line, _, rest = text.strip().partition("\n")
-    return (line, rest.strip("\n")) if len(line) <= MAX_ASKED_CHARACTERS else (cut(line, MAX_ASKED_CHARACTERS), text)
+    if len(line) > MAX_ASKED_CHARACTERS:
+        return cut(line, MAX_ASKED_CHARACTERS), text
+    return line, rest.strip("\n")
 
 
 def _failed(state: RunState, unit: int, run: str) -> BlockedOn:
-    path, error = state.shown(unit), error_at_place(state, unit) or "it failed"
+    """Return the question about a failed unit: it is run again, unless a person knows better."""
+    error = error_at_place(state, unit) or "it failed"
+
+    # A map would run all of its items again: the first that failed is run again in its place.
+    again = unit
     items = [item for item in state.items.get(unit, ()) if state.status[item] == FAILED]
-    again = items[0] if items else unit  # a map would run all of its items again
     if items:
+        again = items[0]
         count = len(state.items[unit]) // state.graph.specs[state.node_of(unit)].per_item
         names = format_names(map(state.shown, items), MAX_NAMED_ITEMS)
         error = f"{len(items):,} of {count:,} items failed, {names}: {error}"
-    writes = repeated(state, again)
-    example: dict[str, JsonValue] = {"node": state.shown(again)}
-    command = ["sennit", "retry", run, state.shown(again)]
     if NEXT_TRY in state.deadlines and unit in outages(state):
         error += f"; {tried_again_at(state.deadlines[NEXT_TRY])}"
     if state.kind_of(unit) == "program" and state.notes.get(unit, ("",))[0] == PROGRAM_FAILED:
         return _script_error(state, unit, run, error)
+
+    # Whoever repeats a write must say so.
+    example: dict[str, JsonValue] = {"node": state.shown(again)}
+    command = ["sennit", "retry", run, state.shown(again)]
+    writes = repeated(state, again)
     if writes:
         error += f"; to run it again may repeat what {names_of(state, writes)} wrote"
         example["repeat_effect"] = True
         command.append("--repeat-effect")
     return BlockedOn(
-        node=path,
+        node=state.shown(unit),
         why="failed",
         question=error,
         update="retry_node",
         example=example,
         command=shlex.join(command),
-        also=("skip_node", *_others(state, unit)),
+        also=("skip_node", *_alternatives(state, unit)),
     )
 
 
 def _script_error(state: RunState, unit: int, run: str, error: str) -> BlockedOn:
     """Return the question about a script that has failed by itself: it fails again, so it is edited."""
     graph = state.graph
-    node = graph.program_of(state.node_of(unit))
-    others = sum(spec.is_program for spec in graph.specs) > 1
-    command = ["sennit", "edit", run, "FILE.py", *(["--node", state.shown(node)] if others else [])]
+    name = state.shown(graph.program_of(state.node_of(unit)))
+    command = ["sennit", "edit", run, "FILE.py"]
+    programs = sum(spec.is_program for spec in graph.specs)
+    if programs > 1:
+        command += ["--node", name]
     return BlockedOn(
-        node=state.shown(node),
+        node=name,
         why="failed",
         question=error,
         update="edit_program",
-        example={"node": state.shown(node), "script": "async def main(): ..."},
+        example={"node": name, "script": "async def main(): ..."},
         command=shlex.join(command),
         also=("retry_node", "skip_node"),
     )
 
 
-def _others(state: RunState, unit: int) -> tuple[str, ...]:
+def _alternatives(state: RunState, unit: int) -> tuple[str, ...]:
     """Return what else than a retry may help: a script that has failed by itself fails again."""
     if state.kind_of(unit) == "program":
         return ("edit_program",)
-    return ("answer",) if takes_answer(state, unit) else ()
+    if takes_answer(state, unit):
+        return ("answer",)
+    return ()
 
 
 def tried_again_at(millis: int) -> str:
@@ -222,21 +280,20 @@ def _budget(state: RunState, budget: Budget, waiting: list[int], run: str) -> Bl
     """Return the question about the units that wait for more budget. The example doubles the limits that are in the
     way, or lets a program make the least of its calls. Where a limit has reached its ceiling, the run can only end.
     """
+    exceeded = budget.short()
     missing = shortage(state, waiting)
-    names = budget.short() or (["calls"] if missing else list(budget.limits))
-    doubled = {name: 2 * max(budget.limits[name], getattr(budget.spent, name)) for name in names}
-    if missing and "calls" in doubled:
-        doubled["calls"] = max(doubled["calls"], budget.limits["calls"] + missing[0])
-    count = len(waiting)
-    ready = f"{count} nodes are ready and wait" if count != 1 else "1 node is ready and waits"
-    question = f"{missing[1] if missing else spent(budget, names)}; {ready}"
+    names = list(exceeded)
+    if not names:
+        names = ["calls"] if missing else list(budget.limits)
 
-    higher = {}
-    for name, limit in doubled.items():
-        highest = min(limit, budget.ceilings.get(name, limit))
-        if highest > budget.limits[name]:
-            higher[name] = highest
-    if not higher or any(name not in higher for name in budget.short()):
+    ready = "1 node is ready and waits"
+    if len(waiting) != 1:
+        ready = f"{len(waiting)} nodes are ready and wait"
+    why = missing.sentence if missing else spent(budget, names)
+    question = f"{why}; {ready}"
+
+    limits = _raised_limits(budget, names, missing)
+    if not limits or any(name not in limits for name in exceeded):
         return BlockedOn(
             node="",
             why="budget",
@@ -245,14 +302,27 @@ def _budget(state: RunState, budget: Budget, waiting: list[int], run: str) -> Bl
             example={},
             command=shlex.join(["sennit", "update", run, "finish"]),
         )
-    limits = Limits(**limit_fields(higher)).model_dump(exclude_none=True)
+    example = Limits(**limit_fields(limits)).model_dump(exclude_none=True)
+    arguments = [f"{name}={limit}" for name, limit in example.items()]
     return BlockedOn(
         node="",
         why="budget",
         question=question,
         update="raise_budget",
-        example=limits,
-        command=shlex.join(
-            ["sennit", "update", run, "raise_budget", *(f"{name}={limit}" for name, limit in limits.items())]
-        ),
+        example=example,
+        command=shlex.join(["sennit", "update", run, "raise_budget", *arguments]),
     )
+
+
+def _raised_limits(budget: Budget, names: Sequence[str], missing: Shortage | None) -> dict[str, int]:
+    """Return higher limits of these names, as far as the ceilings of the workers allow it."""
+    raised = {}
+    for name in names:
+        limit = budget.limits[name]
+        wanted = 2 * max(limit, getattr(budget.spent, name))
+        if missing and name == "calls":
+            wanted = max(wanted, limit + missing.calls)
+        highest = min(wanted, budget.ceilings.get(name, wanted))
+        if highest > limit:
+            raised[name] = highest
+    return raised

@@ -1,5 +1,7 @@
 """The report at the end of a run."""
 
+from collections.abc import Sequence
+
 from sennit.workflows.limits import (
     MAX_PLACE_CHARACTERS,
     MAX_REPORT_BYTES,
@@ -17,23 +19,27 @@ from sennit.workflows.views.quote import shortage, spent
 from sennit.workflows.views.shown_run import ShownRun
 from sennit.workflows.views.warnings import why_in_doubt, why_lost
 
+_NAMED_REASONS = 3
+
 
 def report_lines(shown: ShownRun) -> tuple[tuple[NodeLine, ...], int]:
     """Return the lines for the report and how many were left out to keep it below a payload's size: no failed one
     before any other.
     """
-    state = shown.state
-    room = MAX_SUMMARIES_CHARACTERS // len(state.graph.specs)
+    room = MAX_SUMMARIES_CHARACTERS // len(shown.state.graph.specs)
     lines = [_report_line(shown, unit, room) for unit in shown.units]
-    sizes = [_size(line) for line in lines]
+    sizes = list(map(_size, lines))
     if sum(sizes) <= MAX_REPORT_BYTES:
         return tuple(lines), 0
-    size, kept = 0, []
-    for index in sorted(range(len(lines)), key=lambda index: lines[index].status != "failed"):
-        size += sizes[index]
+
+    # Failed lines come first where not all fit, each kind in the order of the plan.
+    size = 0
+    kept: list[NodeLine] = []
+    for place in sorted(range(len(lines)), key=lambda place: lines[place].status != "failed"):
+        size += sizes[place]
         if size > MAX_REPORT_BYTES:
             break
-        kept.append(lines[index])
+        kept.append(lines[place])
     return tuple(kept), len(lines) - len(kept)
 
 
@@ -60,22 +66,36 @@ def why_unanswered(state: RunState) -> str:
     """Return why the answer, or parts of it, have no value: "`publish` was skipped: its condition was false"; "" if all
     have one.
     """
-    reasons = [_why_without_value(state, node) for node in state.graph.execution_plan.answer]
-    return "; ".join([reason for reason in reasons if reason][:3])
+    reasons = []
+    for node in state.graph.execution_plan.answer:
+        reason = _why_without_value(state, node)
+        if reason:
+            reasons.append(reason)
+    return "; ".join(reasons[:_NAMED_REASONS])
 
 
 def _why_without_value(state: RunState, node: int) -> str:
     """Return how a node ended without a value, then those for which it did, up to the one that has a reason."""
     names: list[str] = []
-    seen: set[int] = set()
+    seen: dict[int, None] = {}
     while state.status[node] in (SKIPPED, CANCELLED, FAILED) and node not in seen:
-        seen.add(node)
-        status = STATUS_NAMES[state.status[node]]
-        names.append(f"`{state.shown(node)}` {'failed' if status == 'failed' else f'was {status}'}")
+        seen[node] = None
+        ended = STATUS_NAMES[state.status[node]]
+        if ended != "failed":
+            ended = f"was {ended}"
+        names.append(f"`{state.shown(node)}` {ended}")
         if node in state.notes:
             return ": ".join([*names, state.notes[node][1]])
-        node = next((dep for dep in state.graph.deps[node] if state.status[dep] != SUCCEEDED), node)
+        node = _dependency_without_value(state, node)
     return ": ".join(names)
+
+
+def _dependency_without_value(state: RunState, node: int) -> int:
+    """Return the first dependency that did not succeed, or the node itself where all did."""
+    for dependency in state.graph.deps[node]:
+        if state.status[dependency] != SUCCEEDED:
+            return dependency
+    return node
 
 
 def report_of(shown: ShownRun, status: RunStatus, found: Conclusion, unanswered: str) -> RunReport:
@@ -83,16 +103,10 @@ def report_of(shown: ShownRun, status: RunStatus, found: Conclusion, unanswered:
 
     `unanswered` says why the answer could not be put together, if it could not.
     """
-    state = shown.state
     lines, left_out = report_lines(shown)
-    failed = [f"{line.id}: {line.error}" for line in lines if line.status == "failed"]
-    problem = unanswered or "; ".join(failed[:3])
-    if not problem and state.budget is not None and (short := state.budget.short()):
-        problem = spent(state.budget, short)
-    never_began = [unit for unit in state.units_in(SKIPPED) if unit not in state.notes]
-    if not problem and (missing := shortage(state, never_began)):
-        problem = missing[1]
-    problem = problem or why_unanswered(state) or why_lost(state) or why_in_doubt(shown.writes)
+    problem = None
+    if status != "done" or found.answer is None:
+        problem = unanswered or _problem(shown, lines) or None
     return RunReport(
         id="",
         run_id="",
@@ -103,7 +117,26 @@ def report_of(shown: ShownRun, status: RunStatus, found: Conclusion, unanswered:
         counts=shown.counts,
         nodes=lines,
         nodes_left_out=left_out,
-        problem=problem or None if status != "done" or found.answer is None else None,
+        problem=problem,
         writes=shown.writes,
         quote=shown.quote,
     )
+
+
+def _problem(shown: ShownRun, lines: Sequence[NodeLine]) -> str:
+    """Return the reason that says most about why a run has no answer, or not all of it."""
+    state = shown.state
+    failed = [f"{line.id}: {line.error}" for line in lines if line.status == "failed"]
+    if failed:
+        return "; ".join(failed[:_NAMED_REASONS])
+
+    # Nodes that never began may have waited for budget until the run ended.
+    if state.budget is not None:
+        exceeded = state.budget.short()
+        if exceeded:
+            return spent(state.budget, exceeded)
+    never_began = [unit for unit in state.units_in(SKIPPED) if unit not in state.notes]
+    missing = shortage(state, never_began)
+    if missing is not None:
+        return missing.sentence
+    return why_unanswered(state) or why_lost(state) or why_in_doubt(shown.writes)

@@ -39,14 +39,14 @@ def script_view(state: RunState, replies: Mapping[int, NodeReply], name: str) ->
         return "the run has no program; its nodes come from a plan"
     if not name and len(programs) > 1:
         return f"the run has several programs: {format_names(list(programs))}; name one"
-    found = programs.get(name or next(iter(programs)))
-    if found is None:
+    program = programs.get(name or next(iter(programs)))
+    if program is None:
         return f"{format_name(name)} is not a program; the programs are {format_names(list(programs))}"
-    spec = graph.specs[found]
+    spec = graph.specs[program]
     if not spec.script:
         return f"the script of {format_name(spec.id)} is too long to be shown"
-    lines = _lines(state, replies, found)
-    for line, error in _script_errors(state, found, spec.script):
+    lines = _lines(state, replies, program)
+    for line, error in _script_errors(state, program, spec.script):
         lines.setdefault(line, _Sums()).error = error
     shown = tuple(_line(line, lines[line]) for line in sorted(lines))
     return ScriptView(node=spec.id, script=without_name(spec.script), lines=shown)
@@ -56,7 +56,8 @@ def _lines(state: RunState, replies: Mapping[int, NodeReply], program: int) -> d
     lines: dict[int, _Sums] = {}
     caught = handled(state)
     for node, line in _calls(state.graph, program):
-        spec, status = state.graph.specs[node], status_of(state, node, caught)
+        spec = state.graph.specs[node]
+        status = status_of(state, node, caught)
         sums = lines.setdefault(line, _Sums())
         if node in replies:
             sums.usage = sums.usage.plus(replies[node].usage)
@@ -64,8 +65,9 @@ def _lines(state: RunState, replies: Mapping[int, NodeReply], program: int) -> d
             sums.tasks[status] += 1
         elif spec.kind != "join" and path_and_line(spec)[0]:
             sums.calls[status] += 1
-            sums.taken_over += node in state.taken_over
             sums.millis += state.millis[node]
+            if node in state.taken_over:
+                sums.taken_over += 1
     return lines
 
 
@@ -74,48 +76,47 @@ def _script_errors(state: RunState, program: int, script: str) -> Iterator[tuple
     its line and the text of that, which may be cut.
     """
     graph = state.graph
-    rows = [(number, row.strip()) for number, row in enumerate(script.splitlines(), 1)]
+    rows = [row.strip() for row in script.splitlines()]
     for step in state.units_in(FAILED):
         kind, error = state.notes.get(step, ("", ""))
-        if (
-            state.is_item(step)
-            or kind != PROGRAM_FAILED
-            or graph.is_replaced(step)
-            or graph.program_of(step) != program
-        ):
+        if kind != PROGRAM_FAILED or state.is_item(step):
             continue
-        for number, row in rows:
-            message, found, rest = error.rpartition(f" ({line_in_file(script, number)}: ")
-            if found and one_line(row).startswith(rest.removesuffix(")").rstrip("…")):
+        if graph.is_replaced(step) or graph.program_of(step) != program:
+            continue
+        for number, row in enumerate(rows, 1):
+            message, is_there, rest = error.rpartition(f" ({line_in_file(script, number)}: ")
+            if is_there and one_line(row).startswith(rest.removesuffix(")").rstrip("…")):
                 yield number, message
                 break
 
 
-def _line_of(spec: NodeSpec, firsts: Mapping[str, int]) -> int:
-    """Return the line of a call in the script; `firsts` are the lines before the modules."""
+def _line_of(spec: NodeSpec, module_starts: Mapping[str, int]) -> int:
+    """Return the line of a call in the script; `module_starts` are the lines before the modules."""
     path, line = path_and_line(spec)
-    module = path.rpartition(":")[2].removesuffix(".py") if path.endswith(".py") else ""
-    return line + firsts.get(module, 0)
+    module = ""
+    if path.endswith(".py"):
+        module = path.rpartition(":")[2].removesuffix(".py")
+    return line + module_starts.get(module, 0)
 
 
 def _calls(graph: Graph, program: int) -> Iterator[tuple[int, int]]:
     """Yield the calls that a program has made, in its tasks too, each with its line; not those that an earlier script
     has made and this one has not. The turns of a model call and what it calls have its line.
     """
-    firsts = {module: first for first, module in modules_in(graph.specs[program].script)}
-    left = [(program, 0)]
-    while left:
-        node, line = left.pop()
+    module_starts = {module: start for start, module in modules_in(graph.specs[program].script)}
+    pending = [(program, 0)]
+    while pending:
+        node, line = pending.pop()
         for made in graph.made_by(node):
             spec = graph.specs[made]
             if graph.is_left_behind(made):
                 continue
             if not spec.is_step:
-                line_of_call = _line_of(spec, firsts) or line
+                line_of_call = _line_of(spec, module_starts) or line
                 yield made, line_of_call
-                left.append((made, line_of_call))
+                pending.append((made, line_of_call))
             elif graph.specs[node].successor == made:
-                left.append((made, line))
+                pending.append((made, line))
 
 
 def _line(line: int, sums: _Sums) -> ScriptLine:

@@ -79,17 +79,18 @@ class TextLog:
 
     def state(self) -> StreamState:
         """Return what the next run of the stream begins with."""
-        texts = [
-            TextState(node=node, generation=text.generation, attempt=text.attempt, length=text.length)
-            for node, text in self._texts.items()
-        ]
+        texts = []
+        for node, text in self._texts.items():
+            begun = TextState(node=node, generation=text.generation, attempt=text.attempt, length=text.length)
+            texts.append(begun)
         return StreamState(position=self.position, items=tuple(self._items), texts=tuple(texts))
 
     def _begin(self, piece: TextPiece, before: _Text | None) -> _Text:
         """Begin the text of a later attempt, and discard the one before."""
         if before is not None:
-            is_retry = before.generation == piece.generation
-            why = f"attempt {piece.attempt} begins anew" if is_retry else "the node was started again"
+            why = "the node was started again"
+            if before.generation == piece.generation:
+                why = f"attempt {piece.attempt} begins anew"
             self._discard(piece.node, before, why)
         # A text that begins stands behind all others, so that the oldest are forgotten first.
         self._texts.pop(piece.node, None)

@@ -1,6 +1,7 @@
 """What a run that is over tells of its calls, in the order in which they began."""
 
 from sennit.workflows.messages.trajectory import CallEnded
+from sennit.workflows.plan.language.limits import NO_USAGE
 from sennit.workflows.plan.learning.limits import MAX_NOTED_CALLS
 from sennit.workflows.plan.scheduling.state import ENDED, RunState
 from sennit.workflows.views.figures import own_error, span_of
@@ -10,9 +11,10 @@ def calls_of(state: RunState) -> tuple[tuple[CallEnded, ...], int]:
     """Return the first calls of a run, and how many more it has made. What it has taken over from another run, what a
     person has answered, and what has not ended by itself, is none.
     """
-    found = [_call(state, unit) for unit in state.units() if _is_noted(state, unit)]
-    found.sort(key=lambda call: call.began)
-    return tuple(found[:MAX_NOTED_CALLS]), max(0, len(found) - MAX_NOTED_CALLS)
+    calls = [_call(state, unit) for unit in state.units() if _is_noted(state, unit)]
+    calls.sort(key=lambda call: call.began)
+    noted = tuple(calls[:MAX_NOTED_CALLS])
+    return noted, len(calls) - len(noted)
 
 
 def _is_noted(state: RunState, unit: int) -> bool:
@@ -24,14 +26,14 @@ def _is_noted(state: RunState, unit: int) -> bool:
 def _call(state: RunState, unit: int) -> CallEnded:
     spec = state.spec_of(unit)
     began, ended = span_of(state, unit)
-    used = state.used.get(unit)
+    used = state.used.get(unit, NO_USAGE)
     return CallEnded(
         node=state.path(unit),
         plan=spec.page,
         began=began,
         millis=max(0, ended - began),
         attempts=state.attempts[unit],
-        tokens=used.tokens if used is not None else 0,
+        tokens=used.tokens,
         error=own_error(state, unit),
         ref=state.digest[unit] or "",
         is_made=bool(spec.page) or spec.maker >= 0,

@@ -42,14 +42,20 @@ def why_in_doubt(writes: Sequence[WriteLine]) -> str:
 
 
 def _failures(state: RunState) -> list[str]:
-    unused = unused_failures(state)
-    return [f"`{state.shown(node)}` failed, and nothing uses it: {_note(state, node)}" for node in unused]
+    warnings = []
+    for node in unused_failures(state):
+        note = _note(state, node)
+        warnings.append(f"`{state.shown(node)}` failed, and nothing uses it: {note}")
+    return warnings
 
 
 def _refused(state: RunState) -> list[str]:
     """Return the writes that a person or a rule has refused. Models and scripts that wanted them may have gone on."""
-    refused = [unit for unit, note in state.notes.items() if note[0] == REJECTED]
-    return [f"the write `{state.shown(unit)}` was refused: {state.notes[unit][1]}" for unit in refused]
+    warnings = []
+    for unit, (kind, reason) in state.notes.items():
+        if kind == REJECTED:
+            warnings.append(f"the write `{state.shown(unit)}` was refused: {reason}")
+    return warnings
 
 
 def _note(state: RunState, unit: int) -> str:

@@ -24,6 +24,7 @@ def writes_of(state: RunState, *, all_made: bool = False, forgotten: Sequence[Wr
     that were made before a reset, by nodes that there were not when the ledger of effects was read.
     """
     lines: list[WriteLine] = []
+    # Writes whose node cannot tell what became of them.
     for unit in sorted(state.effects):
         for effect in state.effects[unit]:
             name = _below(state.full_path(unit, effect.generation), effect.below)
@@ -46,7 +47,10 @@ def effect_text(state: RunState, unit: int) -> str:
     effects = [effect for effect in state.effects.get(unit, ()) if effect.generation == generation]
     if state.kind_of(unit) == "agent" and any(map(_is_unknown_as_a_whole, effects)):
         return "nobody knows what it has written"
-    parts = [f"{f'its write {effect.below}'.rstrip()} {_SAYS[effect.status]}" for effect in effects[:MAX_NAMED_WRITES]]
+    parts = []
+    for effect in effects[:MAX_NAMED_WRITES]:
+        write = f"its write {effect.below}".rstrip()
+        parts.append(f"{write} {_SAYS[effect.status]}")
     if len(effects) > MAX_NAMED_WRITES:
         parts.append(f"and {len(effects) - MAX_NAMED_WRITES} more")
     return "; ".join(parts)
