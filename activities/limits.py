@@ -27,6 +27,7 @@ live; each byte may be a chunk of its own, and takes some 30 microseconds then.
 MAX_CALCULATION_BYTES: Final = 4_000  # of the answer of the process that calculates: a number of 1,000 digits
 MAX_CALCULATOR_BYTES: Final = 128 << 20  # Address space of one process that calculates
 MAX_CELL_COLUMNS: Final = 200  # of one cell, before the table is fitted to its width
+MAX_CHANGED_PATHS: Final = 100  # of a workspace that the result of a call names: a model reads them
 MAX_COMPARED_BYTES: Final = 16 * 1024 * 1024  # of a file that a write is compared with before a person approves it
 MAX_CALLS_BEHIND: Final = 8  # that one reference to a map or a join is traced to, in what is noted of a run
 MAX_CALL_MEDIA_BYTES: Final = 20 * 1024 * 1024  # of all media of one model call: providers take 20 to 50 MB a request
@@ -195,5 +196,7 @@ MAX_URL_CHARACTERS: Final = 2048  # of an address: as much as servers and proxie
 MAX_VALUE_BYTES: Final = 1024 * 1024  # of a value that enters or leaves a script: larger ones are references
 MAX_WAIT_SECONDS: Final = 60.0  # for which a server makes anybody wait before the next attempt
 MAX_WARNING_CHARACTERS: Final = 500  # of a warning about a node
+MAX_WORKSPACE_PACKS: Final = 16
+"""Artifacts in which the files of one workspace lie: whoever opens it reads all of them."""
 MAX_WORDING_CHARACTERS: Final = 400  # of a run's own value that the offline rules read as words of the prompt
 MAX_WRITTEN_CHARACTERS: Final = 2_000_000  # of one write of a file

@@ -30,6 +30,7 @@ __all__ = [
     "ServerUnreachable",
     "ToolContext",
     "ToolError",
+    "Workspace",
     "documents_root",
     "open_inside",
     "run_child",
@@ -37,7 +38,16 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from sennit.activities.toolbox import MediaFile, Preview, ToolContext, ToolError, documents_root, open_inside, tool
+    from sennit.activities.toolbox import (
+        MediaFile,
+        Preview,
+        ToolContext,
+        ToolError,
+        Workspace,
+        documents_root,
+        open_inside,
+        tool,
+    )
     from sennit.starter.client.client import Sennit
     from sennit.starter.client.errors import (
         InvalidRequest,

@@ -195,8 +195,8 @@ def _sandbox_tools(
     except NoSandbox as problem:
         if role.name == "sandbox":
             raise WrongSetting(f"SENNIT_SANDBOX={settings.sandbox!r}: no sandbox works here: {problem}") from None
-        on_missing(f"python and shell: no sandbox works here: {problem}")
-        left_out |= dict.fromkeys(("python", "shell"), f"no sandbox works here: {problem}")
+        on_missing(f"python, shell, diff and apply: no sandbox works here: {problem}")
+        left_out |= dict.fromkeys(("python", "shell", "diff", "apply"), f"no sandbox works here: {problem}")
         return []
 
 

@@ -9,6 +9,7 @@ from sennit.activities.nodes.origins import subagent_ledger
 from sennit.activities.storage.artifacts import encode
 from sennit.activities.storage.media import copy_media
 from sennit.activities.storage.run_context import ArtifactReader, StoredPlan
+from sennit.activities.storage.workspaces import copy_workspaces
 from sennit.workflows.messages.result import usage_in
 from sennit.workflows.plan.edits.item_plan import name_of_value, plan_of_item, read_by_do
 from sennit.workflows.plan.language.nodes import RESERVED_IDS, MapNode
@@ -36,7 +37,9 @@ async def item_request(library: ArtifactReader, context: NodeContext, node: MapN
     namespace = context.run_prefix.rpartition("/")[0]
     below = f"{namespace}/{subagent_ledger(context).run_prefix}"
     values = [given, inputs]
-    await copy_media(library.store, context.run_prefix, below, values, encode(values))
+    body = encode(values)
+    await copy_media(library.store, context.run_prefix, below, values, body)
+    await copy_workspaces(library.store, context.run_prefix, below, values, body)
     request: dict[str, Any] = {
         "title": f"{context.unit.path} of {checked.goal}"[:200],
         "draft": f"{run}/{await library.put(context.run_prefix, plan)}",

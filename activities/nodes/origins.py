@@ -15,6 +15,7 @@ from sennit.activities.nodes.replies import Marker, keep
 from sennit.activities.storage.artifacts import ArtifactStore, BodyMissing, decode, digest_of, key_of
 from sennit.activities.storage.garbage import is_claimed
 from sennit.activities.storage.media import copy_media
+from sennit.activities.storage.workspaces import copy_workspaces
 from sennit.activities.toolbox.errors import UnknownOutcome
 from sennit.workflows.messages.contracts import NodeReply
 from sennit.workflows.messages.node_calls import AgentNodeCall, GateNodeCall
@@ -191,6 +192,7 @@ class Origins:
             output = decode(body)
             try:
                 await copy_media(self.store, home, context.run_prefix, output, body)
+                await copy_workspaces(self.store, home, context.run_prefix, output, body)
             except BodyMissing:
                 return None
             reply = await keep(self.store, context.run_prefix, output, wanted, inline=inline)

@@ -46,6 +46,7 @@ from sennit.activities.storage.media import with_media_kept
 from sennit.activities.storage.patience import stops_for_the_store
 from sennit.activities.storage.run_context import ArtifactReader, StoredPlan
 from sennit.activities.storage.timings import CallTimings
+from sennit.activities.storage.workspaces import RunWorkspaces
 from sennit.activities.toolbox import Registry, Tool, ToolContext
 from sennit.activities.toolbox.approval_rules import ApprovalRules
 from sennit.activities.toolbox.errors import BadOutput, ToolError, UnknownOutcome
@@ -524,6 +525,7 @@ class NodeRunner:
             progress=context.attempts.progress,
             warn=warnings.append,
             spent=spending.add,
+            workspaces=RunWorkspaces(self.store, context.run_prefix),
         )
 
         async def call(limit: asyncio.Timeout) -> NodeOutput:

@@ -1,4 +1,7 @@
-"""The files that are attached to a run: kept as artifacts before anything is spent, and never read again."""
+"""The files and folders that are attached to a run: kept as artifacts before anything is spent, and never read again.
+
+A file is media, which models are shown. A folder is a workspace, in which calls of the sandbox work.
+"""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,12 +12,16 @@ from typing import Any, get_args
 from sennit.activities.limits import MAX_MEDIA_BYTES
 from sennit.activities.providers.media import lacks, lacks_all, why_not
 from sennit.activities.runs.model_choice import serving_models
-from sennit.activities.storage.artifacts import key_of
+from sennit.activities.storage.artifacts import BodyMissing, encode, key_of
 from sennit.activities.storage.documents import DocumentRule
-from sennit.activities.storage.media import keep_media
+from sennit.activities.storage.media import copy_media, keep_media
 from sennit.activities.storage.run_context import ArtifactReader
+from sennit.activities.storage.workspaces import RunWorkspaces, copy_workspaces, folder_at
+from sennit.activities.toolbox.errors import WorkspaceRefused
 from sennit.activities.toolbox.media import BadMedia, check_size
+from sennit.activities.toolbox.workspaces import Workspace, as_workspace
 from sennit.workflows.messages.contracts import PrepareCall
+from sennit.workflows.messages.request import has_plan
 from sennit.workflows.plan.language import dependencies
 from sennit.workflows.plan.language.media import Media, MediaKind, as_media
 from sennit.workflows.plan.language.nodes import ModelCall, Plan
@@ -33,11 +40,11 @@ class Attachments:
     library: ArtifactReader
     documents: DocumentRule
 
-    async def keep(self, run_prefix: str, call: PrepareCall) -> dict[str, Media]:
-        """Keep the attached files of a run and return the media that they are, by name.
+    async def keep(self, run_prefix: str, call: PrepareCall) -> dict[str, Media | Workspace]:
+        """Keep what is attached to a run and return the values that stand for it, by name.
 
-        Safe to repeat: a run that is prepared once more has what it had, whatever has become of the files. Raises
-        DocsNotFound, BadMedia and StoreUnavailable.
+        Safe to repeat: a run that is prepared once more, or forked, has what it had, whatever has become of the files.
+        Raises DocsNotFound, BadMedia, WorkspaceRefused and StoreUnavailable.
         """
         files = call.request.attachments
         if not files:
@@ -45,24 +52,54 @@ class Attachments:
         note = f"attachments {key_of(files)}"
         noted = await self.library.noted(run_prefix, note)
         if noted is None:
-            kept = {name: await self._media(run_prefix, file, call) for name, file in files.items()}
-            noted = {name: media.model_dump(mode="json") for name, media in kept.items()}
+            noted = await self._of_origins(run_prefix, call, note)
+        if noted is None:
+            kept = {name: await self._kept(run_prefix, file, call) for name, file in files.items()}
+            noted = {name: value.model_dump(mode="json") for name, value in kept.items()}
             await self.library.note(run_prefix, note, noted)
-        return {name: Media.model_validate(media) for name, media in noted.items()}
+        return {name: as_workspace(value) or Media.model_validate(value) for name, value in noted.items()}
 
-    async def _media(self, run_prefix: str, file: str, call: PrepareCall) -> Media:
+    async def _of_origins(self, run_prefix: str, call: PrepareCall, note: str) -> dict[str, Any] | None:
+        """Return what was attached to a run that this one forks, kept in this one too. None if that is gone, or was
+        something else.
+        """
+        namespace = run_prefix.rpartition("/")[0]
+        for origin in call.request.origins:
+            home = f"{namespace}/{origin}"
+            found: dict[str, Any] | None = await self.library.noted(home, note)
+            if found is not None:
+                body = encode(found)
+                try:
+                    await copy_media(self.library.store, home, run_prefix, found, body)
+                    await copy_workspaces(self.library.store, home, run_prefix, found, body)
+                except BodyMissing:
+                    continue
+                await self.library.note(run_prefix, note, found)
+                return found
+        return None
+
+    async def _kept(self, run_prefix: str, file: str, call: PrepareCall) -> Media | Workspace:
+        """Keep one file or folder. Which of them a worker may read is what its operator and its user have allowed."""
         path = self.documents.attached(file, scheduled=call.scheduled)
+        if not path.is_dir():
+            return await self._media(run_prefix, file, path)
+        if not has_plan(call.request):
+            raise WorkspaceRefused(f"attached folder {file}: a goal takes files; a folder is an input of a plan")
+        folder = await asyncio.to_thread(folder_at, path)
+        return await RunWorkspaces(self.library.store, run_prefix).keep(folder)
+
+    async def _media(self, run_prefix: str, file: str, path: Path) -> Media:
         shown = f"attached file {file}"
         try:
-            check_size(path.stat().st_size, shown)
-            body = await asyncio.to_thread(_beginning, path)
+            body = await asyncio.to_thread(_beginning, path, shown)
         except OSError as error:
             raise BadMedia(f"{shown} cannot be read: {error.strerror}") from None
         return await keep_media(self.library.store, run_prefix, body, shown, path.name)
 
 
-def _beginning(path: Path) -> bytes:
-    """Return what a file has, or one byte more than media may have: it may grow."""
+def _beginning(path: Path, shown: str) -> bytes:
+    """Return what a file has, or one byte more than media may have: it may grow. Raises BadMedia, OSError."""
+    check_size(path.stat().st_size, shown)
     with path.open("rb") as file:
         return file.read(MAX_MEDIA_BYTES + 1)
 

@@ -17,6 +17,7 @@ from sennit.activities.storage.run_context import ArtifactReader, RunContext
 from sennit.activities.toolbox import Registry
 from sennit.activities.toolbox.errors import McpUnavailable
 from sennit.activities.toolbox.registry import absence_of
+from sennit.activities.toolbox.workspaces import Workspace
 from sennit.workflows.messages import queues
 from sennit.workflows.messages.contracts import CheckResult, PrepareCall, PreparedRun
 from sennit.workflows.plan.checking.validation import parse_plan
@@ -50,8 +51,8 @@ class RunPreparer:
         the plan that it may bring. Whether its scripts `may` be trusted the worker says.
 
         The models are chosen here, once, so that every worker calls the same. Raises DocsNotFound, BadMedia,
-        StoreUnavailable, ProviderError when a model must be chosen and cannot, and McpUnavailable for a tool that may
-        be there later.
+        WorkspaceRefused, StoreUnavailable, ProviderError when a model must be chosen and cannot, and McpUnavailable for
+        a tool that may be there later.
         """
         folder = self.documents.folder(call.request.docs, scheduled=call.scheduled)
         request, plan = call.request, call.request.plan
@@ -69,11 +70,13 @@ class RunPreparer:
         except ValueError as error:
             models, rejected = self.models.wanted(), CheckResult(problems=(str(error),))
         attached = await Attachments(self.library, self.documents).keep(run_prefix, call)
-        has_plan = plan is not None
-        media = {name: media.model_dump(mode="json") for name, media in attached.items()} if has_plan else {}
+        given: dict[str, Any] = {}
+        if plan is not None:  # the calls of a plan are given what they name; those of a goal are shown all of it
+            given, attached = _inputs_of(attached), {}
+        shown = _media_of(attached)
         run_context = RunContext(
             goal=request.goal,
-            inputs={**request.inputs, **media},
+            inputs={**request.inputs, **given},
             docs=str(folder) if folder else None,
             approval=approval,
             approve_plan=request.approve_plan,
@@ -87,14 +90,14 @@ class RunPreparer:
             material=await self.library.adopt(run_prefix, request.material) if request.material else "",
             history=history,
             instructions=request.instructions,
-            attached=() if has_plan else tuple(attached.values()),
+            attached=tuple(shown.values()),
             priced=call.priced,
             repeat_writes=request.repeat_writes,
         )
         digest = await self.library.keep(run_prefix, run_context)
         if problem := _unasked(call) or self._unknown_tools(call, run_context):
             return PreparedRun(run_context=digest, checked=CheckResult(problems=(problem,)))
-        if problem := self._unseen(attached, models) if plan is None else "":
+        if problem := self._unseen(shown, models) if plan is None else "":
             return PreparedRun(run_context=digest, checked=CheckResult(problems=(problem,)))
         every = {name for names in models.values() for name in names}
         if plan is None and call.priced and (missing := price_to_add(every)):
@@ -131,6 +134,16 @@ class RunPreparer:
         known = format_names(sorted(entry["name"] for entry in self.registry.catalogue()))
         offered = "; ".join(f"`{name}`: {OFFERED[name]}" for name in unknown if name in OFFERED)
         return f"tools: unknown tool {', '.join(map(format_name, unknown))}; {offered or f'known: {known}'}"
+
+
+def _inputs_of(attached: Mapping[str, Media | Workspace]) -> dict[str, Any]:
+    """Return what is attached as values of a plan's inputs."""
+    return {name: value.model_dump(mode="json") for name, value in attached.items()}
+
+
+def _media_of(attached: Mapping[str, Media | Workspace]) -> dict[str, Media]:
+    """Return what models can be shown of it."""
+    return {name: value for name, value in attached.items() if isinstance(value, Media)}
 
 
 def _unasked(call: PrepareCall) -> str:

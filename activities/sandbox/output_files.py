@@ -7,7 +7,7 @@ follows a link or a path: each name is opened in the open folder that holds it.
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from itertools import islice
 from typing import NamedTuple
 
@@ -26,14 +26,19 @@ class Entry(NamedTuple):
     found: "os.DirEntry[str]"
 
 
-def entries(folder: int, on_closed: Callable[[str], None], path: str = "", depth: int = 0) -> Iterator[Entry]:
-    """Yield what is below, sorted, and of a folder with more than 10,000 entries some.
+def entries(
+    folder: int, on_closed: Callable[[str], None], path: str = "", depth: int = 0, apart: Container[str] = ()
+) -> Iterator[Entry]:
+    """Yield what is below, sorted, and of a folder with more than 10,000 entries some. Nothing is yielded of those that
+    are looked at `apart`.
 
     `on_closed` is called with the path of a folder that cannot be opened or is more than 40 deep.
     """
     with os.scandir(folder) as scan:
         inside = sorted(islice(scan, MAX_FOLDER_ENTRIES + 2), key=lambda entry: entry.name)
     for entry in inside:
+        if entry.name in apart:
+            continue
         yield Entry(folder, path + entry.name, entry)
         if not entry.is_dir(follow_symlinks=False):
             continue
@@ -52,14 +57,17 @@ def entries(folder: int, on_closed: Callable[[str], None], path: str = "", depth
                 os.close(inner)
 
 
-def collect(folder: int, inputs: dict[str, str], most: int) -> tuple[dict[str, str], list[str]]:
-    """Return the text files that are new or changed, `most` bytes in all, and the names of the files left out.
+def collect(
+    folder: int, inputs: dict[str, str], most: int, apart: Container[str] = ()
+) -> tuple[dict[str, str], list[str]]:
+    """Return the text files that are new or changed, `most` bytes in all, and the names of the files left out, without
+    those that are looked at `apart`.
 
     Only regular files with one name are read, and only under names that can be printed. Hidden names are ignored.
     """
     files: dict[str, str] = {}
     left_out: list[str] = []
-    for entry in entries(folder, left_out.append):
+    for entry in entries(folder, left_out.append, apart=apart):
         name = entry.path
         if entry.found.is_dir(follow_symlinks=False) or any(part.startswith(".") for part in name.split("/")):
             continue

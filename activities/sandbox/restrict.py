@@ -19,9 +19,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from sennit.activities.sandbox import landlock, seccomp
+from sennit.activities.sandbox import folders, landlock, seccomp
+from sennit.activities.sandbox.folders import FolderRefused
 
 READY = b"ready"
+WORKSPACE = "workspace"
+"""The folder in the private one where a command finds the workspace that it works in."""
 _REFUSED = 125
 _NOT_FOUND = 127
 _NEW_MOUNTS_AND_PROCESSES = 0x20020000
@@ -39,7 +42,7 @@ def main() -> None:
         restrict(policy)
         _prctl(1, signal.SIGKILL)  # die with the parent
         _receive_files()
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, FolderRefused) as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(_REFUSED)
     if policy["namespaces"]:
@@ -146,9 +149,12 @@ def _end_like(child: int) -> NoReturn:
 def _receive_files() -> None:
     """Write the files that come through the socket at stdin, answer, and put /dev/null in its place."""
     with socket.socket(fileno=0) as channel, channel.makefile("rb") as incoming:
-        files = json.loads(incoming.readline())
+        given = json.loads(incoming.readline())
         Path(".tmp").mkdir()
-        for name, text in files.items():
+        if given["workspace"] is not None:
+            Path(WORKSPACE).mkdir()
+            folders.write_folder(folders.from_json(given["workspace"]), Path(WORKSPACE))
+        for name, text in given["files"].items():
             Path(name).parent.mkdir(parents=True, exist_ok=True)
             Path(name).write_text(text, encoding="utf-8")
         folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

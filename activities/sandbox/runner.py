@@ -9,15 +9,17 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
-from sennit.activities.sandbox import SandboxChoice, bubblewrap, landlock, memory_group
+from sennit.activities.sandbox import SandboxChoice, bubblewrap, folders, landlock, memory_group
+from sennit.activities.sandbox.folders import Folder
 from sennit.activities.sandbox.output_files import DEEPEST, MAX_FOLDER_ENTRIES
 from sennit.activities.sandbox.reaper import ROOT, starter_of
 from sennit.activities.sandbox.restrict import any_user
-from sennit.activities.toolbox.errors import SandboxFailed, SandboxLimit
+from sennit.activities.toolbox.errors import SandboxFailed, SandboxLimit, WorkspaceRefused
+from sennit.activities.toolbox.workspaces import Workspace
 
 LIMITS: Final = {
     "memory": 512 << 20,
@@ -32,7 +34,7 @@ LIMITS: Final = {
 }
 """Bytes and counts. `memory` is the address space of one process, `open_files` are of one process, too."""
 
-_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
+PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 _PROBE: Final = """
 import os, socket
 def denied(action):
@@ -56,7 +58,8 @@ class NoSandbox(Exception):
 class Report(BaseModel):
     """How a command ended: `files` are new or changed texts, `left_out` names the other files.
 
-    `truncated` when it wrote more than 100,000 bytes to one stream.
+    `truncated` when it wrote more than 100,000 bytes to one stream. Of a call with a workspace, `workspace` is the one
+    that it has left behind, and `changed` has the paths that are new, changed or gone in it, the first 100.
     """
 
     exit_code: int
@@ -65,6 +68,8 @@ class Report(BaseModel):
     files: dict[str, str]
     left_out: list[str]
     truncated: bool
+    workspace: Annotated[Workspace | None, Field(exclude_if=lambda value: value is None)] = None
+    changed: Annotated[list[str], Field(exclude_if=lambda value: not value)] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,25 +112,50 @@ class Sandbox:
         """
         return _report(await self.supervise(command, files, seconds), seconds)
 
-    async def supervise(self, command: Sequence[str], files: dict[str, str], seconds: int) -> dict[str, Any]:
+    async def run_in(
+        self, workspace: Folder, command: Sequence[str], files: dict[str, str], seconds: int
+    ) -> tuple[Report, Folder]:
+        """Run `command` as `run` does, beside a folder `workspace` in its private folder; return also what is in that
+        folder then, where files whose digests were known have no body.
+
+        Raises SandboxLimit, SandboxFailed, and WorkspaceRefused if the command has left in it what cannot be kept.
+        """
+        fields = await self.supervise(command, files, seconds, workspace)
+        report = _report(fields, seconds)
+        if fields["refused"]:
+            raise WorkspaceRefused(f"the folder cannot be kept as a workspace: {fields['refused']}")
+        return report, folders.from_json(fields["workspace"])
+
+    async def supervise(
+        self, command: Sequence[str], files: dict[str, str], seconds: int, workspace: Folder | None = None
+    ) -> dict[str, Any]:
         """Run `command` likewise and return the supervisor's report. Raises SandboxFailed if there is none."""
         try:
             group = memory_group.create(self.groups, LIMITS["memory_in_all"]) if self.groups else None
         except OSError as error:
             raise SandboxFailed(f"no memory group can be made: {error}", retryable=True) from None
         try:
-            reply = await _reply(self.job(command, files, seconds, group))
+            # A workspace may be large, and other calls go on meanwhile.
+            job = await asyncio.to_thread(self.job, command, files, seconds, group, workspace)
+            reply = await _reply(job)
         finally:
             if group:
                 memory_group.remove(group)
         try:
-            report: dict[str, Any] = json.loads(reply)
+            report: dict[str, Any] = await asyncio.to_thread(json.loads, reply)
         except ValueError:
             message = "the sandbox ended without a report; the machine may be out of memory"
             raise SandboxFailed(message, retryable=True) from None
         return report
 
-    def job(self, command: Sequence[str], files: dict[str, str], seconds: int, group: Path | None) -> bytes:
+    def job(
+        self,
+        command: Sequence[str],
+        files: dict[str, str],
+        seconds: int,
+        group: Path | None,
+        workspace: Folder | None = None,
+    ) -> bytes:
         """Return the line that tells a supervisor what to run and how."""
         user = any_user() if os.getuid() == 0 else None
         # bubblewrap makes a root and namespaces of its own. Elsewhere Landlock keeps the command in a folder that the
@@ -147,16 +177,26 @@ class Sandbox:
             "read": [*bubblewrap.SYSTEM, "/etc/ld.so.cache", str(Path(self.python).parents[1])],
             "write": write,
         }
+        given = None
+        if workspace is not None:
+            given = folders.as_json(workspace)
         restrict = [python, *starter_of("restrict", root)[1:], json.dumps(policy)]
         job = {
             "command": [*opening, *restrict, *command],
             "files": files,
+            "workspace": given,
             "user": user,
             "limits": {**LIMITS, "seconds": seconds},
             "folder": folder,
             "namespaces": self.namespaces,
             "group": group and str(group),
-            "env": {"PATH": _PATH, "HOME": write, "TMPDIR": f"{write}/.tmp", "LANG": "C.UTF-8"},
+            "env": {
+                "PATH": PATH,
+                "HOME": write,
+                "TMPDIR": f"{write}/.tmp",
+                "LANG": "C.UTF-8",
+                "GIT_CONFIG_NOSYSTEM": "1",  # git ends where it may not look into /etc
+            },
         }
         return json.dumps(job).encode() + b"\n"
 
@@ -276,4 +316,11 @@ def _report(fields: dict[str, Any], seconds: int) -> Report:
             "output": "stopped for writing without end",
         }.get(stopped, "cancelled")
         raise SandboxLimit(f"{reason}; it had written: {fields['stderr'] or fields['stdout']}")
-    return Report(**{name: fields[name] for name in Report.model_fields})
+    return Report(
+        exit_code=fields["exit_code"],
+        stdout=fields["stdout"],
+        stderr=fields["stderr"],
+        files=fields["files"],
+        left_out=fields["left_out"],
+        truncated=fields["truncated"],
+    )

@@ -21,8 +21,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sennit.activities.sandbox import disk, landlock, memory_group, output_files, processes
-from sennit.activities.sandbox.restrict import READY, give_up_rights
+from sennit.activities.sandbox import disk, folders, landlock, memory_group, output_files, processes
+from sennit.activities.sandbox.folders import FolderRefused
+from sennit.activities.sandbox.restrict import READY, WORKSPACE, give_up_rights
 
 _CHECK_INTERVAL = 0.1
 _DRAIN_SECONDS = 2.0
@@ -67,6 +68,8 @@ def _failed(problem: str) -> dict[str, Any]:
         "truncated": False,
         "files": {},
         "left_out": [],
+        "workspace": None,
+        "refused": "",
     }
 
 
@@ -119,9 +122,9 @@ class Supervisor:
         child.returncode = self._status
         self._drain()
         if folder is None or not ended:
-            return self._report("failed" if ended else "unkillable", {}, [])
+            return self._report("failed" if ended else "unkillable", {"files": {}, "left_out": []})
         stopped = stopped or self._broken_limit(folder)
-        return self._report(stopped, *_as_the_command(self._job, folder))
+        return self._report(stopped, _as_the_command(self._job, folder))
 
     def _placed(self, text: str) -> str:
         return text.replace("{folder}", self._place or "")
@@ -130,7 +133,8 @@ class Supervisor:
         """Send the files; return the folder, open, once the command is about to run there; None if it could not."""
         channel.settimeout(_START_SECONDS)
         try:
-            channel.sendall(json.dumps(self._job["files"]).encode() + b"\n")
+            given = {"files": self._job["files"], "workspace": self._job["workspace"]}
+            channel.sendall(json.dumps(given).encode() + b"\n")
             word, folders, _, _ = socket.recv_fds(channel, len(READY), 1)
             self._measured = any(processes.address_spaces().values())  # the command waits for the channel to close
         except OSError:
@@ -203,17 +207,17 @@ class Supervisor:
         if pid == command:
             self._status = os.waitstatus_to_exitcode(status)
 
-    def _report(self, stopped: str, files: dict[str, str], left_out: list[str]) -> dict[str, Any]:
+    def _report(self, stopped: str, left: dict[str, Any]) -> dict[str, Any]:
         texts = {name: output.decode("utf-8", "replace") for name, output in self._output.items()}
         truncated = self._bytes_read > sum(map(len, self._output.values()))
         code = self._status
         if code is not None and code < 0:
             code = 128 - code  # as a shell tells of a signal
-        return {**texts, "exit_code": code, "stopped": stopped, "measured": self._measured, "truncated": truncated,
-                "files": files, "left_out": left_out}  # fmt: skip
+        return {"workspace": None, "refused": "", **texts, "exit_code": code, "stopped": stopped,
+                "measured": self._measured, "truncated": truncated, **left}  # fmt: skip
 
 
-def _as_the_command(job: dict[str, Any], folder: int) -> tuple[dict[str, str], list[str]]:
+def _as_the_command(job: dict[str, Any], folder: int) -> dict[str, Any]:
     """Collect the files and clear the folder in a child that may touch nothing else. Raises OSError, ValueError."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -223,7 +227,7 @@ def _as_the_command(job: dict[str, Any], folder: int) -> tuple[dict[str, str], l
             if (version := landlock.version()) >= landlock.LEAST_VERSION:
                 landlock.confine(landlock.rules(folder, (), version))
             try:
-                found = json.dumps(output_files.collect(folder, job["files"], job["limits"]["files"]))
+                found = json.dumps(_left(job, folder))
             finally:
                 if not job["namespaces"]:  # else all goes with its file system
                     output_files.clear(folder)
@@ -235,5 +239,22 @@ def _as_the_command(job: dict[str, Any], folder: int) -> tuple[dict[str, str], l
     with open(reading) as pipe:  # noqa: PTH123
         found = pipe.read()
     os.waitpid(child, 0)
-    files, left_out = json.loads(found)
-    return files, left_out
+    left: dict[str, Any] = json.loads(found)
+    return left
+
+
+def _left(job: dict[str, Any], folder: int) -> dict[str, Any]:
+    """Return the texts that a command has left, and its workspace, or why that cannot be kept."""
+    apart = () if job["workspace"] is None else (WORKSPACE,)
+    files, left_out = output_files.collect(folder, job["files"], job["limits"]["files"], apart)
+    left = {"files": files, "left_out": left_out}
+    if job["workspace"] is None:
+        return left
+    known = {file.digest for file in folders.from_json(job["workspace"]).files}
+    try:
+        place = os.open(WORKSPACE, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        return {**left, "workspace": folders.as_json(folders.read_folder(place, known))}
+    except FolderRefused as error:
+        return {**left, "refused": str(error)}
+    except OSError as error:
+        return {**left, "refused": f"the folder itself cannot be read: {error.strerror}"}

@@ -1,28 +1,35 @@
-"""`python` and `shell`: run code of a plan in the sandbox."""
+"""`python` and `shell`: run code of a plan in the sandbox. `diff` and `apply`: what git says of a workspace."""
 
 import json
-from dataclasses import replace
+import re
+import shutil
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
-from sennit.activities.limits import MAX_SANDBOX_CHARACTERS, MAX_SANDBOX_SECONDS
+from sennit.activities.limits import MAX_CHANGED_PATHS, MAX_SANDBOX_CHARACTERS, MAX_SANDBOX_SECONDS
+from sennit.activities.sandbox.folders import changed_paths, with_old_times
 from sennit.activities.sandbox.output_files import MAX_SANDBOX_FILES
-from sennit.activities.sandbox.runner import Report, Sandbox
-from sennit.activities.toolbox.definition import Tool
-from sennit.activities.toolbox.errors import ToolResultError
+from sennit.activities.sandbox.restrict import WORKSPACE
+from sennit.activities.sandbox.runner import PATH, Report, Sandbox
+from sennit.activities.toolbox.definition import Tool, ToolContext
+from sennit.activities.toolbox.errors import ToolResultError, WorkspaceRefused
 from sennit.activities.toolbox.registry import Registry, tool
+from sennit.activities.toolbox.workspaces import Workspace
 from sennit.workflows.messages import queues
 
 _RESULT: Final = "result.json"
 _MAIN: Final = """
-import json, sys, traceback
+import json, os, sys, traceback
 sys.path.insert(0, "")
 with open("data.json") as file:
     scope = {"__name__": "__main__", "data": json.load(file)}
 with open("main.py") as file:
     text = file.read()
+place = os.path.abspath("result.json")
+os.chdir(sys.argv[1])
 try:
     exec(compile(text, "main.py", "exec"), scope)
 except Exception as error:
@@ -31,9 +38,18 @@ except Exception as error:
     sys.exit(1)
 if scope.get("result") is not None:
     text = json.dumps(scope["result"])
-    with open("result.json", "w") as file:
+    with open(place, "w") as file:
         file.write(text)
 """
+_IN_FOLDER: Final = 'cd "$1" && exec /bin/sh -c "$2"'
+_DIFF: Final = """
+since=$(git rev-parse -q --verify "$1^{commit}" || git hash-object -t tree /dev/null)
+git add -A -N . && git diff --binary --no-color --no-ext-diff --no-textconv "$since" > ../diff.patch
+"""
+_PATCH: Final = "diff.patch"
+_FILE_IN_PATCH: Final = re.compile(r"^diff --git a/(.*) b/", re.MULTILINE)
+_NO_REPOSITORY: Final = 128
+"""The exit code of git outside of a repository."""
 
 
 class CodeArguments(BaseModel):
@@ -44,6 +60,10 @@ class CodeArguments(BaseModel):
     data: Annotated[JsonValue, Field(description="Also in the file data.json")] = None
     files: Annotated[dict[str, str], Field(max_length=MAX_SANDBOX_FILES, description="Texts by relative path")] = {}
     timeout_s: Annotated[int, Field(ge=1, le=MAX_SANDBOX_SECONDS)] = 10
+    workspace: Annotated[
+        Workspace | None,
+        Field(description="A folder that it works in, such as the `workspace` that another call returned"),
+    ] = None
 
     @field_validator("files")
     @classmethod
@@ -77,34 +97,136 @@ class PythonResult(Report):
     result: JsonValue = None
 
 
+class Diff(BaseModel):
+    """What has changed in a workspace, as `git apply` takes it, and the paths of the files that have."""
+
+    diff: str
+    files: list[str]
+
+
+class Applied(BaseModel):
+    """The workspace with the changes of a patch in it, and the paths of the files that it has changed."""
+
+    workspace: Workspace
+    changed: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Commands:
+    """Runs commands in the sandbox, in a workspace or without one."""
+
+    sandbox: Sandbox
+
+    async def python(self, args: PythonArguments, context: ToolContext) -> Report:
+        files = {"main.py": args.code, "data.json": json.dumps(args.data)}
+        command = [self.sandbox.python, "-I", "-B", "-c", _MAIN, _place_of(args)]
+        return await self._run(args, context, command, files)
+
+    async def shell(self, args: ShellArguments, context: ToolContext) -> Report:
+        files = {"data.json": json.dumps(args.data)}
+        command = ["/bin/sh", "-c", _IN_FOLDER, "sh", _place_of(args), args.command]
+        return await self._run(args, context, command, files)
+
+    async def git(
+        self, workspace: Workspace, context: ToolContext, script: str, *words: str, patch: str = ""
+    ) -> Report:
+        """Run a script that uses git in a workspace, above which a patch may lie, and return how it has ended. Raises
+        WorkspaceRefused if that is no repository.
+        """
+        files = {_PATCH: patch} if patch else {}
+        command = ["/bin/sh", "-c", f"cd {WORKSPACE} && git rev-parse --git-dir >/dev/null || exit 128\n{script}", "sh"]
+        report = await self._run_in(workspace, context, [*command, *words], files, MAX_SANDBOX_SECONDS)
+        if report.exit_code == _NO_REPOSITORY:
+            raise WorkspaceRefused("the workspace is no git repository; `git init` and a first commit make it one")
+        return report
+
+    async def _run(
+        self, args: CodeArguments, context: ToolContext, command: list[str], files: dict[str, str]
+    ) -> Report:
+        place = _place_of(args)
+        files |= {str(PurePosixPath(place, name)): text for name, text in args.files.items()}
+        if args.workspace is None:
+            return await self.sandbox.run(command, files, args.timeout_s)
+        return await self._run_in(args.workspace, context, command, files, args.timeout_s)
+
+    async def _run_in(
+        self, workspace: Workspace, context: ToolContext, command: list[str], files: dict[str, str], seconds: int
+    ) -> Report:
+        """Run a command in a workspace. It leaves a new one: the other is as it was, also if this worker dies."""
+        before = await context.workspaces.load(workspace)
+        report, after = await self.sandbox.run_in(before, command, files, seconds)
+        kept = await context.workspaces.keep(with_old_times(before, after), workspace)
+        return report.model_copy(
+            update={"workspace": kept, "changed": changed_paths(before, after)[:MAX_CHANGED_PATHS]}
+        )
+
+
 def code_tools(sandbox: Sandbox) -> list[Tool]:
-    """Return `python` and `shell`, which run in that sandbox; their hint says how its limits are held."""
+    """Return the tools that run in that sandbox: `python` and `shell`, and where git is installed `diff` and `apply`.
+    Their hint says how its limits are held.
+    """
     registry = Registry()
+    commands = _Commands(sandbox)
 
     @tool(effect="read", timeout="150s", queue=queues.SANDBOX, registry=registry)
-    async def python(args: PythonArguments) -> PythonResult:
+    async def python(args: PythonArguments, context: ToolContext) -> PythonResult:
         """Run Python code with the standard library: no network, no asyncio, a private folder, 512 MB of memory.
 
         The code sees the variable `data`; the variable `result` is returned. Code that takes longer than `timeout_s`
         fails the call. Code that raises does not: check `exit_code`.
         """
-        files = {**args.files, "main.py": args.code, "data.json": json.dumps(args.data)}
-        report = await sandbox.run([sandbox.python, "-I", "-B", "-c", _MAIN], files, args.timeout_s)
+        report = await commands.python(args, context)
         result = _result(report)
         report.files.pop(_RESULT, None)
         return PythonResult(**report.model_dump(), result=result)
 
     @tool(effect="read", timeout="150s", queue=queues.SANDBOX, registry=registry)
-    async def shell(args: ShellArguments) -> Report:
+    async def shell(args: ShellArguments, context: ToolContext) -> Report:
         """Run a shell command: no network, a private folder, 512 MB of memory.
 
         A command that takes longer than `timeout_s` fails the call. One that ends with an error does not: check
         `exit_code`.
         """
-        files = {**args.files, "data.json": json.dumps(args.data)}
-        return await sandbox.run(["/bin/sh", "-c", args.command], files, args.timeout_s)
+        return await commands.shell(args, context)
+
+    if shutil.which("git", path=PATH):
+
+        @tool(effect="read", timeout="150s", queue=queues.SANDBOX, registry=registry)
+        async def diff(workspace: Workspace, context: ToolContext, base: Workspace | None = None) -> Diff:
+            """Return what has changed in a workspace that is a git repository, new files included: since its last
+            commit, or since the last commit of `base`.
+            """
+            since = "HEAD"
+            if base is not None:
+                since = (await commands.git(base, context, "git rev-parse HEAD")).stdout.strip()
+            report = await commands.git(workspace, context, _DIFF, since)
+            if _PATCH in report.left_out:
+                raise ToolResultError(f"the diff is longer than {MAX_SANDBOX_CHARACTERS:,} characters")
+            if report.exit_code:
+                raise WorkspaceRefused(f"git cannot compare the workspace: {report.stderr}")
+            patch = report.files.get(_PATCH, "")
+            return Diff(diff=patch, files=_FILE_IN_PATCH.findall(patch))
+
+        @tool(effect="read", timeout="150s", queue=queues.SANDBOX, registry=registry)
+        async def apply(
+            workspace: Workspace,
+            patch: Annotated[str, Field(min_length=1, max_length=MAX_SANDBOX_CHARACTERS)],
+            context: ToolContext,
+        ) -> Applied:
+            """Apply a patch, such as the `diff` of another workspace, to one that is a git repository, and return the
+            workspace with its changes. A patch that does not fit fails the call.
+            """
+            report = await commands.git(workspace, context, f"git apply --whitespace=nowarn ../{_PATCH}", patch=patch)
+            if report.exit_code or report.workspace is None:
+                raise WorkspaceRefused(f"the patch does not fit: {report.stderr}")
+            return Applied(workspace=report.workspace, changed=report.changed)
 
     return [replace(each, hint=str(sandbox)) for each in registry]
+
+
+def _place_of(args: CodeArguments) -> str:
+    """Return where in the private folder code begins."""
+    return "." if args.workspace is None else WORKSPACE
 
 
 def _result(report: Report) -> Any:

@@ -30,9 +30,9 @@ class DocumentRule:
         return whole
 
     def attached(self, asked: str, *, scheduled: bool = False) -> Path:
-        """Return the file of an attachment: the same holds for it as for a folder. Raises DocsNotFound."""
+        """Return the file or folder of an attachment: the same holds for it as for documents. Raises DocsNotFound."""
         whole = self._allowed("attached file", asked, "--attach", scheduled=scheduled)
-        if not whole.is_file():
+        if not (whole.is_file() or whole.is_dir()):
             raise DocsNotFound(f"attached file {asked} is not there on worker {self.worker}")
         return whole
 

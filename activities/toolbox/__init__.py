@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sennit.activities.toolbox.media import MediaFile
     from sennit.activities.toolbox.paths import documents_root, open_inside
     from sennit.activities.toolbox.registry import Registry, tool
+    from sennit.activities.toolbox.workspaces import Workspace
 
 _HOMES = {
     "definition": ("Effect", "Preview", "Tool", "ToolContext"),
@@ -32,6 +33,7 @@ _HOMES = {
     "media": ("MediaFile",),
     "paths": ("documents_root", "open_inside"),
     "registry": ("Registry", "tool"),
+    "workspaces": ("Workspace",),
 }  # fmt: skip
 _PLACES = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -48,6 +50,7 @@ __all__ = [
     "ToolModuleError",
     "ToolSetupError",
     "UnknownTool",
+    "Workspace",
     "documents_root",
     "load_tools",
     "open_inside",

@@ -21,6 +21,7 @@ from sennit.activities.toolbox.isolation import run_isolated
 from sennit.activities.toolbox.redaction import mask
 from sennit.activities.toolbox.signature import Signature
 from sennit.activities.toolbox.threads import tool_threads
+from sennit.activities.toolbox.workspaces import NO_WORKSPACES, Workspaces, as_workspace
 from sennit.workflows.messages import queues
 from sennit.workflows.plan.bounded_cache import BoundedCache
 from sennit.workflows.plan.language.json_schema import violations
@@ -80,6 +81,8 @@ class ToolContext:
     """Books tokens, and a cost in US dollars, that the call has used elsewhere: for the run's budget and its report.
     From any thread, and as often as there is something to add. It counts also if the call fails or its worker dies.
     """
+    workspaces: Workspaces = NO_WORKSPACES
+    """Opens the workspaces that the call is given, and keeps those that it returns."""
 
 
 class Preview(NamedTuple):
@@ -159,9 +162,16 @@ class Tool:
             return await place.call(self, self.check(arguments))
         if place is not None:
             place.leave()
-        if isolated and self._can_be_sent:
+        works_in_folders = any(as_workspace(value) is not None for value in arguments.values())
+        if isolated and self._can_be_sent and not works_in_folders:  # another process has no artifact store
             quiet, sent = (
-                replace(context, progress=_say_nothing, warn=_say_nothing, spent=_spend_nothing),
+                replace(
+                    context,
+                    progress=_say_nothing,
+                    warn=_say_nothing,
+                    spent=_spend_nothing,
+                    workspaces=NO_WORKSPACES,
+                ),
                 replace(self, preview=None, batch=None),
             )
             return await run_isolated(partial(sent._run_anywhere, dict(arguments), quiet), self.name, limit)

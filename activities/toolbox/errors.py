@@ -161,6 +161,10 @@ class SandboxFailed(ToolError):
     """The sandbox could not run the code, or how it ended is not known."""
 
 
+class WorkspaceRefused(ToolError):
+    """A folder cannot be kept as a workspace, or a value names none; the message says which file, or why."""
+
+
 class ToolExit(Exception):
     """A tool ended by what is no error, such as SystemExit. What it had done by then is not known."""
 

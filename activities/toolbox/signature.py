@@ -9,6 +9,7 @@ from typing import Any, get_type_hints
 from pydantic import BaseModel, ConfigDict, Field, PydanticUndefinedAnnotation, PydanticUserError, create_model
 
 from sennit.activities.toolbox.errors import ToolDefinitionError
+from sennit.activities.toolbox.workspaces import Workspace
 
 _NAMED = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 
@@ -56,7 +57,8 @@ def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
 def read_signature(function: Callable[..., Any], context_type: type) -> Signature:
     """Return how a function takes its arguments; the parameter of `context_type` is none. Raises ToolDefinitionError.
 
-    A single parameter that is a pydantic model is the model of the arguments. Every other signature becomes one.
+    A single parameter that is a pydantic model is the model of the arguments, but a workspace is an argument by itself.
+    Every other signature becomes a model.
     """
     hints = hints_of(function)
     every = list(inspect.signature(function).parameters.values())
@@ -69,7 +71,8 @@ def read_signature(function: Callable[..., Any], context_type: type) -> Signatur
     parameters = [each for each in every if each.name != context]
     if len(parameters) == 1 and parameters[0] is every[0] and parameters[0].kind is not Parameter.KEYWORD_ONLY:
         model = hints.get(parameters[0].name)
-        if isinstance(model, type) and issubclass(model, BaseModel) and parameters[0].default is Parameter.empty:
+        is_one = model is not Workspace and parameters[0].default is Parameter.empty
+        if is_one and isinstance(model, type) and issubclass(model, BaseModel):
             return Signature(function, model, None, context, context_type)
     model, fields = _model_of(function, parameters, hints)
     return Signature(function, model, fields, context, context_type)

@@ -208,14 +208,16 @@ def docs_folder(docs: str, *, must_exist: bool) -> str:
 
 
 def attached_files(files: Mapping[str, str | Path], *, must_exist: bool) -> dict[str, str]:
-    """Return attached files by absolute paths; raises InvalidRequest for one that must exist on this machine and does
-    not.
+    """Return attached files and folders by absolute paths; raises InvalidRequest for one that must exist on this
+    machine and does not.
     """
     attached: dict[str, str] = {}
     for name, file in files.items():
         path = _absolute(file)
-        if must_exist and not path.is_file():
-            problem = "is not a file" if path.exists() else "there is no such file"
+        if must_exist and not (path.is_file() or path.is_dir()):
+            problem = "there is no such file"
+            if path.exists():
+                problem = "is neither a file nor a folder"
             raise InvalidRequest(f"--attach {file}: {problem}")
         attached[name] = str(path)
     return attached

@@ -42,7 +42,7 @@ def add_arguments(parser: Parser) -> None:
         "PLAN", "sennit run plan.yaml --input city=Rome\nsennit run research.py --input topic=tides --id nightly-1"
     )
     parser.add_argument("plan", metavar="PLAN", help="plan.yaml, plan.json, program.py, or - for standard input")
-    attach_help = "an input that is an image, PDF or recording; repeatable"
+    attach_help = "an input that is an image, PDF or recording, or a folder as a workspace; repeatable"
     parser.add_argument("--attach", action="append", default=[], metavar="NAME=FILE", help=attach_help)
     parser.add_argument("--quote", action="store_true", help="print what a program can cost, and start nothing")
     add_start_arguments(parser, docs=True)

@@ -105,7 +105,8 @@ class RunInput(Frozen):
     conversation this one goes on with; `history` are turns of a conversation that nobody has kept.
 
     `attachments` are files of images, PDFs and recordings where the workers run, by absolute paths: those of a plan by
-    the names of its inputs, and those of a goal are shown to the models that are given the goal.
+    the names of its inputs, and those of a goal are shown to the models that are given the goal. A folder, which only a
+    plan takes, is a workspace.
 
     `window` is how many activities are under way at once, `in_flight` how many nodes and items: several short calls
     share an activity as `fuse` says, or the plan where that is not given.

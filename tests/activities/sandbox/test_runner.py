@@ -28,7 +28,7 @@ GROUP = Path("/sys/fs/cgroup/worker")
     ],
 )
 def test_the_tools_say_how_their_limits_are_held(sandbox: Sandbox, said: str) -> None:
-    assert [tool.describe()["hint"] for tool in code_tools(sandbox)] == [said, said]
+    assert [tool.describe()["hint"] for tool in code_tools(sandbox)] == [said] * 4
 
 
 async def test_a_missing_folder_is_named_as_what_it_is(tmp_path: Path) -> None:

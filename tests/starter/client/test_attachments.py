@@ -16,8 +16,9 @@ def test_paths_are_absolute_and_files_are_there(tmp_path: Path, monkeypatch: pyt
     assert attached_files({"photo": Path("/far/b.png")}, must_exist=False) == {"photo": "/far/b.png"}
     with pytest.raises(InvalidRequest, match=r"--attach b\.png: there is no such file"):
         attached_files({"photo": "b.png"}, must_exist=True)
-    with pytest.raises(InvalidRequest, match="is not a file"):
-        attached_files({"photo": str(tmp_path)}, must_exist=True)
+    assert attached_files({"repo": "."}, must_exist=True) == {"repo": str(tmp_path)}
+    with pytest.raises(InvalidRequest, match="is neither a file nor a folder"):
+        attached_files({"photo": "/dev/null"}, must_exist=True)
 
 
 def test_a_request_has_so_many() -> None:

@@ -1,0 +1,183 @@
+"""Runs that work in folders: from a person's folder through calls, branches and programs to a patch."""
+
+import asyncio
+import json
+import re
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from doubles.local_workers import Start, serving, starting
+from doubles.runs import status_of, until
+from doubles.sandboxes import sandbox_of
+from doubles.worker_processes import WorkerProcesses
+from temporalio.client import Client, WorkflowFailureError
+
+from sennit.activities.definitions import Activities, WorkerPaths
+from sennit.activities.sandbox.tools import code_tools
+from sennit.activities.toolbox import Registry, Tool, ToolContext, Workspace, load_tools, tool
+from sennit.starter.dev.server import DevServer
+from sennit.workflows.messages import queues
+
+REPO = {"repo": {"type": "object"}}
+
+
+own = Registry()
+
+
+@tool(effect="read", registry=own)
+def stamp(workspace: Workspace, context: ToolContext) -> Workspace:
+    """Write a file into a workspace."""
+    with tempfile.TemporaryDirectory() as folder:
+        context.workspaces.write_to(Path(folder), workspace)
+        Path(folder, "stamp").write_text(context.node)
+        return context.workspaces.keep_from(Path(folder), workspace)
+
+
+@pytest.fixture(scope="module")
+def tools() -> Iterator[list[Tool]]:
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        Path(folder).chmod(0o755)
+        yield [*code_tools(sandbox_of("auto", Path(folder))), *own]
+
+
+@pytest.fixture
+async def run(client: Client, artifacts: Path, cache: Path, tmp_path: Path, tools: list[Tool]) -> AsyncIterator[Start]:
+    """Serve all queues with a sandbox, and give a way to start runs, which may read the test's folder."""
+    paths = WorkerPaths(artifacts, cache, None, (tmp_path,))
+    host = Activities(paths, load_tools(["doubles.tools"], (), tools), identity="tests", approval="never")
+    async with serving(client, host), starting(client) as start:
+        yield start
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> str:
+    """A folder whose tests fail."""
+    folder = tmp_path / "repo"
+    folder.mkdir()
+    (folder / "add.py").write_text("def add(a, b): return a - b\n")
+    (folder / "test.py").write_text("from add import add\nassert add(2, 3) == 5\n")
+    return str(folder)
+
+
+def shell(name: str, command: str, workspace: str, **more: Any) -> dict[str, Any]:
+    return {"id": name, "kind": "tool", "tool": "shell", "args": {"command": command, "workspace": workspace, **more}}
+
+
+async def test_calls_hand_a_folder_on_and_a_map_has_a_branch_for_each_item(run: Start, repo: str) -> None:
+    attempt = shell("fix", "sed -i s/-/$(cat ../data.json)/ add.py", "$input.repo", data="$item")
+    check = shell("", "python3 -B test.py", "$fix.workspace")
+    del check["id"]
+    plan = {
+        "inputs": {**REPO, "signs": {"type": "array"}},
+        "nodes": [
+            {"id": "m", "kind": "map", "over": "$input.signs", "do": [attempt, check]},
+            shell("kept", "cat add.py", "$m[1].workspace"),
+            shell("first", "cat add.py", "$input.repo"),
+        ],
+        "answer": ["$m[0].exit_code", "$m[1].exit_code", "$m[2].exit_code", "$kept.stdout", "$first.stdout"],
+    }
+    handle = await run(plan=plan, inputs={"signs": [0, 1, 2]}, attachments={"repo": repo})
+    codes = (await handle.result())["answer"]
+    assert codes == [1, 1, 1, "def add(a, b): return a 1 b\n", "def add(a, b): return a - b\n"]
+
+
+async def test_a_tool_of_ones_own_works_in_a_folder(run: Start, repo: str) -> None:
+    nodes = [
+        {"id": "s", "kind": "tool", "tool": "stamp", "args": {"workspace": "$input.repo"}},
+        shell("end", "cat stamp; ls", "$s"),
+    ]
+    handle = await run(plan={"inputs": REPO, "nodes": nodes, "answer": "$end.stdout"}, attachments={"repo": repo})
+    assert (await handle.result())["answer"] == "sadd.py\nstamp\ntest.py\n"
+
+
+async def test_what_cannot_be_kept_is_refused_before_anything_starts(run: Start, repo: str) -> None:
+    Path(repo, "passwd").symlink_to("/etc/passwd")
+    with pytest.raises(WorkflowFailureError) as refused:
+        await (
+            await run(plan={"inputs": REPO, "nodes": [shell("a", "ls", "$input.repo")]}, attachments={"repo": repo})
+        ).result()
+    assert "passwd is a link" in str(refused.value.cause)
+    with pytest.raises(WorkflowFailureError) as refused:
+        await (await run(goal="Mend it", attachments={"file_01": repo})).result()
+    assert "a goal takes files" in str(refused.value.cause)
+
+
+async def test_a_program_goes_on_in_what_its_calls_leave(run: Start, repo: str) -> None:
+    script = """
+async def main(repo):
+    fixed = await shell(command="sed -i s/-/+/ add.py && python3 -B test.py", workspace=repo)
+    again = await shell(command="cat add.py", workspace=fixed["workspace"])
+    return [fixed["exit_code"], fixed["changed"], again["stdout"], again["workspace"] == fixed["workspace"]]
+"""
+    handle = await run(
+        plan={
+            "inputs": REPO,
+            "nodes": [{"id": "p", "kind": "program", "script": script, "arguments": {"repo": "$input.repo"}}],
+        },
+        attachments={"repo": repo},
+    )
+    assert (await handle.result())["answer"] == [0, ["add.py"], "def add(a, b): return a + b\n", True]
+
+
+async def test_a_fork_goes_on_from_the_folder_as_it_was(run: Start, repo: str) -> None:
+    def plan(command: str) -> dict[str, Any]:
+        nodes = [
+            shell("fix", "sed -i s/-/+/ add.py; date +%N > when", "$input.repo"),
+            shell("check", command, "$fix.workspace"),
+        ]
+        return {"inputs": REPO, "nodes": nodes, "answer": ["$check.stdout", "$fix.workspace"]}
+
+    handle = await run(plan=plan("cat when"), attachments={"repo": repo})
+    when, workspace = (await handle.result())["answer"]
+    Path(repo, "add.py").write_text("another time\n")
+
+    origin = (await handle.describe()).raw_description.workflow_execution_info.first_run_id
+    fork = await run(plan=plan("cat add.py when"), attachments={"repo": repo}, origins=[origin])
+    assert (await fork.result())["answer"] == [f"def add(a, b): return a + b\n{when}", workspace]
+
+
+async def test_a_person_repairs_one_call_of_a_chain_from_where_it_began(run: Start, repo: str) -> None:
+    nodes = [
+        shell("fix", "echo >> log; date +%N > when", "$input.repo"),
+        shell("check", "cat when; grep -c '' log", "$fix.workspace"),
+        {"id": "ok", "kind": "gate", "question": "Is it right? $check.stdout", "schema": {"type": "boolean"}},
+    ]
+    plan = {"inputs": REPO, "nodes": nodes, "answer": "$check.stdout"}
+    handle = await run(plan=plan, attachments={"repo": repo})
+    before = _asked(await until(handle, lambda view: bool(_asked(view))))
+    await handle.execute_update("retry_node", {"node": "fix"})
+    after = _asked(await until(handle, lambda view: _asked(view) not in ("", before)))
+    assert after.endswith(" 1"), "the second attempt began with the person's folder, not with what the first had left"
+    await handle.execute_update("answer", {"node": "ok", "value": True})
+    assert " ".join((await handle.result())["answer"].split()) == after
+
+
+def _asked(view: dict[str, Any]) -> str:
+    """Return the nanoseconds and the lines that the open question names."""
+    found = re.search(r"Is it right\? (\d{9})\\+n(\d)", json.dumps(view))
+    return " ".join(found.groups()) if found is not None else ""
+
+
+async def test_the_successor_of_a_killed_worker_goes_on_from_what_was_recorded(
+    client: Client, dev_server: DevServer, tmp_path: Path, repo: str
+) -> None:
+    nodes = [shell("a", "echo a >> log", "$input.repo")]
+    nodes += [shell(name, f"echo {name} >> log; sleep 3", f"${before}.workspace") for before, name in ("ab", "bc")]
+    plan = {"inputs": REPO, "nodes": [*nodes, shell("end", "cat log", "$c.workspace")], "answer": "$end.stdout"}
+    processes = WorkerProcesses(dev_server.address, tmp_path / "state")
+    try:
+        processes.start("workflow", "tools")
+        (first,) = processes.start("sandbox")
+        handle = await client.start_workflow(
+            "AgentRun", {"plan": plan, "attachments": {"repo": repo}}, id="agent-killed", task_queue=queues.WORKFLOW
+        )
+        await until(handle, lambda view: status_of(view, "b") == "running")
+        await asyncio.sleep(1.5)
+        processes.kill(first)
+        processes.start("sandbox")
+        assert (await handle.result())["answer"] == "a\nb\nc\n"
+    finally:
+        processes.kill()
