@@ -1,6 +1,7 @@
 """Where this package lies, and what comes with it: in a checkout, or wherever a wheel was installed."""
 
 import os
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -9,6 +10,11 @@ PACKAGE: Final = Path(__file__).resolve().parent
 CORPUS: Final = (PACKAGE / "examples" / "corpus").resolve()
 PROGRAMS: Final = (PACKAGE / "examples" / "programs").resolve()
 DEPLOY: Final = (PACKAGE / "deploy").resolve()
+
+
+def program_in(path: str) -> str:
+    """Return the file of a program: of a folder its `main.py`."""
+    return str(Path(path) / "main.py") if Path(path).is_dir() else path
 
 
 class ScriptFolders:
@@ -22,18 +28,34 @@ class ScriptFolders:
         ]
         self._folders = [*([beside] if beside is not None else []), *team, PROGRAMS]
 
-    def find(self, name: str) -> tuple[str, str] | None:
-        """Return the path and the text of the file of that name, None if there is none.
+    def find(self, path: str) -> tuple[str, str] | None:
+        """Return where a file is and its text, None if there is none: of `helpers.py`, `pack/dates.py`.
 
-        Raises OSError, UnicodeError.
+        All files of a package come from one folder. Raises OSError, UnicodeError.
         """
-        path = next((path for folder in self._folders if (path := folder / f"{name}.py").is_file()), None)
-        return (str(path), path.read_bytes().decode("utf-8-sig")) if path is not None else None
+        folder = self._folder_of(path)
+        file = folder / path if folder is not None else None
+        if file is None or not file.is_file():
+            return None
+        return str(file), file.read_bytes().decode("utf-8-sig")
+
+    def _folder_of(self, path: str) -> Path | None:
+        """Return the first folder that has the module or the package that a file belongs to."""
+        root = path.partition("/")[0].removesuffix(".py")
+        for folder in self._folders:
+            if (folder / f"{root}.py").is_file() or (folder / root / "__init__.py").is_file():
+                return folder
+        # A package without `__init__.py`, as Python has it.
+        return next((folder for folder in self._folders if (folder / path).is_file()), None)
 
     def names(self) -> list[str]:
         """Return the names of all files."""
         return list(dict.fromkeys(path.stem for folder in self._folders for path in sorted(folder.glob("*.py"))))
 
+    def is_of_python(self, name: str) -> bool:
+        """Whether Python itself has a module of that name."""
+        return name in sys.stdlib_module_names
+
     def is_folder(self, name: str) -> bool:
-        """Whether a folder has that name."""
-        return any((folder / name).is_dir() for folder in self._folders[:-1])
+        """Whether a folder has that name, and files of Python: it is a package."""
+        return any(next((folder / name).glob("*.py"), None) is not None for folder in self._folders)

@@ -110,6 +110,7 @@ CATCHERS = {
     "activities/programs/cpython/failures.py": 2,  # a script's own classes do what they like, in its own process
     "activities/programs/cpython/session.py": 1,
     "activities/programs/cpython/typed_values.py": 1,
+    "activities/programs/cpython/values.py": 1,
     "activities/providers/pydantic_ai/errors.py": 2,  # a maker's SDK raises what it likes
     "activities/toolbox/batch.py": 1,
     "activities/toolbox/definition.py": 1,

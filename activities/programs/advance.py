@@ -54,7 +54,7 @@ from sennit.workflows.messages.node_calls import ProgramNodeCall
 from sennit.workflows.plan.language.nodes import ProgramNode, ToolNode
 from sennit.workflows.plan.language.text import one_line
 from sennit.workflows.plan.limits import MAX_LOSS_CHARACTERS, MAX_MANIFEST_BYTES
-from sennit.workflows.plan.programs.source import as_known, line_in_file, place_in
+from sennit.workflows.plan.programs.files import OLD_BUNDLE, is_old_bundle, line_in_file, place_in
 from sennit.workflows.plan.programs.vocabulary import ROLES
 
 _NOTHING_ENDS = "the script waits for nothing that can end"
@@ -100,6 +100,8 @@ class Programs:
         run_context = await self.library.run_context(prefix, context.checked.run_context)
         session.repeat_writes |= run_context.repeat_writes or context.checked.repeat_writes
         script = await self.library.shared(prefix, session.script)
+        if is_old_bundle(script):
+            raise ProgramFailed(OLD_BUNDLE)
         tools = {entry["name"]: entry for entry in run_context.catalogue}
         around = Surroundings(
             script,
@@ -473,9 +475,9 @@ def failure_of(error: ScriptError, session: Session, script: str) -> ProgramFail
     lines = script.splitlines()
     place = ""
     if 1 <= error.line <= len(lines):
-        source = one_line(as_known(script, lines[error.line - 1].strip()), MAX_SOURCE_CHARACTERS)
+        source = one_line(lines[error.line - 1].strip(), MAX_SOURCE_CHARACTERS)
         place = f" ({line_in_file(script, error.line)}: {source})"
-    message = f"{one_line(as_known(script, shown), MAX_PROGRAM_MESSAGE_CHARACTERS)}{place}"
+    message = f"{one_line(shown, MAX_PROGRAM_MESSAGE_CHARACTERS)}{place}"
     return ProgramFailed(message) if reported is None else CallFailed(message)
 
 

@@ -28,9 +28,8 @@ from sennit.activities.programs.values import Answer, Call, Ended, ScriptError, 
 from sennit.activities.sandbox.computing import NoAnswer
 from sennit.activities.sandbox.confinement import find_confinement
 from sennit.workflows.plan.bounded_cache import BoundedCache
-from sennit.workflows.plan.bundles.text_edits import modules_first
 from sennit.workflows.plan.language.problems import Problem
-from sennit.workflows.plan.programs.source import as_known, place_in
+from sennit.workflows.plan.programs.files import place_in
 from sennit.workflows.plan.programs.syntax import DOUBT
 
 T = TypeVar("T")
@@ -152,8 +151,7 @@ class Interpreter:
         clock: int,
     ) -> Start:
         """Return how a session begins. Not to be called in an event loop. Raises Unreadable."""
-        own = self._read("own_text", script)
-        text = modules_first(own, own)
+        text = self._read("own_text", script)
         return Start(text, function, packed(arguments), seed, [list(run) for run in runs], clock)
 
     async def _timed(self, work: Callable[[], Advance]) -> Advance:
@@ -252,7 +250,7 @@ class Interpreter:
         raised = self._started(start, _unanswered).error
         if raised is None:
             return []
-        message = as_known(script, f"{raised.type}: {raised.message}")
+        message = f"{raised.type}: {raised.message}"
         code = _LIMIT if raised.type in ("TimeoutError", "MemoryError") else "script"
         return [Problem(code, ("line", place_in(script, raised.line or 1)), message)]
 

@@ -2,13 +2,13 @@
 
 import ast
 
-from sennit.workflows.plan.programs.source import Source, parsed
+from sennit.workflows.plan.programs.source import source_of
 
 
 def endless_loop(script: str) -> tuple[str, int]:
     """Return which loop of a script may not end, in words and as a line: one of those that never wait for a call."""
     try:
-        source = Source(parsed(script))
+        source = source_of(script)
     except SyntaxError:
         return "", 0
     waits = {around for node in source.nodes if isinstance(node, ast.Await) for around in source.around(node)}

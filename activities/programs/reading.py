@@ -13,6 +13,7 @@ from sennit.activities.programs.classes import classes_of
 from sennit.activities.programs.loops import endless_loop
 from sennit.workflows.plan.language.problems import Problem, Where
 from sennit.workflows.plan.language.text import one_line
+from sennit.workflows.plan.programs.parsing import own_text
 from sennit.workflows.plan.programs.program_plan import wrong_in
 from sennit.workflows.plan.programs.reply import (
     UnreadableProgram,
@@ -21,7 +22,6 @@ from sennit.workflows.plan.programs.reply import (
     program_plan_of,
     script_in,
 )
-from sennit.workflows.plan.programs.source import own_text
 from sennit.workflows.plan.programs.stubs import stubs_of
 from sennit.workflows.plan.programs.syntax import doubts_in, problems_in
 from sennit.workflows.plan.quotes.quote import quote_of

@@ -15,7 +15,7 @@ from sennit.activities.programs.classes import Classes
 from sennit.workflows.plan.checking.schemas import unknown_keywords
 from sennit.workflows.plan.language.json_schema import parts_of
 from sennit.workflows.plan.language.problems import Problem
-from sennit.workflows.plan.programs.source import TooLarge, expression
+from sennit.workflows.plan.programs.parsing import TooLarge, expression
 from sennit.workflows.plan.programs.written_schemas import is_json_schema
 
 Schema = dict[str, Any]
@@ -150,6 +150,8 @@ class _Reader:
         return found
 
     def _type(self, tree: ast.expr) -> Schema:
+        if isinstance(tree, ast.Attribute) and ast.unparse(tree) in self._classes:
+            return self._class(ast.unparse(tree))
         match tree:
             case ast.Name(name) | ast.Attribute(attr=name):
                 return dict(_PLAIN[name]) if name in _PLAIN else self._class(name)

@@ -33,8 +33,7 @@ from sennit.activities.programs.values import (
     with_refs,
 )
 from sennit.activities.sandbox.computing import NoAnswer, OutOfTime, ProcessEnded
-from sennit.workflows.plan.bundles.text_edits import lines_of
-from sennit.workflows.plan.programs.source import as_known, file_of, modules_in, place_among
+from sennit.workflows.plan.programs.files import file_of, modules_in, place_among
 from sennit.workflows.plan.programs.vocabulary import AWAITED, FROM_RUN
 
 TURN_SECONDS: Final = 5.0
@@ -54,11 +53,13 @@ _AT_ONCE: Final = ("phase", *TOLD)
 _NEVER_QUEUED: Final = (*_AT_ONCE, "sleep", "sleep_until", *FROM_RUN)
 _TOO_MANY: Final = Ended(error=("RuntimeError", f"over {MAX_PROGRAM_CALLS:,} calls wait to begin"))
 _NUMBER: Final = r"#[1-9]\d{0,6}"
-_TASK: Final = rf"/\w+(?:>\w+){{0,50}}~[0-9a-f]{{12}}\.[1-9]\d{{0,6}}{_NUMBER}"
+_FUNCTION: Final = r"\w+(?:\.\w+){0,20}"
+"""Of the program, or of a module: `look`, `pack.dates.look`."""
+_TASK: Final = rf"/{_FUNCTION}(?:>{_FUNCTION}){{0,50}}~[0-9a-f]{{12}}\.[1-9]\d{{0,6}}{_NUMBER}"
 _PHASE: Final = r"/=[^\s/#:\x00-\x1f\x7f-\x9f]{1,40}"
-_SITE: Final = re.compile(rf"(?:/\w+{_NUMBER}|{_TASK}|{_PHASE}){{0,150}}")
+_SITE: Final = re.compile(rf"(?:/{_FUNCTION}{_NUMBER}|{_TASK}|{_PHASE}){{0,150}}")
 """Coroutines, tasks and phases, one within the other."""
-_SITE_NAMES_OF: Final = re.compile(r"/([\w>]+)[#~]")
+_SITE_NAMES_OF: Final = re.compile(r"/([\w.>]+)[#~]")
 _SITE_CHARACTERS: Final = 6_000
 _SITE_NAMES: Final = frozenset(("__call", "__ring", "coroutine", *AWAITED))
 """Names in call sites beside those that stand in the script."""
@@ -105,8 +106,8 @@ class ScriptRun:
         """How many calls the script has made: the next one has this number."""
         self._open = set(standing.open)
         self._refs = set[tuple[str, int]]()
-        self._lines = lines_of(text)
-        self._modules = [(self._lines[line], name) for line, name in modules_in(text)]
+        self._lines = text.count("\n") + 1
+        self._modules = modules_in(text)
         self._ended: deque[tuple[int, Ended]] = deque()
         """What has ended, of which the script was not told yet."""
         self._together = deque[int]()
@@ -276,7 +277,8 @@ class ScriptRun:
             raise Untrue("it has told a call site that is none")
         for names in _SITE_NAMES_OF.findall(site):
             for name in names.split(">"):
-                if name not in _SITE_NAMES and name.removeprefix("__") not in self._text:
+                is_known = name in _SITE_NAMES or all(part in self._text for part in name.removeprefix("__").split("."))
+                if not is_known:
                     raise Untrue("it has told a call site that is not of the script")
         return site
 
@@ -530,7 +532,6 @@ class ScriptRun:
         return self._error("RuntimeError", message, line)
 
     def _error(self, kind: str, message: str, line: int = 0, traceback: str = "") -> Advance:
-        message = as_known(self._text, message)
         error = ScriptError(kind, message, line, traceback)
         return Advance(waits=self._waits(), error=error, last=self._last, running=self._running)
 
@@ -538,9 +539,9 @@ class ScriptRun:
 
     def _number(self, line: Any) -> int:
         """Return the line of the script for a line that its process tells, 0 for none. Raises Untrue."""
-        if type(line) is not int or not 0 <= line < len(self._lines):
+        if type(line) is not int or not 0 <= line <= self._lines:
             raise Untrue("it has told a line that the script has not")
-        return self._lines[line]
+        return line
 
     def _in_file(self, line: int) -> str:
         """Return the file and the line of a line, as a traceback names them."""

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any, Final
 
 from sennit.activities.sandbox.confinement import find_confinement
 from sennit.workflows.plan.language.problems import Problem
+from sennit.workflows.plan.programs.files import files_in
 from sennit.workflows.plan.programs.types import is_of_use, type_problem
 
 _PROBLEMS: Final = 50
@@ -24,7 +26,7 @@ _MEMORY_BYTES: Final = 2 << 30
 """Of address space, most of which ty never touches."""
 _STUBS: Final = "__builtins__.pyi"
 """Where ty looks for names that every file has."""
-_SCRIPT: Final = "script.py"
+_PROGRAM: Final = "__program__.py"
 _ENDED: Final = (0, 1)
 """The exit statuses of ty: nothing found, something found."""
 
@@ -50,11 +52,15 @@ def _findings(text: str, stubs: str) -> list[dict[str, Any]]:
         # Where the worker is root, ty runs as another user, who may read this and write nothing.
         folder.chmod(0o755)
         (folder / _STUBS).write_text(stubs, encoding="utf-8")
-        (folder / _SCRIPT).write_text(text, encoding="utf-8")
+        before = {file.path or _PROGRAM: file.before for file in files_in(text)}
+        for file in files_in(text):
+            path = folder / (file.path or _PROGRAM)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(file.text, encoding="utf-8")
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
         command = find_confinement().command(program, _MEMORY_BYTES, [name])
         command += ["check", "--project", name, "--python-version", version]
-        command += ["--output-format", "gitlab", str(folder / _SCRIPT)]
+        command += ["--output-format", "gitlab", name]
         try:
             ended = subprocess.run(  # noqa: S603 - a program that the operator has installed, confined
                 command,
@@ -70,16 +76,21 @@ def _findings(text: str, stubs: str) -> list[dict[str, Any]]:
     if ended.returncode not in _ENDED:
         log.warning("the types of a script were not checked: %.200s", ended.stderr.decode(errors="replace"))
         return []
-    return [_finding(entry) for entry in json.loads(ended.stdout)]
+    return [_finding(entry, before) for entry in json.loads(ended.stdout)]
 
 
-def _finding(entry: dict[str, Any]) -> dict[str, Any]:
+def _finding(entry: dict[str, Any], before: Mapping[str, int]) -> dict[str, Any]:
+    """Return a finding with its line in the whole script; `before` are the lines of that before each file."""
     code = str(entry["check_name"])
     # Newer versions have another name for it.
     if code == "missing-attribute":
         code = "unresolved-attribute"
     message = str(entry["description"]).partition(": ")[2]
-    return {"code": code, "message": message, "location": {"row": entry["location"]["positions"]["begin"]["line"]}}
+    location = entry["location"]
+    path = str(location["path"])
+    # The path begins where ty was started, or at the root.
+    first = next((lines for known, lines in before.items() if path.endswith(f"/{known}")), 0)
+    return {"code": code, "message": message, "location": {"row": first + location["positions"]["begin"]["line"]}}
 
 
 @cache

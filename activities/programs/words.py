@@ -50,7 +50,7 @@ from sennit.workflows.plan.language.problems import no_such_tool
 from sennit.workflows.plan.language.references import literal
 from sennit.workflows.plan.language.text import format_name, format_names, nearest_or_known
 from sennit.workflows.plan.limits import DEFAULT_WINDOW
-from sennit.workflows.plan.programs.source import as_known, line_in_file, place_in
+from sennit.workflows.plan.programs.files import in_call_site, line_in_file, place_in
 from sennit.workflows.plan.programs.vocabulary import ROLES, SILENCES, WORDS
 from sennit.workflows.plan.scheduling.events import TASK_ENDS, TaskNews, TaskStatus
 
@@ -353,7 +353,7 @@ class Words:
         """Note how a task of the script has ended."""
         tasks = self.session.tasks
         if number in tasks and status in TASK_ENDS:
-            self.news.append(TaskNews(tasks[number], status, call.clock, as_known(self.around.script, error)))
+            self.news.append(TaskNews(tasks[number], status, call.clock, error))
             del tasks[number]
         return Ended()
 
@@ -411,11 +411,12 @@ class Words:
         return OpenCall(node.id, key, shape)
 
     def _line(self, call: Call) -> int | str:
-        return place_in(self.around.script, call.line)
+        place = place_in(self.around.script, call.line)
+        return in_call_site(place) if isinstance(place, str) else place
 
     def _path(self, site: str) -> str:
         """Return a call site as people read it: in which tasks, phases and coroutines of the script it is."""
-        return as_known(self.around.script, shown_path(site))
+        return shown_path(site)
 
     def _place(self, call: Call, name: str) -> str:
         """Return where a call stands."""

@@ -18,7 +18,7 @@ from sennit.activities.programs.values import Call, Ended, Ref, ScriptError, Sle
 from sennit.activities.programs.words import Surroundings, Words
 from sennit.activities.storage.artifacts import decode, digest_of, encode
 from sennit.activities.toolbox.read_output import PART, PartArguments, read_part
-from sennit.folders import ScriptFolders
+from sennit.folders import ScriptFolders, program_in
 from sennit.testing.clock import VirtualLoop, resting, working
 from sennit.workflows.messages.activity_options import pause_after
 from sennit.workflows.messages.queues import PROVIDERS
@@ -76,8 +76,9 @@ def _with_modules(script: str | Path) -> str:
     """Return the text of a script with the modules that it imports. Raises InvalidPlan."""
     try:
         if isinstance(script, Path):
-            return bundled(script.read_text(), ScriptFolders(script.parent), str(script)).script
-        return bundled(script, ScriptFolders(None), "").script
+            path = Path(program_in(str(script)))
+            return bundled(path.read_text(), ScriptFolders(path.parent), str(path)).script
+        return bundled(script, ScriptFolders(), "").script
     except BadBundle as bad:
         problems: list[Problem] = []
         for file, line, why in bad.problems:

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypedDict
 
-from sennit.folders import ScriptFolders
+from sennit.folders import ScriptFolders, program_in
 from sennit.starter.client.errors import InvalidRequest
 from sennit.starter.limits import MAX_GOAL_SUMMARY_CHARACTERS, MAX_ID_BYTES, MAX_INPUTS_BYTES, MAX_SLUG_CHARACTERS
 from sennit.workflows.limits import MAX_PLAIN_PLAN_BYTES
@@ -150,6 +150,7 @@ def script_of(program: str | Path) -> str:
     """
     try:
         if isinstance(program, Path):
+            program = Path(program_in(str(program)))
             folders = ScriptFolders(program.parent)
             script = bundled(program.read_bytes().decode("utf-8-sig"), folders, str(program)).script
         else:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
-from sennit.folders import ScriptFolders
+from sennit.folders import ScriptFolders, program_in
 from sennit.starter.client.errors import Refused
 from sennit.starter.limits import MAX_PLAN_FILE_BYTES
 from sennit.starter.plans.catalogue import Catalogue
@@ -184,8 +184,8 @@ class PlanFile:
             message = one_line(problem.message)
             # A line of a module is named with the module's file, as `module.py:7`.
             if isinstance(line, str):
-                module, _, number = line.rpartition(":")
-                file = self.paths.get(module.removesuffix(PROGRAM), module)
+                path, _, number = line.rpartition(":")
+                file = self.paths.get(path, path)
                 return f"{file}:{number}: {message}"
             # A script in a YAML file begins below its key.
             if self.yaml is not None:
@@ -201,7 +201,10 @@ class PlanFile:
 
 
 def read_plan(path: str) -> PlanFile:
-    """Return the plan file at `path`, `-` for standard input; raises BadPlan if it cannot be read."""
+    """Return the plan file at `path`, `-` for standard input; a folder is the program in its `main.py`. Raises BadPlan
+    if it cannot be read.
+    """
+    path = program_in(path)
     if path.endswith(PROGRAM):
         return _program(path, _decode(path, _read(path)) or "\n", Path(path))
     file = read_data(path)
@@ -260,6 +263,7 @@ def read_script(path: str) -> str:
     """Return the script at `path`, `-` for standard input; raises BadPlan if it cannot be read, or is no program. Any
     name that it calls may be a tool.
     """
+    path = program_in(path)
     name = "stdin" if path == "-" else path
     text = _decode(name, _read(path))
     file = _program(name, text, None if path == "-" else Path(path))
@@ -277,8 +281,7 @@ def _program(name: str, text: str, path: Path | None) -> PlanFile:
     except BadBundle as bad:
         lines = [f"{file or name}:{line}: {one_line(why)}" for file, line, why in bad.problems]
         raise BadPlan("\n".join(lines)) from None
-    module = name.rpartition("/")[2].removesuffix(PROGRAM)
-    paths = {module: name, **bundle.paths}
+    paths = {name.rpartition("/")[2]: name, **bundle.paths}
     return PlanFile(name, program_plan(bundle.script), script=bundle.script, paths=paths)
 
 

@@ -110,7 +110,6 @@ MAX_UNPACKED_BYTES: Final = 16 * 1024 * 1024  # of a plan in a request, unpacked
 MAX_KEPT_TREES_BYTES: Final = 32 << 20
 """Of the trees of scripts that a process has parsed last: one of the largest always fits."""
 MAX_KEPT_MODULES_BYTES: Final = 8 << 20  # of scripts, with where the modules of each begin
-MAX_KEPT_NAMES_BYTES: Final = 8 << 20  # of scripts, with the names of the modules of each as people know them
 MAX_KEPT_PATTERNS_BYTES: Final = 32 << 20  # of compiled patterns of schemas: one may take 4 MiB
 MAX_PACKED_VALUES: Final = 500_000  # in a plan in a request: each takes memory, however well it is packed
 MAX_CALL_MEDIA: Final = 20  # images, PDFs and recordings that one model call is shown: as many as most servers take

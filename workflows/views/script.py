@@ -11,7 +11,7 @@ from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 from sennit.workflows.plan.language.text import format_name, format_names, one_line
-from sennit.workflows.plan.programs.source import line_in_file, modules_in, without_name
+from sennit.workflows.plan.programs.files import in_call_site, line_in_file, modules_in, without_name
 from sennit.workflows.plan.scheduling.state import FAILED, RunState
 from sennit.workflows.plan.scheduling.termination import PROGRAM_FAILED, handled
 from sennit.workflows.views.call_sites import path_and_line
@@ -95,7 +95,7 @@ def _line_of(spec: NodeSpec, module_starts: Mapping[str, int]) -> int:
     path, line = path_and_line(spec)
     module = ""
     if path.endswith(".py"):
-        module = path.rpartition(":")[2].removesuffix(".py")
+        module = path.rpartition(":")[2]
     return line + module_starts.get(module, 0)
 
 
@@ -103,7 +103,7 @@ def _calls(graph: Graph, program: int) -> Iterator[tuple[int, int]]:
     """Yield the calls that a program has made, in its tasks too, each with its line; not those that an earlier script
     has made and this one has not. The turns of a model call and what it calls have its line.
     """
-    module_starts = {module: start for start, module in modules_in(graph.specs[program].script)}
+    module_starts = {in_call_site(path): start for start, path in modules_in(graph.specs[program].script)}
     pending = [(program, 0)]
     while pending:
         node, line = pending.pop()

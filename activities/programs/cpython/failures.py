@@ -5,7 +5,8 @@ import builtins
 import types
 from typing import Any, Final
 
-from sennit.activities.programs.cpython.names import FILE, WHOLE_NAME
+from sennit.activities.programs.cpython.modules import whole_name
+from sennit.activities.programs.cpython.names import FILE
 from sennit.activities.programs.cpython.values import NotJson
 
 _MESSAGE_CHARACTERS: Final = 4_000
@@ -26,8 +27,10 @@ class Errors:
         """Classes for the errors of tools that the script catches by their names."""
 
     def catch(self, name: str) -> type[Exception]:
-        """Make a class for the errors of tools of that name."""
-        made = self.made[name] = type(name, (RuntimeError,), {"__module__": "builtins"})
+        """Return the class of the errors of tools of that name."""
+        made = self.made.get(name)
+        if made is None:
+            made = self.made[name] = type(name, (RuntimeError,), {"__module__": "builtins"})
         return made
 
     def error_of(self, kind: str, message: str) -> BaseException:
@@ -51,7 +54,6 @@ class Errors:
     def _class_of(self, kind: str) -> type[BaseException] | None:
         for found in (
             self._names.get(kind),
-            self._names.get(kind.replace(".", "__")),
             self.made.get(kind),
             getattr(builtins, kind, None),
         ):
@@ -89,7 +91,7 @@ def _kind_of(error: BaseException) -> str:
         return "TypeError"
     if isinstance(error, CallError):
         return "RuntimeError"
-    return str(getattr(type(error), WHOLE_NAME, type(error).__name__))
+    return whole_name(type(error))
 
 
 def _frames_of(trace: types.TracebackType | None) -> list[tuple[int, str]]:

@@ -23,7 +23,8 @@ from typing import Any, Final, NoReturn
 
 from sennit.activities.programs.cpython.imports import guard_imports
 from sennit.activities.programs.cpython.loop import ReplayLoop, as_completed, wait_for
-from sennit.activities.programs.cpython.names import MODULE, WHOLE_NAME, identity_of
+from sennit.activities.programs.cpython.modules import is_own
+from sennit.activities.programs.cpython.names import FILE, identity_of
 from sennit.activities.programs.cpython.private_interfaces import frame_above
 from sennit.activities.programs.cpython.values import ORDINAL
 
@@ -48,8 +49,6 @@ class State:
         self.loop = loop
         self.began = self.milliseconds
         """The time at which the session began."""
-        self.modules: set[str] = set()
-        """The names of the script's own modules."""
         self.uuids: dict[str, int] = {}
         """How many UUIDs each call site has made."""
         self.random_bytes = 0
@@ -77,7 +76,7 @@ def settle() -> None:
     _settle_random()
     _settle_classes()
     _refuse_the_outside()
-    guard_imports()
+    guard_imports(is_own)
     sys.setrecursionlimit(1_000)
 
 
@@ -192,7 +191,6 @@ def _build_class(function: Any, name: str, *bases: Any, **options: Any) -> Any:
 
 def _settled(made: Any) -> Any:
     if isinstance(made, type):
-        _name_as_in_module(made)
         with contextlib.suppress(TypeError):
             names: Any = made
             if names.__hash__ is object.__hash__:
@@ -202,15 +200,6 @@ def _settled(made: Any) -> Any:
     return made
 
 
-def _name_as_in_module(made: type) -> None:
-    """Name a class of a module of the script as its author does: `Size`, where the whole script has `parts__Size`."""
-    module, separator, name = made.__name__.partition("__")
-    if separator and made.__module__ == MODULE and module in _state.modules:
-        setattr(made, WHOLE_NAME, made.__name__)
-        made.__name__ = name
-        made.__qualname__ = made.__qualname__.removeprefix(f"{module}__")
-
-
 def _process_class(cls: Any, *given: Any, **options: Any) -> Any:
     """Let `dataclass` write the methods that `_settled` has put in the place of those of `object`."""
     for name, ours in (("__repr__", _repr), ("__hash__", _hash)):
@@ -218,7 +207,7 @@ def _process_class(cls: Any, *given: Any, **options: Any) -> Any:
             delattr(cls, name)
     made = _settled(_PROCESS_CLASS(cls, *given, **options))
     # What a model answers is read as a dict, too, as it is without a type.
-    if made.__module__ == MODULE:
+    if is_own(made.__module__):
         if "__getitem__" not in made.__dict__:
             made.__getitem__ = _field
         if not hasattr(made, "keys"):
@@ -288,7 +277,7 @@ def _refused_to_scripts(name: str, function: Callable[..., Any]) -> Callable[...
 
     def called(*given: Any, **options: Any) -> Any:
         frame: types.FrameType = frame_above(1)
-        if frame.f_globals.get("__name__") == MODULE:
+        if frame.f_code.co_filename == FILE:
             raise NotImplementedError("a script has no eval and no exec: write the code itself")
         if name != "compile" and len(given) == 1:
             # Without namespaces they take those of their caller.

@@ -2,9 +2,11 @@
 
 import builtins
 import importlib
+from collections.abc import Callable
 from typing import Any, Final
 
-from sennit.activities.programs.cpython.names import MODULE
+from sennit.activities.programs.cpython.names import FILE
+from sennit.activities.programs.cpython.private_interfaces import frame_above
 from sennit.workflows.plan.programs.vocabulary import INSTEAD, MODULES
 
 _LOADED_BY_MODULES: Final = (
@@ -30,20 +32,23 @@ def load_modules() -> None:
         importlib.import_module(name)
 
 
-def guard_imports() -> None:
-    """Refuse other modules to scripts, by a message that says what to write."""
-    # `from __import__` of the library itself goes on as ever: modules import each other late.
-    builtins.__import__ = _import  # type: ignore[assignment]
+def guard_imports(is_of_script: Callable[[str], bool]) -> None:
+    """Refuse other modules to scripts than those of Python that they may import, and than their own ones."""
 
+    def guarded(
+        name: str,
+        given: dict[str, Any] | None = None,
+        local: dict[str, Any] | None = None,
+        names: tuple[str, ...] = (),
+        level: int = 0,
+    ) -> Any:
+        # The library itself imports as ever: its modules import each other late. A relative import of a script stays
+        # within its own packages.
+        is_script = frame_above(1).f_code.co_filename == FILE
+        is_allowed = bool(level) or name in _ALLOWED or is_of_script(name.partition(".")[0])
+        if is_script and not is_allowed:
+            instead = INSTEAD.get(name.partition(".")[0], "a script reaches no files and no network")
+            raise ModuleNotFoundError(f"No module named {name!r}: {instead}", name=name)
+        return _IMPORT(name, given, local, names, level)
 
-def _import(
-    name: str,
-    given: dict[str, Any] | None = None,
-    local: dict[str, Any] | None = None,
-    names: tuple[str, ...] = (),
-    level: int = 0,
-) -> Any:
-    if given is not None and given.get("__name__") == MODULE and (level or name not in _ALLOWED):
-        instead = INSTEAD.get(name.partition(".")[0], "a script reaches no files and no network")
-        raise ModuleNotFoundError(f"No module named {name!r}: {instead}", name=name)
-    return _IMPORT(name, given, local, names, level)
+    builtins.__import__ = guarded  # type: ignore[assignment]

@@ -13,6 +13,8 @@ from contextvars import Context
 from types import CodeType, FrameType
 from typing import Any, Final, TypeVar
 
+from sennit.activities.programs.cpython.modules import is_own
+from sennit.activities.programs.cpython.names import MODULE
 from sennit.activities.programs.cpython.private_interfaces import frame_above, set_running_loop
 
 MakeCall = Callable[[str, list[Any], dict[str, Any], int, str], int]
@@ -314,13 +316,23 @@ class ReplayLoop(asyncio.AbstractEventLoop):
 
     def line(self) -> int:
         """Return the line of the script that runs, or else the line that has started the current task."""
-        frame: FrameType | None = frame_above(1)
-        while frame is not None:
-            if frame.f_code.co_filename == self._file:
-                return frame.f_lineno
-            frame = frame.f_back
+        frame = self._script_frame()
+        if frame is not None:
+            return frame.f_lineno
         task = asyncio.current_task(self)
         return task.line if isinstance(task, ScriptTask) else 0
+
+    def module_names(self) -> dict[str, Any]:
+        """Return the names of the module whose code runs, none if no code of the script does."""
+        frame = self._script_frame()
+        return frame.f_globals if frame is not None else {}
+
+    def _script_frame(self) -> FrameType | None:
+        """Return the innermost frame of the script."""
+        frame: FrameType | None = frame_above(1)
+        while frame is not None and frame.f_code.co_filename != self._file:
+            frame = frame.f_back
+        return frame
 
 
 async def wait_for(fut: Any, timeout: float | None) -> Any:  # noqa: ASYNC109 - the signature is that of asyncio
@@ -353,4 +365,8 @@ def _kind_of(coro: Any, *, is_call: bool) -> str:
     # People look for functions of the script; `asyncio.sleep` as a task is none.
     code = getattr(coro, "cr_code", None)
     is_of_asyncio = code is not None and code.co_filename in (asyncio.tasks.__file__, __file__)
-    return f"__{kind}" if is_of_asyncio else kind
+    if is_of_asyncio:
+        return f"__{kind}"
+    frame = getattr(coro, "cr_frame", None)
+    module = frame.f_globals.get("__name__", MODULE) if frame is not None else MODULE
+    return f"{module}.{kind}" if module != MODULE and is_own(module) else kind

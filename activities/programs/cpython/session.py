@@ -9,7 +9,6 @@ import asyncio
 import gc
 import hashlib
 import json
-import re
 import sys
 import types
 from collections import deque
@@ -21,15 +20,15 @@ from sennit.activities.limits import MAX_LOG_CHARACTERS
 from sennit.activities.programs.cpython.failures import Errors
 from sennit.activities.programs.cpython.fixed_world import PROCESSOR_SECONDS, State
 from sennit.activities.programs.cpython.loop import ReplayLoop
+from sennit.activities.programs.cpython.modules import ScriptModules, run_file
 from sennit.activities.programs.cpython.names import FILE, MODULE, shown_path
 from sennit.activities.programs.cpython.private_interfaces import set_running_loop
 from sennit.activities.programs.cpython.values import NotJson, json_of, value_of
 from sennit.activities.programs.cpython.words import ScriptWords
+from sennit.workflows.plan.programs.files import files_in, own_name
 
 Exchange = Callable[[dict[str, Any]], dict[str, Any]]
 """Sends a message to the worker and returns its reply."""
-_MODULE_MARK: Final = re.compile(r"^# ==== (\w+)\.py ====$", re.MULTILINE)
-"""The line before each module of a script."""
 _DUMPS: Final = json.dumps
 """As no script has changed it."""
 _DIGEST_CHARACTERS: Final = 32
@@ -56,8 +55,6 @@ class Output:
         self._loop = loop
         self._parts: list[str] = []
         self._room = _MOST_PRINTED
-        self.modules: list[str] = []
-        """The script's own modules."""
         self._begun: dict[str, str] = {}
         """By task, the line that it has begun."""
 
@@ -71,15 +68,9 @@ class Output:
             line += text
         *whole, line = line.split("\n")
         for each in whole:
-            self._keep(f"{self._path_of(site)}: {each}\n")
+            self._keep(f"{shown_path(site)}: {each}\n")
         self._begun[site] = line
         return len(text)
-
-    def _path_of(self, site: str) -> str:
-        path = shown_path(site)
-        for module in self.modules:
-            path = path.replace(f"{module}__", f"{module}.")
-        return path
 
     def _keep(self, text: str) -> None:
         kept = text[: self._room]
@@ -97,7 +88,7 @@ class Output:
         """Return what was printed since it was taken last."""
         for site, line in self._begun.items():
             if line:
-                self._keep(f"{self._path_of(site)}: {line}\n")
+                self._keep(f"{shown_path(site)}: {line}\n")
         self._begun.clear()
         printed = "".join(self._parts)
         self._parts.clear()
@@ -272,17 +263,18 @@ class ScriptSession:
         self._state.enter()
         sys.modules[MODULE] = self._module
         sys.stdout = sys.stderr = self._output
-        self._output.modules = _MODULE_MARK.findall(text)
-        self._state.modules.update(self._output.modules)
-        tree = ast.parse(text, FILE)
-        self._words.define(tree)
-        self._return_line = _return_line_in(tree, function)
-        code = compile(tree, FILE, "exec", dont_inherit=True)
+        program, *others = files_in(text)
+        modules = ScriptModules(others, self._words.define)
+        modules.begin()
+        self._words.run_programs_of(modules, own_name(text))
         # A context of its own: what a script sets in it, as the precision of decimals, no other session sees.
         context = Context()
         set_running_loop(None)
-        context.run(exec, code, self._names)
+        tree = context.run(run_file, program, self._names, self._words.define)
+        self._return_line = _return_line_in(tree, function)
         if not function:
+            # A check also wants to know of modules that the program imports later.
+            context.run(modules.run_all)
             return
         set_running_loop(self._loop)
         coroutine = context.run(self._names[function], **value_of(arguments))

@@ -16,7 +16,8 @@ from typing import Any, Final, TypeVar
 from sennit.activities.limits import MAX_PROGRAM_LEVELS, MAX_SLEEP_SECONDS
 from sennit.activities.programs.cpython.failures import CallError, Errors
 from sennit.activities.programs.cpython.loop import Branch, ReplayLoop, Ticket
-from sennit.activities.programs.cpython.names import BEGUN, ENDED, JOINED, MODULE, identity_of
+from sennit.activities.programs.cpython.modules import whole_name
+from sennit.activities.programs.cpython.names import BEGUN, ENDED, FILE, JOINED, identity_of
 from sennit.activities.programs.cpython.values import NotJson, json_of, shown, value_of
 from sennit.activities.storage.escapes import REFERENCE
 from sennit.workflows.plan.language.text import arguments_text
@@ -371,7 +372,6 @@ class Tickets:
         if isinstance(error, CallError):
             return str(error)
         kind, message, _, _ = self._errors.report(error)
-        kind = kind.replace("__", ".", 1)
         return f"{kind}: {message}"
 
 
@@ -396,7 +396,7 @@ class _NoLimit:
 
 def is_of_script(function: Any) -> bool:
     """Whether this is a function of the script."""
-    return isinstance(function, types.FunctionType) and function.__module__ == MODULE
+    return isinstance(function, types.FunctionType) and function.__code__.co_filename == FILE
 
 
 def function_name(function: Any, word: str) -> str:
@@ -405,7 +405,7 @@ def function_name(function: Any, word: str) -> str:
     if not (is_of_script(function) or is_tool) or function.__name__ == "<lambda>":
         message = "name a function of the script or a tool, without calling it"
         raise NotJson(f"{word}: {message}; this is {shown(function)}")
-    return str(function.__name__)
+    return whole_name(function)
 
 
 async def within(seconds: float | None, work: Coroutine[Any, Any, Value]) -> Value:

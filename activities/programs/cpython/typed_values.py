@@ -54,7 +54,7 @@ def _of_generic(value: Any, kind: Any, names: dict[str, Any]) -> Any:
 def _instance(value: Any, kind: Any, names: dict[str, Any]) -> Any:
     """Return a value as an instance of a class. Raises _NoFit."""
     if typing.is_typeddict(kind) and isinstance(value, dict):
-        hints = typing.get_type_hints(kind, names)
+        hints = typing.get_type_hints(kind)
         return {key: typed(part, hints.get(key), names) for key, part in value.items()}
     if not isinstance(kind, type):
         raise _NoFit
@@ -65,7 +65,7 @@ def _instance(value: Any, kind: Any, names: dict[str, Any]) -> Any:
             raise _NoFit from None
     if not dataclasses.is_dataclass(kind) or not isinstance(value, dict):
         raise _NoFit
-    hints = typing.get_type_hints(kind, names)
+    hints = typing.get_type_hints(kind)
     known = {field.name for field in dataclasses.fields(kind)}
     if not value.keys() <= known:
         raise _NoFit

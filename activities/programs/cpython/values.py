@@ -12,8 +12,9 @@ import types
 import typing
 from typing import Any, Final, NoReturn
 
-from sennit.activities.programs.cpython.names import MODULE, WHOLE_NAME
+from sennit.activities.programs.cpython.modules import is_own, whole_name
 from sennit.activities.storage.escapes import REFERENCE, escaped_key, unescaped_key
+from sennit.workflows.plan.programs.written_schemas import is_json_schema
 
 _BYTES: Final = 1 << 20
 _DEPTH: Final = 50
@@ -126,7 +127,7 @@ class _Copy:
         if dataclasses.is_dataclass(value):
             names = [field.name for field in dataclasses.fields(value)]
             return self._object([(name, getattr(value, name)) for name in names], depth)
-        if kind.__module__ == MODULE and hasattr(value, "__dict__"):
+        if is_own(kind.__module__) and hasattr(value, "__dict__"):
             fields = {name: part for name, part in vars(value).items() if name != ORDINAL}
             return self._object(fields.items(), depth)
         return self._refuse(value)
@@ -198,8 +199,8 @@ def shown(value: Any) -> str:
     return f"a {type(value).__name__}"
 
 
-class _SchemaCopy(_Copy):
-    """Copies a schema, in which types stand for themselves."""
+class _TypesCopy(_Copy):
+    """Copies a value in which types stand for themselves."""
 
     def of(self, value: Any, depth: int = 0) -> Any:
         if isinstance(value, type) or value is typing.Any or typing.get_origin(value) is not None:
@@ -207,9 +208,38 @@ class _SchemaCopy(_Copy):
         return super().of(value, depth)
 
 
-def schema_of(value: Any, word: str) -> Any:
-    """Return what a script gives as `schema`, with each type in it as it is written. Raises NotJson, ValueError."""
-    return _SchemaCopy(word, is_read_outside=False).of(value)
+class _SchemaCopy(_TypesCopy):
+    """Copies a schema. Types in it may be texts with the names of a module."""
+
+    def __init__(self, word: str, names: dict[str, Any]) -> None:
+        super().__init__(word, is_read_outside=False)
+        self._names = names
+
+    def of(self, value: Any, depth: int = 0) -> Any:
+        if type(value) is str:
+            value = self._whole(value)
+        is_choices = isinstance(value, list) and len(value) != 1
+        if is_choices or is_json_schema(value):
+            # The texts in it are no types.
+            return _TypesCopy(self._word, is_read_outside=False).of(value, depth)
+        return super().of(value, depth)
+
+    def _whole(self, text: str) -> str:
+        """Return a type in a text with the names that classes of modules have in the whole script: `helpers.Fact`."""
+        try:
+            kind = eval(text, self._names)  # noqa: S307 - a type of the script, in its own process
+            found = _type_text(kind)
+        except Exception:  # noqa: BLE001 - whatever it raises, it names no class of a module
+            return text
+        is_class = isinstance(kind, type) or typing.get_origin(kind) is not None
+        return found if is_class and "." in found else text
+
+
+def schema_of(value: Any, word: str, names: dict[str, Any]) -> Any:
+    """Return what a script gives as `schema`, with each type in it as it is written. `names` are those of the module
+    that gives it. Raises NotJson, ValueError.
+    """
+    return _SchemaCopy(word, names).of(value)
 
 
 def _type_text(kind: Any) -> str:
@@ -224,6 +254,8 @@ def _type_text(kind: Any) -> str:
     if origin is not None:
         return f"{_type_text(origin)}[{', '.join(map(_type_text, given))}]"
     if isinstance(kind, type):
-        return str(getattr(kind, WHOLE_NAME, kind.__name__))
+        return whole_name(kind)
+    if isinstance(kind, typing.ForwardRef):
+        return kind.__forward_arg__
     # `Any`, and annotations that are texts.
     return str(kind).removeprefix("typing.")

@@ -3,6 +3,7 @@
 import ast
 import builtins
 import datetime as dt
+import importlib
 import inspect
 import types
 from collections.abc import Callable, Coroutine
@@ -10,6 +11,7 @@ from typing import Any, Final
 
 from sennit.activities.programs.cpython.failures import Errors
 from sennit.activities.programs.cpython.loop import ReplayLoop, Ticket
+from sennit.activities.programs.cpython.modules import ScriptModules
 from sennit.activities.programs.cpython.private_interfaces import running_loop
 from sennit.activities.programs.cpython.tickets import IS_TOOL, CallLater, Tickets
 from sennit.activities.programs.cpython.typed_values import typed
@@ -27,6 +29,8 @@ class ScriptWords:
     """The words and tools of one session. `names` are those of its script."""
 
     loop: ReplayLoop
+    _modules: ScriptModules
+    _own_name: str
 
     def __init__(self, call: Call, call_later: CallLater, errors: Errors, names: dict[str, Any]) -> None:
         self._call = call
@@ -64,12 +68,18 @@ class ScriptWords:
         """Let go of all calls."""
         self._never_awaited.clear()
 
-    def define(self, tree: ast.Module) -> None:
-        """Give the script what it names and does not define: words, errors that it catches, and tools."""
+    def run_programs_of(self, modules: ScriptModules, own_name: str) -> None:
+        """Have `run_program` find its programs among these modules, and the script itself by its own name."""
+        self._modules = modules
+        self._own_name = own_name
+
+    def define(self, tree: ast.Module, module: dict[str, Any]) -> None:
+        """Give a module of the script what it names and does not define: words, errors that it catches, and tools."""
         names = _Names.of(tree)
         words: dict[str, Any] = {
             **self._tickets.words(),
             "phase": self.phase,
+            "run_program": self.run_program,
             "now": now,
             "log": log,
             "Ref": Ref,
@@ -79,15 +89,15 @@ class ScriptWords:
             if name.startswith("__") or name in names.bound:
                 continue
             if name in words:
-                self._names[name] = words[name]
+                module[name] = words[name]
             elif name in AWAITED:
-                self._names[name] = self._function(name)
+                module[name] = self._function(name)
             elif hasattr(builtins, name):
                 continue
             elif name in names.caught:
-                self._names[name] = self._errors.catch(name)
+                module[name] = self._errors.catch(name)
             else:
-                self._names[name] = self._function(name)
+                module[name] = self._function(name)
 
     def _function(self, name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
         """Return what a script has of a tool, or of a word that waits."""
@@ -113,10 +123,11 @@ class ScriptWords:
         if running_loop() is None:
             raise RuntimeError(_ONLY_DEFINES)
         line = self.loop.line()
+        names = self.loop.module_names() or self._names
         key = object()
-        coroutine = self._begun_later(name, line, self._arguments(name, args, kwargs), key)
+        coroutine = self._begun_later(name, line, self._arguments(name, args, kwargs, names), key)
         if schema is not None:
-            coroutine = self._typed(coroutine, schema)
+            coroutine = self._typed(coroutine, schema, names)
         self._never_awaited[key] = (name, line, coroutine)
         return coroutine
 
@@ -127,11 +138,13 @@ class ScriptWords:
         number = self._call_later(name, args, kwargs, line, self.loop.site())
         return await self.loop.open_call(number)
 
-    async def _typed(self, call: Coroutine[Any, Any, Any], schema: Any) -> Any:
-        return typed(await call, schema, self._names)
+    async def _typed(self, call: Coroutine[Any, Any, Any], schema: Any, names: dict[str, Any]) -> Any:
+        return typed(await call, schema, names)
 
-    def _arguments(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Return the arguments of a call as JSON. Raises NotJson."""
+    def _arguments(
+        self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], names: dict[str, Any]
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """Return the arguments of a call as JSON; types in texts have these names. Raises NotJson."""
         places = list(args)
         if name == "sleep_until" and places and isinstance(places[0], dt.datetime):
             places[0] = places[0].isoformat()
@@ -139,7 +152,7 @@ class ScriptWords:
         named = dict[str, Any]()
         for key, part in kwargs.items():
             if key == "schema":
-                named[key] = schema_of(part, name)
+                named[key] = schema_of(part, name, names)
             else:
                 named[key] = json_of(part, name, is_read_outside=True)
         return sent, named
@@ -148,6 +161,17 @@ class ScriptWords:
         """Have the names of all further calls of `main`, or of a task, begin with this."""
         found = self._at_once("phase", [json_of(name, "phase")], {})
         self.loop.branch().phase = found
+
+    def run_program(self, name: Any, /, **arguments: Any) -> Ticket:
+        """Start another program of the script, or the script itself, as a task."""
+        if running_loop() is None:
+            raise RuntimeError(_ONLY_DEFINES)
+        names = self._names
+        if self._modules.has(name):
+            names = importlib.import_module(name).__dict__
+        elif name != self._own_name:
+            raise ModuleNotFoundError(f"run_program: the script has no program {name!r:.60}: give it its file again")
+        return self._tickets.task(names["main"], **arguments)
 
     def _at_once(self, word: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if running_loop() is None:

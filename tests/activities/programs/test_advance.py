@@ -630,25 +630,33 @@ async def main():
 
 
 OF_TWO_FILES = """
+import helpers
+
 async def main():
     found = []
     for tries in (parallel, settled):
         try:
-            found += await tries([task(helpers__look, n=1)])
-        except helpers__Broken as error:
+            found += await tries([task(helpers.look, n=1)])
+        except helpers.Broken as error:
             found.append(str(error))
     return [found[0], found[1]["error"]]
-# ==== helpers.py ====
-class helpers__Broken(Exception):
+# ==== file: helpers.py ====
+class Broken(Exception):
     pass
 
-async def helpers__look(n: int):
-    raise helpers__Broken(await search(query="helpers__Broken" * n))
+async def look(n: int):
+    raise Broken(await search(query="helpers__Broken" * n))
 """
 
 
 async def test_a_program_catches_an_error_of_its_module_that_a_task_has_raised(play: Make) -> None:
-    """And its text stays as it is: only the names of modules are written otherwise."""
+    """And its text stays as it is."""
     run = play(OF_TWO_FILES, fakes={"search": lambda query: "helpers__key"})
     assert await run.run() == ["helpers__key", "helpers.Broken: helpers__key"]
     assert "helpers.look#1/search:helpers.py:5" in {spec.call_site for _, _, spec in run.nodes.values()}
+
+
+async def test_a_program_that_an_older_version_has_joined_says_what_to_do(play: Make) -> None:
+    run = play(OF_TWO_FILES.replace("helpers.", "helpers__").replace("# ==== file: helpers__py", "# ==== helpers.py"))
+    with pytest.raises(ProgramFailed, match="older version of Sennit has joined this script"):
+        await run.run()

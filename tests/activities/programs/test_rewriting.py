@@ -12,7 +12,6 @@ from sennit.activities.providers import errors as provider_errors
 from sennit.activities.providers.model import ProviderError
 from sennit.activities.toolbox.errors import ToolError
 from sennit.testing import run
-from sennit.workflows.plan.bundles.text_edits import lines_of
 from sennit.workflows.plan.programs.vocabulary import CALL_ERRORS
 
 HEAD = '''
@@ -184,7 +183,6 @@ def test_an_error_names_the_line_of_the_script_where_lines_were_put_in() -> None
     with pytest.raises(ZeroDivisionError) as raised:
         run(text, {})
     assert f"line {len(text.splitlines())}, in main" in raised.value.__notes__[0]
-    assert lines_of("a\n  __out = []  #~\nb\nc #~") == [0, 1, 1, 2, 2]
 
 
 def test_what_a_model_answers_is_an_instance_of_the_type_that_was_asked_for() -> None:

@@ -10,9 +10,10 @@ from sennit.starter.client.errors import InvalidRequest
 from sennit.starter.client.request import script_of, with_modules
 from sennit.starter.plans.catalogue import Catalogue
 from sennit.starter.plans.plan_file import BadPlan, plan_of, program_of, read_plan, read_script
+from sennit.testing import run
 from sennit.workflows.plan.language.parser import parse_plan
+from sennit.workflows.plan.programs.files import without_name
 from sennit.workflows.plan.programs.program_plan import program_problems
-from sennit.workflows.plan.programs.source import without_name
 
 CATALOGUE = Catalogue(tools=[{"name": "search", "effect": "read", "schema": {"properties": {"query": {}}}}])
 MODULE = "async def look(name: str):\n    return await serch(query=name)\n"
@@ -46,14 +47,14 @@ def test_a_problem_in_a_module_has_its_file_and_line(folder: Path, name: str, te
     (folder / "own" / "helpers.py").write_text(MODULE.replace("serch", "search"))
     read_plan(name).check(CATALOGUE)
     (folder / "own" / "helpers.py").write_text(MODULE + "from . import other\n")
-    assert problems(name).startswith("own/helpers.py:3: write `import other`")
+    assert problems(name).startswith("own/helpers.py:3: this file is in no package: write `import other`")
 
 
 def test_every_way_in_puts_the_modules_into_the_script(folder: Path) -> None:
     (folder / "prog.py").write_text(MAIN)
     (folder / "team" / "helpers.py").write_text(MODULE.replace("serch", "search"))
     whole = read_script("prog.py")
-    assert "# ==== helpers.py ====" in whole
+    assert "# ==== file: helpers.py ====" in whole
     assert whole == read_plan("prog.py").script == script_of(Path("prog.py")) == script_of(whole)
     whole = without_name(whole)
     assert whole == script_of(MAIN)
@@ -88,3 +89,16 @@ def test_a_text_that_an_agent_has_written_reads_no_module_of_this_folder(
         plan_of(json.dumps(plan)).check(None)
     monkeypatch.setenv("SENNIT_PROGRAMS", str(tmp_path))
     assert "KEY = 1" in program_of(script).script
+
+
+def test_a_program_may_be_a_folder(folder: Path) -> None:
+    (folder / "report" / "parts").mkdir(parents=True)
+    (folder / "report" / "main.py").write_text("from parts import dates\n\n\nasync def main():\n    return dates.DAY\n")
+    (folder / "report" / "parts" / "__init__.py").write_text("")
+    (folder / "report" / "parts" / "dates.py").write_text("DAY = 'Monday'\n")
+    whole = read_script("report")
+    assert whole == read_plan("report").script == script_of(Path("report"))
+    assert "# ==== file: parts/dates.py ====" in whole
+    assert run(Path("report"), {}) == "Monday"
+    (folder / "report" / "parts" / "dates.py").write_text("\nDAY = day()\n")
+    assert problems("report") == "report/parts/dates.py:2: there is no `day`; did you mean `any`?"

@@ -1,48 +1,40 @@
-"""One script of several files: a program, and behind it each module that it imports or runs.
-
-Each line keeps its text and its number in its file. The names at the top of a module are qualified, so that files do
-not take names from each other: `look` of helpers.py is `helpers__look`, and people read `helpers.look`.
-"""
+"""One script of several files: a program, and behind it each module that it imports or runs, with its text as it is."""
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from sennit.workflows.plan.bundles.renaming import Renaming
 from sennit.workflows.plan.language.text import did_you_mean, format_name, nearest_or_known, text_bytes
 from sennit.workflows.plan.limits import MAX_SCRIPT_BYTES, MAX_SCRIPT_FILES
-from sennit.workflows.plan.programs.source import (
-    FILE_MARK,
-    QUALIFIED,
-    Source,
-    TooLarge,
-    done_by_the_run,
-    modules_in,
-    parsed,
-    with_name,
-)
-from sennit.workflows.plan.programs.vocabulary import INSTEAD, MODULES, RUN_PROGRAM
+from sennit.workflows.plan.programs.files import FILE_MARK, files_in, modules_in, own_name, paths_of, with_name
+from sennit.workflows.plan.programs.parsing import TooLarge, done_by_the_run, parsed
+from sennit.workflows.plan.programs.source import Source
+from sennit.workflows.plan.programs.vocabulary import RUN_PROGRAM
 
-_OURS = ("sennit", "tools")
+_WORDS_FROM = ("sennit", "tools")
+"""From where scripts import words and tools, so that editors know them."""
 
 
 class Files(Protocol):
     """Where a program's modules are. Each may raise OSError, and UnicodeError."""
 
-    def find(self, name: str, /) -> tuple[str, str] | None:
-        """Return the path and the text of a module, None if there is none of that name."""
+    def find(self, path: str, /) -> tuple[str, str] | None:
+        """Return where a file is and its text, None if there is none: of `helpers.py`, `pack/dates.py`."""
 
     def names(self) -> Collection[str]:
-        """Return the names of all."""
+        """Return the names of all modules that are in no package."""
 
     def is_folder(self, name: str, /) -> bool:
-        """Whether a folder has that name."""
+        """Whether a folder has that name, which is a package."""
+
+    def is_of_python(self, name: str, /) -> bool:
+        """Whether Python itself has a module of that name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A script, and the paths of the modules in it."""
+    """A script, and where the files of its modules are, by their paths in it."""
 
     script: str
     paths: dict[str, str] = field(default_factory=dict)
@@ -54,193 +46,195 @@ class BadBundle(Exception):
     """
 
     def __init__(self, problems: Collection[tuple[str, int, str]]) -> None:
-        super().__init__(
-            "\n".join(f"{path or 'line '}{':' * bool(path)}{line}: {text}" for path, line, text in problems)
-        )
+        lines = []
+        for path, line, text in problems:
+            place = f"{path}:{line}" if path else f"line {line}"
+            lines.append(f"{place}: {text}")
+        super().__init__("\n".join(lines))
         self.problems = tuple(problems)
 
 
 @dataclass(slots=True)
 class _File:
-    """A file of a bundle. `name` is "" for the program."""
+    """A file that is read: its module, "" for the program, and where it is, "" for the program."""
 
-    name: str
-    path: str
+    module: str
+    place: str
     text: str
-    source: Source
-    uses: list[str] = field(default_factory=list)
+    is_package: bool = False
 
 
 def bundled(script: str, files: Files, path: str = "") -> Bundle:
-    """Return a script with the modules that it imports and the programs that it runs. A script that does not parse, or
-    that uses no other file, stays as it is, but for the name of its file at its end. Raises BadBundle.
+    """Return a script with the modules that it imports and the programs that it runs. Modules that it has already come
+    before those of the files. A script that does not parse, or that uses no other file, stays as it is, but for the
+    name of its file at its end. Raises BadBundle.
     """
     try:
-        program = _File("", path, script, Source(parsed(script)))
+        parsed(script)
     except SyntaxError:
         return Bundle(script)
-    found = _Bundler(files, program)
-    found.collect()
-    if not found.problems and not any(file.uses for file in found.files.values()):
-        return Bundle(with_name(script, path))
-    return found.bundle()
+    bundler = _Bundler(script, files, path)
+    bundler.read_all()
+    return bundler.bundle()
 
 
 class _Bundler:
-    """Finds the files of one bundle, each once."""
+    """Finds the files of one script, each once."""
 
-    def __init__(self, files: Files, program: _File) -> None:
-        self.files = {"": program}
+    def __init__(self, script: str, files: Files, path: str) -> None:
+        program, *modules = files_in(script)
         self.problems: list[tuple[str, int, str]] = []
-        self._folder = files
-        self._done: list[_File] = []
-        """Modules in the order in which their top levels are to run."""
-        self._left: list[tuple[_File, ast.Call]] = []
-        """Calls of `run_program` that are to be read."""
+        self._program = with_name(program.text, path)
+        self._path = path
+        self._files = files
+        self._within = {module.path: module.text for module in modules}
+        """The files that the script has already."""
+        self._own = own_name(self._program)
+        self._modules: dict[str, _File] = {}
+        """The modules of the script, by their paths in it."""
+        self._waiting = [_File("", "", program.text)]
+        """Files whose imports are not read yet."""
 
-    def collect(self) -> None:
-        self._read(self.files[""], ("",))
-        while self._left:
-            file, call = self._left.pop(0)
-            if problem := self._run(file, call):
-                self._problem(file, call, problem)
-        for file in self.files.values():
-            bound = {name for names in file.source.bound.values() for name in names}
-            for module in filter(None, self.files):
-                taken = sorted(name for name in bound if name.startswith(QUALIFIED.format(module, "")))
-                if taken:
-                    text = f"names that begin with `{module}__` are those of {module}.py: give it another"
-                    place = next(names[taken[0]] for names in file.source.bound.values() if taken[0] in names)
-                    self._problem(file, place, text)
+    def read_all(self) -> None:
+        """Read the program, and each module that it needs."""
+        while self._waiting:
+            file = self._waiting.pop(0)
+            try:
+                tree = parsed(file.text)
+            except SyntaxError as error:
+                kind = "the script is too large" if isinstance(error, TooLarge) else "this is not Python"
+                self.problems.append((file.place, error.lineno or 1, f"{kind}: {error.msg}"))
+                continue
+            self._read(file, Source({"": tree}))
 
     def bundle(self) -> Bundle:
         """Return the script. Raises BadBundle."""
-        program = self.files[""]
-        parts = [with_name(self._rewritten(program), program.path).rstrip("\n")]
-        for file in self._done:
-            parts += [FILE_MARK.format(file.name), self._rewritten(file).rstrip("\n")]
         if self.problems:
             raise BadBundle(sorted(dict.fromkeys(self.problems)))
-        script = "\n".join(parts) + "\n"
+        parts = [self._program]
+        for path, file in self._modules.items():
+            parts += [FILE_MARK.format(path), file.text]
+        if not self._modules:
+            return Bundle(self._program)
+        script = "\n".join(part.rstrip("\n") for part in parts) + "\n"
         if text_bytes(script) > MAX_SCRIPT_BYTES:
-            text = f"with its {len(self._done)} modules the script has more than {MAX_SCRIPT_BYTES >> 20} MiB"
+            text = f"with its {len(self._modules)} modules the script has more than {MAX_SCRIPT_BYTES >> 20} MiB"
             raise BadBundle([("", 1, f"{text}: read data with tools")])
-        return Bundle(script, {file.name: file.path for file in self._done})
+        return Bundle(script, {path: file.place for path, file in self._modules.items()})
 
-    def _rewritten(self, file: _File) -> str:
-        sources = {name: each.source for name, each in self.files.items()}
-        renaming = Renaming(file.name, file.text, sources, self._program_of)
-        text = renaming.text()
-        self.problems += [(file.path if file.name else "", line, problem) for line, problem in renaming.problems]
-        return text
-
-    def _program_of(self, name: str) -> str | None:
-        """Return the name of the module that `run_program` runs, "" for the program itself."""
-        if name in self.files:
-            return name
-        found = self._folder.find(name)
-        return "" if found is not None and found[0] == self.files[""].path else None
-
-    def _read(self, file: _File, above: tuple[str, ...]) -> None:
-        """Read what a file imports; what it runs comes later, as its top level needs none of it."""
-        for node, name in self._imported(file):
-            problem = self._import(file, name, above)
-            if problem:
-                self._problem(file, node, problem)
-        self._left += [(file, call) for call in _calls(file.source)]
-        if file.name:
-            self._done.append(file)
-
-    def _import(self, file: _File, name: str, above: tuple[str, ...]) -> str:
-        """Read a module that a file imports, if it was not read; return why that cannot be."""
-        path = self._folder.find(name)
-        if name in above or (path is not None and path[0] == self.files[""].path):
-            program = self.files[""].path.replace("\\", "/").rpartition("/")[2].removesuffix(".py")
-            names = [each or program for each in above]
-            circle = names[names.index(name) :] if name in names else names
-            return f"files import each other in a circle: {' > '.join(f'{each}.py' for each in (*circle, name))}"
-        file.uses.append(name)
-        return self._add(name, above)
-
-    def _run(self, file: _File, call: ast.Call) -> str:
-        """Read a program that a file runs, if it was not read; return why that cannot be."""
-        name = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else None
-        if not isinstance(name, str):
-            return f'name the program as a text, before its arguments: {RUN_PROGRAM}("debate", question=...)'
-        file.uses.append(name)
-        if self._program_of(name) == "":
-            return ""
-        problem = self._add(name, (), "program")
-        source = self.files[name].source if name in self.files else None
-        if source is not None and not isinstance(source.bound.get(source.tree, {}).get("main"), ast.AsyncFunctionDef):
-            return f"{name}.py has no `async def main(...)`, so it is no program"
-        return problem
-
-    def _add(self, name: str, above: tuple[str, ...], what: str = "module") -> str:
-        if name in self.files:
-            return ""
-        found = self._folder.find(name) if name.isidentifier() else None
-        if found is None:
-            return f"there is no {what} {format_name(name)}{nearest_or_known(name, sorted(self._folder.names()))}"
-        if len(self.files) > MAX_SCRIPT_FILES:
-            return f"a script has at most {MAX_SCRIPT_FILES} modules"
-        if modules_in(found[1]) or modules_in(self.files[""].text):
-            return f"a file with a line like {FILE_MARK.format('name')!r} is put together already"
-        try:
-            self.files[name] = _File(name, *found, Source(parsed(found[1])))
-        except SyntaxError as error:
-            what = "the script is too large" if isinstance(error, TooLarge) else "this is not Python"
-            text = f"{what}: {error.msg}"
-            self.problems.append((found[0], error.lineno or 1, text))
-            return ""
-        self._read(self.files[name], (*above, name))
-        return ""
-
-    def _problem(self, file: _File, node: ast.AST, text: str) -> None:
-        self.problems.append((file.path if file.name else "", getattr(node, "lineno", 1), text))
-
-    def _imported(self, file: _File) -> Iterator[tuple[ast.AST, str]]:
-        """Yield what a file imports of other files; what is wrong with that is a problem."""
+    def _read(self, file: _File, source: Source) -> None:
+        """Add what a file imports and runs."""
+        # Imports of words are no imports of files: what a file gives such a name cannot be imported.
         for statement in done_by_the_run(ast.parse(file.text)):
             module = str(statement.module or "") if isinstance(statement, ast.ImportFrom) else ""
-            if module and module not in _OURS and self._folder.find(module) is not None:
+            if module and module not in _WORDS_FROM and self._find(module) is not None:
                 text = f"{module}.py gives something the name of a word of programs: give it another"
                 self._problem(file, statement, text)
-        for node in file.source.nodes:
-            if not isinstance(node, ast.Import | ast.ImportFrom):
-                continue
-            for name in [node.module or ""] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names]:
-                problem = self._refused(node, name)
-                if problem:
-                    self._problem(file, node, problem)
-                elif name not in (*MODULES, *INSTEAD) and self._is_local(name):
-                    yield node, name
+        for node in source.nodes:
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    self._import(file, node, alias.name)
+            elif isinstance(node, ast.ImportFrom):
+                self._import_from(file, node)
+            elif isinstance(node, ast.Call):
+                self._run(file, node, source)
 
-    def _is_local(self, name: str) -> bool:
-        """Whether a module is one of the files, or looks like one whose name is not quite right."""
-        return self._folder.find(name) is not None or bool(did_you_mean(name, sorted(self._folder.names())))
+    def _import(self, file: _File, node: ast.AST, module: str) -> bool:
+        """Add a module and the packages around it; return whether it is one of the files."""
+        root, *_ = names = module.split(".")
+        if self._files.is_of_python(root) or root in _WORDS_FROM:
+            if self._find(root) is not None:
+                self._problem(file, node, f"{root}.py has the name of a module of Python or Sennit: give it another")
+            return False
+        is_ours = self._find(root) is not None or self._find(module) is not None or self._is_folder(root)
+        if not is_ours:
+            hint = did_you_mean(root, sorted(self._files.names()))
+            # What is no file of ours is for the check, which knows Python's modules.
+            if hint:
+                self._problem(file, node, f"there is no module {format_name(root)}{hint}")
+            return False
+        for count in range(1, len(names) + 1):
+            part = ".".join(names[:count])
+            is_there = self._add(file, node, part)
+            if not is_there and part == module and not self._is_folder(part):
+                self._problem(file, node, f"there is no module {format_name(module)}")
+        return True
 
-    def _refused(self, node: ast.Import | ast.ImportFrom, name: str) -> str:
-        """Return why a file cannot be imported like that."""
-        if isinstance(node, ast.ImportFrom) and node.level:
-            return f"write `import {name or node.names[0].name}`: the files beside a script are no package"
-        root = name.partition(".")[0]
-        if root in MODULES:
-            is_file = name in MODULES and self._folder.find(name) is not None
-            return f"{name}.py has the name of a module of Python: give it another" if is_file else ""
-        if "." in name and (self._folder.is_folder(root) or self._folder.find(root) is not None):
-            way = f"put the file beside the script, and write `import {name.rpartition('.')[2]}`"
-            return f"`{name}` is in a package; {way}"
-        if self._folder.find(name) is None:
-            folder = f"`{name}` is a folder: put its files beside the script, and import them by their names"
-            return folder if self._folder.is_folder(name) else ""
-        if isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names):
-            return "name what you import, in the place of `*`"
-        return ""
+    def _import_from(self, file: _File, node: ast.ImportFrom) -> None:
+        """Add a module from which a file imports, and those that it imports from a package."""
+        module = node.module or ""
+        if node.level:
+            package = file.module.split(".")[: None if file.is_package else -1]
+            above = node.level - 1
+            if len(package) <= above or not package[0]:
+                name = module or node.names[0].name
+                self._problem(file, node, f"this file is in no package: write `import {name}`")
+                return
+            module = ".".join([*package[: len(package) - above], *filter(None, [module])])
+        if self._import(file, node, module):
+            for alias in node.names:
+                self._add(file, node, f"{module}.{alias.name}")
 
+    def _run(self, file: _File, call: ast.Call, source: Source) -> None:
+        """Add a program that a file runs."""
+        word = call.func
+        if not (isinstance(word, ast.Name) and word.id == RUN_PROGRAM and source.meaning(word) is None):
+            return
+        name = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else None
+        if not isinstance(name, str):
+            text = f'name the program as a text, before its arguments: {RUN_PROGRAM}("debate", question=...)'
+            self._problem(file, call, text)
+        elif name == self._own:
+            return
+        elif not self._add(file, call, name):
+            hint = nearest_or_known(name, sorted(self._files.names()))
+            self._problem(file, call, f"there is no program {format_name(name)}{hint}")
+        elif not self._is_program(name):
+            self._problem(file, call, f"{name}.py has no `async def main(...)`, so it is no program")
 
-def _calls(source: Source) -> Iterator[ast.Call]:
-    for node in source.nodes:
-        match node:
-            case ast.Call(func=ast.Name() as word) if word.id == RUN_PROGRAM and source.meaning(word) is None:
-                yield node
+    def _is_program(self, name: str) -> bool:
+        found = self._find(name)
+        try:
+            source = Source({"": parsed(found[2] if found is not None else "")})
+        except SyntaxError:
+            return True  # which is a problem already
+        return isinstance(source.top.get("main"), ast.AsyncFunctionDef)
+
+    def _add(self, file: _File, node: ast.AST, module: str) -> bool:
+        """Add a module, if it was not added; return whether there is one."""
+        found = self._find(module)
+        if found is None:
+            return False
+        path, place, text = found
+        if path in self._modules:
+            return True
+        if len(self._modules) >= MAX_SCRIPT_FILES:
+            self._problem(file, node, f"a script has at most {MAX_SCRIPT_FILES} modules")
+            return True
+        if modules_in(text):
+            self._problem(file, node, f"{place} has a line like {FILE_MARK.format('name.py')!r}: write it otherwise")
+            return True
+        added = _File(module, place, text, is_package=path == paths_of(module)[0])
+        self._modules[path] = added
+        self._waiting.append(added)
+        return True
+
+    def _find(self, module: str) -> tuple[str, str, str] | None:
+        """Return the path of a module in the script, where it is, and its text; None if there is none."""
+        if not all(name.isidentifier() for name in module.split(".")):
+            return None
+        for path in paths_of(module):
+            if path in self._within:
+                return path, path, self._within[path]
+        for path in paths_of(module):
+            found = self._files.find(path)
+            if found is not None:
+                return path, *found
+        return None
+
+    def _is_folder(self, module: str) -> bool:
+        folder = module.replace(".", "/")
+        return self._files.is_folder(folder) or any(path.startswith(f"{folder}/") for path in self._within)
+
+    def _problem(self, file: _File, node: ast.AST, text: str) -> None:
+        self.problems.append((file.place, getattr(node, "lineno", 1), text))

@@ -16,8 +16,9 @@ from sennit.workflows.plan.language.text import did_you_mean, format_name, forma
 from sennit.workflows.plan.language.validation_messages import describe_errors
 from sennit.workflows.plan.limits import MAX_ATTEMPTS
 from sennit.workflows.plan.programs.endings import without_json
+from sennit.workflows.plan.programs.parsing import expression
 from sennit.workflows.plan.programs.rounds import Rounds, TooLong
-from sennit.workflows.plan.programs.source import Function, Source, expression
+from sennit.workflows.plan.programs.source import Function, Source
 from sennit.workflows.plan.programs.vocabulary import (
     AS_TASKS,
     BUILTINS,
@@ -328,7 +329,7 @@ class Arguments:
                 yield from self._of_type(part)
 
     def _of_type(self, value: ast.expr) -> Found:
-        if isinstance(value, ast.Constant) and isinstance(value.value, str) and not self._is_type(value.value):
+        if isinstance(value, ast.Constant) and isinstance(value.value, str) and not self._is_type(value, value.value):
             yield "argument", value, f"the schema {value.value!r:.60} is no type: {_A_TYPE}"
         function = value.func if isinstance(value, ast.Call) else value
         meaning = self.source.meaning(function) if isinstance(function, ast.Name) else None
@@ -338,15 +339,15 @@ class Arguments:
         if isinstance(meaning, Function) or is_builtin:
             yield "argument", value, f"the function `{ast.unparse(function)}` is no type: {_A_TYPE}"
 
-    def _is_type(self, text: str) -> bool:
+    def _is_type(self, node: ast.expr, text: str) -> bool:
         try:
             tree = expression(text.strip())
         except SyntaxError:
             return False
         if not isinstance(tree, ast.Name | ast.Attribute | ast.Subscript | ast.BinOp | ast.Constant | ast.Dict):
             return False
-        known = (*TYPES, *(name for name, node in self.source.bound.get(self.source.tree, {}).items()))
-        return all(node.id in known for node in ast.walk(tree) if isinstance(node, ast.Name))
+        known = (*TYPES, *self.source.bound.get(self.source.module_tree(node), {}))
+        return all(part.id in known for part in ast.walk(tree) if isinstance(part, ast.Name))
 
     def _of_join(self, call: ast.Call, word: str) -> Found:
         arguments = {each.arg: each.value for each in call.keywords}

@@ -134,14 +134,8 @@ def is_session(source: Source, function: ast.AST) -> bool:
     """Whether a function is `main`, or one that runs as a task or a stage."""
     if not isinstance(function, ast.AsyncFunctionDef) or not source.is_top_level(function):
         return False
-    if function.name == "main":
-        return True
-    for use in source.uses.get(function.name, ()):
-        around = source.parents[use]
-        called = around.func if isinstance(around, ast.Call) and around.func is not use else None
-        if isinstance(called, ast.Name) and called.id in ("task", "pipeline") and source.meaning(use) is function:
-            return True
-    return False
+    is_main = function.name == "main" and source.parents[function] is source.tree
+    return is_main or function in source.started
 
 
 def within(node: ast.AST, but: tuple[type[ast.AST], ...] = ()) -> Iterator[ast.AST]:

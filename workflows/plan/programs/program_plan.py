@@ -11,7 +11,9 @@ from sennit.workflows.plan.language.nodes import Instead, Plan, Program
 from sennit.workflows.plan.language.problems import Problem, Where
 from sennit.workflows.plan.language.text import format_name, nearest_or_known
 from sennit.workflows.plan.limits import MAX_SCRIPT_PROBLEMS
-from sennit.workflows.plan.programs.source import Source, file_of, parsed
+from sennit.workflows.plan.programs.files import file_of
+from sennit.workflows.plan.programs.parsing import parsed
+from sennit.workflows.plan.programs.source import source_of
 from sennit.workflows.plan.programs.syntax import parameters_of, problems_in
 from sennit.workflows.plan.programs.vocabulary import NO_TOOLS
 
@@ -124,12 +126,14 @@ def _wrong_arguments(script: str, arguments: Collection[str]) -> Iterator[tuple[
 def tools_called(script: str) -> Iterator[str]:
     """Yield the names that a script calls, or gives to others, and defines nowhere; and those in lists of `tools`."""
     try:
-        source = Source(parsed(script))
+        source = source_of(script)
     except SyntaxError:
         return
     for node in source.nodes:
-        if isinstance(node, ast.Name) and source.meaning(node) is None and node.id not in NO_TOOLS:
-            yield node.id
+        if isinstance(node, ast.Name) and source.meaning(node) is None:
+            is_of_module = "." in node.id
+            if not is_of_module and node.id not in NO_TOOLS:
+                yield node.id
         if isinstance(node, ast.keyword) and node.arg == "tools" and isinstance(node.value, ast.List | ast.Tuple):
             names = (each.value for each in node.value.elts if isinstance(each, ast.Constant))
             yield from (name for name in names if isinstance(name, str))

@@ -1,53 +1,42 @@
-"""A script as a tree in which each node knows what is around it, and each name what it stands for.
-
-A script may be put together from several files: first the program, then each module behind a line with its name.
+"""A script as trees in which each node knows what is around it, and each name what it stands for, in its file or in
+another one.
 """
 
 import ast
-import re
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
-from sennit.workflows.plan.bounded_cache import BoundedCache
-from sennit.workflows.plan.language.text import text_bytes
-from sennit.workflows.plan.limits import (
-    MAX_BRACES,
-    MAX_EXPRESSION_CHARACTERS,
-    MAX_KEPT_MODULES_BYTES,
-    MAX_KEPT_NAMES_BYTES,
-    MAX_KEPT_TREES_BYTES,
-    MAX_SCRIPT_BYTES,
-    MAX_TREE_LEVELS,
-    MAX_TREE_NODES,
-)
-from sennit.workflows.plan.programs.vocabulary import MODULES, UNUSABLE, WORDS
+from sennit.workflows.plan.programs.files import files_in, own_name
+from sennit.workflows.plan.programs.parsing import Trees, new_trees, trees_in
+from sennit.workflows.plan.programs.vocabulary import RUN_PROGRAM
 
-_NUMBER_BITS = 14_000
-"""Python writes no longer numbers as text."""
-Tree = TypeVar("Tree", ast.Module, ast.Expression)
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-FILE_MARK = "# ==== {}.py ===="
-"""Stands before a module, with its name."""
-NAME_MARK = "# ==== main: {} ===="
-"""Stands behind a program that was read from a file, with the name of that."""
-QUALIFIED = "{}__{}"
-"""A name of a module, as it is written in a script: people read `module.name`."""
-_MARKED = re.compile(r"^# ==== (\w+)\.py ====$", re.MULTILINE)
-_NAMED = re.compile(r"^# ==== main: (\S.{,80}) ====\n?", re.MULTILINE)
-_PLACED = re.compile(r" \((?:line \d+|(?:[^():]|\(\w*\)){1,80}\.py:\d+): ")
-_NODE_BYTES = 400
-"""Of a node of a tree, with its fields; 200 to 310 were measured."""
-_NO_PLACE = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.Module)
+_IMPORTS = 50
+"""So many imports are followed from one module to the next until what they name is defined."""
+
+
+def source_of(script: str) -> "Source":
+    """Return a script with its modules. What a program names of a module, as in `helpers.look`, is one name there, and
+    `run_program("topic", ...)` is `task(topic.main, ...)`. Raises SyntaxError as `trees_in` does.
+    """
+    trees, own = trees_in(script), own_name(script)
+    packages = frozenset(file.module for file in files_in(script) if file.is_package)
+    if len(trees) == 1 and RUN_PROGRAM not in script:
+        return Source(trees, packages, own)
+    trees = new_trees(script)
+    _name_what_modules_define(Source(trees, packages, own))
+    return Source(trees, packages, own)
 
 
 @dataclass(slots=True)
 class Source:
-    """A script that parses."""
+    """A script that parses: its trees by module, which of these are packages, and the name by which it runs itself."""
 
-    tree: ast.Module
+    trees: Trees
+    packages: frozenset[str] = frozenset()
+    own: str = ""
     nodes: list[ast.AST] = field(default_factory=list)
     parents: dict[ast.AST, ast.AST] = field(default_factory=dict)
     bound: dict[ast.AST, dict[str, ast.AST]] = field(default_factory=dict)
@@ -58,15 +47,21 @@ class Source:
     """Where names are bound first of those that are bound again in the same scope."""
     uses: dict[str, list[ast.Name]] = field(default_factory=dict)
     """Where each name is read."""
+    started: set[ast.AST] = field(default_factory=set)
+    """The functions that run as tasks or stages."""
     _looping: dict[tuple[ast.AST, str], list[ast.AST]] = field(default_factory=dict)
     """For each scope the names that only comprehensions in it bind, with those."""
     _globals: dict[ast.AST, set[str]] = field(default_factory=dict)
     """For each function the names that it says are those of the module."""
     _scope: dict[ast.AST, ast.AST] = field(default_factory=dict)
     """The innermost scope that each node stands in."""
+    _names: dict[ast.AST, str] = field(default_factory=dict)
+    """The name of each module."""
 
     def __post_init__(self) -> None:
-        self.nodes.append(self.tree)
+        for name, tree in self.trees.items():
+            self._names[tree] = name
+            self.nodes.append(tree)
         for node in self.nodes:
             children = [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr_context)]
             self.nodes.extend(children)
@@ -75,15 +70,7 @@ class Source:
             self._scope.update(dict.fromkeys(children, scope))
         for node in self.nodes:
             for name in _names_bound(node):
-                scope = self._scope_bound_in(node)
-                first = self.bound.setdefault(scope, {}).setdefault(name, node)
-                if first is not node:
-                    self.again.add(first)
-                loop = self._comprehension(node)
-                if loop is None or (first is not node and (scope, name) not in self._looping):
-                    self._looping.pop((scope, name), None)
-                else:
-                    self._looping.setdefault((scope, name), []).append(loop)
+                self._bind(name, node)
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
                 self.uses.setdefault(node.id, []).append(node)
                 for scope in self.scopes(node):
@@ -93,6 +80,40 @@ class Source:
                 self._share(node)
             elif isinstance(node, ast.Global):
                 self._globals.setdefault(self._scope[node], set()).update(node.names)
+            elif isinstance(node, ast.Call):
+                self._note_started(node)
+
+    def _bind(self, name: str, node: ast.AST) -> None:
+        """Note that a node binds a name in its scope."""
+        scope = self._scope[node]
+        first = self.bound.setdefault(scope, {}).setdefault(name, node)
+        if first is not node:
+            self.again.add(first)
+        loop = self._comprehension(node)
+        if loop is None or (first is not node and (scope, name) not in self._looping):
+            self._looping.pop((scope, name), None)
+        else:
+            self._looping.setdefault((scope, name), []).append(loop)
+
+    @property
+    def tree(self) -> ast.Module:
+        """The tree of the program."""
+        return self.trees[""]
+
+    @property
+    def top(self) -> dict[str, ast.AST]:
+        """The names at the top of the program, with where each is first bound."""
+        return self.bound.get(self.tree, {})
+
+    def _note_started(self, call: ast.Call) -> None:
+        """Note the functions that `task` and `pipeline` are given."""
+        word = call.func
+        if not (isinstance(word, ast.Name) and word.id in ("task", "pipeline") and self.meaning(word) is None):
+            return
+        for argument in call.args:
+            function = self.meaning(argument) if isinstance(argument, ast.Name) else None
+            if function is not None:
+                self.started.add(function)
 
     def _share(self, node: ast.Nonlocal) -> None:
         """Have names be those of a function around: they are bound there, and again here."""
@@ -143,9 +164,119 @@ class Source:
         return None
 
     def meaning(self, name: ast.Name) -> ast.AST | None:
-        """Return where the name is bound, in the innermost scope that does; None if no scope does."""
+        """Return where the name is bound, in the innermost scope that does; None if no scope does. What is imported of
+        a module of the script is bound there.
+        """
+        module, _, of_module = name.id.rpartition(".")
+        if module:
+            return self.defined(module, of_module)
         scope = self.scope_of(name)
-        return None if scope is None else self.bound[scope][name.id]
+        if scope is None:
+            return self._of_star(name)
+        bound = self.bound[scope][name.id]
+        return self._followed(bound) or bound
+
+    # Modules of the script.
+
+    def module_of(self, node: ast.AST) -> str:
+        """Return the module that a node stands in, "" for the program."""
+        return self._names[self.module_tree(node)]
+
+    def module_tree(self, node: ast.AST) -> ast.AST:
+        """Return the tree of the module that a node stands in."""
+        for scope in self.scopes(node):
+            node = scope
+        return node
+
+    def is_module(self, name: str) -> bool:
+        """Whether the script has a module of that name, or modules in a package of that name."""
+        return bool(name) and (name in self.trees or any(module.startswith(f"{name}.") for module in self.trees))
+
+    def defined(self, module: str, name: str, imports: int = _IMPORTS) -> ast.AST | None:
+        """Return where a module of the script binds a name at its top, or where that is bound which it imports; None if
+        it does not.
+        """
+        if module == self.own and module not in self.trees:
+            module = ""
+        tree = self.trees.get(module)
+        if tree is None or not imports:
+            return None
+        bound = self.bound.get(tree, {}).get(name)
+        if bound is not None:
+            return self._followed(bound, imports - 1) or bound
+        for star in self._stars(tree):
+            bound = self.defined(star, name, imports - 1)
+            if bound is not None and not name.startswith("_"):
+                return bound
+        return None
+
+    def names_of(self, module: str) -> list[str]:
+        """Return the names that a module of the script binds at its top."""
+        return sorted(self.bound.get(self.trees[module], {})) if module in self.trees else []
+
+    def is_open(self, module: str) -> bool:
+        """Whether a module may have names that nobody sees before it runs."""
+        modules = [module]
+        for each in modules:  # which grows
+            tree = self.trees.get(each)
+            if tree is None:
+                return True
+            if "__getattr__" in self.bound.get(tree, {}) or "globals" in self.read.get(tree, ()):
+                return True
+            modules += [star for star in self._stars(tree) if star not in modules]
+        return False
+
+    def imported_module(self, node: ast.ImportFrom) -> str:
+        """Return the whole name of the module that a statement imports from, "" if there is no package around it."""
+        if not node.level:
+            return node.module or ""
+        module = self.module_of(node)
+        package = module.split(".")
+        if module not in self.packages:
+            package.pop()
+        above = node.level - 1
+        if not package or len(package) <= above:
+            return ""
+        names = [*package[: len(package) - above], *([node.module] if node.module else [])]
+        return ".".join(names)
+
+    def module_named(self, value: ast.AST) -> str:
+        """Return the module of the script that an expression stands for, "" for any other."""
+        if isinstance(value, ast.Attribute):
+            package = self.module_named(value.value)
+            name = f"{package}.{value.attr}"
+            is_module = package and self.is_module(name) and self.defined(package, value.attr) is None
+            return name if is_module else ""
+        scope = self.scope_of(value) if isinstance(value, ast.Name) and "." not in value.id else None
+        bound = self.bound[scope][value.id] if scope is not None and isinstance(value, ast.Name) else None
+        if not isinstance(bound, ast.alias):
+            return ""
+        around = self.parents[bound]
+        if isinstance(around, ast.ImportFrom):
+            module = self.imported_module(around)
+            name = f"{module}.{bound.name}"
+            return name if self.is_module(name) and self.defined(module, bound.name) is None else ""
+        name = bound.name if bound.asname else bound.name.partition(".")[0]
+        return name if self.is_module(name) else ""
+
+    def _followed(self, bound: ast.AST, imports: int = _IMPORTS) -> ast.AST | None:
+        """Return where that is bound which a name is imported as, None for what is not of a module of the script."""
+        around = self.parents.get(bound) if isinstance(bound, ast.alias) else None
+        if not isinstance(bound, ast.alias) or not isinstance(around, ast.ImportFrom):
+            return None
+        return self.defined(self.imported_module(around), bound.name, imports)
+
+    def _stars(self, tree: ast.Module) -> Iterator[str]:
+        """Yield the modules of which a module imports all names."""
+        for statement in tree.body:
+            if isinstance(statement, ast.ImportFrom) and statement.names[0].name == "*":
+                yield self.imported_module(statement)
+
+    def _of_star(self, name: ast.Name) -> ast.AST | None:
+        """Return where a name is bound that its module has by `from m import *`."""
+        tree = self.module_tree(name)
+        module = self._names[tree]
+        return self.defined(module, name.id) if "*" in self.bound.get(tree, {}) else None
 
     def assigned(self, value: ast.expr) -> ast.expr:
         """Return what a name is given where it is given something once, any other expression as it is."""
@@ -167,10 +298,41 @@ class Source:
         return meaning.name if meaning.asname else meaning.name.partition(".")[0]
 
     def is_top_level(self, node: ast.AST) -> bool:
-        return self.parents.get(node) is self.tree
+        """Whether a node stands at the top of its module."""
+        return isinstance(self.parents.get(node), ast.Module)
 
-    def _scope_bound_in(self, node: ast.AST) -> ast.AST:
-        return next(self.scopes(node), self.tree)
+
+def _name_what_modules_define(source: Source) -> None:
+    """Write one name for each `helpers.look` in the trees, and `task(topic.main, ...)` for each
+    `run_program("topic", ...)`.
+    """
+    for node in source.nodes:
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and not source.module_named(node):
+            module = source.module_named(node.value)
+            if module:
+                name = ast.Name(f"{module}.{node.attr}", ast.Load())
+                _put_in_place(source, node, ast.copy_location(name, node))
+        elif isinstance(node, ast.Call):
+            _name_program(source, node)
+
+
+def _name_program(source: Source, call: ast.Call) -> None:
+    """Write `task` for `run_program` in a call that runs a program of the script."""
+    match call:
+        case ast.Call(func=ast.Name(id=word) as function, args=[ast.Constant(value=str(program)) as name, *_]):
+            is_known = program in source.trees or (program and program == source.own)
+            if word == RUN_PROGRAM and is_known and source.meaning(function) is None:
+                call.func = ast.copy_location(ast.Name("task", ast.Load()), function)
+                call.args[0] = ast.copy_location(ast.Name(f"{program}.main", ast.Load()), name)
+
+
+def _put_in_place(source: Source, node: ast.expr, instead: ast.expr) -> None:
+    around = source.parents[node]
+    for name, value in ast.iter_fields(around):
+        if value is node:
+            setattr(around, name, instead)
+        elif isinstance(value, list) and node in value:
+            value[value.index(node)] = instead
 
 
 def _names_bound(node: ast.AST) -> Iterator[str]:
@@ -185,241 +347,6 @@ def _names_bound(node: ast.AST) -> Iterator[str]:
             yield name
         case ast.MatchMapping(rest=str(name)):
             yield name
-
-
-class TooLarge(SyntaxError):
-    """The text is over the budget."""
-
-    def __init__(self, message: str, line: int = 1) -> None:
-        super().__init__(message, (None, line, None, None))
-
-
-def parsed(script: str) -> ast.Module:
-    """Return the tree of a script, which nobody changes: a check asks for the same one several times.
-
-    Raises SyntaxError, also for a script that is over the budget: its bytes are counted first, and nothing walks its
-    tree before its nodes and their depth are.
-    """
-    return _TREES.get_or_make(script, lambda: _parsed(script))
-
-
-def _parsed(script: str) -> ast.Module:
-    if text_bytes(script) > MAX_SCRIPT_BYTES:
-        most = f"{MAX_SCRIPT_BYTES >> 20} MB"
-        raise TooLarge(f"it has more than {most}: read data with tools, or give it as arguments")
-    if script.count("{") > MAX_BRACES:
-        raise TooLarge(f"it has more than {MAX_BRACES:,} `{{`: read data with tools")
-    return _within_budget(script, ast.parse)
-
-
-def modules_in(script: str) -> tuple[tuple[int, str], ...]:
-    """Return the modules that a script was put together from: the line before the first of each, and its name."""
-    return _MODULES.get_or_make(script, lambda: _modules_in(script))  # each call of a program asks
-
-
-def _modules_in(script: str) -> tuple[tuple[int, str], ...]:
-    found, line, begin = [], 1, 0
-    for mark in _MARKED.finditer(script):
-        line, begin = line + script.count("\n", begin, mark.start()), mark.start()
-        found.append((line, mark[1]))
-    return tuple(found)
-
-
-def with_name(script: str, path: str) -> str:
-    """Return a program that says from which file it was read; of "" it says nothing."""
-    if not path:
-        return script
-    return f"{without_name(script).rstrip()}\n{NAME_MARK.format(path.rpartition('/')[2][-80:])}\n"
-
-
-def without_name(script: str) -> str:
-    """Return a script without the name of its file."""
-    return _NAMED.sub("", script)
-
-
-def file_of(script: str) -> str:
-    """Return the name of the file that a program was read from, "" if it does not say it."""
-    found = _NAMED.search(script)
-    return found[1] if found is not None else ""
-
-
-def place_in(script: str, line: int) -> int | str:
-    """Return a line of a script as people know it: `12` of the program, `"helpers.py:3"` of a module."""
-    return place_among(modules_in(script), line)
-
-
-def place_among(modules: Sequence[tuple[int, str]], line: int) -> int | str:
-    """Return a line as people know it in a script that has these modules, as `modules_in` gives them."""
-    number = bisect_left(modules, (line, ""))
-    if not number:
-        return line
-    first, name = modules[number - 1]
-    return f"{name}.py:{line - first}"
-
-
-def line_text(place: int | str) -> str:
-    """Return a place in a script as people read it: `line 12`, `helpers.py:3`."""
-    return place if isinstance(place, str) else f"line {place}"
-
-
-def line_in_file(script: str, line: int) -> str:
-    """Return a line of a script as people read it, with its file if that is known: `research.py:12`."""
-    place, file = place_in(script, line), file_of(script)
-    return f"{file}:{place}" if file and isinstance(place, int) else line_text(place)
-
-
-def without_line(error: str) -> str:
-    """Return an error of a script without the place and the text of its line, with which it may end."""
-    placed = [found.start() for found in _PLACED.finditer(error)]
-    return error[: placed[-1]] if placed else error
-
-
-def cause_in(error: str) -> str:
-    """Return what a task raised, by the error of its node: with its own type, and without its line."""
-    for kind in ("ProgramFailed: ", "CallFailed: "):
-        if error.startswith(kind):
-            return without_line(error.removeprefix(kind))
-    return error
-
-
-def as_known(script: str, text: str) -> str:
-    """Return a text about a script with the names of its modules as people know them: `helpers.look`."""
-    names = _NAMES.get_or_make(script, lambda: _qualified(script))
-    return re.sub(r"(?<!\w)\w+__\w+", lambda found: names.get(found[0], found[0]), text) if names else text
-
-
-def _qualified(script: str) -> dict[str, str]:
-    """Return the names of a script's modules as people know them, by those that they have in the script."""
-    modules = [name for _, name in modules_in(script)]
-    try:
-        tree = parsed(script) if modules else ast.Module([], [])
-    except SyntaxError:
-        return {}
-    begin = {QUALIFIED.format(module, ""): f"{module}." for module in modules}
-    bound = Source(tree).bound.get(tree, {})
-    return {name: known + name[len(mine) :] for name in bound for mine, known in begin.items() if name.startswith(mine)}
-
-
-_TREES = BoundedCache[str, ast.Module](MAX_KEPT_TREES_BYTES, lambda tree: _NODE_BYTES * sum(1 for _ in ast.walk(tree)))
-_MODULES = BoundedCache[str, tuple[tuple[int, str], ...]](MAX_KEPT_MODULES_BYTES)
-_NAMES = BoundedCache[str, dict[str, str]](MAX_KEPT_NAMES_BYTES)
-
-
-def done_by_the_run(tree: ast.Module) -> list[ast.stmt]:
-    """Return the statements at the top of a script that say what the run does anyway: imports of words and tools, and a
-    call of `main`, as scripts have it that are run by themselves.
-    """
-    return [statement for statement in tree.body if _imports_words(statement) or _calls_main(statement)]
-
-
-def _without_effect(tree: ast.Module) -> list[ast.stmt]:
-    """Return what a script has at its top beside its work: what the run does anyway, and imports of Python's modules
-    that nothing else needs.
-    """
-    found = done_by_the_run(tree)
-    ours = set(map(id, found))
-    work = [each for each in tree.body if id(each) not in ours]
-    imports = [each for each in work if isinstance(each, ast.Import | ast.ImportFrom)]
-    if all(map(_is_known, imports)):
-        return found
-    used = {part.id for each in work for part in ast.walk(each) if isinstance(part, ast.Name)}
-    return [*found, *(each for each in imports if not (_is_known(each) or used.intersection(_bound(each))))]
-
-
-def _bound(statement: ast.Import | ast.ImportFrom) -> list[str]:
-    return [name.asname or name.name.partition(".")[0] for name in statement.names]
-
-
-def _is_known(statement: ast.Import | ast.ImportFrom) -> bool:
-    """Whether all that an import names is for the check: a module that scripts have, or none of Python's."""
-    names = [each.name for each in statement.names]
-    names = [statement.module or ""] if isinstance(statement, ast.ImportFrom) else names
-    roots = [name.partition(".")[0] for name in names]
-    return any(name in MODULES for name in names) or not set(roots) <= set(UNUSABLE)
-
-
-def _imports_words(statement: ast.stmt) -> bool:
-    if isinstance(statement, ast.Import):
-        return all(name.name == "sennit" and name.asname is None for name in statement.names)
-    if not isinstance(statement, ast.ImportFrom) or any(name.asname for name in statement.names):
-        return False
-    is_ours = (statement.module or "").partition(".")[0] in ("sennit", "tools")
-    return (is_ours and all(name.name != "*" for name in statement.names)) or all(
-        name.name in WORDS for name in statement.names
-    )
-
-
-def _calls_main(statement: ast.stmt) -> bool:
-    match statement:
-        case ast.If(
-            test=ast.Compare(left=ast.Name(id="__name__"), ops=[ast.Eq()], comparators=[ast.Constant("__main__")])
-        ):
-            return not statement.orelse
-        case ast.Expr(value=ast.Call(func=ast.Name(id="print"), args=[value])) | ast.Expr(value=value):
-            if isinstance(value, ast.Call) and ast.unparse(value.func) == "asyncio.run" and len(value.args) == 1:
-                value = value.args[0]
-            elif isinstance(value, ast.Await):
-                value = value.value
-            return isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "main"
-    return False
-
-
-def own_text(script: str) -> str:
-    """Return a script without what the run does anyway, each other line in its place. One that does not parse stays as
-    it is.
-    """
-    try:
-        tree = ast.parse(script)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return script
-    lines = script.encode().split(b"\n")
-    for statement in _without_effect(tree):
-        first, last = statement.lineno - 1, (statement.end_lineno or 1) - 1
-        after = lines[last][statement.end_col_offset or 0 :]
-        lines[first : last + 1] = [lines[first][: statement.col_offset] + b"pass", *[b""] * (last - first)]
-        lines[last] += after
-    return b"\n".join(lines).decode(errors="replace")
-
-
-def expression(text: str) -> ast.expr:
-    """Return the tree of an expression. Raises SyntaxError, also for one that is over the budget."""
-    if len(text) > MAX_EXPRESSION_CHARACTERS:
-        raise TooLarge(f"it has more than {MAX_EXPRESSION_CHARACTERS:,} characters")
-    return _within_budget(text, lambda text: ast.parse(text, mode="eval")).body
-
-
-def _within_budget(text: str, parse: Callable[[str], Tree]) -> Tree:
-    try:
-        tree = parse(text)
-    except ValueError as error:
-        raise SyntaxError(str(error), (None, 1, None, None)) from None
-    except (RecursionError, MemoryError):
-        raise TooLarge("it is too large or nested too deep: write it in several steps") from None
-    _count(tree)
-    if isinstance(tree, ast.Module):
-        ignored = {id(statement) for statement in _without_effect(tree)}
-        tree.body = [statement for statement in tree.body if id(statement) not in ignored]
-    return tree
-
-
-def _count(tree: ast.AST) -> None:
-    """Raise TooLarge for a tree of too many nodes or too many levels, and for a number too long to be written."""
-    level: list[tuple[ast.AST, int]] = [(tree, 1)]
-    count = depth = 0
-    while level:
-        depth += 1
-        below = list[tuple[ast.AST, int]]()
-        for node, above in level:
-            count += 1
-            line = getattr(node, "lineno", above)
-            if count > MAX_TREE_NODES:
-                raise TooLarge(f"it has more than {MAX_TREE_NODES:,} parts: give a part of it to tools", line)
-            if depth > MAX_TREE_LEVELS:
-                raise TooLarge(f"it is nested more than {MAX_TREE_LEVELS} levels deep: write it in several steps", line)
-            if isinstance(node, ast.Constant) and type(node.value) is int and node.value.bit_length() > _NUMBER_BITS:
-                raise TooLarge("the number is too long: compute it", line)
-            below += [(child, line) for child in ast.iter_child_nodes(node) if not isinstance(child, _NO_PLACE)]
-        level = below
 
 
 def line_of(node: Any) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sennit.workflows.plan.language.problems import OFFERED, Problem
-from sennit.workflows.plan.language.text import did_you_mean, format_name
+from sennit.workflows.plan.language.text import did_you_mean, format_name, nearest_or_known
 from sennit.workflows.plan.limits import MAX_SCRIPT_PROBLEMS
 from sennit.workflows.plan.programs.arguments import Arguments
 from sennit.workflows.plan.programs.endings import (
@@ -18,8 +18,10 @@ from sennit.workflows.plan.programs.endings import (
     read_before_bound,
     returned_without_json,
 )
+from sennit.workflows.plan.programs.files import place_in
+from sennit.workflows.plan.programs.parsing import TooLarge, parsed
 from sennit.workflows.plan.programs.shapes import Shapes
-from sennit.workflows.plan.programs.source import Function, Source, TooLarge, as_known, line_of, parsed, place_in
+from sennit.workflows.plan.programs.source import Function, Source, line_of, source_of
 from sennit.workflows.plan.programs.uses import CONTAINERS, Uses
 from sennit.workflows.plan.programs.vocabulary import (
     AS_TASKS,
@@ -70,18 +72,15 @@ def doubts_in(script: str, tools: Mapping[str, Any]) -> list[Problem]:
 
 def _found_in(script: str, tools: Mapping[str, Any]) -> list[Problem]:
     try:
-        source = Source(parsed(script))
+        source = source_of(script)
     except TooLarge as error:
-        return [Problem("size", ("line", error.lineno or 1), f"the script is too large: {error.msg}")]
+        return [Problem("size", ("line", place_in(script, error.lineno or 1)), f"the script is too large: {error.msg}")]
     except SyntaxError as error:
         return [Problem("syntax", ("line", place_in(script, error.lineno or 1)), f"this is not Python: {error.msg}")]
     check = _Check(source, tools)
     found = dict.fromkeys((line_of(place), code, text) for code, place, text in check.all())
     ordered = sorted(found, key=lambda problem: (problem[1] == DOUBT, problem[0]))
-    return [
-        Problem(code, ("line", place_in(script, line)), as_known(script, text))
-        for line, code, text in ordered[:MAX_SCRIPT_PROBLEMS]
-    ]
+    return [Problem(code, ("line", place_in(script, line)), text) for line, code, text in ordered[:MAX_SCRIPT_PROBLEMS]]
 
 
 def parameters_of(script: str) -> dict[str, Parameter]:
@@ -114,7 +113,7 @@ class _Check(Uses):
 
     def __init__(self, source: Source, tools: Collection[str]) -> None:
         super().__init__(source, tools)
-        self.top = source.bound.get(source.tree, {})
+        self.top = source.top
         self.known = [*tools, *WORDS, *sorted({name for names in source.bound.values() for name in names}), *BUILTINS]
         self.hints = MAX_SCRIPT_PROBLEMS
         self._named: set[ast.AST] = set()
@@ -161,16 +160,44 @@ class _Check(Uses):
                 yield "name", node, f"there is a {kind} `{name}` already: give this another name"
 
     def _import(self, node: ast.Import | ast.ImportFrom) -> Found:
-        modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else [name.name for name in node.names]
-        for module in modules:
-            if module not in MODULES:
-                hint = self._hint(module.partition(".")[0], MODULES) or _NO_MODULE
-                yield "import", node, f"there is no module {format_name(module)}{hint}"
-        for alias in node.names if isinstance(node, ast.ImportFrom) else ():
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield from self._module_of_import(node, alias.name)
+            return
+        module = self.source.imported_module(node)
+        if not module:
+            name = node.module or node.names[0].name
+            yield "import", node, f"this file is in no package: write `import {name}`"
+        elif self.source.is_module(module):
+            yield from self._from_own_module(node, module)
+        else:
+            yield from self._module_of_import(node, module)
+            yield from self._from_module_of_python(node, module)
+
+    def _module_of_import(self, node: ast.AST, module: str) -> Found:
+        if module not in MODULES and not self.source.is_module(module):
+            hint = self._hint(module.partition(".")[0], MODULES) or _NO_MODULE
+            yield "import", node, f"there is no module {format_name(module)}{hint}"
+
+    def _from_module_of_python(self, node: ast.ImportFrom, module: str) -> Found:
+        for alias in node.names:
             if alias.name == "*":
                 yield "import", node, "name what you import, in the place of `*`"
-            elif modules == ["asyncio"] and alias.name in NOT_OF_ASYNCIO:
+            elif module == "asyncio" and alias.name in NOT_OF_ASYNCIO:
                 yield "construct", node, self._of_asyncio(alias.name)
+
+    def _from_own_module(self, node: ast.ImportFrom, module: str) -> Found:
+        for alias in node.names:
+            is_known = alias.name == "*" or self.source.is_module(f"{module}.{alias.name}")
+            if not is_known and self.source.defined(module, alias.name) is None:
+                yield from self._not_in_module(node, module, alias.name)
+
+    def _not_in_module(self, node: ast.AST, module: str, name: str) -> Found:
+        """Find a name that a module of the script does not have."""
+        is_of_python = name.startswith("__")
+        if not is_of_python and not self.source.is_open(module):
+            hint = nearest_or_known(name, self.source.names_of(module))
+            yield "name", node, f"the module {format_name(module)} has no {format_name(name)}{hint}"
 
     def _attribute(self, node: ast.Attribute) -> Found:
         if node.attr in NOT_OF_ASYNCIO and self._module(node.value) == "asyncio":
@@ -211,6 +238,10 @@ class _Check(Uses):
                 yield from self._as_data(node)
 
     def _unknown(self, node: ast.Name) -> Found:
+        module, _, name = node.id.rpartition(".")
+        if module:
+            yield from self._not_in_module(node, module, name)
+            return
         is_caught = node.id in CALL_ERRORS and node.id in self._caught
         if node.id not in (*BUILTINS, *OWN_NAMES) and not is_caught:
             hint = import_of(node.id) or self._hint(node.id, self.known)
@@ -273,7 +304,7 @@ class _Check(Uses):
             yield from self._without_f(node)
         yield from self._arguments.of(node)
         if isinstance(node.func, ast.Name) and (word or self._is_async(node.func)):
-            if self.source.function(node) is self.source.tree:
+            if isinstance(self.source.function(node), ast.Module):
                 yield "top_level", node, f"the top of a script only defines things: call `{node.func.id}` in a function"
             elif word not in PLAIN and self._gives_coroutine(node.func):
                 yield from self._awaited(node, node.func)

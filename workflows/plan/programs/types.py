@@ -7,7 +7,8 @@ from typing import Any
 
 from sennit.workflows.plan.language.problems import Problem
 from sennit.workflows.plan.programs.classes import ENUMS
-from sennit.workflows.plan.programs.source import Source, as_known, parsed, place_in
+from sennit.workflows.plan.programs.files import place_in
+from sennit.workflows.plan.programs.source import source_of
 from sennit.workflows.plan.programs.syntax import DOUBT
 
 _NOT_AWAITED = {"'CoroutineType[": "; is an `await` missing?", "'Ticket[": "; wait for it with `await parallel([...])`"}
@@ -72,12 +73,12 @@ def type_problem(found: dict[str, Any], script: str) -> Problem:
     is_problem = _must_fail(code, message, script)
     if is_problem and code in (*_ARGUMENTS, _ARGUMENT):
         is_problem = not _calls_a_variable(script, int(found["location"]["row"]))
-    return Problem(code if is_problem else DOUBT, ("line", place), as_known(script, shown) + hint)
+    return Problem(code if is_problem else DOUBT, ("line", place), shown + hint)
 
 
 def _calls_a_variable(script: str, row: int) -> bool:
     """Whether what is called on a line is one of several functions, of which types ask that each takes the same."""
-    source = Source(parsed(script))
+    source = source_of(script)
     for node in source.nodes:
         if isinstance(node, ast.Call) and node.lineno <= row <= (node.end_lineno or node.lineno):
             for function in (node.func, *node.args[:1]):

@@ -11,7 +11,7 @@ from sennit.workflows.plan.compile.forecast import AGENT_TOKENS, GUESSED_TOKENS
 from sennit.workflows.plan.language.text import text_bytes
 from sennit.workflows.plan.limits import MAX_QUOTED_CALLS, MAX_QUOTED_LEVELS
 from sennit.workflows.plan.programs.rounds import MANY, Rounds, Size, TooLong, Values
-from sennit.workflows.plan.programs.source import Function, Source, line_of, parsed
+from sennit.workflows.plan.programs.source import Function, Source, line_of, source_of
 from sennit.workflows.plan.programs.syntax import parameters_of
 from sennit.workflows.plan.programs.vocabulary import AS_TASKS
 from sennit.workflows.plan.quotes.counted_loops import CountedLoops
@@ -31,7 +31,7 @@ def quote_of(
     script: str, tools: Mapping[str, Mapping[str, Any]], prices: Prices, inputs: Mapping[str, Any] | None = None
 ) -> Quote:
     """Return the quote of a script that has no problems; inputs that are not given have their defaults."""
-    reader = _Reader(Source(parsed(script)), tools, prices)
+    reader = _Reader(source_of(script), tools, prices)
     arguments = {name: parameter.default for name, parameter in parameters_of(script).items()} | dict(inputs or {})
     may_write: tuple[str, ...] = ()
     try:
@@ -85,7 +85,7 @@ class _Reader:
 
     def main(self, arguments: Mapping[str, Any]) -> Counts:
         """Return what the program calls with these arguments."""
-        main = self.source.bound[self.source.tree]["main"]
+        main = self.source.top["main"]
         if not isinstance(main, Function):
             return {}
         values: dict[ast.AST, tuple[int | None, Size]] = {}
@@ -269,7 +269,7 @@ class _Reader:
         meaning = self.source.meaning(node)
         around = self.source.parents.get(meaning) if isinstance(meaning, ast.Name) else None
         is_at_top = isinstance(around, ast.Assign) and self.source.is_top_level(around)
-        is_read = self.source.function(node) is not self.source.tree
+        is_read = not isinstance(self.source.function(node), ast.Module)
         return around.value if is_read and is_at_top and isinstance(around, ast.Assign) else None
 
     def _is_value(self, node: ast.Name) -> bool:

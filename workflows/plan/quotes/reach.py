@@ -14,8 +14,10 @@ def reached(source: Source, skipped: Collection[ast.AST]) -> Iterator[ast.AST]:
     that a statement or an attribute calls, defaults, decorators. What is `skipped` is left out with all in it.
     """
     methods = _methods(source)
-    main = source.bound[source.tree].get("main")
-    waiting: list[ast.AST] = [statement for statement in source.tree.body if not _is_definition(statement)]
+    main = source.top.get("main")
+    # The top of each module runs when it is imported.
+    statements = [statement for tree in source.trees.values() for statement in tree.body]
+    waiting: list[ast.AST] = [statement for statement in statements if not _is_definition(statement)]
     waiting += [main] if main is not None else []
     begun = set[ast.AST]()
     while waiting:

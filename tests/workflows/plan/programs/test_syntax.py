@@ -92,7 +92,7 @@ IN_MAIN = [
     ("import socket", "import", "no module `socket`: a script reaches no network; use a tool"),
     ("import jsn", "import", "no module `jsn`; did you mean `json`?"),
     ("from json import *", "import", "name what you import"),
-    ("from . import x", "import", "no module"),
+    ("from . import x", "import", "in no package"),
     (
         "import asyncio\nasyncio.to_thread(look, 1)",
         "construct",
