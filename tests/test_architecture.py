@@ -58,6 +58,7 @@ THIRD_PARTIES = {
     "workflows/": ("pydantic", "pydantic_core", "temporalio"),
     "activities/providers/pydantic_ai/": ("pydantic_ai",),
     "activities/providers/": ("pydantic", "pydantic_core"),
+    "activities/http/headers_command.py": ("pydantic",),
     "activities/http/": ("httpx",),
     "activities/storage/s3.py": ("obstore",),
     "activities/storage/grants.py": ("pydantic", "filelock"),

@@ -28,7 +28,7 @@ def main(arguments: Sequence[str]) -> int:
 def print_headers(arguments: Sequence[str]) -> int:
     """Write the headers of the login at a server as a `headers_command` does. Raises WrongSetting."""
     name, url = arguments
-    from sennit.activities.toolbox.mcp.credentials import REFUSED_VARIABLE
+    from sennit.activities.http.headers_command import REFUSED_VARIABLE
     from sennit.activities.toolbox.mcp.logins import headers_of, login_file
 
     file = login_file(read_settings().logins, name)

@@ -100,7 +100,8 @@ async def lag_of_sessions(declared: dict[str, Any]) -> float:
     pytest.importorskip("mcp", reason="needs the extra mcp")
     from sennit.activities.toolbox.configuration import Secrets
     from sennit.activities.toolbox.mcp.configuration import ServerDeclaration
-    from sennit.activities.toolbox.mcp.session import Session, SessionThread
+    from sennit.activities.toolbox.mcp.session import Session
+    from sennit.activities.toolbox.server_thread import ServerThread
 
     session = Session("my", ServerDeclaration.model_validate({**declared, "start_timeout": "3s"}), Secrets({}))
 
@@ -109,7 +110,7 @@ async def lag_of_sessions(declared: dict[str, Any]) -> float:
             await session.list_offers()
         return lag.seconds
 
-    return await SessionThread().start(listed())
+    return await ServerThread("mcp").start(listed())
 
 
 @pytest.mark.parametrize("size", [1, 100_000])

@@ -5,7 +5,7 @@ session goes on.
 """
 
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import Final
 
 import httpx2
@@ -13,6 +13,7 @@ from httpx2 import AsyncBaseTransport, AsyncByteStream, AsyncHTTPTransport, Requ
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR
 
 from sennit.activities.http.addresses import Destination, admit
+from sennit.activities.http.headers_command import HeadersCommand
 from sennit.activities.http.turns import Turns
 from sennit.activities.limits import MAX_SERVER_MESSAGE_BYTES
 from sennit.activities.providers.sse import EventParser
@@ -112,6 +113,27 @@ class _Paced(AsyncByteStream):
 
     async def aclose(self) -> None:
         await self._inner.aclose()
+
+
+class CommandAuth(httpx2.Auth):
+    """Adds to each request the headers that a command prints. A request whose headers a server refuses with 401 goes
+    out once more with others, as the server has done nothing.
+    """
+
+    def __init__(self, command: HeadersCommand) -> None:
+        self._command = command
+
+    async def async_auth_flow(self, request: Request) -> AsyncGenerator[Request, Response]:
+        """Raises CommandFailed before anything was sent."""
+        used = await self._command.current()
+        if used is None:
+            yield request
+            return
+        request.headers.update(used)
+        response = yield request
+        if response.status_code == httpx2.codes.UNAUTHORIZED:
+            request.headers.update(await self._command.renewed(used))
+            yield request
 
 
 def failed(message: str, data: str | None = None) -> Response:

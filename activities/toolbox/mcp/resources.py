@@ -8,8 +8,9 @@ from pydantic import TypeAdapter
 from sennit.activities.limits import MAX_MESSAGE_CHARACTERS
 from sennit.activities.toolbox.definition import Tool, ToolContext
 from sennit.activities.toolbox.mcp.answers import McpText, content_of, failures, text_of
-from sennit.activities.toolbox.mcp.session import Listed, Session, SessionThread
+from sennit.activities.toolbox.mcp.session import Listed, Session
 from sennit.activities.toolbox.redaction import mask
+from sennit.activities.toolbox.server_thread import ServerThread
 from sennit.workflows.plan.language.text import one_line, printable
 
 TOOL: Final = "read_resource"
@@ -20,7 +21,7 @@ _SCHEMA: Final = {
 }
 
 
-def resource_tool(name: str, session: Session, thread: SessionThread, listed: Listed) -> Tool:
+def resource_tool(name: str, session: Session, thread: ServerThread, listed: Listed) -> Tool:
     """Return the tool of that name. What it lists is what the server had when it listed its tools."""
     server = session.declared
     known: list[Resource | ResourceTemplate] = [*listed.resources, *listed.templates]

@@ -7,9 +7,8 @@ that floods its pipe delays nobody else.
 import asyncio
 import logging
 import sys
-import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
@@ -34,6 +33,7 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter
 
+from sennit.activities.http.headers_command import HeadersCommand
 from sennit.activities.limits import MAX_SERVER_PAUSE_SECONDS, MAX_TOOL_PAGES
 from sennit.activities.toolbox.configuration import Secrets
 from sennit.activities.toolbox.errors import (
@@ -45,7 +45,6 @@ from sennit.activities.toolbox.errors import (
     ToolSetupError,
 )
 from sennit.activities.toolbox.mcp.configuration import ServerDeclaration
-from sennit.activities.toolbox.mcp.credentials import HeadersCommand
 from sennit.activities.toolbox.mcp.http_transport import NOT_BEGUN, REFUSED
 from sennit.activities.toolbox.mcp.logins import login_file
 from sennit.activities.toolbox.mcp.transport import Server, Transport, leave_out
@@ -74,22 +73,6 @@ class Listed(NamedTuple):
     tools: Sequence[Tool]
     resources: Sequence[Resource] = ()
     templates: Sequence[ResourceTemplate] = ()
-
-
-class SessionThread:
-    """The thread and the event loop of all sessions of this process."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        threading.Thread(target=self._loop.run_forever, name="mcp", daemon=True).start()
-
-    def start(self, work: Coroutine[Any, Any, T]) -> "asyncio.Future[T]":
-        """Run `work` there, from another event loop; cancelling the future cancels it."""
-        return asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
-
-    def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run `work` there and wait, from a thread without an event loop."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
 
 class Connection:

@@ -25,10 +25,11 @@ from sennit.activities.toolbox.errors import (
 from sennit.activities.toolbox.mcp.answers import McpText, failures, output_of
 from sennit.activities.toolbox.mcp.configuration import Declarations
 from sennit.activities.toolbox.mcp.resources import TOOL, resource_tool
-from sennit.activities.toolbox.mcp.session import Hears, Listed, Session, SessionThread
+from sennit.activities.toolbox.mcp.session import Hears, Listed, Session
 from sennit.activities.toolbox.mcp.transport import leave_out
 from sennit.activities.toolbox.redaction import mask
 from sennit.activities.toolbox.registry import Registry
+from sennit.activities.toolbox.server_thread import ServerThread
 from sennit.workflows.plan.language.text import one_line, printable
 
 _MARKED: Final = (
@@ -65,7 +66,7 @@ class McpServers:
         self._absences: dict[str, str] = {}
         self._registry: Registry | None = None
         self._changes = threading.Lock()
-        self._thread = SessionThread()
+        self._thread = ServerThread("mcp")
         self._tasks = self._thread.wait(self._start())
 
     def offer(self, registry: Registry) -> None:
@@ -146,7 +147,7 @@ class McpServers:
         registry.set_absent(prefix, self._absences.get(session.name, ""))
 
 
-def _tools_of(session: Session, thread: SessionThread, listed: Listed) -> list[Tool]:
+def _tools_of(session: Session, thread: ServerThread, listed: Listed) -> list[Tool]:
     """Return the tools to offer; one that cannot be is left out, as are those that would have the same name."""
     offered = [each for each in listed.tools if session.declared.offers(each.name)]
     names = Counter(_name(session, each.name) for each in offered)
@@ -175,7 +176,7 @@ def _name(session: Session, tool: str) -> str:
     return _ODD.sub("_", f"{session.name}_{tool}")
 
 
-def _tool(session: Session, thread: SessionThread, declared: McpTool, version: str) -> Tool:
+def _tool(session: Session, thread: ServerThread, declared: McpTool, version: str) -> Tool:
     server, hints = session.declared, declared.annotations
     declared_effect = server.effect_of(declared.name)
     effect = declared_effect or "write"

@@ -36,6 +36,7 @@ from pydantic import ValidationError
 
 from sennit.activities.http.addresses import admit
 from sennit.activities.http.cookies import no_cookies
+from sennit.activities.http.headers_command import CommandFailed, HeadersCommand
 from sennit.activities.limits import (
     MAX_LOG_LINE_CHARACTERS,
     MAX_MESSAGE_CHARACTERS,
@@ -44,8 +45,7 @@ from sennit.activities.limits import (
 )
 from sennit.activities.sandbox.reaper import bound_to_this_process
 from sennit.activities.toolbox.mcp.configuration import ServerDeclaration
-from sennit.activities.toolbox.mcp.credentials import CommandFailed, HeadersCommand
-from sennit.activities.toolbox.mcp.http_transport import NOT_BEGUN, REFUSED, AdmittedTransport, failed
+from sennit.activities.toolbox.mcp.http_transport import NOT_BEGUN, REFUSED, AdmittedTransport, CommandAuth, failed
 from sennit.activities.toolbox.mcp.stdio import StdioTransport
 from sennit.activities.toolbox.redaction import redact
 from sennit.workflows.plan.language.text import both_ends, one_line, printable
@@ -244,13 +244,14 @@ class _HttpClient(httpx2.AsyncClient):
     """
 
     def __init__(self, transport: Transport, timeout: httpx2.Timeout) -> None:
+        renewed = transport.server.renewed
         super().__init__(
             headers={"accept-encoding": "identity", **transport.server.headers},
             timeout=timeout,
             transport=AdmittedTransport(transport.leave_out_deep),
             cookies=no_cookies(),
             trust_env=False,
-            auth=transport.server.renewed,
+            auth=CommandAuth(renewed) if renewed is not None else None,
         )
         self._of = transport
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from sennit.activities.http import addresses
+from sennit.activities.http.headers_command import HeadersCommand
 from sennit.activities.toolbox import Registry, ToolContext
 from sennit.activities.toolbox.errors import McpCredentialsRefused
 from sennit.activities.toolbox.redaction import redact
 
 pytest.importorskip("mcp", reason="needs the extra mcp")
-from sennit.activities.toolbox.mcp.credentials import HeadersCommand
 from sennit.activities.toolbox.mcp.tools import McpServers
 
 PLAIN = {"name": "plain", "inputSchema": {"type": "object"}}

@@ -24,9 +24,10 @@ from sennit.activities.toolbox.errors import McpToolFailed, McpUnavailable, Unkn
 
 pytest.importorskip("mcp", reason="needs the extra mcp")
 from sennit.activities.toolbox.mcp.configuration import ServerDeclaration
-from sennit.activities.toolbox.mcp.session import Hears, Session, SessionThread
+from sennit.activities.toolbox.mcp.session import Hears, Session
 from sennit.activities.toolbox.mcp.tools import McpServers
 from sennit.activities.toolbox.mcp.transport import Transport
+from sennit.activities.toolbox.server_thread import ServerThread
 
 SERVER = str(Path(__file__).parents[3] / "doubles" / "mcp_server.py")
 SECRET = "s3cret-9c1"
@@ -214,7 +215,7 @@ async def test_a_cancelled_start_leaves_no_server(tmp_path: Path) -> None:
     silent = "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(60)"
     started = tmp_path / "started"
     declared = ServerDeclaration(command=sys.executable, args=("-c", silent, str(started)))
-    thread = SessionThread()
+    thread = ServerThread("mcp")
 
     call = asyncio.ensure_future(
         thread.start(Session("silent", declared, Secrets({})).call("x", {}, Hears(print, print)))

@@ -2,15 +2,14 @@
 
 import asyncio
 import json
+import os
 import time
 from asyncio.subprocess import PIPE
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import httpx2
-from mcp.client.stdio import get_default_environment
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sennit.activities.http.client import check_headers
@@ -27,7 +26,11 @@ _EARLY_SECONDS: Final = 10.0
 """Before their end, headers are asked for again: a request with them takes time too."""
 
 
-class CommandFailed(httpx2.RequestError):
+_OF_EVERYBODY: Final = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
+"""Variables of the worker that the command gets; the others may be secrets."""
+
+
+class CommandFailed(Exception):
     """The command prints no headers. Nothing was sent."""
 
 
@@ -41,33 +44,29 @@ class _Printed(BaseModel):
 
 
 @dataclass(slots=True)
-class HeadersCommand(httpx2.Auth):
-    """Adds to each request the headers that a command has printed. They are kept until they expire; those that a server
-    refuses with 401 are replaced, and the request goes out once more, as the server has done nothing.
-    """
+class HeadersCommand:
+    """Headers that a command has printed, kept until they expire."""
 
     command: Sequence[str]
     env: Mapping[str, str]
     needs: Path | None = None
-    """A file without which there are no headers: the command is not asked, and the request goes out as it is."""
+    """A file without which there are no headers, and the command is not asked."""
     _headers: Mapping[str, str] | None = None
     _ends: float = 0.0
 
-    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        """Raises CommandFailed before anything was sent."""
+    async def current(self) -> Mapping[str, str] | None:
+        """Return the headers for a request, None where there are none. Raises CommandFailed."""
         if self.needs is not None and not self.needs.exists():
-            yield request
-            return
-        used = await self._current()
-        request.headers.update(used)
-        response = yield request
-        if response.status_code == httpx2.codes.UNAUTHORIZED:
-            if self._headers is used:  # another request may have replaced them meanwhile
-                self._headers = None
-            request.headers.update(await self._current(is_refused=True))
-            yield request
+            return None
+        return await self._kept(is_refused=False)
 
-    async def _current(self, *, is_refused: bool = False) -> Mapping[str, str]:
+    async def renewed(self, refused: Mapping[str, str]) -> Mapping[str, str]:
+        """Return headers in the place of those that a server has refused with 401. Raises CommandFailed."""
+        if self._headers is refused:  # another request may have replaced them meanwhile
+            self._headers = None
+        return await self._kept(is_refused=True)
+
+    async def _kept(self, *, is_refused: bool) -> Mapping[str, str]:
         if self._headers is None or time.monotonic() >= self._ends:
             printed = await self._printed(is_refused=is_refused)
             for secret in _secrets_in(self._headers or {}):
@@ -86,7 +85,7 @@ class HeadersCommand(httpx2.Auth):
                 *self.command,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=PIPE,
-                env={**get_default_environment(), **self.env, **told},
+                env={**_of_everybody(), **self.env, **told},
             )
         except OSError as error:
             raise CommandFailed(f"headers_command: {self.command[0]}: {error.strerror}") from None
@@ -106,6 +105,10 @@ class HeadersCommand(httpx2.Auth):
         if status != 0:
             raise CommandFailed(f"headers_command: {self.command[0]} ended with {status}")
         return _read(output)
+
+
+def _of_everybody() -> dict[str, str]:
+    return {name: os.environ[name] for name in _OF_EVERYBODY if name in os.environ}
 
 
 async def _to_end(stream: asyncio.StreamReader, limit: int) -> bytes:
