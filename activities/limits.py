@@ -8,6 +8,7 @@ from typing import Final
 from sennit.workflows.plan.limits import MAX_PAYLOAD_BYTES
 
 MAX_ADDRESSES: Final = 4  # of one host: they are tried one after the other
+MAX_AGENT_PARTS: Final = 100  # of an agent's answer that are no text: files, links and structured data
 MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024
 """Of the answer to an HTTP request, after decompression, unless the request allows another number."""
 MAX_ANSWER_BYTES_IN_REPORT: Final = 64 * 1024
@@ -27,6 +28,7 @@ live; each byte may be a chunk of its own, and takes some 30 microseconds then.
 MAX_CALCULATION_BYTES: Final = 4_000  # of the answer of the process that calculates: a number of 1,000 digits
 MAX_CALCULATOR_BYTES: Final = 128 << 20  # Address space of one process that calculates
 MAX_CELL_COLUMNS: Final = 200  # of one cell, before the table is fitted to its width
+MAX_CARD_SECONDS: Final = 5.0  # for which a worker that starts waits for the cards of its agents
 MAX_CHANGED_PATHS: Final = 100  # of a workspace that the result of a call names: a model reads them
 MAX_COMPARED_BYTES: Final = 16 * 1024 * 1024  # of a file that a write is compared with before a person approves it
 MAX_CALLS_BEHIND: Final = 8  # that one reference to a map or a join is traced to, in what is noted of a run

@@ -43,7 +43,7 @@ ORDER = (
     "sennit.activities.toolbox", "sennit.activities.http", "sennit.activities.providers",
     "sennit.activities.providers.offline", "sennit.activities.providers.pydantic_ai", "sennit.activities.toolbox.files",
     "sennit.activities.toolbox.search", "sennit.activities.toolbox.http", "sennit.activities.sandbox",
-    "sennit.activities.toolbox.mcp", "sennit.activities.storage", "sennit.activities.prompts",
+    "sennit.activities.toolbox.a2a", "sennit.activities.toolbox.mcp", "sennit.activities.storage", "sennit.activities.prompts",
     "sennit.activities.nodes", "sennit.activities.llm", "sennit.activities.programs.cpython",
     "sennit.activities.programs", "sennit.activities.runs",
     "sennit.activities", "sennit.workers", "sennit.starter.limits", "sennit.starter.dev", "sennit.starter.client",
@@ -62,6 +62,7 @@ THIRD_PARTIES = {
     "activities/http/": ("httpx",),
     "activities/storage/s3.py": ("obstore",),
     "activities/storage/grants.py": ("pydantic", "filelock"),
+    "activities/toolbox/a2a/": ("pydantic", "a2a", "google"),  # the SDK's types are protobuf's
     "activities/toolbox/mcp/": (
         "pydantic",
         "mcp",

@@ -63,6 +63,10 @@ def _store(text: str) -> Path | str:
     return _path(text)
 
 
+def _place(text: str) -> Path | str:
+    return text if "://" in text else _path(text)
+
+
 def _paths(text: str) -> tuple[Path, ...]:
     return tuple(_path(part) for part in text.split(os.pathsep) if part)
 
@@ -151,6 +155,7 @@ class WorkerSettings:
     tools_path: Annotated[tuple[Path, ...], "SENNIT_TOOLS_PATH", _paths] = ()
     imported: Annotated[Path | None, "SENNIT_IMPORTED", _path] = None
     mcp: Annotated[Path | None, "SENNIT_MCP", _path] = None
+    a2a: Annotated[Path | str | None, "SENNIT_A2A", _place] = None
     http_tools: Annotated[Path | None, "SENNIT_HTTP_TOOLS", _path] = None
     write_root: Annotated[Path | None, "SENNIT_WRITE_ROOT", _path] = None
     sandbox: Annotated[SandboxChoice, "SENNIT_SANDBOX", _choice(get_args(SandboxChoice))] = "auto"

@@ -165,6 +165,8 @@ def load_registry(
     except ToolSetupError as problem:
         raise WrongSetting(f"SENNIT_TOOLS: {problem}") from None
     registry.leave_out(left_out)
+    if settings.a2a and role.serves("tools"):
+        _offer_agents(settings.a2a, registry)
     if settings.mcp and role.serves("tools"):
         _offer_mcp_tools(settings.mcp, settings.logins, registry)
     return registry
@@ -237,6 +239,22 @@ def _offer_mcp_tools(path: Path, logins: Path, registry: "Registry") -> None:
         raise WrongSetting(f"SENNIT_MCP: {problem}") from None
     except ModuleNotFoundError as missing:
         raise WrongSetting(f"SENNIT_MCP='{path}': needs sennit[mcp]; {missing.name} is not installed") from None
+
+
+def _offer_agents(place: Path | str, registry: "Registry") -> None:
+    from sennit.activities.toolbox import ToolSetupError
+
+    try:
+        from sennit.activities.toolbox.a2a.tools import a2a_tools
+
+        for tool in a2a_tools(place, os.environ):
+            if tool.name in registry:
+                raise ToolSetupError(f"{tool.name}: another tool has this name; give the agent another one")
+            registry.add(tool)
+    except ToolSetupError as problem:
+        raise WrongSetting(f"SENNIT_A2A: {problem}") from None
+    except ModuleNotFoundError as missing:
+        raise WrongSetting(f"SENNIT_A2A='{place}': needs sennit[a2a]; {missing.name} is not installed") from None
 
 
 def note_imported(note: Path, tools: Sequence[str], folders: Sequence[Path]) -> None:

@@ -115,7 +115,7 @@ class Answer:
         except TimeoutError:
             raise HttpError("timeout", late) from None
         except httpx.TransportError as error:
-            raise _http_error(error) from None
+            raise http_error(error) from None
 
         if self._raw and self._encoding:  # only now: status and headers count even where the body cannot be read
             self._unzip, self._encoding = _unzip_of(self._encoding), ""
@@ -168,7 +168,7 @@ class HttpClient:
         except TimeoutError:
             raise HttpError("timeout", "no answer in time") from None
         except httpx.TransportError as error:
-            raise _http_error(error) from None
+            raise http_error(error) from None
         try:
             yield Answer(response, limit)
         finally:
@@ -184,7 +184,7 @@ class HttpClient:
             self._client = httpx.AsyncClient(
                 headers=self._headers,
                 cookies=no_cookies(),
-                verify=_certificates(),
+                verify=certificates(),
                 trust_env=self._proxies,
                 follow_redirects=False,
                 timeout=httpx.Timeout(None, connect=self._connect),
@@ -238,7 +238,8 @@ def number_in(text: str | None) -> float | None:
     return None if math.isnan(value) else value
 
 
-def _http_error(error: httpx.TransportError) -> HttpError:
+def http_error(error: httpx.TransportError) -> HttpError:
+    """Return why a request brought no usable answer."""
     text = str(error)
     if isinstance(error, httpx.ConnectTimeout | httpx.ConnectError | httpx.ProxyError | httpx.UnsupportedProtocol):
         cause: Cause = "certificate" if "CERTIFICATE_VERIFY_FAILED" in text else "unreachable"
@@ -290,6 +291,6 @@ def _unzip_of(encoding: str) -> _Gunzip | None:
 
 
 @cache
-def _certificates() -> ssl.SSLContext:
+def certificates() -> ssl.SSLContext:
     """Load the trusted certificates once; SSL_CERT_FILE and SSL_CERT_DIR are honoured."""
     return httpx.create_ssl_context()

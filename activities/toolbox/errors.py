@@ -143,6 +143,30 @@ class McpToolChanged(ToolError):
     """An MCP server has changed a tool since the plan was checked. Nothing was called, and no second attempt helps."""
 
 
+class A2aUnavailable(ToolError):
+    """An agent cannot be reached, or is not what its card says; or its answer is lost, and the message may be repeated.
+    No write has reached the agent. Retryable, unless its card is wrong.
+    """
+
+
+class A2aFailed(ToolError):
+    """An agent refuses the message, or its task has failed, was rejected or was cancelled. Never retryable."""
+
+    longest = MAX_MESSAGE_CHARACTERS + MAX_SAID_CHARACTERS
+
+
+class A2aNeedsInput(ToolError):
+    """An agent's task asks something and the call may not, or it waits for a login; the message has the question and
+    the id of the task. Never retryable.
+    """
+
+    longest = MAX_MESSAGE_CHARACTERS + MAX_SAID_CHARACTERS
+
+
+class A2aCredentialsRefused(ToolError):
+    """An agent refuses the credentials of a call, and has done nothing. Never retryable."""
+
+
 class UnknownOutcome(ToolError):
     """A write may have taken effect or not. Never retryable: a person has to check, and repeats or skips it."""
 

@@ -101,7 +101,7 @@ def test_a_check_reports_its_stages_together(
     """Form and references of a plan with its tools; names and types of a program."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SENNIT_SANDBOX", "off")
-    for name in ("SENNIT_WRITE_ROOT", "SENNIT_MCP", "SENNIT_HTTP_TOOLS"):
+    for name in ("SENNIT_WRITE_ROOT", "SENNIT_MCP", "SENNIT_A2A", "SENNIT_HTTP_TOOLS"):
         monkeypatch.delenv(name, raising=False)
     (tmp_path / "p.yaml").write_text(
         "nodes:\n- {id: a, kind: llm, prompt: 7}\n- {id: b, kind: tool, tool: write, args: {path: $c}}\n"

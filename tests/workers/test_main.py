@@ -74,6 +74,13 @@ def test_mcp_servers_need_their_extra(tmp_path: Path) -> None:
     assert "needs sennit[mcp]; mcp is not installed" in done.stderr
 
 
+def test_agents_need_their_extra(tmp_path: Path) -> None:
+    (tmp_path / "a2a.py").write_text("raise ModuleNotFoundError(name='a2a')")
+    done = _workers("catalogue", SENNIT_A2A="agents.json", SENNIT_SANDBOX="off", PYTHONPATH=str(tmp_path))
+    assert done.returncode == 2
+    assert "needs sennit[a2a]; a2a is not installed" in done.stderr
+
+
 FILES = {
     "broken.py": "import os; raise RuntimeError('no such luck ' + os.environ.get('APP_TOKEN', ''))",
     "temporal.toml": "not toml",
@@ -97,6 +104,8 @@ BROKEN = {"SENNIT_TOOLS": "broken", "SENNIT_TOOLS_PATH": "{tmp}"}
         ("sandbox", {"SENNIT_SANDBOX": "docker"}, "must be one of auto, bwrap, landlock, strict, off"),
         ("catalogue", {"SENNIT_MCP": "{tmp}/mcp.json"}, "SENNIT_MCP: {tmp}/mcp.json: mcpServers: is missing"),
         ("catalogue", {"SENNIT_MCP": "{tmp}/no.json"}, "no.json cannot be read"),
+        ("catalogue", {"SENNIT_A2A": "{tmp}/no.json"}, "no.json cannot be read"),
+        ("catalogue", {"SENNIT_A2A": "http://me:pw@a"}, "SENNIT_A2A: the URL has a user name or password"),
         ("catalogue", {"SENNIT_WRITE_ROOT": "{tmp}/no"}, "SENNIT_WRITE_ROOT: '{tmp}/no' is "),
         ("workflow", {"TEMPORAL_CONFIG_FILE": "{tmp}/temporal.toml"}, "TOML"),
         ("llm", {"SENNIT_MODEL": "offline,anthropic:m"}, "names anthropic:m and ANTHROPIC_API_KEY is not set; in"),

@@ -39,6 +39,8 @@ def test_without_variables_there_are_the_defaults_and_an_empty_value_counts_as_a
         ("SENNIT_LOGINS", "~/l", "logins", Path("/home/ada/l")),
         ("SENNIT_DOCS", "docs", "docs", Path.cwd() / "docs"),
         ("SENNIT_MCP", "/m.json", "mcp", Path("/m.json")),
+        ("SENNIT_A2A", "/a.json", "a2a", Path("/a.json")),
+        ("SENNIT_A2A", "https://agents.example.com/a", "a2a", "https://agents.example.com/a"),
         ("SENNIT_HTTP_TOOLS", "/h.json", "http_tools", Path("/h.json")),
         ("SENNIT_WRITE_ROOT", "/w", "write_root", Path("/w")),
         ("SENNIT_SANDBOX", "off", "sandbox", "off"),

@@ -19,7 +19,7 @@ _SPECIFICATION = (
     "CalculationFailed", "ContentRefused", "IndexUnusable", "PathRefused", "TooManyFiles",
     # the model, its key and its limits
     "CallRefused", "ContextTooLong", "ExtraMissing", "KeyRefused", "MediaRefused", "ModelRefused", "OfflineCannot",
-    "UnknownModel", "McpCredentialsRefused", "McpToolChanged",
+    "UnknownModel", "McpCredentialsRefused", "McpToolChanged", "A2aCredentialsRefused",
     # too little was granted
     "BudgetExceeded", "GrantTooSmall", "QuotaUsedUp", "SandboxLimit",
 )  # fmt: skip
@@ -28,17 +28,17 @@ _COORDINATION = (
     "Cancelled", "Failed", "LoopBlocked", "NodeTimeout", "OtherPython", "StoreUnavailable", "TimeoutError", "ToolExit",
     "WorkerLost", "SandboxFailed",
     # servers of others
-    "FetchFailed", "HttpStatusError", "McpUnavailable", "ModelTimeout", "ProviderBusy", "ProviderError",
+    "A2aUnavailable", "FetchFailed", "HttpStatusError", "McpUnavailable", "ModelTimeout", "ProviderBusy", "ProviderError",
     "RateLimited", "ServerFailed", "ServerUnreachable",
     # nodes that wait for each other, sub-agents and people
-    "CallFailed", "ConversationGone", "GateTimeout", "JoinDeadline", "JoinFailed", "MapFailed", "SubAgentFailed",
+    "CallFailed", "ConversationGone", "A2aNeedsInput", "GateTimeout", "JoinDeadline", "JoinFailed", "MapFailed", "SubAgentFailed",
     "RunFailed", "OriginMissing", "BodyMissing",
     # writes
     "AlreadyWritten", "NotWritten", "UnknownOutcome",
 )  # fmt: skip
 _VERIFICATION = (
     # what a tool or a model has returned
-    "BadOutput", "BadReply", "FactTooLarge", "McpToolFailed", "OutputCut", "OutputRefused", "ReplyCut",
+    "A2aFailed", "BadOutput", "BadReply", "FactTooLarge", "McpToolFailed", "OutputCut", "OutputRefused", "ReplyCut",
     "ReplyTooLarge", "SchemaMismatch", "ToolError", "ToolResultError",
     # somebody has judged it
     "InvalidResult", "PlanRejected", "Rejected",

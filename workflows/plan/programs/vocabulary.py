@@ -58,6 +58,7 @@ UnboundLocalError UnicodeDecodeError UnicodeEncodeError UnicodeError UnicodeTran
 ValueError Warning ZeroDivisionError
 """
 _CALL_ERRORS = """
+A2aFailed A2aNeedsInput A2aUnavailable
 AddressRefused AlreadyWritten BadOutput BadReply CalculationFailed CallRefused ContentRefused ContextTooLong
 DocsNotFound DocumentNotFound DocumentUnreadable ExpressionRefused ExtraMissing FetchFailed HttpStatusError
 IndexUnusable KeyRefused
